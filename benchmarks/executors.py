@@ -15,7 +15,7 @@ from benchmarks.peers import installed
 from benchmarks.programs import program
 from benchmarks.workloads import arrays, chain_sum, plain
 from letir import Lambda, jit, trace, value_and_grad
-from letir.executor.default_pipeline import optimized
+from letir.executor.default_pipeline import optimize_program
 from letir.plan.plan import plan_of
 
 CALLS = 2000  # of a function of one operation, in a row
@@ -41,7 +41,7 @@ def differentiated(n: int, size: int) -> tuple[Lambda]:
 
 def pipeline(effort: Effort) -> str:
     """All passes, per bind of the program that they get."""
-    return across_sizes(effort, optimized, lambda n, size: (program(n, size, chain_sum),))
+    return across_sizes(effort, optimize_program, lambda n, size: (program(n, size, chain_sum),))
 
 
 def slowest_pass(effort: Effort) -> str:
@@ -49,7 +49,7 @@ def slowest_pass(effort: Effort) -> str:
     (n, rounds), costs = effort.sizes[0], {}
     for size in range(5, 5 + rounds):
         (fn,), before, passes = differentiated(n, size), unit(), Passes()
-        optimized(fn, observe=passes)
+        optimize_program(fn, observe=passes)
         u = (before + unit()) / 2
         for name, cost in passes.costs.items():
             costs.setdefault(name, []).append(cost / u)

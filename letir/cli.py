@@ -32,7 +32,7 @@ from letir import (
 )
 from letir.demo.story import FULL, QUICK, tell_story
 from letir.eval.evaluator import run_flat
-from letir.executor.default_pipeline import optimized
+from letir.executor.default_pipeline import optimize_program
 from letir.executor.explanation import PassReport
 from letir.passes.pipeline import run_pipeline
 
@@ -143,7 +143,7 @@ def optimize_command(options: argparse.Namespace) -> int:
     if options.passes:
         found = run_pipeline(tuple(map(pass_named, options.passes)), program, observe=note)
     else:
-        found = optimized(program, exact=options.exact, observe=note)
+        found = optimize_program(program, exact=options.exact, observe=note)
     save(found, options.output)
     for step in steps:
         if step.change:

@@ -24,9 +24,9 @@ from letir.ast.terms import Const, Lambda
 from letir.ast.text.parser import parse
 from letir.ast.text.printer import line_of
 from letir.ast.types import ArrayType
-from letir.executor.autodiff.differentiable_program import differentiable
+from letir.executor.autodiff.differentiable_program import compile_differentiable
 from letir.executor.autodiff.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
-from letir.executor.default_pipeline import optimized
+from letir.executor.default_pipeline import optimize_program
 from letir.passes import combine_sums, dead_code, sink_negations
 from letir.passes.lowering import without_combinators
 from letir.passes.pipeline import run_pipeline
@@ -191,7 +191,7 @@ def cut_out(f: Lambda) -> Lambda:
 def slope_of_plan(f: Lambda):
     """The gradient by the step of eager mode that the plan of ``f`` is."""
     x = lt.Variable(ONE, True)
-    differentiable(f, [True])(x).backward()
+    compile_differentiable(f, [True])(x).backward()
     return x.grad.numpy()
 
 
@@ -275,7 +275,7 @@ LAWS = {
     "ggnvp": lambda f: lt.ggnvp(f, lambda y: y * y, ONE, ONE) > 0,
     "vmap": lambda f: lt.vmap(f, axis_size=2)(np.ones(2))[1] == f(ONE),
     "replay on a Variable": lambda f: lt.eager.history(f(lt.Variable(ONE, True))) == f,
-    "optimized": lambda f: lt.check(optimized(f))(ONE) == f(ONE),
+    "optimized": lambda f: lt.check(optimize_program(f))(ONE) == f(ONE),
     "plan": lambda f: Plan(f).run([ONE])[0] == f(ONE),
     "jit": lambda f: lt.jit(f)(ONE) == f(ONE),
     "subgraphs": lambda f: inline_autodiff_subgraphs(cut_out(f), fewest=1 << 30) == f,

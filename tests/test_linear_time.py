@@ -20,9 +20,9 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Const, Lambda, Local
 from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType
-from letir.executor.autodiff.differentiable_program import differentiable
+from letir.executor.autodiff.differentiable_program import compile_differentiable
 from letir.executor.autodiff.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
-from letir.executor.default_pipeline import optimized
+from letir.executor.default_pipeline import optimize_program
 from letir.ops.elementwise.ufuncs import add
 from letir.passes import combine_sums, dead_code, sink_negations
 from letir.passes.lowering import without_combinators
@@ -281,7 +281,7 @@ opaque_step = lt.opaque(lambda x: x, lambda x: x, name="test_linear_time.step")
 def pulled_by_plan(f: Lambda) -> None:
     """Backward of the plan of ``f`` on Variables."""
     inputs = [lt.Variable(x, True) for x in arguments(f)]
-    lt.eager.backward(first(differentiable(f, [True] * len(f.params))(*inputs)))
+    lt.eager.backward(first(compile_differentiable(f, [True] * len(f.params))(*inputs)))
 
 
 FUNCTIONS = {
@@ -380,7 +380,7 @@ FUNCTIONS = {
     "history": lambda f: lt.eager.history(recorded(f)),
     "gradients of gradients": gradients_of_gradients,
     "grad of a function": lambda f: lt.grad(lambda *xs: first(f(*xs)))(*arguments(f)),
-    "optimized": optimized,
+    "optimized": optimize_program,
     "making a plan": Plan,
     "running a plan": lambda f: plan_of(f).run(list(arguments(f))),
     "subgraphs": lambda f: inline_autodiff_subgraphs(cut_out(f), fewest=1 << 30),

@@ -21,11 +21,11 @@ _PLAIN = frozenset([int, bool, str, type(None)])
 
 def numpy_call(variable, func: Callable, args: tuple, kwargs: dict):
     """The recorded result of a NumPy function or operation; ``variable`` is one argument."""
-    key, operands = _key_of(type(variable), func, args, kwargs)
+    key, operands = _call_key(type(variable), func, args, kwargs)
     # the key itself: never seen; None: not to be
     found = _known_call(key, key) if operands else None
     if found is key:
-        found = _calls[key] = _spelled(func, args, kwargs, operands)
+        found = _calls[key] = _record_call(func, args, kwargs, operands)
     if found is not None:
         return RECORDER.apply(found[0], operands, found[1])
     if isinstance(func, Primitive):
@@ -33,7 +33,7 @@ def numpy_call(variable, func: Callable, args: tuple, kwargs: dict):
     return call_function(variable, func, args, kwargs)
 
 
-def _key_of(kind: type, func: Callable, args: tuple, kwargs: dict) -> tuple[tuple, list]:
+def _call_key(kind: type, func: Callable, args: tuple, kwargs: dict) -> tuple[tuple, list]:
     """(cache key, operands) of a call.
 
     The operands are empty if an argument is neither a Variable, a number nor a plain static value.
@@ -73,7 +73,7 @@ def _plain_key(value) -> tuple | None:
     return None if None in parts else (kind, parts)
 
 
-def _spelled(
+def _record_call(
     func: Callable, args: tuple, kwargs: dict, operands: list
 ) -> tuple[Primitive, Attrs] | None:
     """(operation, attributes) of a call; None if its operands are not exactly ``operands``."""

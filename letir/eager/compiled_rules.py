@@ -14,7 +14,7 @@ from letir.eval.array_modules import cupy_module
 from letir.eval.evaluator import Evaluator, compute
 
 
-def kernel(op: Primitive, attrs: Attrs) -> Callable:
+def kernel_of(op: Primitive, attrs: Attrs) -> Callable:
     """A function that computes ``op`` with these attributes, if possible NumPy's own ufunc."""
     if cupy_module() is not None:  # the operands decide the array module at each call
         return lambda *values: compute(op, values, attrs)
@@ -51,15 +51,17 @@ def straight_line(body: Lambda) -> Callable:
     params = ", ".join(map(named, body.params))
     lines = [f"def compute({params}):"]
     for bind in body.binds:
-        call = f"{constant(kernel(bind.op, bind.attrs))}({spelled(bind.args)})"
+        call = f"{constant(kernel_of(bind.op, bind.attrs))}({spelled(bind.args)})"
         several = "" if bind.op.results is None else ", "
         lines.append(f"    {''.join([named(b) + several for b in bind.binders]) or '_'} = {call}")
     lines.append(f"    return ({spelled(body.ret.args)})")
-    exec(_compiled("\n".join(lines)), space)  # the source has generated names only, none of users
+    exec(
+        _compile_source("\n".join(lines)), space
+    )  # the source has generated names only, none of users
     return space["compute"]
 
 
 @functools.lru_cache(1024)
-def _compiled(text: str) -> CodeType:
+def _compile_source(text: str) -> CodeType:
     """The compiled source, cached: rules for many types have the same source."""
     return compile(text, "<letir rule>", "exec")

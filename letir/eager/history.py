@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Const, Lambda, Local
-from letir.eager.backward.entry_points import _flat_values, owner
-from letir.eager.tape import FREED, GradEdge, Leaf, Part, TapeNode, at, check_unchanged
+from letir.eager.backward.entry_points import _flat_values, owning_node
+from letir.eager.tape import FREED, GradEdge, Leaf, Part, TapeNode, check_unchanged, node_line
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array
 from letir.tracing.source_locations import error_at_user_line
@@ -38,7 +38,7 @@ def _steps_before(origins: Sequence[GradEdge]) -> list[TapeNode]:
     """The nodes of a history, in the order in which they were computed."""
     found, todo = set(), list(origins)
     while todo:
-        step = owner(todo.pop())
+        step = owning_node(todo.pop())
         if isinstance(step, TapeNode) and step not in found:
             found.add(step)
             todo += [arg for arg in step.args if arg is not None]
@@ -66,7 +66,7 @@ class _Writer:
         form, builder = step.form, self.builder
         if step.kept is FREED and form.kept:
             raise TraceError(
-                f"history: the values of {form.op.name} went free after backward{at(step)}\n"
+                f"history: the values of {form.op.name} went free after backward{node_line(step)}\n"
                 "  say backward(retain_graph=True), or ask for the history before"
             )
         builder.source = step.source

@@ -43,11 +43,11 @@ def changed_one(hooks: dict, value):
     """The gradient of a Variable after calling each hook as ``hook(value)``."""
     for hook in tuple(hooks.values()):  # a tuple: a hook may remove itself
         new = hook(value)
-        value = value if new is None else _replacement(hook, 0, new, value)
+        value = value if new is None else _check_replacement(hook, 0, new, value)
     return value
 
 
-def changed(hooks: dict, values: tuple, *others) -> tuple:
+def call_hooks(hooks: dict, values: tuple, *others) -> tuple:
     """``values``, Variables and None, after calling each hook as ``hook(values, *others)``."""
     for hook in tuple(hooks.values()):
         new = hook(values, *others)
@@ -56,39 +56,42 @@ def changed(hooks: dict, values: tuple, *others) -> tuple:
         new = new if isinstance(new, tuple | list) else (new,)
         if len(new) != len(values):
             raise ShapeError(
-                f"hook {_named(hook)} returned {len(new)} gradients, expected {len(values)}"
+                f"hook {_hook_name(hook)} returned {len(new)} gradients, expected {len(values)}"
             )
         values = tuple(
-            [_replacement(hook, i, *pair) for i, pair in enumerate(zip(new, values, strict=True))]
+            [
+                _check_replacement(hook, i, *pair)
+                for i, pair in enumerate(zip(new, values, strict=True))
+            ]
         )
     return values
 
 
-def _replacement(hook: Callable, position: int, new, old):
+def _check_replacement(hook: Callable, position: int, new, old):
     """The gradient that a hook returned. Raises unless it has the type of the one it replaces."""
     if new is old:
         return old
     variable = type(old) if old is not None else None
     if new is None or old is None:
         what = "took a gradient away" if new is None else "made a gradient where there is none"
-        raise DTypeError(f"hook {_named(hook)} {what}, at position {position}")
+        raise DTypeError(f"hook {_hook_name(hook)} {what}, at position {position}")
     if not isinstance(new, variable):
         try:
             new = variable(new)
         except DTypeError as error:
-            raise DTypeError(f"hook {_named(hook)} returned no gradient: {error}") from None
+            raise DTypeError(f"hook {_hook_name(hook)} returned no gradient: {error}") from None
     if new.type is not old.type:  # is: types are interned
         error = ShapeError if new.dtype == old.dtype else DTypeError
         raise error(
-            f"hook {_named(hook)} returned a gradient of type {new.type} at position {position}, "
-            f"expected {old.type}"
+            f"hook {_hook_name(hook)} returned a gradient of type {new.type} "
+            f"at position {position}, expected {old.type}"
         )
     # NumPy's arrays and scalars are of one module
     if type(new.array).__module__.split(".")[0] != type(old.array).__module__.split(".")[0]:
-        raise DTypeError(f"hook {_named(hook)} returned a gradient on another device")
+        raise DTypeError(f"hook {_hook_name(hook)} returned a gradient on another device")
     return new
 
 
-def _named(hook: Callable) -> str:
+def _hook_name(hook: Callable) -> str:
     """The name of a hook for error messages."""
     return getattr(hook, "__qualname__", None) or repr(hook)

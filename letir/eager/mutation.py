@@ -52,7 +52,7 @@ class _View:
 
 def add_view(view, operand, item=None, detached: bool = False) -> None:
     """Remember that ``view`` may share memory with ``operand`` (as ``operand[item]`` if given)."""
-    base, path = root(operand), _path_of(operand)
+    base, path = memory_root(operand), _path_of(operand)
     if base.sharing is None:
         base.sharing = _Shared()
         base.sharing.origins.add(base.arg)
@@ -66,7 +66,7 @@ def add_view(view, operand, item=None, detached: bool = False) -> None:
     view.sharing = _View(base, path, detached)
 
 
-def root(variable):
+def memory_root(variable):
     """The Variable that owns the memory: the base of a view, else the Variable itself."""
     sharing = variable.sharing
     return sharing.base if type(sharing) is _View else variable
@@ -81,10 +81,14 @@ def _path_of(variable) -> tuple | None:
 def is_item(view, variable, item) -> bool:
     """Whether ``view`` is ``variable[item]`` and shares its memory."""
     path = _path_of(variable)
-    return root(view) is root(variable) and path is not None and _path_of(view) == (*path, item)
+    return (
+        memory_root(view) is memory_root(variable)
+        and path is not None
+        and _path_of(view) == (*path, item)
+    )
 
 
-def may_share(array, other) -> bool:
+def may_share_result(array, other) -> bool:
     """Whether a result may share memory with an operand."""
     owner = getattr(array, "base", None)  # a Python number has none
     if array is other or (owner is other and owner is not None):
@@ -92,18 +96,18 @@ def may_share(array, other) -> bool:
     return owner is not None and bool(np.may_share_memory(array, other))
 
 
-def write(variable, new) -> None:
+def write_variable(variable, new) -> None:
     """Write ``new``, a Variable of the same type, into ``variable`` and the history of both."""
-    base = root(variable)
+    base = memory_root(variable)
     is_view = base is not variable and not variable.sharing.detached
     recorded = RECORDS.get() and (
         new.requires_grad or variable.requires_grad or (is_view and base.requires_grad)
     )
     whole = None
     if recorded:
-        refuse(variable, base, is_view)
+        refuse_write(variable, base, is_view)
         # before the write: the history of the base with the new part in place
-        whole = _replaced(base, variable.sharing.path, new) if is_view else None
+        whole = _replace_part(base, variable.sharing.path, new) if is_view else None
     variable.array[...] = new.array
     note_change(variable, base)  # at the old edges, before new ones replace them
     if recorded:
@@ -112,16 +116,16 @@ def write(variable, new) -> None:
             _take_origin(base, whole, base)
         if is_view or base is variable:  # a write into a detached view is not recorded for the base
             for view in _other_views(variable, base):
-                _take_origin(view, _reached(base, view.sharing.path), base)
+                _take_origin(view, _part_at(base, view.sharing.path), base)
 
 
-def _replaced(whole, path: tuple, new):
+def _replace_part(whole, path: tuple, new):
     """``whole`` with the part at ``path`` replaced by ``new``."""
     item, *rest = path
-    return whole.at[item].set(_replaced(whole[item], rest, new) if rest else new)
+    return whole.at[item].set(_replace_part(whole[item], rest, new) if rest else new)
 
 
-def _reached(whole, path: tuple):
+def _part_at(whole, path: tuple):
     """The part of ``whole`` at ``path``."""
     for item in path:
         whole = whole[item]
@@ -153,7 +157,7 @@ def _take_origin(variable, new, base) -> None:
         base.sharing.origins.add(new.arg)
 
 
-def refuse(variable, base, is_view: bool) -> None:
+def refuse_write(variable, base, is_view: bool) -> None:
     """Raise TraceError where a write cannot be recorded."""
     for changed in (variable, base) if is_view else (variable,):
         if changed.is_leaf and changed.requires_grad:

@@ -20,8 +20,8 @@ from letir.ast.derivative_types import type_carries_derivative
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Bind, Const, Local
 from letir.ast.types import WEAK, ArrayType
-from letir.eager.compiled_rules import kernel, straight_line
-from letir.eager.tape import FREED, GradEdge, Part, TapeNode, check_unchanged, freed
+from letir.eager.compiled_rules import kernel_of, straight_line
+from letir.eager.tape import FREED, GradEdge, Part, TapeNode, check_unchanged, freed_error
 from letir.errors import LetirError, MissingRule
 from letir.eval.array_modules import type_of
 from letir.tracing.source_locations import error_at_user_line
@@ -79,7 +79,7 @@ class OpSpecialization:
         """
         kept, args = step.kept, step.args
         if kept is FREED:
-            raise freed(step)
+            raise freed_error(step)
         count = len(args)
         for place in rule.captured:
             origin = args[place] if place < count else step
@@ -117,7 +117,7 @@ def forget_kernels() -> None:
     """
     if _DEVICE not in forms:
         forms.clear()
-        forms[_DEVICE] = None  # only once: from now on ``kernel`` asks the operands
+        forms[_DEVICE] = None  # only once: from now on ``kernel_of`` asks the operands
 
 
 def array_type(array) -> ArrayType:
@@ -139,7 +139,7 @@ def looks_at_numbers(op: Primitive) -> bool:
     return op.rule_reads_numbers or "." in op.name
 
 
-def kind_of(operand, by_value: bool = False):
+def operand_key(operand, by_value: bool = False):
     """The part of a cache key for an operand that does not require grad: its type, or its value."""
     weak = WEAK.get(type(operand))
     if weak is not None:
@@ -161,25 +161,25 @@ def form_of(key: tuple, attrs: Attrs, operands: list[tuple]) -> OpSpecialization
     except LetirError as error:
         raise error_at_user_line(error) from None
     bind = Bind(tuple([Local(kind) for kind in types]), op, args, attrs)
-    found = _made(bind, needed)
+    found = _make_specialization(bind, needed)
     if not holds_arrays(bind.attrs):  # else the arrays would stay in the table
         forms[key] = found
     return found
 
 
-def _made(bind: Bind, needed: frozenset) -> OpSpecialization:
+def _make_specialization(bind: Bind, needed: frozenset) -> OpSpecialization:
     op, args = bind.op, bind.args
     types = tuple([binder.type for binder in bind.binders])
     inexact = any(map(type_carries_derivative, types))
     requires_grad = bool(needed) and op.is_differentiable and inexact
-    rule, missing = _rule(bind, needed) if requires_grad else (None, None)
+    rule, missing = _reverse_rule(bind, needed) if requires_grad else (None, None)
     captured = () if rule is None else rule.captured
     constants = [i for i, arg in enumerate(args) if arg not in needed]  # for ``history`` [E4]
     kept = tuple(sorted({*constants, *captured})) if requires_grad else ()
     if requires_grad and op.holds_lambdas and len(types) > 1:
         # a loop's rule reads its results, rather than computing the loop again
         kept = tuple(range(len(args) + len(types)))
-    run, is_single = kernel(op, bind.attrs), op.results is None
+    run, is_single = kernel_of(op, bind.attrs), op.results is None
     is_builtin = "." not in op.name and not op.holds_lambdas
     return OpSpecialization(
         op=op,
@@ -198,25 +198,25 @@ def _made(bind: Bind, needed: frozenset) -> OpSpecialization:
         is_short=is_single and rule is not None and not rule.missing,
         backward=None if rule is None else straight_line(rule.body),
         kept=kept,
-        keep=picker(kept * 2 if len(kept) == 1 else kept),  # a tuple: see Note [Collections]
-        unpack=picker([kept.index(place) for place in captured]),
+        keep=tuple_picker(kept * 2 if len(kept) == 1 else kept),  # a tuple: see Note [Collections]
+        unpack=tuple_picker([kept.index(place) for place in captured]),
         watched=tuple([place for place in captured if place < len(args)]),
     )
 
 
-def picker(places: Sequence[int]) -> Callable:
+def tuple_picker(places: Sequence[int]) -> Callable:
     """A function that selects the items of a sequence at these positions, as a tuple."""
     if len(places) == 1:  # faster than a Python function that makes a tuple
         return itemgetter(slice(places[0], places[0] + 1))
-    return itemgetter(*places) if places else _nothing
+    return itemgetter(*places) if places else _no_items
 
 
-def _nothing(values) -> tuple:
+def _no_items(values) -> tuple:
     """No items."""
     return ()
 
 
-def _rule(bind: Bind, needed: frozenset) -> tuple[RuleBody | None, MissingRule | None]:
+def _reverse_rule(bind: Bind, needed: frozenset) -> tuple[RuleBody | None, MissingRule | None]:
     mask = DEFINED if len(bind.binders) == 1 else (True,) * len(bind.binders)
     try:
         return rule_body("vjp", bind, mask, needed), None

@@ -16,9 +16,9 @@ from letir.eager.op_cache import (
     OpSpecialization,
     form_of,
     forms,
-    kind_of,
     known_form,
     looks_at_numbers,
+    operand_key,
 )
 from letir.eager.tape import GOLDEN, ORDER, RARELY, Constant, Cut, Part, TapeNode
 from letir.errors import DTypeError
@@ -64,16 +64,16 @@ class Recorder:
                 values.append(operand)
                 args.append(None)
                 key += (operand.dtype, operand.shape)
-            elif kind is float:  # the commonest number, before all that ``_entered`` checks
+            elif kind is float:  # the commonest number, before all that ``_enter_operand`` checks
                 values.append(operand)
                 args.append(None)
                 key.append(float)
             elif isinstance(operand, Value):
                 return self.apply_others(op, operands, attrs)
             else:
-                values.append(_entered(operand))
+                values.append(_enter_operand(operand))
                 args.append(None)
-                key += (kind_of(values[-1]), None)
+                key += (operand_key(values[-1]), None)
         key = tuple(key)
         form = known_form(key)
         if form is None or form is BY_VALUE:
@@ -106,7 +106,7 @@ class Recorder:
             if found is not None:
                 return found
         operands = [
-            (kind_of(value, by_value), False) if arg is None else (arg.type, arg.requires_grad)
+            (operand_key(value, by_value), False) if arg is None else (arg.type, arg.requires_grad)
             for arg, value in zip(args, values, strict=True)
         ]
         return form_of(key, attrs, operands)
@@ -171,7 +171,7 @@ def _is_shared(out, values: list) -> bool:
     return getattr(out, "base", None) is not None  # a Python boolean has none
 
 
-def _entered(operand):
+def _enter_operand(operand):
     """An operand that is not a Variable. Raises DTypeError unless it is an array or a number."""
     if type(operand) is list or type(operand) is tuple:
         operand = np.asarray(operand)

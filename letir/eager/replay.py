@@ -12,7 +12,7 @@ from letir.eval.memory_checks import check_writable
 from letir.ops.effects.writes_to_arguments import changed_params
 
 
-def replayed(f: Lambda, leaves: list) -> tuple:
+def replay_program(f: Lambda, leaves: list) -> tuple:
     """The results of ``f`` on Variables, arrays and numbers: Variables whose history is ``f``."""
     checked_arguments(f, leaves, lambda x: x.type if isinstance(x, Value) else type_of(x))
     if changed := changed_params(f):
@@ -22,10 +22,10 @@ def replayed(f: Lambda, leaves: list) -> tuple:
         return _bind_by_bind(f, leaves)
     arrays = [x.array if isinstance(x, Value) else x for x in leaves]
     leaves.clear()
-    return tuple(map(as_variable, Evaluator(array_module(arrays)).call(f, arrays)))
+    return tuple(map(result_as_variable, Evaluator(array_module(arrays)).call(f, arrays)))
 
 
-def as_variable(result):
+def result_as_variable(result):
     """A result as a Variable; a Python number or ``Undef`` as it is."""
     return RECORDER.variable(result) if hasattr(result, "dtype") else result
 
@@ -36,18 +36,18 @@ def _bind_by_bind(f: Lambda, leaves: list) -> tuple:
     leaves.clear()  # now only the environment holds them, and frees each at its last use [C1]
     for bind in f.binds:
         operands = env.operands(bind.args)
-        out = one_bind(bind, operands)
+        out = run_bind(bind, operands)
         env.bind(bind.binders, results_tuple(bind.op, out))
         del operands, out  # else they would stay alive during the next bind
     return tuple(env.operands(f.ret.args))
 
 
-def one_bind(bind: Bind, operands: list):
+def run_bind(bind: Bind, operands: list):
     """The results of one bind, recorded if an operand is a Variable; ``operands`` is emptied."""
     if bind.op.role == "write_back" and isinstance(operands[0], Value):
         x, new = operands
         operands.clear()
-        return x.replace(new if isinstance(new, Value) else as_variable(new))
+        return x.replace(new if isinstance(new, Value) else result_as_variable(new))
     if any(isinstance(operand, Value) for operand in operands):
         out = RECORDER.apply(bind.op, operands, bind.attrs)
         _relocate(out, bind)

@@ -61,9 +61,9 @@ class StagedTrace:
         self.derivatives = derivatives
         self._stages = [Stage(fn.params, fn.binds, fn.ret.args)]
         self._whole = fn  # all stages, with the results of the last
-        self._requires = [_is_differentiable(value) for value in inputs]
+        self._requires = [_requires_grad(value) for value in inputs]
         # weak references: the trace is expired once the results no longer exist
-        self._inputs = [weakref.ref(v.arg) if _is_differentiable(v) else None for v in inputs]
+        self._inputs = [weakref.ref(v.arg) if _requires_grad(v) else None for v in inputs]
         self._watched: dict[int, weakref.ref] = {}  # origins of results of the last stage
         self._arrived: dict[int, bool] = {}  # which have a gradient, whether that requires grad
         self._handles: list[Handle] = []
@@ -94,7 +94,7 @@ class StagedTrace:
 
     def watch(self, position: int, result) -> None:
         """Watch for the gradient of a result of the last stage."""
-        if _is_differentiable(result) and len(self._stages) <= self.derivatives:
+        if _requires_grad(result) and len(self._stages) <= self.derivatives:
             self._watched[position] = weakref.ref(result.arg)
             self._handles.append(result.register_hook(lambda ct: self._arrives(position, ct)))
 
@@ -142,7 +142,7 @@ class StagedTrace:
         lines = iter(dumps(self.program).splitlines()[1:])
         parts = []
         for i, stage in enumerate(self.stages):
-            params = ", ".join(_named(p, numbers) for p in stage.params)
+            params = ", ".join(_parameter_text(p, numbers) for p in stage.params)
             parts.append(f"stage {i} ({params}):")
             parts += [next(lines) for _ in stage.binds]
             results = ", ".join(numbers.get(r, repr(r)) for r in stage.results)
@@ -155,13 +155,13 @@ class StagedTrace:
     __repr__ = __str__
 
 
-def _named(param: Local, numbers: dict[Local, str]) -> str:
+def _parameter_text(param: Local, numbers: dict[Local, str]) -> str:
     """A parameter as in the text of a program, with its name and type."""
     name = f":{param.name}" if param.name else ""
     return f"{numbers[param]}{name}: {param.type!r}"
 
 
-def _is_differentiable(value) -> bool:
+def _requires_grad(value) -> bool:
     """Whether a value is a Variable that requires grad."""
     return isinstance(value, Variable) and value.requires_grad
 

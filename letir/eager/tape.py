@@ -192,12 +192,12 @@ class Part(GradEdge):
         self.step.note_change(source)
 
 
-def owner(origin: GradEdge) -> GradEdge:
+def owning_node(origin: GradEdge) -> GradEdge:
     """The node that made a value, or the leaf itself."""
     return origin.step if type(origin) is Part else origin
 
 
-def at(step: TapeNode) -> str:
+def node_line(step: TapeNode) -> str:
     """The line of an error message that says where the user wrote the operation of a node."""
     return source_line(step.source)
 
@@ -208,14 +208,14 @@ def check_unchanged(origin: GradEdge, step: TapeNode) -> None:
     if change is not None and change.order > step.order:
         raise TraceError(
             f"backward of {step.form.op.name} needs a value of type {origin.type} "
-            f"that was changed in place since, at {change.source}{at(step)}\n"
+            f"that was changed in place since, at {change.source}{node_line(step)}\n"
             "  write x = x + y there, which makes a new array, or change a copy"
         )
 
 
-def freed(step: TapeNode) -> TraceError:
+def freed_error(step: TapeNode) -> TraceError:
     """The error for a second backward pass over a node whose saved values were freed [E4]."""
     return TraceError(
         f"backward of {step.form.op.name} a second time: its values went free after the first"
-        f"{at(step)}\n  say backward(retain_graph=True) the first time"
+        f"{node_line(step)}\n  say backward(retain_graph=True) the first time"
     )

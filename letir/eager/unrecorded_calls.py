@@ -17,10 +17,10 @@ DISCRETE = frozenset(
 )  # functions whose results are no floating numbers: there is no derivative to lose
 
 
-def is_recorded(value) -> bool:
+def must_be_recorded(value) -> bool:
     """Whether a call with this argument (or a list that contains one) must be recorded."""
     if isinstance(value, list | tuple):
-        return any(map(is_recorded, value))
+        return any(map(must_be_recorded, value))
     if not isinstance(value, Value):
         return False
     is_variable = isinstance(value, Recorder.variable)
@@ -34,29 +34,31 @@ def is_tracer(value) -> bool:
     return isinstance(value, Value) and not isinstance(value, Recorder.variable)
 
 
-def array_of(value):
+def unwrap_arrays(value):
     """The array of a Variable, also inside lists; other values as they are."""
     if isinstance(value, list | tuple):
-        return _remade(value, map(array_of, value))
+        return _with_items(value, map(unwrap_arrays, value))
     return value.array if isinstance(value, Recorder.variable) else value
 
 
 def on_arrays(function: Callable, args: tuple, kwargs: dict):
     """The results of NumPy's ``function`` on the arrays, as Variables; ``out`` as it is."""
-    out = function(*map(array_of, args), **{name: array_of(v) for name, v in kwargs.items()})
+    out = function(
+        *map(unwrap_arrays, args), **{name: unwrap_arrays(v) for name, v in kwargs.items()}
+    )
     if writes_into_array(kwargs):
         return out
     if isinstance(out, tuple | list):
-        return _remade(out, map(_as_variable, out))
-    return _as_variable(out)
+        return _with_items(out, map(_numbers_as_variable, out))
+    return _numbers_as_variable(out)
 
 
-def _remade(value: list | tuple, items: Iterable) -> list | tuple:
+def _with_items(value: list | tuple, items: Iterable) -> list | tuple:
     """A list or tuple like ``value`` with other items; named tuples, as np.linalg's, stay so."""
     return value._make(items) if hasattr(value, "_make") else type(value)(items)
 
 
-def _as_variable(value):
+def _numbers_as_variable(value):
     """An array of numbers as a Variable; other values as they are."""
     is_array = isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufc"
     return Recorder.variable(value) if is_array else value

@@ -12,15 +12,15 @@ from letir.eager.backward.entry_points import backward
 from letir.eager.call_cache import numpy_call
 from letir.eager.grad_mode import RECORDS
 from letir.eager.hooks import Handle, add_hook
-from letir.eager.mutation import add_view, is_item, may_share, write
+from letir.eager.mutation import add_view, is_item, may_share_result, write_variable
 from letir.eager.op_cache import forget_kernels
 from letir.eager.recorder import RECORDER, Recorder
-from letir.eager.replay import replayed
+from letir.eager.replay import replay_program
 from letir.eager.tape import Constant, GradEdge, Leaf
 from letir.eager.unrecorded_calls import (
     DISCRETE,
-    is_recorded,
     is_tracer,
+    must_be_recorded,
     on_arrays,
     writes_into_array,
 )
@@ -228,7 +228,7 @@ class Variable(ArrayValue):
         if record is not None and method == "__call__" and not kwargs:
             return RECORDER.apply(record, inputs)
         unknown = record is None or writes_into_array(kwargs)
-        if unknown and not is_recorded([*inputs, kwargs.get("out")]):
+        if unknown and not must_be_recorded([*inputs, kwargs.get("out")]):
             return on_arrays(getattr(ufunc, method), inputs, kwargs)
         return call_ufunc(ufunc, method, inputs, kwargs)
 
@@ -236,7 +236,7 @@ class Variable(ArrayValue):
         """The result of NumPy's function ``func``; this Variable is one of the arguments."""
         unknown = recorder_of(func) is None and func not in PLAIN
         if unknown or "out" in kwargs:
-            history = is_tracer if func in DISCRETE else is_recorded
+            history = is_tracer if func in DISCRETE else must_be_recorded
             if not history([*args, *kwargs.values()]):
                 return on_arrays(func, args, kwargs)
         return numpy_call(self, func, args, kwargs)
@@ -269,7 +269,7 @@ class Variable(ArrayValue):
         tracer = next((leaf for leaf in leaves if isinstance(leaf, Tracer)), None)
         if tracer is not None:
             return tracer.__letir_run__(f, leaves)
-        return replayed(f, leaves)
+        return replay_program(f, leaves)
 
     def __bool__(self):
         return bool(self.array)
@@ -331,7 +331,7 @@ class Variable(ArrayValue):
     def share_memory(self, operands, form) -> None:
         """Remember the operand of which this result is a view, if there is one."""
         for operand in operands:
-            if isinstance(operand, Variable) and may_share(self.array, operand.array):
+            if isinstance(operand, Variable) and may_share_result(self.array, operand.array):
                 # index arrays copy; a write into a plain item x[i] can be recorded for x
                 is_plain = form.op.role == "index" and len(form.bind.args) == 1
                 add_view(self, operand, form.attrs["item"] if is_plain else None)
@@ -344,7 +344,7 @@ class Variable(ArrayValue):
                 f"a traced value cannot be written into a Variable{at_user()}\n"
                 "  write x = x + y, or make the Variable an argument of the traced function"
             )
-        write(self, new)
+        write_variable(self, new)
         return self
 
     def __setitem__(self, item, new):

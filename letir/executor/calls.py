@@ -36,12 +36,12 @@ class Request:
         self.leaves, self.marked, self.log = [], ((), {}), EffectLog()
 
 
-def taken(leaves, places: list[int] | None) -> list:
+def dynamic_leaves(leaves, places: list[int] | None) -> list:
     """A new list of the leaves that are not static."""
     return list(leaves) if places is None else [leaves[i] for i in places]
 
 
-def attempt(version, leaves: list, log: EffectLog) -> tuple:
+def attempt_plan(version, leaves: list, log: EffectLog) -> tuple:
     """The results of a plan; raises GuardError if its guards fail."""
     if type(version) is not Compiled:
         return version.run(leaves)
@@ -61,7 +61,7 @@ def fall_back(version, request: Request) -> tuple:
     return version.run_fallback(leaves, request.log)
 
 
-def promote(entry: Entry, version) -> None:
+def promote_plan(entry: Entry, version) -> None:
     """Move the plan that ran to the front of its entry: it is tried first next time."""
     if entry.plans[0] is not version:
         with entry.lock:
@@ -70,7 +70,7 @@ def promote(entry: Entry, version) -> None:
                 entry.plans = (version, *others)
 
 
-def donated(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:
+def donated_positions(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:
     """The parameter positions of these positional arguments, among marked arguments."""
     if not argnums:
         return ()
@@ -89,24 +89,24 @@ def with_types(marked: tuple, kinds: list) -> tuple:
     new = iter(kinds)
     return tree.unflatten(
         [
-            leaf if type(leaf) in (StaticLeaf, bool, str) else _typed(leaf, next(new))
+            leaf if type(leaf) in (StaticLeaf, bool, str) else _abstract_argument(leaf, next(new))
             for leaf in leaves
         ]
     )
 
 
-def _typed(leaf, kind):
+def _abstract_argument(leaf, kind):
     """An abstract argument of this type."""
     # 0-d: also whether it is an array, which += changes in place, or a scalar
     return ShapeDtype(kind.shape, kind.dtype, kind.weak) if kind.shape else leaf
 
 
-def reached(counter: count) -> int:
+def counter_value(counter: count) -> int:
     """The next value of a counter, without advancing it."""
     return int(repr(counter)[len("count(") : -1])
 
 
-def name_of(f: Callable) -> str:
+def executor_name(f: Callable) -> str:
     """The readable name of a function."""
     return getattr(f, "__qualname__", None) or type(f).__name__
 
@@ -161,7 +161,7 @@ class ExecutorState:
         return "\n".join([f"{self.function}: {counted}", *[f"  {plan}" for plan in self.plans]])
 
 
-def state_of(executor, name: str) -> ExecutorState:
+def executor_state(executor, name: str) -> ExecutorState:
     """The state of the executor of this name."""
     entries = sorted(executor.cache.entries.values(), key=lambda e: e.used, reverse=True)
     plans = [

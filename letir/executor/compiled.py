@@ -11,7 +11,7 @@ from letir.errors import TraceError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.array_modules import array_module
 from letir.eval.memory_checks import check_writable
-from letir.executor.default_pipeline import optimized
+from letir.executor.default_pipeline import optimize_program
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.plan.effect_log import EffectLog, is_guard
 from letir.plan.plan import Plan, plan_of
@@ -93,5 +93,5 @@ def compile(
             f"compile: a program is compiled, found {type(fn).__name__}\n"
             "  trace the function first, or take letir.jit(f), which does so for each new type"
         )
-    made = optimized(fn, optimize=optimize, exact=exact)
+    made = optimize_program(fn, optimize=optimize, exact=exact)
     return Compiled(fn, made, donated=tuple([n % len(fn.params) for n in donate]))

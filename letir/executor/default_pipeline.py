@@ -1,4 +1,4 @@
-"""``optimized``: the pipeline from a recorded program to the program of a plan [F3].
+"""``optimize_program``: the pipeline from a recorded program to the program of a plan [F3].
 
 First the required passes, then the simplifying ones. If a gradient may be needed, differentiable
 subgraphs are cut out and the last passes run on each of them; otherwise on the whole program.
@@ -47,7 +47,7 @@ def specialize_zeros(fn: Lambda, defined: Sequence[bool | None] | None = None) -
     return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
 
 
-def _required(defined: Sequence[bool | None] | None = None) -> Pipeline:
+def _required_passes(defined: Sequence[bool | None] | None = None) -> Pipeline:
     """The passes that a program needs in order to run correctly."""
     zeros = specialize_zeros if defined is None else partial(specialize_zeros, defined=defined)
     return zeros, lower_grad_of, remove_implicit_expands, canonicalize_ops, dead_code
@@ -62,14 +62,14 @@ _SIMPLIFYING: Pipeline = (
 _PARTS: Pipeline = tuple([partial(pass_, keep_rules=False) for pass_ in (inline_bodies, decompose)])
 
 
-def _finishing(exact: bool) -> Pipeline:
+def _final_passes(exact: bool) -> Pipeline:
     """The last passes, after which a program can no longer be differentiated."""
     # batched products may reassociate sums
     return (*_PARTS, fuse) if exact else (*_PARTS, batch_matmuls, fuse)
 
 
 @paused_gc()
-def optimized(
+def optimize_program(
     fn: Lambda,
     *,
     requires_grad: Sequence[bool] | None = None,
@@ -87,23 +87,23 @@ def optimized(
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0: float64[] { %1: float64[] = exp(%0); return %0 }")
-    >>> print(optimized(f).listing(), end="")
+    >>> print(optimize_program(f).listing(), end="")
     return %0
     """
     step = partial(run_pipeline, observe=observe)
     if not optimize:
-        return step(_required(defined), fn)
-    fn = step((*registered_passes("before"), *_required(defined), *_SIMPLIFYING), fn)
-    last = (*registered_passes("after"), *_finishing(exact))
+        return step(_required_passes(defined), fn)
+    fn = step((*registered_passes("before"), *_required_passes(defined), *_SIMPLIFYING), fn)
+    last = (*registered_passes("after"), *_final_passes(exact))
     if requires_grad is not None and (any(requires_grad) or might_require_grad(fn)):
-        cut = (_cutting(requires_grad), inline_autodiff_subgraphs)
+        cut = (_subgraph_pass(requires_grad), inline_autodiff_subgraphs)
         fn = step(cut, fn)
         fn = finished_subgraphs(fn, partial(step, (*registered_passes("gradient"), *last)))
         last = registered_passes("after")
     return step((*last, without_barriers, dead_code), fn)
 
 
-def _cutting(requires_grad: Sequence[bool]) -> Callable:
+def _subgraph_pass(requires_grad: Sequence[bool]) -> Callable:
     """The pass ``create_autodiff_subgraphs`` for these ``requires_grad`` flags."""
 
     @functools.wraps(create_autodiff_subgraphs)  # its name is what texts say

@@ -24,30 +24,30 @@ from letir.executor.argument_spec import (
     key_of_arrays,
     key_of_call,
 )
-from letir.executor.autodiff.differentiable_program import differentiable
+from letir.executor.autodiff.differentiable_program import compile_differentiable
 from letir.executor.autodiff.subgraphs import might_require_grad
 from letir.executor.calls import (
     ExecutorState,
     Request,
-    attempt,
-    donated,
+    attempt_plan,
+    counter_value,
+    donated_positions,
+    dynamic_leaves,
+    executor_name,
+    executor_state,
     fall_back,
-    name_of,
     needs_log,
-    promote,
-    reached,
-    state_of,
-    taken,
+    promote_plan,
     with_types,
 )
 from letir.executor.compiled import Compiled
-from letir.executor.default_pipeline import optimized
+from letir.executor.default_pipeline import optimize_program
 from letir.executor.methods import BoundExecutor, on_mirror, options_of_method
 from letir.executor.plan_cache import Entry, PlanCache
 from letir.executor.profiling import Profiled
 from letir.executor.static_arguments import Options, StaticArguments, is_method_of, name_refused
 from letir.executor.symbolic_shapes import NotNamed, ShapeFamilies, check_agrees, recorded_by_name
-from letir.executor.transformed_executors import transformed
+from letir.executor.transformed_executors import transformed_executor
 from letir.tracing.entry import KEEP, record
 from letir.tracing.trace_state import ABSTRACT, ACTIVE, LAZY
 from letir.transforms.jitted_functions import Transform
@@ -115,7 +115,7 @@ class Executor(Generic[P, R]):
             entry, run, tree, executed, places = known
             entry.used = number = next(self.calls)
             try:
-                results = run(taken(leaves, places), tries=True)
+                results = run(dynamic_leaves(leaves, places), tries=True)
             except GuardError:
                 results = None
             if results is None:  # outside ``except``: a later error would get this as its context
@@ -137,10 +137,10 @@ class Executor(Generic[P, R]):
             if version.executed is executed:
                 continue
             try:
-                results = version.run(taken(leaves, places), tries=True)
+                results = version.run(dynamic_leaves(leaves, places), tries=True)
             except GuardError:
                 continue
-            promote(entry, version)
+            promote_plan(entry, version)
             self.remember(key, entry, version, leaves)
             _LAST.graph = version.executed
             return nested_results(version.program, results)
@@ -200,12 +200,12 @@ class Executor(Generic[P, R]):
                 if version in tried:
                     continue
                 try:
-                    results = attempt(version, list(request.leaves), request.log)
+                    results = attempt_plan(version, list(request.leaves), request.log)
                 except GuardError as error:
                     tried.append(version)
                     request.reason = f"a guard failed: {str(error).partition(chr(10))[0]}"
                     continue
-                promote(entry, version)
+                promote_plan(entry, version)
                 return entry, version, results
             if fresh and fresh[-1] in tried:
                 # its guards held when recorded, so a reassociated sum must have changed a guard
@@ -236,7 +236,7 @@ class Executor(Generic[P, R]):
 
     def __letir_transformed__(self, transform: Transform) -> "Executor":
         """The executor of the transformed function, the same one each time."""
-        return transformed(self, transform)
+        return transformed_executor(self, transform)
 
     def like(self, f: Callable, options: Options) -> "Executor":
         """An executor of another function, with the same class and bound arrays."""
@@ -260,7 +260,7 @@ class Executor(Generic[P, R]):
             fresh.append(version)
         _LOG.info(
             "%s: compiled for (%s) in %.3g ms, %d binds of %d, because %s",
-            *(name_of(self.f), key, 1e3 * (time.perf_counter() - begun)),
+            *(executor_name(self.f), key, 1e3 * (time.perf_counter() - begun)),
             *(len(version.optimized), len(fn), reason),
         )
         return version
@@ -281,12 +281,12 @@ class Executor(Generic[P, R]):
         """The plan of a program."""
         options = {"optimize": self.options.optimize, "exact": self.options.exact}
         if request.spec.has_variables or might_require_grad(fn):
-            return differentiable(fn, request.spec.requires_grad, reason, **options)
+            return compile_differentiable(fn, request.spec.requires_grad, reason, **options)
         if self.options.profile:
-            optimize = functools.partial(optimized, **options)
+            optimize = functools.partial(optimize_program, **options)
             return Profiled(fn, optimize, self.options.profile, reason)
-        places = donated(request.marked[0], self.options.donate_argnums)
-        return Compiled(fn, optimized(fn, **options), reason, places)
+        places = donated_positions(request.marked[0], self.options.donate_argnums)
+        return Compiled(fn, optimize_program(fn, **options), reason, places)
 
     def reason(self, key: ArgumentSpec) -> str:
         """A readable reason why a plan is made."""
@@ -328,7 +328,7 @@ class Executor(Generic[P, R]):
 
         ``executors`` counts this executor and those of its transforms.
         """
-        calls, missed = reached(self.calls) - 1, reached(self.missed)
+        calls, missed = counter_value(self.calls) - 1, counter_value(self.missed)
         return {
             "executors": 1 + len(self.transformed),
             "invocations": calls,
@@ -349,10 +349,10 @@ class Executor(Generic[P, R]):
         >>> len(f.debug_state().plans), f.debug_state().counters["compiles"]
         (1, 1)
         """
-        return state_of(self, name_of(self.f))
+        return executor_state(self, executor_name(self.f))
 
     def __reduce__(self):
-        return name_of(self.f)  # pickled by name, like a function: a copy is the same object
+        return executor_name(self.f)  # pickled by name, like a function: a copy is the same object
 
     def __repr__(self):
-        return f"<jit of {name_of(self.f)}>"
+        return f"<jit of {executor_name(self.f)}>"

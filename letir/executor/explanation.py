@@ -21,8 +21,8 @@ from letir.eval.evaluator import Evaluator, root
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.autodiff.differentiable_program import Differentiable
 from letir.executor.compiled import Compiled, compile
-from letir.executor.default_pipeline import optimized
-from letir.executor.executor import Executor, Request, name_of
+from letir.executor.default_pipeline import optimize_program
+from letir.executor.executor import Executor, Request, executor_name
 from letir.executor.jit_api import PartialExecutor, jit
 from letir.executor.methods import BoundExecutor
 from letir.executor.profiling import Profiled
@@ -46,7 +46,7 @@ class PassReport:
         """The report for one step of a pipeline."""
         if after is before:
             return cls(name, len(before), len(after), seconds, Counter(), Counter())
-        had, has = _operations(before), _operations(after)
+        had, has = _operation_counts(before), _operation_counts(after)
         return cls(name, len(before), len(after), seconds, had - has, has - had)
 
     @property
@@ -184,7 +184,7 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     if isinstance(f, Compiled | Differentiable):
         leaves = flat_arguments(f.program, args, kwargs)
         f.run_flat(list(leaves))
-        return _explained(f, "program", ArgumentSpec.of(tuple(leaves), {})[0], True, leaves, {})
+        return _explain_plan(f, "program", ArgumentSpec.of(tuple(leaves), {})[0], True, leaves, {})
     if isinstance(f, BoundExecutor):
         return f.as_function(explain, *args, **kwargs)
     if not isinstance(f, Executor):
@@ -196,10 +196,10 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     entry, version, _ = f.executed(Request(next(f.calls), spec, leaves, marked))
     is_new = f.cache.compiles > before
     options = {"optimize": f.options.optimize, "exact": f.options.exact}
-    return _explained(version, name_of(f.f), entry.key, is_new, leaves, options)
+    return _explain_plan(version, executor_name(f.f), entry.key, is_new, leaves, options)
 
 
-def _explained(
+def _explain_plan(
     version, name: str, spec: ArgumentSpec, is_new: bool, leaves: list, options: dict
 ) -> Explanation:
     """The explanation of one plan for these arguments."""
@@ -212,9 +212,9 @@ def _explained(
     made, source = version.optimized, version.program
     if isinstance(version, Profiled):
         source, leaves = version.profiled, version.given(leaves)
-    optimized(source, requires_grad=requires, observe=note, **options)
+    optimize_program(source, requires_grad=requires, observe=note, **options)
     silent = not version.changed and not any(map(has_effect, made.binds))
-    times = _timed(made, leaves) if silent else {}
+    times = _timed_run(made, leaves) if silent else {}
     return Explanation(
         function=name,
         arguments=str(spec),
@@ -223,7 +223,7 @@ def _explained(
         program=version.program,
         optimized=made,
         passes=tuple(steps),
-        binds=tuple(_reports(made, times)),
+        binds=tuple(_bind_reports(made, times)),
         graphs=tuple(map(str, getattr(version, "graphs", ()))),
         note="" if silent else "no times: a second run would have its effects again",
     )
@@ -255,7 +255,7 @@ class _Clock:
 
 
 @paused_gc()
-def _timed(fn: Lambda, leaves: list) -> dict[int, _Measured]:
+def _timed_run(fn: Lambda, leaves: list) -> dict[int, _Measured]:
     """The measurements of a run of ``fn`` bind by bind."""
     arrays = [leaf.array if isinstance(leaf, Value) else leaf for leaf in leaves]
     clock = _Clock()
@@ -268,7 +268,7 @@ def _new_bytes(result) -> int:
     return getattr(result, "nbytes", 0) if root(result) is result else 0
 
 
-def _reports(fn: Lambda, times: dict[int, _Measured]) -> list[BindReport]:
+def _bind_reports(fn: Lambda, times: dict[int, _Measured]) -> list[BindReport]:
     """A report for each bind of ``fn`` and of its bodies, in the order of the text."""
     found: list[BindReport] = []
     names: dict[Local, str] = {}
@@ -282,7 +282,7 @@ def _reports(fn: Lambda, times: dict[int, _Measured]) -> list[BindReport]:
             bind = body.binds[i]
             for binder in bind.binders:
                 names[binder] = f"%{len(names)}"
-            found.append(_report(bind, names, depth, times.get(id(bind), _Measured())))
+            found.append(_bind_report(bind, names, depth, times.get(id(bind), _Measured())))
             inner = [b for b in bodies_of(bind) if any(id(one) in times for one in b.binds)]
             if inner:
                 stack.append((body, i + 1, depth))
@@ -291,7 +291,9 @@ def _reports(fn: Lambda, times: dict[int, _Measured]) -> list[BindReport]:
     return found
 
 
-def _report(bind: Bind, names: dict[Local, str], depth: int, measured: _Measured) -> BindReport:
+def _bind_report(
+    bind: Bind, names: dict[Local, str], depth: int, measured: _Measured
+) -> BindReport:
     """The report for one bind."""
     binders = ", ".join([names[binder] for binder in bind.binders])
     args = ", ".join([names[a] if type(a) is Local else repr(a) for a in bind.args])
@@ -301,6 +303,6 @@ def _report(bind: Bind, names: dict[Local, str], depth: int, measured: _Measured
     return BindReport(text, source, depth, measured.calls, measured.seconds, measured.bytes)
 
 
-def _operations(fn: Lambda) -> Counter:
+def _operation_counts(fn: Lambda) -> Counter:
     """The number of binds of each operation in a program, without bodies."""
     return Counter([bind.op.name for bind in fn.binds])

@@ -18,7 +18,7 @@ class PartialExecutor(Executor[..., Any]):
     """An executor for a partial, whose bound arrays are arguments of the plans."""
 
     def __init__(self, partial: functools.partial, options: Options):
-        super().__init__(with_bound(partial), _shifted(options, 1))
+        super().__init__(with_bound(partial), _shift_positions(options, 1))
         self.bound = bound_arrays(partial)
 
     def __call__(self, /, *args, **kwargs):
@@ -91,7 +91,11 @@ def jit(
     ((2,), 1)
     """
     options = Options(
-        *(_as_tuple(static_argnums), _as_tuple(static_argnames), _as_tuple(donate_argnums)),
+        *(
+            _names_as_tuple(static_argnums),
+            _names_as_tuple(static_argnames),
+            _names_as_tuple(donate_argnums),
+        ),
         *(static_shapes, optimize, exact, max_plans, profile),
     )
     return (
@@ -104,15 +108,15 @@ def _executor_of(f: Callable, options: Options) -> Callable:
     if not callable(f):
         raise TraceError(f"jit: a function is compiled, found {type(f).__name__}")
     if isinstance(f, MethodType):
-        return Executor(f.__func__, _shifted(options, 1)).__get__(f.__self__)
+        return Executor(f.__func__, _shift_positions(options, 1)).__get__(f.__self__)
     if isinstance(f, functools.partial) and bound_arrays(f):
         return PartialExecutor(f, options)
     if is_callable_object(f):
-        return Executor(type(f).__call__, _shifted(options, 1)).__get__(f)
+        return Executor(type(f).__call__, _shift_positions(options, 1)).__get__(f)
     return Executor(f, options)
 
 
-def _shifted(options: Options, by: int) -> Options:
+def _shift_positions(options: Options, by: int) -> Options:
     """The options with argument positions shifted by ``by``."""
     return evolve(
         options,
@@ -123,6 +127,6 @@ def _shifted(options: Options, by: int) -> Options:
     )
 
 
-def _as_tuple(value) -> tuple:
+def _names_as_tuple(value) -> tuple:
     """A tuple of one number or name, or of several."""
     return (value,) if isinstance(value, int | str) else tuple(value)

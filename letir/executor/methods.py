@@ -16,8 +16,8 @@ from attrs import define, evolve, field, frozen
 
 from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.signatures import P, R
-from letir.eager.models.attributes import is_leaf, mirrored, places, put
-from letir.eager.models.recorded_model import arrays_of, changes, token_of
+from letir.eager.models.attributes import has_no_parts, mirror_value, places_by_path, put_part
+from letir.eager.models.recorded_model import changed_places, distinct_arrays, value_token
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array
 from letir.executor.transformed_executors import transformed_method
@@ -41,13 +41,15 @@ class _Held:
         """The state of an object with these attributes."""
         index = {id(array): i for i, array in enumerate(arrays)}
         found = [
-            (p.path, index.get(id(p.value)), token_of(p.value))
-            if is_leaf(p.value)
+            (p.path, index.get(id(p.value)), value_token(p.value))
+            if has_no_parts(p.value)
             else (p.path, type(p.value))
             for p in held.values()
         ]
         # an array is an argument: a plan must not keep it alive
-        kept = [p.value for p in held.values() if is_leaf(p.value) and id(p.value) not in index]
+        kept = [
+            p.value for p in held.values() if has_no_parts(p.value) and id(p.value) not in index
+        ]
         kind = instance if isinstance(instance, type) else type(instance)
         return cls(kind, tuple(found), tuple(kept))
 
@@ -74,13 +76,13 @@ def on_mirror(method: Callable) -> Callable:
     @functools.wraps(method)
     def function(held, arrays, *args, **kwargs):
         instance = _INSTANCE.get()
-        originals = arrays_of(places(instance, _ROOT))
+        originals = distinct_arrays(places_by_path(instance, _ROOT))
         stand_in = {id(a): t for a, t in zip(originals, arrays, strict=True)}
-        mirror = mirrored(instance, lambda array: stand_in[id(array)], {})
-        before = places(mirror, _ROOT)
+        mirror = mirror_value(instance, lambda array: stand_in[id(array)], {})
+        before = places_by_path(mirror, _ROOT)
         out = method(mirror, *args, **kwargs)
         try:
-            changed = changes(before, places(mirror, _ROOT))
+            changed = changed_places(before, places_by_path(mirror, _ROOT))
         except TraceError as error:
             error.args = (str(error).replace("jit_model: forward", "jit: the method"),)
             raise
@@ -102,8 +104,8 @@ class BoundExecutor(Generic[P, R]):
         instance = self.__self__
         if ACTIVE.get() is not None:
             return self.executor.f(instance, *args, **kwargs)
-        held = places(instance, _ROOT)
-        arrays = arrays_of(held)
+        held = places_by_path(instance, _ROOT)
+        arrays = distinct_arrays(held)
         before = _INSTANCE.set(instance)
         try:
             found = self.on_arrays(_Held.of(instance, held, arrays), arrays, *args, **kwargs)
@@ -111,14 +113,14 @@ class BoundExecutor(Generic[P, R]):
             _INSTANCE.reset(before)
         out, changed = found
         for (owner, key), value in zip(changed.places, changed.values, strict=True):
-            put(held[owner].value if owner in held else instance, key, value)
+            put_part(held[owner].value if owner in held else instance, key, value)
         return out
 
     def as_function(self, ask: Callable, *args, **kwargs):
         """``ask(executor, ...)`` for the executor that takes the object's arrays as arguments."""
         instance = self.__self__
-        held = places(instance, _ROOT)
-        arrays = arrays_of(held)
+        held = places_by_path(instance, _ROOT)
+        arrays = distinct_arrays(held)
         before = _INSTANCE.set(instance)
         try:
             return ask(self.on_arrays, _Held.of(instance, held, arrays), arrays, *args, **kwargs)

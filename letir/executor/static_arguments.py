@@ -83,11 +83,11 @@ class StaticArguments:
             self.signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(
-                f"expected {_expected(self.signature)} inputs, but got {found}: {error}"
+                f"expected {_expected_count(self.signature)} inputs, but got {found}: {error}"
             ) from None
 
 
-def _expected(signature: inspect.Signature) -> str:
+def _expected_count(signature: inspect.Signature) -> str:
     """A phrase for the number of arguments that a function takes."""
     kinds = [p.kind for p in signature.parameters.values()]
     named = [p for p in signature.parameters.values() if p.kind not in _VARIADIC]

@@ -63,10 +63,10 @@ class ShapeFamilies:
         if not all(array.contiguous for array in spec.arrays):
             return None
         family = self.family(spec)
-        found = next((named for named in family.named if _serves(named, spec)), None)
+        found = next((named for named in family.named if _fits_symbols(named, spec)), None)
         if found is not None or (family.first == spec and self.static_shapes is None):
             return found
-        proposal = _proposed(family.first, spec)
+        proposal = _propose_symbols(family.first, spec)
         if proposal is None:
             family.first = spec  # the previous one was too small for symbols
         is_new = proposal not in family.refused and len(family.refused) < _MOST_REFUSED
@@ -84,7 +84,7 @@ class ShapeFamilies:
         _LOG.debug("no plan for (%s): %s", named, reason)
 
 
-def _proposed(first: ArgumentSpec, second: ArgumentSpec) -> ArgumentSpec | None:
+def _propose_symbols(first: ArgumentSpec, second: ArgumentSpec) -> ArgumentSpec | None:
     """A spec with symbols for the sizes in which two specs differ, for all sizes if they are equal.
 
     None if one of these sizes is too small.
@@ -106,7 +106,7 @@ def _proposed(first: ArgumentSpec, second: ArgumentSpec) -> ArgumentSpec | None:
     return first.with_arrays(arrays) if names else None
 
 
-def _serves(named: ArgumentSpec, spec: ArgumentSpec) -> bool:
+def _fits_symbols(named: ArgumentSpec, spec: ArgumentSpec) -> bool:
     """Whether the sizes of a spec fit a symbolic spec."""
     pairs = [(a.kind, b.kind) for a, b in zip(named.arrays, spec.arrays, strict=True)]
     sizes = sizes_of(pairs)
@@ -142,11 +142,11 @@ def check_agrees(named: Lambda, fixed: Lambda, leaves: Sequence) -> None:
         raise NotNamed(f"{type(error).__name__}: {error}") from None
     if named.out_tree != fixed.out_tree or len(found) != len(expected):
         raise NotNamed("its results nest in another way for other sizes")
-    if not all(map(_agree, found, expected)):
+    if not all(map(_agree_up_to_rounding, found, expected)):
         raise NotNamed("its program for named sizes gives other results")
 
 
-def _agree(a, b) -> bool:
+def _agree_up_to_rounding(a, b) -> bool:
     """Whether two results agree up to the rounding of reassociated sums."""
     a, b = np.asarray(a), np.asarray(b)
     if a.dtype != b.dtype or a.shape != b.shape:

@@ -15,14 +15,16 @@ from letir.transforms.jitted_functions import Transform
 _MOST = 64  # transforms per executor: new functions among their options would accumulate
 
 
-def transformed(executor, transform: Transform):
+def transformed_executor(executor, transform: Transform):
     """The executor of the transformed function, with the same options; cached by transform."""
-    return _kept(executor, transform.key, lambda: _function_of(executor, transform))
+    return _cached_executor(
+        executor, transform.key, lambda: _transformed_function(executor, transform)
+    )
 
 
 def transformed_method(executor, transform: Transform):
     """The executor of the transformed method."""
-    f, options = executor.f, _shifted(executor.options, -1)
+    f, options = executor.f, _shift_static(executor.options, -1)
 
     def make() -> Callable:
         @functools.wraps(f)
@@ -32,10 +34,10 @@ def transformed_method(executor, transform: Transform):
 
         return method
 
-    return _kept(executor, transform.key and ("method", *transform.key), make)
+    return _cached_executor(executor, transform.key and ("method", *transform.key), make)
 
 
-def _kept(executor, key: tuple | None, make: Callable):
+def _cached_executor(executor, key: tuple | None, make: Callable):
     """The executor cached under this key, made if there is none."""
     known = executor.transformed
     found = known.get(key) if key is not None else None
@@ -50,12 +52,12 @@ def _kept(executor, key: tuple | None, make: Callable):
     return found
 
 
-def _function_of(executor, transform: Transform) -> Callable:
+def _transformed_function(executor, transform: Transform) -> Callable:
     """The transformed function, with the static arguments of the executor."""
     f, options = executor.f, executor.options
     if hasattr(executor, "bound"):  # a partial: the first argument is the list of bound arrays
         return lambda bound, *args, **kwargs: _with_static(
-            functools.partial(f, bound), _shifted(options, -1), transform
+            functools.partial(f, bound), _shift_static(options, -1), transform
         )(*args, **kwargs)
     return _with_static(f, options, transform)
 
@@ -75,7 +77,7 @@ def _with_static(f: Callable, options, transform: Transform) -> Callable:
     return with_marked
 
 
-def _shifted(options, by: int):
+def _shift_static(options, by: int):
     """The options with shifted positions of static arguments."""
     numbers = tuple([n + by if n >= 0 else n for n in options.static_argnums])
     return evolve(options, static_argnums=numbers)

@@ -13,7 +13,7 @@ import letir as lt
 import letir.numpy as lnp
 from letir import Variable
 from letir.eager import gradients, no_grad
-from letir.eager.unrecorded_calls import array_of, on_arrays
+from letir.eager.unrecorded_calls import on_arrays, unwrap_arrays
 from letir.testing import assert_same
 
 A, B = np.array([[0.5, 2.0, 1.5]]), np.array([[3.0], [1.0]])
@@ -143,7 +143,7 @@ def test_functions_that_no_record_knows_compute_where_nothing_is_recorded():
 
 def test_named_tuples_stay_named():
     values = on_arrays(np.unique_counts, (Variable(A[0]),), {})
-    arrays = array_of(values)
+    arrays = unwrap_arrays(values)
 
     assert ("values", "counts") == values._fields == arrays._fields
     assert isinstance(values.counts, Variable)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 import letir as lt
 from letir.executor.autodiff.subgraphs import smallest_subgraphs
-from letir.executor.default_pipeline import optimized
+from letir.executor.default_pipeline import optimize_program
 from letir.passes.pipeline import register, unregister
 from letir.testing import assert_same, programs
 
@@ -21,7 +21,7 @@ def names(fn) -> list[str]:
 def steps_of(fn, **options) -> list[tuple]:
     """(name, before, after) of each pass."""
     found = []
-    optimized(fn, observe=lambda *step: found.append(step[:3]), **options)
+    optimize_program(fn, observe=lambda *step: found.append(step[:3]), **options)
     return found
 
 
@@ -58,46 +58,50 @@ def test_only_the_required_passes_run_where_nothing_is_to_be_optimised():
     ran = [name for name, _, _ in steps_of(fn, optimize=False)]
 
     assert "fuse" not in ran and "common_subexpressions" not in ran
-    assert 2 == names(optimized(fn, optimize=False)).count("sin")
-    assert "exp" not in names(optimized(fn, optimize=False))
+    assert 2 == names(optimize_program(fn, optimize=False)).count("sin")
+    assert "exp" not in names(optimize_program(fn, optimize=False))
 
 
 def test_gradient_programs_lose_what_is_known_not_to_be_zero():
     gradient = lt.differentiate(lt.trace(scaled, ONES, ONES))
 
     assert "grad_of" in names(gradient.df)
-    assert not {"grad_of", "autograd_add"} & set(names(optimized(gradient.df, optimize=False)))
+    assert not {"grad_of", "autograd_add"} & set(
+        names(optimize_program(gradient.df, optimize=False))
+    )
 
 
 def test_what_is_known_of_cotangents_is_the_callers_to_say():
     fn = lt.trace(lambda x: (np.sin(x), np.exp(x)), ONES)
     df = lt.differentiate(fn).df
 
-    one = optimized(df, defined=[True, False, *[True] * (len(df.params) - 2)], optimize=False)
+    one = optimize_program(
+        df, defined=[True, False, *[True] * (len(df.params) - 2)], optimize=False
+    )
 
-    assert len(one) < len(optimized(df, optimize=False))
+    assert len(one) < len(optimize_program(df, optimize=False))
 
 
 def test_a_gradient_is_cut_out_where_one_is_needed():
     fn = lt.trace(lambda x, y: np.exp(np.sin(np.exp(x) * y) * 2) + x, ONES, ONES)
 
-    assert "differentiable_graph" not in names(optimized(fn))
-    assert "differentiable_graph" not in names(optimized(fn, requires_grad=[False, False]))
-    assert ["differentiable_graph"] == names(optimized(fn, requires_grad=[True, False]))
+    assert "differentiable_graph" not in names(optimize_program(fn))
+    assert "differentiable_graph" not in names(optimize_program(fn, requires_grad=[False, False]))
+    assert ["differentiable_graph"] == names(optimize_program(fn, requires_grad=[True, False]))
 
 
 def test_small_graphs_are_inlined_again():
     fn = lt.trace(lambda x: np.exp(np.sin(x)), ONES)
 
-    assert ["sin", "exp"] == names(optimized(fn, requires_grad=[True]))
+    assert ["sin", "exp"] == names(optimize_program(fn, requires_grad=[True]))
     with smallest_subgraphs():
-        assert ["differentiable_graph"] == names(optimized(fn, requires_grad=[True]))
+        assert ["differentiable_graph"] == names(optimize_program(fn, requires_grad=[True]))
 
 
 def test_the_forward_programs_of_graphs_are_fused():
     fn = lt.trace(lambda x, y: (np.exp(np.sin(np.exp(x) * y) * 2) + x).sum(), ONES, ONES)
 
-    (graph,) = optimized(fn, requires_grad=[True, True]).binds
+    (graph,) = optimize_program(fn, requires_grad=[True, True]).binds
 
     assert "fused" in names(graph.attrs["f"])
 
@@ -121,16 +125,16 @@ def test_passes_of_the_users_run_at_their_points():
     for point, pass_ in (("before", first), ("gradient", each), ("after", last)):
         register(point, pass_)
     try:
-        optimized(fn)
+        optimize_program(fn)
         assert [("before", "exp"), ("after", "exp")] == seen
         seen.clear()
-        optimized(fn, requires_grad=[True])
+        optimize_program(fn, requires_grad=[True])
         assert seen == [
             *[("before", "exp"), ("gradient", "exp"), ("after", "exp")],
             ("after", "differentiable_graph"),
         ]
         seen.clear()
-        optimized(fn, optimize=False)
+        optimize_program(fn, optimize=False)
         assert not seen
     finally:
         for point, pass_ in (("before", first), ("gradient", each), ("after", last)):
@@ -152,7 +156,10 @@ def test_every_pass_is_dumped(tmp_path, monkeypatch):
 def test_optimised_programs_are_themselves_differentiable(exact):
     fn = lt.trace(lambda x, y: (np.tanh(x * y) @ y) * np.sin(x).sum(), ONES, 2 * ONES)
 
-    for made in (optimized(fn, exact=exact), optimized(fn, exact=exact, requires_grad=[True] * 2)):
+    for made in (
+        optimize_program(fn, exact=exact),
+        optimize_program(fn, exact=exact, requires_grad=[True] * 2),
+    ):
         np.testing.assert_allclose(
             lt.grad(made, 1)(ONES, 2 * ONES), lt.grad(fn, 1)(ONES, 2 * ONES), rtol=1e-13
         )

@@ -13,7 +13,7 @@ from letir import passes
 from letir.ast.terms import Lambda
 from letir.errors import GuardError
 from letir.eval.evaluator import run_flat
-from letir.executor.default_pipeline import optimized
+from letir.executor.default_pipeline import optimize_program
 from letir.plan.plan import plan_of
 from letir.testing import assert_close, assert_same, control_functions, programs
 
@@ -90,14 +90,14 @@ def check_pipeline(f: Lambda, args, expected) -> None:
     def observe(name, before, after, seconds):
         prefixes.append(after)
 
-    whole = optimized(f, exact=True, observe=observe)
+    whole = optimize_program(f, exact=True, observe=observe)
     for prefix in prefixes:
         assert_same(expected, results(lt.check(prefix), args))
     if expected != "guard":
         with np.errstate(all="ignore"):
             copies = [np.copy(x, order="K") if isinstance(x, np.ndarray) else x for x in args]
             assert_same(expected, plan_of(whole).run(copies))
-    assert_close(expected, results(lt.check(optimized(f)), args), **CLOSE)
+    assert_close(expected, results(lt.check(optimize_program(f)), args), **CLOSE)
 
 
 def test_every_pass_is_under_a_law():
@@ -154,4 +154,4 @@ def test_passes_keep_results_for_other_arguments(program, steps):
 
     for name in EXACT:
         assert_same(expected, results(getattr(passes, name)(f), others))
-    assert_same(expected, results(optimized(f, exact=True), others))
+    assert_same(expected, results(optimize_program(f, exact=True), others))

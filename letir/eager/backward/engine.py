@@ -11,9 +11,9 @@ from heapq import heappop, heappush
 
 from letir.ad.reverse import Direct
 from letir.ast.attrs import NO_ATTRS
-from letir.eager.compiled_rules import kernel
+from letir.eager.compiled_rules import kernel_of
 from letir.eager.grad_mode import ANOMALY
-from letir.eager.hooks import changed, changed_one
+from letir.eager.hooks import call_hooks, changed_one
 from letir.eager.recorder import Recorder
 from letir.eager.tape import (
     FREED,
@@ -22,14 +22,14 @@ from letir.eager.tape import (
     Leaf,
     Part,
     TapeNode,
-    at,
     check_unchanged,
-    freed,
+    freed_error,
+    node_line,
 )
 from letir.eval.evaluator import Executor, has_nan
 from letir.ops.elementwise.ufuncs import add
 
-_SUM = kernel(add, NO_ATTRS)  # called for every further use of a value
+_SUM = kernel_of(add, NO_ATTRS)  # called for every further use of a value
 
 
 class _Everything:
@@ -92,7 +92,7 @@ class Backward(Direct):
                 if step[position] is not None and step[position].notes is not None:
                     check_unchanged(step[position], step)
             if kept is FREED and form.rule.captured:
-                raise freed(step)
+                raise freed_error(step)
             # the rule, compiled to straight-line code
             found = form.backward(ct, *(form.unpack(kept) if kept else ()))
             if not self.keeps:
@@ -101,7 +101,7 @@ class Backward(Direct):
                 if self.needs_all or step[place] in self.needed:
                     self.contribute(step[place], ct)
         except Exception as error:
-            error.add_note(f"letir: in the backward of {step.form.op.name}{at(step)}")
+            error.add_note(f"letir: in the backward of {step.form.op.name}{node_line(step)}")
             raise
 
     def contribute(self, origin: GradEdge, ct) -> None:
@@ -184,7 +184,7 @@ class Backward(Direct):
             if notes.hooks:
                 ct = self.hidden(changed_one(notes.hooks, self.shown(ct)))
             if notes.keeps_grad:  # after the hooks: .grad is the gradient that is passed on [E2]
-                notes.grad = accumulated(notes.grad, ct)
+                notes.grad = add_gradient(notes.grad, ct)
         if type(origin) is Leaf or origin in self.wanted:
             self.found[origin] = ct
         return ct
@@ -201,7 +201,7 @@ class Backward(Direct):
 
     def hooked(self, hooks: dict, cts, *others) -> list:
         """The gradients after running ``hooks`` on them."""
-        found = changed(hooks, tuple(map(self.shown, cts)), *others)
+        found = call_hooks(hooks, tuple(map(self.shown, cts)), *others)
         return list(map(self.hidden, found))
 
     def after(self, hooks: dict, rule, step: TapeNode, found: tuple, cts) -> tuple:
@@ -213,7 +213,7 @@ class Backward(Direct):
         return tuple([inputs[position] for position in rule.results])
 
 
-def accumulated(previous, ct):
+def add_gradient(previous, ct):
     """The sum of an accumulated gradient and a new one."""
     ct = ct if isinstance(ct, Recorder.variable) else Recorder.variable(ct)
     return ct if previous is None else previous + ct
@@ -224,4 +224,4 @@ def _check_nan(step: TapeNode, found: tuple) -> None:
     for ct in found:
         if ct is not None and has_nan(getattr(ct, "array", ct)):
             name = step.form.op.name
-            raise FloatingPointError(f"backward of {name} made the first nan{at(step)}")
+            raise FloatingPointError(f"backward of {name} made the first nan{node_line(step)}")

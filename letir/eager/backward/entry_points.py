@@ -5,11 +5,11 @@ from operator import attrgetter
 
 import numpy as np
 
-from letir.eager.backward.engine import accumulated
-from letir.eager.backward.parallel import engine
+from letir.eager.backward.engine import add_gradient
+from letir.eager.backward.parallel import make_engine
 from letir.eager.grad_mode import RECORDS, Mode
 from letir.eager.recorder import Recorder
-from letir.eager.tape import GradEdge, Leaf, Part, TapeNode, owner
+from letir.eager.tape import GradEdge, Leaf, Part, TapeNode, owning_node
 from letir.errors import ShapeError, TraceError
 from letir.eval.array_modules import array_module, is_array
 from letir.tracing.source_locations import error_at_user_line
@@ -31,16 +31,16 @@ def backward(
     As ``Variable.backward``, with a gradient for each output.
     """
     outputs = _flat_values(outputs)
-    given = _seeds(outputs, _flat_values(gradient), create_graph)
+    given = _output_cotangents(outputs, _flat_values(gradient), create_graph)
     keeps = create_graph if retain_graph is None else retain_graph
     # after the seeds are checked: an error there must not change any .grad
-    run = engine(workers, create_graph, keeps)
+    run = make_engine(workers, create_graph, keeps)
     with Mode(RECORDS, create_graph):
         owned = _Owned(given)
         for origin, ct in run.run(given).items():
             if type(origin) is Leaf:
                 with _ACCUMULATING:
-                    origin.grad = accumulated(origin.grad, owned(ct))
+                    origin.grad = add_gradient(origin.grad, owned(ct))
 
 
 def gradients(
@@ -66,7 +66,7 @@ def gradients(
     (Variable(27., requires_grad=True), Variable(18.))
     """
     outputs, wanted = _flat_values(outputs), _flat_values(inputs)
-    given = _seeds(outputs, _flat_values(grad_outputs), create_graph)
+    given = _output_cotangents(outputs, _flat_values(grad_outputs), create_graph)
     for i, variable in enumerate(wanted):
         if not isinstance(variable, Recorder.variable) or not variable.requires_grad:
             raise error_at_user_line(
@@ -75,26 +75,26 @@ def gradients(
     origins = [variable.arg for variable in wanted]
     needed = _on_the_way([origin for origin, _ in given], origins)
     keeps = create_graph if retain_graph is None else retain_graph
-    run = engine(workers, create_graph, keeps, origins, needed)
+    run = make_engine(workers, create_graph, keeps, origins, needed)
     with Mode(RECORDS, create_graph):
         found = run.run([(origin, ct) for origin, ct in given if origin in needed])
     owned = _Owned(given)
     results = tuple(
         [
-            _result(i, variable, found, needed, allow_unused, owned)
+            _gradient_or_zeros(i, variable, found, needed, allow_unused, owned)
             for i, variable in enumerate(wanted)
         ]
     )
     return results[0] if isinstance(inputs, Recorder.variable) else results
 
 
-def _result(i: int, variable, found: dict, needed: set, allow_unused: bool, owned):
+def _gradient_or_zeros(i: int, variable, found: dict, needed: set, allow_unused: bool, owned):
     """The gradient with respect to input ``i``: zeros where the rules gave none, None where no
     output depends on it.
     """
     ct = found.get(variable.arg)
     if ct is not None:
-        return accumulated(None, owned(ct))
+        return add_gradient(None, owned(ct))
     if variable.arg in needed:
         return Recorder.variable(array_module([variable.array]).zeros_like(variable.array))
     if allow_unused:
@@ -114,7 +114,7 @@ def _flat_values(values) -> list:
     return list(values) if isinstance(values, tuple | list) else [values]
 
 
-def _seeds(outputs: list, given: list, records: bool) -> list[tuple[GradEdge, object]]:
+def _output_cotangents(outputs: list, given: list, records: bool) -> list[tuple[GradEdge, object]]:
     """(edge, cotangent) of each output that requires grad. Raises if no output does."""
     if given and len(given) != len(outputs):
         raise error_at_user_line(
@@ -129,11 +129,11 @@ def _seeds(outputs: list, given: list, records: bool) -> list[tuple[GradEdge, ob
                     "  make what it is computed from with requires_grad=True, outside no_grad()"
                 )
             )
-        found.append((output.arg, _seed(output, ct, records)))
+        found.append((output.arg, _output_cotangent(output, ct, records)))
     return found
 
 
-def _seed(output, ct, records: bool):
+def _output_cotangent(output, ct, records: bool):
     """The cotangent of an output: as given, by default 1 for a real scalar."""
     if ct is None:
         if output.size != 1 or output.dtype.kind == "c":
@@ -181,7 +181,7 @@ def _on_the_way(outputs: list[GradEdge], inputs: list[GradEdge]) -> set[GradEdge
     """
     reached, steps, todo = set(outputs), [], [*outputs]
     while todo:
-        step = owner(todo.pop())
+        step = owning_node(todo.pop())
         if isinstance(step, TapeNode):
             steps.append(step)
             for arg in step.args:
@@ -196,5 +196,5 @@ def _on_the_way(outputs: list[GradEdge], inputs: list[GradEdge]) -> set[GradEdge
                 needed.add(step)
             elif type(arg) is Part and arg.step in needed:
                 needed.update((arg, step))
-    needed.update([output for output in outputs if owner(output) in needed])
+    needed.update([output for output in outputs if owning_node(output) in needed])
     return needed

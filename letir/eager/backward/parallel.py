@@ -11,7 +11,7 @@ from contextvars import copy_context
 
 from letir.ast.attrs import NO_ATTRS
 from letir.eager.backward.engine import Backward
-from letir.eager.tape import Constant, GradEdge, Part, TapeNode, owner
+from letir.eager.tape import Constant, GradEdge, Part, TapeNode, owning_node
 from letir.errors import TraceError
 from letir.ops.elementwise.ufuncs import add
 from letir.tracing.source_locations import error_at_user_line
@@ -38,7 +38,7 @@ class _ParallelBackward(Backward):
         """
         for origin, ct in seeds:
             self.add(origin, _FIRST, ct)
-        waits_for = self.users([owner(origin) for origin, _ in seeds])
+        waits_for = self.users([owning_node(origin) for origin, _ in seeds])
         ready = [step for step, count in waits_for.items() if count == 0]
         running: dict[Future, TapeNode] = {}
         with ThreadPoolExecutor(self.workers, "letir-backward") as pool:
@@ -86,7 +86,7 @@ class _ParallelBackward(Backward):
     def made_by(self, step: TapeNode) -> list[TapeNode]:
         """The nodes to whose results ``step`` contributes a gradient, once for each use."""
         args = [a for a in step.args if a is not None and type(a) is not Constant]
-        found = [owner(arg) for arg in args if arg in self.needed]
+        found = [owning_node(arg) for arg in args if arg in self.needed]
         return [made for made in found if isinstance(made, TapeNode)]
 
     def freed_by(self, step: TapeNode, waits_for: dict[TapeNode, int]) -> list[TapeNode]:
@@ -141,7 +141,7 @@ class _ParallelBackward(Backward):
         return self.found
 
 
-def engine(workers: int, *args) -> Backward:
+def make_engine(workers: int, *args) -> Backward:
     """``Backward(*args)`` with this number of threads.
 
     With ``create_graph`` the pass runs in one thread, because its own tape needs an order.

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from letir.eager.functions.context import Context, is_among, place_among
 from letir.eager.functions.function_cache import FunctionForm, Saved
-from letir.eager.functions.operation import operation, traced
+from letir.eager.functions.operation import call_traced, make_operation
 from letir.eager.grad_mode import RECORDS, no_grad
-from letir.eager.mutation import add_view, note_change, refuse, root
+from letir.eager.mutation import add_view, memory_root, note_change, refuse_write
 from letir.eager.recorder import RECORDER
 from letir.eager.tape import ORDER, Constant, Part, step_at
 from letir.eager.variable import Variable
@@ -45,7 +45,7 @@ class Function:
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        cls.operation = operation(cls)
+        cls.operation = make_operation(cls)
 
     @staticmethod
     def forward(ctx: Context, *args):
@@ -61,7 +61,7 @@ class Function:
     def apply(cls, *args):
         """The results as Variables, recorded as one node."""
         if any(isinstance(arg, Tracer) for arg in args):
-            return traced(cls, args)
+            return call_traced(cls, args)
         needs = tuple([isinstance(arg, Variable) and arg.requires_grad for arg in args])
         # before forward, which may change arguments in place and so give them new edges
         origins = [arg.arg if isinstance(arg, Variable) else None for arg in args]
@@ -69,16 +69,18 @@ class Function:
         with no_grad():
             given = cls.forward(ctx, *args)
         results = given if isinstance(given, tuple) else (given,)
-        outs = [_output(result, args, ctx) for result in results]
+        outs = [_output_variable(result, args, ctx) for result in results]
         _check_dirty(ctx, args, results)
         if any(needs) and RECORDS.get():  # the caller's mode: forward itself ran under no_grad
-            _record(cls, ctx, args, origins, outs, single=not isinstance(given, tuple))
+            _record_call(cls, ctx, args, origins, outs, single=not isinstance(given, tuple))
         # the node has what it needs; a ctx that held results would keep them alive [E4]
         ctx._saved, ctx._dirty, ctx._without_gradient = None, (), ()
         return tuple(outs) if isinstance(given, tuple) else outs[0]
 
 
-def _record(function, ctx: Context, args: tuple, origins: list, outs: list, single: bool) -> None:
+def _record_call(
+    function, ctx: Context, args: tuple, origins: list, outs: list, single: bool
+) -> None:
     """Give the results of a call their grad edges: a node with the saved values."""
     saved = [Saved.of(value, args, origins, outs) for value in ctx.saved_tensors]
     form = FunctionForm(function, ctx, args, saved, outs)
@@ -96,11 +98,11 @@ def _record(function, ctx: Context, args: tuple, origins: list, outs: list, sing
             out.arg = Constant(out.type)
         else:
             out.arg = step if single else Part.of(out.type, step, i)
-        if root(out).sharing is not None:
-            root(out).sharing.origins.add(out.arg)
+        if memory_root(out).sharing is not None:
+            memory_root(out).sharing.origins.add(out.arg)
 
 
-def _output(result, args: tuple, ctx: Context):
+def _output_variable(result, args: tuple, ctx: Context):
     """A result of forward as a new Variable; a result that is not an array as it is."""
     if is_array(result):
         return Variable(result)
@@ -123,10 +125,10 @@ def _check_dirty(ctx: Context, args: tuple, results: tuple) -> None:
                 f"{ctx._function}: what is marked as dirty is an argument of forward that it "
                 f"returns{at_user()}"
             )
-        base = root(variable)
+        base = memory_root(variable)
         is_view = base is not variable and not variable.sharing.detached
         if RECORDS.get() and any(ctx.needs_input_grad):
-            refuse(variable, base, is_view)
+            refuse_write(variable, base, is_view)
             if is_view:
                 raise TraceError(
                     f"{ctx._function}: a view cannot be marked as dirty{at_user()}\n"

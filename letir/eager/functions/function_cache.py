@@ -9,10 +9,10 @@ from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.eager.functions.context import Context, place_among
-from letir.eager.functions.operation import HERE, attributes
+from letir.eager.functions.operation import HERE, call_attributes
 from letir.eager.grad_mode import RECORDS, Mode
 from letir.eager.recorder import RECORDER, Recorder
-from letir.eager.tape import FREED, ORDER, GradEdge, Part, TapeNode, check_unchanged, freed
+from letir.eager.tape import FREED, ORDER, GradEdge, Part, TapeNode, check_unchanged, freed_error
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.source_locations import user_place
@@ -87,7 +87,7 @@ class FunctionForm:
     @property
     def attrs(self) -> Attrs:
         """The attributes of the operation in a history."""
-        return attributes(self.function, self.arguments, self.types)
+        return call_attributes(self.function, self.arguments, self.types)
 
     def rule_for(self, mask: tuple | None) -> _FunctionRule:
         """One rule for every mask: missing cotangents reach backward as zeros."""
@@ -96,7 +96,7 @@ class FunctionForm:
     def read(self, rule: _FunctionRule, step: TapeNode) -> Sequence:
         """The saved values. Raises TraceError if they were freed, or one was changed in place."""
         if step.kept is FREED:
-            raise freed(step)
+            raise freed_error(step)
         for saved in self.saved:
             origin = step if saved.result is not None else saved.origin
             if origin is not None and origin.notes is not None:
@@ -118,14 +118,16 @@ class FunctionForm:
         ]
         with Mode(RECORDS, records and not once):  # once_differentiable: no history
             found = self.function.backward(self.ctx.with_saved(saved), *grads)
-        found = _checked(self, found if isinstance(found, tuple | list) else (found,))
+        found = _check_gradients(self, found if isinstance(found, tuple | list) else (found,))
         if not records:
             return tuple([None if ct is None else ct.array for ct in found])
         if not once:
             return tuple(found)
         # the edges through which a second derivative would have flowed
         through = [v.arg for v in (*grads, *saved) if isinstance(v, variable) and v.requires_grad]
-        return tuple([None if ct is None else _refusing(self, ct, through) for ct in found])
+        return tuple(
+            [None if ct is None else _refuse_derivative(self, ct, through) for ct in found]
+        )
 
     def gradient(self, i: int, ct):
         """The gradient of a result as backward gets it, zeros if it is missing."""
@@ -140,7 +142,7 @@ def _is_operand(arg) -> bool:
     return isinstance(arg, Value) or is_array(arg)
 
 
-def _checked(form: FunctionForm, found: Sequence) -> list:
+def _check_gradients(form: FunctionForm, found: Sequence) -> list:
     """The gradients of the operands that require grad. Raises unless there is one for each
     argument, of its type.
     """
@@ -159,10 +161,10 @@ def _checked(form: FunctionForm, found: Sequence) -> list:
                 "  return None for it"
             )
     needed = [(form.operands[k], form.operand_types[k]) for k in form.rule.results]
-    return [_as_gradient(name, i, found[i], kind) for i, kind in needed]
+    return [_check_gradient(name, i, found[i], kind) for i, kind in needed]
 
 
-def _as_gradient(name: str, position: int, ct, kind: ArrayType):
+def _check_gradient(name: str, position: int, ct, kind: ArrayType):
     """A gradient returned by backward as a Variable, None for zero."""
     if ct is None or isinstance(ct, Recorder.variable):
         found = ct
@@ -192,7 +194,7 @@ class _Refusing:
         raise TraceError(f"the backward of {self.name} is marked as once_differentiable")
 
 
-def _refusing(form: FunctionForm, ct, through: list[GradEdge]):
+def _refuse_derivative(form: FunctionForm, ct, through: list[GradEdge]):
     """``ct`` as the result of a node without a derivative rule."""
     source, _ = user_place(2)
     step = TapeNode(through).filled(_Refusing(form, ct.type), (), ORDER(), source)

@@ -31,7 +31,7 @@ from letir.transforms.custom_reverse import custom_vjp
 HERE = Here()  # stands for an array among the arguments
 
 
-def operation(function) -> Primitive:
+def make_operation(function) -> Primitive:
     """The operation of a Function, registered under the name of the class."""
     # a class defined in a function, m.f.<locals>.C, is named m.f.C
     name = re.sub(r"<locals>\.|[^\w.]", "", f"{function.__module__}.{function.__qualname__}")
@@ -39,12 +39,12 @@ def operation(function) -> Primitive:
 
     def impl(xp, *arrays, arguments, types):
         with no_grad():
-            found, _ = called(function, arguments, arrays)
+            found, _ = call_function_at(function, arguments, arrays)
         found = tuple([out.array for out in found])
-        _check_types(name, tuple(map(type_of, found)), types)
+        _check_result_types(name, tuple(map(type_of, found)), types)
         return found
 
-    impl.function = function  # called instead in eager mode, see ``function_of``
+    impl.function = function  # called instead in eager mode, see ``function_behind``
 
     def vjp(cts, outs, *args, arguments, types):
         cts = [zeros_like(o) if ct is None else ct for ct, o in zip(cts, outs, strict=True)]
@@ -71,7 +71,7 @@ def _backward_operation(function, name: str) -> Primitive:
         variable = Recorder.variable
         with enable_grad():  # the caller may be under no_grad; this history ends here
             inputs = [variable(a, requires_grad=i in places) for i, a in enumerate(arrays[:count])]
-            outs, _ = called(function, arguments, inputs)
+            outs, _ = call_function_at(function, arguments, inputs)
         pairs = [p for p in zip(outs, arrays[count:], strict=True) if p[0].requires_grad]
         wanted = [inputs[i] for i in places]
         if not pairs:  # no result of forward has a gradient
@@ -92,15 +92,15 @@ def _backward_operation(function, name: str) -> Primitive:
     )
 
 
-def function_of(op: Primitive):
+def function_behind(op: Primitive):
     """The Function behind ``op``, None for other operations."""
     return getattr(op.impl, "function", None)
 
 
-def called(function, arguments: Sequence, arrays: Sequence) -> tuple[tuple, bool]:
+def call_function_at(function, arguments: Sequence, arrays: Sequence) -> tuple[tuple, bool]:
     """(Variables, whether they are a tuple): a call with these arrays in the places of ``HERE``."""
     rest = iter(arrays)
-    filled = [_as_variable(next(rest)) if arg is HERE else arg for arg in arguments]
+    filled = [_wrap_array(next(rest)) if arg is HERE else arg for arg in arguments]
     out = function.apply(*filled)
     outs = out if isinstance(out, tuple) else (out,)
     for result in outs:
@@ -112,12 +112,12 @@ def called(function, arguments: Sequence, arrays: Sequence) -> tuple[tuple, bool
     return outs, isinstance(out, tuple)
 
 
-def _as_variable(array):
+def _wrap_array(array):
     """An array as a Variable."""
     return array if isinstance(array, Recorder.variable) else Recorder.variable(array)
 
 
-def _check_types(name: str, found: tuple, expected: tuple) -> None:
+def _check_result_types(name: str, found: tuple, expected: tuple) -> None:
     """Raise ShapeError unless a call gave results of the types that were recorded."""
     if found != expected:
         raise ShapeError(
@@ -126,7 +126,7 @@ def _check_types(name: str, found: tuple, expected: tuple) -> None:
         )
 
 
-def attributes(function, arguments: Sequence, types: tuple) -> Attrs:
+def call_attributes(function, arguments: Sequence, types: tuple) -> Attrs:
     """The attributes of a call. Raises DTypeError for an argument that a program cannot hold."""
     found = Attrs(arguments=tuple(arguments), types=types)
     try:
@@ -141,16 +141,18 @@ def attributes(function, arguments: Sequence, types: tuple) -> Attrs:
 # ---- in a trace ----
 
 
-def traced(function, args: tuple):
+def call_traced(function, args: tuple):
     """The results of a call on traced values."""
     if function.traceable:
-        return _recorded(function, args)
+        return _record_traceable(function, args)
     active = ACTIVE.get()
     arguments = [HERE if is_array(arg) or isinstance(arg, Value) else arg for arg in args]
     operands = [arg for arg, mark in zip(args, arguments, strict=True) if mark is HERE]
     with no_grad():
-        outs, several = called(function, arguments, [_value_of(operand) for operand in operands])
-    attrs = attributes(function, arguments, tuple([out.type for out in outs]))
+        outs, several = call_function_at(
+            function, arguments, [_operand_array(operand) for operand in operands]
+        )
+    attrs = call_attributes(function, arguments, tuple([out.type for out in outs]))
     active.source, name = user_place(3)
     binders = active.emit(
         function.operation, tuple([active.enter(operand) for operand in operands]), attrs
@@ -163,7 +165,7 @@ def traced(function, args: tuple):
     return made if several else made[0]
 
 
-def _value_of(operand):
+def _operand_array(operand):
     """The array of an operand; zeros of its type for an abstract tracer."""
     if not isinstance(operand, Value):
         return operand
@@ -178,7 +180,7 @@ def _value_of(operand):
     return np.zeros(operand.shape, operand.dtype)
 
 
-def _recorded(function, args: tuple):
+def _record_traceable(function, args: tuple):
     """The results of a traceable Function: forward is traced, backward becomes the rule."""
     arguments = [HERE if isinstance(arg, Value) else arg for arg in args]
     operands = [arg for arg in args if isinstance(arg, Value)]

@@ -30,7 +30,7 @@ class Place:
     value: object
 
 
-def put(owner, key, value) -> None:
+def put_part(owner, key, value) -> None:
     """Set an attribute, or an existing or new item of a dict or list."""
     if isinstance(owner, dict):
         owner[key] = value
@@ -46,7 +46,7 @@ def holds_numbers(value) -> bool:
     return is_array(value) or hasattr(type(value), "__letir_run__")
 
 
-def _parts(value) -> Iterator[tuple[object, object, str]]:
+def _direct_parts(value) -> Iterator[tuple[object, object, str]]:
     """(key, part, its Python suffix) for each part of a container or object; nothing for others."""
     if holds_numbers(value) or isinstance(value, _NO_CONTAINERS):
         return
@@ -57,10 +57,10 @@ def _parts(value) -> Iterator[tuple[object, object, str]]:
     elif isinstance(value, types.MethodType):
         yield "__self__", value.__self__, ".__self__"
     else:
-        yield from ((name, part, f".{name}") for name, part in _attributes(value))
+        yield from ((name, part, f".{name}") for name, part in _instance_attributes(value))
 
 
-def _attributes(value) -> Iterator[tuple[str, object]]:
+def _instance_attributes(value) -> Iterator[tuple[str, object]]:
     """(name, value) of each instance attribute of an object."""
     yield from getattr(value, "__dict__", {}).items()
     for cls in type(value).__mro__:
@@ -70,14 +70,14 @@ def _attributes(value) -> Iterator[tuple[str, object]]:
                 yield name, getattr(value, name)
 
 
-def places(root, name: str) -> dict[str, Place]:
+def places_by_path(root, name: str) -> dict[str, Place]:
     """Everything that ``root`` holds, by path starting with ``name``; shared parts appear once."""
     found: dict[str, Place] = {}
     seen, todo = {id(root)}, [(name, root)]  # objects may hold each other in a circle
     while todo:
         owner, container = todo.pop()
-        for key, part, text in _parts(container):
-            if not is_leaf(part):
+        for key, part, text in _direct_parts(container):
+            if not has_no_parts(part):
                 if id(part) in seen:
                     continue
                 seen.add(id(part))
@@ -86,12 +86,12 @@ def places(root, name: str) -> dict[str, Place]:
     return found
 
 
-def is_leaf(value) -> bool:
+def has_no_parts(value) -> bool:
     """Whether ``value`` is an array or has no parts."""
-    return next(_parts(value), None) is None
+    return next(_direct_parts(value), None) is None
 
 
-def mirrored(value, swap: Callable, memo: dict):
+def mirror_value(value, swap: Callable, memo: dict):
     """A deep copy of ``value`` with ``swap(array)`` in place of every array.
 
     Sharing and cycles are preserved. ``memo``: the copies made so far, by id.
@@ -100,23 +100,23 @@ def mirrored(value, swap: Callable, memo: dict):
         return memo[id(value)]
     if holds_numbers(value):
         out = swap(value)
-    elif is_leaf(value):
+    elif has_no_parts(value):
         out = value if not isinstance(value, dict | list) else copy.copy(value)
     elif isinstance(value, tuple):
-        items = [mirrored(part, swap, memo) for part in value]
+        items = [mirror_value(part, swap, memo) for part in value]
         out = value._make(items) if hasattr(value, "_make") else type(value)(items)
     elif isinstance(value, types.MethodType):
-        out = types.MethodType(value.__func__, mirrored(value.__self__, swap, memo))
+        out = types.MethodType(value.__func__, mirror_value(value.__self__, swap, memo))
     else:
-        out = memo[id(value)] = _copied(value)  # before its parts: they may refer back to it
+        out = memo[id(value)] = _copy_shallow(value)  # before its parts: they may refer back to it
         if out is not value:
-            for key, part, _ in list(_parts(value)):
-                put(out, key, mirrored(part, swap, memo))
+            for key, part, _ in list(_direct_parts(value)):
+                put_part(out, key, mirror_value(part, swap, memo))
     memo[id(value)] = out
     return out
 
 
-def _copied(value):
+def _copy_shallow(value):
     """A shallow copy; the value itself if it cannot be copied, for example an open file."""
     try:
         return copy.copy(value)

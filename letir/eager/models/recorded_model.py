@@ -8,7 +8,14 @@ from letir.ast.attrs import token
 from letir.ast.builder import Value
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
-from letir.eager.models.attributes import Place, holds_numbers, is_leaf, mirrored, places, put
+from letir.eager.models.attributes import (
+    Place,
+    has_no_parts,
+    holds_numbers,
+    mirror_value,
+    places_by_path,
+    put_part,
+)
 from letir.errors import DTypeError, GuardError, TraceError
 from letir.eval.array_modules import type_of
 from letir.tracing.entry import KEEP, mark_static, record
@@ -55,12 +62,14 @@ class RecordedModel:
 
     def forward(self, *args, **kwargs):
         """The result of the model's ``forward``; arrays that it replaces go into the model."""
-        held = places(self.model, "model")
-        arrays = arrays_of(held)
-        key = _key_of(held, arrays, args, kwargs)  # anew each time: attributes may have changed
+        held = places_by_path(self.model, "model")
+        arrays = distinct_arrays(held)
+        key = _program_key(
+            held, arrays, args, kwargs
+        )  # anew each time: attributes may have changed
         found, (out, changed) = self._replayed(key, arrays, args, kwargs)
         for (owner, name), value in zip(found.changed, changed, strict=True):
-            put(held[owner].value if owner in held else self.model, name, value)
+            put_part(held[owner].value if owner in held else self.model, name, value)
         return out
 
     __call__ = forward
@@ -89,11 +98,11 @@ class RecordedModel:
         def forward(traced, *args, **kwargs):
             # by identity: an array that the model holds twice is one argument, also in the mirror
             stand_in = {id(a): t for a, t in zip(arrays, traced, strict=True)}
-            model = mirrored(self.model, lambda array: stand_in[id(array)], {})
+            model = mirror_value(self.model, lambda array: stand_in[id(array)], {})
             # on the mirror: the model itself never sees a traced value
-            before = places(model, "model")
+            before = places_by_path(model, "model")
             out = model.forward(*args, **kwargs)
-            changed.update(changes(before, places(model, "model")))
+            changed.update(changed_places(before, places_by_path(model, "model")))
             return out, [place.value for place in changed.values()]
 
         marked = mark_static(forward, (arrays, *args), kwargs, (), ())
@@ -104,7 +113,7 @@ class RecordedModel:
 _NOTHING = Place("", "", None, object())
 
 
-def changes(before: dict[str, Place], after: dict[str, Place]) -> dict[str, Place]:
+def changed_places(before: dict[str, Place], after: dict[str, Place]) -> dict[str, Place]:
     """The places in existing objects that hold another array than before, by path.
 
     Raises TraceError if an attribute that is not an array changed: a replay would not change it.
@@ -112,10 +121,10 @@ def changes(before: dict[str, Place], after: dict[str, Place]) -> dict[str, Plac
     found = {}
     for path, place in after.items():
         old = before.get(path, _NOTHING)
-        if old.value is place.value or not is_leaf(place.value):
+        if old.value is place.value or not has_no_parts(place.value):
             continue
         if not isinstance(place.value, Tracer):
-            _check_unchanged(old, place)
+            _check_attributes(old, place)
             continue
         known = _known_place(place, before, after)
         found[known.path] = known
@@ -129,14 +138,14 @@ def _known_place(place: Place, before: dict[str, Place], after: dict[str, Place]
     return place
 
 
-def arrays_of(held: dict[str, Place]) -> list:
+def distinct_arrays(held: dict[str, Place]) -> list:
     """The distinct arrays at these places."""
     return list({id(p.value): p.value for p in held.values() if holds_numbers(p.value)}.values())
 
 
-def _check_unchanged(old: Place, new: Place) -> None:
+def _check_attributes(old: Place, new: Place) -> None:
     """Raise TraceError if an attribute that is not an array changed."""
-    if old is _NOTHING or token_of(old.value) != token_of(new.value):
+    if old is _NOTHING or value_token(old.value) != value_token(new.value):
         was = "absent" if old is _NOTHING else repr(old.value)
         raise TraceError(
             f"jit_model: forward changes {new.path} from {was} to {new.value!r}, "
@@ -158,19 +167,19 @@ def _check_reached(parameters, arrays: Sequence) -> None:
             )
 
 
-def _key_of(held: dict[str, Place], arrays: Sequence, args: tuple, kwargs: dict) -> tuple:
+def _program_key(held: dict[str, Place], arrays: Sequence, args: tuple, kwargs: dict) -> tuple:
     """The cache key of a program: places and types of arrays, other attributes, and arguments."""
     index = {id(array): i for i, array in enumerate(arrays)}
     where = tuple(
-        (p.path, index.get(id(p.value)), token_of(p.value))
+        (p.path, index.get(id(p.value)), value_token(p.value))
         for p in held.values()
-        if is_leaf(p.value)
+        if has_no_parts(p.value)
     )
     leaves, spec = flatten((args, kwargs))
-    return where, spec, tuple(map(token_of, leaves))
+    return where, spec, tuple(map(value_token, leaves))
 
 
-def token_of(value):
+def value_token(value):
     """The part of a cache key for one value: the type of an array, any other value itself."""
     if holds_numbers(value):
         return value.type if isinstance(value, Value) else type_of(value)

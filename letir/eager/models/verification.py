@@ -31,11 +31,11 @@ def verify(f: Callable, *args, **kwargs) -> Lambda:
     %2 = mul %1, 2
     return %2
     """
-    recorded = _replay_model if isinstance(f, RecordedModel) else _replay
+    recorded = _replay_model if isinstance(f, RecordedModel) else _replay_program
     # twice: hidden state that the function reads shows as a difference between the programs
     (first, found), (second, _) = (_same_start(recorded, f, args, kwargs) for _ in range(2))
     expected = _same_start(_plain_call, f, args, kwargs)
-    wrong = _differences(expected, found)
+    wrong = _difference_lines(expected, found)
     if not wrong and first == second:
         return first
     programs = (
@@ -61,35 +61,35 @@ def _same_start(call: Callable, f: Callable, args: tuple, kwargs: dict):
 def _plain_call(f: Callable, args: tuple, kwargs: dict) -> list:
     """The results of ``f`` itself."""
     function = f.model.forward if isinstance(f, RecordedModel) else f
-    return _arrays_of(function(*args, **kwargs))
+    return _result_arrays(function(*args, **kwargs))
 
 
-def _replay(f: Callable, args: tuple, kwargs: dict) -> tuple[Lambda, list]:
+def _replay_program(f: Callable, args: tuple, kwargs: dict) -> tuple[Lambda, list]:
     """(program of a function, its results)."""
     fn = record(f, *mark_static(f, args, kwargs, (), ()), EAGER).fn
-    return fn, _arrays_of(fn(*args, **kwargs))
+    return fn, _result_arrays(fn(*args, **kwargs))
 
 
 def _replay_model(model: RecordedModel, args: tuple, kwargs: dict) -> tuple[Lambda, list]:
     """(program of a model, its results)."""
     out = model(*args, **kwargs)
-    return model.programs[0], _arrays_of(out)
+    return model.programs[0], _result_arrays(out)
 
 
-def _arrays_of(results) -> list:
+def _result_arrays(results) -> list:
     """The leaves of nested results, with the arrays of Variables."""
     return [leaf.array if isinstance(leaf, Variable) else leaf for leaf in flatten(results)[0]]
 
 
-def _differences(expected: list, found: list) -> list[str]:
+def _difference_lines(expected: list, found: list) -> list[str]:
     """The differences between results, a line for each."""
     if len(expected) != len(found):
         return [f"the function gives {len(expected)} results, the program {len(found)}"]
     pairs = enumerate(zip(expected, found, strict=True))
-    return [_difference(i, *pair) for i, pair in pairs if not _agree(*pair)]
+    return [_difference_line(i, *pair) for i, pair in pairs if not _same_bits(*pair)]
 
 
-def _agree(expected, found) -> bool:
+def _same_bits(expected, found) -> bool:
     """Whether two results have the same type and bits; all nans count as equal."""
     if type_of(expected) != type_of(found):
         return False
@@ -106,7 +106,7 @@ def _one_nan(array) -> np.ndarray:
     return flat
 
 
-def _difference(i: int, expected, found) -> str:
+def _difference_line(i: int, expected, found) -> str:
     """A line that says how a result differs."""
     if type_of(expected) != type_of(found):
         return f"result {i}: the function gives {type_of(expected)}, the program {type_of(found)}"

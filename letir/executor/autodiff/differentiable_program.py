@@ -14,9 +14,9 @@ from attrs import frozen
 from letir.ast.builder import Value
 from letir.ast.primitive import results_tuple
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
-from letir.eager.functions.operation import called, function_of
+from letir.eager.functions.operation import call_function_at, function_behind
 from letir.eager.grad_mode import RECORDS
-from letir.eager.replay import as_variable, one_bind, replayed
+from letir.eager.replay import replay_program, result_as_variable, run_bind
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import Environment
@@ -24,7 +24,7 @@ from letir.eval.memory_checks import check_writable
 from letir.executor.autodiff.gradient_plans import Graph, Making
 from letir.executor.autodiff.subgraphs import requiring_grad
 from letir.executor.autodiff.tape_node import GraphStep
-from letir.executor.default_pipeline import optimized
+from letir.executor.default_pipeline import optimize_program
 from letir.ops.effects.writes_to_arguments import changed_params, write_back
 from letir.plan.plan import Plan, plan_of
 from letir.tracing.tracer import Tracer
@@ -44,7 +44,7 @@ class Differentiable:
         self.program, self.optimized, self.making = program, made, making
         self.requires_grad, self.reason = tuple(requires_grad), "it was asked for"
         self.changed, self.executed = changed_params(program), weakref.ref(made)
-        self.parts = _parts_of(made, requires_grad, making)
+        self.parts = _program_parts(made, requires_grad, making)
         self.graphs = [part.graph for part in self.parts if part.graph is not None]
         # for the use counts: each part reads its operands at once
         binds = [Bind(part.binders, write_back, part.args) for part in self.parts]
@@ -63,17 +63,17 @@ class Differentiable:
         tracer = next((leaf for leaf in leaves if isinstance(leaf, Tracer)), None)
         if tracer is not None:  # inline the recorded program [B5]
             return tracer.__letir_run__(self.program, leaves)
-        checked_arguments(self.program, leaves, _kind_of)
+        checked_arguments(self.program, leaves, _leaf_type)
         return self.run(leaves)
 
     def run_fallback(self, leaves: list) -> tuple:
         """The results of the recorded program, without optimisation."""
-        return replayed(self.program, leaves)
+        return replay_program(self.program, leaves)
 
     def run(self, leaves: list, *, tries: bool = False) -> tuple:
         """``run_flat`` without checks of the arguments."""
         if self.changed:
-            check_writable(self.program, list(map(_array_of, leaves)), self.changed)
+            check_writable(self.program, list(map(_leaf_array, leaves)), self.changed)
         env, records = Environment(self.outer, leaves), RECORDS.get()
         wraps = any(isinstance(leaf, Value) for leaf in leaves)
         leaves.clear()
@@ -86,7 +86,7 @@ class Differentiable:
             raise
         if not wraps:  # only arrays as arguments: a Variable comes from an opaque function
             return tuple(results)
-        return tuple([r if isinstance(r, Value) else as_variable(r) for r in results])
+        return tuple([r if isinstance(r, Value) else result_as_variable(r) for r in results])
 
 
 @frozen(eq=False)
@@ -99,7 +99,7 @@ class _Part:
     graph: Graph | None = None
 
 
-def _parts_of(fn: Lambda, requires_grad: Sequence[bool], making: Making) -> list[_Part]:
+def _program_parts(fn: Lambda, requires_grad: Sequence[bool], making: Making) -> list[_Part]:
     """The parts of a program: graphs, stretches that do not require grad, single operations."""
     needs, parts, stretch = requiring_grad(fn, requires_grad), [], []
     last = {arg: i for i, term in enumerate((*fn.binds, fn.ret)) for arg in term.locals()}
@@ -119,21 +119,21 @@ def _single_part(bind: Bind, making: Making) -> _Part:
     if bind.op.role == "subgraph":
         graph = Graph(bind, making)
         return _Part(bind.args, bind.binders[: graph.count], GraphStep(graph).run, graph)
-    if function_of(bind.op) is not None:
-        return _Part(bind.args, bind.binders, partial(_applied, bind))
-    return _Part(bind.args, bind.binders, partial(_recorded, bind))
+    if function_behind(bind.op) is not None:
+        return _Part(bind.args, bind.binders, partial(_apply_function, bind))
+    return _Part(bind.args, bind.binders, partial(_record_bind, bind))
 
 
-def _applied(bind: Bind, operands: list, records: bool) -> tuple:
+def _apply_function(bind: Bind, operands: list, records: bool) -> tuple:
     """The results of a Function, with its own backward on the tape."""
-    found, _ = called(function_of(bind.op), bind.attrs["arguments"], operands)
+    found, _ = call_function_at(function_behind(bind.op), bind.attrs["arguments"], operands)
     operands.clear()
     return found
 
 
-def _recorded(bind: Bind, operands: list, records: bool) -> tuple:
+def _record_bind(bind: Bind, operands: list, records: bool) -> tuple:
     """The results of one bind, recorded as one node."""
-    out = one_bind(bind, operands)
+    out = run_bind(bind, operands)
     return results_tuple(bind.op, out)
 
 
@@ -143,27 +143,27 @@ def _stretch_part(binds: list[Bind], last: dict[Local, int], end: int) -> list[_
         return []
     results = tuple([b for bind in binds for b in bind.binders if last.get(b, -1) >= end])
     body, operands = lambda_lift((), binds, Ret(results))
-    return [_Part(tuple(operands), results, partial(_computed, plan_of(body)))]
+    return [_Part(tuple(operands), results, partial(_compute_stretch, plan_of(body)))]
 
 
-def _computed(plan: Plan, operands: list, records: bool) -> tuple:
+def _compute_stretch(plan: Plan, operands: list, records: bool) -> tuple:
     """The results of a stretch, which are arrays, not Variables."""
-    arrays = list(map(_array_of, operands))
+    arrays = list(map(_leaf_array, operands))
     operands.clear()
     return plan.run(arrays, array_module(arrays))
 
 
-def _array_of(leaf):
+def _leaf_array(leaf):
     """The array of a Variable; other values as they are."""
     return leaf.array if isinstance(leaf, Value) else leaf
 
 
-def _kind_of(leaf):
+def _leaf_type(leaf):
     """The type of an argument."""
     return leaf.type if isinstance(leaf, Value) else type_of(leaf)
 
 
-def differentiable(
+def compile_differentiable(
     fn: Lambda,
     requires_grad: Sequence[bool],
     reason: str = "it was asked for",
@@ -175,12 +175,12 @@ def differentiable(
 
     >>> from letir import Variable, trace
     >>> x = Variable(2.0, requires_grad=True)
-    >>> f = differentiable(trace(lambda x: x * x * x * x * x * x, x), [True])
+    >>> f = compile_differentiable(trace(lambda x: x * x * x * x * x * x, x), [True])
     >>> f(x).backward()
     >>> x.grad, len(f.graphs)
     (Variable(192.), 1)
     """
-    making = Making(partial(optimized, optimize=optimize, exact=exact), Differentiable)
+    making = Making(partial(optimize_program, optimize=optimize, exact=exact), Differentiable)
     made = making.optimize(fn, requires_grad=requires_grad)
     found = Differentiable(fn, made, requires_grad, making)
     found.reason = reason

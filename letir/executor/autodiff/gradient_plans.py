@@ -87,7 +87,7 @@ class Graph:
 
     def __attrs_post_init__(self):
         self.flows = frozenset(self.bind.attrs["df_input_vjps"])
-        self.exposed = _exposed(self.bind)
+        self.exposed = _exposed_captures(self.bind)
 
     @property
     def f(self) -> Lambda:
@@ -147,7 +147,7 @@ def _may_be_view(bind: Bind) -> bool:
     return any(may_share(one.op) for one in inside)
 
 
-def _exposed(bind: Bind) -> frozenset:
+def _exposed_captures(bind: Bind) -> frozenset:
     """The positions (operands, then results) of captured values that an in-place change of a
     result by the user may change.
     """

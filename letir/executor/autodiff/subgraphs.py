@@ -17,7 +17,7 @@ from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.primitive import Absent
 from letir.ast.terms import Bind, Lambda, Local, Ret
-from letir.eager.functions.operation import function_of
+from letir.eager.functions.operation import function_behind
 from letir.errors import LetirError
 from letir.ops.autodiff.subgraph import VECTORS, differentiable_graph
 from letir.passes.activity import has_derivative, propagate_requires_grad
@@ -38,7 +38,7 @@ def smallest_subgraphs():
         _SMALLEST.reset(before)
 
 
-def _threshold(usual: int) -> int:
+def _least_size(usual: int) -> int:
     """The smallest number of binds of a subgraph."""
     return 1 if _SMALLEST.get() else usual
 
@@ -70,7 +70,9 @@ def _is_groupable(bind: Bind, needs: set[Local]) -> bool:
         return False
     if needs.isdisjoint(bind.binders):
         return True
-    if function_of(bind.op) is not None:  # eager mode knows more of it: it has a backward, a ctx
+    if (
+        function_behind(bind.op) is not None
+    ):  # eager mode knows more of it: it has a backward, a ctx
         return False
     return has_derivative(bind)
 
@@ -83,7 +85,7 @@ class _Level:
     others: list[Bind] = field(factory=list)
 
 
-def _levels(fn: Lambda, needs: set[Local]) -> list[_Level]:
+def _bind_levels(fn: Lambda, needs: set[Local]) -> list[_Level]:
     """The binds by level: in each a group, followed by the binds outside of groups.
 
     A path that leaves a group passes another bind, or a result of the program, and so reaches a
@@ -131,9 +133,9 @@ def create_autodiff_subgraphs(
     >>> [bind.op.name for bind in create_autodiff_subgraphs(f, [True]).binds]
     ['differentiable_graph']
     """
-    fewest = _threshold(_FEWEST_DIFFERENTIABLE) if fewest is None else fewest
+    fewest = _least_size(_FEWEST_DIFFERENTIABLE) if fewest is None else fewest
     needs = requiring_grad(fn, requires_grad)
-    parts = _levels(fn, needs)
+    parts = _bind_levels(fn, needs)
     if not any(_is_worth_it(part.group, needs, fewest) for part in parts):
         return fn
     read = _read_outside(fn, parts)
@@ -209,7 +211,7 @@ def inline_autodiff_subgraphs(fn: Lambda, *, fewest: int | None = None) -> Lambd
     >>> [bind.op.name for bind in again.binds]
     ['sin', 'exp']
     """
-    fewest = _threshold(_FEWEST_KEPT) if fewest is None else fewest
+    fewest = _least_size(_FEWEST_KEPT) if fewest is None else fewest
     if not any(b.op.role == "subgraph" and len(b.attrs["f"]) < fewest for b in fn.binds):
         return fn
     binds: list[Bind] = []

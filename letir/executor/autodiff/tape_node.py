@@ -9,7 +9,7 @@ from attrs import define, field, frozen
 
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Lambda, Ret
-from letir.eager.op_cache import OpSpecialization, array_type, picker
+from letir.eager.op_cache import OpSpecialization, array_type, tuple_picker
 from letir.eager.recorder import RECORDER, Recorder
 from letir.eager.tape import (
     FREED,
@@ -19,7 +19,7 @@ from letir.eager.tape import (
     Part,
     TapeNode,
     check_unchanged,
-    freed,
+    freed_error,
     step_at,
 )
 from letir.eval.array_modules import array_module, is_array
@@ -48,7 +48,7 @@ class _GraphForm(OpSpecialization):
         """
         kept, count, places = step.kept, len(step), self.places
         if kept is FREED:
-            raise freed(step)
+            raise freed_error(step)
         exposed = step.notes is not None and not self.graph.exposed.isdisjoint(rule.captured)
         if exposed:  # a result was changed that shares memory with a value to be read
             check_unchanged(step, step)
@@ -172,7 +172,7 @@ class GraphStep:
             is_short=False,
             backward=None,
             kept=kept,
-            keep=picker(kept * 2 if len(kept) == 1 else kept),
+            keep=tuple_picker(kept * 2 if len(kept) == 1 else kept),
             unpack=None,
             watched=(),
             graph=self.graph,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import letir as lt
 from letir import Variable, jit
 from letir.eager import gradients, history
-from letir.executor.autodiff.differentiable_program import differentiable
+from letir.executor.autodiff.differentiable_program import compile_differentiable
 from letir.executor.autodiff.subgraphs import smallest_subgraphs
 from letir.testing import assert_same, programs
 
@@ -32,7 +32,7 @@ def leaf(array):
 def compiled(f, *args):
     """``f`` for Variables of which all require grad."""
     fn = lt.trace(f, *args)
-    return differentiable(fn, [True] * len(fn.params))
+    return compile_differentiable(fn, [True] * len(fn.params))
 
 
 def test_a_program_is_one_step_of_the_history():
@@ -159,7 +159,7 @@ def test_an_argument_that_was_changed_in_place_is_an_error():
 
 
 def test_only_arguments_that_require_grad_get_one():
-    f = differentiable(lt.trace(net, X, W), [False, True])
+    f = compile_differentiable(lt.trace(net, X, W), [False, True])
     x, w = Variable(X), leaf(W)
     f(x, w)[0].backward()
 
@@ -171,7 +171,7 @@ def test_a_function_that_is_taken_as_it_is_may_have_variables_of_its_own():
     hidden = leaf(np.array([1.0, 2.0]))
     op = lt.opaque(lambda x: x * hidden, lambda x: x, name="test_differentiable.scaled")
     fn = lt.trace(lambda x: np.exp(np.sin(op(x) * 2) * 2) * 3 + x, np.ones(2))
-    f = differentiable(fn, [False])
+    f = compile_differentiable(fn, [False])
 
     f(Variable(np.ones(2))).sum().backward()
     found, hidden.grad = hidden.grad, None
@@ -209,7 +209,7 @@ def test_writes_into_arguments_are_seen():
         return np.sin(np.exp(x) * y) * np.cos(y) + x
 
     found = []
-    for function in (differentiable(lt.trace(add_one, X, X), [False, True]), add_one):
+    for function in (compile_differentiable(lt.trace(add_one, X, X), [False, True]), add_one):
         x, y = Variable(X.copy()), leaf(X)
         out = function(x, y)
         out.sum().backward()
@@ -254,7 +254,7 @@ def test_generated_programs_have_the_results_and_gradients_of_eager_mode(program
     except lt.LetirError:
         return  # no rule, or none of a second order
     with smallest_subgraphs():
-        f = differentiable(fn, requires, exact=True)
+        f = compile_differentiable(fn, requires, exact=True)
 
     found = slopes(f, variables(fn, args), again=True)
 
@@ -474,7 +474,7 @@ def test_control_flow_in_graphs_has_the_gradients_of_eager_mode(f):
 
 def test_a_plan_that_is_dropped_goes_free_at_once():
     constant = np.arange(4.0)
-    f = differentiable(lt.trace(lambda x: np.exp(np.sin(x) * 2) * x * constant, X), [True])
+    f = compile_differentiable(lt.trace(lambda x: np.exp(np.sin(x) * 2) * x * constant, X), [True])
     f(leaf(X)).sum().backward()
     gc.collect()
     gc.disable()
