@@ -1,12 +1,18 @@
-"""copy_outliving_views: a view that outlives its array is copied, so that the array need not be."""
+"""Views as records know them, and copy_outliving_views, which copies views that outlive their
+arrays.
+"""
 
 import numpy as np
 from hypothesis import given
 
 import letir as lt
 import letir.numpy as lnp
+from letir.ast.primitive import PRIMITIVES
+from letir.eval.array_modules import type_of
+from letir.eval.evaluator import compute
 from letir.passes import copy_outliving_views
-from letir.testing import assert_same, programs
+from letir.testing import SAMPLES, assert_same, programs
+from tests.each_sample import each_of
 
 
 def ops(fn) -> list[str]:
@@ -70,3 +76,52 @@ def test_results_stay_what_they_are(program):
         assert_same(
             lt.run_forward(fn, *args), lt.run_forward(lt.check(copy_outliving_views(fn)), *args)
         )
+
+
+# ---- what records say of views ----
+
+
+def results_of(op, args: list, attrs) -> tuple:
+    """The results of an operation as a tuple."""
+    with np.errstate(all="ignore"):
+        out = compute(op, list(args), attrs)
+    return (out,) if op.results is None else tuple(out)
+
+
+def is_said_to_be_view(op, args: list, attrs) -> bool:
+    """Whether the record says that results lie in the memory of the first operand, if in C order.
+
+    A reshape in another order is a view of other arrays.
+    """
+    if attrs.get("order", "C") != "C":
+        return False
+    types = [type_of(arg) if isinstance(arg, np.ndarray) else None for arg in args]
+    return op.memory == "view" if op.views is None else op.views(*types, **attrs)
+
+
+@each_of([n for n in sorted(SAMPLES) if PRIMITIVES[n].views or PRIMITIVES[n].memory == "view"])
+def test_results_share_memory_where_the_record_says_that_they_are_views(name):
+    op = PRIMITIVES[name]
+    for sample in SAMPLES[name]:
+        args = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in sample.args]
+        attrs = op.complete(sample.attrs)
+        if not isinstance(args[0], np.ndarray) or (op.role == "index" and len(args) > 1):
+            continue  # by an integer among the operands x[i] is a view, by an array a copy
+        expected = is_said_to_be_view(op, args, attrs)
+        for result in results_of(op, args, attrs):
+            if isinstance(result, np.ndarray) and result.size:
+                assert expected == np.shares_memory(result, args[0])
+
+
+@each_of([name for name in sorted(SAMPLES) if PRIMITIVES[name].memory == "if_same_shape"])
+def test_results_of_another_shape_are_new(name):
+    op, seen = PRIMITIVES[name], set()
+    for sample in SAMPLES[name]:
+        args = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in sample.args]
+        for result in results_of(op, args, op.complete(sample.attrs)):
+            if isinstance(args[0], np.ndarray) and isinstance(result, np.ndarray):
+                is_same = result.shape == args[0].shape
+                seen.add(is_same)
+                assert is_same or not np.may_share_memory(result, args[0])
+
+    assert {True, False} == seen

@@ -116,6 +116,15 @@ def test_new_arrays_lie_in_c_order(name):
             assert not any(np.may_share_memory(out, v) for v in values if hasattr(v, "flags"))
 
 
+@each_of([name for name in SAMPLES if PRIMITIVES[name].order == "C"])
+def test_an_order_that_does_not_depend_on_operands_is_c(name):
+    for sample in SAMPLES[name]:
+        fn, values = applied(PRIMITIVES[name], sample)
+        columns = [v.copy(order="F") if isinstance(v, np.ndarray) else v for v in values]
+        for out in run_flat(fn, columns):
+            assert not isinstance(out, np.ndarray) or out.flags.c_contiguous
+
+
 @pytest.mark.parametrize("given", [np.float64(0.5), np.array(0.5)], ids=["scalar", "0-d"])
 @pytest.mark.parametrize("abstract", [False, True])
 @pytest.mark.parametrize(
