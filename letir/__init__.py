@@ -36,8 +36,8 @@ _PUBLIC = {  # theme -> module -> names; a name loads its module on first use
         "executor.jit_api": ("jit",),
     },
     "Derivatives and batching": {
+        "ad.differentiation": ("differentiate",),
         "ad.gradient_program": ("Gradient",),
-        "ad.reverse": ("differentiate",),
         "ad.symbolic_zeros": ("lower_grad_of", "specialize_undef"),
         "transforms.checkpointing": ("checkpoint",),
         "transforms.custom_forward": ("custom_jvp",),

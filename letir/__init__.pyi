@@ -28,8 +28,8 @@ from letir.executor.explanation import explain as explain
 from letir.executor.jit_api import jit as jit
 
 # derivatives and batching
+from letir.ad.differentiation import differentiate as differentiate
 from letir.ad.gradient_program import Gradient as Gradient
-from letir.ad.reverse import differentiate as differentiate
 from letir.ad.symbolic_zeros import lower_grad_of as lower_grad_of
 from letir.ad.symbolic_zeros import specialize_undef as specialize_undef
 from letir.transforms.checkpointing import checkpoint as checkpoint

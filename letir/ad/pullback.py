@@ -6,9 +6,9 @@ rules, stands before it in the order of imports.
 
 from collections.abc import Sequence
 
+from letir.ad.differentiation import differentiate, recorder
 from letir.ad.gradient_program import Gradient
 from letir.ad.remat.policies import with_policy
-from letir.ad.reverse import differentiate, recorder
 from letir.ast.builder import Value
 from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Bind, Lambda, Local

@@ -6,31 +6,21 @@ it is known which cotangents there are. ``differentiate`` wraps them into a ``Gr
 and all others stand on that. The conventions are those of docs/semantics.md, D1 to D6.
 """
 
-from collections.abc import Callable, Sequence
-from operator import attrgetter
+from collections.abc import Callable
 
-from letir.ad.gradient_program import Captures, Gradient, Policy
-from letir.ad.loop_residuals import LoopResiduals
 from letir.ad.rule_cache import RuleBody, rule_body
 from letir.ad.symbolic_zeros import UNDEFINED
 from letir.ast.attrs import NO_ATTRS
-from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import carries_derivative, strong_type
 from letir.ast.error_locations import error_at_bind
-from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import LATE_BOUND, Primitive
-from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
-from letir.errors import LetirError, MissingRule, ShapeError
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Arg, Bind, Let, Local, Ret
+from letir.errors import LetirError, MissingRule
 from letir.ops.autodiff.gradient_steps import autograd_add, grad_of
 from letir.ops.elementwise.ufuncs import add
-from letir.passes.lowering import lowered
-from letir.passes.memory.aliases import copy_outliving_views
-from letir.passes.peephole_rules.negation_sinking import sink_negations
-from letir.passes.peephole_rules.sum_merging import combine_sums
 from letir.visitors.visitor import ExprVisitor, TailCall
 
 DEFINED = (True,)
-_op_of, _may_update = attrgetter("op"), attrgetter("op.update")
 
 
 class Reverse(ExprVisitor):
@@ -170,152 +160,3 @@ class Direct(Reverse):
             if binder in cts:
                 operands.append(cts.pop(binder))
         return rule.emit(self.emitter, operands + captured)
-
-
-def differentiate(
-    f: Lambda,
-    requires_grad: Sequence[bool] | None = None,
-    *,
-    defined: Sequence[bool] | None = None,
-    policy: Policy = "keep_all",
-    exact: bool = False,
-) -> Gradient:
-    """The gradient program of ``f`` for the parameters where ``requires_grad`` (default: all
-    floating ones).
-
-    Where it is known which results have a cotangent, ``defined`` says so: then ``df`` takes these
-    cotangents only, none of temporaries, and has no ``grad_of``. ``policy`` and ``exact`` say what
-    is kept and what is computed again (``letir.ad.remat.policies``). Linear in the number of binds.
-    Raises MissingRule with the user's line where an operation has no rule yet.
-
-    >>> from letir.ast.text.parser import parse
-    >>> text = "lambda %0:a: float64[], %1:b: float64[] { %2: float64[] = mul(%0, %1); return %2 }"
-    >>> f = parse(text)
-    >>> print(differentiate(f).df_text(), end="")
-    df(%0 vjp of a*b, %1 a, %2 b):
-      %3, %4 = grad_of[mul](%0) { %5 = mul(%0, %2); %6 = mul(%0, %1) -> (%5, %6) }
-      return (%3, %4)
-    """
-    return differentiate_lowered(
-        lowered(f), requires_grad, defined=defined, policy=policy, exact=exact
-    )
-
-
-def differentiate_lowered(
-    f: Lambda,
-    requires_grad: Sequence[bool] | None = None,
-    *,
-    defined: Sequence[bool] | None = None,
-    policy: Policy = "keep_all",
-    exact: bool = False,
-) -> Gradient:
-    """``differentiate`` of a program that ``passes.lowering.lowered`` has made."""
-    again = recorder(f, requires_grad, defined)
-    gradient = again()
-    if policy == "keep_all" and not exact:
-        return gradient
-    return LATE_BOUND["with_policy"](gradient, policy, exact=exact, again=again)
-
-
-def recorder(
-    f: Lambda,
-    requires_grad: Sequence[bool] | None,
-    defined: Sequence[bool] | None,
-    *,
-    fixed_shapes: bool = False,
-) -> Callable[..., Gradient]:
-    """A function that differentiates ``f``, and takes locals that become temporaries.
-
-    ``fixed_shapes``: loops give the residuals whose shapes do not depend on values, no others.
-    """
-    if requires_grad is None:
-        requires_grad = [True] * len(f.params)
-    if len(requires_grad) != len(f.params):
-        raise ShapeError(
-            f"differentiate: {len(f.params)} parameters, {len(requires_grad)} flags "
-            "in requires_grad"
-        )
-    if defined is not None and len(defined) != len(f.ret.args):
-        raise ShapeError(
-            f"differentiate: {len(f.ret.args)} results, {len(defined)} flags in defined"
-        )
-    pairs = zip(f.params, requires_grad, strict=True)
-    inputs = [i for i, (p, flag) in enumerate(pairs) if flag and carries_derivative(p)]
-    loops = LoopResiduals(fixed_shapes=fixed_shapes)  # for all runs: their binders are the same
-
-    def recorded(temporaries: Sequence[Local] = ()) -> Gradient:
-        return _Recording(f, defined, loops, temporaries).gradient(inputs)
-
-    return recorded
-
-
-class _Recording:
-    """The state of one ``differentiate``: a builder, the captures, and the vjp parameters by result
-    position. ``temporaries`` are captured whether or not a rule reads them.
-    """
-
-    def __init__(
-        self,
-        f: Lambda,
-        defined: Sequence[bool] | None,
-        loops: LoopResiduals,
-        temporaries: Sequence[Local],
-    ):
-        self.f, self.defined, self.builder = f, defined, LetBuilder()
-        self.loops, self.temporaries = loops, temporaries
-        self.captures = Captures(f)
-        self.vjps: dict[int, Local] = {}  # of results and temporaries, by position
-        self.late: dict[Local, Local] = {}  # of temporaries, by local
-        if defined is None:
-            self.reverse = Reverse(self.builder, self.capture, self.late.get, loops.saved)
-        else:
-            capture = self.captures.capture
-            self.reverse = Direct(self.builder, capture, self.late.get, loops.saved)
-
-    def seeds(self, ret: Ret):
-        """One vjp parameter for each result position that requires grad and may have a cotangent
-        [D2].
-        """
-        for position, arg in enumerate(ret.args):
-            if arg in self.reverse.needed and (self.defined is None or self.defined[position]):
-                self.vjps[position] = Local(strong_type(arg.type))
-                yield arg, self.vjps[position]
-        for local in self.temporaries:
-            self.capture(local)
-
-    def capture(self, local: Local) -> Local:
-        """The captured local; a new temporary that requires grad gets a vjp parameter of its own
-        [D4].
-        """
-        count = len(self.captures.results)
-        self.captures.capture(local)
-        if len(self.captures.results) > count and local in self.reverse.needed:
-            self.vjps[count] = self.late[local] = Local(strong_type(local.type))
-        return local
-
-    @paused_gc()
-    def gradient(self, inputs: list[int]) -> Gradient:
-        """The Gradient for these parameters."""
-        f, captures = self.f, self.captures
-        cotangents = self.reverse.visit(f.body, {f.params[i] for i in inputs}, [], self.seeds)
-        self.builder.params = [*self.vjps.values(), *captures.params()]
-        df = self.builder.build([cotangents.get(f.params[i], UNDEFINED) for i in inputs])
-        if self.defined is not None:  # the raw form is as [D5] says
-            # sums first: with signs carried some are differences
-            df = combine_sums(df) if self.reverse.sum in map(_op_of, df.binds) else df
-            df = sink_negations(df)
-        primal = captures.primal()
-        primal = self.loops.primal(primal) if self.loops.replaced else primal
-        if any(map(_may_update, primal.binds)):
-            # what a step captures of a buffer must not keep the next from writing into it
-            primal = copy_outliving_views(primal)
-        return Gradient(
-            f=primal,
-            df=df,
-            f_real_outputs=len(f.ret.args),
-            df_input_vjps=tuple(self.vjps),
-            df_input_captured_inputs=tuple(sorted(captures.inputs)),
-            df_input_captured_outputs=tuple(sorted(captures.outputs)),
-            df_output_vjps=tuple(inputs),
-            out_tree=f.out_tree,
-        )

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from attrs import frozen
 
+from letir.ad.differentiation import differentiate
 from letir.ad.gradient_program import numbered
-from letir.ad.reverse import differentiate
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.text.printer import dumps

@@ -6,21 +6,17 @@ tuple, or a traceback.
 """
 
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from letir.ast.attrs import Attrs
-from letir.ast.error_locations import error_at, source_line
 from letir.ast.primitive import LATE_BOUND, Primitive, results_tuple
-from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret
-from letir.ast.text.printer import line_of
-from letir.errors import GuardError
+from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.array_modules import array_module
-from letir.eval.memory_checks import check_writable, updated
+from letir.eval.failures import forget_values, say_where
+from letir.eval.memory_checks import check_writable, own_results, updated
+from letir.eval.nan_checks import nan_finder
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.visitors.usedef import use_counts
 from letir.visitors.visitor import ExprVisitor, TailCall
@@ -111,29 +107,7 @@ class Evaluator(ExprVisitor):
                 say_where(error, fn, env.at)
             raise
         # of nested bodies too: the program around does not know their constants
-        return _owned(fn, results) if fn.constants else results
-
-
-def say_where(error: BaseException, fn: Lambda, bind: Bind) -> None:
-    """Add a note with the let line and the user's; a failed guard says the latter itself."""
-    if isinstance(error, GuardError):
-        error_at(error, bind.source, with_excerpt=True)
-    at = "" if isinstance(error, GuardError) else source_line(bind.source)
-    line, *rest = line_of(fn, bind).split("\n")  # not its bodies: who fails in one says so itself
-    error.add_note(f"letir: in {line}{' ... }' if rest else ''}{at}")
-
-
-def forget_values(error: BaseException, outer: BaseException | None) -> None:
-    """Clear the frames that ended with ``error`` and those it came from; not those of ``outer``."""
-    chain: list = [error]
-    seen = {id(outer), id(None)}  # outer: handled around this call; its frames are not ours
-    while chain:
-        link = chain.pop()
-        if id(link) not in seen:
-            seen.add(id(link))
-            # an exception that is kept, as in a notebook, would keep every array of its frames
-            traceback.clear_frames(link.__traceback__)
-            chain += [link.__context__, link.__cause__, *getattr(link, "exceptions", ())]
+        return own_results(fn, results) if fn.constants else results
 
 
 def run_forward(
@@ -157,7 +131,7 @@ def run_forward(
     """
     leaves = flat_arguments(f, args, kwargs)
     del args, kwargs  # else this frame holds the arguments until the end
-    return nested_results(f, run_flat(f, leaves, _nan_finder(observe) if debug_nans else observe))
+    return nested_results(f, run_flat(f, leaves, nan_finder(observe) if debug_nans else observe))
 
 
 def run_fitting(f: Lambda, leaves: list) -> tuple:
@@ -180,39 +154,6 @@ def run_flat(f: Lambda, leaves: list, observe: Callable | None = None) -> tuple:
     return Evaluator(array_module(leaves), observe).call(f, leaves)
 
 
-def _owned(f: Lambda, results: tuple) -> tuple:
-    """The results, copied where they share memory with a constant of the program [C4]."""
-    # a caller may write into what it gets, and constants serve the next call
-    constants = {id(bind.attrs["value"]) for bind in f.constants}
-    return tuple([r.copy(order="K") if id(root(r)) in constants else r for r in results])
-
-
-def root(array):
-    """The array that owns the memory of a view."""
-    while getattr(array, "base", None) is not None:
-        array = array.base
-    return array
-
-
-def _nan_finder(observe: Callable | None) -> Callable:
-    """An observer that raises FloatingPointError at the first nan, else asks ``observe``."""
-
-    def look(bind: Bind, results: tuple) -> None:
-        for result in results:
-            if has_nan(result):
-                raise FloatingPointError(f"{bind.op.name} made a nan")
-        if observe is not None:
-            observe(bind, results)
-
-    return look
-
-
-def has_nan(value) -> bool:
-    """Whether a result is a nan or has one."""
-    differs = value != value  # not isnan: also of integers, Python numbers and CuPy's arrays
-    return bool(differs.any() if hasattr(differs, "any") else differs)
-
-
 def compute(op: Primitive, operands: Sequence, attrs: Attrs, evaluator: Evaluator | None = None):
     """One operation on arrays and numbers, at once: a result, or a tuple of them."""
     xp = array_module(operands) if evaluator is None else evaluator.xp
@@ -226,24 +167,6 @@ def _computed_with(call: Callable, op: Primitive, xp, operands: list, attrs: Att
     if op.consume is not None:
         return op.consume(xp, operands, call=call, **attrs)
     return op.impl(xp, *operands, call=call, **attrs)
-
-
-class Executor:
-    """An emitter that computes what it is given instead of recording it [D15]."""
-
-    def __init__(self, xp=np):
-        self.evaluator = Evaluator(xp)
-        self.source = None  # rules set it, as on a builder
-
-    def apply(self, op: Primitive, operands: Sequence, attrs: Attrs):
-        """``op`` on arrays and numbers: a result, or a tuple of them."""
-        return compute(op, operands, attrs, self.evaluator)
-
-    def emit(self, op: Primitive, args: tuple, attrs: Attrs, types=None) -> tuple:
-        """The results of ``op`` on these arrays; their types need not be known."""
-        operands = [arg.value if type(arg) is Const else arg for arg in args]
-        out = compute(op, operands, attrs, self.evaluator)
-        return results_tuple(op, out)
 
 
 LATE_BOUND.update(call=run_forward, compute=compute)

@@ -93,3 +93,17 @@ def _overlap(array, other) -> bool:
     """Whether two arguments may share memory."""
     both = isinstance(array, np.ndarray) and isinstance(other, np.ndarray)
     return bool(array.size) and (array is other or (both and np.may_share_memory(array, other)))
+
+
+def own_results(f: Lambda, results: tuple) -> tuple:
+    """The results, copied where they share memory with a constant of the program [C4]."""
+    # a caller may write into what it gets, and constants serve the next call
+    constants = {id(bind.attrs["value"]) for bind in f.constants}
+    return tuple([r.copy(order="K") if id(root(r)) in constants else r for r in results])
+
+
+def root(array):
+    """The array that owns the memory of a view."""
+    while getattr(array, "base", None) is not None:
+        array = array.base
+    return array

@@ -17,7 +17,8 @@ from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda, Local
 from letir.eval.arguments import flat_arguments
 from letir.eval.array_modules import array_module
-from letir.eval.evaluator import Evaluator, root
+from letir.eval.evaluator import Evaluator
+from letir.eval.memory_checks import root
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.autodiff.differentiable_program import Differentiable
 from letir.executor.compiled import Compiled, compile

@@ -31,13 +31,14 @@ OPERATIONS = {  # module: the operations that it defines
     """,
     "elementwise.fused": "fused",
     "elementwise.integer": "bitwise_count gcd lcm left_shift right_shift",
+    "elementwise.logaddexp": "logaddexp",
     "elementwise.rounding": "isclose nan_to_num round",
     "elementwise.rounding_sign_parts": "abs ceil conj floor imag real rint sign trunc",
     "elementwise.sinc_and_i0": "i0 i0_slope sinc",
     "elementwise.ufuncs": """
         add arccos arccosh arcsin arcsinh arctan arctan2 arctanh cbrt cos cosh div exp exp2 expm1
-        floor_divide hypot log log10 log1p log2 logaddexp maximum minimum mul neg positive power
-        reciprocal remainder sin sinh sqrt square sub tan tanh
+        floor_divide hypot log log10 log1p log2 maximum minimum mul neg positive power reciprocal
+        remainder sin sinh sqrt square sub tan tanh
     """,
     "indexing.basic": "assemble index index_add index_set",
     "indexing.data_dependent": "bincount first_places isin nonzero unique",
@@ -139,13 +140,14 @@ FUNCTIONS = {  # module: the NumPy and SciPy functions that they record
         logaddexp2 modf nextafter rad2deg radians signbit spacing unwrap
     """,
     "elementwise.integer": "bitwise_count gcd lcm left_shift right_shift",
+    "elementwise.logaddexp": "logaddexp",
     "elementwise.rounding": "around isclose nan_to_num round",
     "elementwise.rounding_sign_parts": "absolute ceil conjugate floor imag real rint sign trunc",
     "elementwise.sinc_and_i0": "i0 sinc",
     "elementwise.ufuncs": """
         add arccos arccosh arcsin arcsinh arctan arctan2 arctanh cbrt cos cosh divide exp exp2 expm1
-        floor_divide hypot log log10 log1p log2 logaddexp maximum minimum multiply negative positive
-        power reciprocal remainder sin sinh sqrt square subtract tan tanh
+        floor_divide hypot log log10 log1p log2 maximum minimum multiply negative positive power
+        reciprocal remainder sin sinh sqrt square subtract tan tanh
     """,
     "indexing.data_dependent": "isin",
     "indexing.index_encoding": "packbits ravel_multi_index unpackbits unravel_index",

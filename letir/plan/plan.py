@@ -13,7 +13,8 @@ import numpy as np
 
 from letir.ast.terms import Lambda
 from letir.errors import GuardError, InternalError
-from letir.eval.evaluator import forget_values, root, say_where
+from letir.eval.failures import forget_values, say_where
+from letir.eval.memory_checks import root
 from letir.plan.effect_log import EffectLog
 from letir.plan.instructions import references
 from letir.plan.slot_allocation import MANY, ONE, ONE_AND_CLEAR, TWO, TWO_AND_CLEAR, Table, laid_out

@@ -10,8 +10,8 @@ from typing import Any, overload
 
 import numpy as np
 
+from letir.ad.differentiation import differentiate_lowered
 from letir.ad.gradient_program import Gradient, Policy
-from letir.ad.reverse import differentiate_lowered
 from letir.ad.symbolic_zeros import zero
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc

@@ -4,9 +4,9 @@ import functools
 from collections.abc import Callable
 from typing import Any, overload
 
+from letir.ad.differentiation import differentiate
 from letir.ad.forward import jvp_program, linear_program
 from letir.ad.gradient_program import Gradient, zeros_for
-from letir.ad.reverse import differentiate
 from letir.ad.symbolic_zeros import zero
 from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import strong_type, type_carries_derivative

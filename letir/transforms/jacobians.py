@@ -11,9 +11,9 @@ from typing import Any, overload
 
 from attrs import frozen
 
+from letir.ad.differentiation import differentiate
 from letir.ad.forward import linear_program
 from letir.ad.gradient_program import Gradient
-from letir.ad.reverse import differentiate
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.gc_pause import paused_gc

@@ -12,7 +12,7 @@ from letir.ast.pytrees import LEAF, Leaf, Tree, flatten
 from letir.ast.terms import Lambda
 from letir.errors import ShapeError
 from letir.eval.arguments import flat_arguments
-from letir.eval.evaluator import root
+from letir.eval.memory_checks import root
 from letir.passes.lowering import without_writes
 from letir.tracing.entry import DROP, record
 from letir.tracing.trace_state import LAZY

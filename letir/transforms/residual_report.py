@@ -8,11 +8,11 @@ from typing import Any
 
 from attrs import field, frozen
 
+from letir.ad.differentiation import differentiate
 from letir.ad.gradient_program import Gradient, Policy
 from letir.ad.remat.cost_model import is_view, nbytes, weight
 from letir.ad.remat.policies import Choice, check_policy, with_policy
 from letir.ad.remat.recomputation import Halves, halves
-from letir.ad.reverse import differentiate
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
 from letir.ast.text.printer import Printer
 from letir.ast.types import ArrayType, Size

@@ -4,9 +4,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
+from letir.ad.differentiation import differentiate
 from letir.ad.gradient_program import Gradient
 from letir.ad.linearity import Linearity
-from letir.ad.reverse import differentiate
 from letir.ad.symbolic_zeros import zero
 from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import strong_type

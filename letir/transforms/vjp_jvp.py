@@ -6,9 +6,9 @@ from typing import Any, Literal, overload
 import numpy as np
 from attrs import frozen
 
+from letir.ad.differentiation import differentiate
 from letir.ad.forward import jvp_program, linear_program
 from letir.ad.gradient_program import Policy, zeros_for
-from letir.ad.reverse import differentiate
 from letir.ast.derivative_types import carries_derivative, type_carries_derivative
 from letir.ast.pytrees import Tree, flatten
 from letir.ast.signatures import A, R

@@ -7,7 +7,8 @@ import letir as lt
 from letir.ad.reverse import Reverse
 from letir.ast.text.parser import parse
 from letir.ast.types import Undef
-from letir.eval.evaluator import Evaluator, Executor
+from letir.eval.computing_emitter import Executor
+from letir.eval.evaluator import Evaluator
 
 A, B = np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0])
 

@@ -19,7 +19,8 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Const, Source
 from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType, Undef
-from letir.eval.evaluator import Executor, compute, run_flat
+from letir.eval.computing_emitter import Executor
+from letir.eval.evaluator import compute, run_flat
 from letir.testing import assert_same
 from letir.visitors.usedef import uses
 

@@ -18,7 +18,8 @@ from letir.ast.builder import LetBuilder
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType, Undef
 from letir.errors import GuardError
-from letir.eval.evaluator import root, run_flat
+from letir.eval.evaluator import run_flat
+from letir.eval.memory_checks import root
 from letir.plan.plan import Plan, plan_of
 from letir.testing import applied, assert_same
 from letir.testing.strategies import programs

@@ -26,7 +26,8 @@ from letir.eager.tape import (
     freed_error,
     node_line,
 )
-from letir.eval.evaluator import Executor, has_nan
+from letir.eval.computing_emitter import Executor
+from letir.eval.nan_checks import has_nan
 from letir.ops.elementwise.ufuncs import add
 
 _SUM = kernel_of(add, NO_ATTRS)  # called for every further use of a value

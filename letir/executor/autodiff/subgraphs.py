@@ -11,7 +11,7 @@ from contextvars import ContextVar
 
 from attrs import define, field
 
-from letir.ad.reverse import differentiate
+from letir.ad.differentiation import differentiate
 from letir.ast.attrs import Attrs
 from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect

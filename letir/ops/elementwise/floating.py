@@ -31,12 +31,12 @@ from letir.ops.define.records import (
 )
 from letir.ops.elementwise.casting import stop_gradient
 from letir.ops.elementwise.comparisons_and_where import where
+from letir.ops.elementwise.logaddexp import log_share
 from letir.ops.elementwise.rounding_sign_parts import imag, real, rint, sign
 from letir.ops.elementwise.ufuncs import (
     EXTREMUM_TERMS,
     arctan2,
     exp2,
-    log_share,
     power_by_base,
     power_by_exponent,
 )

@@ -9,13 +9,12 @@ has the cotangent ``ct * f'(z)``.
 
 import cmath
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.primitive import Primitive
 from letir.ops.as_numpy import arrays
 from letir.ops.define.records import (
     SAFE,
@@ -190,26 +189,6 @@ log = elementwise("log", lambda g, y, x: g / x, numpy=np.log, onnx="Log")
 log2 = elementwise("log2", lambda g, y, x: g / (math.log(2) * x), numpy=np.log2)
 log10 = elementwise("log10", lambda g, y, x: g / (math.log(10) * x), numpy=np.log10)
 log1p = elementwise("log1p", lambda g, y, x: g / (1 + x), numpy=np.log1p)
-
-
-def log_share(g: Any, out: Value, x: Any, exponential: Callable) -> Value:
-    """``g`` times exp(x - out), the share of the summand ``x`` in logaddexp: 0 for -inf, and never
-    nan from inf - inf.
-    """
-    if out.type is None or x.type is None:
-        return g * exponential(where(x == out, 0, x - out))
-    most = float(min(np.finfo(x.dtype).max, np.finfo(out.dtype).max))
-    x = x if x.type.weak else minimum(x, most)
-    return g * exponential(x - PRIMITIVES["clip"](out, -most, most))
-
-
-logaddexp = binary(
-    "logaddexp",
-    lambda g, out, x, y: log_share(g, out, x, exp),
-    lambda g, out, x, y: log_share(g, out, y, exp),
-    numpy=np.logaddexp,
-    commutative=True,
-)
 # from y, so that x is not a residual; safe_divide: 0 at 0 where the root is not used
 sqrt = elementwise(
     "sqrt",

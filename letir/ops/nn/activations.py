@@ -13,8 +13,9 @@ from letir.ops.define.batch_rules import align_ranks, axes_rule, batch_first, em
 from letir.ops.define.records import composite, composite_numerics
 from letir.ops.elementwise.casting import stop_gradient
 from letir.ops.elementwise.comparisons_and_where import equal, isfinite, where
+from letir.ops.elementwise.logaddexp import logaddexp
 from letir.ops.elementwise.rounding_sign_parts import abs_
-from letir.ops.elementwise.ufuncs import exp, expm1, log, logaddexp, tanh
+from letir.ops.elementwise.ufuncs import exp, expm1, log, tanh
 from letir.ops.reductions.reductions import broadcast_back, max_, sum_
 from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import split

@@ -17,8 +17,9 @@ from letir.ops.define.batch_rules import batch_first
 from letir.ops.define.records import DISCRETE, composite
 from letir.ops.elementwise.casting import cast
 from letir.ops.elementwise.comparisons_and_where import equal, isinf, not_equal, where
+from letir.ops.elementwise.logaddexp import logaddexp
 from letir.ops.elementwise.rounding_sign_parts import abs_
-from letir.ops.elementwise.ufuncs import exp, log, log1p, logaddexp, maximum, sqrt, square
+from letir.ops.elementwise.ufuncs import exp, log, log1p, maximum, sqrt, square
 from letir.ops.nn.activations import real_type_rule, relu
 from letir.ops.nn.embedding_linear_dropout import log_softmax
 from letir.ops.reductions.reductions import max_, mean, sum_

@@ -38,7 +38,8 @@ from letir.ops.define.records import (
     unbroadcast,
 )
 from letir.ops.elementwise.comparisons_and_where import equal, where
-from letir.ops.elementwise.ufuncs import exp, exp2, log_share
+from letir.ops.elementwise.logaddexp import log_share
+from letir.ops.elementwise.ufuncs import exp, exp2
 from letir.ops.indexing.index_expressions import check_bounds
 from letir.ops.reductions.product import prod
 from letir.ops.reductions.reductions import (

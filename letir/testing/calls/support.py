@@ -10,7 +10,7 @@ import numpy as np
 from attrs import frozen
 
 import letir.numpy
-from letir.ad.reverse import differentiate
+from letir.ad.differentiation import differentiate
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import LetirError

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from letir.ad.reverse import differentiate
+from letir.ad.differentiation import differentiate
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType
 from letir.ops.autodiff.subgraph import VECTORS

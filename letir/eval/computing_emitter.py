@@ -1,0 +1,28 @@
+"""``Executor``: rules that compute at once, on arrays."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from letir.ast.attrs import Attrs
+from letir.ast.primitive import Primitive, results_tuple
+from letir.ast.terms import Const
+from letir.eval.evaluator import Evaluator, compute
+
+
+class Executor:
+    """An emitter that computes what it is given instead of recording it [D15]."""
+
+    def __init__(self, xp=np):
+        self.evaluator = Evaluator(xp)
+        self.source = None  # rules set it, as on a builder
+
+    def apply(self, op: Primitive, operands: Sequence, attrs: Attrs):
+        """``op`` on arrays and numbers: a result, or a tuple of them."""
+        return compute(op, operands, attrs, self.evaluator)
+
+    def emit(self, op: Primitive, args: tuple, attrs: Attrs, types=None) -> tuple:
+        """The results of ``op`` on these arrays; their types need not be known."""
+        operands = [arg.value if type(arg) is Const else arg for arg in args]
+        out = compute(op, operands, attrs, self.evaluator)
+        return results_tuple(op, out)
