@@ -1,8 +1,8 @@
 """The ``letir`` command: ``demo``, ``trace``, ``show``, ``check``, ``run``, ``grad``, ``optimize``,
 ``diff``.
 
-Programs come from files that ``letir.save`` wrote. Exit codes: 0 for success, 1 for an
-error (a message on stderr, no traceback), 2 for a command line that is not understood.
+Programs are read from files that ``letir.save`` wrote. Exit codes: 0 for success, 1 for an error (a
+message on stderr, no traceback), 2 for an invalid command line.
 """
 
 import argparse
@@ -45,7 +45,7 @@ examples:
   letir grad loss.letir -o slope.letir
   letir optimize slope.letir -o fast.letir
 """
-# of what letir.passes exports, functions that are something else
+# functions that letir.passes exports and that are not passes
 NO_PASSES = frozenset(["is_differentiable", "propagate_requires_grad", "register", "unregister"])
 ARGUMENT = "a .npy file or a number; once for each argument, in the order of the parameters"
 
@@ -55,10 +55,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(argv)
     try:
         code = options.command(options)
-        sys.stdout.flush()  # here, where a broken pipe is caught, not at exit
+        sys.stdout.flush()  # not left to exit, where a broken pipe would not be caught
         return code
-    except BrokenPipeError:  # the reader of our output has gone, as in `letir show f | head`
-        # else Python's flush at exit fails too
+    except BrokenPipeError:  # the reader has closed the pipe, as in `letir show f | head`
+        # otherwise Python's flush at exit would fail too
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (LetirError, OSError) as error:
@@ -67,14 +67,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def error_message(error: Exception) -> str:
-    """What went wrong; for a file, which one."""
+    """The message of an error, with the file name for an OSError."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return str(error)
 
 
 def error_notes(error: Exception) -> list[str]:
-    """What was added to an error on its way: the let line, the file."""
+    """The notes of an error: the let line, the file."""
     return [f"  {note.removeprefix('letir: ')}" for note in getattr(error, "__notes__", ())]
 
 
@@ -158,7 +158,7 @@ def diff_command(options: argparse.Namespace) -> int:
     return 0
 
 
-# ---- what they work on ----
+# ---- files, passes and arguments ----
 
 
 def pass_named(name: str) -> Callable:
@@ -170,15 +170,15 @@ def pass_named(name: str) -> Callable:
 
 
 def program_in(path: str) -> Lambda:
-    """The program in a file; a file may also hold a Gradient, which is two."""
+    """The program in a file. Raises LetirError for a Gradient, which is two programs."""
     program = load(path)
     if not isinstance(program, Lambda):
-        raise LetirError(f"{path} holds a {type(program).__name__}: only show takes it")
+        raise LetirError(f"{path} holds a {type(program).__name__}: only `letir show` takes one")
     return program
 
 
 def describe_program(program: Lambda) -> str:
-    """How large a program is."""
+    """The numbers of parameters, binds and results of a program, as text."""
     counts = (
         (len(program.params), "parameter"),
         (len(program), "bind"),
@@ -189,7 +189,7 @@ def describe_program(program: Lambda) -> str:
 
 def parse_argument(text: str) -> Any:
     """The array in a .npy file, or a Python number."""
-    for number in (int, float, complex):  # a number if it reads as one: name files otherwise
+    for number in (int, float, complex):  # text that reads as a number is not a file name
         try:
             return number(text)
         except ValueError:
@@ -198,11 +198,11 @@ def parse_argument(text: str) -> Any:
         try:
             return np.lib.format.read_array(stream, allow_pickle=False)
         except ValueError as error:
-            raise LetirError(f"{text} is no .npy file of numbers: {error}") from None
+            raise LetirError(f"{text} is not a .npy file of numbers: {error}") from None
 
 
 def output_paths(given: list[str], count: int) -> list[str]:
-    """A path for each result: as given, or numbered where one is given for several."""
+    """A path for each result: as given, or numbered if one path is given for several results."""
     if len(given) in (0, count):
         return given
     if len(given) > 1:
@@ -215,11 +215,11 @@ def output_paths(given: list[str], count: int) -> list[str]:
 
 
 def function_in(place: str) -> Callable:
-    """The function that ``file.py:name`` says; the file is run as a module of its own."""
+    """The function named by ``file.py:name``; the file is run as a module."""
     file, _, name = place.rpartition(":")
     path = Path(file)
     if not path.suffix == ".py":
-        raise LetirError(f"{place}: say which function of which file, as in model.py:loss")
+        raise LetirError(f"{place}: name a file and a function in it, as in model.py:loss")
     if not path.exists():
         raise FileNotFoundError(2, os.strerror(2), file)
     sys.path.insert(0, str(path.parent.resolve()))  # as Python does for a script
@@ -242,24 +242,24 @@ def function_in(place: str) -> Callable:
 
 
 def cli_option(*names: str, **settings: Any) -> tuple[tuple, dict]:
-    """What ``add_argument`` takes."""
+    """The arguments of a call of ``add_argument``."""
     return names, settings
 
 
 def output_option(about: str) -> tuple[tuple, dict]:
-    """The file that a command writes."""
+    """The option for the file that a command writes."""
     return cli_option("-o", "--output", required=True, metavar="FILE", help=about)
 
 
 FILE = cli_option("file", metavar="FILE", help="a saved program")
 ARGS = cli_option("--arg", action="append", default=[], metavar="ARG", help=ARGUMENT)
 OUT_HELP = (
-    "where to save the result: once for each of several, or once to have them numbered, y.0.npy, "
-    "y.1.npy; without it they are printed"
+    "where to save the results: once for each result, or once to have them numbered, y.0.npy, "
+    "y.1.npy; by default they are printed"
 )
 DIFFERENTIABLE = "a saved program whose first result is a scalar"
-ARGNUMS = "arguments to differentiate by (default: 0)"
-PASSES = "these passes of letir.passes, in this order (default: what a plan is made with)"
+ARGNUMS = "arguments with respect to which to differentiate (default: 0)"
+PASSES = "passes of letir.passes to run, in this order (default: those of letir.jit)"
 COMMANDS = (
     (
         demo_command,
@@ -303,7 +303,9 @@ COMMANDS = (
         FILE,
         output_option("where to save the optimised program"),
         cli_option("--passes", nargs="+", default=[], metavar="NAME", help=PASSES),
-        cli_option("--exact", action="store_true", help="to the bit: no sum in another order"),
+        cli_option(
+            "--exact", action="store_true", help="change no rounding: keep the order of sums"
+        ),
     ),
     (
         diff_command,

@@ -1,4 +1,4 @@
-"""``letir.debug``: see values while a program runs.
+"""``letir.debug``: print values while a program runs.
 
 >>> import letir, numpy as np
 >>> def f(x):
@@ -24,7 +24,7 @@ __all__ = ["print"]
 
 
 class _Anything:
-    """Stands for a value while a text is tried out: any format and part of it is fine."""
+    """A stand-in for a value when a text is checked: accepts any format, attribute and index."""
 
     def __format__(self, spec: str) -> str:
         return ""
@@ -39,10 +39,10 @@ class _Anything:
 def print(text: str, *values: Any, **named: Any) -> None:
     """Print ``text`` with the values in its braces, as ``text.format`` fills them in.
 
-    While a function is traced nothing is printed, but recorded: each run of the program prints, in
-    the order of the prints and guards. A derivative prints what the function itself computes, once;
-    ``vmap`` prints once as well, with the values of all examples, stacked. Values are arrays and
-    numbers; a format of an array is that of its elements. Outside of a trace it prints at once.
+    Inside a trace the print is recorded: each run of the program prints, with prints and guards in
+    order. The program of a derivative prints once, the values of the function itself; under
+    ``vmap`` a print happens once, with the values of all examples stacked. Outside of a trace it
+    prints at once. Values are arrays and numbers; a format is applied to each element of an array.
     Raises TraceError if the text and the values do not fit.
     """
     try:
@@ -62,5 +62,5 @@ def print(text: str, *values: Any, **named: Any) -> None:
 
 
 def _known_array(value):
-    """The array of a Variable, or of a traced value in a pause."""
+    """The array of a Variable, or of a traced value while tracing is paused."""
     return value.concrete_value() if isinstance(value, Value) else value

@@ -1,8 +1,8 @@
-"""Every error that letir raises on purpose.
+"""The errors that letir raises on purpose.
 
-One root, ``LetirError``; the children that mean what a Python or NumPy error means inherit from
-that too, so that callers may catch either. ``TraceError`` does not: NumPy replaces some ValueErrors
-and TypeErrors by its own.
+The root is ``LetirError``. Errors with the meaning of a Python or NumPy error also inherit from it,
+so that callers can catch either. ``TraceError`` does not: NumPy replaces some ValueErrors and
+TypeErrors by its own.
 """
 
 

@@ -1,4 +1,4 @@
-"""``save`` and ``load`` of programs and Gradients: one file, read without running anything."""
+"""``save`` and ``load`` programs and Gradients; loading a file never runs code from it."""
 
 import os
 from typing import Any
@@ -8,7 +8,7 @@ from letir.ast.terms import Lambda, Local, Ret
 from letir.ast.text.files import MOST_BYTES, load_programs, save_programs
 from letir.errors import DTypeError, ParseError
 
-NUMBERS = (  # the fields of a Gradient that say how its programs fit
+NUMBERS = (  # the fields of a Gradient that connect its two programs
     "f_real_outputs",
     "df_input_vjps",
     "df_input_captured_inputs",
@@ -18,10 +18,10 @@ NUMBERS = (  # the fields of a Gradient that say how its programs fit
 
 
 def save(program: Lambda | Gradient, path: str | os.PathLike) -> None:
-    """Write a program or a Gradient to a file that ``load`` reads; one that was there is replaced
-    in one step.
+    """Write a program or a Gradient to a file that ``load`` reads.
 
-    The file is a zip with the text and the array constants as .npy.
+    The file is a zip with the text and the array constants as .npy. An existing file is replaced
+    atomically.
 
     >>> import numpy as np, tempfile
     >>> from letir import trace
@@ -35,13 +35,13 @@ def save(program: Lambda | Gradient, path: str | os.PathLike) -> None:
         save_programs(path, {"program": program})
     elif isinstance(program, Gradient):
         results = tuple(Local() for _ in range(program.f_real_outputs))
-        # a file holds programs and numbers: the tree travels as that of an empty program
+        # a file holds programs and numbers only: an empty program carries the pytree of results
         nesting = Lambda(results, (), Ret(results), None, program.out_tree)
         about = {name: getattr(program, name) for name in NUMBERS}
         save_programs(path, {"f": program.f, "df": program.df, "results": nesting}, about)
     else:
         raise DTypeError(
-            f"save: a Lambda or a Gradient is expected, found {type(program).__name__}"
+            f"save: expected a Lambda or a Gradient, found {type(program).__name__}"
         )
 
 
@@ -62,7 +62,7 @@ def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda | Gr
     programs, about = load_programs(path, max_bytes=max_bytes)
     if programs.keys() == {"program"}:
         return programs["program"]
-    # before a Gradient is made of it: names from the file become keyword arguments
+    # checked before Gradient(**numbers): these names come from the file
     if programs.keys() != {"f", "df", "results"} or about.keys() != set(NUMBERS):
         raise ParseError(
             f"{path} holds neither a program nor a Gradient, but {', '.join(programs) or 'nothing'}"

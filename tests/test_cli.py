@@ -104,7 +104,7 @@ def test_a_gradient_of_two_programs_is_only_shown(saved, capsys):
     assert main(["show", "both.letir"]) == 0
     assert "grad_of[matmul]" in capsys.readouterr().out
     assert failure(capsys, "check", "both.letir") == [
-        "letir: both.letir holds a Gradient: only show takes it"
+        "letir: both.letir holds a Gradient: only `letir show` takes one"
     ]
 
 
@@ -160,7 +160,7 @@ def test_grad_can_keep_the_value(saved, capsys):
         ("show model.py", "letir: model.py is no letir file: File is not a zip file"),
         ("run loss.letir --arg w.npy", "letir: expected 2 arrays as arguments, found 1"),
         ("run loss.letir --arg x.npy --arg x.npy", "letir: arguments do not fit the program"),
-        ("run loss.letir --arg model.py --arg x.npy", "letir: model.py is no .npy file of numbers"),
+        ("run loss.letir --arg model.py --arg x.npy", "letir: model.py is not a .npy file of numbers"),
         (
             "run scaled.letir --arg w.npy --arg 2.0 --out a --out b --out c",
             "letir: the program has 2 results: give --out once or 2 times, not 3 times",
@@ -176,7 +176,7 @@ def test_grad_can_keep_the_value(saved, capsys):
         ),
         ("trace model.py:SCALE -o f", "letir: model.py has no function 'SCALE'"),
         ("trace nowhere.py:loss -o f", "letir: nowhere.py: No such file or directory"),
-        ("trace loss -o f", "letir: loss: say which function of which file, as in model.py:loss"),
+        ("trace loss -o f", "letir: loss: name a file and a function in it, as in model.py:loss"),
         ("trace model.py:unsupported --arg x.npy -o f", "letir: qr: mode 'raw'"),
     ],
 )

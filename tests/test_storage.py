@@ -36,7 +36,7 @@ def test_a_program_survives_a_file(tmp_path):
 
 
 def test_other_things_are_refused(tmp_path):
-    with pytest.raises(lt.DTypeError, match="a Lambda or a Gradient is expected, found int"):
+    with pytest.raises(lt.DTypeError, match="expected a Lambda or a Gradient, found int"):
         lt.save(3, tmp_path / "x.letir")
 
 

@@ -1,4 +1,4 @@
-"""Time and memory of calls on a machine that does other things too: short turns, not one run."""
+"""Measure time and memory of calls, on a machine that is busy with other things too."""
 
 import gc
 import time
@@ -13,10 +13,9 @@ TURN = 0.003  # seconds
 def time_interleaved(
     functions: Sequence[Callable], rounds: int, clock: Callable[[], float] = time.perf_counter
 ) -> np.ndarray:
-    """Seconds per call, shape (rounds, functions): in each round every function has a short turn.
+    """Seconds per call, of shape (rounds, functions): in each round each function has a short turn.
 
-    The figures of one round belong together: what else the machine does slows all of them, so that
-    their ratios hold.
+    Other load on the machine slows all functions of a round alike, so ratios within a round hold.
     """
     first = [seconds_per_call(function, 1, clock) for function in functions]  # also warms caches up
     calls = [max(1, round(TURN / max(seconds, 1e-9))) for seconds in first]
@@ -25,7 +24,7 @@ def time_interleaved(
 
 
 def seconds_per_call(function: Callable, calls: int, clock: Callable[[], float]) -> float:
-    """The time of one of ``calls`` calls."""
+    """The mean time of ``calls`` calls."""
     start = clock()
     for _ in range(calls):
         function()
@@ -33,8 +32,8 @@ def seconds_per_call(function: Callable, calls: int, clock: Callable[[], float])
 
 
 def peak_bytes(function: Callable) -> int:
-    """The most memory that Python and NumPy hold during a call, above what they held before."""
-    function()  # what is made once and kept is not counted
+    """The peak memory of Python and NumPy during a call, above the memory in use before."""
+    function()  # fills caches, which are not counted
     gc.collect()
     tracemalloc.start()
     try:

@@ -1,7 +1,7 @@
-"""A classifier of images and its loss in plain NumPy: nothing here knows of letir.
+"""A classifier of images and its loss, in plain NumPy without letir.
 
-One layer is softmax regression, two are a network. At the end stands the gradient as one would
-write it by hand, with which the recorded one is compared.
+With one layer it is softmax regression, with two a network. The last function is the gradient
+derived by hand, with which the recorded gradient is compared.
 """
 
 import itertools
@@ -44,7 +44,7 @@ def descent_step(layers: list[dict], slopes: list[dict], rate: float) -> list[di
 def loss_and_slopes(
     layers: list[dict], images: np.ndarray, targets: np.ndarray
 ) -> tuple[float, list[dict]]:
-    """``loss`` and its gradient by the layers, derived by hand."""
+    """``loss`` and its gradient with respect to the layers, derived by hand."""
     inputs = [images]
     for layer in layers[:-1]:
         inputs.append(np.tanh(inputs[-1] @ layer["weights"] + layer["bias"]))
@@ -63,5 +63,5 @@ def loss_and_slopes(
 
 
 def _slope(x, ct) -> dict:
-    """The gradient of one layer: its input, and the cotangent of what it gives."""
+    """The gradient of one layer, from its input and the cotangent of its output."""
     return {"weights": x.T @ ct, "bias": ct.sum(axis=0)}

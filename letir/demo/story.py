@@ -15,7 +15,7 @@ from letir.demo.models import descent_step, loss_and_slopes, scores
 from letir.demo.training import BATCH, Digits, Model, accuracy, predictor, split_digits
 
 SEED = 0
-EXPECTED_ACCURACY = 0.95  # of the network, on images that it was not trained on
+EXPECTED_ACCURACY = 0.95  # of the network, on held-out images
 RATE = 0.5
 MiB = 1 << 20
 BAR, LINE = 24, 110  # characters
@@ -23,7 +23,7 @@ BAR, LINE = 24, 110  # characters
 
 @frozen
 class Effort:
-    """How much the demo does."""
+    """How long the demo trains and measures."""
 
     epochs: int
     rounds: int  # of timing
@@ -35,9 +35,9 @@ FULL, QUICK = Effort(epochs=40, rounds=300), Effort(epochs=10, rounds=40)
 def tell_story(
     effort: Effort = FULL, path: str | Path | None = None, out: TextIO | None = None
 ) -> bool:
-    """Run the demo and print it to ``out``; whether the network is as accurate as expected.
+    """Run the demo and print it to ``out``; return whether the network reaches its accuracy.
 
-    The trained program is kept at ``path``, or written to a temporary folder.
+    The trained program is saved at ``path``, by default in a temporary folder.
     """
     out = out or sys.stdout
     rng = np.random.default_rng(SEED)
@@ -61,7 +61,7 @@ def tell_story(
 
 
 def show_programs(model: Model, out: TextIO) -> None:
-    """The recorded loss, and what value and gradient add to it."""
+    """Print the recorded loss, and the binds that its gradient adds."""
     print(f"The loss of {model.name} in letir/demo/models.py, recorded:\n", file=out)
     print(program_excerpt(model.loss, 0), file=out)
     print("\nIts value and gradient is a program too, of which this is new:\n", file=out)
@@ -71,8 +71,8 @@ def show_programs(model: Model, out: TextIO) -> None:
 def train_model(
     model: Model, digits: Digits, held_out: Digits, effort: Effort, out: TextIO
 ) -> list:
-    """The trained layers, with a progress bar."""
-    # anew: both models see the same batches
+    """Train and return the layers, with a progress bar."""
+    # a fresh generator: both models see the same batches
     layers, rng = model.layers, np.random.default_rng(SEED)
     for epoch, (layers, value) in enumerate(model.epochs(digits, effort.epochs, RATE, rng), 1):
         right = accuracy(scores(layers, held_out.images).argmax(axis=1), held_out)
@@ -82,12 +82,12 @@ def train_model(
 
 
 def compare_steps(model: Model, batch: Digits, effort: Effort, out: TextIO) -> None:
-    """Binds, time and memory of a step, as recorded and by hand."""
+    """Print binds, time and memory of a training step, as recorded and by hand."""
     recorded = training_step(lambda *args: run_forward(model.gradient, *args), model.layers, batch)
     by_hand = training_step(loss_and_slopes, model.layers, batch)
     times = time_interleaved((recorded, by_hand), effort.rounds)
     ours, theirs = np.median(times, axis=0) * 1e3
-    ratio = np.median(times[:, 0] / times[:, 1])  # of the rounds: their noise divides out
+    ratio = np.median(times[:, 0] / times[:, 1])  # within each round, where noise divides out
     peaks = [peak_bytes(f) / MiB for f in (recorded, by_hand)]
     print(
         f"  {model.name}: {len(model.loss)} binds, with gradient {len(model.gradient)}\n"
@@ -103,7 +103,7 @@ def training_step(gradient: Callable, layers: list, batch: Digits) -> Callable:
 
 
 def save_and_reload(layers: list, held_out: Digits, path: Path, out: TextIO) -> bool:
-    """Save the trained program, load it again and let it read the held-out images."""
+    """Save the trained program, load it, and run it on the held-out images."""
     save(predictor(layers, held_out.images), path)
     program: Any = load(path)  # not a Gradient
     right = accuracy(run_forward(program, held_out.images), held_out)
@@ -115,7 +115,7 @@ def save_and_reload(layers: list, held_out: Digits, path: Path, out: TextIO) -> 
     return right >= EXPECTED_ACCURACY
 
 
-# ---- how it is shown ----
+# ---- output ----
 
 
 def program_excerpt(fn: Lambda, start: int) -> str:
@@ -126,7 +126,7 @@ def program_excerpt(fn: Lambda, start: int) -> str:
 
 
 def print_progress(out: TextIO, title: str, done: int, total: int, note: str) -> None:
-    """A bar that is redrawn on a terminal; elsewhere a line for each quarter of the way."""
+    """Print a bar that is redrawn on a terminal; elsewhere a line for each quarter of the work."""
     bar = ("#" * (done * BAR // total)).ljust(BAR, "-")
     line = f"{title:<20} [{bar}] {done:>{len(str(total))}}/{total}  {note}"
     if out.isatty():

@@ -1,4 +1,4 @@
-"""Training by replay: the loss is recorded once, its gradient program is run on every batch."""
+"""Training by replay: the loss is recorded once, and its gradient program runs on every batch."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,7 +31,7 @@ class Digits:
 
 
 def split_digits(rng: np.random.Generator) -> tuple[Digits, Digits]:
-    """(digits to train on, digits held out), always the same for the same ``rng``."""
+    """(digits to train on, held-out digits), shuffled by ``rng``."""
     images, labels = load_digits()
     order = rng.permutation(len(labels))
     digits = Digits(images[order], labels[order], np.eye(CLASSES)[labels[order]])
@@ -40,7 +40,7 @@ def split_digits(rng: np.random.Generator) -> tuple[Digits, Digits]:
 
 @frozen(eq=False)
 class Model:
-    """A classifier to be trained: its first layers, the recorded loss, and the gradient program."""
+    """A classifier to train: its initial layers, the recorded loss, and the gradient program."""
 
     name: str
     layers: list
@@ -59,11 +59,11 @@ class Model:
     def epochs(
         self, digits: Digits, count: int, rate: float, rng: np.random.Generator
     ) -> Iterator[tuple[list, float]]:
-        """(layers, mean loss) after each pass over ``digits``, in batches as the recorded one."""
+        """Yield (layers, mean loss) after each pass over ``digits``, in batches of size BATCH."""
         layers = self.layers
         for _ in range(count):
             order, values = rng.permutation(len(digits)), []
-            # whole batches: the program is for this size
+            # full batches only: the program was recorded for their size
             for start in range(0, len(digits) - BATCH + 1, BATCH):
                 batch = digits[order[start : start + BATCH]]
                 value, slopes = run_forward(self.gradient, layers, batch.images, batch.targets)
@@ -73,10 +73,10 @@ class Model:
 
 
 def predictor(layers: list, images: np.ndarray) -> Lambda:
-    """The program that reads digits: the trained layers are constants in it."""
+    """The program that classifies images; the trained layers are constants in it."""
     return trace(lambda images: scores(layers, images).argmax(axis=1), images)
 
 
 def accuracy(labels: np.ndarray, digits: Digits) -> float:
-    """The share of images whose label is right."""
+    """The fraction of images whose label is right."""
     return float((labels == digits.labels).mean())

@@ -1,10 +1,9 @@
-"""``letir.nn``: operations of networks as functions of arrays and of traced values.
+"""``letir.nn``: neural network operations as functions of arrays and of traced values.
 
 Activations, convolutions, pooling, normalisation, attention and losses are one bind each in a
-program; recurrent networks are recorded as their steps. ``nn.initializers`` makes first weights,
-``nn.optim`` trains them; both are functions over plain arrays in any nesting. Everything is
-explicit: random functions take keys (``letir.random``), running statistics are arguments and
-results [B8].
+program; recurrent networks are recorded step by step. ``nn.initializers`` makes initial weights,
+``nn.optim`` has optimisers over pytrees of arrays. All state is explicit: random functions take
+keys (``letir.random``), running statistics are arguments and results [B8].
 
 >>> import letir, numpy as np
 >>> letir.trace(lambda x: letir.nn.relu(x).sum(), np.ones(3)).listing()

@@ -1,4 +1,4 @@
-"""Attention of several heads."""
+"""Multi-head attention."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,11 +21,11 @@ def multi_head_attention(
     mask: Any = None,
     causal: bool = False,
 ) -> Any:
-    """Attention of ``heads`` parts of the features each by itself.
+    """Attention in which each of ``heads`` heads attends with its own part of the features.
 
     ``query``: (..., L, features); ``key`` and ``value``: (..., S, features). ``weights``: of the
-    linear maps of the query, the key, the value and the result, each (outputs, inputs); ``biases``
-    likewise, or None. ``mask`` as in ``attention``, with an axis for the heads before the last two.
+    linear maps of query, key, value and result, each (outputs, inputs); ``biases``: likewise, each
+    may be None. ``mask``: as in ``attention``, with an axis for the heads before the last two.
 
     >>> import numpy as np
     >>> x = np.ones((2, 5, 4))
@@ -51,5 +51,5 @@ def split_heads(x: Any, heads: int) -> Any:
 
 
 def swap_head_axis(ndim: int) -> tuple:
-    """The order of axes with the two before the last exchanged."""
+    """A permutation of axes that exchanges axes -2 and -3."""
     return (*range(ndim - 3), ndim - 2, ndim - 3, ndim - 1)

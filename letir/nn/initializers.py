@@ -1,8 +1,8 @@
-"""First values of weights, each by a key of its own: ``normal(key, shape)`` and its like.
+"""Initial values of weights, each drawn with its own key: ``normal(key, shape)`` and others.
 
-What a weight of shape (outputs, inputs, *kernel) reads and writes says its scale; the functions
-that need no key, ``zeros``, ``ones`` and ``constant``, take one all the same, so that any of them
-can stand for any other.
+A weight has shape (outputs, inputs, *kernel); its fan-in and fan-out determine the scale of some
+initialisers. ``zeros``, ``ones`` and ``constant`` take a key too, which they ignore, so that all
+initialisers are called alike.
 
 >>> from letir.random import key, split
 >>> k1, k2 = split(key(0))
@@ -28,7 +28,7 @@ GAINS = {
     "leaky_relu": math.sqrt(2 / (1 + 0.01**2)),
 }
 
-# ---- given numbers ----
+# ---- constants ----
 
 
 def zeros(key: Any, shape: tuple, dtype: Any = np.float64) -> np.ndarray:
@@ -52,7 +52,7 @@ def constant(key: Any, shape: tuple, value: Any, dtype: Any = np.float64) -> np.
 def uniform(
     key: Any, shape: tuple, low: float = 0.0, high: float = 1.0, dtype: Any = np.float64
 ) -> Any:
-    """Evenly distributed numbers in [low, high)."""
+    """Uniform numbers in [low, high)."""
     return PRIMITIVES["random_uniform"](key, shape, low, high, dtype)
 
 
@@ -71,21 +71,21 @@ def truncated_normal(
     bound: float = 2.0,
     dtype: Any = np.float64,
 ) -> Any:
-    """Normal numbers no farther from ``mean`` than ``bound`` times ``std``. Needs SciPy."""
+    """Normal numbers within ``bound`` standard deviations of ``mean``. Needs SciPy."""
     drawn = PRIMITIVES["random_truncated_normal"](key, -bound, bound, shape, dtype)
     return drawn * std + mean
 
 
 def fan_in_and_out(shape: tuple) -> tuple[int, int]:
-    """How many numbers one output reads, and how many one input writes."""
+    """(number of inputs of one output, number of outputs of one input) of a weight."""
     if len(shape) < 2:
-        raise ShapeError(f"a weight has the shape (outputs, inputs, *kernel), found {shape}")
+        raise ShapeError(f"a weight must have shape (outputs, inputs, *kernel), found {shape}")
     kernel = math.prod(shape[2:])
     return shape[1] * kernel, shape[0] * kernel
 
 
 def glorot_uniform(key: Any, shape: tuple, gain: float = 1.0, dtype: Any = np.float64) -> Any:
-    """Evenly distributed, of variance 2 / (inputs + outputs).
+    """Uniform numbers of variance 2 / (fan-in + fan-out).
 
     Glorot and Bengio, Understanding the difficulty of training deep feedforward networks, 2010.
     """
@@ -94,12 +94,12 @@ def glorot_uniform(key: Any, shape: tuple, gain: float = 1.0, dtype: Any = np.fl
 
 
 def glorot_normal(key: Any, shape: tuple, gain: float = 1.0, dtype: Any = np.float64) -> Any:
-    """Normal, of variance 2 / (inputs + outputs)."""
+    """Normal numbers of variance 2 / (fan-in + fan-out)."""
     return normal(key, shape, 0.0, gain * math.sqrt(2 / sum(fan_in_and_out(shape))), dtype)
 
 
 def he_uniform(key: Any, shape: tuple, nonlinearity: str = "relu", dtype: Any = np.float64) -> Any:
-    """Evenly distributed, so that variances stay through layers of this nonlinearity.
+    """Uniform numbers for which layers with this nonlinearity preserve the variance.
 
     He, Zhang, Ren and Sun, Delving deep into rectifiers, ICCV 2015.
     """
@@ -108,21 +108,21 @@ def he_uniform(key: Any, shape: tuple, nonlinearity: str = "relu", dtype: Any = 
 
 
 def he_normal(key: Any, shape: tuple, nonlinearity: str = "relu", dtype: Any = np.float64) -> Any:
-    """Normal, so that variances stay through layers of this nonlinearity."""
+    """Normal numbers for which layers with this nonlinearity preserve the variance."""
     return normal(key, shape, 0.0, GAINS[nonlinearity] / math.sqrt(fan_in_and_out(shape)[0]), dtype)
 
 
 def orthogonal(key: Any, shape: tuple, gain: float = 1.0, dtype: Any = np.float64) -> np.ndarray:
-    """Rows (or columns, if there are more rows) that are orthonormal, times ``gain``.
+    """A matrix with orthonormal rows (columns, if there are more rows), times ``gain``.
 
     Saxe, McClelland and Ganguli, Exact solutions to the nonlinear dynamics of learning in deep
     linear neural networks, ICLR 2014.
     """
-    fan_in_and_out(shape)  # at least two axes
+    fan_in_and_out(shape)  # raises for fewer than two axes
     rows, columns = shape[0], math.prod(shape[1:])
     drawn = normal(key, (max(rows, columns), min(rows, columns)))
     if isinstance(drawn, Value):
-        raise ShapeError("orthogonal: call it outside of a trace, it is not recorded")
+        raise ShapeError("orthogonal: it cannot be recorded; call it outside of a trace")
     q, r = np.linalg.qr(drawn)
-    q = q * np.sign(np.diagonal(r))  # evenly distributed among the orthogonal matrices
+    q = q * np.sign(np.diagonal(r))  # uniform among the orthogonal matrices
     return (gain * (q if rows >= columns else q.T)).reshape(shape).astype(dtype)

@@ -1,8 +1,8 @@
 """Optimisers as pure functions over pytrees: ``init(params)`` and ``update(grads, state, params)``.
 
-``update`` gives the new parameters and the new state. Nothing is changed in place, so that a step
-of training is a function that can be traced, replayed and differentiated. Leaves keep their dtype.
-A learning rate is a number, or a function of the count of steps, from 0 on, such as
+``update`` returns the new parameters and the new state. Nothing is changed in place, so a training
+step is a function that can be traced, replayed and differentiated. Leaves keep their dtype. A
+learning rate is a number, or a function of the number of the step (from 0), such as
 ``cosine_decay``.
 
 >>> import numpy as np
@@ -25,49 +25,49 @@ from letir.ast.pytrees import flatten
 from letir.errors import ShapeError
 from letir.ops.nn.losses import safe_sqrt
 
-# ---- what optimisers are made of ----
+# ---- parts of optimisers ----
 
 
 @frozen
 class Optimizer:
-    """``init(params)`` gives a state, ``update(grads, state, params)`` new parameters and a new
-    state.
-    """
+    """``init(params)`` returns a state, ``update(grads, state, params)`` new params and state."""
 
     init: Callable[[Any], Any]
     update: Callable[[Any, Any, Any], tuple[Any, Any]]
 
 
 def zeros_like_params(params: Any) -> Any:
-    """Zeros for each parameter."""
+    """A pytree of zeros like ``params``."""
     leaves, spec = flatten(params)
     return spec.unflatten([np.zeros_like(leaf) for leaf in leaves])
 
 
 def map_leaves(function: Callable, *trees: Any) -> tuple:
-    """The trees of what ``function`` of the leaves gives, which is a tuple."""
+    """Apply ``function``, which returns a tuple, to corresponding leaves: a tuple of pytrees."""
     leaves, spec = flatten(trees[0])
     columns = [leaves]
     for tree in trees[1:]:
         more, found = flatten(tree)
         if found != spec:
-            raise ShapeError(f"optim: gradients, state and parameters nest alike, found {found}")
+            raise ShapeError(
+                f"optim: gradients, state and parameters must nest alike, found {spec} and {found}"
+            )
         columns.append(more)
     rows = [function(*row) for row in zip(*columns, strict=True)]
     return tuple([spec.unflatten(column) for column in zip(*rows, strict=True)])
 
 
 def cast_to_leaf(number: Any, leaf: Any) -> Any:
-    """A number in the dtype of a leaf, which it would widen else."""
+    """A number in the dtype of a leaf, which it would otherwise widen."""
     return number.astype(leaf.dtype) if hasattr(number, "dtype") else number
 
 
 def rate_at_step(learning_rate: float | Callable, step: Any) -> Any:
-    """The learning rate of this step."""
+    """The learning rate at this step: a number, or the value of a schedule."""
     return learning_rate(step) if callable(learning_rate) else learning_rate
 
 
-FIRST_STEP = np.int64(0)  # no Python number, which the count would not stay
+FIRST_STEP = np.int64(0)  # not a Python int: replays return NumPy integers, and types must agree
 
 # ---- optimisers ----
 
@@ -78,7 +78,7 @@ def sgd(
     nesterov: bool = False,
     weight_decay: float = 0.0,
 ) -> Optimizer:
-    """Steepest descent; with ``momentum`` along a sum of gradients that fade by that factor.
+    """Gradient descent; with ``momentum`` along the sum of past gradients, which decay by it.
 
     Sutskever, Martens, Dahl and Hinton, On the importance of initialization and momentum, 2013.
     """
@@ -117,7 +117,9 @@ def adam(
     eps: float = 1e-8,
     weight_decay: float = 0.0,
 ) -> Optimizer:
-    """Gradients divided by the root of their mean square; ``weight_decay`` is added to them.
+    """Steps along the mean gradient divided by the root of its mean square.
+
+    ``weight_decay`` times the parameters is added to the gradients.
 
     Kingma and Ba, Adam, ICLR 2015.
     """
@@ -131,7 +133,7 @@ def adamw(
     eps: float = 1e-8,
     weight_decay: float = 1e-2,
 ) -> Optimizer:
-    """``adam`` with a ``weight_decay`` of the parameters themselves.
+    """``adam`` with decoupled ``weight_decay``: the parameters themselves decay.
 
     Loshchilov and Hutter, Decoupled weight decay regularization, ICLR 2019.
     """
@@ -141,7 +143,7 @@ def adamw(
 def build_adam(
     learning_rate: float | Callable, b1: float, b2: float, eps: float, *, added: float, taken: float
 ) -> Optimizer:
-    """adam and adamw, which differ in what the weight decay is taken of."""
+    """adam and adamw: weight decay ``added`` to the gradient, or ``taken`` off the parameters."""
 
     def init(params):
         return {
@@ -153,7 +155,7 @@ def build_adam(
     def update(grads, state, params):
         step = state["step"] + 1
         rate = rate_at_step(learning_rate, state["step"])
-        # both means begin at 0, and are too small by these factors
+        # bias correction: both means start at 0 and are too small by these factors
         first, second = 1 - b1**step, np.sqrt(1 - b2**step)
 
         def moved(p, g, m, s):
@@ -172,7 +174,7 @@ def build_adam(
 def rmsprop(
     learning_rate: float | Callable = 1e-2, decay: float = 0.99, eps: float = 1e-8
 ) -> Optimizer:
-    """Gradients divided by the root of their fading mean square. Tieleman and Hinton, 2012."""
+    """Gradients divided by the root of their running mean square. Tieleman and Hinton, 2012."""
 
     def init(params):
         return {"step": FIRST_STEP, "square": zeros_like_params(params)}
@@ -225,7 +227,7 @@ def global_norm(tree: Any) -> Any:
 
 
 def clip_by_global_norm(tree: Any, most: float) -> Any:
-    """A pytree, scaled down to a ``global_norm`` of ``most`` if that is greater.
+    """The pytree, scaled down to a ``global_norm`` of ``most`` if its norm is greater.
 
     >>> clip_by_global_norm([np.array([3.0]), np.array([4.0])], 1.0)
     [array([0.6]), array([0.8])]
@@ -236,12 +238,12 @@ def clip_by_global_norm(tree: Any, most: float) -> Any:
 
 
 def exponential_decay(learning_rate: float, steps: int, factor: float) -> Callable:
-    """A learning rate that is multiplied by ``factor`` in each ``steps`` steps, smoothly."""
+    """A schedule that smoothly multiplies the learning rate by ``factor`` every ``steps`` steps."""
     return lambda step: learning_rate * factor ** (step / steps)
 
 
 def cosine_decay(learning_rate: float, steps: int, last: float = 0.0) -> Callable:
-    """A learning rate that falls to ``last`` times itself in ``steps`` steps, along a cosine.
+    """A schedule that falls to ``last`` times the learning rate in ``steps`` steps, by a cosine.
 
     Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts, ICLR 2017.
     """
@@ -254,5 +256,5 @@ def cosine_decay(learning_rate: float, steps: int, last: float = 0.0) -> Callabl
 
 
 def warmup(learning_rate: float | Callable, steps: int) -> Callable:
-    """A learning rate, or a function that gives it, that rises from 0 over ``steps`` steps."""
+    """A schedule that rises linearly to ``learning_rate`` (or schedule) over ``steps`` steps."""
     return lambda step: rate_at_step(learning_rate, step) * np.minimum((step + 1) / steps, 1.0)

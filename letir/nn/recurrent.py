@@ -1,8 +1,8 @@
-"""Recurrent networks: one step of rnn, gru and lstm, and whole sequences of several layers.
+"""Recurrent networks: single steps of rnn, gru and lstm, and sequences through several layers.
 
-A step is recorded as what it is made of, two ``linear`` and the gates; a sequence as its steps,
-layer after layer. Weights are those of PyTorch: ``w_ih`` of shape (gates * hidden, inputs),
-``w_hh`` (gates * hidden, hidden), and two biases, of which either may be None.
+A step is recorded as two ``linear`` binds and the gates, a sequence step by step, layer by layer.
+Weights are laid out as in PyTorch: ``w_ih`` of shape (gates * hidden, inputs), ``w_hh`` of shape
+(gates * hidden, hidden), and two biases, either of which may be None.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ def rnn_cell(
     b_hh: Any = None,
     nonlinearity: str = "tanh",
 ) -> Any:
-    """The next state: tanh of what x and h give, linearly. Elman, Finding structure in time, 1990.
+    """The next state, tanh(w_ih x + w_hh h + biases). Elman, Finding structure in time, 1990.
 
     ``x``: shape (..., inputs); ``h``: (..., hidden).
     """
@@ -40,7 +40,7 @@ def lstm_cell(
 ) -> tuple:
     """The next state (h, c) of a long short-term memory.
 
-    The gates are, in this order, input, forget, new and output. Hochreiter and Schmidhuber, Long
+    The order of the gates is input, forget, new, output. Hochreiter and Schmidhuber, Long
     short-term memory, 1997; Gers, Schmidhuber and Cummins, Learning to forget, 2000.
     """
     gates = linear(x, w_ih, b_ih) + linear(h, w_hh, b_hh)
@@ -50,7 +50,7 @@ def lstm_cell(
 
 
 def gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
-    """The next state of a gated recurrent unit, whose gates are reset, update and new.
+    """The next state of a gated recurrent unit; the order of the gates is reset, update, new.
 
     Cho et al., Learning phrase representations using RNN encoder-decoder, EMNLP 2014.
     """
@@ -75,8 +75,8 @@ def rnn(
     """(the states of the last layer at all steps, the last states of all layers).
 
     ``x``: shape (steps, ..., inputs); ``h0``: (layers, ..., hidden); ``layers``: the weights
-    (w_ih, w_hh, b_ih, b_hh) of each. With a ``key`` what a layer hands to the next is dropped with
-    probability ``dropout_rate``.
+    (w_ih, w_hh, b_ih, b_hh) of each layer. With a ``key``, dropout with ``dropout_rate`` is applied
+    between layers.
     """
 
     def cell(x, state, *weights):
@@ -119,10 +119,11 @@ def lstm(
 def unroll_layers(
     cell: Callable, x: Any, states: tuple, layers: Sequence, rate: float, key: Any
 ) -> tuple:
-    """(the first states of the last layer at all steps, all last states), of a ``cell`` that makes
-    the next states.
+    """(first states of the last layer at all steps, last states of all layers), step by step.
+
+    ``cell(x, state, *weights)`` returns the next state, a tuple.
     """
-    # all states first, layer by layer, as listings of such networks have them [A2]
+    # all initial states are indexed first: a published listing has this order [A2]
     first = [[state[i] for i in range(len(layers))] for state in states]
     steps: list | None = None
     last: list[tuple] = []
@@ -140,7 +141,7 @@ def unroll_layers(
 
 
 def drop_outputs(steps: list, rate: float, key: Any, layer: int) -> list:
-    """The outputs of a layer with some set to 0, by a key that belongs to the layer."""
-    key = key if getattr(key, "shape", ()) else random_key(key)  # of a seed
+    """Dropout of the outputs of a layer, with a key derived for the layer."""
+    key = key if getattr(key, "shape", ()) else random_key(key)  # key may be a seed
     found = dropout(stack(steps), random_fold_in(key, layer), rate=rate)
     return [found[t] for t in range(len(steps))]

@@ -1,8 +1,8 @@
 """Convolutions and pooling along one axis or two, called as in PyTorch.
 
-``stride``, ``dilation`` and ``padding`` are an int, or one int an axis; ``padding`` may also be a
-pair of ints for each axis, ``"valid"`` (none), or ``"same"``, with which an axis of n elements has
-n / stride places, rounded up.
+``stride``, ``dilation`` and ``padding`` are an int, or one int for each axis. ``padding`` may also
+be a pair of ints for each axis, ``"valid"`` (no padding), or ``"same"``: the result then has
+ceil(n / stride) elements along an axis of n.
 """
 
 import math
@@ -24,14 +24,14 @@ def ints_per_axis(value: Any, count: int, what: str) -> tuple:
     """One int for each of ``count`` axes."""
     found = (value,) * count if isinstance(value, int) else tuple(value)
     if len(found) != count:
-        raise ShapeError(f"{what} is an int or {count} of them, found {value!r}")
+        raise ShapeError(f"{what} must be an int or {count} of them, found {value!r}")
     return found
 
 
 def padding_pairs(
     padding: Any, sizes: tuple, kernel: tuple, stride: tuple, dilation: tuple
 ) -> tuple:
-    """The padding before and after each axis."""
+    """The padding before and after each axis, as pairs."""
     if padding == "valid":
         padding = 0
     if padding == "same":
@@ -49,18 +49,18 @@ def check_rank(name: str, x: Any, axes: int) -> None:
     """Raise ShapeError unless x has ``axes`` axes beside the batch and the channels."""
     if x.ndim != axes + 2:
         raise ShapeError(
-            f"{name}: x has the shape (N, channels, *sizes) with {axes} sizes, found {x.shape}\n"
-            "  add the missing axes, x[None]; letir.vmap adds and removes them"
+            f"{name}: x must have shape (N, channels, *sizes) with {axes} sizes, found {x.shape}\n"
+            "  add the missing axes with x[None], or use letir.vmap, which adds and removes them"
         )
 
 
 def add_bias(out: Any, bias: Any) -> Any:
-    """``out`` with one number a channel added."""
+    """``out`` plus one number for each channel, if there is a bias."""
     return out if bias is None else out + reshape(bias, (-1, *[1] * (out.ndim - 2)))
 
 
 def apply_checked(record: Primitive, *operands: Any, **attrs: Any) -> Any:
-    """``record`` on these operands, whose shapes are checked outside of traces too."""
+    """Call ``record``; outside of a trace too the shapes of the operands are checked first."""
     if not any(isinstance(x, Value) for x in operands):
         record.aval(*map(type_of, operands), **record.complete(attrs))
     return record(*operands, **attrs)
@@ -78,7 +78,7 @@ def conv1d(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Any:
-    """The sums of products of ``weight`` with what it sees at each place along the last axis.
+    """The sum of products of ``weight`` with the elements below it, at each place along x.
 
     ``x``: shape (N, channels, size); ``weight``: (outputs, channels / groups, kernel); ``bias``:
     (outputs,). Result: (N, outputs, places).
@@ -139,8 +139,8 @@ def conv_transpose1d(
 ) -> Any:
     """The transpose of ``conv1d``: each element of x times ``weight``, added where conv1d reads.
 
-    ``x``: shape (N, channels, size); ``weight``: (channels, outputs / groups, kernel). The result
-    has ``output_padding`` more elements than are needed, for a stride that leaves it open.
+    ``x``: shape (N, channels, size); ``weight``: (channels, outputs / groups, kernel). Several
+    sizes of the result fit a stride above 1; ``output_padding`` is added to the smallest.
 
     >>> import numpy as np
     >>> conv_transpose1d(np.ones((1, 1, 2)), np.array([[[1.0, 2.0]]]), stride=2)[0, 0]
@@ -184,7 +184,7 @@ def apply_transposed(
         ints_per_axis(dilation, axes, "dilation"),
     )
     if padding == "same":
-        raise ShapeError(f"{name}: 'same' says no size for a transpose; give numbers")
+        raise ShapeError(f"{name}: padding 'same' is ambiguous for a transpose; pass numbers")
     padding = padding_pairs(padding, (), weight.shape[2:], stride, dilation)
     more = ints_per_axis(output_padding, axes, "output_padding")
     sizes = tuple(
@@ -211,10 +211,10 @@ def max_pool1d(
     dilation: int | Sequence[int] = 1,
     ceil_mode: bool = False,
 ) -> Any:
-    """The maximum in each window along the last axis; windows follow each other unless ``stride``
-    says otherwise. Ties share the gradient.
+    """The maximum of each window along the last axis. Ties share the gradient.
 
-    ``ceil_mode``: also a window of which only the first part is within x.
+    ``stride``: by default the window, so that windows do not overlap. ``ceil_mode``: a last window
+    that is only partly within x is included.
 
     >>> import numpy as np
     >>> max_pool1d(np.array([[[1.0, 3.0, 2.0, 4.0, 0.0]]]), 2)
@@ -244,7 +244,7 @@ def apply_max_pool(
     dilation: int | Sequence[int],
     ceil_mode: bool,
 ) -> Any:
-    """The maximum in each window along the last ``axes`` axes."""
+    """The maximum of each window along the last ``axes`` axes."""
     window, dilation = (
         ints_per_axis(window, axes, "window"),
         ints_per_axis(dilation, axes, "dilation"),
@@ -266,7 +266,7 @@ def apply_max_pool(
 
 
 def ceil_mode_padding(n: int, k: int, s: int, d: int, pair: tuple) -> int:
-    """How much more padding the last window needs, if it begins within x."""
+    """The further padding for the last, partial window of ``ceil_mode``, if it begins within x."""
     low, high = pair
     room = n + low + high - d * (k - 1) - 1
     missing = -room % s
@@ -281,7 +281,7 @@ def avg_pool1d(
     padding: Any = 0,
     count_padding: bool = True,
 ) -> Any:
-    """The mean in each window along the last axis; ``count_padding``: padding counts as 0.
+    """The mean of each window along the last axis; ``count_padding``: padding counts as 0.
 
     >>> import numpy as np
     >>> avg_pool1d(np.array([[[1.0, 3.0, 2.0, 4.0]]]), 2)
@@ -309,7 +309,7 @@ def apply_avg_pool(
     padding: Any,
     count_padding: bool,
 ) -> Any:
-    """The mean in each window along the last ``axes`` axes."""
+    """The mean of each window along the last ``axes`` axes."""
     window = ints_per_axis(window, axes, "window")
     stride = ints_per_axis(window if stride is None else stride, axes, "stride")
     padding = padding_pairs(padding, x.shape[x.ndim - axes :], window, stride, (1,) * axes)

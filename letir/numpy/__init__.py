@@ -1,8 +1,8 @@
-"""``letir.numpy``: NumPy's namespace, with what its protocols cannot hand to a trace.
+"""``letir.numpy``: NumPy's namespace, for calls that NumPy's protocols do not pass to a trace.
 
-Inside a trace the functions that make arrays return traced values, into which traced values can be
-written; every other function that is recorded also takes lists that hold traced values. Outside a
-trace, and for everything else, it is NumPy.
+Inside a trace, functions that make arrays return traced arrays, into which traced values can be
+written. All other recorded functions also take lists that hold traced values. Outside a trace, and
+for all other names, it is NumPy.
 
 >>> import letir, numpy as np
 >>> import letir.numpy as lnp

@@ -1,9 +1,8 @@
-"""``letir.numpy.vectorize`` and ``ndenumerate``: a function of the user's on each element of traced
-arrays.
+"""``letir.numpy.vectorize`` and ``ndenumerate``, for traced arrays.
 
-The function is called for each element with a traced number, as NumPy calls it with an ordinary
-one: what it decides is guarded, and the program has its operations once for each element. A
-function without decisions is better mapped by ``letir.vmap``, which records it once.
+``vectorize`` calls the user's function with each element, a traced number: branches of the function
+are guarded, and its operations are recorded once for each element. A function without branches is
+better mapped by ``letir.vmap``, which records it once.
 """
 
 from typing import Any
@@ -21,7 +20,7 @@ class vectorize(np.vectorize):
     """numpy.vectorize, which also takes traced arrays, and lists of traced values."""
 
     def _call_as_normal(self, *args, **kwargs):
-        # NumPy's hook for a call, of which it knows the function and what is excluded
+        # the method that np.vectorize.__call__ calls
         if first_traced((*args, *kwargs.values())) is None:
             return super()._call_as_normal(*args, **kwargs)
         if self.signature is not None:
@@ -32,7 +31,7 @@ class vectorize(np.vectorize):
         return self.on_elements(args, kwargs)
 
     def on_elements(self, args: tuple, kwargs: dict) -> Any:
-        """The function called for each element, and the results in arrays."""
+        """Call the function with each element; the results as arrays."""
         given = {**dict(enumerate(args)), **kwargs}
         names = [name for name in given if name not in self.excluded]
         arrays = np.broadcast_arrays(*[traced_or_array(given[name]) for name in names])
@@ -51,7 +50,7 @@ class vectorize(np.vectorize):
         return out if len(out) > 1 else out[0]
 
     def column(self, values: list, place: int) -> Any:
-        """One result for all elements, in the dtype that is asked for, or that of the first."""
+        """One result of all calls as an array, in the dtype from otypes, or that of the first."""
         made = array(values)
         if self.otypes is not None:
             return made.astype(self.otypes[place])
@@ -59,7 +58,7 @@ class vectorize(np.vectorize):
 
 
 def ndenumerate(arr: Any) -> Any:
-    """numpy.ndenumerate: pairs of place and element, of a traced array too."""
+    """numpy.ndenumerate, of a traced array too: pairs (index, element)."""
     arr = traced_or_array(arr)
     if not isinstance(arr, Value):
         return np.ndenumerate(arr)

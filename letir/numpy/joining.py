@@ -16,10 +16,10 @@ NUMBERS = (bool, int, float, complex)
 
 @frozen
 class Joining:
-    """``joining[a, b, 1:3]`` joins along ``axis`` what has at least ``ndmin`` axes.
+    """``joining[a, b, 1:3]`` concatenates along ``axis``, after adding axes up to ``ndmin``.
 
-    ``place``: where an array with fewer axes gets its own among them, -1 for behind. NumPy's
-    ``numpy_one`` serves where nothing is traced.
+    ``place``: where the axes of an array with fewer than ``ndmin`` start among these; -1: at the
+    end. ``numpy_one``: NumPy's object, used if nothing is traced.
     """
 
     numpy_one: Any
@@ -31,7 +31,7 @@ class Joining:
         parts = key if type(key) is tuple else (key,)
         ends = [(p.start, p.stop, p.step) if type(p) is slice else p for p in parts]
         if first_traced(ends) is None:
-            return array(self.numpy_one[key], copy=None)  # traced in a trace
+            return array(self.numpy_one[key], copy=None)  # a traced array inside a trace
         if type(parts[0]) is str:
             return self.directed(parts[0])[parts[1:]]
         made = [_slice_to_range(p) if type(p) is slice else p for p in parts]
@@ -42,7 +42,7 @@ class Joining:
         return np.concatenate([self.raised(traced_or_array(p), dtype) for p in made], self.axis)
 
     def directed(self, directive: str) -> "Joining":
-        """``r_['axis,ndmin,place', ...]``."""
+        """The object for a directive such as ``r_['axis,ndmin,place', ...]``."""
         try:
             return Joining(self.numpy_one, *[int(word) for word in directive.split(",")])
         except (ValueError, TypeError):
@@ -52,7 +52,7 @@ class Joining:
             ) from None
 
     def raised(self, x: Any, dtype: Any) -> Any:
-        """``x`` in ``dtype`` with as many axes as are needed."""
+        """``x`` in ``dtype``, with axes added up to ``ndmin``."""
         more = max(self.ndmin - x.ndim, 0)
         x = x.astype(dtype)
         before = more if self.place < 0 else min(self.place, more)
@@ -66,7 +66,7 @@ class Joining:
 
 
 def _slice_to_range(part: slice):
-    """A slice as numbers: as many as the step says if that is imaginary."""
+    """A slice as an array: a range, or, for an imaginary step, that many evenly spaced numbers."""
     start, step = part.start or 0, 1 if part.step is None else part.step
     if isinstance(step, complex):
         return np.linspace(start, part.stop, int(abs(step)))

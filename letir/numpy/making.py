@@ -1,6 +1,7 @@
-"""The functions of ``letir.numpy`` that make arrays: traced ones in a trace.
+"""The functions of ``letir.numpy`` that make arrays.
 
-Into these traced values can be written. Outside a trace they are NumPy's.
+Inside a trace they return traced arrays, into which traced values can be written. Outside they are
+NumPy's.
 """
 
 import functools
@@ -16,17 +17,17 @@ from letir.tracing.mutation.views import Memory
 from letir.tracing.operands import first_traced, stack_traced, strong_element
 from letir.tracing.trace_state import ACTIVE, Trace
 
-ORDINARY = "copy it first: letir.numpy.array(a)"  # the array is not this namespace's
+ORDINARY = "copy it first: letir.numpy.array(a)"  # the remedy for a write into an ordinary array
 
 
 def active_trace() -> Trace | None:
-    """The trace that is under way in this thread and not paused."""
+    """The trace that is active in this thread and not paused."""
     active = ACTIVE.get()
     return active if isinstance(active, Trace) else None
 
 
 def _make_array(name: str, function: Callable, *args, **kwargs):
-    """``function`` of NumPy's, or the record ``name`` where a trace is active."""
+    """Call NumPy's ``function``, or record the operation ``name`` if a trace is active."""
     trace = active_trace()
     if trace is None:
         return function(*args, **kwargs)
@@ -34,7 +35,7 @@ def _make_array(name: str, function: Callable, *args, **kwargs):
     operands, attrs = op.prepare(*args, **kwargs)
     made = trace.apply(op, operands, op.complete(attrs))
     if not made.shape:
-        made.sharing = Memory(made.arg)  # so that it is known to be no scalar
+        made.sharing = Memory(made.arg)  # marks it as a 0-d array, not a scalar
     in_columns = made.ndim > 1 and args[2:3] == ("F",)
     return PRIMITIVES["copy"](made, "F") if in_columns else made
 
@@ -56,7 +57,7 @@ def ones(
 def empty(
     shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Any:
-    """numpy.empty; zeros in a trace, where nothing is left to chance."""
+    """numpy.empty; zeros in a trace, as programs are deterministic."""
     return _make_array("zeros", np.empty, shape_from_call(shape), dtype, order)
 
 
@@ -108,8 +109,8 @@ def arange(
     device: Any = None,
     like: Any = None,
 ) -> Any:
-    """numpy.arange; traced in a trace. Of traced bounds the length is guarded, and traced floating
-    ones have derivatives.
+    """numpy.arange; traced in a trace. The length is guarded if a bound is traced; the result is
+    differentiable in traced floating bounds.
     """
     bounds = [start, stop, step]
     if any(isinstance(b, Value) and b.dtype.kind not in "iu" for b in bounds):
@@ -119,13 +120,13 @@ def arange(
 
 
 def _range_bound(number):
-    """A bound of a range, on which a shape depends: a traced integer is asked for its value."""
+    """A bound of a range as a Python number; a traced integer is guarded."""
     return number.__index__() if isinstance(number, Value) else number
 
 
 def _floating_range(start, stop, step, dtype):
-    """The numbers of numpy.arange, rounded as it rounds them: from the first two in ``dtype``."""
-    count = max(int(np.ceil((stop - start) / step)), 0)  # of a traced value: a guard
+    """The numbers of numpy.arange, with its rounding: from the first two numbers in ``dtype``."""
+    count = max(int(np.ceil((stop - start) / step)), 0)  # int records a guard
     first, second = array(start, dtype), array(start + step, dtype)
     made = first + np.arange(count, dtype=dtype) * (second - first)
     if count > 1:
@@ -191,9 +192,9 @@ def full_like(
 
 
 def _make_like(make: Callable, function: Callable, a, dtype, order, subok, shape):
-    """``function`` of NumPy's, or ``make`` of the shape and dtype of ``a`` if a trace is active."""
+    """NumPy's ``function``, or ``make`` with the shape and dtype of ``a`` if a trace is active."""
     a = stack_traced(a)
-    if isinstance(a, Value) or active_trace() is None:  # NumPy asks a Value by its protocol
+    if isinstance(a, Value) or active_trace() is None:  # NumPy's protocol records it for a Value
         return function(a, dtype=dtype, order=order, subok=subok, shape=shape)
     a = np.asarray(a)
     return make(a.shape if shape is None else shape, dtype=a.dtype if dtype is None else dtype)
@@ -220,7 +221,7 @@ def array(
         return np.array(object, dtype, copy=copy, order=order, ndmin=ndmin)
     for _ in range(made.ndim, ndmin):  # in front, as NumPy adds axes
         made = made[None]
-    # a traced list is a new array already; only a traced value itself could be shared
+    # a stacked list is a new array; only if object is a traced value would memory be shared
     return made.copy(order) if copy and made is object else made
 
 
@@ -235,7 +236,7 @@ def asarray(
 ) -> Any:
     """numpy.asarray of numbers, arrays and traced values in nested lists; traced in a trace.
 
-    What stands for an ordinary array cannot be written into: the array is not this function's.
+    The traced array made of an ordinary array is read-only: the ordinary array is not copied.
     """
     trace = active_trace()
     if trace is None and first_traced(a) is None:
@@ -273,30 +274,30 @@ def asanyarray(
     copy: bool | None = None,
     like: Any = None,
 ) -> Any:
-    """numpy.asanyarray: asarray, as no subclass of arrays is recorded."""
+    """numpy.asanyarray: the same as asarray, as subclasses of arrays are not recorded."""
     return asarray(a, dtype, order, copy=copy)
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """numpy.ascontiguousarray: at least one axis; how it lies in memory is the evaluator's."""
+    """numpy.ascontiguousarray: at least 1-d; the evaluator chooses the memory order."""
     made = asarray(a, dtype, "C")
     return made if np.ndim(made) else made.reshape(1)
 
 
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """numpy.asfortranarray: how a traced array lies in memory is the evaluator's."""
+    """numpy.asfortranarray; the evaluator chooses the memory order of a traced array."""
     return asarray(a, dtype, "F")
 
 
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
-    """numpy.require, of the dtype: how a traced array lies in memory is the evaluator's."""
+    """numpy.require; for a traced array the dtype only, the evaluator chooses the memory order."""
     if active_trace() is None and first_traced(a) is None:
         return np.require(a, dtype, requirements)
     return asarray(a, dtype)
 
 
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
-    """numpy.asarray_chkfinite; that a traced array is finite is guarded."""
+    """numpy.asarray_chkfinite; a traced array is guarded to be finite."""
     made = asarray(a, dtype, order)
     if made.dtype.kind in "fc" and not np.isfinite(made).all():
         raise ValueError("array must not contain infs or NaNs")
@@ -314,7 +315,7 @@ def fromiter(iter: Iterable, dtype: Any, count: int = -1, *, like: Any = None) -
 
 
 def as_traced_constant(found: Any) -> Any:
-    """An array that NumPy has made, as a traced constant in a trace."""
+    """An array made by NumPy, as a traced constant if a trace is active."""
     trace = active_trace()
     is_array = trace is not None and isinstance(found, np.ndarray)
     return _as_traced_array(trace, found, None) if is_array else found

@@ -13,7 +13,7 @@ from letir.tracing.numpy_functions.registry import PLAIN
 from letir.tracing.numpy_protocols.dispatch import call_function, recorder_of
 from letir.tracing.operands import first_traced, stack_traced
 
-# These take lists of arrays, which may be lists themselves, and differ in shape.
+# functions of lists of arrays, which may be lists themselves and differ in shape
 OF_LISTS = frozenset(
     [
         *(np.concatenate, np.stack, np.block, np.hstack, np.vstack, np.dstack, np.column_stack),
@@ -39,7 +39,7 @@ class Recorded:
         if isinstance(self.function, np.ufunc):
             return self.function(*map(stack_traced, args), **kwargs)
         known = recorder_of(self.function) is not None or self.function in PLAIN
-        # only the first argument: lists in others are shapes, axes and sections
+        # only the first argument: other lists are shapes, axes and sections
         if args and self.function not in OF_LISTS and (known or type(args[0]) is list):
             args = (stack_traced(args[0]), *args[1:])
         if known:
@@ -55,7 +55,7 @@ class Recorded:
         return hash(self.function)
 
     def __getattr__(self, name: str) -> Any:
-        # copy and pickle ask before it is there: it would ask itself for ever
+        # copy and pickle ask before `function` is set: looking it up would recurse
         if name == "function":
             raise AttributeError(name)
         found = getattr(self.function, name)
@@ -63,7 +63,7 @@ class Recorded:
 
 
 def wrap_ufunc_method(method: Callable) -> Callable:
-    """A ufunc's method that takes lists of traced values too."""
+    """A method of a ufunc that also takes lists of traced values."""
 
     @functools.wraps(method)
     def call(*args, **kwargs):
@@ -76,12 +76,12 @@ _wrapper_of = functools.cache(Recorded)  # one object a function: lnp.sin is lnp
 
 
 def wrap_function(found: Any) -> Any:
-    """What stands for ``found`` of NumPy's: functions take lists, anything else is as it is."""
+    """The object of letir.numpy for an object of NumPy: functions are wrapped in ``Recorded``."""
     return _wrapper_of(found) if isinstance(found, FUNCTIONS) else found
 
 
 def forward_names(module: ModuleType) -> tuple[Callable, Callable]:
-    """``__getattr__`` and ``__dir__`` of the module of letir.numpy that stands for ``module``."""
+    """(``__getattr__``, ``__dir__``) of the module of letir.numpy that mirrors ``module``."""
     name = module.__name__.replace("numpy.lib.scimath", "numpy.emath")
 
     def getter(attribute: str):

@@ -1,8 +1,8 @@
 """``letir.random``: random numbers by key, the same in every evaluator [B9].
 
-A key is an array of two integers. It says all numbers that a function draws with it, so that each
-key is used once: ``split`` makes new ones, ``fold_in`` one for a number, ``reused_keys`` finds
-those that a program uses twice. The functions take traced values and arrays alike; a call is one
+A key is an array of two integers, which determines all numbers drawn with it; so each key must be
+used once only. ``split`` makes new keys, ``fold_in`` makes the key for a number, ``reused_keys``
+finds keys that a program uses twice. The functions take arrays and traced values; a call is one
 bind.
 
 >>> import letir, numpy as np
@@ -49,7 +49,7 @@ _WORD = (1 << 64) - 1
 
 
 def _draw_checked(name: str, *args):
-    """The operation ``name`` on these arguments, which are checked outside of traces too."""
+    """Call the operation ``name``; outside of a trace too the types of operands are checked."""
     op = PRIMITIVES[name]
     operands, attrs = op.prepare(*args) if op.prepare else (args, {})
     emitter = next((o.emitter for o in operands if isinstance(o, Value)), None)
@@ -65,7 +65,7 @@ def _draw_checked(name: str, *args):
 
 
 def key(seed: Any) -> Any:
-    """The key of an integer seed: of a Python int its lower 128 bits, of a traced one its 64."""
+    """The key of an integer seed: the lower 128 bits of a Python int, or a traced int64."""
     if isinstance(seed, Value) or np.ndim(seed):
         return PRIMITIVES["random_key"](seed)
     seed = operator.index(seed)
@@ -73,16 +73,15 @@ def key(seed: Any) -> Any:
 
 
 def split(key: Any, num: Any = 2) -> Any:
-    """``num`` new keys (an int, or a shape), of shape (num, 2), whose numbers are independent of
-    each other.
+    """``num`` new keys with independent numbers, as an array of shape (num, 2).
 
-    The first keys are the same whatever ``num`` is.
+    ``num``: an int or a shape. The first keys do not depend on ``num``.
     """
     return _draw_checked("random_split", key, num)
 
 
 def fold_in(key: Any, data: Any) -> Any:
-    """The key of ``key`` and an integer: one for each step of a loop, say."""
+    """A new key from ``key`` and an integer, such as the number of a step."""
     return _draw_checked("random_fold_in", key, data)
 
 
@@ -90,44 +89,47 @@ def fold_in(key: Any, data: Any) -> Any:
 
 
 def normal(key: Any, shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> Any:
-    """Normal numbers; ``shape`` None is that of ``loc`` and ``scale`` together, as everywhere here.
+    """Normal numbers of mean ``loc`` and standard deviation ``scale``.
 
-    The dtype is that of the parameters, float64 for Python numbers. Derivatives: 1 by ``loc``, the
-    standard normal number by ``scale``.
+    ``shape``: by default the broadcast shape of the parameters, as in all functions here.
+    ``dtype``: by default the parameters' dtype, float64 for Python numbers. The derivative with
+    respect to ``loc`` is 1, with respect to ``scale`` it is the standard normal number drawn.
     """
     return _draw_checked("random_normal", key, shape, loc, scale, dtype)
 
 
 def uniform(key: Any, shape: Any = None, low: Any = 0.0, high: Any = 1.0, dtype: Any = None) -> Any:
-    """Numbers in [low, high), evenly distributed.
+    """Uniform numbers in [low, high).
 
-    Derivatives: 1 - u by ``low``, u by ``high``, where u is the number for the bounds 0 and 1.
+    The derivative with respect to ``low`` is 1 - u, with respect to ``high`` it is u, where u is
+    the number in [0, 1) that was drawn.
     """
     return _draw_checked("random_uniform", key, shape, low, high, dtype)
 
 
 def exponential(key: Any, shape: Any = None, scale: Any = 1.0, dtype: Any = None) -> Any:
-    """Exponential numbers of mean ``scale``. Derivative: the number of mean 1."""
+    """Exponential numbers of mean ``scale``; the derivative is the number drawn for mean 1."""
     return _draw_checked("random_exponential", key, shape, scale, dtype)
 
 
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Gamma numbers of shape parameter ``a`` and scale 1: multiply by a scale.
+    """Gamma numbers of shape parameter ``a`` and scale 1; multiply them by another scale.
 
-    The derivative by ``a`` is the implicit one, at a fixed probability of less; there are two
-    orders of it.
+    The derivative with respect to ``a`` is implicit, at a fixed quantile. It can be differentiated
+    once more.
     """
     return _draw_checked("random_gamma", key, a, shape, dtype)
 
 
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Standard normal numbers between ``lower`` and ``upper``, by the inverse of their distribution
-    function, and so with derivatives by the bounds. Needs SciPy.
+    """Standard normal numbers between ``lower`` and ``upper``, differentiable in the bounds.
+
+    Drawn by the inverse of the distribution function. Needs SciPy.
     """
     return _draw_checked("random_truncated_normal", key, lower, upper, shape, dtype)
 
 
-# ---- choices, which have no derivatives by probabilities ----
+# ---- choices, which have no derivatives with respect to probabilities ----
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
@@ -136,9 +138,9 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
 
 
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any:
-    """Places along ``axis`` with probabilities proportional to exp(logits).
+    """Indices along ``axis`` of ``logits``, with probabilities proportional to exp(logits).
 
-    ``shape``: that of the result, to which the other axes of ``logits`` broadcast.
+    ``shape``: the shape of the result, to which the other axes of ``logits`` broadcast.
     """
     return _draw_checked("random_categorical", key, logits, axis, shape)
 
@@ -149,9 +151,9 @@ def randint(key: Any, shape: Any, low: Any, high: Any, dtype: Any = np.int64) ->
 
 
 def permutation(key: Any, x: Any, axis: int = 0) -> Any:
-    """``x`` in random order along ``axis``; of an int n, 0 to n - 1 in random order.
+    """``x`` in random order along ``axis``; for an int n, the numbers 0 to n - 1 in random order.
 
-    Derivatives go where the elements come from.
+    Derivatives flow to the elements in their original places.
     """
     if np.ndim(x) == 0:
         return _draw_checked("random_draw", key, "permutation", (operator.index(x),), np.int64)
@@ -163,7 +165,7 @@ def choice(
 ) -> Any:
     """Elements of ``a`` along ``axis``, or numbers below the int ``a``, with probabilities ``p``.
 
-    Derivatives go to the elements that were chosen.
+    Derivatives flow to the chosen elements.
     """
     if np.ndim(a) == 0:
         return _draw_checked("random_places", key, operator.index(a), shape, replace, p)

@@ -11,7 +11,7 @@ from letir.ast.terms import Bind, Lambda, Local
 
 @frozen
 class Reuse:
-    """A key that two or more binds use: their numbers are the same, or depend on each other."""
+    """A key that two or more binds use: their numbers are equal, or depend on each other."""
 
     key: Local
     binds: tuple[Bind, ...]
@@ -25,10 +25,10 @@ class Reuse:
 def reused_keys(fn: Lambda) -> tuple[Reuse, ...]:
     """The keys that ``fn``, or a body in it, uses for more than one draw or split.
 
-    ``fold_in`` of different numbers is no use; a row of an array of keys is a key of its own, of
-    which the whole array is a further use. Looks at the program as it was recorded: what the rules
-    of derivatives draw again is meant. Linear in the number of binds. A body is looked at by
-    itself: that a loop uses one key in every step is not found.
+    ``fold_in`` of different numbers does not count as a use. A row of an array of keys is a key of
+    its own; a use of the whole array is a use of each row. Numbers that derivative rules draw again
+    are ignored. Each body is analysed by itself: a loop that uses one key in every step is not
+    found. Linear in the number of binds.
 
     >>> import letir, numpy as np
     >>> from letir import random
@@ -67,7 +67,7 @@ def _reused_in_body(fn: Lambda) -> list[Reuse]:
 
 
 def _derivation_of(bind: Bind) -> tuple | None:
-    """How ``bind`` makes a key of one key: which row, or which number; None if it does not."""
+    """How ``bind`` derives a key from one key: by which row or number; None if it does not."""
     if not bind.args or type(bind.args[0]) is not Local:
         return None
     if bind.op.role == "index" and len(bind.args) == 1:

@@ -1,9 +1,9 @@
-"""``letir.scipy``: SciPy's functions that do not hand over traced values by themselves.
+"""``letir.scipy``: versions of SciPy's functions that also take traced values.
 
-The ufuncs of ``scipy.special`` record as they are. The functions here (``special.logsumexp``,
-``stats.norm.logpdf``, ``linalg.expm``, ``signal.convolve``, ``integrate.odeint`` ...) are SciPy's
-own where nothing is traced; any other name in these namespaces is SciPy's too. Needs the extra
-``scipy``.
+The ufuncs of ``scipy.special`` take traced values already. The functions here
+(``special.logsumexp``, ``stats.norm.logpdf``, ``linalg.expm``, ``signal.convolve``,
+``integrate.odeint`` ...) call SciPy's if no argument is traced. Any other name in these namespaces
+is SciPy's. Needs the extra ``scipy``.
 
 >>> import letir, numpy as np
 >>> from letir.scipy import stats

@@ -1,6 +1,4 @@
-"""``scipy.integrate``: quadrature of samples, and ordinary differential equations, of traced
-values.
-"""
+"""``scipy.integrate`` for traced values: quadrature of samples, ordinary differential equations."""
 
 from typing import Any
 
@@ -22,12 +20,12 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 
 def _slice_axis(x, axis: int, start, stop=None, step=None):
-    """A slice along one axis."""
+    """A slice of ``x`` along one axis."""
     return x[(slice(None),) * (axis % x.ndim) + (slice(start, stop, step),)]
 
 
 def _interval_widths(y, x, dx, axis: int):
-    """The widths of the intervals, in a shape that broadcasts to ``y``; one number without x."""
+    """The widths of the intervals, broadcastable against ``y``; the number ``dx`` without x."""
     if x is None:
         return dx
     x = as_array_or_traced(x)
@@ -42,7 +40,7 @@ def _interval_widths(y, x, dx, axis: int):
 def cumulative_trapezoid(
     y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None
 ) -> Any:
-    """The integral of samples up to each of them."""
+    """The integrals from the first sample to each of them."""
     y = as_array_or_traced(y)
     pairs = (_slice_axis(y, axis, 1) + _slice_axis(y, axis, 0, -1)) / 2.0
     found = np.cumsum(_interval_widths(y, x, dx, axis) * pairs, axis=axis)
@@ -55,9 +53,10 @@ def cumulative_trapezoid(
 
 @drop_in("integrate")
 def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
-    """The integral of samples by Simpson's rule; of an even number of them with the last interval
-    of Cartwright, Simpson's rule cumulative integration with MS Excel and irregularly-spaced data,
-    J. Math. Sci. Math. Educ., 2017.
+    """The integral of samples by Simpson's rule.
+
+    For an even number of samples the last interval follows Cartwright, Simpson's rule cumulative
+    integration with MS Excel and irregularly-spaced data, J. Math. Sci. Math. Educ., 2017.
     """
     y, axis = as_array_or_traced(y), axis % np.ndim(y) if np.ndim(y) else axis
     n = y.shape[axis]

@@ -1,4 +1,4 @@
-"""``scipy.linalg``: matrix functions and triangular solvers of traced values."""
+"""``scipy.linalg`` for traced values: matrix functions, solvers, special matrices."""
 
 from typing import Any, NoReturn
 
@@ -26,8 +26,9 @@ def expm(A: Any) -> Any:
 
 @drop_in("linalg")
 def sqrtm(A: Any) -> Any:
-    """The principal square root of square matrices; of a real one that has a complex root, take
-    ``A.astype(complex)``.
+    """The principal square root of square matrices.
+
+    If the root of a real matrix is complex, pass ``A.astype(complex)``.
     """
     return PRIMITIVES["sqrtm"](as_array_or_traced(A))
 
@@ -54,7 +55,7 @@ def solve_triangular(
 def cholesky(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
-    """The Cholesky factor, the upper one unless ``lower``."""
+    """The Cholesky factor, upper triangular unless ``lower``."""
     return np.linalg.cholesky(as_array_or_traced(a), upper=not lower)
 
 
@@ -62,14 +63,14 @@ def cholesky(
 def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple:
-    """(factor, lower) for ``cho_solve``; the other triangle, arbitrary in SciPy, is 0."""
+    """(factor, lower) for ``cho_solve``; the other triangle is 0, in SciPy it is arbitrary."""
     return np.linalg.cholesky(as_array_or_traced(a), upper=not lower), lower
 
 
 def cho_solve(
     c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
-    """The solution of a system by the Cholesky factor of its matrix."""
+    """The solution of a linear system, given the Cholesky factor of its matrix."""
     factor, lower = c_and_lower
     if not is_traced(factor, b):
         return find_in_scipy("linalg", "cho_solve")(c_and_lower, b, overwrite_b, check_finite)
@@ -80,7 +81,7 @@ def cho_solve(
 
 @drop_in("linalg")
 def block_diag(*arrs: Any) -> Any:
-    """Matrices on the diagonal of one."""
+    """A block diagonal matrix of the given matrices."""
     blocks = [as_array_or_traced(a) for a in arrs]
     blocks = [a if a.ndim == 2 else a.reshape((1, -1)) for a in blocks]
     width, at, rows = sum(a.shape[1] for a in blocks), 0, []
@@ -93,7 +94,7 @@ def block_diag(*arrs: Any) -> Any:
 
 @drop_in("linalg")
 def toeplitz(c: Any, r: Any = None) -> Any:
-    """The matrix with first column ``c`` and first row ``r``, which is by default conj(c)."""
+    """The Toeplitz matrix with first column ``c`` and first row ``r``, by default conj(c)."""
     c = as_array_or_traced(c).reshape(-1)
     r = np.conj(c) if r is None else as_array_or_traced(r).reshape(-1)
     every = np.concatenate([c[::-1], r[1:]])
@@ -111,7 +112,7 @@ def solve(
     transposed: bool = False,
     **options: Any,
 ) -> Any:
-    """The solution of a system; ``assume_a`` chooses no other method here."""
+    """The solution of a linear system; ``assume_a`` is ignored: there is one method."""
     a = as_array_or_traced(a)
     return np.linalg.solve(np.swapaxes(a, -1, -2) if transposed else a, as_array_or_traced(b))
 
@@ -130,5 +131,5 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 @drop_in("linalg")
 def logm(A: Any) -> NoReturn:
-    """Refused: SciPy's estimate of its error draws random numbers."""
+    """Raise MissingRule: SciPy's error estimate draws random numbers, so it cannot be recorded."""
     raise refusal_error("logm", "write it by the eigenvalues, numpy.linalg.eigh")

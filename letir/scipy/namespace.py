@@ -1,6 +1,4 @@
-"""What the namespaces have in common: SciPy's function where nothing is traced, ours where
-something is.
-"""
+"""Shared parts of the namespaces: call SciPy's function unless an argument is traced."""
 
 import functools
 from collections.abc import Callable
@@ -21,13 +19,13 @@ def is_traced(*args: Any, **kwargs: Any) -> bool:
 
 
 def find_in_scipy(part: str, name: str) -> Any:
-    """A name of ``scipy.part``, with SciPy's AttributeError if there is none."""
+    """The object ``scipy.part.name``. Raises SciPy's AttributeError if there is none."""
     return scipy_function(np, part, name)
 
 
 def drop_in(part: str) -> Callable:
-    """A decorator: SciPy's function of this name where nothing is traced, else the decorated one,
-    with arrays made of lists.
+    """A decorator: call SciPy's function of the same name, but the decorated one if an argument is
+    traced.
     """
 
     def decorate(function: Callable) -> Callable:
@@ -43,21 +41,21 @@ def drop_in(part: str) -> Callable:
 
 
 def as_array_or_traced(x: Any) -> Any:
-    """An argument as an array: a traced value, or what NumPy makes of it."""
+    """An argument as a traced value, or as a NumPy array if nothing in it is traced."""
     x = stack_traced(x)
     return x if isinstance(x, Value) else np.asarray(x)
 
 
 def refusal_error(name: str, reason: str) -> MissingRule:
-    """The error for arguments with which a function is not recorded."""
+    """The error of a function that cannot be recorded with these arguments."""
     return MissingRule(f"{name} of traced values is not recorded: {reason}{at_user()}")
 
 
 def fallback_getattr(part: str) -> Callable:
-    """``__getattr__`` of a namespace: SciPy's own names."""
+    """The ``__getattr__`` of a namespace, which finds SciPy's names."""
 
     def find(name: str):
-        if name.startswith("__"):  # asked by doctest and copy
+        if name.startswith("__"):  # doctest and copy ask modules for such names
             raise AttributeError(f"module 'letir.scipy.{part}' has no attribute {name!r}")
         return find_in_scipy(part, name)
 

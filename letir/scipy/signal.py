@@ -1,4 +1,4 @@
-"""``scipy.signal``: convolution of traced values."""
+"""``scipy.signal`` for traced values: convolution and correlation."""
 
 from typing import Any
 
@@ -11,8 +11,10 @@ __getattr__ = fallback_getattr("signal")
 
 @drop_in("signal")
 def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
-    """The convolution of arrays of any rank; of more than one axis through the Fourier transform,
-    whatever ``method`` says, and so with its rounding.
+    """The convolution of arrays of any rank.
+
+    Arrays with more than one axis are convolved by the Fourier transform, whatever ``method`` is,
+    and with its rounding errors.
     """
     first, second = as_array_or_traced(in1), as_array_or_traced(in2)
     if first.ndim != second.ndim:
@@ -30,7 +32,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
 
 @drop_in("signal")
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
-    """The convolution through the Fourier transform, along ``axes``, which are all by default."""
+    """The convolution by the Fourier transform along ``axes``, by default all."""
     first, second = as_array_or_traced(in1), as_array_or_traced(in2)
     axes = tuple(range(first.ndim)) if axes is None else _positive_axes(axes, first.ndim)
     if any(0 in x.shape for x in (first, second)):
@@ -46,12 +48,12 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
 
 
 def _positive_axes(axes, ndim: int) -> tuple:
-    """Axes counted from the front."""
+    """``axes``, counted from the front."""
     return tuple([a % ndim for a in ((axes,) if isinstance(axes, int) else axes)])
 
 
 def _crop_to_mode(full, first: tuple, second: tuple, mode: str, axes: tuple):
-    """The part of a full convolution that ``mode`` asks for."""
+    """The slice of a full convolution that is the result of ``mode``."""
     if mode == "full":
         return full
     if mode not in ("same", "valid"):
@@ -76,13 +78,13 @@ def _crop_to_mode(full, first: tuple, second: tuple, mode: str, axes: tuple):
 
 @drop_in("signal")
 def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
-    """As ``fftconvolve``: overlap and add is a method, no other result."""
+    """As ``fftconvolve``: overlap-add is another algorithm for the same result."""
     return fftconvolve(in1, in2, mode, axes)
 
 
 @drop_in("signal")
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
-    """The correlation: the convolution with the second array turned around and conjugated."""
+    """The correlation: the convolution with the second array reversed and conjugated."""
     second = as_array_or_traced(in2)
     if mode == "valid" and any(
         n < m for n, m in zip(as_array_or_traced(in1).shape, second.shape, strict=True)

@@ -1,4 +1,4 @@
-"""``scipy.special``: the functions of it that are no ufuncs. Ufuncs are handed through."""
+"""``scipy.special`` for traced values: functions that are not ufuncs; ufuncs are SciPy's own."""
 
 import math
 from typing import Any
@@ -12,7 +12,7 @@ __getattr__ = fallback_getattr("special")
 
 
 def _as_floating(x):
-    """An array of real floating numbers; SciPy's functions of lists go through here."""
+    """An argument as a floating or complex array, or traced value."""
     x = as_array_or_traced(x)
     return x if x.dtype.kind in "fc" else x.astype(float)
 
@@ -21,8 +21,9 @@ def _as_floating(x):
 def logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
 ) -> Any:
-    """log(sum(b * exp(a))), without overflow; with ``return_sign`` of the absolute value, and the
-    sign.
+    """log(sum(b * exp(a))), without overflow.
+
+    ``return_sign``: return the logarithm of the absolute value of the sum, and its sign.
     """
     a = _as_floating(a)
     if a.dtype.kind == "c":
@@ -33,7 +34,7 @@ def logsumexp(
         b = as_array_or_traced(b)
         shape = np.broadcast_shapes(a.shape, b.shape)
         a, b = np.broadcast_to(a, shape), np.broadcast_to(b, shape)
-        a = np.where(b == 0, -math.inf, a)  # 0 * inf counts as nothing
+        a = np.where(b == 0, -math.inf, a)  # a term with b = 0 is 0, even if exp(a) is inf
     most = PRIMITIVES["stop_gradient"](a.max(axis=axis, keepdims=True))
     most = np.where(np.isfinite(most), most, 0.0)
     weights = np.exp(a - most)
@@ -48,7 +49,7 @@ def logsumexp(
 
 
 def _apply_along(name: str, x, axis):
-    """A record along one axis, several, or, for None, all."""
+    """Call the record ``name`` along ``axis``: an int, a tuple, or None for all axes."""
     x = _as_floating(x)
     if x.dtype.kind == "c":
         raise refusal_error(name, "complex numbers")
@@ -57,7 +58,7 @@ def _apply_along(name: str, x, axis):
 
 @drop_in("special")
 def softmax(x: Any, axis: Any = None) -> Any:
-    """exp(x) / sum(exp(x)) along the axis, or of all elements."""
+    """exp(x) / sum(exp(x)) along ``axis``, by default over all elements."""
     return _apply_along("softmax", x, axis)
 
 
@@ -77,7 +78,7 @@ def softplus(x: Any) -> Any:
 def polygamma(n: Any, x: Any) -> Any:
     """The derivative of order ``n``, an int, of psi."""
     if type(n) is not int:
-        raise refusal_error("polygamma", f"the order is a Python int, found {n!r}")
+        raise refusal_error("polygamma", f"the order must be a Python int, found {n!r}")
     return PRIMITIVES["polygamma"](n, _as_floating(x))
 
 

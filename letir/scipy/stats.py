@@ -1,5 +1,6 @@
-"""``scipy.stats``: densities and distribution functions of traced values, in double precision as
-SciPy computes them. What a distribution has beside these (``rvs``, ``fit``) is SciPy's own.
+"""``scipy.stats`` for traced values: densities and distribution functions, in float64.
+
+Other methods of a distribution (``rvs``, ``fit`` ...) are SciPy's own.
 """
 
 from typing import Any
@@ -24,7 +25,7 @@ METHODS = frozenset(
 
 @frozen
 class Distribution:
-    """A distribution of SciPy's; ``shapes``: its shape parameters."""
+    """A distribution of SciPy; ``shapes``: the names of its shape parameters."""
 
     name: str
     shapes: tuple[str, ...] = ()
@@ -37,13 +38,13 @@ class Distribution:
         return found if method not in METHODS else DistributionMethod(self, method)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The distribution with these parameters."""
+        """The distribution with fixed parameters."""
         if not is_traced(*args, **kwargs):
             return find_in_scipy("stats", self.name)(*args, **kwargs)
         return FrozenDistribution(self, args, tuple(kwargs.items()))
 
     def parameters(self, *args: Any, **kwargs: Any) -> tuple:
-        """The shape parameters, loc and scale, in order."""
+        """The shape parameters, then loc and scale, from the arguments of a call."""
         names = (*self.shapes, "loc", "scale") if self.has_scale else (*self.shapes, "loc")
         if len(args) > len(names):
             raise TypeError(f"{self.name} has {len(names)} parameters, found {len(args)}")
@@ -56,13 +57,13 @@ class Distribution:
 
 
 def _as_parameter(x):
-    """A parameter: a Python number as it is, a list as an array."""
+    """A parameter: a Python number, a traced value, or an array."""
     return x if type(x) in (int, float) else as_array_or_traced(x)
 
 
 @frozen
 class DistributionMethod:
-    """logpdf, cdf and so on of a distribution."""
+    """A method of a distribution, such as logpdf or cdf."""
 
     distribution: Distribution
     name: str
@@ -76,13 +77,13 @@ class DistributionMethod:
         try:
             op = PRIMITIVES[name]
         except KeyError:
-            raise refusal_error(name.replace("_", "."), "there is no formula of it here") from None
+            raise refusal_error(name.replace("_", "."), "there is no formula for it") from None
         return op(_as_parameter(x), *distribution.parameters(*args, **kwargs))
 
 
 @frozen
 class FrozenDistribution:
-    """A distribution with its parameters."""
+    """A distribution with fixed parameters."""
 
     distribution: Distribution
     args: tuple
@@ -109,7 +110,7 @@ poisson = Distribution("poisson", ("mu",), has_scale=False)
 
 
 class MultivariateNormal:
-    """``scipy.stats.multivariate_normal``: the densities, of a positive definite covariance."""
+    """``scipy.stats.multivariate_normal``: densities, for a positive definite covariance."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -125,11 +126,11 @@ class MultivariateNormal:
             raise refusal_error("multivariate_normal.logpdf", "allow_singular: add to the diagonal")
         x, cov = as_array_or_traced(x), as_array_or_traced(cov)
         mean = 0.0 if mean is None else as_array_or_traced(mean)
-        # as SciPy: a vector of variances needs a mean that says how many there are
+        # as in SciPy: cov may be one variance or a vector; mean then determines the dimension
         dim = cov.shape[-1] if cov.ndim > 1 else np.size(mean)
         if dim == 1 and (x.ndim < 1 or x.shape[-1] != 1):
             x = x[..., None]
-        if cov.ndim < 2:  # a variance, or one for each
+        if cov.ndim < 2:  # one variance, or one for each dimension
             cov = cov * np.eye(dim)
         return PRIMITIVES["multivariate_normal_logpdf"](x, mean, cov)
 

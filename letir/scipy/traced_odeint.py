@@ -1,4 +1,4 @@
-"""``odeint`` of traced values: the right side is recorded once, as a body."""
+"""``odeint`` of traced values: the right-hand side is recorded once, as a body."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from letir.tracing.trace_state import ABSTRACT, ACTIVE, Trace
 
 
 def _as_double(x):
-    """An array in double precision, in which SciPy solves."""
+    """``x`` as float64, the precision in which SciPy solves."""
     return x if x.dtype == np.float64 else x.astype(np.float64)
 
 
@@ -30,11 +30,11 @@ def odeint(
     tfirst: bool = False,
     **options: Any,
 ) -> Any:
-    """The solution of dy/dt = func(y, t, *args) at the times ``t``, the first of which is that of
-    ``y0``: scipy.integrate.odeint, with derivatives by ``y0``, ``t`` and ``args``.
+    """scipy.integrate.odeint, differentiable in ``y0``, ``t`` and ``args``.
 
-    ``func`` is recorded without values, and so cannot choose by ``if``. The derivatives solve the
-    adjoint equation (docs/scipy.md), at the tolerances given here.
+    Solves dy/dt = func(y, t, *args); ``y0`` is the state at the first time of ``t``. ``func`` is
+    recorded without values, so it cannot branch with ``if``. The derivatives solve the adjoint
+    equation (docs/scipy.md), with the same tolerances.
     """
     args = args if isinstance(args, tuple) else (args,)
     if not isinstance(ACTIVE.get(), Trace) and not is_traced(y0, t, *args):

@@ -83,7 +83,7 @@ def test_steps_have_derivatives(name):
 def test_gradients_and_parameters_must_nest_alike():
     optimizer = optim.adam()
 
-    with pytest.raises(lt.ShapeError, match="nest alike"):
+    with pytest.raises(lt.ShapeError, match="must nest alike"):
         optimizer.update({"w": TARGET}, optimizer.init(START), START)
 
 

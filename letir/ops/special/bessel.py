@@ -1,7 +1,8 @@
-"""SciPy's Bessel functions, and its own forms of functions that NumPy has.
+"""SciPy's Bessel functions, and SciPy's own versions of functions that NumPy has too.
 
-By their argument all have derivatives (Abramowitz and Stegun, 9.1.27 and 9.6.26), by their order
-none in a closed form. Orders 0 and 1 take the function of order 2, for there is no division by 0.
+Derivatives with respect to the argument follow Abramowitz and Stegun, 9.1.27 and 9.6.26; those with
+respect to the order have no closed form. The derivatives of orders 0 and 1 use the function of
+order 2: the formulas with division by x would fail at 0.
 """
 
 import math
@@ -27,14 +28,14 @@ kn: Primitive = special(
 
 
 def _kve_by_argument(g, y, v, x):
-    """Of exp(x) * kv(v, x)."""
+    """The derivative of exp(x) * kv(v, x) with respect to x, times g."""
     return g * (y - 0.5 * (kve(v - 1, x) + kve(v + 1, x)))
 
 
 def _ive_by_argument(g, y, v, x):
-    """Of exp(-abs(real(x))) * iv(v, x), for a real x."""
+    """The derivative of exp(-abs(real(x))) * iv(v, x) with respect to a real x, times g."""
     if x.type is not None and x.dtype.kind == "c":
-        raise MissingRule("ive of complex numbers is no analytic function: take iv")
+        raise MissingRule("ive of complex numbers is not analytic: use iv")
     return g * (0.5 * (ive(v - 1, x) + ive(v + 1, x)) - sign(x) * y)
 
 

@@ -1,6 +1,6 @@
-"""How records of SciPy's functions are made: ``special`` for ufuncs of ``scipy.special``.
+"""Makers of records for SciPy's functions: ``special`` for ufuncs of ``scipy.special``.
 
-Nothing here imports SciPy: ``by_scipy`` does, when a function is computed.
+SciPy is not imported here, but by ``by_scipy``, when a function is first computed.
 """
 
 import functools
@@ -14,41 +14,41 @@ from letir.ast.primitive import LATE_BOUND, Primitive, never
 from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import FLAT, define, diagonal_rules, ufunc_aval
 
-NO_FORM = never("the derivative by this operand has no closed form")
+NO_FORM = never("the derivative with respect to this operand has no closed form")
 OF_SCIPY: dict[str, str] = {}  # ufunc of scipy.special -> operation
 
 
 def by_scipy(xp: Any, part: str, name: str) -> Any:
-    """``scipy.part.name``, or CuPy's form of it."""
+    """``scipy.part.name``, or CuPy's version of it."""
     return LATE_BOUND["scipy"](xp, part, name)
 
 
 def ufunc_named(xp: Any, name: str) -> Any:
-    """A ufunc of ``scipy.special``; one with an underscore is behind a function."""
+    """A ufunc of ``scipy.special``; one with an underscore is private, called by a function."""
     if name.startswith("_") and xp is np:
         return getattr(by_scipy(xp, "special", "_ufuncs"), name)
-    return by_scipy(xp, "special", name.removeprefix("_"))  # CuPy's have no function in front
+    return by_scipy(xp, "special", name.removeprefix("_"))  # in CuPy the ufunc itself is public
 
 
 def op_of_scipy(function: Any) -> str | None:
-    """The operation that a ufunc of ``scipy.special`` records; None for others."""
+    """The operation that a ufunc of ``scipy.special`` records; None for other functions."""
     module = sys.modules.get("scipy.special")
     if module is None or not isinstance(function, np.ufunc):
         return None
     name = function.__name__
-    # by identity: NumPy has ufuncs of the same names
+    # identity, not the name: NumPy has ufuncs of the same names
     is_its = function in (getattr(module, name, None), getattr(module._ufuncs, name, None))
     return OF_SCIPY.get(name) if is_its else None
 
 
 @functools.cache
 def _rule_of(name: str) -> Callable:
-    """The type rule of a ufunc of SciPy, which is that of a ufunc."""
+    """The type rule of a ufunc of SciPy."""
     return ufunc_aval(ufunc_named(np, name))
 
 
 def special_aval(name: str) -> Callable:
-    """The type rule of a function, found when it is needed."""
+    """The type rule of a ufunc of SciPy, which is looked up at its first use."""
 
     def aval(*types):
         return _rule_of(name)(*types)
@@ -66,7 +66,7 @@ def _special_impl(name: str) -> Callable:
 
 
 def _special_source(name: str) -> Callable:
-    """A call of the function, which is imported from SciPy."""
+    """The ``source``: a call of the function, which the module imports from SciPy."""
 
     def source(write, *operands):
         module = "scipy.special._ufuncs" if name.startswith("_") else "scipy.special"
@@ -76,10 +76,10 @@ def _special_source(name: str) -> Callable:
 
 
 def special(name: str, *terms: Any, ufunc: str | None = None, **fields: Any) -> Primitive:
-    """Register an operation that a ufunc of ``scipy.special`` computes, that of this name or
-    ``ufunc``.
+    """Register an operation that a ufunc of ``scipy.special`` computes, by default of its name.
 
-    ``terms`` as in ``makers.diagonal``; none for a function whose derivative is zero.
+    ``terms``: the derivative with respect to each operand, as in
+    ``letir.ops.define.records.diagonal_rules``; none for a function whose derivative is zero.
     """
     ufunc = ufunc or name
     OF_SCIPY[ufunc] = name

@@ -1,10 +1,9 @@
-"""Densities and distribution functions of ``scipy.stats``: one composite each, called by SciPy's
-names, ``norm_logpdf``.
+"""Densities and distribution functions of ``scipy.stats``: one composite each, with SciPy's names,
+such as ``norm_logpdf``.
 
-They take (x, shape parameters ..., loc, scale) and compute in double precision, as SciPy does.
-Outside of the support the formula gets a number from inside, so that no nan comes of it; a scale
-that is not positive gives nan. What a distribution has is in its table of formulas on the
-standardised number z.
+They take (x, shape parameters ..., loc, scale) and compute in float64, as SciPy does. Outside of
+the support the formula is evaluated at a number from inside, so that it makes no nan; a scale that
+is not positive gives nan. Each distribution has a table of formulas in the standardised variable z.
 """
 
 import math
@@ -38,17 +37,17 @@ LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 def _as_double(x):
-    """A parameter in double precision; a Python number is so already."""
+    """A parameter as float64; a Python number stays as it is."""
     if not isinstance(x, Value) or x.type is None or x.type.weak or x.dtype == np.float64:
         return x
     return x.astype(np.float64)
 
 
-# ---- Student's functions, which SciPy has as such ----
+# ---- Student's t distribution, whose functions scipy.special has ----
 
 
 def _t_logpdf(z, df):
-    """The logarithm of Student's density."""
+    """The logarithm of the density of Student's t distribution."""
     half = 0.5 * (df + 1)
     head = gammaln(half) - gammaln(0.5 * df) - 0.5 * log(math.pi * df)
     return head - half * log1p(z * z / df)
@@ -57,7 +56,7 @@ def _t_logpdf(z, df):
 stdtr = special("stdtr", NO_FORM, lambda g, y, df, z: g * exp(_t_logpdf(z, df)))
 stdtrit = special("stdtrit", NO_FORM, lambda g, y, df, p: g / exp(_t_logpdf(y, df)))
 
-# ---- formulas: of z and the shape parameters, in terms of the standard distribution ----
+# ---- formulas of the standardised distributions, in z and the shape parameters ----
 
 _NORM: dict[str, Callable] = {
     "logpdf": lambda z: -0.5 * (z * z) - LOG_ROOT_TWO_PI,
@@ -114,21 +113,21 @@ _DISTRIBUTIONS: dict[str, tuple[dict[str, Callable], int, tuple]] = {
     "expon": (_EXPON, 0, (0.0, None)),
 }
 _OUTSIDE = {"cdf": (0.0, 1.0), "sf": (1.0, 0.0), "logcdf": (-math.inf, 0.0)}
-_INSIDE = 0.5  # is in every support
+_INSIDE = 0.5  # a number in every support
 
 
 # ---- from formulas to composites ----
 
 
 def _support_mask(z, low, high):
-    """Where z is in the support; None where that is everywhere."""
+    """A mask of the z that are in the support; None if the support is unbounded."""
     if low is None:
         return None
     return z >= low if high is None else (z >= low) & (z <= high)
 
 
 def _of_number(method: str, formula, bounds: tuple, shapes: int):
-    """logpdf, cdf and so on: of a number, standardised."""
+    """The decomposition of logpdf, cdf and others, which standardise a number."""
     low, high = bounds
 
     def decompose(x, *parameters):
@@ -151,7 +150,7 @@ def _of_number(method: str, formula, bounds: tuple, shapes: int):
 
 
 def _of_probability(method: str, formula, bounds: tuple, shapes: int):
-    """ppf and isf: of a probability, scaled back."""
+    """The decomposition of ppf and isf, which map a probability to a scaled and shifted number."""
 
     def decompose(q, *parameters):
         *shape, loc, scale = [_as_double(p) for p in parameters]
@@ -161,12 +160,12 @@ def _of_probability(method: str, formula, bounds: tuple, shapes: int):
 
 
 def _exponential_of(decompose):
-    """pdf of logpdf."""
+    """The decomposition of pdf, or pmf, from that of its logarithm."""
     return lambda *operands: exp(decompose(*operands))
 
 
 def _of_count(method: str, formula):
-    """The functions of a Poisson number, which is a whole one."""
+    """The decomposition of a function of Poisson counts; counts that are not whole have no mass."""
 
     def decompose(k, mu, loc):
         k, mu = _as_double(k) - loc, _as_double(mu)

@@ -1,9 +1,9 @@
-"""``gamma_slope``: how gamma numbers move with their shape parameter, which has no closed form.
+"""``gamma_slope``: the derivative of gamma random numbers with respect to their shape parameter a.
 
-Where F(x; a) is the regularized incomplete gamma function, gammainc, and f its derivative by x,
-dx/da = -(dF/da) / f at a fixed F. That is the implicit derivative of gamma random numbers
-(Figurnov, Mohamed and Mnih, Implicit reparameterization gradients, NeurIPS 2018), and with it the
-derivative of gammainc by a.
+Let F(x; a) be the regularized incomplete gamma function, gammainc, and f its derivative with
+respect to x. At a fixed F, dx/da = -(dF/da) / f: the implicit derivative of gamma random numbers
+(Figurnov, Mohamed and Mnih, Implicit reparameterization gradients, NeurIPS 2018), which also gives
+the derivative of gammainc with respect to a. It has no closed form.
 """
 
 from letir.ast.primitive import PRIMITIVES, never
@@ -60,22 +60,22 @@ def _slope_impl(xp, a, x, *, order=1):
 
 
 def _slope_aval(a, x, *, order):
-    """A floating dtype, broadcast."""
+    """The promoted dtype, float64 unless it is floating, in the broadcast shape."""
     dtype = result_dtype(a, x)
     dtype = dtype if dtype.kind == "f" else float
     return ArrayType(dtype, broadcast_shapes(a.shape, x.shape))
 
 
-_THIRD = never("there are two derivatives of the incomplete gamma function by a, and no third")
+_THIRD = never("the incomplete gamma function has two derivatives with respect to a here, no third")
 
 
 def _second_by_shape(g, y, a, x):
-    """By a, at a fixed x."""
+    """The derivative of gamma_slope with respect to a, at a fixed x, times g."""
     return g * gamma_slope(a, x, order=2)
 
 
 def _second_by_number(g, y, a, x):
-    """By x: that of dF/da + f * dx/da = 0."""
+    """The derivative of gamma_slope with respect to x, from dF/da + f * dx/da = 0, times g."""
     return g * ((1 - (a - 1) / x) * y - log(x) + PRIMITIVES["psi"](a))
 
 

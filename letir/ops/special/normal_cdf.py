@@ -1,4 +1,7 @@
-"""The cumulative distribution function of the normal distribution, which NumPy lacks, for gelu."""
+"""``normal_cdf``: the distribution function of the normal distribution, which NumPy lacks.
+
+For gelu, which so needs no SciPy.
+"""
 
 import math
 
@@ -48,9 +51,9 @@ def _normal_cdf_impl(xp, x):
 
 
 def _normal_cdf_aval(x):
-    """The floating dtype of the operand, double precision for others."""
+    """The dtype of the operand, float64 unless it is floating."""
     if x.dtype.kind == "c":
-        raise DTypeError(f"the normal distribution function takes real numbers, found {x}")
+        raise DTypeError(f"normal_cdf takes real numbers, found {x}")
     return ArrayType(x.dtype if x.dtype.kind == "f" else float, x.shape)
 
 

@@ -1,9 +1,8 @@
-"""SciPy's special functions, each by its derivatives: error functions, gamma and beta functions,
-entropies.
+"""SciPy's special functions with their derivatives: error, gamma and beta functions, entropies.
 
-SciPy is loaded when one is computed, or its type is asked for; traced values record them from
-``scipy.special`` itself. A derivative that has no closed form is ``NO_FORM``. Formulas are those of
-Abramowitz and Stegun, Handbook of mathematical functions (A&S), unless said otherwise.
+Traced values passed to ``scipy.special`` record these operations. SciPy is imported when one is
+computed or typed. A derivative without a closed form is ``NO_FORM``. Formulas are from Abramowitz
+and Stegun, Handbook of mathematical functions (A&S), unless said otherwise.
 """
 
 import math
@@ -26,7 +25,7 @@ _ROOT_TWO_PI = math.sqrt(2 * math.pi)
 
 
 def curve(name: str, derivative: Callable, **fields: Any) -> Primitive:
-    """Register a function of one array, by its ``derivative(y, x)``."""
+    """Register a function of one array with its ``derivative(y, x)``, where y is the result."""
     return special(name, lambda g, y, x: g * derivative(y, x), **fields)
 
 
@@ -38,7 +37,7 @@ log_expit = curve("log_expit", lambda y, x: expit(-x))
 
 
 def _exprel_slope(y, x):
-    """(exp(x) - y) / x; near 0, where that cancels, its series."""
+    """(exp(x) - y) / x; near 0, where the difference cancels, its series."""
     near = abs_(x) < 0.05
     t, series = where(near, x, 0), 0.0
     for k in range(10, 0, -1):
@@ -61,7 +60,7 @@ erfinv = curve("erfinv", lambda y, x: exp(y * y) / _TWO_OVER_ROOT_PI)
 erfcinv = curve("erfcinv", lambda y, x: exp(y * y) / -_TWO_OVER_ROOT_PI)
 ndtr = curve("ndtr", lambda y, x: exp(x * x * -0.5) / _ROOT_TWO_PI)
 ndtri = curve("ndtri", lambda y, x: exp(y * y * 0.5) * _ROOT_TWO_PI)
-# by erfcx: the density and the probability both vanish far to the left, their quotient does not
+# by erfcx: far to the left density and probability both underflow, their quotient does not
 log_ndtr = special(
     "log_ndtr", lambda g, y, x: g * math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5))
 )
@@ -71,12 +70,12 @@ ndtri_exp = curve("ndtri_exp", lambda y, x: exp(x + y * y * 0.5) * _ROOT_TWO_PI)
 
 
 def _polygamma_prepare(n, x):
-    """scipy.special.polygamma's call, with an int for the order."""
+    """The call of scipy.special.polygamma; the order is an attribute."""
     return (x,), {"n": int(n)}
 
 
 def _polygamma_source(write, x, *, n):
-    """A call of the function."""
+    """The ``source``: a call of the function, which the module imports."""
     return f"{write.writer.module.imported('scipy.special', 'polygamma')}({n}, {x})[()]"
 
 
@@ -94,9 +93,9 @@ polygamma: Primitive = define(
 
 
 def _trigamma(x: Value):
-    """The derivative of psi, A&S 6.4.10; SciPy has none of complex numbers."""
+    """The derivative of psi, A&S 6.4.10; SciPy has none for complex numbers."""
     if x.type is not None and x.dtype.kind == "c":
-        raise MissingRule("psi of complex numbers: SciPy has no derivative of it")
+        raise MissingRule("psi: SciPy has no derivative for complex numbers")
     return zeta(2.0, x)
 
 
@@ -108,7 +107,7 @@ gammasgn = special("gammasgn")
 
 
 def _rgamma_slope(y, x):
-    """-y * psi(x); at the poles of psi its limit, (-1)**n * n!, by A&S 6.1.17."""
+    """-y * psi(x); at the poles of psi the limit (-1)**n * n!, A&S 6.1.17."""
     if x.type is not None and x.dtype.kind == "c":
         return -y * psi(x)
     at_pole = (y == 0) & (x <= 0)
@@ -130,16 +129,16 @@ poch = special(
 
 
 def _safe_log_product(c, x):
-    """c * log(x), and 0 where both are 0: unlike xlogy in the precision of x, whatever c is."""
+    """c * log(x), and 0 where both are 0; in the precision of x, unlike xlogy."""
     return c * log(where((c == 0) & (x == 0), 1, x))
 
 
 def _gamma_density(a, x):
-    """x**(a - 1) * exp(-x) / gamma(a), A&S 6.5.1; 1 or 0 at 0 where a is 1 or more."""
+    """x**(a - 1) * exp(-x) / gamma(a), A&S 6.5.1; at x = 0 it is 1 for a = 1 and 0 for a > 1."""
     return exp(_safe_log_product(a - 1, x) - x - gammaln(a))
 
 
-# By a: gamma_slope is -(dP/da) / density, from the series A&S 6.5.29.
+# With respect to a: gamma_slope is -(dP/da) / density, from the series A&S 6.5.29.
 gammainc = special(
     "gammainc",
     lambda g, y, a, x: -g * (_gamma_density(a, x) * gamma_slope(a, x)),
@@ -191,7 +190,7 @@ zeta: Primitive = special(
 riemann_zeta = special("riemann_zeta", NO_FORM, ufunc="_riemann_zeta")
 zetac = special("zetac", NO_FORM)
 
-# ---- entropies: no nan at 0, where they are defined ----
+# ---- entropies, whose derivatives make no nan at 0, where the functions are defined ----
 
 
 def _safe_quotient(x, y):
@@ -201,7 +200,7 @@ def _safe_quotient(x, y):
 
 xlogy: Primitive = special(
     "xlogy",
-    lambda g, out, x, y: xlogy(g, y),  # 0 for g = 0, whatever y is
+    lambda g, out, x, y: xlogy(g, y),  # 0 if g is 0, even for y = 0
     lambda g, out, x, y: g * _safe_quotient(x, y),
 )
 xlog1py: Primitive = special(
@@ -215,7 +214,7 @@ rel_entr = special(
     lambda g, out, x, y: xlogy(g, x) - xlogy(g, y) + g,
     lambda g, out, x, y: -g * _safe_quotient(x, y),
 )
-special_kl_div = special(  # kl_div is the loss
+special_kl_div = special(  # the name kl_div is taken by the loss
     "special_kl_div",
     lambda g, out, x, y: xlogy(g, x) - xlogy(g, y),
     lambda g, out, x, y: g - g * _safe_quotient(x, y),
@@ -226,7 +225,7 @@ special_kl_div = special(  # kl_div is the loss
 
 
 def _huber_by_delta(g, out, delta, r):
-    """abs(r) - delta beyond delta."""
+    """The derivative with respect to delta, times g: abs(r) - delta where abs(r) > delta."""
     return g * where(abs_(r) <= delta, 0, abs_(r) - delta)
 
 
