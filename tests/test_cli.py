@@ -160,7 +160,7 @@ def test_grad_can_keep_the_value(saved, capsys):
         ("show model.py", "letir: model.py is no letir file: File is not a zip file"),
         ("run loss.letir --arg w.npy", "letir: expected 2 arrays as arguments, found 1"),
         ("run loss.letir --arg x.npy --arg x.npy", "letir: arguments do not fit the program"),
-        ("run loss.letir --arg model.py --arg x.npy", "letir: model.py is not a .npy file of numbers"),
+        ("run loss.letir --arg model.py --arg x.npy", "letir: model.py is not a .npy file"),
         (
             "run scaled.letir --arg w.npy --arg 2.0 --out a --out b --out c",
             "letir: the program has 2 results: give --out once or 2 times, not 3 times",
