@@ -264,46 +264,65 @@ def tables_of(tree: ast.Module) -> set[str]:
     return {name for name in found if name.isupper()} - {"PRIMITIVES"}
 
 
+def aliases_of(function: ast.AST) -> set[str]:
+    """The variables to which a function assigns operations or their names."""
+    found = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            target, value = node.targets[0], node.value
+            targets, values = elements(target) or [target], elements(value) or [value]
+            pairs = zip(targets, values, strict=False)
+            found |= {t.id for t, v in pairs if isinstance(t, ast.Name) and is_asked(v, set())}
+    return found
+
+
+def is_asked(node: ast.AST, aliases: set[str]) -> bool:
+    """Whether an expression says which operation a bind has."""
+    is_alias = isinstance(node, ast.Name) and node.id in aliases
+    return is_alias or is_operation(node) or is_operation_name(node)
+
+
+def is_fixed(node: ast.AST, records: set[str], tables: set[str]) -> bool:
+    """Whether an expression is the same for all binds: a record, a name, a table of these."""
+    if isinstance(node, ast.Name):
+        return node.id in tables or node.id in records
+    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    # a dot in a name says that the operation is a user's
+    return (is_text and node.value != ".") or bool(elements(node)) or is_record(node, records)
+
+
 def ways_of_naming(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """(line, reason) for each place where a file asks which operation a bind has."""
     records, tables = imported_records(tree), tables_of(tree)
-
-    def is_asked(node) -> bool:
-        return is_operation(node) or is_operation_name(node)
-
-    def is_fixed(node) -> bool:
-        """Whether an expression is the same for all binds: constants, tables, records."""
-        if isinstance(node, ast.Name):
-            return node.id in tables or node.id in records
-        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-        # a dot in a name says that the operation is a user's
-        return (is_text and node.value != ".") or bool(elements(node)) or is_record(node, records)
-
-    unpacked = {
-        id(node.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Compare):
-            sides = [node.left, *node.comparators]
-            if any(map(is_asked, sides)) and any(map(is_fixed, sides)):
-                yield node.lineno, "an operation is compared with a particular one"
-            elif any(is_record(side, records) for side in sides):
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    for scope, aliases in [(tree, set()), *((f, aliases_of(f)) for f in functions)]:
+        assigned = [node for node in ast.walk(scope) if isinstance(node, ast.Assign)]
+        unpacked = [node.value for node in assigned if isinstance(node.targets[0], ast.Tuple)]
+        for node in ast.walk(scope):
+            collection = elements(node) if node not in unpacked else []
+            asked, fixed = _question(node)
+            if any(is_asked(n, aliases) for n in asked):
+                if any(is_fixed(n, records, tables) for n in fixed):
+                    yield node.lineno, "an operation is compared with particular ones"
+            elif any(is_record(n, records) for n in asked):
                 yield node.lineno, "a record is compared"
-        elif isinstance(node, ast.Subscript) and is_asked(node.slice) and is_fixed(node.value):
-            yield node.lineno, "a table is read by an operation"
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            is_read = node.func.attr in ("get", "pop", "setdefault") and is_fixed(node.func.value)
-            if is_read and node.args and is_asked(node.args[0]):
-                yield node.lineno, "a table is read by an operation"
-        elif (
-            id(node) not in unpacked
-            and sum(is_record(element, records) for element in elements(node)) > 1
-        ):
-            yield node.lineno, "a collection of records"
-        elif isinstance(node, ast.MatchValue) and is_record(node.value, records):
-            yield node.lineno, "a record is matched"
+            if sum(is_record(element, records) for element in collection) > 1:
+                yield node.lineno, "a collection of records"
+
+
+def _question(node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
+    """(what is asked about, what it is compared with or looked up in)."""
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        return sides, sides
+    if isinstance(node, ast.Subscript):
+        return [node.slice], [node.value]
+    if isinstance(node, ast.MatchValue):
+        return [node.value], []
+    is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    if is_method and node.func.attr in ("get", "pop", "setdefault"):
+        return node.args[:1], [node.func.value]
+    return [], []
 
 
 def test_operations_are_asked_for_facts_not_for_their_names():
@@ -321,6 +340,7 @@ def test_each_way_of_naming_an_operation_is_seen():
         *("bind.op is add", "add is not op", 'op.name == "add"', "bind.op in (add, mul)"),
         *("x.op.name in SOME_NAMES", "SOME_NAMES[bind.op]", "_SOME.get(op.name)", "{add, mul}"),
         *('bind.op is PRIMITIVES["add"]', "{add: 1, mul: 2}", "op.name not in ('add', 'mul')"),
+        'lambda: 0\ndef f(bind):\n    name, args = bind.op.name, bind.args\n    name == "add"',
     ]
     free = ["a.op is b.op", 'op.role == "guard"', '"." in op.name', "emit(add, x)", "op in seen"]
 
