@@ -40,9 +40,7 @@ def save(program: Lambda | Gradient, path: str | os.PathLike) -> None:
         about = {name: getattr(program, name) for name in NUMBERS}
         save_programs(path, {"f": program.f, "df": program.df, "results": nesting}, about)
     else:
-        raise DTypeError(
-            f"save: expected a Lambda or a Gradient, found {type(program).__name__}"
-        )
+        raise DTypeError(f"save: expected a Lambda or a Gradient, found {type(program).__name__}")
 
 
 def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda | Gradient:

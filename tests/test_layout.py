@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -347,3 +348,18 @@ def test_each_way_of_naming_an_operation_is_seen():
     for texts, expected in [(named, True), (free, False)]:
         trees = [ast.parse(f"{imports}\nfound = {text}") for text in texts]
         assert [expected] * len(texts) == [any(ways_of_naming(tree)) for tree in trees]
+
+
+def test_the_core_that_readers_begin_with_is_short():
+    page = (ROOT.parent / "docs" / "how_it_works.md").read_text()
+    _, _, table = page.partition("## In which order to read")
+    core = re.findall(r"`letir/([\w/]+\.py)`", table)[:5]
+
+    assert core == [
+        "ast/terms.py",
+        "ops/elementwise/ufuncs.py",
+        "visitors/visitor.py",
+        "eval/evaluator.py",
+        "ad/reverse.py",
+    ]
+    assert sum(len(FILES[name].read_text().splitlines()) for name in core) <= 1000
