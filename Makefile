@@ -1,13 +1,18 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all bench lint notebooks clean
+.PHONY: demo test test-all fuzz bench lint notebooks clean
 
 demo: .venv/demo.stamp
 	$(BIN)/letir demo
 
 test: .venv/test.stamp
 	$(BIN)/pytest -n 2
+
+# The same laws with fresh seeds: make fuzz MINUTES=5; make fuzz SEED=7 repeats one round.
+MINUTES ?= 30
+fuzz: .venv/test.stamp
+	$(BIN)/python tests/fuzz.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 # The empty -m lifts the default "not slow"; the peers are those of the benchmarks.
 test-all: .venv/test.stamp .venv/bench.stamp

@@ -213,6 +213,7 @@ def test_jit_of_a_gradient_and_the_gradient_of_a_jit_agree(program, place):
         assert_near(plain(*arrays), fast(*arrays), 1e-9)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("kind", ["cond", "switch", "fori", "repeat", "scan", "map", "combine"])
 def test_every_kind_is_generated(kind):
     names = {"fori": "fori_loop", "repeat": "while_loop"}

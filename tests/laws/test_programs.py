@@ -41,7 +41,7 @@ from letir.testing.gradient_checks import direction, is_inexact, moved, paired
 from letir.testing.strategies import APART as NEVER
 from letir.transforms.transposition import transposed_program
 
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(QUICK, max_examples=10_000)
 STEP = 1e-6
 
@@ -382,6 +382,7 @@ def holds(law, how: settings) -> None:
 BY_NAME = {"argvalues": LAWS, "ids": lambda law: law.__name__}
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("law", **BY_NAME)
 def test_law(law):
     holds(law, QUICK)

@@ -172,6 +172,7 @@ def test_a_number_that_was_made_an_array_stays_one_where_it_widens():
 # ---- generated programs ----
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("change", [canonicalize_ops, remove_implicit_expands])
 def test_results_of_generated_programs_are_the_same(change):
     @SOME
@@ -184,6 +185,7 @@ def test_results_of_generated_programs_are_the_same(change):
     run()
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("change", [canonicalize_ops, remove_implicit_expands])
 def test_gradients_of_generated_functions_are_the_same(change):
     @SOME

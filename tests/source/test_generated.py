@@ -94,6 +94,7 @@ def holds(law, how: settings) -> None:
     run()
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 def test_law(law):
     holds(law, QUICK)

@@ -226,6 +226,7 @@ def holds(law, how: settings) -> None:
 BY_NAME = {"argvalues": LAWS, "ids": lambda law: law.__name__}
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("law", **BY_NAME)
 def test_law(law):
     holds(law, QUICK)

@@ -128,6 +128,7 @@ def is_numpys(call) -> None:
 CALLS = {"calls": calls(), "folds": folds(), "updates": updates(), "masked": masked()}
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("kind", CALLS)
 def test_generated_calls_are_numpys(kind):
     @QUICK

@@ -1,0 +1,70 @@
+"""Run the laws over generated programs with fresh seeds, until the time is over.
+
+    python tests/fuzz.py [--minutes 30] [--seed 7]
+
+Each round runs every Hypothesis test once with a seed that is printed. ``--seed`` runs one round
+with that seed again. The exit status is 1 if a round failed; its seeds are listed at the end.
+Imports nothing of letir: the rounds are runs of pytest.
+"""
+
+import argparse
+import os
+import secrets
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+GENERATED = "hypothesis and not slow"  # Hypothesis marks its tests
+
+
+def law_files() -> list[str]:
+    """The test files that use Hypothesis."""
+    paths = sorted(TESTS.rglob("test_*.py"))
+    return [str(path) for path in paths if "hypothesis" in path.read_text(encoding="utf-8")]
+
+
+def run_round(seed: int, seconds: float | None) -> int | None:
+    """Run every law with this seed: the status of pytest, None if ``seconds`` were not enough."""
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", GENERATED]
+    command += [f"--hypothesis-seed={seed}", *law_files()]
+    environment = {**os.environ, "LETIR_HYPOTHESIS_PROFILE": "fuzz"}
+    print(f"fuzz: seed {seed}", flush=True)
+    process = subprocess.Popen(command, cwd=TESTS.parent, env=environment)
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        process.wait()
+        return None
+
+
+def fuzz(minutes: float) -> list[int]:
+    """The seeds of the rounds that failed in this time."""
+    end, failed, complete = time.monotonic() + 60 * minutes, [], 0
+    while (left := end - time.monotonic()) > 0:
+        seed = secrets.randbelow(2**32)
+        status = run_round(seed, left)
+        complete += status is not None
+        if status:
+            failed.append(seed)
+    print(f"fuzz: {complete} complete rounds, {len(failed)} of them failed")
+    for seed in failed:
+        print(f"  again: python tests/fuzz.py --seed {seed}")
+    return failed
+
+
+def main() -> int:
+    """The exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--seed", type=int, help="one round with this seed")
+    options = parser.parse_args()
+    if options.seed is not None:
+        return run_round(options.seed, None)
+    return int(bool(fuzz(options.minutes)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
