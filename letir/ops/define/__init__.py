@@ -1,1 +1,1 @@
-"""How a record is made: READ FIRST."""
+"""How the records of operations are made: read this room first, ``records.py`` before the rest."""

@@ -272,9 +272,8 @@ def joining_rule(name: str) -> Callable:
     """The batching rule of an operation that joins arrays along ``axis``: concatenate and stack."""
 
     def rule(args, mapped, *, axis, **attrs):
-        parts = broadcast_batches(
-            args, mapped
-        )  # arrays to be joined do not broadcast: each needs the batch
+        # arrays to be joined do not broadcast: each needs the batch
+        parts = broadcast_batches(args, mapped)
         if axis is None:
             parts, axis = [flatten_examples(part) for part in parts], 0
         return emit_op(name, parts, axis=shift_axes(axis, 0), **attrs)

@@ -29,7 +29,7 @@ def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
         table = bodies[0].memo(_own_decompositions) if bodies else {}
     found = table.get(key)
     if found is None:
-        found = table[key] = _recorded(decompose, types, attrs)
+        found = table[key] = _record_decomposition(decompose, types, attrs)
     return found
 
 
@@ -38,7 +38,7 @@ def _own_decompositions(body: Lambda) -> BoundedCache:
     return BoundedCache(_MOST)
 
 
-def _recorded(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
+def _record_decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
     builder = LetBuilder()
     operands = [builder.param(kind) if kind is not None else None for kind in types]
     out = decompose(*operands, **attrs)

@@ -66,7 +66,7 @@ def opaque(
     return %1
     """
     name = name or f"{function.__module__}.{function.__qualname__}".replace("<locals>.", "")
-    fixed = aval if callable(aval) else _declared(aval)
+    fixed = aval if callable(aval) else _declared_rule(aval)
     # a function of types means one result: the number of results must be known before the types
     several = None if callable(aval) or not isinstance(aval, tuple) else len(aval)
 
@@ -81,7 +81,7 @@ def opaque(
     return primitive(name, impl, fixed, vjp=rule, results=results, source=source)
 
 
-def _declared(aval: Any) -> Callable:
+def _declared_rule(aval: Any) -> Callable:
     """The type rule that always gives the declared types."""
     kinds = tuple(
         getattr(kind, "type", kind) for kind in (aval if isinstance(aval, tuple) else (aval,))
@@ -89,7 +89,7 @@ def _declared(aval: Any) -> Callable:
     return lambda *types: kinds if isinstance(aval, tuple) else kinds[0]
 
 
-def _type(array) -> ArrayType:
+def _type_of_array(array) -> ArrayType:
     return (
         ArrayType(array.dtype, array.shape) if hasattr(array, "dtype") else ArrayType(type(array))
     )
@@ -99,9 +99,9 @@ def _check_results(
     name: str, results: Sequence, rule: Callable, args: tuple, several: int | None
 ) -> None:
     """Raise ShapeError or DTypeError unless a callable returned results of its declared types."""
-    expected = rule(*map(_type, args))
+    expected = rule(*map(_type_of_array, args))
     expected = expected if several is not None else (expected,)
-    found = tuple(map(_type, results))
+    found = tuple(map(_type_of_array, results))
     if len(found) != len(expected):
         raise ShapeError(f"{name}: declared {len(expected)} results, returned {len(found)}")
     for declared, returned in zip(expected, found, strict=True):

@@ -1,1 +1,1 @@
-"""One result element per operand element."""
+"""Elementwise operations, which broadcast: ufuncs, casts, comparisons, rounding, fused chains."""

@@ -1,6 +1,6 @@
 """Rounding, signs, absolute values, and the parts of complex numbers.
 
-For complex numbers the conventions are those of ``ufuncs``.
+Derivatives of complex functions follow the convention in ``ufuncs.py``.
 """
 
 import numpy as np
@@ -50,7 +50,7 @@ def _abs_vjp(ct, y, x):
 
 
 def _abs_jvp(tangents, y, x):
-    """The part of the tangent along ``sign(x)``."""
+    """The component of the tangent along ``sign(x)``."""
     return recast(tangents[0] * sign(x).conj(), y.dtype)
 
 
@@ -73,12 +73,12 @@ def _part_aval(x):
 
 
 def _write_real(parent, new):
-    """Complex numbers of the new real part; the real part of a real array is the array itself."""
+    """``parent`` after its real part was overwritten by ``new``, which is all of a real array."""
     return PRIMITIVES["complex_of"](new, imag(parent)) if parent.dtype.kind == "c" else new
 
 
 def _write_imag(parent, new):
-    """Complex numbers of the new imaginary part."""
+    """``parent`` after its imaginary part was overwritten by ``new``."""
     return PRIMITIVES["complex_of"](real(parent), new)
 
 

@@ -78,7 +78,7 @@ _BEYOND_8 = (
 )
 
 
-def _chebyshev(t, coefficients: tuple):
+def _chebyshev_series(t, coefficients: tuple):
     """The Chebyshev series with these coefficients at ``t``, by Clenshaw's recurrence."""
     ahead = further = 0.0 * t
     for c in coefficients[:0:-1]:
@@ -92,8 +92,8 @@ def _i0_slope_impl(xp, x):
     x = x if x.dtype.kind == "f" else x.astype(float)
     size = xp.abs(x)
     small, large = xp.minimum(size, 8), xp.maximum(size, 8)
-    inner = _chebyshev(small / 4 - 1, _WITHIN_8) * small * xp.exp(small)
-    outer = _chebyshev(16 / large - 1, _BEYOND_8) * xp.exp(large) / xp.sqrt(large)
+    inner = _chebyshev_series(small / 4 - 1, _WITHIN_8) * small * xp.exp(small)
+    outer = _chebyshev_series(16 / large - 1, _BEYOND_8) * xp.exp(large) / xp.sqrt(large)
     return xp.copysign(xp.where(size <= 8, inner, outer), x)
 
 

@@ -1,1 +1,1 @@
-"""Reading, writing, sorting, searching by place."""
+"""Operations by index: reading and writing parts of arrays, taking, sorting and searching."""

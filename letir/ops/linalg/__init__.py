@@ -1,1 +1,1 @@
-"""Products, decompositions, solvers."""
+"""Linear algebra: products of arrays, decompositions, linear systems, norms."""

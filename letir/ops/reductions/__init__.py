@@ -1,1 +1,1 @@
-"""Sums, statistics, cumulative."""
+"""Reductions along axes: sums, extrema, statistics, quantiles, histograms, cumulative sums."""

@@ -2,7 +2,7 @@
 
 The derivative of an element of cumprod with respect to a factor is the product of the other
 factors, which is right where factors are zero, unlike y / x. Both derivatives of cumprod are linear
-recurrences (``_recurrence``).
+recurrences (``_solve_recurrence``).
 """
 
 import numpy as np
@@ -68,7 +68,7 @@ def number_along(x: Value, axis: int) -> Value:
     return cumsum(ones, axis=axis, dtype=np.int64)  # half precision counts to 2048 only
 
 
-def _recurrence(a: Value, b: Value) -> Value:
+def _solve_recurrence(a: Value, b: Value) -> Value:
     """y with ``y[i] = a[i] * y[i - 1] + b[i]`` along the last axis, and ``y[-1] = 0``.
 
     By recursive doubling: log2(n) steps on whole arrays (Hillis and Steele, Data parallel
@@ -109,7 +109,7 @@ def _axis_restored(rows: Value, x: Value, axis) -> Value:
     return move_axes(rows, (-1,), (axis,))
 
 
-def _exclusive(y: Value) -> Value:
+def _products_before(y: Value) -> Value:
     """The exclusive products before each element: ``y`` shifted by one, starting with 1."""
     return concatenate([ones_like(y[..., :1]), y[..., :-1]], -1)
 
@@ -123,8 +123,8 @@ def _cumprod_vjp(ct, y, x, *, axis, dtype):
     if 0 in x.shape:
         return (None,)
     factors = concatenate([row[..., 1:], ones_like(row[..., :1])], -1)
-    later = flip(_recurrence(flip(factors, -1), flip(cts, -1)), -1)
-    return (unbroadcast(_axis_restored(_exclusive(_axis_last(y, axis)) * later, x, axis), x),)
+    later = flip(_solve_recurrence(flip(factors, -1), flip(cts, -1)), -1)
+    return (unbroadcast(_axis_restored(_products_before(_axis_last(y, axis)) * later, x, axis), x),)
 
 
 def _cumprod_jvp(tangents, y, x, *, axis, dtype):
@@ -132,7 +132,7 @@ def _cumprod_jvp(tangents, y, x, *, axis, dtype):
     row, along = (_axis_last(recast(v, y.dtype), axis) for v in (x, tangents[0]))
     if 0 in x.shape:
         return reshape(recast(tangents[0], y.dtype), y)
-    found = _recurrence(row, _exclusive(_axis_last(y, axis)) * along)
+    found = _solve_recurrence(row, _products_before(_axis_last(y, axis)) * along)
     return _axis_restored(found, y, axis)
 
 

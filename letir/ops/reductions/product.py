@@ -28,7 +28,7 @@ from letir.ops.shape.transpose_join_split import (
 )
 
 
-def _factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
+def _products_of_others(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
     """(the product, the product of all other factors) for each element along the reduced axes,
     which are flattened to one last axis.
 
@@ -59,10 +59,10 @@ def _factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
     return total, others[..., :n]
 
 
-def _others_like(x: Value, mask, axis, initial) -> Value:
+def _others_in_shape(x: Value, mask, axis, initial) -> Value:
     """The product of all other factors for each element, in the shape of ``x``."""
     axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalize_axes(axis, x.ndim)))
-    _, others = _factors(x, mask, axis, initial)
+    _, others = _products_of_others(x, mask, axis, initial)
     kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     apart = reshape(others, (*kept, *[x.shape[i] for i in axes]))
     return move_axes(apart, tuple(range(-len(axes), 0)), axes)
@@ -75,7 +75,7 @@ def _in_dtype_of(y: Value, x: Value) -> Value:
 
 def _prod_vjp(ct, y, x, *mask, axis, dtype, keepdims, initial):
     """The cotangent times the product of all other factors."""
-    others = _others_like(_in_dtype_of(y, x), mask, axis, initial)
+    others = _others_in_shape(_in_dtype_of(y, x), mask, axis, initial)
     return unbroadcast(
         apply_mask(broadcast_back(ct, x, axis, keepdims) * others, mask), x
     ), *no_gradient(mask)
@@ -83,7 +83,7 @@ def _prod_vjp(ct, y, x, *mask, axis, dtype, keepdims, initial):
 
 def _prod_jvp(tangents, y, x, *mask, axis, dtype, keepdims, initial):
     """The sum of each tangent times the product of all other factors."""
-    others = _others_like(_in_dtype_of(y, x), mask, axis, initial)
+    others = _others_in_shape(_in_dtype_of(y, x), mask, axis, initial)
     each = apply_mask(_in_dtype_of(y, tangents[0]) * others, mask)
     return recast(sum_(each, axis=axis, keepdims=keepdims), y.dtype)
 

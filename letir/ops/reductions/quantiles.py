@@ -358,10 +358,10 @@ def _quantile_prepare(
         raise ShapeError(f"quantile: only method='inverted_cdf' supports weights, found {method!r}")
     keepdims = bool(keepdims) if is_given(keepdims) else False
     attrs = {"axis": int_or_tuple(axis), "method": method, "keepdims": keepdims}
-    return drop_trailing_nones(a, _list_to_array(q), _list_to_array(weights)), attrs
+    return drop_trailing_nones(a, _untraced_array(q), _untraced_array(weights)), attrs
 
 
-def _list_to_array(numbers):
+def _untraced_array(numbers):
     """``numbers`` as an array if it is a list without traced values."""
     if not isinstance(numbers, list | tuple) or any(isinstance(n, Value) for n in numbers):
         return numbers

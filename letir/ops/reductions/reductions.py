@@ -191,16 +191,14 @@ def count_elements(y: Value, x: Value, mask: tuple, axis: Any, keepdims: bool) -
         return sum_(broadcast_to(mask[0], x), axis=axis, keepdims=keepdims)
     if x.type is not None and y.type is not None and type(x.size) is int:
         return x.size // y.size if y.size else 1  # an empty result: nothing is divided
-    return PRIMITIVES["prod"](size(x)) // PRIMITIVES["prod"](
-        size(y)
-    )  # unknown shapes: computed when the program runs
+    # unknown shapes: counted when the program runs
+    return PRIMITIVES["prod"](size(x)) // PRIMITIVES["prod"](size(y))
 
 
 def _mean_vjp(ct, y, x, *mask, axis, dtype, keepdims):
     """The cotangent divided by the number of elements, broadcast to all that were averaged."""
-    each = divide_by_count(
-        ct, count_elements(y, x, mask, axis, keepdims)
-    )  # before broadcasting: fewer divisions
+    # divided before it is broadcast: fewer divisions
+    each = divide_by_count(ct, count_elements(y, x, mask, axis, keepdims))
     return unbroadcast(apply_mask(broadcast_back(each, x, axis, keepdims), mask), x), *no_gradient(
         mask
     )
@@ -266,7 +264,7 @@ def _max_jvp(tangents, y, x, *mask, axis, keepdims, initial):
     return divide_by_count(sum_(where(here, tangents[0], 0), axis=axis, keepdims=keepdims), ties)
 
 
-def _extremum(name, numpy, impl, **fields):
+def _define_extremum(name, numpy, impl, **fields):
     """Register np.max or np.min."""
     return define(
         name,
@@ -286,7 +284,7 @@ def _extremum(name, numpy, impl, **fields):
     )
 
 
-max_ = _extremum(
+max_ = _define_extremum(
     "max",
     (np.max, np.amax),
     lambda xp, x, *mask, axis=None, keepdims=False, initial=None: xp.max(
@@ -294,7 +292,7 @@ max_ = _extremum(
     ),
     onnx="ReduceMax",
 )
-min_ = _extremum(
+min_ = _define_extremum(
     "min",
     (np.min, np.amin),
     lambda xp, x, *mask, axis=None, keepdims=False, initial=None: xp.min(
@@ -306,7 +304,7 @@ min_ = _extremum(
 # ---- any, all, argmax, argmin ----
 
 
-def _logical(name, numpy, impl):
+def _define_logical(name, numpy, impl):
     """Register np.any or np.all."""
     return define(
         name,
@@ -324,14 +322,14 @@ def _logical(name, numpy, impl):
     )
 
 
-any_ = _logical(
+any_ = _define_logical(
     "any",
     np.any,
     lambda xp, x, *mask, axis=None, keepdims=False: xp.any(
         x, axis=axis, keepdims=keepdims, **numpy_keywords(mask)
     ),
 )
-all_ = _logical(
+all_ = _define_logical(
     "all",
     np.all,
     lambda xp, x, *mask, axis=None, keepdims=False: xp.all(

@@ -93,7 +93,7 @@ def var_aval(
     return ArrayType(dtype, reduced_shape(x.shape, axis, keepdims))
 
 
-def _deviations(x, mask, center, axis, dtype) -> Value:
+def _deviations_from_mean(x, mask, center, axis, dtype) -> Value:
     """``x`` minus its mean, or minus the given ``center``."""
     if center is None:
         # for a real dtype NumPy subtracts the mean of the real parts from the complex elements
@@ -128,7 +128,7 @@ def var_decompose(
     if x.type is not None:
         kind = var_aval(x.type, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
     x = x if kind is None or x.type.inexact else cast(x, kind.dtype)
-    around = _deviations(x, mask, mean, axis, dtype)
+    around = _deviations_from_mean(x, mask, mean, axis, dtype)
     squares = real(around * conj(around))
     total = sum_(squares, axis=axis, keepdims=keepdims, where=True if mask is None else mask)
     found = total / _variance_divisor(total, x, mask, axis, ddof, keepdims)
@@ -140,7 +140,7 @@ def _var_vjp(ct, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, tra
 
     The mean of ``x`` contributes nothing, since the deviations from it add up to 0.
     """
-    around = conj(_deviations(x, mask, mean, axis, dtype))
+    around = conj(_deviations_from_mean(x, mask, mean, axis, dtype))
     each = divide_by_count(2 * real_part(ct), _variance_divisor(y, x, mask, axis, ddof, keepdims))
     slopes = apply_mask(
         broadcast_back(each, x, axis, keepdims) * around, () if mask is None else (mask,)
@@ -153,7 +153,7 @@ def _var_jvp(tangents, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdim
     """Twice the sum of the deviations times the tangents, divided as the variance is."""
     by_x, by_mean = tangents[0], tangents[2] if mean is not None else None
     toward = by_x if by_mean is None else -by_mean if by_x is None else by_x - by_mean
-    each = 2 * real(conj(_deviations(x, mask, mean, axis, dtype)) * toward)
+    each = 2 * real(conj(_deviations_from_mean(x, mask, mean, axis, dtype)) * toward)
     total = sum_(each, axis=axis, keepdims=keepdims, where=True if mask is None else mask)
     return recast(
         divide_by_count(total, _variance_divisor(y, x, mask, axis, ddof, keepdims)), y.dtype

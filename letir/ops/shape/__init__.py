@@ -1,1 +1,1 @@
-"""Shape, layout and creation."""
+"""Operations on shapes: reshape, broadcast, transpose, join, split, pad, and array creation."""

@@ -121,7 +121,7 @@ def _power_terms(g, y, start, stop, base, *, num, endpoint):
     return g * (slope * (1 - w)), g * (slope * w), g * (y * exponent / base)
 
 
-def _spaced(name: str, function, terms, prepare):
+def _define_spaced(name: str, function, terms, prepare):
     """Register one of the three functions. ``terms`` serve the VJP and the JVP, since each sample
     depends only on its own elements of the ends.
     """
@@ -169,6 +169,6 @@ def _spaced_source(write, start, stop, *base, **attrs):
     return write.numpy_call(start, stop, *[f"base={b}" for b in base], **attrs)
 
 
-linspace = _spaced("linspace", np.linspace, _linear_terms, _linspace_prepare)
-geomspace = _spaced("geomspace", np.geomspace, _geometric_terms, _geomspace_prepare)
-logspace = _spaced("logspace", np.logspace, _power_terms, _logspace_prepare)
+linspace = _define_spaced("linspace", np.linspace, _linear_terms, _linspace_prepare)
+geomspace = _define_spaced("geomspace", np.geomspace, _geometric_terms, _geomspace_prepare)
+logspace = _define_spaced("logspace", np.logspace, _power_terms, _logspace_prepare)

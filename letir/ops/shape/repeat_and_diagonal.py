@@ -157,7 +157,7 @@ def _triangle_prepare(m, k=0):
     return (m,), {"k": as_size(k)}
 
 
-def _triangle(name: str, numpy, impl):
+def _define_triangle(name: str, numpy, impl):
     """Register np.tril or np.triu."""
 
     def aval(x, *, k):
@@ -177,8 +177,8 @@ def _triangle(name: str, numpy, impl):
     )
 
 
-tril = _triangle("tril", np.tril, lambda xp, x, *, k=0: xp.tril(x, k))
-triu = _triangle("triu", np.triu, lambda xp, x, *, k=0: xp.triu(x, k))
+tril = _define_triangle("tril", np.tril, lambda xp, x, *, k=0: xp.tril(x, k))
+triu = _define_triangle("triu", np.triu, lambda xp, x, *, k=0: xp.triu(x, k))
 
 # ---- diagonals ----
 

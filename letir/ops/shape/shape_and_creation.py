@@ -235,7 +235,7 @@ def _reshape_call(a, /, shape=None, order="C", *, newshape=None, copy=None):
 
 
 def write_reshape(parent: Value, new: Value, *sizes: Any, order: str = "C", **_: Any) -> Value:
-    """The array ``parent`` of which the reshape ``new`` was written."""
+    """The array ``parent`` after its reshape was overwritten by ``new``."""
     return reshape(new, parent, order)
 
 

@@ -44,7 +44,7 @@ def with_batch(x: Value, sizes: Sequence, shape: tuple | None, ones: int = 0) ->
     return [longer], None if shape is None else (x.shape[0], *lead, *shape)
 
 
-def _sized(name: str, x: Value, sizes: list, shape: tuple | None, **attrs) -> Value:
+def _emit_sized(name: str, x: Value, sizes: list, shape: tuple | None, **attrs) -> Value:
     """The operation ``name`` to a shape that is an operand or an attribute."""
     if sizes:
         return emit_op(name, (x, *sizes), shape=shape, **attrs)
@@ -79,7 +79,7 @@ def sum_to_size_batch(args: Sequence, mapped: tuple, *, shape: tuple | None) -> 
         return x
     lead = rank_of(x, True) - rank_of_shape(sizes, shape)
     # axes of length 1 after the batch axis keep leading axes of an example from aligning with it
-    total = _sized("sum_to_size", x, *with_batch(x, sizes, shape, lead))
+    total = _emit_sized("sum_to_size", x, *with_batch(x, sizes, shape, lead))
     return emit_op("squeeze", (total,), axis=tuple(range(1, lead + 1))) if lead else total
 
 
@@ -90,7 +90,7 @@ def broadcast_to_batch(args: Sequence, mapped: tuple, *, shape: tuple | None) ->
     refuse_mapped_shape("broadcast_to", sizes, mapped)
     more = rank_of_shape(sizes, shape) - rank_of(x, True)
     operand = emit_op("expand_dims", (x,), axis=tuple(range(1, more + 1))) if more else x
-    return _sized("broadcast_to", operand, *with_batch(x, sizes, shape))
+    return _emit_sized("broadcast_to", operand, *with_batch(x, sizes, shape))
 
 
 @batch_first
@@ -102,7 +102,7 @@ def reshape_batch(args: Sequence, mapped: tuple, *, shape: tuple | None, order: 
         rest = math.prod([n for n in shape if n != -1])
         shape = tuple([math.prod(shape_of(x, True)) // rest if n == -1 else n for n in shape])
     if order == "C" or max(rank_of(x, True), rank_of_shape(sizes, shape)) < 2:
-        return _sized("reshape", x, *with_batch(x, sizes, shape), order="C")
+        return _emit_sized("reshape", x, *with_batch(x, sizes, shape), order="C")
     if shape is None:
         raise MissingRule("reshape in Fortran order has no batch rule for an unknown shape")
     (turned, _) = transpose_batch((x,), (0,), axes=None)

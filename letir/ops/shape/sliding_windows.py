@@ -19,14 +19,14 @@ from letir.ops.shape.transpose_join_split import normalize_axes
 _FEW = 64
 
 
-def _axes_of(ndim: int, axis) -> list[int]:
+def _window_axes(ndim: int, axis) -> list[int]:
     """The axes along which the windows slide, in which an axis may occur twice."""
     return [*range(ndim)] if axis is None else [normalize_axes(a, ndim)[0] for a in axis]
 
 
 def _windows_aval(x, *, window, axis):
     """The number of windows that fit along each axis, then an axis for each window size."""
-    axes, shape = _axes_of(x.ndim, axis), list(x.shape)
+    axes, shape = _window_axes(x.ndim, axis), list(x.shape)
     if len(axes) != len(window):
         raise ShapeError(f"sliding_window_view: {len(window)} window sizes for {len(axes)} axes")
     for a, width in zip(axes, window, strict=True):
@@ -40,9 +40,9 @@ def _windows_aval(x, *, window, axis):
 
 def _windows_vjp(ct, y, x, *, window, axis):
     """The cotangent of each window element added to the element that it views."""
-    counts, axes = ct.shape[: x.ndim], _axes_of(x.ndim, axis)
+    counts, axes = ct.shape[: x.ndim], _window_axes(x.ndim, axis)
     if math.prod(window) > _FEW:
-        arrays, item = spelled_item(_places(counts, window, axes))
+        arrays, item = spelled_item(_window_indices(counts, window, axes))
         return (assemble(x, ((item, ct, arrays),)),)
     if 0 in window:
         return (None,)
@@ -61,7 +61,7 @@ def _windows_vjp(ct, y, x, *, window, axis):
     return (assemble(x, parts),)
 
 
-def _places(counts: tuple, window: tuple, axes: list[int]) -> tuple:
+def _window_indices(counts: tuple, window: tuple, axes: list[int]) -> tuple:
     """The index arrays that read the windows: the start of each window plus the offsets in it."""
     ndim = len(counts) + len(window)
 

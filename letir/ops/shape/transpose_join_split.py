@@ -85,7 +85,7 @@ def _transpose_prepare(a, axes=None):
 
 
 def _write_transpose(parent, new, *, axes):
-    """The array ``parent`` of which the transpose ``new`` was written."""
+    """The array ``parent`` after its transpose was overwritten by ``new``."""
     back = None if axes is None else tuple(int(i) for i in np.argsort([a % new.ndim for a in axes]))
     return transpose(new, back)
 
@@ -146,7 +146,7 @@ def _concatenate_vjp(ct, y, *parts, axis, dtype):
     """The cotangent split into one slice for each part."""
     if any(isinstance(part, Value) and part.type is None for part in parts):
         raise MissingRule("concatenate: its derivative needs the sizes of its parts; retype first")
-    sections = _sections_of([_extent(part, axis) for part in parts])
+    sections = _sections_of([_part_size(part, axis) for part in parts])
     pieces = split(ct, sections, 0 if axis is None else axis)
     if axis is None:
         pieces = [
@@ -176,7 +176,7 @@ def _sections_of(extents: list) -> int | tuple[int, ...]:
     return tuple(places)
 
 
-def _extent(part, axis):
+def _part_size(part, axis):
     """The size of a part along ``axis``, or its number of elements if ``axis`` is None. A Python
     number is one element.
     """
@@ -281,13 +281,13 @@ def _split_aval(x, *, sections, axis):
 
 def _split_vjp(cts, outs, x, *, sections, axis):
     """The cotangents of the parts concatenated, with zeros for missing ones."""
-    if _overlap(x, sections, axis):
+    if _parts_overlap(x, sections, axis):
         parts = [_part_into(ct, x, sections, axis, i) for i, ct in enumerate(cts) if ct is not None]
         return (add_terms(parts),)
     return (concatenate(_tangents_or_zeros(cts, outs), axis),)
 
 
-def _overlap(x: Value, sections, axis: int) -> bool:
+def _parts_overlap(x: Value, sections, axis: int) -> bool:
     """Whether parts overlap or leave elements out, because the indices are not sorted."""
     if type(sections) is int:
         return False
@@ -306,12 +306,12 @@ def _part_into(ct, x, sections, axis, i) -> Value:
 
 
 def _split_jvp(tangents, outs, x, *, sections, axis):
-    """The tangent, split."""
+    """The tangent, split as the operand is."""
     return split(tangents[0], sections, axis)
 
 
 def _split_part(x, place, *, sections, axis) -> tuple:
-    """The index that gives one part of a split of an array of type ``x``."""
+    """(op, attributes) that read part number ``place`` of a split array of type ``x``."""
     (axis,) = normalize_axes(axis, x.ndim)
     if type(sections) is int:
         edges = [x.shape[axis] // sections * i for i in range(sections + 1)]
