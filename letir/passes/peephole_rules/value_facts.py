@@ -28,8 +28,6 @@ from letir.ops.shape.unit_axes_and_flip import expand_dims, flip, squeeze
 _SCALARS = frozenset([dot, matmul, all_, any_, max_, min_, prod, sum_])
 # new memory, compact, and a 0-d array if it has no axes
 _ARRAYS = frozenset([arange, cast, concatenate, copy, eye, full, ones, stack, where, zeros])
-# one row after the other, whatever the operands are
-_ROWS = frozenset([arange, dot, eye, full, matmul, ones, zeros])
 # one row after the other if all operands are
 _KEEPS_ROWS = frozenset([cast, concatenate, copy, expand_dims, reshape, squeeze])
 # another array object for the memory of the operand, always
@@ -135,13 +133,19 @@ class ValueFacts:
         """The operands that have to be C-contiguous for the result of several axes to be so; None
         if it is not even then.
         """
-        op = None if bind is None else bind.op
-        if op in _ROWS or (op is constant and bind.attrs["value"].flags.c_contiguous):
+        if bind is None:
+            return None
+        op = bind.op
+        # stacks of matrices lie in the order of the operands' stacks, each matrix in C order
+        is_matrix = op is matmul and len(bind.binders[0].type.shape) == 2
+        if op.order == "C" or is_matrix:
             return []
+        if op is constant:
+            return [] if bind.attrs["value"].flags.c_contiguous else None
         if op in _KEEPS_ROWS and bind.attrs.get("order", "C") in "CK":
             flat = [x for x in bind.locals() if x.type is None or len(x.type.shape) < 2]
             return list(bind.locals()) if all(map(self.is_rows, flat)) else None
-        if op in (stack, where) or (op is not None and _is_ufunc(op)):
+        if op in (matmul, stack, where) or _is_ufunc(op):
             # those of one axis say nothing
             return [x for x in bind.locals() if x.type is None or len(x.type.shape) > 1]
         return None

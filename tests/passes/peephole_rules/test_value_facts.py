@@ -109,3 +109,14 @@ def test_bodies_in_bodies_are_changed_at_any_depth(change):
     assert len(all_bodies(found)) == 51
     assert all_bodies(found)[-1] != all_bodies(fn)[-1]
     assert_same(fn(x), found(x))
+
+
+def test_a_product_of_transposed_stacks_is_not_taken_for_rows():
+    def function(x):
+        x = x.transpose(1, 0, 2, 3)
+        return np.copy(np.matmul(x, x), order="C")
+
+    x = np.arange(48.0).reshape(3, 4, 2, 2)
+
+    assert not np.matmul(*[x.transpose(1, 0, 2, 3)] * 2).flags.c_contiguous
+    assert run_forward(peephole(lt.trace(function, x)), x).flags.c_contiguous
