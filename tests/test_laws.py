@@ -12,7 +12,7 @@ from letir import differentiate, dumps, jvp, specialize_undef, trace, vjp
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive
 from letir.ast.text.parser import parse
 from letir.ast.types import Undef
-from letir.eval.arguments import fits
+from letir.eval.arguments import fits_type
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.control_flow.loop_analysis import has_fixed_shape
@@ -145,7 +145,7 @@ def test_the_type_rule_says_what_is_computed(op, sample):
 
         for declared, result in zip(program.ret.args, results, strict=True):
             is_free = result is Undef or declared.type is None
-            assert is_free or fits(type_of(result), declared.type, {}), f"{constants=}"
+            assert is_free or fits_type(type_of(result), declared.type, {}), f"{constants=}"
 
 
 UFUNCS = [

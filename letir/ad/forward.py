@@ -81,7 +81,7 @@ class _Interleaving(_Forward):
         args = [Value(builder, a) if type(a) is Local else a.value for a in bind.args]
         given = [Value(builder, tangents[a]) if a in tangents else None for a in bind.args]
         try:
-            outs, found = bind.op.joint(given, *args, **bind.attrs, transform=_push)
+            outs, found = bind.op.joint(given, *args, **bind.attrs, transform=_push_forward)
         except LetirError as error:
             raise error_at_bind(error, bind) from None
         names = {out.arg: binder for out, binder in zip(outs, bind.binders, strict=True)}
@@ -166,7 +166,7 @@ def jvp_program(f: Lambda, inputs: Sequence[int]) -> tuple[Lambda, tuple[int, ..
     return builder.build([*f.ret.args, *(found[i] for i in outputs)]), outputs
 
 
-def _push(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None, ...]:
+def _push_forward(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None, ...]:
     """The tangents of the results of ``fn`` for those of its arguments, emitted where ``args`` are:
     for rules.
     """
@@ -178,5 +178,5 @@ def _push(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None, ...]:
     return tuple(by_output.get(i) for i in range(len(fn.ret.args)))
 
 
-_push.program, _push.linear = jvp_program, linear_program  # as for reverse mode
-LATE_BOUND["push"] = _push
+_push_forward.program, _push_forward.linear = jvp_program, linear_program  # as for reverse mode
+LATE_BOUND["push"] = _push_forward

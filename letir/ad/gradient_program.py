@@ -10,13 +10,13 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from letir.ad.symbolic_zeros import UNDEFINED, Specializer, zero
+from letir.ad.symbolic_zeros import UNDEFINED, Specializer, zeros_of_type
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import LEAF, Tree
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
-from letir.ast.text.printer import listing, plain
+from letir.ast.text.printer import listing, untyped_text
 from letir.ast.types import Undef
 from letir.errors import ShapeError
 from letir.eval.arguments import checked_arguments, flat_arguments
@@ -159,7 +159,8 @@ class Gradient:
         found = Specializer(builder, names, undefined).run(df)
         inputs = [f.params[i] for i in self.df_output_vjps]
         found = [
-            zero(builder, p) if a is UNDEFINED else a for p, a in zip(inputs, found, strict=True)
+            zeros_of_type(builder, p) if a is UNDEFINED else a
+            for p, a in zip(inputs, found, strict=True)
         ]
         in_tree, out_tree, positional = self._joined_trees(len(cts))
         builder.params = [*f.params[:positional], *map(names.get, cts), *f.params[positional:]]
@@ -179,18 +180,20 @@ class Gradient:
 
     def df_text(self) -> str:
         """``df`` in the form of [D5], with the role of each parameter."""
-        numbers = numbered(self.f)
+        numbers = number_locals(self.f)
         made = {binder: bind for bind in self.f.binds for binder in bind.binders}
         roles = [
-            f"vjp of {_described(self.f.ret.args[i], numbers, made)}" for i in self.df_input_vjps
+            f"vjp of {_describe_value(self.f.ret.args[i], numbers, made)}"
+            for i in self.df_input_vjps
         ]
         roles += [
-            _described(self.f.params[i], numbers, made) for i in self.df_input_captured_inputs
+            _describe_value(self.f.params[i], numbers, made) for i in self.df_input_captured_inputs
         ]
         roles += [
-            _described(self.f.ret.args[i], numbers, made) for i in self.df_input_captured_outputs
+            _describe_value(self.f.ret.args[i], numbers, made)
+            for i in self.df_input_captured_outputs
         ]
-        return plain(self.df, "df", roles)
+        return untyped_text(self.df, "df", roles)
 
     def __str__(self):
         left, right = listing(self.f).splitlines(), self.df_text().splitlines()
@@ -217,13 +220,13 @@ def zeros_for(param: Local, ct, xp):
     return None if not has_static_shape(kind) else xp.zeros(kind.shape, kind.dtype)
 
 
-def numbered(fn: Lambda) -> dict[Local, str]:
+def number_locals(fn: Lambda) -> dict[Local, str]:
     """The numbers that texts give to the locals of ``fn``."""
     locals_ = [*fn.params, *(binder for bind in fn.binds for binder in bind.binders)]
     return {local: f"%{i}" for i, local in enumerate(locals_)}
 
 
-def _described(arg: Arg, numbers: dict[Local, str], made: dict[Local, Bind]) -> str:
+def _describe_value(arg: Arg, numbers: dict[Local, str], made: dict[Local, Bind]) -> str:
     """What a reader calls a value: its name, the expression of names that makes it, or its
     number.
     """

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from letir.ad.linearity_of_bodies import depending, is_told_by_bodies, obstacle_in_bodies
+from letir.ad.linearity_of_bodies import dependent_results, is_told_by_bodies, obstacle_in_bodies
 from letir.ad.rule_cache import RuleBody, rule_body
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.error_locations import source_line
@@ -56,7 +56,7 @@ class Linearity:
             if chosen and not bind.op.reads_sizes_only:
                 why = self.obstacle(bind, chosen)
                 if why is None:
-                    known.update(_dependent(bind, chosen))
+                    known.update(_dependent_results(bind, chosen))
                 elif known is self.linear:
                     raise self.nonlinear(bind, why)
                 return
@@ -65,35 +65,37 @@ class Linearity:
 
     def by_zero(self, bind: Bind) -> None:
         """Say that the results are zero, if ``bind`` multiplies by a number that is."""
-        for probe, local in _probes(bind, [arg for arg in bind.args if type(arg) is not Local]):
+        for probe, local in _probe_operands(
+            bind, [arg for arg in bind.args if type(arg) is not Local]
+        ):
             is_zero = self.vanishes(bind.args[probe.args.index(local)])
             if is_zero and self.obstacle(probe, {local}) is None:
                 self.zero.update(bind.binders)
 
     def obstacle(self, bind: Bind, chosen: set[Local]) -> str | None:
         """Why ``bind`` is not linear in these operands; None if it is."""
-        if not all(map(_has_linear_rule, _computed(bind))):
+        if not all(map(_has_linear_rule, _operations_of(bind))):
             return "has no linear rule"
         if is_told_by_bodies(bind):
             return self.obstacle_in_bodies(bind, chosen)
         if not all(map(carries_derivative, bind.binders)):
             return "does not give floating numbers"
-        rule = _rule_of(bind, chosen)
+        rule = _reverse_rule(bind, chosen)
         places = {i for i, arg in enumerate(bind.args) if arg in chosen}
         if bind.op.linear_in is not None and not places.issubset(bind.op.linear_in):
             return "adds what does not depend on it"
-        if not places.issubset(rule.results) or _reads(bind, rule, {*chosen, *bind.binders}):
+        if not places.issubset(rule.results) or _reads_values(bind, rule, {*chosen, *bind.binders}):
             return "is not linear"
         if bind.attrs.get(bind.op.added):
             return "adds a number"
         # the rule of x + c reads nothing: what betrays it is that c alone is a part of the result
         others = [a for a in bind.args if a not in chosen and not self.vanishes(a)]
-        for probe, local in _probes(bind, others):
+        for probe, local in _probe_operands(bind, others):
             rule = _rule_if_any(probe, {local})
             if (
                 rule is not None
                 and rule.results
-                and not _reads(probe, rule, {*chosen, *bind.binders})
+                and not _reads_values(probe, rule, {*chosen, *bind.binders})
             ):
                 return "adds what does not depend on it"
         return self.obstacle_inside(bind, chosen)
@@ -115,7 +117,7 @@ class Linearity:
 
     def obstacle_in_bodies(self, bind: Bind, chosen: set[Local]) -> str | None:
         """The same for what holds bodies."""
-        depend = _dependent(bind, chosen)
+        depend = _dependent_results(bind, chosen)
         return obstacle_in_bodies(
             bind,
             chosen,
@@ -133,7 +135,7 @@ class Linearity:
         )
 
 
-def _computed(bind: Bind) -> list[Primitive]:
+def _operations_of(bind: Bind) -> list[Primitive]:
     """The operation, and the one that it repeats."""
     inner = bind.attrs.get("ufunc")
     return [bind.op, PRIMITIVES[inner]] if inner in PRIMITIVES else [bind.op]
@@ -152,7 +154,7 @@ def _always_zero(bind: Bind) -> bool:
     return is_zero is not None and is_zero(*[arg.type for arg in bind.args], **bind.attrs)
 
 
-def _rule_of(bind: Bind, needed: set[Local], mask: tuple | None = None) -> RuleBody:
+def _reverse_rule(bind: Bind, needed: set[Local], mask: tuple | None = None) -> RuleBody:
     """The reverse rule of ``bind`` for the operands in ``needed``, for all cotangents or those of
     the mask.
     """
@@ -160,27 +162,27 @@ def _rule_of(bind: Bind, needed: set[Local], mask: tuple | None = None) -> RuleB
     return rule_body("vjp", bind, mask, needed)
 
 
-def _dependent(bind: Bind, chosen: set[Local]) -> list[Local]:
+def _dependent_results(bind: Bind, chosen: set[Local]) -> list[Local]:
     """The results of ``bind`` that depend on these operands, in which it is linear."""
     # known to depend: ``obstacle`` has seen a cotangent for each operand
     if len(bind.binders) == 1:
         return list(bind.binders)
     if is_told_by_bodies(bind):
-        return depending(bind, chosen)
+        return dependent_results(bind, chosen)
     masks = [tuple(other is binder for other in bind.binders) for binder in bind.binders]
     pairs = zip(bind.binders, masks, strict=True)
-    return [binder for binder, mask in pairs if _rule_of(bind, chosen, mask).results]
+    return [binder for binder, mask in pairs if _reverse_rule(bind, chosen, mask).results]
 
 
 def _rule_if_any(bind: Bind, needed: set[Local]) -> RuleBody | None:
-    """``_rule_of``, None where an operand cannot be floating: an index, a condition."""
+    """``_reverse_rule``, None where an operand cannot be floating: an index, a condition."""
     try:
-        return _rule_of(bind, needed)
+        return _reverse_rule(bind, needed)
     except LetirError:
         return None
 
 
-def _reads(bind: Bind, rule: RuleBody, locals_: Collection[Local]) -> bool:
+def _reads_values(bind: Bind, rule: RuleBody, locals_: Collection[Local]) -> bool:
     """Whether the rule reads the values of any of these; their sizes do not count."""
     places = bind.args + bind.binders
     captured = rule.body.params[rule.attrs["n_cts"] :]
@@ -198,18 +200,18 @@ def _is_size(term) -> bool:
     return type(term) is Bind and term.op.reads_sizes_only
 
 
-def _probes(bind: Bind, others: list) -> Iterator[tuple[Bind, Local]]:
+def _probe_operands(bind: Bind, others: list) -> Iterator[tuple[Bind, Local]]:
     """(``bind``, operand) for each of these operands; with a floating local for one that is not."""
     for other in others:
         if type(other) is Local and carries_derivative(other):
             yield bind, other
         elif type(other) is Local or type(other.value) in PYTHON_NUMBERS:
-            local = Local(_floating(other.type, bind))
+            local = Local(_floating_type(other.type, bind))
             args = tuple([local if arg is other else arg for arg in bind.args])
             yield bind.replace(args=args), local
 
 
-def _floating(kind: ArrayType, bind: Bind) -> ArrayType:
+def _floating_type(kind: ArrayType, bind: Bind) -> ArrayType:
     """The type of a floating operand in the place of one of this type."""
     if kind.inexact:
         return kind

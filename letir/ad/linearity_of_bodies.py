@@ -53,14 +53,14 @@ def obstacle_in_bodies(
     if not all(vanishes(bind.args[layout.ahead + i]) for i in moving):
         return "adds what does not depend on it"
     params = [*moving, *[i for i in places if i >= n_carry]]
-    if any(_reads(test, params) for test in tests):
+    if any(_test_depends(test, params) for test in tests):
         return "is not linear"
     inside = [layout.steps + i for i in params]
     wanted = sorted({*results, *moving})
     return None if _is_linear(body, inside, wanted, check) else "is not linear"
 
 
-def depending(bind: Bind, chosen: Collection[Local]) -> list[Local]:
+def dependent_results(bind: Bind, chosen: Collection[Local]) -> list[Local]:
     """The results that depend on these operands, and are floating."""
     layout = bind.op.bodies
     flags = [arg in chosen for arg in bind.args[layout.ahead :]]
@@ -81,7 +81,7 @@ def depending(bind: Bind, chosen: Collection[Local]) -> list[Local]:
     ]
 
 
-def _reads(test: Lambda, places: Collection[int]) -> bool:
+def _test_depends(test: Lambda, places: Collection[int]) -> bool:
     """Whether the result of ``test`` depends on parameters in these places."""
     read = params_reaching(test, [True] * len(test.ret.args))
     return any(read[i] for i in places)

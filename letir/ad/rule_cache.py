@@ -85,7 +85,7 @@ class RuleBody(Steps):
     missing: tuple[tuple[int, str], ...] = ()
 
 
-def _selector(positions: list[int]) -> Callable:
+def _tuple_selector(positions: list[int]) -> Callable:
     """A function from a list to the tuple of its elements at these positions."""
     if not positions:
         return lambda values: ()
@@ -95,7 +95,7 @@ def _selector(positions: list[int]) -> Callable:
     return operator.itemgetter(*positions)
 
 
-def compiled(body: Lambda) -> tuple[tuple, tuple, Callable]:
+def compile_steps(body: Lambda) -> tuple[tuple, tuple, Callable]:
     """(constants, steps, selector of the results) of a body, with positions for names."""
     constants = list(
         {id(a): a for b in (*body.binds, body.ret) for a in b.args if type(a) is Const}.values()
@@ -106,7 +106,7 @@ def compiled(body: Lambda) -> tuple[tuple, tuple, Callable]:
     steps = []
 
     def select(args) -> Callable:
-        return _selector([place[a] if type(a) is Local else constant_at[id(a)] for a in args])
+        return _tuple_selector([place[a] if type(a) is Local else constant_at[id(a)] for a in args])
 
     for bind in body.binds:
         steps.append(
@@ -152,13 +152,13 @@ def rule_body(kind: str, bind: Bind, mask: tuple | None, needed: set | None) -> 
     found = _bodies.get(key)
     if found is None:
         wanted = [needed is None or (type(arg) is Local and arg in needed) for arg in args]
-        found = _recorded(kind, bind, mask, wanted)
+        found = _record_rule(kind, bind, mask, wanted)
         if not holds_arrays(bind.attrs):  # else the arrays would stay in the cache
             _bodies[key] = found
     return found
 
 
-def _recorded(kind: str, bind: Bind, mask: tuple | None, wanted: list) -> RuleBody:
+def _record_rule(kind: str, bind: Bind, mask: tuple | None, wanted: list) -> RuleBody:
     builder = LetBuilder()
     along = bind.binders if kind == "vjp" else bind.args
     mask_unknown = mask is None
@@ -176,8 +176,8 @@ def _recorded(kind: str, bind: Bind, mask: tuple | None, wanted: list) -> RuleBo
     outs = [values[b] for b in bind.binders]
     if mask_unknown and bind.op.results is not None:
         directions = [instantiate_like(ct, out) for ct, out in zip(directions, outs, strict=True)]
-    keywords = _keywords(bind.op, kind, wanted)
-    found = _run(bind.op, kind, bind.attrs, (directions, outs, args), keywords)
+    keywords = _rule_keywords(bind.op, kind, wanted)
+    found = _run_rule(bind.op, kind, bind.attrs, (directions, outs, args), keywords)
     results = {
         i: v for i, v in enumerate(found) if isinstance(v, Value) and (kind == "jvp" or wanted[i])
     }
@@ -197,7 +197,7 @@ def _recorded(kind: str, bind: Bind, mask: tuple | None, wanted: list) -> RuleBo
     types = tuple([arg.type for arg in body.ret.args])
     captured = tuple(origin[p] for p in used)
     missing = tuple((i, v.reason) for i, v in enumerate(found) if type(v) is Absent)
-    return RuleBody(*compiled(body), body, captured, tuple(results), attrs, types, missing)
+    return RuleBody(*compile_steps(body), body, captured, tuple(results), attrs, types, missing)
 
 
 def _is_repeatable(op: Primitive) -> bool:
@@ -205,7 +205,7 @@ def _is_repeatable(op: Primitive) -> bool:
     return not (op.random or op.effect)
 
 
-def _keywords(op: Primitive, kind: str, wanted: list[bool]) -> dict:
+def _rule_keywords(op: Primitive, kind: str, wanted: list[bool]) -> dict:
     """What a rule of an operation that holds bodies gets beside its attributes: the transform, and
     in reverse mode for which operands a cotangent is ``wanted``, if it asks for that.
     """
@@ -216,7 +216,7 @@ def _keywords(op: Primitive, kind: str, wanted: list[bool]) -> dict:
     return {"transform": transform, "wanted": wanted} if asks else {"transform": transform}
 
 
-def _run(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) -> tuple:
+def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) -> tuple:
     """The rule's answers, one for each operand (vjp) or result (jvp)."""
     directions, outs, args = operands
     rule = op.rule(kind)

@@ -164,17 +164,17 @@ def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
 def _specialized_body(body: Lambda) -> Lambda:
     """A body of another operation, of whose parameters nothing is known."""
     # asked first: a body that is kept with itself would be a cycle
-    return body.memo(_of_unknown) if body.memo(decides) else body
+    return body.memo(_of_unknown) if body.memo(depends_on_defined) else body
 
 
 def _of_unknown(body: Lambda) -> Lambda:
     return specialize_undef(body, [None] * len(body.params))
 
 
-def decides(body: Lambda) -> bool:
+def depends_on_defined(body: Lambda) -> bool:
     """Whether anything in it, at any depth, depends on what is defined."""
     return any(
-        bind.op.role in _DECIDED or any(inner.memo(decides) for inner in bodies_of(bind))
+        bind.op.role in _DECIDED or any(inner.memo(depends_on_defined) for inner in bodies_of(bind))
         for bind in body.binds
     )
 
@@ -184,7 +184,7 @@ def _is_specialized(df: Lambda, defined_mask: Sequence[bool | None]) -> bool:
     missing = {p for p, state in zip(df.params, defined_mask, strict=True) if state is False}
     if any(arg in missing if type(arg) is Local else arg.value is None for arg in df.ret.args):
         return False
-    return not df.memo(decides)
+    return not df.memo(depends_on_defined)
 
 
 def lower_grad_of(df: Lambda) -> Lambda:
@@ -199,10 +199,10 @@ def lower_grad_of(df: Lambda) -> Lambda:
     >>> [bind.op.name for bind in lower_grad_of(df).binds]
     ['when_defined']
     """
-    return map_bodies(df, _lowered)
+    return map_bodies(df, _lower_level)
 
 
-def _lowered(df: Lambda) -> Lambda:
+def _lower_level(df: Lambda) -> Lambda:
     if not any(bind.op.role == "grad_of" for bind in df.binds):
         return df
 
@@ -215,7 +215,7 @@ def _lowered(df: Lambda) -> Lambda:
     return df.with_binds(tuple([lowered(bind) for bind in df.binds]))
 
 
-def zero(builder: LetBuilder, param: Local) -> Local:
+def zeros_of_type(builder: LetBuilder, param: Local) -> Local:
     """Zeros of the type of a parameter."""
     kind = param.type
     # a number in the place of ``size`` keeps the parameter from being captured for its shape

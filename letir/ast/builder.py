@@ -14,7 +14,13 @@ from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.error_locations import error_in_let
-from letir.ast.operators import binary, method, reflected, shape_method, unary
+from letir.ast.operators import (
+    binary_operator,
+    numpy_method,
+    numpy_shape_method,
+    reflected_operator,
+    unary_operator,
+)
 from letir.ast.primitive import (
     LATE_BOUND,
     PRIMITIVES,
@@ -23,7 +29,7 @@ from letir.ast.primitive import (
     results_tuple,
     unwrap_results,
 )
-from letir.ast.symbolic_sizes import given_sizes, resized
+from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret, Source
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType, number_dtype
 from letir.errors import DTypeError, InternalError, LetirError
@@ -173,7 +179,7 @@ class LetBuilder:
         add, source = self.binds.append, self.source
         for bind in fn.binds:
             operands = tuple([names[a] if type(a) is Local else a for a in bind.args])
-            attrs = resized(bind.attrs, sizes) if sizes else bind.attrs
+            attrs = resize_attrs(bind.attrs, sizes) if sizes else bind.attrs
             if retyped:
                 types = result_types(bind.op, operands, attrs)
             binders = fresh_binders(bind.binders, names, types)
@@ -214,7 +220,7 @@ class _At:
         if _is_mask_of(mask, x) and _is_number_of(new, x):  # needs no guard on the count
             if mask.ndim < x.ndim:
                 mask = PRIMITIVES["reshape"](mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim)))
-            return PRIMITIVES["where"](mask, _held(new, x.dtype), x)
+            return PRIMITIVES["where"](mask, _number_in_dtype(new, x.dtype), x)
         return PRIMITIVES["index_set"](x, mask, new)
 
     def add(self, new) -> "Value":
@@ -238,7 +244,7 @@ def _is_number_of(new, x: "Value") -> bool:
     return not new.shape and new.dtype.kind in f"biuf{x.dtype.kind}"
 
 
-def _held(number, dtype: np.dtype):
+def _number_in_dtype(number, dtype: np.dtype):
     """``number`` converted to this dtype; a Python number of the same kind as it is."""
     if type(number) in (int, float) and dtype.kind in ("fc" if type(number) is float else "iufc"):
         return number
@@ -341,36 +347,48 @@ class Value:
     def __repr__(self):
         return f"Value({self.arg!r})"
 
-    __add__, __radd__ = binary("add"), reflected("add")
-    __sub__, __rsub__ = binary("sub"), reflected("sub")
-    __mul__, __rmul__ = binary("mul"), reflected("mul")
-    __truediv__, __rtruediv__ = binary("div"), reflected("div")
-    __floordiv__, __rfloordiv__ = binary("floor_divide"), reflected("floor_divide")
-    __mod__, __rmod__ = binary("remainder"), reflected("remainder")
-    __pow__, __rpow__ = binary("power"), reflected("power")
-    __matmul__, __rmatmul__ = binary("matmul"), reflected("matmul")
-    __and__, __rand__ = binary("bitwise_and"), reflected("bitwise_and")
-    __or__, __ror__ = binary("bitwise_or"), reflected("bitwise_or")
-    __xor__, __rxor__ = binary("bitwise_xor"), reflected("bitwise_xor")
-    __lshift__, __rlshift__ = binary("left_shift"), reflected("left_shift")
-    __rshift__, __rrshift__ = binary("right_shift"), reflected("right_shift")
-    __lt__, __le__ = binary("less"), binary("less_equal")
-    __gt__, __ge__ = binary("greater"), binary("greater_equal")
-    __eq__, __ne__ = binary("equal"), binary("not_equal")
-    __neg__, __pos__, __abs__ = unary("neg"), unary("positive"), unary("abs")
-    __invert__ = unary("invert")
-
-    sum, prod, mean = method("sum"), method("prod"), method("mean")
-    max, min, argmax, argmin = method("max"), method("min"), method("argmax"), method("argmin")
-    any, all, cumsum = method("any"), method("all"), method("cumsum")
-    astype, clip, squeeze, dot = (
-        method("cast"),
-        method("clip"),
-        method("squeeze"),
-        method("dot"),
+    __add__, __radd__ = binary_operator("add"), reflected_operator("add")
+    __sub__, __rsub__ = binary_operator("sub"), reflected_operator("sub")
+    __mul__, __rmul__ = binary_operator("mul"), reflected_operator("mul")
+    __truediv__, __rtruediv__ = binary_operator("div"), reflected_operator("div")
+    __floordiv__, __rfloordiv__ = (
+        binary_operator("floor_divide"),
+        reflected_operator("floor_divide"),
     )
-    conj = conjugate = method("conj")
-    reshape, transpose = shape_method("reshape"), shape_method("transpose")
+    __mod__, __rmod__ = binary_operator("remainder"), reflected_operator("remainder")
+    __pow__, __rpow__ = binary_operator("power"), reflected_operator("power")
+    __matmul__, __rmatmul__ = binary_operator("matmul"), reflected_operator("matmul")
+    __and__, __rand__ = binary_operator("bitwise_and"), reflected_operator("bitwise_and")
+    __or__, __ror__ = binary_operator("bitwise_or"), reflected_operator("bitwise_or")
+    __xor__, __rxor__ = binary_operator("bitwise_xor"), reflected_operator("bitwise_xor")
+    __lshift__, __rlshift__ = binary_operator("left_shift"), reflected_operator("left_shift")
+    __rshift__, __rrshift__ = binary_operator("right_shift"), reflected_operator("right_shift")
+    __lt__, __le__ = binary_operator("less"), binary_operator("less_equal")
+    __gt__, __ge__ = binary_operator("greater"), binary_operator("greater_equal")
+    __eq__, __ne__ = binary_operator("equal"), binary_operator("not_equal")
+    __neg__, __pos__, __abs__ = (
+        unary_operator("neg"),
+        unary_operator("positive"),
+        unary_operator("abs"),
+    )
+    __invert__ = unary_operator("invert")
+
+    sum, prod, mean = numpy_method("sum"), numpy_method("prod"), numpy_method("mean")
+    max, min, argmax, argmin = (
+        numpy_method("max"),
+        numpy_method("min"),
+        numpy_method("argmax"),
+        numpy_method("argmin"),
+    )
+    any, all, cumsum = numpy_method("any"), numpy_method("all"), numpy_method("cumsum")
+    astype, clip, squeeze, dot = (
+        numpy_method("cast"),
+        numpy_method("clip"),
+        numpy_method("squeeze"),
+        numpy_method("dot"),
+    )
+    conj = conjugate = numpy_method("conj")
+    reshape, transpose = numpy_shape_method("reshape"), numpy_shape_method("transpose")
 
     def ravel(self) -> "Value":
         """The elements as a 1-d array."""

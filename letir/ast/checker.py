@@ -9,7 +9,7 @@ from letir.ast.builder import result_types
 from letir.ast.error_locations import error_in_let, source_line
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.symbolic_sizes import given_sizes, resized
+from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.text.printer import line_of
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType
@@ -40,21 +40,21 @@ def _check_level(fn: Lambda) -> None:
     """Check the binds of ``fn`` itself, not the bodies that they hold."""
     bound: set[Local] = set()
     for param in fn.params:
-        _bind(param, bound, "a parameter")
+        _check_bind(param, bound, "a parameter")
     for bind in fn.binds:
         # a local must be bound; any other argument must be a constant
         for arg in bind.args:
             if arg not in bound if type(arg) is Local else not _is_const(arg):
-                raise ScopeError(_unbound(fn, bind, arg))
+                raise ScopeError(_unbound_message(fn, bind, arg))
         _check_types(fn, bind)
         for binder in bind.binders:
-            _bind(binder, bound, f"the result of {bind.op.name}")
+            _check_bind(binder, bound, f"the result of {bind.op.name}")
     for arg in fn.ret.args:
         if arg not in bound if type(arg) is Local else not _is_const(arg):
             raise ScopeError(f"the result {arg!r} of the program is not bound in it")
 
 
-def _bind(local: Local, bound: set[Local], what: str) -> None:
+def _check_bind(local: Local, bound: set[Local], what: str) -> None:
     if local in bound:
         raise ScopeError(f"{what}, {local!r}, is bound twice: every local is bound once")
     bound.add(local)
@@ -66,7 +66,7 @@ def _is_const(arg) -> bool:
     )
 
 
-def _unbound(fn: Lambda, bind: Bind, arg) -> str:
+def _unbound_message(fn: Lambda, bind: Bind, arg) -> str:
     later = any(arg in other.binders for other in fn.binds)
     what = (
         "is used before it is bound"
@@ -89,7 +89,7 @@ def _check_types(fn: Lambda, bind: Bind) -> None:
         raise ScopeError(
             f"{op.name}: its attributes are ({expected}), found ({found})\n  in {line_of(fn, bind)}"
         )
-    types = _inferred(fn, bind)
+    types = _infer_types(fn, bind)
     if len(types) != len(bind.binders):
         raise ShapeError(
             f"{op.name} has {len(types)} results, bound are {len(bind.binders)}\n"
@@ -106,7 +106,7 @@ def _check_types(fn: Lambda, bind: Bind) -> None:
             )
 
 
-def _inferred(fn: Lambda, bind: Bind, args=None, attrs=None) -> tuple:
+def _infer_types(fn: Lambda, bind: Bind, args=None, attrs=None) -> tuple:
     """The result types by the type rule; attributes from a text may be arbitrary."""
     try:
         return result_types(
@@ -151,8 +151,8 @@ def retype(fn: Lambda, *types: ArrayType) -> Lambda:
     sizes = given_sizes([p.type for p in fn.params], [p.type for p in params])
     for bind in fn.binds:
         args = tuple([fresh[arg] if type(arg) is Local else arg for arg in bind.args])
-        attrs = resized(bind.attrs, sizes) if sizes else bind.attrs
-        found = _inferred(fn, bind, args, attrs)
+        attrs = resize_attrs(bind.attrs, sizes) if sizes else bind.attrs
+        found = _infer_types(fn, bind, args, attrs)
         binders = tuple([Local(t, b.name) for t, b in zip(found, bind.binders, strict=True)])
         fresh.update(zip(bind.binders, binders, strict=True))
         binds.append(Bind(binders, bind.op, args, attrs, bind.source))

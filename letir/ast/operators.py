@@ -31,7 +31,7 @@ def _is_python_bool(operand) -> bool:
     return operand.arg in getattr(emitter, "python_bools", ())
 
 
-def weakened(out):
+def weaken_result(out):
     """The result of a Python operator on Python numbers alone: a Python number, or a boolean."""
     if out.dtype.kind != "b":
         return PRIMITIVES["weaken"](out)
@@ -44,16 +44,16 @@ def _on_python(name: str, operands: tuple):
     """An operator on Python numbers."""
     emitter = next(x.emitter for x in operands if hasattr(x, "emitter"))
     if name in _COUNTS_BOOLEANS:
-        operands = tuple([_counted(x) for x in operands])
-    return weakened(emitter.apply(PRIMITIVES[name], operands))
+        operands = tuple([_bool_as_number(x) for x in operands])
+    return weaken_result(emitter.apply(PRIMITIVES[name], operands))
 
 
-def _counted(x):
+def _bool_as_number(x):
     """``x``, with a Python boolean converted to 0 or 1."""
     return PRIMITIVES["weaken"](x.astype(np.int64)) if _is_python_bool(x) else x
 
 
-def binary(name: str, reflected: bool = False):
+def binary_operator(name: str, reflected: bool = False):
     """A binary operator that records the primitive ``name``."""
 
     def operator(self, other):
@@ -71,12 +71,12 @@ def binary(name: str, reflected: bool = False):
     return operator
 
 
-def reflected(name: str):
+def reflected_operator(name: str):
     """A binary operator with swapped operands, for Python's reflected methods."""
-    return binary(name, reflected=True)
+    return binary_operator(name, reflected=True)
 
 
-def unary(name: str):
+def unary_operator(name: str):
     """A unary operator that records the primitive ``name``."""
 
     def operator(self):
@@ -87,7 +87,7 @@ def unary(name: str):
     return operator
 
 
-def method(name: str):
+def numpy_method(name: str):
     """A method of this name that records NumPy's method."""
 
     def call(self, *args, **kwargs):
@@ -97,7 +97,7 @@ def method(name: str):
     return call
 
 
-def shape_method(name: str):
+def numpy_shape_method(name: str):
     """A method of this name that takes sizes or axes one by one or as one tuple."""
 
     def call(self, *sizes):

@@ -159,7 +159,7 @@ class Tree:
             leaves: list[Any] = [LEAF] * self.spec.num_leaves
             for i, static in self.statics:
                 leaves[i] = static
-            self._text.append(_drawn(self.spec, iter(leaves)))
+            self._text.append(_tree_text(self.spec, iter(leaves)))
         return self._text[0]
 
     @classmethod
@@ -243,12 +243,12 @@ class Tree:
         return Tree, (self.spec, self.statics)
 
 
-def _drawn(spec: optree.PyTreeSpec, leaves: Iterator) -> str:
+def _tree_text(spec: optree.PyTreeSpec, leaves: Iterator) -> str:
     """The text of a tree: Python's for tuples, lists and dicts, ``Name(field=*)`` for classes."""
     kind = spec.type
     if kind is None:  # optree's mark of a leaf
         return repr(next(leaves))
-    children = [_drawn(child, leaves) for child in spec.children()]
+    children = [_tree_text(child, leaves) for child in spec.children()]
     inside = ", ".join(children)
     if kind is tuple:
         return f"({inside}{',' if len(children) == 1 else ''})"

@@ -1,5 +1,5 @@
 """Symbolic sizes: whether a shape has any (``is_static_shape``), their values for given types
-(``given_sizes``), and attributes with these values substituted (``resized``).
+(``given_sizes``), and attributes with these values substituted (``resize_attrs``).
 """
 
 from collections.abc import Iterable
@@ -40,20 +40,20 @@ def given_sizes(declared: Iterable, given: Iterable) -> dict:
     return {name: n for name, n in found.items() if n != Size.named(name)}
 
 
-def resized(attrs: Attrs, sizes: dict) -> Attrs:
+def resize_attrs(attrs: Attrs, sizes: dict) -> Attrs:
     """``attrs`` with symbolic sizes substituted; itself if there are none."""
     if not any(type(value) is tuple and _has_size(value) for value in attrs.values()):
         return attrs
-    return Attrs({name: _resized(value, sizes) for name, value in attrs.items()})
+    return Attrs({name: _resize_value(value, sizes) for name, value in attrs.items()})
 
 
 def _has_size(value: tuple) -> bool:
     return any(type(n) is Size or (type(n) is tuple and _has_size(n)) for n in value)
 
 
-def _resized(value, sizes: dict):
+def _resize_value(value, sizes: dict):
     if type(value) is tuple:
-        return tuple([_resized(item, sizes) for item in value])
+        return tuple([_resize_value(item, sizes) for item in value])
     if type(value) is not Size or value.names.isdisjoint(sizes):
         return value
     total = 0

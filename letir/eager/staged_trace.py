@@ -11,7 +11,7 @@ from collections.abc import Callable
 from attrs import frozen
 
 from letir.ad.differentiation import differentiate
-from letir.ad.gradient_program import numbered
+from letir.ad.gradient_program import number_locals
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.text.printer import dumps
@@ -138,7 +138,7 @@ class StagedTrace:
         self._arrived, self._watched, self._handles = {}, {}, []
 
     def __str__(self):
-        numbers = numbered(self.program)
+        numbers = number_locals(self.program)
         lines = iter(dumps(self.program).splitlines()[1:])
         parts = []
         for i, stage in enumerate(self.stages):

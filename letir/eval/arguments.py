@@ -32,7 +32,9 @@ def checked_arguments(fn: Lambda, leaves: list, type_of=type_of) -> list:
     for i, param in enumerate(fn.params):
         expected = param.type
         if expected is not None and expected.weak:
-            leaves[i] = _widened(leaves[i], expected)  # in place: a second list would keep arrays
+            leaves[i] = _widen_number(
+                leaves[i], expected
+            )  # in place: a second list would keep arrays
         try:
             found = type_of(leaves[i])
         except DTypeError as error:
@@ -48,7 +50,7 @@ def checked_arguments(fn: Lambda, leaves: list, type_of=type_of) -> list:
     return leaves
 
 
-def _widened(number, expected: ArrayType):
+def _widen_number(number, expected: ArrayType):
     """A Python int or float converted to the float or complex type of a weak parameter."""
     kind = {"f": float, "c": complex}.get(expected.dtype.kind)
     return kind(number) if kind and type(number) in (int, float) else number
@@ -57,7 +59,7 @@ def _widened(number, expected: ArrayType):
 def _check_others(fn: Lambda, others: list[tuple], wrong: dict[int, str]) -> None:
     """Raise unless the other arguments (position, expected, found) fit by symbolic sizes [B10]."""
     sizes = sizes_of([(expected, found) for _, expected, found in others])
-    misfits = [(i, e, f) for i, e, f in others if not fits(f, e, sizes)]
+    misfits = [(i, e, f) for i, e, f in others if not fits_type(f, e, sizes)]
     wrong |= {i: f"expected {e!r}, found {_found(f)}{_remedy(f, e)}" for i, e, f in misfits}
     if not wrong:
         return
@@ -117,7 +119,7 @@ def sizes_of(pairs: Sequence[tuple[ArrayType, ArrayType]]) -> dict[str, int]:
     return sizes
 
 
-def fits(found: ArrayType, expected: ArrayType, sizes: dict[str, int]) -> bool:
+def fits_type(found: ArrayType, expected: ArrayType, sizes: dict[str, int]) -> bool:
     """Whether ``found`` equals ``expected`` with these sizes for its names, others being free."""
     if not _same_kind(found, expected) or found.ndim != expected.ndim:
         return False

@@ -15,7 +15,7 @@ from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.array_modules import array_module
 from letir.eval.failures import forget_values, say_where
-from letir.eval.memory_checks import check_writable, own_results, updated
+from letir.eval.memory_checks import check_writable, own_results, update_in_place
 from letir.eval.nan_checks import nan_finder
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.visitors.usedef import use_counts
@@ -72,7 +72,7 @@ class Evaluator(ExprVisitor):
         if op.holds_lambdas:
             out = _computed_with(self.call, op, self.xp, env.operands(bind.args), attrs)
         elif op.update is not None:
-            out = updated(op, self.xp, env.operands(bind.args), attrs)
+            out = update_in_place(op, self.xp, env.operands(bind.args), attrs)
         elif attrs:
             out = op.impl(self.xp, *env.operands(bind.args), **attrs)
         else:  # nearly all binds: without the copy that an empty ** makes

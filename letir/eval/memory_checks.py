@@ -63,7 +63,7 @@ def is_unfolded(x) -> bool:
     return True
 
 
-def updated(op: Primitive, xp, operands: list, attrs: Attrs):
+def update_in_place(op: Primitive, xp, operands: list, attrs: Attrs):
     """The result of an operation, computed in place in its first operand if that is owned."""
     compute = op.update if is_owned(xp, operands) else op.impl
     return compute(xp, *operands, **attrs)
@@ -81,7 +81,7 @@ def check_writable(fn: Lambda, leaves: list, changed: tuple[int, ...]) -> None:
         if isinstance(array, np.ndarray) and not array.flags.writeable:
             raise ValueError(f"{name}: assignment destination is read-only")
         for j, other in enumerate(leaves):
-            if j != i and _overlap(array, other):
+            if j != i and _may_overlap(array, other):
                 raise TraceError(
                     f"{name}, which the program changes, shares memory with "
                     f"{fn.params[j].name or f'argument {j}'}: it was recorded for arrays apart\n"
@@ -89,7 +89,7 @@ def check_writable(fn: Lambda, leaves: list, changed: tuple[int, ...]) -> None:
                 )
 
 
-def _overlap(array, other) -> bool:
+def _may_overlap(array, other) -> bool:
     """Whether two arguments may share memory."""
     both = isinstance(array, np.ndarray) and isinstance(other, np.ndarray)
     return bool(array.size) and (array is other or (both and np.may_share_memory(array, other)))

@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from letir.ad.symbolic_zeros import decides, lower_grad_of, specialize_undef
+from letir.ad.symbolic_zeros import depends_on_defined, lower_grad_of, specialize_undef
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Lambda
 from letir.executor.autodiff.subgraphs import (
@@ -39,7 +39,7 @@ def specialize_zeros(fn: Lambda, defined: Sequence[bool | None] | None = None) -
 
     ``defined``: which parameters are defined; by default those of known types.
     """
-    if not fn.memo(decides):
+    if not fn.memo(depends_on_defined):
         return fn
     if defined is None:
         defined = [True if param.type is not None else None for param in fn.params]

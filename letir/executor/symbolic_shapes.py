@@ -16,7 +16,7 @@ from letir.ast.liveness import has_effect
 from letir.ast.terms import Lambda
 from letir.ast.types import SIZE_READS, Size
 from letir.errors import LetirError
-from letir.eval.arguments import fits, sizes_of
+from letir.eval.arguments import fits_type, sizes_of
 from letir.executor.argument_spec import ArgumentSpec
 from letir.plan.plan import plan_of
 
@@ -110,7 +110,9 @@ def _fits_symbols(named: ArgumentSpec, spec: ArgumentSpec) -> bool:
     """Whether the sizes of a spec fit a symbolic spec."""
     pairs = [(a.kind, b.kind) for a, b in zip(named.arrays, spec.arrays, strict=True)]
     sizes = sizes_of(pairs)
-    return all(n >= _LEAST for n in sizes.values()) and all(fits(b, a, sizes) for a, b in pairs)
+    return all(n >= _LEAST for n in sizes.values()) and all(
+        fits_type(b, a, sizes) for a, b in pairs
+    )
 
 
 def recorded_by_name(record: Callable, named: ArgumentSpec) -> Lambda:

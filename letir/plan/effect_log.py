@@ -43,7 +43,7 @@ def before_guards(fn: Lambda) -> frozenset[int]:
     return frozenset(found)
 
 
-def logged(f: Callable, slot: int) -> Callable:
+def log_effect(f: Callable, slot: int) -> Callable:
     """``f`` of a list of operands, as a step that takes its results from the log in ``slot`` if
     they are there.
     """

@@ -19,13 +19,13 @@ from letir.ast.builder import fresh_binders
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, substitute_args
 from letir.errors import DTypeError
-from letir.eval.memory_checks import updated
+from letir.eval.memory_checks import update_in_place
 from letir.ops.define.records import promotion_type
-from letir.plan.effect_log import logged
+from letir.plan.effect_log import log_effect
 
 
 @paused_gc()
-def spliced(fn: Lambda) -> tuple[Lambda, dict]:
+def splice_groups(fn: Lambda) -> tuple[Lambda, dict]:
     """(``fn`` with the bodies of its ``fused`` binds inlined, the origins of the inlined binds).
 
     Origins: {index: ((body, bind of the body), (fn, the group's bind))}, innermost first.
@@ -58,7 +58,7 @@ _resolved = BoundedCache(1 << 12)  # (ufunc, types) -> dtypes that its loop take
 _ready = BoundedCache(1 << 12)  # (token of a number, dtype) -> the array that stands for it
 
 
-def ufunc_of(bind: Bind) -> np.ufunc | None:
+def direct_ufunc(bind: Bind) -> np.ufunc | None:
     """The NumPy ufunc that computes this bind by itself, None if there is none."""
     ufunc = getattr(bind.op.impl, "ufunc", None)
     if ufunc is None or not bind.op.impl.exact_integers:
@@ -77,12 +77,12 @@ def is_simple(bind: Bind) -> bool:
     return op.results is None and op.update is None and not op.holds_lambdas
 
 
-def numerics(bind: Bind, xp) -> Callable:
+def numeric_callable(bind: Bind, xp) -> Callable:
     """The callable that computes a bind from its operands alone."""
     return _with_attributes(bind.op.impl, xp, bind.attrs)
 
 
-def special(bind: Bind, xp, call: Callable, log: int | None = None) -> Callable:
+def special_step(bind: Bind, xp, call: Callable, log: int | None = None) -> Callable:
     """The step ``f(slots, i, k, c)`` of a bind that is not simple.
 
     ``log``: for an effect that must happen once, the slot of the effect log.
@@ -95,19 +95,19 @@ def special(bind: Bind, xp, call: Callable, log: int | None = None) -> Callable:
         else:
             f = _in_a_list(_with_attributes(op.impl, xp, given))
     elif op.update is not None:
-        f = partial(updated, op, xp, attrs=bind.attrs)
+        f = partial(update_in_place, op, xp, attrs=bind.attrs)
     else:
-        f = _in_a_list(numerics(bind, xp))
+        f = _in_a_list(numeric_callable(bind, xp))
     if log is not None:
-        return _storing_logged(logged(f, log), op.results is None)
-    return _storing_one(f) if op.results is None else _storing(f)
+        return _storing_logged(log_effect(f, log), op.results is None)
+    return _storing_one(f) if op.results is None else _storing_step(f)
 
 
 def _storing_logged(f: Callable, is_one: bool) -> Callable:
     """The step for a function of the slots and a list of operands."""
 
     def step(v, i, k, c):
-        out = f(v, _taken(v, i, c))
+        out = f(v, _take_operands(v, i, c))
         for slot, result in zip(k, (out,) if is_one else out, strict=True):
             if slot is not None:
                 v[slot] = result
@@ -123,31 +123,31 @@ def in_donated(bind: Bind, xp, counts: int) -> Callable:
     op, attrs = bind.op, bind.attrs
 
     def step(v, i, k, c):
-        known, operands = v[counts], _taken(v, i, c)
+        known, operands = v[counts], _take_operands(v, i, c)
         # only the caller's references are left: no view, no second name
         if sys.getrefcount(operands[0]) <= known.get(id(operands[0]), 0):
             result = op.update(xp, *operands, **attrs)
         else:
-            result = updated(op, xp, operands, attrs)
+            result = update_in_place(op, xp, operands, attrs)
         if k[0] is not None:
             v[k[0]] = result
 
     return step
 
 
-def references(v: list, donated: tuple) -> dict[int, int]:
+def reference_counts(v: list, donated: tuple) -> dict[int, int]:
     """The reference counts of the arrays that may be written to, by id."""
     found = {}
     for n in donated:
         x = v[n]
         apart = type(x) is np.ndarray and x.base is None and x.flags.writeable and x.flags.owndata
-        if apart and not any(_may_share(x, y) for m, y in enumerate(v) if m != n):
+        if apart and not any(_may_share_memory(x, y) for m, y in enumerate(v) if m != n):
             del x  # one of the references
             found[id(v[n])] = sys.getrefcount(v[n])
     return found
 
 
-def _may_share(x, y) -> bool:
+def _may_share_memory(x, y) -> bool:
     """Whether two values may share memory."""
     return isinstance(y, np.ndarray) and np.may_share_memory(x, y)
 
@@ -161,25 +161,25 @@ def _storing_one(f: Callable) -> Callable:
     """The step for a function of a list of operands with one result."""
 
     def step(v, i, k, c):
-        v_k = f(_taken(v, i, c))
+        v_k = f(_take_operands(v, i, c))
         if k[0] is not None:
             v[k[0]] = v_k
 
     return step
 
 
-def _storing(f: Callable) -> Callable:
+def _storing_step(f: Callable) -> Callable:
     """The step for a function of a list of operands with several results, or none."""
 
     def step(v, i, k, c):
-        for slot, result in zip(k, f(_taken(v, i, c)), strict=True):
+        for slot, result in zip(k, f(_take_operands(v, i, c)), strict=True):
             if slot is not None:
                 v[slot] = result
 
     return step
 
 
-def _taken(v: list, i: tuple, c: tuple) -> list:
+def _take_operands(v: list, i: tuple, c: tuple) -> list:
     """The operands, with the slots ``c`` cleared: then only the list refers to them [C1]."""
     operands = [v[n] for n in i]
     for n in c:
@@ -209,21 +209,21 @@ def _with_attributes(impl: Callable, xp, attrs: dict) -> Callable:
 def operand_values(args: tuple[Arg, ...], ufunc: np.ufunc | None) -> list:
     """The value of each constant operand of a bind, None for locals."""
     types = tuple([arg.type for arg in args])
-    dtypes = resolved(ufunc, types) if ufunc is not None else None
+    dtypes = resolved_dtypes(ufunc, types) if ufunc is not None else None
     if dtypes is None:
         return [arg.value if type(arg) is Const else None for arg in args]
     return [
-        ready(arg.value, dtype) if type(arg) is Const else None
+        ready_number(arg.value, dtype) if type(arg) is Const else None
         for arg, dtype in zip(args, dtypes, strict=True)
     ]
 
 
-def key_of(value):
+def number_key(value):
     """The key by which equal numbers among the operands share a slot."""
     return id(value) if type(value) is np.ndarray else token(value)
 
 
-def resolved(ufunc: np.ufunc, types: tuple) -> tuple | None:
+def resolved_dtypes(ufunc: np.ufunc, types: tuple) -> tuple | None:
     """The operand dtypes of the ufunc loop that NumPy selects.
 
     None if arrays of these dtypes would select another loop, or if a type is unknown.
@@ -231,11 +231,11 @@ def resolved(ufunc: np.ufunc, types: tuple) -> tuple | None:
     key = (ufunc, types)
     found = _resolved.get(key, ...)
     if found is ...:
-        found = _resolved[key] = _resolve(ufunc, types)
+        found = _resolved[key] = _resolve_dtypes(ufunc, types)
     return found
 
 
-def _resolve(ufunc: np.ufunc, types: tuple) -> tuple | None:
+def _resolve_dtypes(ufunc: np.ufunc, types: tuple) -> tuple | None:
     if None in types or NO_TYPE in types:
         return None
     results = (None,) * ufunc.nout
@@ -247,7 +247,7 @@ def _resolve(ufunc: np.ufunc, types: tuple) -> tuple | None:
     return found[: ufunc.nin] if found == again else None
 
 
-def ready(number, dtype: np.dtype):
+def ready_number(number, dtype: np.dtype):
     """The 0-d array to which NumPy converts a Python number for a loop of this dtype.
 
     The number itself where the conversion raises or warns.
@@ -257,11 +257,11 @@ def ready(number, dtype: np.dtype):
     key = (token(number), dtype)
     found = _ready.get(key)
     if found is None:
-        found = _ready[key] = _array_of(number, dtype)
+        found = _ready[key] = _number_array(number, dtype)
     return found
 
 
-def _array_of(number, dtype: np.dtype):
+def _number_array(number, dtype: np.dtype):
     with np.errstate(all="raise"):
         try:
             made = np.array(number, dtype)

@@ -16,7 +16,7 @@ from letir.errors import GuardError, InternalError
 from letir.eval.failures import forget_values, say_where
 from letir.eval.memory_checks import root
 from letir.plan.effect_log import EffectLog
-from letir.plan.instructions import references
+from letir.plan.instructions import reference_counts
 from letir.plan.slot_allocation import MANY, ONE, ONE_AND_CLEAR, TWO, TWO_AND_CLEAR, Table, laid_out
 
 
@@ -52,7 +52,7 @@ class Plan:
             for c in table.unused:
                 v[c] = None
             if table.donated:
-                v[table.counts] = references(v, table.donated)
+                v[table.counts] = reference_counts(v, table.donated)
             if log is not None and table.log is not None:
                 log.count, v[table.log] = 0, log
             for kind, f, i, j, k, c in steps:

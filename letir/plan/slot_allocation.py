@@ -13,14 +13,14 @@ from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Bind, Lambda, Local
 from letir.plan.effect_log import before_guards
 from letir.plan.instructions import (
+    direct_ufunc,
     in_donated,
     is_simple,
-    key_of,
-    numerics,
+    number_key,
+    numeric_callable,
     operand_values,
-    special,
-    spliced,
-    ufunc_of,
+    special_step,
+    splice_groups,
 )
 from letir.visitors.usedef import use_counts
 
@@ -57,7 +57,7 @@ def laid_out(fn: Lambda, xp, call: Callable, donated: tuple = ()) -> Table:
 
     ``donated``: positions of parameters whose arrays may be overwritten. Linear time.
     """
-    program, origins = spliced(fn)
+    program, origins = splice_groups(fn)
     layout, effects = _Layout(program, xp, call, donated), before_guards(program)
     if effects:
         layout.log = layout.new(None)
@@ -114,14 +114,14 @@ class _Layout:
         ``is_logged``: the bind is an effect that precedes a guard.
         """
         self.where.append(where)
-        ufunc = ufunc_of(bind) if self.xp is np else None
+        ufunc = direct_ufunc(bind) if self.xp is np else None
         slots, dying = self.operands(bind.args, ufunc)
         if is_logged or not is_simple(bind):
             if bind.op.update is not None and bind.args[0] in self.donated:
                 f = in_donated(bind, self.xp, self.counts)
                 self.donated.update(bind.binders)
             else:
-                f = special(bind, self.xp, self.call, self.log if is_logged else None)
+                f = special_step(bind, self.xp, self.call, self.log if is_logged else None)
             self.free += dying
             k = tuple([self.slot_for(b) if b in self.left else None for b in bind.binders])
             self.steps.append((_OTHER, f, tuple(slots), None, k, tuple(dying)))
@@ -129,7 +129,7 @@ class _Layout:
         (binder,) = bind.binders
         if ufunc is not None:
             self.fresh.add(binder)
-        f = numerics(bind, self.xp) if ufunc is None else ufunc
+        f = numeric_callable(bind, self.xp) if ufunc is None else ufunc
         k = dying[0] if dying else self.slot_for(binder)
         cleared = dying[1:]
         self.free += cleared
@@ -169,7 +169,7 @@ class _Layout:
 
     def number(self, value) -> int:
         """The slot of a Python number, or of the array that replaces it."""
-        key = key_of(value)
+        key = number_key(value)
         found = self.numbers.get(key)
         if found is None:
             found = self.numbers[key] = self.new(value)

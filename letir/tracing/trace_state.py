@@ -16,7 +16,7 @@ from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
 from letir.ast.builder import LetBuilder, Value, freeze, known_types
 from letir.ast.error_locations import error_at
 from letir.ast.primitive import PRIMITIVES, Primitive, result_count, results_tuple
-from letir.ast.symbolic_sizes import given_sizes, resized
+from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, Size, UndefType
 from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
@@ -272,7 +272,7 @@ class Trace(ChangesArguments, LetBuilder):
             operands = tuple(env.operands(bind.args))
             before = len(self.binds)
             try:
-                attrs = resized(bind.attrs, sizes) if sizes else bind.attrs
+                attrs = resize_attrs(bind.attrs, sizes) if sizes else bind.attrs
                 out = self.apply(bind.op, operands, attrs)
             except GuardError as error:
                 error_at(error, bind.source, with_excerpt=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
-from letir.ad.rule_cache import Steps, compiled, rule_body
+from letir.ad.rule_cache import Steps, compile_steps, rule_body
 from letir.ast.attrs import NO_ATTRS, token
 from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
@@ -140,7 +140,7 @@ def _batch_body(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _Batch
     key = (bind.op, attrs, size, there, *operands)
     found = _bodies.get(key)
     if found is None:
-        found = _recorded(bind, args, there, size)
+        found = _record_batch_rule(bind, args, there, size)
         if not holds_arrays(bind.attrs):  # else the arrays would stay in the cache
             _bodies[key] = found
     return found
@@ -151,7 +151,7 @@ def _constant_key(value):
     return token(value) if type(value) is complex else (type(value), value or repr(value))
 
 
-def _recorded(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _BatchBody:
+def _record_batch_rule(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _BatchBody:
     builder = LetBuilder()
     operands = [builder.param(a.type) if type(a) is Local else a.value for a in args]
     axes = tuple([0 if mapped else None for mapped in there])
@@ -166,9 +166,11 @@ def _recorded(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _BatchBo
             f"for {len(bind.binders)} results"
         )
     types = _slice_types(bind, args, there)
-    results = [_settled(bind, *triple, size) for triple in zip(found, out_axes, types, strict=True)]
+    results = [
+        _settle_result(bind, *triple, size) for triple in zip(found, out_axes, types, strict=True)
+    ]
     fn = builder.build(results)
-    return _BatchBody(*compiled(fn), tuple([None if a is None else 0 for a in out_axes]))
+    return _BatchBody(*compile_steps(fn), tuple([None if a is None else 0 for a in out_axes]))
 
 
 def _batching_rule(op: Primitive) -> Callable:
@@ -233,7 +235,7 @@ def _slice_types(bind: Bind, args: tuple[Arg, ...], there: tuple) -> tuple:
     return result_types(bind.op, tuple(slices), bind.attrs)
 
 
-def _settled(bind: Bind, result, axis: int | None, expected: ArrayType | None, size):
+def _settle_result(bind: Bind, result, axis: int | None, expected: ArrayType | None, size):
     """A rule's result with the batch in front, in the dtype of its slices' results.
 
     Raises ShapeError if it has not their shape.

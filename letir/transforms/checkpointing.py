@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 from letir.ad.gradient_program import Gradient, Policy
-from letir.ad.remat.cost_model import recomputation
+from letir.ad.remat.cost_model import recomputation_cost
 from letir.ad.remat.policies import GRADES, check_policy
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
@@ -71,7 +71,7 @@ def checkpoint(
 
     @functools.wraps(f)
     def checkpointed(*args, **kwargs):
-        if not is_recorded(args, kwargs):  # nothing will be differentiated: nothing to save
+        if not is_call_recorded(args, kwargs):  # nothing will be differentiated: nothing to save
             return f(*args, **kwargs)
         source, _ = user_place(2)  # the caller's line: the bind is made in here, where no user is
         static, given = apart(args, argnums)
@@ -83,7 +83,7 @@ def checkpoint(
     return checkpointed
 
 
-def is_recorded(*values) -> bool:
+def is_call_recorded(*values) -> bool:
     """Whether a call with these arguments is recorded: by a trace, or by what the values are."""
     return is_tracing() or any(hasattr(type(leaf), "__letir_run__") for leaf in flatten(values)[0])
 
@@ -93,7 +93,7 @@ def _as_one_bind(fn: Lambda, policy: Policy | None, source: Source | None = None
     saved = _saved_locals(fn, policy)
     body = Lambda(fn.params, fn.binds, Ret((*fn.ret.args, *saved)))
     attrs = Attrs(body=body, saved=len(saved))
-    found = one_bind(checkpoint_op, attrs, fn.params, fn.ret, source)
+    found = one_bind_program(checkpoint_op, attrs, fn.params, fn.ret, source)
     return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
 
 
@@ -101,20 +101,22 @@ def _saved_locals(fn: Lambda, policy: Policy | None) -> tuple[Local, ...]:
     """The locals that the policy keeps, but for parameters and what nobody reads."""
     read = {local for bind in fn.binds for local in bind.locals()}
     used = [bind for bind in fn.binds if not read.isdisjoint(bind.binders)]
-    return tuple([binder for bind in used if _keeps(policy, bind) for binder in bind.binders])
+    return tuple(
+        [binder for bind in used if _keeps_results(policy, bind) for binder in bind.binders]
+    )
 
 
-def _keeps(policy: Policy | None, bind: Bind) -> bool:
+def _keeps_results(policy: Policy | None, bind: Bind) -> bool:
     """Whether the results of ``bind`` are kept: what has an effect always is."""
     if bind.op.effect or policy is None:
         return bind.op.effect
     if callable(policy):
         return bool(policy(bind))
-    grade = recomputation(bind)  # None: it must not be computed again
+    grade = recomputation_cost(bind)  # None: it must not be computed again
     return policy == "keep_all" or grade is None or grade > GRADES[policy]
 
 
-def one_bind(op, attrs: Attrs, params: Sequence[Local], ret: Ret, source) -> Lambda:
+def one_bind_program(op, attrs: Attrs, params: Sequence[Local], ret: Ret, source) -> Lambda:
     """A program of one bind, on fresh parameters like these and with as many results as ``ret``."""
     builder = LetBuilder()
     builder.source = source

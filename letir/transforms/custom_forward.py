@@ -31,7 +31,7 @@ from letir.tracing.entry import Recording, record
 from letir.tracing.source_locations import user_place
 from letir.tracing.trace_state import LAZY
 from letir.tracing.tracer import Tracer
-from letir.transforms.checkpointing import is_recorded, one_bind
+from letir.transforms.checkpointing import is_call_recorded, one_bind_program
 from letir.transforms.custom_reverse import CustomFunction
 from letir.transforms.program_call import apart, given_apart, joined, tree_of_results
 
@@ -90,7 +90,7 @@ class custom_jvp(CustomFunction[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         positional = self.positional(args, kwargs)
-        if not is_recorded(positional):
+        if not is_call_recorded(positional):
             return self.call_with(positional)
         if self.rule is None:
             raise LetirError(f"{self}: it has no rule\n  call its defjvp(rule) or defjvps(...)")
@@ -103,11 +103,14 @@ class custom_jvp(CustomFunction[P, R]):
         primal = record(function, given, {}, LAZY)
         rule, captured = self.recorded_rule(primal, fixed, given)
         attrs = Attrs(
-            name=self.name, primal=_flat(primal.fn), rule=rule, closed_over=len(primal.lifted)
+            name=self.name,
+            primal=_flat_program(primal.fn),
+            rule=rule,
+            closed_over=len(primal.lifted),
         )
         # as the leaves below, and as ``linear_rule`` orders its parameters
         taken = [*primal.fn.params, *(Local(value.type) for value in captured)]
-        program = one_bind(custom_jvp_op, attrs, taken, primal.fn.ret, source)
+        program = one_bind_program(custom_jvp_op, attrs, taken, primal.fn.ret, source)
         leaves = primal.tree.leaves_of((given, {}), self.name)
         return _results_tree(primal.fn).unflatten(
             run_flat(program, [*leaves, *primal.lifted, *captured])
@@ -126,7 +129,9 @@ class custom_jvp(CustomFunction[P, R]):
         # count: without the values that f closes over [D9]
         fn, count = primal.fn, primal.tree.arrays
         tree = _results_tree(fn)
-        tangents = [_example(p.type, self.name) for p in fn.params[:count] if carries_derivative(p)]
+        tangents = [
+            _example_value(p.type, self.name) for p in fn.params[:count] if carries_derivative(p)
+        ]
 
         def rule(given, outs, tangents):
             result = tree.unflatten(outs)
@@ -136,7 +141,7 @@ class custom_jvp(CustomFunction[P, R]):
                 found = self.rule(*fixed, given, _nested_tangents(given, tangents))
             return self.tangents_of(found, tree, outs)
 
-        outs = [_example(arg.type, self.name) for arg in fn.ret.args]
+        outs = [_example_value(arg.type, self.name) for arg in fn.ret.args]
         recording = record(rule, (given, outs, tangents), {}, LAZY)
         return self.linear_rule(recording, primal, len(outs)), recording.lifted
 
@@ -258,7 +263,7 @@ def _tangent_leaves(tree: Tree, tangent) -> list | None:
     return leaves if all(leaf is None or is_leaf(leaf) for leaf in leaves) else None
 
 
-def _example(kind: ArrayType | None, name: str) -> ShapeDtype:
+def _example_value(kind: ArrayType | None, name: str) -> ShapeDtype:
     """What stands for a value of this type while a rule is recorded."""
     if kind is None:
         raise DTypeError(
@@ -278,6 +283,6 @@ def _results_tree(fn: Lambda) -> Tree:
     return fn.out_tree or tree_of_results(len(fn.ret.args))
 
 
-def _flat(fn: Lambda) -> Lambda:
+def _flat_program(fn: Lambda) -> Lambda:
     """``fn`` of arrays in a row."""
     return Lambda(fn.params, fn.binds, fn.ret)

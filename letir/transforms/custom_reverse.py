@@ -133,7 +133,7 @@ class custom_vjp(CustomFunction[P, R]):
         attrs = Attrs(
             n_outs=len(outs),
             n_residuals=len(kept) + len(captured),
-            backward=_reordered(rule, len(kept)),
+            backward=_reorder_backward(rule, len(kept)),
         )
         # this order is what the op's attributes count: n_outs, then n_residuals, then the arguments
         operands = [trace.enter(value) for value in (*outs, *kept, *captured, *inputs)]
@@ -158,7 +158,7 @@ class custom_vjp(CustomFunction[P, R]):
             return [
                 self._cotangent(i, ct, leaf)
                 for i, (ct, arg) in enumerate(zip(found, given, strict=True))
-                for ct, leaf in _paired(ct, arg)
+                for ct, leaf in _pair_cotangents(ct, arg)
                 if isinstance(leaf, Tracer)
             ]
 
@@ -190,7 +190,7 @@ def _closed_over_by(trace: Trace, before: int, outs: list, inputs: list) -> list
     return list(dict.fromkeys(x for x in read if x not in known and carries_derivative(x)))
 
 
-def _paired(ct, arg) -> list[tuple]:
+def _pair_cotangents(ct, arg) -> list[tuple]:
     """(cotangent, leaf) for each leaf of an argument."""
     leaves, spec = flatten(arg)
     if ct is None:
@@ -198,7 +198,7 @@ def _paired(ct, arg) -> list[tuple]:
     return list(zip(spec.flatten_up_to(ct), leaves, strict=True))
 
 
-def _reordered(rule, count: int):
+def _reorder_backward(rule, count: int):
     """The backward program with the captured values right after the residuals, before the
     cotangents.
     """

@@ -12,7 +12,7 @@ import numpy as np
 
 from letir.ad.differentiation import differentiate_lowered
 from letir.ad.gradient_program import Gradient, Policy
-from letir.ad.symbolic_zeros import zero
+from letir.ad.symbolic_zeros import zeros_of_type
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import LEAF, Tree
@@ -243,7 +243,8 @@ def gradient_program(
     builder.binds += gradient.df.binds  # after the seeds, which they read
     found = dict(zip(gradient.df_output_vjps, gradient.df.ret.args, strict=True))
     gradients = [
-        found[i] if type(found.get(i)) is Local else zero(builder, fn.params[i]) for i in positions
+        found[i] if type(found.get(i)) is Local else zeros_of_type(builder, fn.params[i])
+        for i in positions
     ]
     return builder.build(
         [*fn.ret.args, *gradients] if with_value else [*gradients, *fn.ret.args[1:]]

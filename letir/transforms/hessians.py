@@ -7,7 +7,7 @@ from typing import Any, overload
 from letir.ad.differentiation import differentiate
 from letir.ad.forward import jvp_program, linear_program
 from letir.ad.gradient_program import Gradient, zeros_for
-from letir.ad.symbolic_zeros import zero
+from letir.ad.symbolic_zeros import zeros_of_type
 from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import strong_type, type_carries_derivative
 from letir.ast.gc_pause import paused_gc
@@ -71,17 +71,19 @@ def hessian(
         return outer(inner, argnums, **options)
 
     if isinstance(inner, Lambda):
-        return _either(lambda: of(jacfwd), lambda: of(jacrev))
+        return _first_that_works(lambda: of(jacfwd), lambda: of(jacrev))
 
     # a function is recorded when it is called: only then is it known which rules there are
     @functools.wraps(inner)
     def hessian_of(*args, **kwargs):
-        return _either(lambda: of(jacfwd)(*args, **kwargs), lambda: of(jacrev)(*args, **kwargs))
+        return _first_that_works(
+            lambda: of(jacfwd)(*args, **kwargs), lambda: of(jacrev)(*args, **kwargs)
+        )
 
     return hessian_of
 
 
-def _either(first: Callable, second: Callable):
+def _first_that_works(first: Callable, second: Callable):
     """``first()``; ``second()`` where a rule is missing for that."""
     try:
         return first()
@@ -117,13 +119,13 @@ def hvp(f: Any, primals: Any = None, tangents: Any = None) -> Any:
     """
     f = as_program(f)
     if primals is None:
-        return _product_of(f, functools.partial(hvp, f), _product_program)
-    primals, tangents = _entries(primals, tangents)
+        return _product_function(f, functools.partial(hvp, f), _product_program)
+    primals, tangents = _argument_entries(primals, tangents)
     call = called(f, primals, {})
-    wanted = _floating(call)
+    wanted = _floating_positions(call)
     inputs, directions = directions_of(call, primals, tangents)
     program = _hvp_program(call.fn, wanted, inputs)
-    return _nested(call, wanted, separate(run_flat(program, [*call.leaves, *directions])))
+    return _nest_product(call, wanted, separate(run_flat(program, [*call.leaves, *directions])))
 
 
 @overload
@@ -156,29 +158,29 @@ def ggnvp(
     """
     f = as_program(f)
     if primals is None:
-        return _product_of(
+        return _product_function(
             f, functools.partial(ggnvp, f, g), functools.partial(_ggn_product_program, g=g)
         )
-    primals, tangents = _entries(primals, tangents)
+    primals, tangents = _argument_entries(primals, tangents)
     call = called(f, primals, {})
-    wanted = _floating(call)
+    wanted = _floating_positions(call)
     inputs, directions = directions_of(call, primals, tangents)
     given = dict(zip(inputs, directions, strict=True))
     found = _ggn_product(call, wanted, [given.get(i) for i in wanted], g)
-    return _nested(call, wanted, separate(found))
+    return _nest_product(call, wanted, separate(found))
 
 
 # ---- arguments and results ----
 
 
-def _entries(primals, tangents) -> tuple[tuple, tuple]:
+def _argument_entries(primals, tangents) -> tuple[tuple, tuple]:
     """Both as tuples of one entry an argument."""
     if type(primals) is tuple:
         return primals, tuple(tangents) if tangents is not None else (None,) * len(primals)
     return (primals,), (tangents,)
 
 
-def _floating(call: Call) -> list[int]:
+def _floating_positions(call: Call) -> list[int]:
     """The positions of the floating parameters that belong to positional arguments."""
     args, _ = call.tree.example()
     positions, _ = arguments_of(call.tree, tuple(range(len(args))))
@@ -186,14 +188,14 @@ def _floating(call: Call) -> list[int]:
     return [i for i, kind in zip(positions, types, strict=True) if type_carries_derivative(kind)]
 
 
-def _nested(call: Call, positions: list[int], found):
+def _nest_product(call: Call, positions: list[int], found):
     """The product nested as the positional arguments, None where there is none."""
     by_position = dict(zip(positions, found, strict=True))
     args = call.tree.nest([by_position.get(i) for i in range(call.tree.arrays)])[0]
     return args[0] if len(args) == 1 else args
 
 
-def _product_of(f: Callable, product: Callable, program: Callable) -> Callable:
+def _product_function(f: Callable, product: Callable, program: Callable) -> Callable:
     """A product as a function, for a Lambda as a Lambda, of arguments followed by tangents."""
     if isinstance(f, Lambda):
         return _product_lambda(f, program)
@@ -213,7 +215,7 @@ def _product_lambda(fn: Lambda, program: Callable) -> Lambda:
     """The program of ``fn``'s positional arguments, their tangents, and its keyword arguments."""
     call = Call(fn, tree_of_arguments(fn), [])
     args, kwargs = call.tree.example()
-    wanted = _floating(call)
+    wanted = _floating_positions(call)
     flat = program(call, wanted)
     count, ends = len(fn.params), Tree.of(args).arrays
     # keyword arguments stay last: ends is where they begin among the parameters of f
@@ -249,12 +251,12 @@ def _hvp_program(fn: Lambda, wanted: list[int], inputs: list[int]) -> Lambda:
     check_result(fn, holomorphic=False)
     # its one program is transformed again
     gradients = gradient_program(fn, wanted, with_value=False)
-    builder, found = _either(
+    builder, found = _first_that_works(
         lambda: _forward_product(gradients, inputs),
         lambda: reverse_product(gradients, wanted, inputs),
     )
     results = [
-        found[k] if type(found.get(k)) is Local else zero(builder, fn.params[i])
+        found[k] if type(found.get(k)) is Local else zeros_of_type(builder, fn.params[i])
         for k, i in enumerate(wanted)
     ]
     return dead_code(builder.build(results))

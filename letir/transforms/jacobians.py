@@ -73,7 +73,7 @@ def jacrev(
     array([[3., 0., 1.],
            [0., 3., 2.]])
     """
-    return _transformed(f, _Request("jacrev", argnums, has_aux, holomorphic), _by_rows)
+    return _jacobian_transform(f, _Request("jacrev", argnums, has_aux, holomorphic), _by_rows)
 
 
 @overload
@@ -101,7 +101,7 @@ def jacfwd(
     >>> jacfwd(lambda x: x * np.arange(3.0))(2.0)
     array([0., 1., 2.])
     """
-    return _transformed(f, _Request("jacfwd", argnums, has_aux, holomorphic), _by_columns)
+    return _jacobian_transform(f, _Request("jacfwd", argnums, has_aux, holomorphic), _by_columns)
 
 
 @overload
@@ -128,7 +128,7 @@ def jacobian(
     array([[1., 0.],
            [0., 1.]])
     """
-    return _transformed(f, _Request("jacobian", argnums, has_aux, holomorphic), _by_size)
+    return _jacobian_transform(f, _Request("jacobian", argnums, has_aux, holomorphic), _by_size)
 
 
 # ---- what is asked, and of what ----
@@ -193,16 +193,16 @@ class _Task:
                 )
 
 
-def _transformed(f: Callable, asked: _Request, blocks_of: Callable) -> Callable:
+def _jacobian_transform(f: Callable, asked: _Request, blocks_of: Callable) -> Callable:
     """The Jacobian of a function as a function, of a Lambda as a Lambda."""
     f = as_program(f)
     if isinstance(f, Lambda):
-        return _program(Call(f, tree_of_arguments(f), []), asked, blocks_of)
+        return _jacobian_program(Call(f, tree_of_arguments(f), []), asked, blocks_of)
 
     @functools.wraps(f)
     def jacobian_of(*args, **kwargs):
         call = called(f, args, kwargs)
-        found = _program(call, asked, blocks_of)
+        found = _jacobian_program(call, asked, blocks_of)
         tree = found.out_tree or tree_of_results(len(found.ret.args))
         return tree.unflatten(separate(run_flat(found, list(call.leaves))))
 
@@ -210,7 +210,7 @@ def _transformed(f: Callable, asked: _Request, blocks_of: Callable) -> Callable:
 
 
 @paused_gc()
-def _program(call: Call, asked: _Request, blocks_of: Callable) -> Lambda:
+def _jacobian_program(call: Call, asked: _Request, blocks_of: Callable) -> Lambda:
     """The Jacobian of a call as a program of its arguments."""
     inputs, columns = arguments_of(call.tree, asked.argnums)
     out, aux = example(call.out_tree), ()
@@ -257,15 +257,15 @@ def _by_rows(task: _Task) -> tuple[LetBuilder, list]:
     fn, wanted = task.fn, set(task.inputs)
     defined = [i < task.results for i in range(len(fn.ret.args))]
     gradient = differentiate(fn, [i in wanted for i in range(len(fn.params))], defined=defined)
-    builder, rows = _started(gradient.f, fn), task.rows
+    builder, rows = _start_builder(gradient.f, fn), task.rows
     kinds = [rows[i] for i in gradient.df_input_vjps]
     captured = [fn.params[i] for i in gradient.df_input_captured_inputs]
     captured += [gradient.f.ret.args[i] for i in gradient.df_input_captured_outputs]
     cts = _along_units(builder, gradient.df, kinds, captured)
     found = dict(zip(gradient.df_output_vjps, cts, strict=True))
-    start = dict(zip(gradient.df_input_vjps, _offsets(kinds), strict=True))
+    start = dict(zip(gradient.df_input_vjps, _row_offsets(kinds), strict=True))
     return builder, [
-        _rows_of(builder, found.get(i), start.get(k), row, fn.params[i].type)
+        _jacobian_rows(builder, found.get(i), start.get(k), row, fn.params[i].type)
         for k, row in enumerate(rows)
         for i in task.inputs
     ]
@@ -277,11 +277,11 @@ def _by_columns(task: _Task) -> tuple[LetBuilder, list]:
     fn = task.fn
     # an argument may be asked for twice
     pair = linear_program(fn, list(dict.fromkeys(task.inputs)))
-    builder, kinds = _started(pair.f, fn), [fn.params[i].type for i in pair.inputs]
+    builder, kinds = _start_builder(pair.f, fn), [fn.params[i].type for i in pair.inputs]
     captured = pair.captured(fn.params, pair.f.ret.args)
     tangents = _along_units(builder, pair.linear, kinds, captured)
     found = dict(zip(pair.outputs, tangents, strict=True))
-    start = dict(zip(pair.inputs, _offsets(kinds), strict=True))
+    start = dict(zip(pair.inputs, _row_offsets(kinds), strict=True))
     return builder, [
         _columns_of(builder, found.get(k), start[i], row, fn.params[i].type)
         for k, row in enumerate(task.rows)
@@ -289,14 +289,14 @@ def _by_columns(task: _Task) -> tuple[LetBuilder, list]:
     ]
 
 
-def _started(primal: Lambda, fn: Lambda) -> LetBuilder:
+def _start_builder(primal: Lambda, fn: Lambda) -> LetBuilder:
     """A builder with the parameters of ``fn`` and the binds of ``primal``, which are its own."""
     builder = LetBuilder()
     builder.params, builder.binds = list(fn.params), list(primal.binds)
     return builder
 
 
-def _offsets(kinds: list[ArrayType]) -> list[int]:
+def _row_offsets(kinds: list[ArrayType]) -> list[int]:
     """Where the numbers of each begin in a row."""
     # [: n]: of nothing it still gives a 0
     return list(itertools.accumulate([kind.size for kind in kinds[:-1]], initial=0))[: len(kinds)]
@@ -313,10 +313,10 @@ def _along_units(
     if not total:
         return [None] * len(linear.ret.args)
     if total == 1 == len(kinds):  # as it is: a batch of one would only add axes
-        units = builder.emit(ones, (), _made(kinds[0].shape, kinds[0].dtype))
+        units = builder.emit(ones, (), _fill_attrs(kinds[0].shape, kinds[0].dtype))
         results = axes = builder.inline(linear, [*units, *captured])
     else:
-        starts = zip(kinds, _offsets(kinds), strict=True)
+        starts = zip(kinds, _row_offsets(kinds), strict=True)
         units = [_unit_block(builder, *pair, total) for pair in starts]
         # one pass for the directions of all values, each zero in the others' places; all of them
         # share what is captured
@@ -333,16 +333,16 @@ def _unit_block(builder: LetBuilder, kind: ArrayType, offset: int, total: int) -
     # a slice of columns of the unit matrix: 1 where row = offset + column
     attrs = eye.complete({"n": total, "m": kind.size, "k": -offset, "dtype": kind.dtype})
     (matrix,) = builder.emit(eye, (), attrs)
-    return _shaped(Value(builder, matrix), (total, *kind.shape)).arg
+    return _in_shape(Value(builder, matrix), (total, *kind.shape)).arg
 
 
-def _rows_of(builder, ct: Value | None, start: int | None, row, column) -> Value | Local:
+def _jacobian_rows(builder, ct: Value | None, start: int | None, row, column) -> Value | Local:
     """The derivative of a result by an argument, from the argument's cotangents."""
     shape = row.shape + column.shape
     if ct is None or start is None:
         return _zeros_of(builder, shape, column.dtype)
     whole = ct.size == row.size * column.size  # there is no other result: all rows are this one's
-    return _shaped(ct if whole else ct[start : start + row.size], shape)
+    return _in_shape(ct if whole else ct[start : start + row.size], shape)
 
 
 def _columns_of(builder, tangent: Value | None, start: int, row, column) -> Value | Local:
@@ -353,19 +353,19 @@ def _columns_of(builder, tangent: Value | None, start: int, row, column) -> Valu
     if tangent.shape != row.shape:  # along_units: equal only for a single direction, without axis
         whole = tangent.shape[0] == column.size
         tangent = move_from_front(tangent if whole else tangent[start : start + column.size], -1)
-    return _shaped(tangent, shape)
+    return _in_shape(tangent, shape)
 
 
-def _shaped(x: Value, shape: tuple[int, ...]) -> Value:
+def _in_shape(x: Value, shape: tuple[int, ...]) -> Value:
     """``x`` in this shape."""
     return x if x.shape == shape else reshape(x, shape)
 
 
 def _zeros_of(builder: LetBuilder, shape: tuple[int, ...], dtype) -> Local:
     """Zeros, for what does not depend on an argument."""
-    return builder.emit(zeros, (), _made(shape, dtype))[0]
+    return builder.emit(zeros, (), _fill_attrs(shape, dtype))[0]
 
 
-def _made(shape: tuple[int, ...], dtype) -> Attrs:
+def _fill_attrs(shape: tuple[int, ...], dtype) -> Attrs:
     """The attributes of zeros and ones."""
     return Attrs(shape=shape, dtype=dtype)

@@ -50,23 +50,23 @@ def shared_with_executors(transform: F) -> F:
         bound = _signature_of(transform).bind(f, *args, **kwargs)
         bound.apply_defaults()  # grad(f) and grad(f, argnums=0) are one
         _, *options = bound.arguments.items()
-        return answer(f, Transform(transform, dict(options), _key_of(transform, options)))
+        return answer(f, Transform(transform, dict(options), _transform_key(transform, options)))
 
     return cast(F, asking)
 
 
-def _key_of(transform: Callable, options: list) -> tuple | None:
+def _transform_key(transform: Callable, options: list) -> tuple | None:
     """A hashable stand-in for a transform with options, None if there is none."""
     try:
-        return (transform, *[(name, _token_of(value)) for name, value in options])
+        return (transform, *[(name, _option_token(value)) for name, value in options])
     except DTypeError:
         return None
 
 
-def _token_of(option):
+def _option_token(option):
     """A token of an option; lists and dicts too, as they are trees of axes."""
     if isinstance(option, dict):
-        return dict, *[(token(name), _token_of(value)) for name, value in option.items()]
+        return dict, *[(token(name), _option_token(value)) for name, value in option.items()]
     if type(option) in (list, tuple):
-        return type(option), *map(_token_of, option)
+        return type(option), *map(_option_token, option)
     return token(option)

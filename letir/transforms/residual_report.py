@@ -10,9 +10,9 @@ from attrs import field, frozen
 
 from letir.ad.differentiation import differentiate
 from letir.ad.gradient_program import Gradient, Policy
-from letir.ad.remat.cost_model import is_view, nbytes, weight
+from letir.ad.remat.cost_model import is_view, nbytes, nominal_bytes
 from letir.ad.remat.policies import Choice, check_policy, with_policy
-from letir.ad.remat.recomputation import Halves, halves
+from letir.ad.remat.recomputation import Halves, split_gradient
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
 from letir.ast.text.printer import Printer
 from letir.ast.types import ArrayType, Size
@@ -66,7 +66,7 @@ class Residual:
         place = self.source.short if self.source else ""
         made = self.text if len(self.text) <= _WIDEST else self.text[:_WIDEST] + " ..."
         made = " ".join(made.split())
-        return (label + shared, kind, size, _few(self.readers), made, place, self.instead)
+        return (label + shared, kind, size, _first_names(self.readers), made, place, self.instead)
 
 
 @frozen(eq=False, repr=False)
@@ -142,20 +142,20 @@ def explain_residuals(
     >>> found.total, found.instead
     (48, 0)
     """
-    gradient = _as_gradient(g, args)
+    gradient = _gradient_at(g, args)
     gradient = with_policy(gradient, policy, exact=exact)
-    parts = halves(gradient)
-    others = _alternative(parts, instead)
+    parts = split_gradient(gradient)
+    others = _alternative_report(parts, instead)
     inputs = set(gradient.f.params)
-    total, unknown = _held(gradient.f, parts.captured)
-    temporaries, _ = _held(gradient.f, [v for v in parts.captured if v not in inputs])
-    less, _ = _held(gradient.f, [v for v in others if v not in inputs])
+    total, unknown = _held_bytes(gradient.f, parts.captured)
+    temporaries, _ = _held_bytes(gradient.f, [v for v in parts.captured if v not in inputs])
+    less, _ = _held_bytes(gradient.f, [v for v in others if v not in inputs])
     name = instead if isinstance(instead, str) else getattr(instead, "__name__", "the policy")
-    rows = tuple(_rows_of(parts, others))
+    rows = tuple(_residual_rows(parts, others))
     return Residuals(rows, total, temporaries, unknown, name, less, gradient)
 
 
-def _as_gradient(g: Gradient | Callable, args: tuple) -> Gradient:
+def _gradient_at(g: Gradient | Callable, args: tuple) -> Gradient:
     """``g``, or the Gradient of a Lambda or of a function at these arguments."""
     if isinstance(g, Gradient):
         return g
@@ -168,7 +168,7 @@ def _as_gradient(g: Gradient | Callable, args: tuple) -> Gradient:
     return differentiate(fn, defined=[True] * len(fn.ret.args))  # the form that grad and vjp run
 
 
-def _alternative(parts: Halves, policy: Policy) -> set[Local]:
+def _alternative_report(parts: Halves, policy: Policy) -> set[Local]:
     """What another policy would keep of the same gradient."""
     check_policy(policy)
     if policy == "keep_all":
@@ -179,7 +179,7 @@ def _alternative(parts: Halves, policy: Policy) -> set[Local]:
 # ---- bytes ----
 
 
-def _bases(fn: Lambda) -> dict[Local, Local]:
+def _view_bases(fn: Lambda) -> dict[Local, Local]:
     """For each view the value whose memory it shares."""
     found: dict[Local, Local] = {}
     for bind in fn.binds:
@@ -189,9 +189,9 @@ def _bases(fn: Lambda) -> dict[Local, Local]:
     return found
 
 
-def _held(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
+def _held_bytes(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
     """(bytes of these values, how many are of unknown type); what several share counts once."""
-    base_of, groups, unknown = fn.memo(_bases), {}, 0
+    base_of, groups, unknown = fn.memo(_view_bases), {}, 0
     for local in values:
         if local.type is None:
             unknown += 1
@@ -200,7 +200,7 @@ def _held(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
     total: int | Size = 0
     for base, views in groups.items():
         own = sum([nbytes(view) for view in views])
-        is_more = base.type is None or weight(base) > sum(map(weight, views))
+        is_more = base.type is None or nominal_bytes(base) > sum(map(nominal_bytes, views))
         total = total + (own if is_more else nbytes(base))
     return total, unknown
 
@@ -215,7 +215,7 @@ def _rules_reading(parts: Halves) -> dict[Local, dict[str, None]]:
     rule was moved into ``f``, belongs to the rules of that line.
     """
     kept, f = set(parts.captured), parts.gradient.f
-    plain = halves(_keeping_all(parts.gradient))
+    plain = split_gradient(_keeping_all(parts.gradient))
     readers, at_line = _steps_reading(plain)
     moved = [bind for bind in f.binds if not kept.isdisjoint(bind.binders)]
     moved = [bind for bind in moved if not any(b in readers for b in bind.binders)]
@@ -262,7 +262,7 @@ def _steps_reading(plain: Halves) -> tuple[dict, dict]:
     return readers, at_line
 
 
-def _few(names: Iterable[str]) -> str:
+def _first_names(names: Iterable[str]) -> str:
     """The first of some names."""
     names = list(names)
     return ", ".join(names[:_MOST]) + (", ..." if len(names) > _MOST else "")
@@ -271,10 +271,10 @@ def _few(names: Iterable[str]) -> str:
 # ---- the table ----
 
 
-def _rows_of(parts: Halves, others: set[Local]) -> Iterator[Residual]:
+def _residual_rows(parts: Halves, others: set[Local]) -> Iterator[Residual]:
     """One ``Residual`` for each value that is captured now."""
     f, captured = parts.gradient.f, set(parts.captured)
-    readers, base_of = _rules_reading(parts), f.memo(_bases)
+    readers, base_of = _rules_reading(parts), f.memo(_view_bases)
     printer = Printer(types=False, sources=False, names=False, bounded=True)
     for param in f.params:
         printer.number(param)
@@ -324,4 +324,4 @@ def _instead_text(
         return f"more than {_LONGEST} operations"
     ops = ", ".join(bind.op.name for bind in reversed(made.values()))
     ops = ops if len(made) <= _MOST else f"{len(made)} operations"
-    return f"{ops} of {_few(origins)}" if origins else ops
+    return f"{ops} of {_first_names(origins)}" if origins else ops

@@ -7,7 +7,7 @@ from typing import Any, overload
 from letir.ad.differentiation import differentiate
 from letir.ad.gradient_program import Gradient
 from letir.ad.linearity import Linearity
-from letir.ad.symbolic_zeros import zero
+from letir.ad.symbolic_zeros import zeros_of_type
 from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import strong_type
 from letir.ast.gc_pause import paused_gc
@@ -132,7 +132,8 @@ def transposed_program(fn: Lambda, positions: list[int]) -> Lambda:
     builder.binds = [*_stand_ins(primal, inputs), *primal.binds, *gradient.df.binds]
     found = dict(zip(gradient.df_output_vjps, gradient.df.ret.args, strict=True))
     return builder.build(
-        found[i] if type(found.get(i)) is Local else zero(builder, fn.params[i]) for i in positions
+        found[i] if type(found.get(i)) is Local else zeros_of_type(builder, fn.params[i])
+        for i in positions
     )
 
 

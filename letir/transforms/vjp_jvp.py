@@ -15,7 +15,7 @@ from letir.ast.signatures import A, R
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
-from letir.eval.arguments import fits
+from letir.eval.arguments import fits_type
 from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import run_flat
 from letir.passes.dead_code_elimination import dead_code
@@ -114,7 +114,7 @@ def as_direction(value, kind: ArrayType | None, what: str):
         return value
     if found.weak and kind.shape == () and np.can_cast(found.dtype, kind.dtype, "same_kind"):
         return value.astype(kind.dtype)
-    if fits(found, ArrayType(kind.dtype, kind.shape), {}):  # a size with a name may be any
+    if fits_type(found, ArrayType(kind.dtype, kind.shape), {}):  # a size with a name may be any
         return value
     error = ShapeError if found.shape != kind.shape else DTypeError
     raise error(f"a {what} of type {ArrayType(kind.dtype, kind.shape)} is expected, found {found}")

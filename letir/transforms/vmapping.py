@@ -69,10 +69,10 @@ def vmap(
     def mapped(*args, **kwargs):
         leaves, spec = flatten((args, kwargs))
         mapping = _Mapping.of(
-            leaves, _axes_of(in_axes, args, kwargs), leaf_names(f, args, kwargs), axis_size
+            leaves, _argument_axes(in_axes, args, kwargs), leaf_names(f, args, kwargs), axis_size
         )
         examples = spec.unflatten(mapping.examples(leaves))
-        recording = _recorded(f, *examples)
+        recording = _record_example(f, *examples)
         static = dict(recording.tree.statics)
         # one for each parameter
         axes = [axis for i, axis in enumerate(mapping.axes) if i not in static]
@@ -87,7 +87,7 @@ def vmap(
     return mapped
 
 
-def _recorded(f: Callable, args: tuple, kwargs: dict) -> Recording:
+def _record_example(f: Callable, args: tuple, kwargs: dict) -> Recording:
     """``f`` on one example, of which only the type is known."""
     try:
         return record(f, *mark_static(f, args, kwargs, (), ()), LAZY, DROP)
@@ -101,10 +101,10 @@ def _recorded(f: Callable, args: tuple, kwargs: dict) -> Recording:
 
 def _mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
     """``vmap`` of a program: its parameters and results nest as those of ``fn``."""
-    fn, tree = _typed(fn), tree_of_arguments(fn)
+    fn, tree = _with_known_types(fn), tree_of_arguments(fn)
     static = dict(tree.statics)
     args, kwargs = tree.unflatten([Leaf(i) for i in range(tree.spec.num_leaves)])
-    axes = [a for i, a in enumerate(_axes_of(in_axes, args, kwargs)) if i not in static]
+    axes = [a for i, a in enumerate(_argument_axes(in_axes, args, kwargs)) if i not in static]
     axes = [_normal_of(fn.params[i], axis, i) for i, axis in enumerate(axes)]
     is_mapped = any(axis is not None for axis in axes)
     # a program is batched once for any number of examples
@@ -114,7 +114,7 @@ def _mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
     return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
 
 
-def _typed(fn: Lambda) -> Lambda:
+def _with_known_types(fn: Lambda) -> Lambda:
     """``fn`` with all types that its parameters tell, where any is not known."""
     kinds = [param.type for param in fn.params]
     unknown = any(b.type is None for bind in fn.binds for b in bind.binders)
@@ -124,7 +124,7 @@ def _typed(fn: Lambda) -> Lambda:
 def _normal_of(param: Local, axis: int | None, position: int) -> int | None:
     """``axis`` of a batch of what a parameter takes, counted from the front."""
     rank = None if param.type is None else param.type.ndim + 1
-    return _normal(axis, rank, param.name or f"argument {position}", "in_axes")
+    return _axis_from_front(axis, rank, param.name or f"argument {position}", "in_axes")
 
 
 def _fresh_size(fn: Lambda) -> Size:
@@ -159,8 +159,8 @@ class _Mapping:
                 found.append(None)
                 continue
             name = names[i] or f"argument {i}"
-            shape = _kind_of(leaf, name).shape
-            place = _normal(axis, len(shape), name, "in_axes")
+            shape = _argument_type(leaf, name).shape
+            place = _axis_from_front(axis, len(shape), name, "in_axes")
             found.append(place)
             sizes[f"{name} has {shape[place]} along axis {axis}"] = shape[place]
         return cls(tuple(found), _the_size(sizes, axis_size))
@@ -168,12 +168,12 @@ class _Mapping:
     def examples(self, leaves: list) -> list:
         """What ``f`` is recorded on: types for what is mapped, the value itself for the rest."""
         return [
-            leaf if axis is None else _slice_of(_kind_of(leaf, "argument"), axis)
+            leaf if axis is None else _example_of(_argument_type(leaf, "argument"), axis)
             for leaf, axis in zip(leaves, self.axes, strict=True)
         ]
 
 
-def _kind_of(leaf, name: str) -> ArrayType:
+def _argument_type(leaf, name: str) -> ArrayType:
     """The type of an argument, which may be traced. Raises DTypeError with its name."""
     try:
         return leaf.type if hasattr(leaf, "emitter") else type_of(leaf)
@@ -182,7 +182,7 @@ def _kind_of(leaf, name: str) -> ArrayType:
         raise
 
 
-def _slice_of(kind: ArrayType, axis: int) -> ShapeDtype:
+def _example_of(kind: ArrayType, axis: int) -> ShapeDtype:
     """One example of a batch along ``axis``."""
     return ShapeDtype(kind.shape[:axis] + kind.shape[axis + 1 :], kind.dtype)
 
@@ -203,7 +203,7 @@ def _the_size(sizes: dict[str, int], axis_size):
     return next(iter(sizes.values()))
 
 
-def _axes_of(in_axes, args: tuple, kwargs: dict) -> list[int | None]:
+def _argument_axes(in_axes, args: tuple, kwargs: dict) -> list[int | None]:
     """An axis or None for each leaf of the arguments; keyword arguments are mapped along axis 0."""
     prefix = tuple(in_axes) if type(in_axes) is list else in_axes
     if isinstance(prefix, tuple) and len(prefix) != len(args):
@@ -243,7 +243,7 @@ def _as_axis(axis, name: str) -> int:
     return operator.index(axis)
 
 
-def _normal(axis: int | None, rank: int | None, name: str, option: str) -> int | None:
+def _axis_from_front(axis: int | None, rank: int | None, name: str, option: str) -> int | None:
     """``axis`` of a batch counted from the front. Raises BoundsError where it is not there."""
     if axis is None or (rank is None and axis >= 0):
         return axis
@@ -269,13 +269,15 @@ def _mapped_program(fn: Lambda, axes: list, size, tree: Tree, out_axes) -> Lambd
     # where the size of the batch is a name, a mapped argument has it when the program runs
     like = next((p for p, axis in zip(program.params, axes, strict=True) if axis is not None), None)
     results = [
-        _placed(builder, *quadruple, size, None if like is None else Value(builder, like), i)
+        _place_batch(builder, *quadruple, size, None if like is None else Value(builder, like), i)
         for i, quadruple in enumerate(zip(program.ret.args, found, wanted, strict=True))
     ]
     return builder.build(results)
 
 
-def _placed(builder, arg: Arg, axis: int | None, wanted: int | None, size, like, position: int):
+def _place_batch(
+    builder, arg: Arg, axis: int | None, wanted: int | None, size, like, position: int
+):
     """A result with its batch along ``wanted``, by broadcasting it if it has none."""
     name = f"result {position}"
     if wanted is None:
@@ -286,7 +288,7 @@ def _placed(builder, arg: Arg, axis: int | None, wanted: int | None, size, like,
             )
         return arg
     value = Value(builder, arg) if type(arg) is Local else arg.value
-    place = _normal(wanted, 1 + rank_of(value, axis is not None), name, "out_axes")
+    place = _axis_from_front(wanted, 1 + rank_of(value, axis is not None), name, "out_axes")
     if axis is None:
         shape = (size, *shape_of(value))
         value = emit_with_shape("broadcast_to", value, shape, like, builder)

@@ -126,15 +126,15 @@ def from_dag(
             if node not in params:
                 params[node] = Local(node.local.type, node.local.name)
             continue
-        args = tuple([_operand(arg, params, locals_) for arg in node.args])
+        args = tuple([_operand_of_node(arg, params, locals_) for arg in node.args])
         binders = tuple(map(Local, result_types(node.op, args, node.attrs)))
         locals_.update(((node, i), binder) for i, binder in enumerate(binders))
         binds.append(Bind(binders, node.op, args, node.attrs, node.source))
-    ret = Ret(tuple([_operand(output, params, locals_) for output in outputs]))
+    ret = Ret(tuple([_operand_of_node(output, params, locals_) for output in outputs]))
     return Lambda(params.values(), binds, ret)
 
 
-def _operand(node, params, locals_) -> Arg:
+def _operand_of_node(node, params, locals_) -> Arg:
     if type(node) is Node:
         return locals_[node.producer, node.result]
     return params[node] if type(node) is Input else node
@@ -143,13 +143,13 @@ def _operand(node, params, locals_) -> Arg:
 def _operands_first(outputs) -> list:
     """The nodes in depth-first order, operands before their users, with an explicit stack."""
     order, state = [], {}
-    stack = _producers(outputs)
+    stack = _producing_nodes(outputs)
     while stack:
         node = stack[-1]
         # stays on the stack below its operands; met again when they are done
         if state.get(node) is None and type(node) is Node:
             state[node] = "open"
-            below = _producers(node.args)
+            below = _producing_nodes(node.args)
             # the open nodes are those on the path from an output to this one
             if any(state.get(arg) == "open" for arg in below):
                 raise ScopeError(f"the graph has a cycle through {node.op.name}")
@@ -162,7 +162,7 @@ def _operands_first(outputs) -> list:
     return order
 
 
-def _producers(nodes) -> list:
+def _producing_nodes(nodes) -> list:
     """The nodes that compute these arguments, in reverse; constants have none."""
     # reversed, for a stack: the first operand is bound first
     return [n.producer if type(n) is Node else n for n in reversed(nodes) if type(n) is not Const]

@@ -4,7 +4,7 @@ import numpy as np
 
 import letir as lt
 from letir.ast.attrs import Attrs
-from letir.ast.symbolic_sizes import given_sizes, has_static_shape, is_static_shape, resized
+from letir.ast.symbolic_sizes import given_sizes, has_static_shape, is_static_shape, resize_attrs
 from letir.ast.types import ArrayType, Size
 
 N = Size.named("n")
@@ -29,10 +29,10 @@ def test_names_are_what_they_are_in_the_given_types():
 def test_attributes_say_the_numbers():
     attrs = Attrs(shape=(N + 1, 3, M), axis=0)
 
-    assert Attrs(shape=(5, 3, M), axis=0) == resized(attrs, {"n": 4})
-    assert Attrs(shape=(M + 1, 3, M), axis=0) == resized(attrs, {"n": M})
+    assert Attrs(shape=(5, 3, M), axis=0) == resize_attrs(attrs, {"n": 4})
+    assert Attrs(shape=(M + 1, 3, M), axis=0) == resize_attrs(attrs, {"n": M})
     plain = Attrs(shape=(2, 3), axis=0)
-    assert plain is resized(plain, {"n": 4})
+    assert plain is resize_attrs(plain, {"n": 4})
 
 
 def test_a_gradient_of_a_batch_is_recorded_and_compiled_at_a_size():

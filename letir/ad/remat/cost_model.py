@@ -1,7 +1,7 @@
 """What it costs to keep a value and what to compute it again: what policies weigh.
 
-``recomputation(bind)`` is one of four grades, ``nbytes(local)`` the bytes as far as they are known,
-``weight(local)`` a number in their place where they are not.
+``recomputation_cost(bind)`` is one of four grades, ``nbytes(local)`` the bytes as far as they are
+known, ``nominal_bytes(local)`` a number in their place where they are not.
 """
 
 from letir.ast.bodies import bodies_of
@@ -16,7 +16,7 @@ _NOMINAL = 1024  # stands for a size that is known by name only, and for the sid
 GRADES = {"free": FREE, "cheap": CHEAP, "moderate": MODERATE, "dear": DEAR}  # of records
 
 
-def recomputation(bind: Bind) -> int | None:
+def recomputation_cost(bind: Bind) -> int | None:
     """What it costs to compute ``bind`` again: FREE, CHEAP, MODERATE or DEAR.
 
     None where that must not be done: effects, random numbers, operations of the user's own that do
@@ -48,12 +48,12 @@ def _of_bodies(bind: Bind) -> int | None:
         kinds = tuple([kind if isinstance(kind, ArrayType) else None for kind in types])
         least, bodies = CHEAP, (decomposition(op.decompose, kinds, dict(bind.attrs)),)
     # memo: many binds hold one body, which would be walked through for each of them
-    grades = [body.memo(_dearest) for body in bodies]
+    grades = [body.memo(_dearest_grade) for body in bodies]
     return None if None in grades else max([least, *grades])
 
 
-def _dearest(body: Lambda) -> int | None:
-    grades = [recomputation(bind) for bind in body.binds]
+def _dearest_grade(body: Lambda) -> int | None:
+    grades = [recomputation_cost(bind) for bind in body.binds]
     return None if None in grades else max(grades, default=FREE)
 
 
@@ -63,7 +63,7 @@ def nbytes(local: Local) -> int | Size | None:
     return None if kind is None else kind.size * kind.dtype.itemsize
 
 
-def weight(local: Local, op: Primitive | None = None) -> int:
+def nominal_bytes(local: Local, op: Primitive | None = None) -> int:
     """``nbytes`` as a number: with ``_NOMINAL`` for each name; ``op`` is what makes the value."""
     if op is not None and op.reads_sizes_only:  # a few integers, also where the rank is unknown
         return 8

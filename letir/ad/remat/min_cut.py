@@ -26,8 +26,8 @@ def minimum_cut(choice, kept: set[Local]) -> set[Local]:
     for number, start in enumerate(range(0, len(choice.graded), SEGMENT)):
         segment = choice.graded[start : start + SEGMENT]
         inside = {b for bind, _ in segment for b in bind.binders}
-        graph = _flow(choice, segment, available, wanted.get(number, {}))
-        found = _cut(graph)
+        graph = _segment_graph(choice, segment, available, wanted.get(number, {}))
+        found = _nearest_cut(graph)
         kept.difference_update(inside)
         kept |= found
         available |= found - inside
@@ -68,7 +68,9 @@ def _networkx_module():
     return networkx
 
 
-def _flow(choice, segment: list[tuple[Bind, int | None]], available: set[Local], wanted: dict):
+def _segment_graph(
+    choice, segment: list[tuple[Bind, int | None]], available: set[Local], wanted: dict
+):
     """The graph of a segment: values are edges from "in" to "out", which cost their bytes."""
     graph = _networkx_module().DiGraph()
     graph.add_nodes_from(("source", "sink"))
@@ -97,7 +99,7 @@ def _flow(choice, segment: list[tuple[Bind, int | None]], available: set[Local],
     return graph
 
 
-def _cut(graph) -> set[Local]:
+def _nearest_cut(graph) -> set[Local]:
     """The values at which the minimum cut cuts that is nearest to the sink.
 
     networkx puts on the side of the sink only what must be there.

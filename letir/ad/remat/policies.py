@@ -17,9 +17,9 @@ import math
 from collections.abc import Callable, Collection
 
 from letir.ad.gradient_program import Gradient, Policy
-from letir.ad.remat.cost_model import CHEAP, DEAR, FREE, MODERATE, recomputation, weight
+from letir.ad.remat.cost_model import CHEAP, DEAR, FREE, MODERATE, nominal_bytes, recomputation_cost
 from letir.ad.remat.min_cut import minimum_cut
-from letir.ad.remat.recomputation import Halves, captured_locals, halves, rebuilt
+from letir.ad.remat.recomputation import Halves, captured_locals, rebuild_gradient, split_gradient
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import LATE_BOUND
@@ -60,22 +60,22 @@ def with_policy(
     check_policy(policy, exact)
     if policy == "keep_all" and not exact:
         return gradient
-    parts = halves(gradient)
+    parts = split_gradient(gradient)
     choosing = Choice(parts, policy, anything=again is not None)
     kept = choosing.kept(exact)
     # these need vjp parameters [D4], which only the reverse transform can give them
     missing = choosing.without_cotangent(kept)
     if not missing:
-        return rebuilt(parts, kept)
-    after = halves(again(missing))
-    found = Choice(after, policy).closed(never, _translated(kept, parts, after))
+        return rebuild_gradient(parts, kept)
+    after = split_gradient(again(missing))
+    found = Choice(after, policy).closed(never, _translate_kept(kept, parts, after))
     if callable(policy) or choosing.total(found) <= choosing.total(kept):
-        return rebuilt(after, found)
+        return rebuild_gradient(after, found)
     # the new cotangents have steps of their own, which read more than what was saved
     kept = Choice(parts, policy).kept(exact)
     other = with_policy(gradient, policy, again=again) if exact else None
     if other is None or choosing.total(kept) <= choosing.total(captured_locals(other)):
-        return rebuilt(parts, kept)
+        return rebuild_gradient(parts, kept)
     return other
 
 
@@ -111,7 +111,7 @@ class Choice:
         self.most = GRADES.get("min_bytes" if policy == "keep_all" else policy, DEAR)
         self.inputs = {p for p in parts.captured if p not in parts.producers}
         self.limit = max(_FEWEST, math.isqrt(parts.lifted))  # the root of n: as Chen et al., 2016
-        self.graded = [(bind, recomputation(bind)) for bind in parts.known[: parts.lifted]]
+        self.graded = [(bind, recomputation_cost(bind)) for bind in parts.known[: parts.lifted]]
         self.graded += [(bind, CHEAP) for bind in parts.known[parts.lifted :]]  # as ``df`` does
         self.closing = parts.is_raw and not anything  # only what is captured may be kept
         self.captured = set(parts.captured)
@@ -129,7 +129,7 @@ class Choice:
     def weight(self, local: Local) -> int:
         """The bytes of a value, about."""
         bind = self.parts.producers.get(local)
-        return weight(local, None if bind is None else bind.op)
+        return nominal_bytes(local, None if bind is None else bind.op)
 
     def total(self, kept: Collection[Local]) -> int:
         """The bytes of several values, about."""
@@ -230,7 +230,7 @@ class Choice:
         if local in self.inputs and not all(bind.op.reads_sizes_only for bind in made):
             return False
         less = self.weight(local) - self.total(results)
-        return less > 0 or (less == 0 and all(recomputation(bind) != FREE for bind in made))
+        return less > 0 or (less == 0 and all(recomputation_cost(bind) != FREE for bind in made))
 
     def closed(self, keeps: Callable[[Bind], bool], kept: Collection[Local] = ()) -> set[Local]:
         """What is read of ``kept``, of the binds that ``keeps`` names, and of those that must not
@@ -278,7 +278,7 @@ def _effort_of(place: int, bind: Bind, grade: int | None, efforts: dict) -> tupl
     return (size, first) if first == math.inf else (min(size, place - first + 1), first)
 
 
-def _translated(kept: set[Local], before: Halves, after: Halves) -> set[Local]:
+def _translate_kept(kept: set[Local], before: Halves, after: Halves) -> set[Local]:
     """``kept`` with the sizes and masks of another recording of the same gradient."""
     made: dict = {}
     for bind in before.known[before.lifted :]:

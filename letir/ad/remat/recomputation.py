@@ -1,8 +1,9 @@
 """A Gradient that keeps other values: those that are read but not kept are computed again.
 
-``halves`` parts the two programs into what is known before any cotangent is there and what is
-linear in the cotangents; ``rebuilt`` puts them together again around the values that a policy has
-chosen (``letir.ad.remat.policies``). What is computed again stands just before its first use.
+``split_gradient`` parts the two programs into what is known before any cotangent is there and
+what is linear in the cotangents; ``rebuild_gradient`` puts them together again around the values
+that a policy has chosen (``letir.ad.remat.policies``). What is computed again
+stands just before its first use.
 """
 
 from attrs import frozen
@@ -63,7 +64,7 @@ def captured_locals(gradient: Gradient) -> tuple[Local, ...]:
     return (*inputs, *[f.ret.args[i] for i in gradient.df_input_captured_outputs])
 
 
-def halves(gradient: Gradient) -> Halves:
+def split_gradient(gradient: Gradient) -> Halves:
     """The two halves of a Gradient. Linear in the number of binds."""
     f, df = gradient.f, dead_code(gradient.df)
     count = len(gradient.df_input_vjps)
@@ -74,7 +75,7 @@ def halves(gradient: Gradient) -> Halves:
     for found in df.binds:
         bind = found.substitute(names)
         if bind.op.role == "grad_of":
-            linear.append(_lifting(bind, known))
+            linear.append(_lift_sizes(bind, known))
         elif bind.op.role == "barrier" and cotangents.isdisjoint(bind.args):
             names[bind.binders[0]] = bind.args[0]  # what is computed again is decided anew
             continue
@@ -96,7 +97,7 @@ def halves(gradient: Gradient) -> Halves:
     )
 
 
-def _lifting(step: Bind, known: list[Bind]) -> Bind:
+def _lift_sizes(step: Bind, known: list[Bind]) -> Bind:
     """A ``grad_of`` without the sizes and masks in its body, which are added to ``known``: they
     need no cotangent, and less memory than what they are made of.
     """
@@ -135,7 +136,7 @@ def _is_discrete(bind: Bind) -> bool:
     return not bind.op.random and all(kind is not None and not kind.inexact for kind in kinds)
 
 
-def rebuilt(parts: Halves, kept: set[Local]) -> Gradient:
+def rebuild_gradient(parts: Halves, kept: set[Local]) -> Gradient:
     """The Gradient that keeps the values in ``kept`` and computes the others again.
 
     Every value that is read must be computable from these and the parameters. Linear in the number
@@ -237,7 +238,7 @@ class _Recomputing:
         return Gradient(
             f=captures.primal(),
             # else nothing has become undefined
-            df=_without(df, vjps.values(), dropped) if dropped else df,
+            df=_without_cotangents(df, vjps.values(), dropped) if dropped else df,
             f_real_outputs=old.f_real_outputs,
             df_input_vjps=tuple(vjps),
             df_input_captured_inputs=tuple(sorted(captures.inputs)),
@@ -247,7 +248,7 @@ class _Recomputing:
         )
 
 
-def _without(df: Lambda, vjps, dropped: list[Local]) -> Lambda:
+def _without_cotangents(df: Lambda, vjps, dropped: list[Local]) -> Lambda:
     """``df`` where the cotangents ``dropped``, which are no parameters any more, are undefined and
     the others may be.
     """

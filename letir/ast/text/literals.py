@@ -54,18 +54,18 @@ def int_of(text: str) -> int:
 def float_of(text: str) -> float:
     """A decimal number, inf or nan, or the nan with the bits after ``nan@``."""
     if text.startswith("nan@"):
-        return array_of(DTYPES["float64"], (), text).item()
+        return parse_array(DTYPES["float64"], (), text).item()
     if not _FLOAT.fullmatch(text):
         raise ValueError(f"expected a number, found {text!r}")
     return float(text)
 
 
-def complex_of(text: str) -> complex:
+def parse_complex(text: str) -> complex:
     """``complex(real, imag)``."""
-    return array_of(DTYPES["complex128"], (), text).item()
+    return parse_array(DTYPES["complex128"], (), text).item()
 
 
-def slice_of(text: str) -> slice:
+def parse_slice(text: str) -> slice:
     """A slice from ``start:stop:step``, in which each part may be missing."""
     parts = (part.strip() for part in text.split(":"))
     return slice(*[int_of(part) if part else None for part in parts])
@@ -81,10 +81,10 @@ def scalar_of(text: str) -> np.generic:
     name, _, element = text[:-1].partition("(")
     if name.strip() not in DTYPES:
         raise ValueError(f"{name}(...) is no value here: bind its result to a local first")
-    return array_of(DTYPES[name.strip()], (), element)[()]
+    return parse_array(DTYPES[name.strip()], (), element)[()]
 
 
-def dtype_of(name: str) -> np.dtype:
+def parse_dtype(name: str) -> np.dtype:
     """The dtype with this name."""
     if name not in DTYPES:
         raise ValueError(f"expected a dtype ({', '.join(DTYPES)}), found {name!r}")
@@ -98,7 +98,7 @@ def _within_64_bits(number: int) -> int:
     return number
 
 
-def size_of(text: str) -> Size | int:
+def parse_size(text: str) -> Size | int:
     """A sum of products of numbers and names."""
     if not re.fullmatch(SIZE, text):
         raise ValueError(f"expected a size such as 3, n or 2*n+1, found {text!r}")
@@ -117,17 +117,17 @@ def size_of(text: str) -> Size | int:
     return Size.of(coefficients)
 
 
-def type_of(text: str) -> ArrayType:
+def parse_type(text: str) -> ArrayType:
     """``dtype[sizes]``, or ``dtype*[sizes]`` for a weak one."""
     name, _, sizes = text[:-1].partition("[")
-    shape = tuple([size_of(size.strip()) for size in sizes.split(",")]) if sizes.strip() else ()
+    shape = tuple([parse_size(size.strip()) for size in sizes.split(",")]) if sizes.strip() else ()
     if any(type(n) is int and n < 0 for n in shape):
         raise ValueError(f"a size is negative in {text}")
     name = name.strip()
-    return ArrayType(dtype_of(name.removesuffix("*").strip()), shape, weak=name.endswith("*"))
+    return ArrayType(parse_dtype(name.removesuffix("*").strip()), shape, weak=name.endswith("*"))
 
 
-def array_of(dtype: np.dtype, shape: tuple, text: str) -> np.ndarray:
+def parse_array(dtype: np.dtype, shape: tuple, text: str) -> np.ndarray:
     """The read-only array of these comma-separated elements in C order."""
     if any(type(n) is Size for n in shape):
         raise ValueError("the shape of an array is made of numbers, not of names")
@@ -143,12 +143,12 @@ def array_of(dtype: np.dtype, shape: tuple, text: str) -> np.ndarray:
         raise ValueError(f"expected {expected} elements, found {count}")
     array = np.empty(shape, dtype)
     flat = array.reshape(-1)
-    _fill(flat.real.dtype, flat.view(flat.real.dtype), parts)
+    _write_elements(flat.real.dtype, flat.view(flat.real.dtype), parts)
     array.flags.writeable = False
     return array
 
 
-def _fill(dtype: np.dtype, array: np.ndarray, parts: list[str]) -> None:
+def _write_elements(dtype: np.dtype, array: np.ndarray, parts: list[str]) -> None:
     """Write elements of a dtype that is not complex; nans with bits are written as bits."""
     if dtype.kind != "f":
         array[:] = np.array([*map(_bool_of if dtype.kind == "b" else int_of, parts)], dtype)

@@ -17,7 +17,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive, primitive_named
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret, Source
-from letir.ast.text.literals import TYPE, dtype_of
+from letir.ast.text.literals import TYPE, parse_dtype
 from letir.ast.text.value_parser import ATTRIBUTE, TreeReader
 from letir.ast.types import PYTHON_NUMBERS, WEAK, Size, UndefType
 from letir.errors import LetirError
@@ -275,7 +275,7 @@ class _Parser(TreeReader):
         """The value of an attribute ``dtype``, where an unknown word is not a symbolic size."""
         at = self.skip()
         value = self.value()
-        return self.convert(dtype_of, str(value), at=at) if type(value) is Size else value
+        return self.convert(parse_dtype, str(value), at=at) if type(value) is Size else value
 
     def arg(self) -> Arg:
         """An operand: a bound local, a number, None or ``Undef``."""

@@ -37,7 +37,7 @@ def dumps(fn: Lambda) -> str:
     return "".join(Printer().lambda_lines(fn, ""))
 
 
-def _text(fn: Lambda) -> str:
+def _readable_text(fn: Lambda) -> str:
     """The readable text of ``fn``, with long programs, arrays and paths abbreviated."""
     return "".join(Printer(bounded=True).lambda_lines(fn, ""))
 
@@ -51,7 +51,7 @@ def listing(fn: Lambda) -> str:
     return "\n".join([*lines, printer.ret_text(fn.ret)]) + "\n"
 
 
-def plain(fn: Lambda, name: str = "lambda", params: list[str] | None = None) -> str:
+def untyped_text(fn: Lambda, name: str = "lambda", params: list[str] | None = None) -> str:
     """Untyped text with named attributes and a header ``name(%0 role, ...)``, the form of [D5]."""
     printer = Printer(types=False, sources=False, names=False)
     roles = params or [param.name or "" for param in fn.params]
@@ -65,7 +65,7 @@ def plain(fn: Lambda, name: str = "lambda", params: list[str] | None = None) -> 
 
 def html(fn: Lambda) -> str:
     """The readable text for notebooks."""
-    escaped = _text(fn).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    escaped = _readable_text(fn).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return f"<pre style='line-height: 1.25'>{escaped}</pre>"
 
 
@@ -352,4 +352,4 @@ def _slice_text(value: slice) -> str:
     return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
 
 
-LATE_BOUND.update(text=_text, listing=listing, html=html, bind_text=bind_text)
+LATE_BOUND.update(text=_readable_text, listing=listing, html=html, bind_text=bind_text)

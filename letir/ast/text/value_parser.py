@@ -19,16 +19,16 @@ from letir.ast.text.literals import (
     SIZE,
     STRING,
     TYPE,
-    array_of,
-    complex_of,
     float_of,
     here_of,
     int_of,
+    parse_array,
+    parse_complex,
+    parse_size,
+    parse_slice,
+    parse_type,
     scalar_of,
-    size_of,
-    slice_of,
     string_of,
-    type_of,
 )
 from letir.ast.types import ArrayType, Undef
 
@@ -79,7 +79,7 @@ class ValueReader(Reader):
         """The type with this text, cached."""
         found = self.types.get(text)
         if found is None and text is not None:
-            found = self.types[text] = self.convert(type_of, text, at=at)
+            found = self.types[text] = self.convert(parse_type, text, at=at)
         return found
 
     def value(self, expected: str = "a value", pattern: re.Pattern = _VALUE):
@@ -104,7 +104,7 @@ class ValueReader(Reader):
             return self.function()
         if text in _WORDS:
             return _WORDS[text]
-        return DTYPES[text] if text in DTYPES else self.convert(size_of, text, at=at)
+        return DTYPES[text] if text in DTYPES else self.convert(parse_size, text, at=at)
 
     def array(self, text: str, at: int) -> ArrayType | np.ndarray:
         """A type, or an array if elements or a reference to a stored array follow."""
@@ -127,7 +127,7 @@ class ValueReader(Reader):
         written = re.sub(r"#[^\n]*", "", body[1])
         if "..." in written:
             raise self.error(ABBREVIATED, at)
-        return self.convert(array_of, kind.dtype, kind.shape, written, at=at)
+        return self.convert(parse_array, kind.dtype, kind.shape, written, at=at)
 
     def referred(self, kind: ArrayType, index: int, at: int) -> np.ndarray:
         """The stored array of this number, which must have the stated type."""
@@ -256,12 +256,12 @@ _NAMED_CONTAINERS: dict[str, tuple[str, Callable]] = {
 }
 _MEANINGS: dict[str, Callable] = {
     "string": string_of,
-    "complex": complex_of,
+    "complex": parse_complex,
     "scalar": scalar_of,
     "float": float_of,
     "int": int_of,
-    "size": size_of,
-    "slice": slice_of,
+    "size": parse_size,
+    "slice": parse_slice,
     "here": here_of,
     "ellipsis": lambda text: ...,
 }

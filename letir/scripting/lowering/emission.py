@@ -9,7 +9,7 @@ from typing import Any
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.error_locations import append_location
-from letir.ast.operators import weakened
+from letir.ast.operators import weaken_result
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import LetirError
@@ -137,7 +137,7 @@ class Emitter:
         out = found.run(*args, **keywords)
         is_elementwise = type(found.run) is Primitive and found.run.elementwise
         # a number stays a number as in Python, even if it is known only at run time [G2]
-        return weakened(out) if is_elementwise and all(map(_is_number, args)) else out
+        return weaken_result(out) if is_elementwise and all(map(_is_number, args)) else out
 
     def shape(self, arg) -> Any:
         """A shape with some unknown sizes, as one array."""

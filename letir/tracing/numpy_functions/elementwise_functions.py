@@ -8,7 +8,7 @@ with a Python bool is a traced boolean, and a guard where it is asked for.
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.operators import weakened
+from letir.ast.operators import weaken_result
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import broadcast_shapes
 from letir.errors import DTypeError, ShapeError
@@ -34,7 +34,7 @@ def _is_infinite(is_negative: bool):
 
 def _as_python_bool(found):
     """A boolean as Python's, where NumPy answers with a Python bool."""
-    return weakened(found) if isinstance(found, Value) else bool(found)
+    return weaken_result(found) if isinstance(found, Value) else bool(found)
 
 
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):

@@ -9,7 +9,7 @@ from letir.ast.builder import LetBuilder
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
 from letir.ast.text.parser import parse
-from letir.ast.text.printer import bind_text, dumps, html, line_of, listing, plain
+from letir.ast.text.printer import bind_text, dumps, html, line_of, listing, untyped_text
 from letir.ast.types import ArrayType
 from letir.errors import ParseError
 
@@ -89,7 +89,7 @@ def test_plain_text_is_the_form_of_the_golden_gradients():
     text = "lambda %0, %1, %2, %3, %4 {\n" + "\n".join(lines) + "\n}"
     roles = ["vjp of c", "vjp of a*b", "a", "b", "a*b"]
 
-    assert plain(parse(text), "df", roles) == GRADIENT
+    assert untyped_text(parse(text), "df", roles) == GRADIENT
 
 
 def test_locals_are_numbered_as_they_appear_through_nested_bodies():
