@@ -288,8 +288,7 @@ def is_fixed(node: ast.AST, records: set[str], tables: set[str]) -> bool:
     if isinstance(node, ast.Name):
         return node.id in tables or node.id in records
     is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-    # a dot in a name says that the operation is a user's
-    return (is_text and node.value != ".") or bool(elements(node)) or is_record(node, records)
+    return is_text or bool(elements(node)) or is_record(node, records)
 
 
 def ways_of_naming(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -338,12 +337,13 @@ def test_operations_are_asked_for_facts_not_for_their_names():
 def test_each_way_of_naming_an_operation_is_seen():
     imports = "from letir.ops.elementwise.ufuncs import add, mul"
     named = [
+        '"." in op.name',
         *("bind.op is add", "add is not op", 'op.name == "add"', "bind.op in (add, mul)"),
         *("x.op.name in SOME_NAMES", "SOME_NAMES[bind.op]", "_SOME.get(op.name)", "{add, mul}"),
         *('bind.op is PRIMITIVES["add"]', "{add: 1, mul: 2}", "op.name not in ('add', 'mul')"),
         'lambda: 0\ndef f(bind):\n    name, args = bind.op.name, bind.args\n    name == "add"',
     ]
-    free = ["a.op is b.op", 'op.role == "guard"', '"." in op.name', "emit(add, x)", "op in seen"]
+    free = ["a.op is b.op", 'op.role == "guard"', "op.name in asked", "emit(add, x)", "op in seen"]
 
     for texts, expected in [(named, True), (free, False)]:
         trees = [ast.parse(f"{imports}\nfound = {text}") for text in texts]

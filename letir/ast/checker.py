@@ -81,7 +81,7 @@ def _unbound_message(fn: Lambda, bind: Bind, arg) -> str:
 def _check_types(fn: Lambda, bind: Bind) -> None:
     op, attrs = bind.op, bind.attrs
     # a user's package.name may be redefined: programs keep the record they were made with
-    if PRIMITIVES.get(op.name) is not op and "." not in op.name:
+    if PRIMITIVES.get(op.name) is not op and not op.is_users:
         raise ScopeError(f"{op.name} is no operation of this letir")
     # in order, too: tokens and the bare text depend on it
     if tuple(attrs) != tuple(op.attrs):

@@ -210,17 +210,18 @@ class Primitive:
     onnx: str | Callable | Absent = _NO_ONNX
 
     # ---- made from the others ----
-    attrs: dict[str, Any] = field(
-        init=False
-    )  # defaults, in the order of texts: of impl's signature
+    is_users: bool = field(init=False)  # a user's operation: what no field says is not known
+    # the attributes and their defaults, in the order of texts: of impl's signature
+    attrs: dict[str, Any] = field(init=False)
     default_attrs: Attrs | None = field(init=False)  # None if one has no default
     is_differentiable: bool = field(init=False)  # in reverse mode, now or in a later version
 
     def __attrs_post_init__(self):
+        self.is_users = "." in self.name
         self.set_attrs(_keywords(self.attributes or self.impl))
         self.is_differentiable = not is_final(self.vjp)
         if self.memory is None:
-            is_open = "." in self.name or (self.holds_lambdas and self.decompose is None)
+            is_open = self.is_users or (self.holds_lambdas and self.decompose is None)
             self.memory = "may_alias" if is_open else "new"
         if self.elementwise and self.memory == "new" and self.order is None:
             self.order = "all"

@@ -81,7 +81,7 @@ def _record_call(
         op, prepare = func, func.prepare
     else:
         op, prepare = recorder_of(func) or (None, None)
-    if op is None or "out" in kwargs or op.returned is not None or "." in op.name:
+    if op is None or "out" in kwargs or op.returned is not None or op.is_users:
         return None
     if func is np.where and len(args) == 1:  # of a condition alone it is np.nonzero
         return None

@@ -20,7 +20,7 @@ def kernel_of(op: Primitive, attrs: Attrs) -> Callable:
         return lambda *values: compute(op, values, attrs)
     (ufunc, *others) = [f for f in op.numpy if isinstance(f, np.ufunc)] or [None]
     # others: several NumPy functions record this one, and the ufunc may not be what impl does
-    if op.elementwise and ufunc is not None and not (others or attrs or "." in op.name):
+    if op.elementwise and ufunc is not None and not (others or attrs or op.is_users):
         return ufunc
     if op.holds_lambdas:
         return partial(op.impl, np, call=Evaluator(np).call, **attrs)

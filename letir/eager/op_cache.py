@@ -136,7 +136,7 @@ def looks_at_numbers(op: Primitive) -> bool:
 
     The rule of ``power`` is simpler for a known exponent, and rules of users may read numbers.
     """
-    return op.rule_reads_numbers or "." in op.name
+    return op.rule_reads_numbers or op.is_users
 
 
 def operand_key(operand, by_value: bool = False):
@@ -180,7 +180,7 @@ def _make_specialization(bind: Bind, needed: frozenset) -> OpSpecialization:
         # a loop's rule reads its results, rather than computing the loop again
         kept = tuple(range(len(args) + len(types)))
     run, is_single = kernel_of(op, bind.attrs), op.results is None
-    is_builtin = "." not in op.name and not op.holds_lambdas
+    is_builtin = not op.is_users and not op.holds_lambdas
     return OpSpecialization(
         op=op,
         attrs=bind.attrs,

@@ -113,7 +113,7 @@ def _is_all_known(args: Sequence[Arg], known: dict) -> bool:
 @cache
 def is_foldable(op: Primitive) -> bool:
     """Whether it may be computed early, as far as the operation alone tells."""
-    if op.effect or op.random or op.holds_lambdas or "." in op.name:
+    if op.effect or op.random or op.holds_lambdas or op.is_users:
         return False
     is_ufunc = op.elementwise and any(isinstance(f, np.ufunc) for f in op.numpy)
     # a thread's own state governs these; Python's filters of warnings are not its own

@@ -75,7 +75,7 @@ def _is_mergeable(op: Primitive) -> bool:
     """Whether two of its binds may be one, as far as the operation alone tells."""
     if op.effect or op.random or op.update is not None or op.role == "barrier":
         return False
-    return op.elementwise or "." not in op.name  # of a user's nothing else is known
+    return op.elementwise or not op.is_users  # of a user's nothing else is known
 
 
 @define(eq=False)

@@ -27,7 +27,7 @@ def spelled(write: Step, operands: list[str]):
 
 def _is_numpys(op: Primitive) -> bool:
     """Whether a composite is one of NumPy's functions, which computes it."""
-    return bool(op.numpy) and "." not in op.name
+    return bool(op.numpy) and not op.is_users
 
 
 def _infix(symbol: str, x: str, y: str) -> str:

@@ -29,7 +29,7 @@ def recomputation_cost(bind: Bind) -> int | None:
         return GRADES[op.cost]
     if op.elementwise:
         return MODERATE
-    if "." in op.name:  # module.name: the user's own, about which nothing else is known
+    if op.is_users:  # about which nothing else is known
         return None
     return _of_bodies(bind) if op.holds_lambdas else DEAR
 

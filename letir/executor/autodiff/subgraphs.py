@@ -61,7 +61,7 @@ def might_require_grad(fn: Lambda) -> bool:
 
 def _is_opaque(bind: Bind) -> bool:
     """Whether a bind calls a user's function without a known derivative."""
-    return "." in bind.op.name and type(bind.op.vjp) is Absent and not bind.op.vjp.final
+    return bind.op.is_users and type(bind.op.vjp) is Absent and not bind.op.vjp.final
 
 
 def _is_groupable(bind: Bind, needs: set[Local]) -> bool:

@@ -167,7 +167,7 @@ class Watch:
             if _generator_state(generator) != before:
                 modules.append("a generator that is no argument of the function")
         used = [module for module in modules if module]
-        if used and not any("." in bind.op.name for bind in fn.binds):
+        if used and not any(bind.op.is_users for bind in fn.binds):
             raise _drawn_from(" and ".join(used), self.f)
 
 

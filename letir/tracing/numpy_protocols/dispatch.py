@@ -64,13 +64,13 @@ def _derive_tables() -> None:
         for op in records[known:]:
             for function, prepare in op.numpy.items():
                 # users' operations take the place of letir's, also of those loaded later
-                if function in _table and "." in _table[function][0].name and "." not in op.name:
+                if function in _table and _table[function][0].is_users and not op.is_users:
                     continue
                 _table[function] = (op, prepare)
                 if isinstance(function, np.ufunc):
                     ufunc_records[function] = op
         _derived[:] = records
-        _users[:] = [op for op in records if "." in op.name]
+        _users[:] = [op for op in records if op.is_users]
 
 
 def refresh_tables() -> None:
