@@ -201,6 +201,10 @@ class Primitive:
     returned: Callable | None = None
     out_takes_part: bool = False  # the dtype of `out=` takes part in the one that is computed in
 
+    takes_shape: bool = False  # one argument is a shape
+    spreads: bool = False  # the last argument may come in parts: x.reshape(2, 3)
+    for_scripts: bool = True  # not: steps of gradient programs, what scripts write in another way
+
     # ---- source and export ----
     # how a bind is written in NumPy: a template such as "{0} * {axis}", or a function
     # source(write, *operands, **attrs), see letir.source.steps. By default its `symbol`, or the

@@ -54,6 +54,7 @@ guard = define(
     effect=True,
     source=control.guard,
     role="guard",
+    for_scripts=False,
 )
 
 
@@ -102,6 +103,7 @@ custom_vjp = define(
     ),
     source=control.first_results,
     linear_in=(),
+    for_scripts=False,
 )
 
 # ---- gradient programs ----
@@ -126,6 +128,7 @@ autograd_add: Primitive = define(
     commutative=True,
     memory="may_alias",
     cost="cheap",
+    for_scripts=False,
 )
 
 
@@ -145,6 +148,7 @@ instantiate = define(
     role="instantiate",
     memory="may_alias",
     cost="cheap",
+    for_scripts=False,
 )
 
 
@@ -202,6 +206,7 @@ grad_of = define(
     role="grad_of",
     cost="bodies",
     bodies=BodyLayout(is_linear=False),
+    for_scripts=False,
 )
 when_defined = define(
     "when_defined",
@@ -222,4 +227,5 @@ when_defined = define(
     role="when_defined",
     cost="bodies",
     bodies=BodyLayout(is_linear=False),
+    for_scripts=False,
 )

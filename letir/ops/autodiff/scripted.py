@@ -111,4 +111,5 @@ scripted = define(
         is_for_derivatives=True,
     ),
     source=control.inline_forward,
+    for_scripts=False,
 )

@@ -62,6 +62,7 @@ weaken = define(
     source=arrays.weaken,
     memory="may_alias",
     cost="free",
+    for_scripts=False,
 )
 
 

@@ -264,6 +264,7 @@ index_set: Primitive = define(
     order="first",
     cost="moderate",
     no_float_errors=True,
+    for_scripts=False,
 )
 index_add = define(
     "index_add",
@@ -280,6 +281,7 @@ index_add = define(
     casts_operands=True,
     order="first",
     cost="moderate",
+    for_scripts=False,
 )
 
 # ---- assemble: the sum of parts in zeros ----

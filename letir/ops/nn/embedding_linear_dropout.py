@@ -114,4 +114,5 @@ dropout = composite(
     prepare=_dropout_prepare,
     random=True,
     key_operand=1,
+    for_scripts=False,
 )

@@ -248,6 +248,7 @@ random_draw = define(
     onnx=NO_ONNX,
     source=random.draw,
     key_operand=None,
+    for_scripts=False,
 )
 
 

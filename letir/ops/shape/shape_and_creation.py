@@ -164,6 +164,8 @@ sum_to_size: Primitive = define(
     only_float_warnings=True,
     memory="if_same_shape",
     cost="moderate",
+    spreads=True,
+    takes_shape=True,
 )
 
 # ---- broadcast_to and reshape ----
@@ -198,6 +200,8 @@ broadcast_to: Primitive = define(
     memory="view",
     cost="free",
     write_through="read_only",
+    spreads=True,
+    takes_shape=True,
 )
 
 
@@ -258,6 +262,8 @@ reshape: Primitive = define(
     cost="free",
     view_needs="strided",
     write_through=write_reshape,
+    spreads=True,
+    takes_shape=True,
 )
 
 
@@ -308,6 +314,8 @@ zeros = define(
     order="C",
     cost="free",
     no_float_errors=True,
+    spreads=True,
+    takes_shape=True,
 )
 ones = define(
     "ones",
@@ -323,6 +331,8 @@ ones = define(
     order="C",
     cost="free",
     no_float_errors=True,
+    spreads=True,
+    takes_shape=True,
 )
 
 
@@ -357,6 +367,7 @@ full = define(
     order="C",
     cost="free",
     no_float_errors=True,
+    takes_shape=True,
 )
 
 
@@ -391,4 +402,5 @@ constant = define(
     is_zero=lambda *, value: not np.any(value != 0),
     cost="free",
     no_float_errors=True,
+    for_scripts=False,
 )

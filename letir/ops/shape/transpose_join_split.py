@@ -111,6 +111,7 @@ transpose: Primitive = define(
     memory="view",
     cost="free",
     write_through=_write_transpose,
+    spreads=True,
 )
 
 

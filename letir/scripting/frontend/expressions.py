@@ -20,7 +20,6 @@ from letir.scripting.frontend.vocabulary import (
     MODULES,
     OPERATORS,
     PYTHON_DTYPES,
-    SPREAD,
     Meaning,
     meaning,
     words,
@@ -303,7 +302,7 @@ class ExpressionReader:
         if found is None:
             raise self.unknown(node.func, word, words(), "docs/operations.md lists what is known")
         terms = tuple(map(self.term, args))
-        if is_method and found.name in SPREAD and len(terms) > 2:
+        if is_method and found.spreads and len(terms) > 2:
             # x.reshape(2, 3) is x.reshape((2, 3))
             terms = (terms[0], Group(terms[1:], terms[1].at))
         keywords = self.keywords(node, found)

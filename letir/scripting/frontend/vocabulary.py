@@ -65,17 +65,7 @@ _ALIASES = {
 }
 # PyTorch's names for keyword arguments such as axis
 KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "dims": "axis"}
-SPREAD = frozenset(["broadcast_to", "transpose", "reshape", "zeros", "ones", "sum_to_size"])
-SHAPED = frozenset(["broadcast_to", "reshape", "sum_to_size", "zeros", "ones", "full"])
 MODULES = frozenset(["np", "numpy", "torch", "lt", "letir", "lnp"])
-# not for scripts: parts of gradient programs, and operations with effects or bodies
-_INTERNAL = frozenset(
-    [
-        *("guard", "custom_vjp", "scripted", "autograd_add", "instantiate"),
-        *("grad_of", "when_defined", "constant", "weaken"),
-        *("index_set", "index_add", "random_draw", "dropout"),
-    ]
-)
 CONSTANTS = {
     "inf": float("inf"),
     "nan": float("nan"),
@@ -99,6 +89,9 @@ class Meaning:
     run: Callable
     signature: inspect.Signature | None
     python: Callable | None = None
+    is_question: bool = False  # asked while the script is read
+    takes_shape: bool = False  # both as in `Primitive`
+    spreads: bool = False
 
 
 # ---- questions: what a script may ask of a value while it is read ----
@@ -183,12 +176,13 @@ _PYTHON_OPERATORS = {
 def _known(word: str, records: int) -> Meaning | None:  # records: a new operation asks anew
     name = _ALIASES.get(word, word)
     if name in QUESTIONS:
-        return Meaning(name, QUESTIONS[name], inspect.signature(QUESTIONS[name]))
+        signature = inspect.signature(QUESTIONS[name])
+        return Meaning(name, QUESTIONS[name], signature, is_question=True)
     record = record_of(name)
     if record is not None:
-        if name in _INTERNAL:
+        if not record.for_scripts:
             return None
-        return Meaning(name, record, _signature_of(record), _PYTHON_OPERATORS.get(name))
+        return _meaning_of(name, record)
     return _of_numpy(name)
 
 
@@ -205,6 +199,18 @@ def meaning(word: str) -> Meaning | None:
     return found
 
 
+def _meaning_of(name: str, record: Primitive) -> Meaning:
+    """The meaning of the name of an operation."""
+    return Meaning(
+        name,
+        record,
+        _signature_of(record),
+        _PYTHON_OPERATORS.get(name),
+        takes_shape=record.takes_shape,
+        spreads=record.spreads,
+    )
+
+
 def _of_numpy(name: str) -> Meaning | None:
     """The NumPy function of this dotted name, if letir records it."""
     found = _numpy_record(name)
@@ -212,9 +218,7 @@ def _of_numpy(name: str) -> Meaning | None:
         return None
     record, prepare = found
     if prepare == record.prepare:
-        return Meaning(
-            record.name, record, _signature_of(record), _PYTHON_OPERATORS.get(record.name)
-        )
+        return _meaning_of(record.name, record)
 
     def run(*args, **keywords):
         operands, attrs = prepare(*args, **keywords)
@@ -258,5 +262,5 @@ def _signature_of(record: Primitive) -> inspect.Signature | None:
 def words() -> list[str]:
     """All known words, for messages."""
     load_all()
-    own = [name for name in PRIMITIVES if name not in _INTERNAL]
+    own = [name for name, record in PRIMITIVES.items() if record.for_scripts]
     return sorted({*own, *_ALIASES, *QUESTIONS})

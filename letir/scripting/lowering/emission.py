@@ -15,7 +15,7 @@ from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import LetirError
 from letir.ops.shape.shape_and_creation import Sizes
 from letir.scripting.control_flow import branches_and_loops
-from letir.scripting.frontend.vocabulary import QUESTIONS, SHAPED, Meaning, meaning
+from letir.scripting.frontend.vocabulary import Meaning, meaning
 from letir.scripting.script_printer import Lifted
 from letir.scripting.script_terms import (
     Apply,
@@ -124,9 +124,9 @@ class Emitter:
 
     def operation(self, found: Meaning, args: list, keywords: dict) -> Any:
         """An operation on values of the script."""
-        if found.name in QUESTIONS:
+        if found.is_question:
             return found.run(*args, **keywords)
-        if found.name in SHAPED:
+        if found.takes_shape:
             args = [self.shape(arg) for arg in args]
         else:
             args = [arg.array if type(arg) is Sizes else arg for arg in args]
