@@ -46,8 +46,8 @@ def save(program: Lambda | Gradient, path: str | os.PathLike) -> None:
 def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda | Gradient:
     """What ``save`` wrote. Safe on files from strangers: nothing is imported or run.
 
-    Raises ParseError if it is no such file, is damaged, holds more than ``max_bytes``, or needs
-    operations that are not registered or are older here.
+    Raises ParseError if the file is not one of ``save``, is damaged, holds more than ``max_bytes``,
+    or needs operations that are not registered or are older here.
 
     >>> import tempfile
     >>> from letir import parse

@@ -5,11 +5,21 @@ bits.
 """
 
 import struct
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from attrs import define, field, frozen
 
 from letir.errors import DTypeError
+
+if TYPE_CHECKING:  # as the converter of a field: mypy finds no type variables for tuple itself
+
+    def as_tuple(items: Iterable) -> tuple:
+        """The items in a tuple."""
+
+else:
+    as_tuple = tuple
 
 
 @define(eq=False)

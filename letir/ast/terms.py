@@ -19,7 +19,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from letir.ast.attrs import NO_ATTRS, Attrs, token
+from letir.ast.attrs import NO_ATTRS, Attrs, as_tuple, token
 from letir.ast.primitive import LATE_BOUND, Primitive
 from letir.ast.source import Source
 from letir.ast.types import WEAK, ArrayType
@@ -213,8 +213,8 @@ class Lambda:
     array([0., 0., 0.])
     """
 
-    params: tuple[Local, ...] = field(converter=tuple)
-    binds: tuple[Bind, ...] = field(converter=tuple)
+    params: tuple[Local, ...] = field(converter=as_tuple)
+    binds: tuple[Bind, ...] = field(converter=as_tuple)
     ret: Ret
     in_tree: Any = None
     out_tree: Any = None

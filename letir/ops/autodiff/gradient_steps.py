@@ -35,7 +35,7 @@ def _guard_impl(xp, x, *, value):
     found = x.get() if hasattr(x, "get") else x  # CuPy's arrays have get
     if not hasattr(value, "shape"):  # a truth value or an integer
         found = type(value)(found)
-    if token(found) != token(value):  # to the bit: nan holds, -0.0 is not 0.0
+    if token(found) != token(value):  # not ==: nan equals nan here, and -0.0 differs from 0.0
         raise GuardError(
             f"the program was recorded where this was {value!r}, now it is {found!r}\n"
             "  trace again with these arguments, or write the choice with numpy.where"

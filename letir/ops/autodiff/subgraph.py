@@ -60,14 +60,14 @@ def _graph_jvp(tangents, outs, *args, f, df, transform, **vectors):
 
 @batch_first
 def _graph_batch(args, mapped, *, f, df, transform, **vectors):
-    """``f`` for all examples, inlined: a graph of its own would need another ``df``."""
+    """The batched ``f``, inlined: a batched subgraph would need another ``df``."""
     like, summed = first_mapped(args, mapped), [False] * len(f.ret.args)
     program = mapped_body(f, axes_of(mapped), like.shape[0], transform, summed)
     return like.emitter.call(program, args)
 
 
 def _n_results(*, f: Lambda, **others) -> int:
-    """The number of results: that of ``f``."""
+    """The number of results of ``f``."""
     return len(f.ret.args)
 
 

@@ -143,11 +143,11 @@ def _run_branch(mask: Value, operands, mapped, program: Lambda, axes, kinds) -> 
         attrs = {"shape": shapes[i], "dtype": kinds[i].dtype}
         return params[0].emitter.apply(op, (), op.complete(attrs))
 
-    def nobody(params):
+    def skip(params):
         return (None,) * len(kinds)
 
     is_any = emit_op("any", (mask,), axis=None, keepdims=False)
-    return emit_choice("cond", is_any, [mask, *operands], [branch, nobody], zero)
+    return emit_choice("cond", is_any, [mask, *operands], [branch, skip], zero)
 
 
 def shelter_operand(mask: Value, x: Value, first: Value) -> Value:

@@ -40,8 +40,10 @@ from letir.ops.shape.unit_axes_and_flip import flip
 
 
 def _element_types(first: int, copies: int) -> Callable:
-    """``given_types`` of a body that takes elements: of as many arrays as ``n_xs`` says, the first
-    of which is operand ``first * n_xs``, ``copies`` of each; then the captured operands.
+    """The function that computes the types of a body's operands: elements, then captured values.
+
+    The ``n_xs`` arrays of elements start at operand ``first * n_xs``; the body takes ``copies``
+    elements of each.
     """
 
     def given_types(types: Sequence[ArrayType], attrs) -> list[ArrayType]:

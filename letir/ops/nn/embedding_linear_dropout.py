@@ -93,7 +93,7 @@ def _dropout_decompose(x, key=None, *, rate=0.5, train=True, inplace=False):
 
 
 def _dropout_aval(x, key=None, **attrs):
-    """The floating type of x. A missing key is no error here, only when dropout is computed.
+    """The floating type of x. A missing key is an error only when dropout is computed.
 
     So the program of a network can be recorded from the types of its arguments [A2].
     """
