@@ -139,6 +139,7 @@ _LATE_BOUND = {
     "ast.text.printer": ("bind_text", "html", "listing", "text"),
     "eval.array_modules": ("scipy",),
     "eval.evaluator": ("call", "compute"),
+    "executor.methods": ("bound_executor",),
     "ops": ("load_operation", "load_records_of"),
     "ops.random.numpy_generator": ("generator_node",),
     "source.side_by_side.comparison": ("diff",),

@@ -8,7 +8,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
-from letir.eager.backward.entry_points import backward
+from letir.eager.backward_pass.entry_points import backward
 from letir.eager.call_cache import numpy_call
 from letir.eager.grad_mode import RECORDS
 from letir.eager.hooks import Handle, add_hook
@@ -57,6 +57,7 @@ class Variable(ArrayValue):
     """
 
     __slots__ = ("__weakref__", "array", "sharing")
+    __letir_variable__ = True  # how ``jit`` knows this class, without loading it
     emitter = RECORDER
     called = "a Variable"
 

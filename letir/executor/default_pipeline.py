@@ -7,16 +7,14 @@ subgraphs are cut out and the last passes run on each of them; otherwise on the 
 import functools
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 
+from letir import passes
 from letir.ad.symbolic_zeros import depends_on_defined, lower_grad_of, specialize_undef
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Lambda
-from letir.executor.autodiff.subgraphs import (
-    create_autodiff_subgraphs,
-    finished_subgraphs,
-    inline_autodiff_subgraphs,
-    might_require_grad,
-)
+from letir.executor import autodiff
+from letir.executor.opaque_calls import might_require_grad
 from letir.passes.canonicalization import canonicalize_ops
 from letir.passes.constant_folding import constant_propagation
 from letir.passes.cse import common_subexpressions, constant_pooling
@@ -24,8 +22,6 @@ from letir.passes.dead_code_elimination import dead_code
 from letir.passes.decomposition import decompose
 from letir.passes.fusion.fusing import fuse
 from letir.passes.inlining import inline_bodies, without_barriers
-from letir.passes.loops.invariant_motion import loop_invariants
-from letir.passes.loops.unrolling import unroll
 from letir.passes.memory.consumed_operands import in_place_check
 from letir.passes.peephole_rules.driver import peephole
 from letir.passes.peephole_rules.implicit_broadcast import remove_implicit_expands
@@ -53,10 +49,22 @@ def _required_passes(defined: Sequence[bool | None] | None = None) -> Pipeline:
     return zeros, lower_grad_of, remove_implicit_expands, canonicalize_ops, dead_code
 
 
+def _pass_of_loops(name: str) -> Callable[[Lambda], Lambda]:
+    """The pass of this name, which is loaded and run where a bind holds bodies."""
+
+    def pass_of_loops(fn: Lambda) -> Lambda:
+        return getattr(passes, name)(fn) if any(map(_HOLDS_BODIES, fn.binds)) else fn
+
+    pass_of_loops.__name__ = name  # what dumps and ``explain`` say
+    return pass_of_loops
+
+
+_HOLDS_BODIES = attrgetter("op.holds_lambdas")
+_LOOPS: Pipeline = (_pass_of_loops("loop_invariants"), _pass_of_loops("unroll"))
 _SIMPLIFYING: Pipeline = (
     *(constant_propagation, inline_bodies, propagate_shapes),
     *(dead_code, common_subexpressions, constant_pooling, peephole, constant_propagation),
-    *(loop_invariants, unroll, common_subexpressions, in_place_check),
+    *(*_LOOPS, common_subexpressions, in_place_check),
 )
 # derivative rules may be dropped here: no derivative is taken after these passes
 _PARTS: Pipeline = tuple([partial(pass_, keep_rules=False) for pass_ in (inline_bodies, decompose)])
@@ -96,9 +104,9 @@ def optimize_program(
     fn = step((*registered_passes("before"), *_required_passes(defined), *_SIMPLIFYING), fn)
     last = (*registered_passes("after"), *_final_passes(exact))
     if requires_grad is not None and (any(requires_grad) or might_require_grad(fn)):
-        cut = (_subgraph_pass(requires_grad), inline_autodiff_subgraphs)
+        cut = (_subgraph_pass(requires_grad), autodiff.inline_autodiff_subgraphs)
         fn = step(cut, fn)
-        fn = finished_subgraphs(fn, partial(step, (*registered_passes("gradient"), *last)))
+        fn = autodiff.finished_subgraphs(fn, partial(step, (*registered_passes("gradient"), *last)))
         last = registered_passes("after")
     return step((*last, without_barriers, dead_code), fn)
 
@@ -106,8 +114,8 @@ def optimize_program(
 def _subgraph_pass(requires_grad: Sequence[bool]) -> Callable:
     """The pass ``create_autodiff_subgraphs`` for these ``requires_grad`` flags."""
 
-    @functools.wraps(create_autodiff_subgraphs)  # its name is what texts say
+    @functools.wraps(autodiff.create_autodiff_subgraphs)  # its name is what texts say
     def cut(fn: Lambda) -> Lambda:
-        return create_autodiff_subgraphs(fn, requires_grad)
+        return autodiff.create_autodiff_subgraphs(fn, requires_grad)
 
     return cut

@@ -10,13 +10,15 @@ import threading
 import time
 from collections.abc import Callable
 from itertools import count
-from typing import Any, Concatenate, Generic, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 from letir.ast.bounded_cache import BoundedCache
+from letir.ast.primitive import LATE_BOUND
 from letir.ast.signatures import P, Q, R
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, GuardError
 from letir.eval.arguments import nested_results
+from letir.executor import autodiff
 from letir.executor.argument_spec import (
     ArgumentSpec,
     difference,
@@ -24,8 +26,6 @@ from letir.executor.argument_spec import (
     key_of_arrays,
     key_of_call,
 )
-from letir.executor.autodiff.differentiable_program import compile_differentiable
-from letir.executor.autodiff.subgraphs import might_require_grad
 from letir.executor.calls import (
     ExecutorState,
     Request,
@@ -42,7 +42,7 @@ from letir.executor.calls import (
 )
 from letir.executor.compiled import Compiled
 from letir.executor.default_pipeline import optimize_program
-from letir.executor.methods import BoundExecutor, on_mirror, options_of_method
+from letir.executor.opaque_calls import might_require_grad
 from letir.executor.plan_cache import Entry, PlanCache
 from letir.executor.profiling import Profiled
 from letir.executor.static_arguments import Options, StaticArguments, is_method_of, name_refused
@@ -51,6 +51,9 @@ from letir.executor.transformed_executors import transformed_executor
 from letir.tracing.entry import KEEP, record
 from letir.tracing.trace_state import ABSTRACT, ACTIVE, LAZY
 from letir.transforms.jitted_functions import Transform
+
+if TYPE_CHECKING:
+    from letir.executor.methods import BoundExecutor
 
 _LOG = logging.getLogger("letir.plan")
 _PLANS_EACH = 16  # plans for one spec: a branch that differs each time would compile without end
@@ -157,11 +160,7 @@ class Executor(Generic[P, R]):
             return self
         if 0 in self.options.static_argnums:  # the user declares the object as static
             return functools.partial(self, instance)
-        if self.method is None:
-            with self.lock:
-                if self.method is None:
-                    self.method = Executor(on_mirror(self.f), options_of_method(self.options))
-        return BoundExecutor(self, self.method, instance)
+        return LATE_BOUND["bound_executor"](self, Executor, instance)
 
     def choose(self, n: int, args: tuple, kwargs: dict, key: tuple | None, leaves):
         """Call number ``n``: find its plan by the full spec, or make one."""
@@ -281,7 +280,9 @@ class Executor(Generic[P, R]):
         """The plan of a program."""
         options = {"optimize": self.options.optimize, "exact": self.options.exact}
         if request.spec.has_variables or might_require_grad(fn):
-            return compile_differentiable(fn, request.spec.requires_grad, reason, **options)
+            return autodiff.compile_differentiable(
+                fn, request.spec.requires_grad, reason, **options
+            )
         if self.options.profile:
             optimize = functools.partial(optimize_program, **options)
             return Profiled(fn, optimize, self.options.profile, reason)

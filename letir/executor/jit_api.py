@@ -10,7 +10,7 @@ from attrs import evolve
 from letir.ast.signatures import P, R
 from letir.errors import TraceError
 from letir.executor.executor import Executor
-from letir.executor.methods import bound_arrays, is_callable_object, with_bound
+from letir.executor.partials import bound_arrays, is_callable_object, with_bound
 from letir.executor.static_arguments import Options
 
 

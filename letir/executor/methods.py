@@ -8,18 +8,17 @@ partial are arguments too. A plan keeps none of them alive.
 import functools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from types import FunctionType
 from typing import Generic
 
 import optree
 from attrs import define, evolve, field, frozen
 
-from letir.ast.pytrees import NAMESPACE, flatten
+from letir.ast.primitive import LATE_BOUND
+from letir.ast.pytrees import NAMESPACE
 from letir.ast.signatures import P, R
 from letir.eager.models.attributes import has_no_parts, mirror_value, places_by_path, put_part
 from letir.eager.models.recorded_model import changed_places, distinct_arrays, value_token
 from letir.errors import TraceError
-from letir.eval.array_modules import is_array
 from letir.executor.transformed_executors import transformed_method
 from letir.tracing.trace_state import ACTIVE
 from letir.transforms.jitted_functions import Transform
@@ -147,37 +146,13 @@ def options_of_method(options):
     )
 
 
-def is_callable_object(f) -> bool:
-    """Whether ``f`` is a user's object whose class defines ``__call__``."""
-    if type(f).__module__.partition(".")[0] == "letir":
-        return False
-    found = next((vars(c)["__call__"] for c in type(f).__mro__ if "__call__" in vars(c)), None)
-    return type(found) is FunctionType
+def bound_executor(executor, make: Callable, instance) -> BoundExecutor:
+    """``executor`` as a method of ``instance``. ``make(function, options)`` is its class."""
+    if executor.method is None:
+        with executor.lock:
+            if executor.method is None:
+                executor.method = make(on_mirror(executor.f), options_of_method(executor.options))
+    return BoundExecutor(executor, executor.method, instance)
 
 
-# ---- partials ----
-
-
-def bound_arrays(partial: functools.partial) -> list:
-    """The arrays among the bound arguments of a partial."""
-    return [leaf for leaf in flatten((partial.args, partial.keywords))[0] if is_array(leaf)]
-
-
-def with_bound(partial: functools.partial) -> Callable:
-    """A partial as a function of the list of its bound arrays and its further arguments."""
-    leaves, tree = flatten((partial.args, partial.keywords))
-    # None in place of the arrays: the executor must not keep them alive
-    others = [None if is_array(leaf) else leaf for leaf in leaves]
-    where = [i for i, leaf in enumerate(leaves) if is_array(leaf)]
-    del leaves
-
-    @functools.wraps(partial.func)
-    def function(arrays, /, *args, **kwargs):
-        filled = list(others)
-        for i, array in zip(where, arrays, strict=True):
-            filled[i] = array
-        first, named = tree.unflatten(filled)
-        return partial.func(*first, *args, **{**named, **kwargs})
-
-    del function.__wrapped__  # its own parameters are others
-    return function
+LATE_BOUND["bound_executor"] = bound_executor

@@ -14,7 +14,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
-from letir.eager.backward.entry_points import gradients
+from letir.eager.backward_pass.entry_points import gradients
 from letir.eager.functions.context import Context
 from letir.eager.grad_mode import enable_grad, no_grad
 from letir.eager.recorder import Recorder

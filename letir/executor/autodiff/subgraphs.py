@@ -15,10 +15,10 @@ from letir.ad.differentiation import differentiate
 from letir.ast.attrs import Attrs
 from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
-from letir.ast.primitive import Absent
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.eager.functions.operation import function_behind
 from letir.errors import LetirError
+from letir.executor.opaque_calls import is_opaque_call
 from letir.ops.autodiff.subgraph import VECTORS, differentiable_graph
 from letir.passes.activity import has_derivative, propagate_requires_grad
 from letir.visitors.substitution import lambda_lift, substitute
@@ -48,20 +48,7 @@ def _least_size(usual: int) -> int:
 
 def requiring_grad(fn: Lambda, requires_grad: Sequence[bool]) -> set[Local]:
     """The locals that require grad, or might, given the flags of the parameters [D1]."""
-    return propagate_requires_grad(fn, requires_grad, introduces=_is_opaque)
-
-
-def might_require_grad(fn: Lambda) -> bool:
-    """Whether a result may require grad although no parameter does.
-
-    True if an opaque function is called, which may hold a Variable of its own.
-    """
-    return any(_is_opaque(bind) for bind in fn.binds)
-
-
-def _is_opaque(bind: Bind) -> bool:
-    """Whether a bind calls a user's function without a known derivative."""
-    return bind.op.is_users and type(bind.op.vjp) is Absent and not bind.op.vjp.final
+    return propagate_requires_grad(fn, requires_grad, introduces=is_opaque_call)
 
 
 def _is_groupable(bind: Bind, needs: set[Local]) -> bool:

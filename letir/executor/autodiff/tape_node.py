@@ -22,6 +22,7 @@ from letir.eager.tape import (
     freed_error,
     step_at,
 )
+from letir.eager.variable import Variable
 from letir.eval.array_modules import array_module, is_array
 from letir.executor.autodiff.gradient_plans import Backward, Graph
 from letir.passes.dead_code_elimination import dead_code
@@ -105,7 +106,7 @@ class GraphStep:
 
         Recorded as one node if ``records``.
         """
-        variable = RECORDER.variable
+        variable = Variable
         arrays = [x.array if isinstance(x, variable) else x for x in operands]
         requires = tuple([isinstance(x, variable) and x.requires_grad for x in operands])
         wanted, xp = self.graph.bind.attrs["df_output_vjps"], array_module(arrays)
@@ -125,7 +126,7 @@ class GraphStep:
 
     def wrapped(self, step: TapeNode, form: _GraphForm, outs: tuple, operands: list) -> tuple:
         """The real results as Variables."""
-        made, seen = [], {id(x.array) for x in operands if isinstance(x, RECORDER.variable)}
+        made, seen = [], {id(x.array) for x in operands if isinstance(x, Variable)}
         for i, out in enumerate(outs):
             if not is_array(out):
                 made.append(out)

@@ -7,7 +7,7 @@ import pytest
 
 import letir as lt
 from letir import Variable, eager
-from letir.eager.staged_trace import staged_trace
+from letir.eager.staged_tracing import staged_trace
 
 X, Y = np.array([1.0, 2.0]), np.array([0.5, -0.25])
 

@@ -177,11 +177,11 @@ def staged_trace(f: Callable, *args, derivatives: int = 1) -> tuple[StagedTrace,
     >>> y.backward()
     >>> print(trace)
     stage 0 (%0:x: float64[]):
-      %2: float64[] = mul(%0, %0)  # <doctest letir.eager.staged_trace.staged_trace[1]>:1
+      %2: float64[] = mul(%0, %0)  # <doctest letir.eager.staged_tracing.staged_trace[1]>:1
       return (%2)
     stage 1 (%1: float64[]):
-      %3: float64[] = mul(%1, %0)  # <doctest letir.eager.staged_trace.staged_trace[1]>:1
-      %4: float64[] = add(%3, %3)  # <doctest letir.eager.staged_trace.staged_trace[1]>:1
+      %3: float64[] = mul(%1, %0)  # <doctest letir.eager.staged_tracing.staged_trace[1]>:1
+      %4: float64[] = add(%3, %3)  # <doctest letir.eager.staged_tracing.staged_trace[1]>:1
       return (%4)
     """
     if type(derivatives) is not int or derivatives < 0:

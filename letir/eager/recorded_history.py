@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Const, Lambda, Local
-from letir.eager.backward.entry_points import _flat_values, owning_node
+from letir.eager.backward_pass.entry_points import _flat_values, owning_node
 from letir.eager.tape import FREED, GradEdge, Leaf, Part, TapeNode, check_unchanged, node_line
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array

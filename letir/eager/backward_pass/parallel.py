@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 
 from letir.ast.attrs import NO_ATTRS
-from letir.eager.backward.engine import Backward
+from letir.eager.backward_pass.engine import Backward
 from letir.eager.tape import Constant, GradEdge, Part, TapeNode, owning_node
 from letir.errors import TraceError
 from letir.ops.elementwise.ufuncs import add

@@ -5,8 +5,8 @@ from operator import attrgetter
 
 import numpy as np
 
-from letir.eager.backward.engine import add_gradient
-from letir.eager.backward.parallel import make_engine
+from letir.eager.backward_pass.engine import add_gradient
+from letir.eager.backward_pass.parallel import make_engine
 from letir.eager.grad_mode import RECORDS, Mode
 from letir.eager.recorder import Recorder
 from letir.eager.tape import GradEdge, Leaf, Part, TapeNode, owning_node
