@@ -18,17 +18,16 @@ PAGE = Path(__file__).with_name("numpy.md")
 HEAD = """\
 # NumPy's functions
 
-What is recorded of NumPy {version}. Each function was called once for this page, by
-`python docs/make_numpy.py`, with the call that `letir/testing/calls/` has of it; a test fails if
-the page is not up to date, or if a public function of NumPy is not in it.
+Which functions of NumPy {version} are recorded. For this page `python docs/make_numpy.py` calls each function once, with
+the call in `letir/testing/calls/`; a test fails if the page is not up to date, or if a public function of NumPy is missing.
 
-- *numpy*: NumPy's own function records it on traced values.
-- *letir.numpy*: so does the function of that name in `letir.numpy`, which also takes lists of
-  traced values, and makes arrays into which traced values can be written.
-- *vjp*, *jvp*: the derivative, backward and forward, agrees with differences. A dash: there is
-  none, because the result is no floating number or changes in steps only.
-- *batch*: `vmap` gives what a loop gives.
-- *complex*: the call with complex numbers, and its derivative. A dash: NumPy takes none.
+- *numpy*: NumPy's own function is recorded on traced values.
+- *letir.numpy*: the function of that name in `letir.numpy` is recorded. These functions also take lists of traced values,
+  and make arrays into which traced values can be written.
+- *vjp*, *jvp*: the derivative, in reverse and forward mode, agrees with finite differences. A dash: there is no derivative,
+  because the result is not floating or changes in steps only.
+- *batch*: `vmap` gives the same results as a loop.
+- *complex*: the call with complex numbers, and its derivative. A dash: NumPy's function does not take complex numbers.
 
 Recorded: {recorded} of {all} functions that take arrays of numbers, {percent:.1f} %.
 
@@ -46,9 +45,9 @@ The error for such a call says the same.
 |---|---|
 """
 OTHERS = """
-## Functions that take no arrays of numbers
+## Functions that do not take arrays of numbers
 
-They do in a trace what they do elsewhere.
+In a trace they behave as elsewhere.
 
 | | functions |
 |---|---|

@@ -17,17 +17,16 @@ PAGE = Path(__file__).with_name("operations.md")
 HEAD = """\
 # Operations
 
-What programs are made of. Each operation is one record in `letir/ops/`; this page is made of the
+The operations of which programs consist. Each operation is one record in `letir/ops/`; this page is generated from the
 records by `python docs/make_operations.py`, and a test fails if it is not up to date.
 
-- *recorded from*: the NumPy functions that record it on traced values. Operators and methods of
-  arrays (`x @ y`, `x.sum()`) record what the function of that name does.
+- *recorded from*: the NumPy functions that record the operation on traced values. Operators and methods of
+  arrays (`x @ y`, `x.sum()`) record the same operations as these functions.
 - *attributes*: the static parameters and their defaults, in the order of `listing()`.
-- *reverse* and *forward*: whether it has a rule for `grad` and `vjp`, and for `jvp`. Where it has
-  none because there is no derivative, there is a dash; the last table says why.
-- *batch*: whether `vmap` computes it for all examples at once. *loop*: one example after the other,
-  in a bind `looped` that says so. It is the way of your own operations that have no rule, and of
-  few of letir's: {loops}.
+- *reverse* and *forward*: whether the operation has a rule for `grad` and `vjp`, and for `jvp`. A dash means that
+  there is no derivative; the last table says why.
+- *batch*: whether `vmap` computes the operation for all examples at once. *loop* means one example after the other,
+  in a bind called `looped`. This is used for your own operations without a rule, and for few of letir's: {loops}.
 
 Operations of your own: [extending.md](extending.md).
 """
