@@ -1,4 +1,4 @@
-"""``trace``: a Python function becomes a Lambda."""
+"""``trace``: records a Python function as a Lambda."""
 
 import functools
 import inspect
@@ -28,16 +28,16 @@ from letir.tracing.source_locations import at_user
 from letir.tracing.trace_state import ABSTRACT, ACTIVE, EAGER, Paused, Trace, escaped_error
 from letir.tracing.tracer import Tracer
 
-KEEP, DROP = "keep", "drop"  # what becomes of writes into arguments
+KEEP, DROP = "keep", "drop"  # how writes into arguments are treated, see ``record``
 _OPTIONS = ("static_argnums", "static_argnames", "abstract", "intercept", "check")
 
 
 @frozen
 class Recording:
-    """A program, how its arguments nest, and the leaves that are no static ones.
+    """A recorded program and the nesting of its arguments.
 
-    ``lifted``: the traced values of enclosing traces that it uses, which are its last parameters,
-    in this order.
+    ``lifted``: the traced values of enclosing traces that it uses; its last parameters stand for
+    them, in this order.
     """
 
     fn: Lambda
@@ -60,15 +60,15 @@ def trace(
 
     Arguments are pytrees of arrays, Python numbers (weak parameters) and static leaves: bool, str,
     None, and the arguments named by ``static_argnums`` and ``static_argnames``, which are hashable.
-    Concrete arguments record a guard where Python asks for a truth value or an integer; with
-    ``abstract``, or of what depends on ``ShapeDtype`` arguments, nothing is computed and such a
-    question is a TraceError. Traced values of an enclosing trace that ``f`` uses become further
-    parameters, the last ones.
+    With concrete arguments a guard is recorded where Python asks for a truth value or an integer.
+    With ``abstract``, and for values that depend on ``ShapeDtype`` arguments, nothing is computed
+    and such a question raises TraceError. Traced values of an enclosing trace that ``f`` uses
+    become further parameters at the end.
 
     ``intercept``: ``f`` and the functions of its module that it calls run with ``letir.numpy`` in
-    the place of NumPy, so that ``np.zeros`` and ``np.array`` record. ``check``: ``f`` is recorded
-    again, at these and at other values; TraceError where the programs differ for another reason
-    than a guard. See docs/guards.md.
+    place of NumPy, so that ``np.zeros`` and ``np.array`` are recorded. ``check``: ``f`` is recorded
+    again at these and at other values; TraceError if the programs differ other than by a guard. See
+    docs/guards.md.
 
     >>> import numpy as np
     >>> print(trace(lambda x, y: x * np.sin(y), 2.0, np.ones(3)).listing(), end="")
@@ -99,10 +99,10 @@ def record(
 ) -> Recording:
     """Record ``f`` on arguments in which static ones are ``StaticLeaf``s.
 
-    ``writes``: what becomes of those into arguments. ``KEEP``: the program writes into the arrays
+    ``writes``: the treatment of writes into arguments. ``KEEP``: the program writes into the arrays
     that it gets; ``DROP``: it only computes with the new values; None: they are an error.
-    ``lifts_variables``: Variables of eager mode that ``f`` uses become parameters, as traced values
-    of an enclosing trace do.
+    ``lifts_variables``: eager Variables that ``f`` uses become parameters, like traced values of an
+    enclosing trace.
     """
     leaves, spec = flatten((args, kwargs))
     names, inputs, statics = leaf_names(f, args, kwargs), leaves, {}
@@ -119,7 +119,7 @@ def record(
         try:
             result = f(*call_args, **call_kwargs)
         except ValueError as error:
-            if isinstance(error.__cause__, TraceError):  # NumPy replaces it, for buffer[0] = x
+            if isinstance(error.__cause__, TraceError):  # for buffer[0] = x NumPy replaces it
                 raise error.__cause__ from None
             raise
         if writes is KEEP:
@@ -133,29 +133,29 @@ def record(
 
 @frozen(eq=False)
 class StaticLeaf:
-    """An argument that the program is specialised to."""
+    """A static argument, to whose value the program is specialised."""
 
     value: object
 
 
-# exactly bool: np.bool_ is an array to NumPy, and a parameter here
+# exactly bool: np.bool_ is an array for NumPy, and becomes a parameter
 _STATIC_CLASSES = frozenset([StaticLeaf, bool, str])
 
 
 def _static_leaves(statics: dict[int, object]) -> tuple[tuple[int, Static], ...]:
-    """What a tree has of the static arguments, by their places among the leaves."""
+    """The static arguments by their positions among the leaves."""
     return tuple([(i, Static.of(getattr(leaf, "value", leaf))) for i, leaf in statics.items()])
 
 
 def _with_static(statics: dict[int, object], tracers: Sequence) -> list:
-    """The arguments of the call: traced values, and the static ones in their places."""
+    """The arguments of the call: traced values, with the static ones in their positions."""
     rest = iter(tracers)
     found = [statics[i] if i in statics else next(rest) for i in range(len(statics) + len(tracers))]
     return [leaf.value if type(leaf) is StaticLeaf else leaf for leaf in found]
 
 
 def mark_static(f, args: tuple, kwargs: dict, argnums, argnames) -> tuple[tuple, dict]:
-    """The arguments with the static ones wrapped. Raises TraceError for one that is not there."""
+    """The arguments with the static ones wrapped. Raises TraceError for a missing one."""
     if argnums == () == argnames:
         return args, kwargs
     argnums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
@@ -175,7 +175,7 @@ def mark_static(f, args: tuple, kwargs: dict, argnums, argnames) -> tuple[tuple,
 
 
 def _static_leaf(value, name) -> StaticLeaf:
-    """``value`` marked as static. Raises DTypeError if it is not hashable, and so may change."""
+    """``value`` marked as static. Raises DTypeError if it is not hashable: it could change."""
     if type(value).__name__ in ("Generator", "RandomState", "Random"):
         raise DTypeError(
             f"static argument {name}: a random generator changes with each draw\n"
@@ -201,7 +201,7 @@ def unmark_arguments(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
 
 
 def _parameters_of(f) -> dict[str, inspect.Parameter]:
-    """The parameters of ``f`` by name, as far as they are known."""
+    """The parameters of ``f`` by name, if its signature is known."""
     try:
         return dict(inspect.signature(f).parameters)
     except (TypeError, ValueError):
@@ -209,7 +209,7 @@ def _parameters_of(f) -> dict[str, inspect.Parameter]:
 
 
 def positional_names(f) -> list[str]:
-    """The names of the positional parameters of ``f``, as far as they are known."""
+    """The names of the positional parameters of ``f``, if its signature is known."""
     if type(f) is FunctionType and not f.__dict__:  # no wrapper of another function
         return list(f.__code__.co_varnames[: f.__code__.co_argcount])
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -228,7 +228,7 @@ def _refuse_ambiguous_options(f) -> None:
 
 
 def leaf_names(f, args: tuple, kwargs: dict) -> list[str | None]:
-    """A name for each leaf: the parameter, then its path; None where there is none."""
+    """A name for each leaf: its parameter followed by its path; None if unknown."""
     names = positional_names(f)
     found = []
     for kind, place, *rest in optree.tree_paths((args, kwargs), namespace=NAMESPACE):
@@ -244,9 +244,9 @@ def leaf_names(f, args: tuple, kwargs: dict) -> list[str | None]:
 
 @contextmanager
 def trace_for(inputs: list, names: list, mode: str):
-    """A trace with parameters for ``inputs``: (trace, traced values).
+    """A context with (trace, traced values): a new trace with parameters for ``inputs``.
 
-    Closed and forgotten at the end, whatever fails.
+    The trace is closed at the end, whatever fails.
     """
     outer, new = ACTIVE.get(), open_trace(mode)
     try:
@@ -276,7 +276,7 @@ def add_parameter(new: Trace, leaf, name: str | None) -> Tracer:
     try:
         made = new.parameter(type_of(leaf), name, leaf)
         if not made.shape and isinstance(leaf, np.ndarray):
-            made.sharing = Memory(made.arg)  # also where it has no value it is known to be an array
+            made.sharing = Memory(made.arg)  # known to be an array, even without a value
         return made
     except DTypeError as error:
         error.args = (f"argument {name}: {error}" if name else str(error),)
@@ -284,7 +284,7 @@ def add_parameter(new: Trace, leaf, name: str | None) -> Tracer:
 
 
 def finish_trace(new: Trace, result, in_tree: Tree | None) -> tuple[Lambda, tuple[Tracer, ...]]:
-    """The program of the leaves of ``result``, and the traced values that were lifted into it."""
+    """(program that returns the leaves of ``result``, traced values lifted into it)."""
     if new.refusal is not None:
         raise TraceError(
             "the function caught an error of its recording, and went on where it would not have "
@@ -296,12 +296,12 @@ def finish_trace(new: Trace, result, in_tree: Tree | None) -> tuple[Lambda, tupl
     in_a_row = len(leaves) != 1 and spec == optree.tree_structure(tuple(leaves))
     plain = optree.treespec_is_leaf(spec) or in_a_row
     lifted = tuple([outer for outer, _ in new.lifted.values()]) if new.lifted else ()
-    # lifted values are further parameters, which the tree of arguments has no place for
+    # lifted values are further parameters, which the tree of arguments does not describe
     return new.build(args, None if lifted else in_tree, None if plain else Tree(spec)), lifted
 
 
 def _result_arg(new: Trace, leaf):
-    """A result as an argument of Ret. Raises TraceError for what is no array or number."""
+    """A result as an argument of Ret. Raises TraceError unless it is an array or a number."""
     is_lifted = new.lifts_variables and isinstance(leaf, Value)
     if isinstance(leaf, Tracer) or type(leaf) in PYTHON_NUMBERS or is_lifted:
         return new.enter(leaf)

@@ -1,4 +1,4 @@
-"""Tracing by hand, without a function that is traced: the levers of a trace [B13]."""
+"""The low-level tracing API: ``tracer_enter``, ``tracer_exit``, ``pause_tracing`` ... [B13]."""
 
 import copy
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ from letir.tracing.tracer import Tracer
 
 
 def tracer_enter(inputs: R, abstract: bool = False) -> R:
-    """Begin a trace in this thread: the traced values of ``inputs`` (a pytree), nested as they are.
+    """Begin a trace in this thread; returns traced values for ``inputs``, with the same nesting.
 
-    End it with ``tracer_exit``, also if something fails (in a ``finally``): until then this thread
-    is tracing. Several traces nest.
+    End it with ``tracer_exit``, in a ``finally`` block: until then this thread is tracing. Traces
+    may be nested.
 
     >>> import numpy as np
     >>> x, y = tracer_enter((np.ones(2), 3.0))
@@ -35,9 +35,9 @@ def tracer_enter(inputs: R, abstract: bool = False) -> R:
 
 
 def tracer_exit(outputs: Any) -> Lambda:
-    """End the trace that was begun last and return its program with these results (a pytree).
+    """End the trace that was begun last, and return its program with these results (a pytree).
 
-    The program takes the leaves of what was entered, in a row.
+    The program takes the leaves of the inputs as flat arguments.
 
     >>> import numpy as np
     >>> x = tracer_enter(np.ones(2))
@@ -54,11 +54,11 @@ def tracer_exit(outputs: Any) -> Lambda:
         return finish_trace(active, outputs, None)[0]
     finally:
         active.close()
-        ACTIVE.set(active.parent)  # after closing: whatever fails, tracing ends
+        ACTIVE.set(active.parent)  # tracing ends, whatever fails
 
 
 def is_tracing(*values: Any) -> bool:
-    """Whether a trace is active in this thread and, if values are given, traces any of them.
+    """Whether a trace is active in this thread and, if values are given, one of them is traced.
 
     >>> import numpy as np
     >>> from letir import trace
@@ -76,9 +76,9 @@ def is_tracing(*values: Any) -> bool:
 
 @contextmanager
 def pause_tracing() -> Iterator[Trace | None]:
-    """Inside, operations on traced values compute and are not recorded; yields the paused trace.
+    """A context in which operations on traced values compute without being recorded.
 
-    Its ``emit(op, args, attrs)`` records by hand; it is None where no trace is active.
+    Yields the paused trace, whose ``emit(op, args, attrs)`` records by hand; None without a trace.
 
     >>> import numpy as np
     >>> from letir import trace
@@ -100,7 +100,7 @@ def pause_tracing() -> Iterator[Trace | None]:
 
 
 def local_of(value: Any) -> Any:
-    """The local (or constant) of ``value`` in the active trace; containers give containers.
+    """The local (or constant) of ``value`` in the active trace; also for nested containers.
 
     >>> import numpy as np
     >>> x = tracer_enter(np.ones(2))
@@ -114,9 +114,9 @@ def local_of(value: Any) -> Any:
 
 
 def set_local(value: R, local: Any) -> R:
-    """Traced values with the arrays of ``value`` that the active trace knows as ``local``.
+    """Traced values with the arrays of ``value`` and the locals ``local`` of the active trace.
 
-    Containers nest alike.
+    Also for containers of the same nesting.
 
     >>> import numpy as np
     >>> x = tracer_enter(np.ones(2))
@@ -156,5 +156,5 @@ def concrete(x: Any) -> Any:
     >>> f(np.ones(4), np.int64(2))
     array([1., 1.])
     """
-    # two copies: the guard keeps one, and what the user gets may be written into
+    # two copies: the guard keeps one, and the user may write into the other
     return copy.copy(x.guarded(copy.copy, "the value")) if isinstance(x, Tracer) else x

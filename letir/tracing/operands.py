@@ -1,8 +1,7 @@
-"""Lists that hold traced values, as the traced arrays that NumPy would make of them.
+"""Operands that are not traced values: lists (with or without traced elements), arrays captured
+from Variables, and objects that are refused with the user's line.
 
-What becomes an operand without having been traced: arrays of Variables, lists, and what is none.
-
-Each is used by ``Trace.enter`` or ``Trace.frozen``, and refuses with the user's line.
+Used by ``Trace.enter`` and ``Trace.frozen``.
 """
 
 import operator
@@ -17,18 +16,18 @@ from letir.tracing.source_locations import at_user, error_at_user_line
 
 
 def stack_traced(items):
-    """A list that holds traced values as the traced array that numpy.array makes of it.
+    """A list with traced elements as the traced array that np.array would make of it.
 
-    Anything else as it is. Numbers in it are float64, int64 or complex128, as in NumPy.
+    Other objects are returned as they are. Numbers become float64, int64 or complex128.
     """
     if not isinstance(items, list | tuple) or first_traced(items) is None:
         return items
-    # strong: np.array([x, 1.0]) makes float64 of float32 x, where x + 1.0 does not
+    # strong: np.array([x, 1.0]) is float64 for a float32 x, while x + 1.0 is float32
     return PRIMITIVES["stack"]([strong_element(stack_traced(item)) for item in items])
 
 
 def traced_or_array(x):
-    """An operand as a traced value or an ordinary array; lists are gathered."""
+    """An operand as a traced value or an ordinary array; lists are stacked."""
     x = stack_traced(x)
     return x if isinstance(x, Value) else np.asarray(x)
 
@@ -48,8 +47,9 @@ def strong_element(item):
 
 
 def positive_int(value, name: str) -> int:
-    """``value`` as an int. Raises ShapeError, at the user's line, unless it is an integer of 1 or
-    more; ``name`` says in the message which argument it is.
+    """``value`` as an int. Raises ShapeError with the user's line unless it is a positive integer.
+
+    ``name``: the argument, for the message.
     """
     try:
         found = operator.index(value)
@@ -61,9 +61,9 @@ def positive_int(value, name: str) -> int:
 
 
 def captured_array(variable: Value):
-    """The array of a Variable that a traced function uses without having it as an argument.
+    """The array of a Variable that a traced function captures.
 
-    Raises TraceError if it requires grad: the program would be constant in it [B1].
+    Raises TraceError if it requires grad, since the program would treat it as constant [B1].
     """
     if variable.arg.requires_grad:
         raise TraceError(
@@ -75,7 +75,7 @@ def captured_array(variable: Value):
 
 
 def check_array_type(operand) -> None:
-    """Raise DTypeError with the remedy and the user's line if it is no array of numbers."""
+    """Raise DTypeError with the remedy and the user's line unless it is an array of numbers."""
     try:
         type_of(operand)
     except DTypeError as error:
@@ -83,7 +83,7 @@ def check_array_type(operand) -> None:
 
 
 def refuse_traced_list(items) -> np.ndarray:
-    """A list of numbers as an array. Raises TraceError if it holds traced values."""
+    """A list of numbers as an array. Raises TraceError if it contains traced values."""
     if any(isinstance(item, Value) for item in items):
         raise TraceError(
             f"a list that holds traced values is no operand{at_user()}\n"

@@ -1,6 +1,6 @@
-"""Where in the user's code an operation is recorded, and which variable it is assigned to.
+"""The source location of a recorded operation, and the variable to which its result is assigned.
 
-Frames of letir, NumPy and Python itself are passed over. What was found is kept by (code,
+Frames of letir, NumPy and the standard library are skipped. Locations are cached by (code,
 instruction), so that a loop pays once.
 """
 
@@ -17,16 +17,16 @@ from letir.ast.terms import Source
 from letir.errors import LetirError
 
 _LETIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# <frozen: modules of Python that are compiled into it, such as importlib
+# <frozen: modules compiled into the interpreter, such as importlib
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 _SCIPY = os.path.join(os.path.dirname(os.path.dirname(_NUMPY)), "scipy", "")
 _LIBRARIES = (_LETIR + os.sep, _NUMPY, _SCIPY, "<frozen ")
-_DEMO = os.path.join(_LETIR, "demo", "")  # written as users write
-_PYTHON = os.path.dirname(os.__file__) + os.sep  # site-packages, below it, counts as the user's
+_DEMO = os.path.join(_LETIR, "demo", "")  # counts as user code
+_PYTHON = os.path.dirname(os.__file__) + os.sep  # except site-packages, which counts as user code
 _MOST = 1 << 16
 # (id of code, instruction) -> (source, name), None for internal code; may be emptied at any time
 _places: dict = {}
-_codes: dict[int, CodeType] = {}  # keeps the codes of _places alive, so that ids stay theirs
+_codes: dict[int, CodeType] = {}  # keeps the codes of _places alive, so that their ids stay valid
 # id of code -> instructions, assigned names, spans
 _assigned: dict[int, tuple[list[int], list, list]] = {}
 _NOWHERE = (None, None)
@@ -34,11 +34,11 @@ _STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 
 
 def user_place(depth: int) -> tuple[Source | None, str | None]:
-    """(place, assigned variable) of the innermost frame of the user's, ``depth`` up or further."""
+    """(source, assigned variable) of the innermost user frame, at least ``depth`` frames up."""
     frame = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
-        # the id: hash and equality of code objects go through their constants and names
+        # by id: hash and equality of code objects compare all their constants and names
         key = (id(code), frame.f_lasti)
         found = _places.get(key, _NOWHERE)
         if found is _NOWHERE:
@@ -50,17 +50,17 @@ def user_place(depth: int) -> tuple[Source | None, str | None]:
 
 
 def at_user() -> str:
-    """The line of a message that says where the user's code is, for errors."""
+    """The line of an error message with the location of the user's code."""
     return source_line(user_place(1)[0])
 
 
 def error_at_user_line(error: LetirError) -> LetirError:
-    """``error`` with the user's line below the first line of its message, unless it says one."""
+    """``error`` with the user's line below the first line of its message, unless it has one."""
     return error_at(error, user_place(1)[0])
 
 
 def _is_users(file: str) -> bool:
-    """Whether a file is the user's own."""
+    """Whether a file contains user code."""
     if file.startswith(_LIBRARIES):
         return file.startswith(_DEMO)
     # site-packages; dist-packages on Debian
@@ -88,14 +88,12 @@ def _look_up_place(code: CodeType, instruction: int, line: int):
 
 
 def _assigned_names(code: CodeType) -> tuple[list[int], list, list]:
-    """For each instruction the variable that the next one stores its result in, None if none, and
-    where its expression ends and begins.
-    """
+    """(instructions, variable stored by the next instruction or None, span of the expression)."""
     instructions = list(dis.get_instructions(code))
     names: list = []
     for following in [*instructions[1:], None]:
         stored = following.argval if following and following.opname.startswith(_STORES) else None
-        # a tuple: from CPython 3.13 on one instruction may store and do something else
+        # a tuple: since CPython 3.13 one instruction may store and do something else
         names.append(stored[0] if isinstance(stored, tuple) else stored)
     return (
         [i.offset for i in instructions],
@@ -105,7 +103,7 @@ def _assigned_names(code: CodeType) -> tuple[list[int], list, list]:
 
 
 def _expression_span(at: dis.Positions | None) -> tuple[int, int, int] | None:
-    """(last line, first column, last column); None where Python was told not to keep them."""
+    """(last line, first column, last column); None if Python does not store columns."""
     if at is None or None in at:
         return None
     return at.end_lineno, at.col_offset, at.end_col_offset

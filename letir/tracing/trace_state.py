@@ -1,8 +1,8 @@
-"""``Trace``: a builder that is fed by running Python code, and the one active trace of each thread.
+"""``Trace``: a builder driven by running Python code, and the active trace of each thread.
 
-What an operation on traced values does: the active trace turns its operands into arguments (a value
-of an enclosing trace becomes a parameter, an array a constant), emits the bind with the user's
-line, and, in a concrete trace, computes it.
+For an operation on traced values the active trace converts the operands into arguments (a value of
+an enclosing trace becomes a parameter, an array a constant), emits the bind with the user's line,
+and computes it in a concrete trace.
 """
 
 import operator
@@ -35,7 +35,7 @@ _type_of = operator.attrgetter("type")
 
 
 class Absent:
-    """The type of ``ABSENT``: the value of a traced value that has none."""
+    """The class of ``ABSENT``, the value of a traced value without one."""
 
     def __repr__(self):
         return "ABSENT"
@@ -46,7 +46,7 @@ EAGER, LAZY, ABSTRACT = (
     "eager",
     "lazy",
     "abstract",
-)  # when a trace computes: at once, when asked, never
+)  # a trace computes at once, on demand, or never
 
 
 class Trace(ChangesArguments, LetBuilder):
@@ -64,25 +64,25 @@ class Trace(ChangesArguments, LetBuilder):
     def __init__(self, make_tracer, parent: "Trace | None", mode: str = EAGER):
         super().__init__()
         self.make_tracer, self.parent, self.mode = make_tracer, parent, mode
-        self.thread = threading.get_ident()  # what a message about a value that escaped says
+        self.thread = threading.get_ident()  # for messages about escaped values
         self.is_open, self.error_state = True, current_state()
-        self.refusal: str | None = None  # the first error of this trace, in case nobody sees it
+        self.refusal: str | None = None  # the first error of this trace, in case it is caught
         self.lifts_variables = self.watches_sizes = False
         self.lifted: dict[
             Local, tuple[Value, Local]
         ] = {}  # outer local -> (outer traced value, parameter here)
         self.known: dict[
             Local, object
-        ] = {}  # in a lazy trace: arguments, and values that were asked for
-        # one table for nested traces: a checkpoint in a loop copied the weights once a call
+        ] = {}  # in a lazy trace: arguments, and values computed on demand
+        # shared by nested traces: else a checkpoint in a loop would copy the weights at each call
         self._copies: dict[int, tuple] = {} if parent is None else parent._copies
         self._frozen: dict[
             int, tuple
         ] = {}  # id of an array -> (weak reference, frozen copy, local)
 
     def parameter(self, kind, name: str | None, given):
-        """A traced parameter for the argument ``given``: an array, a number, a value of an outer
-        trace, or a type.
+        """A traced parameter for an argument: an array, a number, a value of an outer trace, or a
+        type.
         """
         local = self.param(kind, name).arg
         if kind is not None and Size in map(type, kind.shape):
@@ -100,9 +100,7 @@ class Trace(ChangesArguments, LetBuilder):
     # ---- recording ----
 
     def apply(self, op: Primitive, operands, attrs: Attrs = NO_ATTRS):
-        """Record ``op`` on traced values, arrays and numbers: a traced value, or a tuple of
-        them.
-        """
+        """Record ``op`` on traced values, arrays and numbers; returns its results as traced values."""
         active = ACTIVE.get()
         if active is not self:
             return _apply_elsewhere(self, active, op, operands, attrs)
@@ -113,15 +111,14 @@ class Trace(ChangesArguments, LetBuilder):
         args = tuple(
             [o.arg if type(o) is tracer and o.emitter is self else self.enter(o) for o in operands]
         )
-        # 3: the two frames between here and the user's are letir's for sure
+        # 3: the next two frames always belong to letir
         source, name = user_place(3)
         types = tuple(map(_type_of, args))
         found = known_types((op, types) if attrs is NO_ATTRS else (op, types, attrs.token))
         if found is None or op.results is not None or shows_memory:
             self.source = source
             return self._apply(op, tuple(operands), args, attrs, name)
-        # the way of nearly all operations, without a call that it does not need: see benchmarks,
-        # row "trace"
+        # the hot path, without avoidable calls: see benchmarks, row "trace"
         local = Local(found[0], name)
         # first: computed() takes it back
         self.binds.append(Bind((local,), op, args, attrs, source))
@@ -130,10 +127,8 @@ class Trace(ChangesArguments, LetBuilder):
         )
 
     def _apply(self, op: Primitive, operands: tuple, args: tuple, attrs: Attrs, name: str | None):
-        """``apply`` for an operation on new types, of several results, or whose result is a
-        view.
-        """
-        if op.role == "write_back":  # an inlined program changes its argument: here, and so now
+        """``apply`` for new operand types, several results, or results that are views."""
+        if op.role == "write_back":  # an inlined program changes its argument: do it now
             if not isinstance(operands[0], Value):
                 raise error_at_user_line(
                     TraceError(
@@ -144,7 +139,7 @@ class Trace(ChangesArguments, LetBuilder):
                 )
             return operands[0].written_back(operands[1])
         binders = self.emit(op, args, attrs)
-        # without results it is an effect, which the replay has; a guard looks at once
+        # without results it is an effect, left to the replay; a guard is checked at once
         is_computed = self.mode is EAGER and (binders or op.role == "guard")
         values = self.computed(op, operands, attrs) if is_computed else (ABSENT,) * len(binders)
         out = tuple([self.make_tracer(self, b, v) for b, v in zip(binders, values, strict=True)])
@@ -157,8 +152,9 @@ class Trace(ChangesArguments, LetBuilder):
         return out[0]
 
     def computed(self, op: Primitive, operands: tuple, attrs: Attrs) -> tuple:
-        """The results on the operands' values, ABSENT if one has none. On an exception the bind is
-        taken back.
+        """The results on the operands' values, ABSENT if one has none.
+
+        On an exception the bind is removed again.
         """
         values, tracer = [], self.make_tracer
         for operand in operands:
@@ -178,12 +174,13 @@ class Trace(ChangesArguments, LetBuilder):
         return results_tuple(op, out)
 
     def value_of(self, op: Primitive, operands: tuple, attrs: Attrs):
-        """The result on the operands' values where results are computed at once, else ABSENT."""
+        """The result on the operands' values in a concrete trace, else ABSENT."""
         return self.computed(op, operands, attrs)[0] if self.mode is EAGER else ABSENT
 
     def enter(self, operand) -> Arg:
-        """``operand`` as an argument of this program: lifted if it is an enclosing trace's, bound
-        if it is an array.
+        """``operand`` as an argument of this program.
+
+        Values of enclosing traces are lifted into parameters, arrays are bound as constants.
         """
         if isinstance(operand, Value):
             if isinstance(operand.emitter, LetBuilder):
@@ -206,24 +203,24 @@ class Trace(ChangesArguments, LetBuilder):
         raise error_at_user_line(DTypeError(f"{operand!r} cannot be an operand"))
 
     def lift(self, outer: Value) -> Local:
-        """The parameter that stands for a traced value of an enclosing trace."""
+        """The parameter for a traced value of an enclosing trace."""
         trace = outer.emitter
-        # its local means nothing elsewhere: it would be free in this program
+        # its local belongs to the other program: it would be free in this one
         if trace not in self.enclosing() or not trace.is_open:
             raise escaped_error(outer)
         return self.lifted_as(outer)
 
     def lifted_as(self, outer: Value) -> Local:
-        """The parameter that stands for a value from outside, made where there is none."""
+        """The parameter for a value from outside, created if there is none."""
         found = self.lifted.get(outer.arg)
         if found is None:
             name = getattr(outer.arg, "name", None)
             found = self.lifted[outer.arg] = (outer, self.param(outer.type, name).arg)
-            self.known[found[1]] = outer  # in a lazy trace its value is asked for there
+            self.known[found[1]] = outer  # a lazy trace gets its value from there
         return found[1]
 
     def enclosing(self) -> list["Trace"]:
-        """The traces around this one, innermost first."""
+        """The enclosing traces, innermost first."""
         found, trace = [], self.parent
         while trace is not None:
             found.append(trace)
@@ -231,11 +228,11 @@ class Trace(ChangesArguments, LetBuilder):
         return found
 
     def constant(self, array) -> Local:
-        """The local of an array constant; one array that did not change is bound once."""
+        """The local of an array constant; an unchanged array is bound only once."""
         return self.frozen(array)[1]
 
     def frozen(self, array) -> tuple[np.ndarray, Local]:
-        """The frozen copy of an array constant, and its local."""
+        """(read-only copy of an array constant, its local)."""
         key = id(array)
         found = self._frozen.get(key)
         if found is not None and found[0]() is array and same_bits(found[1], array):
@@ -249,7 +246,7 @@ class Trace(ChangesArguments, LetBuilder):
         return frozen, local
 
     def _frozen_copy(self, array) -> np.ndarray:
-        """The frozen copy of an array: one for all traces inside each other, while it stays."""
+        """The read-only copy of an array, shared by nested traces while the array is unchanged."""
         found = self._copies.get(id(array))
         if found is not None and found[0]() is array and same_bits(found[1], array):
             return found[1]
@@ -259,12 +256,10 @@ class Trace(ChangesArguments, LetBuilder):
         return frozen
 
     def replay(self, fn: Lambda, leaves: list) -> list:
-        """Record the binds of ``fn`` on traced values, arrays and numbers, and return its
-        results.
-        """
+        """Record the binds of ``fn`` on traced values, arrays and numbers; returns its results."""
         if self.mode is not EAGER and not changed_params(fn):
             return [self.result(r) for r in self.inline(fn, [self.enter(leaf) for leaf in leaves])]
-        # by apply, not inline: each bind is computed, and values are freed as in an evaluator
+        # by apply, not inline: each bind is computed, and values are freed at their last use
         env = Environment(fn, leaves)
         sizes = given_sizes([param.type for param in fn.params], leaves)
         leaves.clear()
@@ -282,7 +277,7 @@ class Trace(ChangesArguments, LetBuilder):
         return env.operands(fn.ret.args)
 
     def _keep_line(self, bind: Bind, before: int) -> None:
-        """Give what ``bind`` became the line and the names that it had."""
+        """Copy the source line and the names of ``bind`` to its recorded copy."""
         if len(self.binds) > before:
             copy = self.binds[-1]
             copy.source = bind.source or copy.source
@@ -290,14 +285,15 @@ class Trace(ChangesArguments, LetBuilder):
                 binder.name = original.name
 
     def result(self, arg: Arg):
-        """A result of inlined code as a value: traced, or a number."""
+        """A result of inlined code as a traced value or a number."""
         return self.make_tracer(self, arg, ABSENT) if type(arg) is Local else arg.value
 
     # ---- values that are asked for ----
 
     def demand(self, local: Local):
-        """The value of ``local`` in a lazy trace: what it needs is computed, once. ABSENT if an
-        argument has none.
+        """The value of ``local`` in a lazy trace, computed on first demand.
+
+        ABSENT if it depends on an argument without a value.
         """
         wanted, todo = set() if local in self.known else {local}, []
         # backwards what is needed, then forwards: linear, and Python's stack does not grow
@@ -321,37 +317,35 @@ class Trace(ChangesArguments, LetBuilder):
         return self._known(local)
 
     def _known(self, local: Local):
-        """A value that is known, or that an outer trace knows."""
+        """The known value of a local, here or in an outer trace."""
         value = self.known.get(local, ABSENT)
         if isinstance(value, Value):
             value = self.known[local] = value.concrete_value()
         return ABSENT if isinstance(value, ShapeDtype) else value
 
     def close(self) -> None:
-        """End the trace: nothing can be recorded any more, and no value is kept."""
+        """End the trace: nothing more can be recorded, and all values are dropped."""
         self.is_open = False
         if self.watches_sizes:
             unwatch_size_reads(self)
-        # a tracer may outlive its trace, in a closure: the trace keeps no array alive then
+        # a tracer may outlive its trace, in a closure: it must not keep arrays alive
         self.known, self._frozen, self._copies = {}, {}, {}
         self.forget_changes()
 
 
 class Paused:
-    """Stands for the active trace while tracing is paused: operations compute and are not
-    recorded.
-    """
+    """Replaces the active trace while tracing is paused: operations compute without recording."""
 
     def __init__(self, trace: Trace):
         self.trace = trace
 
 
-# no plain global: each thread and each asyncio task has its own
+# a ContextVar: each thread and each asyncio task has its own active trace
 ACTIVE: ContextVar[Trace | Paused | None] = ContextVar("letir_active_trace", default=None)
 
 
 def _apply_elsewhere(trace: Trace, active, op: Primitive, operands, attrs: Attrs):
-    """An operation on values of ``trace`` while another trace is active, none, or a pause."""
+    """An operation on values of ``trace`` while another trace, none, or a pause is active."""
     if isinstance(active, Trace):
         return active.apply(op, operands, attrs)
     operands = tuple(operands)
@@ -368,7 +362,7 @@ def _apply_elsewhere(trace: Trace, active, op: Primitive, operands, attrs: Attrs
 
 
 def unanswered_error(value: Value, asked: str) -> TraceError:
-    """The error for a question to a traced value that has no array."""
+    """The error for a question that an abstract traced value cannot answer."""
     return note_refusal(
         TraceError(
             f"{asked} of a traced value of type {value.type} is needed, but it has no value"
@@ -379,17 +373,17 @@ def unanswered_error(value: Value, asked: str) -> TraceError:
 
 
 def note_refusal(error: Exception) -> Exception:
-    """``error``, of which the trace knows: NumPy would have answered, so that a function which
-    catches it goes on another way [B2].
+    """``error``, also noted in the trace: with NumPy there would be no error, so a function that
+    catches it takes a path that NumPy would not take [B2].
     """
     active = ACTIVE.get()
     if isinstance(active, Trace) and active.refusal is None:
-        active.refusal = str(error)  # no more of it: its frames hold arrays
+        active.refusal = str(error)  # only the text: its frames refer to arrays
     return error
 
 
 def escaped_error(value: Value) -> EscapedTracerError:
-    """The error for a traced value that is used where it does not belong."""
+    """The error for a traced value used outside of its trace."""
     trace = value.emitter
     made = next((b.source for b in trace.binds if value.arg in b.binders), None)
     where = f"it was made at {made}" if made else "it was an argument of the traced function"

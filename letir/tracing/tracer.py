@@ -1,6 +1,6 @@
-"""``Tracer``: a value of a trace that is under way, with NumPy's protocols (``protocols``).
+"""``Tracer``: a value of a running trace, with NumPy's protocols (``numpy_protocols``).
 
-Every question whose answer would be baked into the program is refused, or recorded as a guard [B2].
+A question whose answer would be baked into the program is refused, or recorded as a guard [B2].
 """
 
 import math
@@ -56,14 +56,14 @@ numpy.array, numpy.full and C functions take values, not recordings; these recor
   or trace with letir.trace(..., intercept=True), where np is letir.numpy"""
 
 
-_CLASS = object.__dict__["__class__"]  # past the property: what type() tells
+_CLASS = object.__dict__["__class__"]  # the real class, bypassing the property of Tracer
 
 
 class Tracer(ArrayValue):
-    """A value that is being recorded: behaves as the NumPy array of its type.
+    """A traced value, which behaves as a NumPy array of its type.
 
-    ``value`` is the array that it stands for in a concrete trace. ``sharing`` (see ``views``) is a
-    ``View`` of what shares memory with another one, a ``Memory`` of what has views, else None.
+    ``value`` is the concrete array in a concrete trace. ``sharing`` (see ``mutation.views``) is a
+    ``View`` if it shares memory with another value, a ``Memory`` if it has views, else None.
 
     >>> import numpy as np
     >>> from letir import trace
@@ -75,7 +75,7 @@ class Tracer(ArrayValue):
     """
 
     __slots__ = ("__weakref__", "sharing", "value")
-    stale: type  # the class that it has while it is a view of what has changed
+    stale: type  # its class while it is a view of a value that has changed
     fresh: type
 
     def __init__(self, emitter: Trace, arg: Local, value=ABSENT):
@@ -85,25 +85,26 @@ class Tracer(ArrayValue):
     # ---- what it is ----
 
     def concrete_value(self):
-        """The array that it stands for, computed on demand in a lazy trace; ABSENT if none."""
+        """The concrete array, computed on demand in a lazy trace; ABSENT if there is none."""
         if self.value is ABSENT and self.emitter.mode is LAZY:
             self.value = self.emitter.demand(self.arg)
         return self.value
 
     def known_value(self):
-        """The array that it stands for if that has been computed, else None."""
+        """The concrete array if it has been computed, else None."""
         value = self.emitter.known.get(self.arg, ABSENT) if self.value is ABSENT else self.value
         return None if value is ABSENT or isinstance(value, Value | ShapeDtype) else value
 
     def is_argument(self) -> bool:
-        """Whether its memory is the caller's."""
+        """Whether the memory belongs to an argument of the caller."""
         trace = self.emitter
         return self.arg in trace.arguments or any(self is x for x in trace.changed.values())
 
     @property
     def __class__(self):
-        """What NumPy or Python would have here: ``isinstance(x, np.ndarray)`` answers as it does
-        for the array, where ``type(x)`` is what it is.
+        """The class that NumPy or Python would have here, for ``isinstance(x, np.ndarray)``.
+
+        ``type(x)`` is still Tracer.
         """
         if self.type.weak:
             return PYTHON_TYPES[self.dtype.kind]
@@ -114,7 +115,7 @@ class Tracer(ArrayValue):
         _CLASS.__set__(self, kind)
 
     def is_scalar(self) -> bool:
-        """Whether NumPy would have a scalar here, which ``+=`` replaces instead of changing it."""
+        """Whether NumPy would have a scalar here, which ``+=`` replaces instead of updating."""
         if self.sharing is not None:  # only arrays have memory
             return False
         value = self.emitter.known.get(self.arg) if self.value is ABSENT else self.value
@@ -125,7 +126,7 @@ class Tracer(ArrayValue):
         return f"Traced({self.arg!r}{value})"
 
     def __letir_run__(self, f, leaves: list) -> tuple:
-        """Inline a program that is called on traced values into the active trace."""
+        """Inline a program called on traced values into the active trace."""
         active = ACTIVE.get()
         if active is None:
             raise escaped_error(self)
@@ -165,19 +166,19 @@ class Tracer(ArrayValue):
         return np.round(self, ndigits)
 
     def guarded(self, convert, asked: str):
-        """``convert`` of the value, recorded as a guard: a replay with another answer fails."""
+        """``convert(value)``, recorded as a guard: a replay with another answer fails."""
         value = self.concrete_value()
         if value is ABSENT:
             raise unanswered_error(self, asked)
         answer = convert(value)
-        # after convert, which may raise as NumPy does: then there is nothing to guard
+        # after convert, which may raise like NumPy: then there is nothing to guard
         self.emitter.apply(PRIMITIVES["guard"], (self,), Attrs(value=answer))
         return answer
 
     # ---- what would bake a value whose derivative is lost ----
 
     def refused(self, asked: str, remedy: str) -> TraceError:
-        """The error for a question that cannot be recorded."""
+        """The error for a conversion that cannot be recorded."""
         return note_refusal(
             TraceError(
                 f"{asked} of a traced value of type {self.type} cannot be recorded{at_user()}\n"
@@ -186,7 +187,7 @@ class Tracer(ArrayValue):
         )
 
     def paused(self):
-        """The value while tracing is paused, None if it is not."""
+        """The concrete value while tracing is paused, else None."""
         if not isinstance(ACTIVE.get(), Paused):
             return None
         value = self.concrete_value()
@@ -204,7 +205,7 @@ class Tracer(ArrayValue):
         return self.number(complex)
 
     def number(self, convert):
-        """``float()`` or ``complex()``: of an integer recorded as a guard, of others refused."""
+        """``float()`` or ``complex()``: recorded as a guard for integers, refused for others."""
         if self.dtype.kind in "iub":
             return self.guarded(convert, f"{convert.__name__}()")
         if (value := self.paused()) is not None:
@@ -212,7 +213,7 @@ class Tracer(ArrayValue):
         raise self.refused(f"{convert.__name__}()", _MATH_REMEDY)
 
     def item(self, *args):
-        """``item()`` of an integer is recorded as a guard; of other values refused."""
+        """``item()``: recorded as a guard for integers, refused for other values."""
         if self.dtype.kind in "iub" and not args and self.size == 1:
             return bool(self) if self.dtype.kind == "b" else int(self)
         if (value := self.paused()) is not None:
@@ -220,7 +221,7 @@ class Tracer(ArrayValue):
         raise self.refused("item()", _VALUE_REMEDY)
 
     def tolist(self):
-        """Refused: its numbers would be baked into the program."""
+        """Refused: the numbers would be baked into the program."""
         if (value := self.paused()) is not None:
             return value.tolist()
         raise self.refused("tolist()", _VALUE_REMEDY)
@@ -236,7 +237,7 @@ class Tracer(ArrayValue):
         )
 
     def as_integer_ratio(self):
-        """Refused, as ``float()``: statistics and fractions ask it of a number."""
+        """Refused like ``float()``: the modules statistics and fractions call it."""
         if (value := self.paused()) is not None:
             return value.as_integer_ratio()
         raise self.refused("as_integer_ratio()", _MATH_REMEDY)
@@ -252,7 +253,7 @@ class Tracer(ArrayValue):
             f"unhashable type: a traced value cannot be in a set or the key of a dict{at_user()}\n"
             "  use its name or place as the key; cache by letir.concrete(x)"
         )
-        # an array is not hashable either: who catches this goes where NumPy's users go
+        # TypeError, as for arrays, so that `except TypeError` fallbacks behave as with NumPy
         raise note_refusal(error) if self.is_scalar() else error
 
     def __reduce_ex__(self, protocol):
@@ -264,7 +265,7 @@ class Tracer(ArrayValue):
     # ---- in place ----
 
     def replace(self, new: "Tracer") -> "Tracer":
-        """Make this name mean ``new``, of this type, and all that share its memory see it."""
+        """Replace the contents by ``new``, of this type, visible to all that share the memory."""
         reason = self.unchangeable(new)
         if reason:
             what, remedy = reason
@@ -276,15 +277,15 @@ class Tracer(ArrayValue):
             whole = base.at[...].set(whole)  # in the order of the base, whatever that is
         base.emitter.note_change(base)
         if base.sharing is None and (not base.shape or base.is_argument()):
-            base.sharing = Memory(base.arg)  # known to be no scalar, and to lie as it does now
-        # the object stays: all names that Python code has for it mean the new array
+            base.sharing = Memory(base.arg)  # known to be an array, with its current memory order
+        # the object stays the same: all Python names for it see the new array
         base.arg, base.value = whole.arg, whole.value
         if base.sharing is not None:
             forget_views(base.sharing, ABSENT)
         return self
 
     def unchangeable(self, new: "Tracer") -> tuple[str, str] | None:
-        """(what it is, remedy) if an in-place change cannot be recorded."""
+        """(description, remedy) if an in-place change cannot be recorded."""
         if not isinstance(new, Tracer):
             return f"while tracing is paused, a traced {self.type}", "compute with a copy of it"
         base = root(self)
@@ -298,7 +299,7 @@ class Tracer(ArrayValue):
 
     def __setitem__(self, item, new):
         if isinstance(new, Tracer) and is_own_item(new, self, item):
-            return  # the end of x[item] += y, which has been written through the view
+            return  # the end of x[item] += y: the view has been written already
         if self.is_scalar() and isinstance(self.value, np.generic | float | int | complex):
             raise TypeError(
                 f"{type(self.value).__name__!r} object does not support item assignment"
@@ -307,7 +308,7 @@ class Tracer(ArrayValue):
         target.replace(target.at[item].set(stack_traced(new)))
 
     def written_back(self, new: "Tracer") -> "Tracer":
-        """Take the new contents that an inlined program gives to its argument."""
+        """Take the new contents that an inlined program writes into its argument."""
         return new if self.is_scalar() else self.replace(new)
 
     def part(name):
@@ -327,9 +328,9 @@ class Tracer(ArrayValue):
 
 
 def _in_memory_order(base: Tracer, new: Tracer) -> Tracer:
-    """``new`` in the memory order of ``base``, which a write does not change.
+    """``new`` in the memory order of ``base``, which a write preserves.
 
-    Sums, and what is a view of it, depend on that order.
+    The rounding of sums depends on that order, and so does which operations give views.
     """
     old, found = base.value, new.value
     if not isinstance(old, np.ndarray) or _steps_of(old) == _steps_of(found):
@@ -344,12 +345,12 @@ def _in_memory_order(base: Tracer, new: Tracer) -> Tracer:
 
 
 def _steps_of(array) -> list:
-    """The strides of an array, of axes along which there are any."""
+    """The strides of an array along axes of more than one element."""
     return [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1 and array.size]
 
 
 def _extent_of(array) -> int:
-    """How many bytes of memory an array spans."""
+    """The number of bytes that an array spans in memory."""
     pairs = zip(array.strides, array.shape, strict=True)
     return array.itemsize + sum(abs(s) * (n - 1) for s, n in pairs) if array.size else 0
 
@@ -365,28 +366,28 @@ def _is_same_part(new: Tracer, whole: Tracer, name: str) -> bool:
 
 
 class _Stale(Tracer):
-    """A view of what has changed: read from its base anew when its value is asked for.
+    """A view whose base has changed: read again from the base when its value is used.
 
-    A class of its own, which a traced value has for that time, so that others pay nothing.
+    A traced value has this class only for that time, so that all others pay nothing.
     """
 
     __slots__ = ()
 
     @property
     def arg(self):
-        """Its local, after it was read anew."""
+        """The local, after reading the view again."""
         return refresh_view(self).arg
 
     @property
     def value(self):
-        """Its array, after it was read anew."""
+        """The array, after reading the view again."""
         return refresh_view(self).value
 
     @property
     def type(self):
-        """Its type, which no write changes."""
+        """The type, which no write changes."""
         return _LAST_ARG(self).type
 
 
-_LAST_ARG = Value.arg.__get__  # past the property: what the slot holds
+_LAST_ARG = Value.arg.__get__  # the content of the slot, bypassing the property
 Tracer.stale, Tracer.fresh = _Stale, Tracer

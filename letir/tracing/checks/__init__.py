@@ -1,1 +1,1 @@
-"""What would bake a number into the program."""
+"""Checks against baked values: hidden state, baked constants, symbolic sizes, refused functions."""

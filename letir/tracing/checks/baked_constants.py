@@ -1,8 +1,8 @@
-"""``refuse_baked``: what ``trace(..., check=True)`` does: record again, and compare.
+"""``refuse_baked``, for ``trace(..., check=True)``: record again, and compare the programs.
 
-At the same values programs differ by what changes between calls: a counter, the clock, random
-numbers. At other values they differ by numbers that got into the program past the recording. Where
-a guard answered otherwise the path is another one, and nothing behind it is compared [B2].
+At the same values, programs differ by state that changes between calls: a counter, the clock,
+random numbers. At other values they differ by numbers baked into the program. If a guard has
+another answer the paths differ, and nothing after it is compared [B2].
 """
 
 import copy
@@ -18,8 +18,8 @@ from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array
 
-_MOST_LEAVES = 16  # that are changed one by one
-_MOST_LINES = 24  # of the two programs in a message
+_MOST_LEAVES = 16  # leaves that are perturbed one by one
+_MOST_LINES = 24  # lines of the two programs in a message
 _AT_SAME_VALUES = (
     "recorded a second time, at the same values, the function gives another program",
     "it reads what changes between calls: a counter, the clock, random numbers, the id of an "
@@ -33,7 +33,7 @@ _AT_OTHER_VALUES = (
 
 
 def refuse_baked(fn: Lambda, leaves: list, again: Callable[[list], Lambda]) -> None:
-    """Raise TraceError if ``again``, at these leaves or at changed ones, gives another program."""
+    """Raise TraceError if ``again``, at these or at perturbed leaves, records another program."""
     _compare_programs(fn, again(leaves), _AT_SAME_VALUES)
     for changed in _perturbed_arguments(leaves):
         try:
@@ -44,9 +44,10 @@ def refuse_baked(fn: Lambda, leaves: list, again: Callable[[list], Lambda]) -> N
 
 
 def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) -> None:
-    """Raise TraceError unless a program gives what the function gives, but for rounding.
+    """Raise TraceError unless the results of the program and the function agree up to rounding.
 
-    It does not where the function asks what no recording sees: ``type(x)``, ``x is y``, ``str(x)``.
+    They differ if the function asks for something that a recording cannot see: ``type(x)``,
+    ``x is y``, ``str(x)``.
     """
     given, spec = flatten((args, kwargs))
     if any(isinstance(leaf, ShapeDtype) for leaf in given):
@@ -69,14 +70,14 @@ def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) ->
 
 
 def _copy_leaf(leaf):
-    """A copy of an array, or of a generator of random numbers; others as they are."""
+    """A copy of an array or a random generator; other values as they are."""
     # by its attribute: NumPy loads its random numbers when they are asked for
     is_changeable = isinstance(leaf, np.ndarray) or hasattr(leaf, "bit_generator")
     return copy.deepcopy(leaf) if is_changeable else leaf
 
 
 def _results_agree(expected, found) -> bool:
-    """Whether two results are the same array, but for rounding; any others are."""
+    """Whether two arrays agree up to rounding; results that are not arrays always agree."""
     if not is_array(expected) or not is_array(found):
         return True
     rtol = 1e3 * np.finfo(expected.dtype).eps if expected.dtype.kind in "fc" else 0.0
@@ -86,21 +87,21 @@ def _results_agree(expected, found) -> bool:
 
 
 def _perturbed_arguments(leaves: list) -> Iterator[list]:
-    """The arguments with all values changed a little, then with those of one argument each."""
+    """The arguments with all values perturbed, then with one argument perturbed at a time."""
     random = np.random.default_rng(0)
     new = [_nearby_values(leaf, random) for leaf in leaves]
     places = [i for i, leaf in enumerate(leaves) if new[i] is not leaf]
     if places:
         yield new
-    # where all at once make a guard answer otherwise, one of them may not
+    # if all perturbations together change a guard, a single one may not
     for i in places[:_MOST_LEAVES] if len(places) > 1 else ():
         yield [*leaves[:i], new[i], *leaves[i + 1 :]]
 
 
 def _nearby_values(leaf, random: "np.random.Generator"):
-    """Other values of the same type: floats a little away, integers in another order or next door.
+    """Other values of the same type: perturbed floats, permuted or neighbouring integers.
 
-    The leaf itself if there are none that are surely as good, as of a type, or of equal integers.
+    The leaf itself if no other values are certainly valid.
     """
     if type(leaf) in PYTHON_NUMBERS:
         return (
@@ -124,7 +125,7 @@ def _nearby_values(leaf, random: "np.random.Generator"):
 
 
 def _compare_programs(f: Lambda, g: Lambda, why: tuple[str, str]) -> None:
-    """Raise TraceError with the first bind that differs, unless a guard does before."""
+    """Raise TraceError with the first different bind, unless a guard differs before it."""
     pairs: dict[Local, Local] = dict(zip(f.params, g.params, strict=False))
     for i, (a, b) in enumerate(zip(f.binds, g.binds, strict=False)):
         if not _binds_agree(a, b, pairs):
@@ -140,7 +141,7 @@ def _compare_programs(f: Lambda, g: Lambda, why: tuple[str, str]) -> None:
 
 
 def _binds_agree(a: Bind, b: Bind, pairs: dict[Local, Local]) -> bool:
-    """Whether two binds do the same on the same."""
+    """Whether two binds are equal and have corresponding operands."""
     types = [x.type is y.type for x, y in zip(a.binders, b.binders, strict=False)]
     same = a.op is b.op and a.attrs == b.attrs and len(a.binders) == len(b.binders)
     return same and all(types) and _operands_agree(a.args, b.args, pairs)
@@ -156,8 +157,8 @@ def _operands_agree(
 
 
 def _is_guarded(f: Lambda, g: Lambda, i: int) -> bool:
-    """Whether the binds at ``i``, which differ, are guards, or have a result that the next ones
-    guard: the length of what ``nonzero`` and its like select.
+    """Whether the different binds at ``i`` are guards, or have a result that the next ones guard,
+    such as the number of elements selected by ``nonzero``.
     """
     a, b = f.binds[i], g.binds[i]
     if a.op is not b.op or not a.binders:
@@ -173,7 +174,7 @@ def _is_guarded(f: Lambda, g: Lambda, i: int) -> bool:
 def _baked_constant_error(
     f: Lambda, g: Lambda, bind: Bind | None, why: tuple[str, str]
 ) -> TraceError:
-    """The error that shows the bind that differs, and both programs around it."""
+    """The error that shows the different bind, and both programs around it."""
     asked, remedy = why
     at = f"\n  at {bind.source}: {bind.source.excerpt}" if bind is not None and bind.source else ""
     lines = str(LATE_BOUND["diff"](f, g)).splitlines()

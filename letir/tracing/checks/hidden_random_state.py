@@ -1,10 +1,9 @@
-"""Draws from hidden random state while a function is traced, which would be constants of the
-program: an error with the line [B2].
+"""Detection of draws from hidden random state during a trace, which would be baked in [B2].
 
-``Watch`` compares the state of ``numpy.random``, of ``random`` and of generators that the function
-uses but does not get as arguments, before and after. To copy these states costs more than a small
-trace does, so of the two global ones a few bytes are read where they lie: each draw changes the
-position in the block of random words, or the words.
+``Watch`` compares the states of ``numpy.random``, of ``random`` and of generators that the function
+captures, before and after. Copying these states would cost more than a small trace, so a few bytes
+of the two global states are read directly: each draw changes the position in the block of random
+words, or the words.
 """
 
 import ctypes
@@ -18,10 +17,10 @@ from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from letir.ast.terms import Lambda, Source
 from letir.errors import TraceError
 
-_HEAD = object.__basicsize__  # of an object in CPython, before its own fields
-_BLOCK = 624  # words of Mersenne's twister; behind them is the position
+_HEAD = object.__basicsize__  # the size of an object's header in CPython
+_BLOCK = 624  # words of the Mersenne twister; the position follows them
 _PLACE = 4 * _BLOCK
-_MOST = 32  # functions that are searched for generators
+_MOST = 32  # functions searched for generators
 _REPLACEMENTS = {
     **dict.fromkeys(("normal", "randn", "standard_normal", "gauss"), "normal(key, shape)"),
     **dict.fromkeys(("uniform", "rand", "random", "random_sample"), "uniform(key, shape)"),
@@ -39,7 +38,7 @@ _REPLACEMENTS = {
 
 
 def _numpy_state():
-    """What changes with each draw from ``numpy.random``; None if nobody has imported that."""
+    """A fingerprint that changes with each draw from ``numpy.random``; None if not imported."""
     module = sys.modules.get("numpy.random.mtrand")
     if module is None:
         return None
@@ -53,8 +52,8 @@ def _numpy_state():
 
 @functools.cache
 def _state_windows(state, bits) -> tuple:
-    """The first words, the position, and the object itself: normal numbers come in pairs, and it
-    keeps the second.
+    """The first words, the position, and the object, which stores the second number of a pair of
+    normal numbers.
     """
     at, size = bits.ctypes.state_address, type(state).__basicsize__ - _HEAD
     kinds = ctypes.c_char * 16, ctypes.c_char * 4, ctypes.c_char * size
@@ -63,7 +62,7 @@ def _state_windows(state, bits) -> tuple:
 
 
 def _python_state():
-    """What changes with each draw from ``random``; None if nobody has imported that."""
+    """A fingerprint that changes with each draw from ``random``; None if it is not imported."""
     module = sys.modules.get("random")
     if module is None:
         return None
@@ -78,9 +77,7 @@ def _window_of_python(state) -> ctypes.Array:
 
 
 def _generators_of(f: Callable) -> list:
-    """The generators that ``f``, or a function of its module that it names, has without getting
-    them.
-    """
+    """The generators captured by ``f``, or by functions of its module that it names."""
     if "numpy.random" not in sys.modules:
         return []
     kinds = _generator_types()
@@ -101,7 +98,7 @@ def _generators_of(f: Callable) -> list:
 
 @functools.cache
 def _generator_types() -> tuple[type, ...]:
-    """NumPy's classes of generators."""
+    """NumPy's classes of random generators."""
     module = sys.modules["numpy.random"]
     return module.Generator, module.RandomState
 
@@ -116,7 +113,7 @@ def _plain_function(f) -> FunctionType | None:
 
 
 def _values_of(function: FunctionType) -> Iterator:
-    """What a function has by its closure, its defaults, and the globals that it names."""
+    """The objects in a function's closure, its defaults, and the globals that it names."""
     if function.__closure__:
         yield from _closure_of(function).values()
     yield from function.__defaults__ or ()
@@ -127,7 +124,7 @@ def _values_of(function: FunctionType) -> Iterator:
 
 
 def _closure_of(function: FunctionType) -> dict:
-    """The variables of enclosing functions that a function uses, as far as they are set."""
+    """The closure variables of a function that are set."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):
@@ -136,7 +133,7 @@ def _closure_of(function: FunctionType) -> dict:
 
 
 def _generator_state(generator):
-    """The state of a generator, to be compared."""
+    """The comparable state of a generator."""
     kind = type(generator).__name__
     return repr(
         generator.bit_generator.state if kind == "Generator" else generator.get_state(legacy=False)
@@ -144,7 +141,7 @@ def _generator_state(generator):
 
 
 class Watch:
-    """Looks at the random states before ``f`` is traced; ``check`` looks again."""
+    """The random states before ``f`` is traced; ``check`` compares them afterwards."""
 
     __slots__ = ("f", "generators", "numpy", "python", "states")
 
@@ -154,8 +151,8 @@ class Watch:
         self.numpy, self.python = _numpy_state(), _python_state()
 
     def check(self, fn: Lambda) -> None:
-        """Raise TraceError if somebody has drawn since, unless operations of the user's have, which
-        draw again in every replay.
+        """Raise TraceError if there were draws, except by user-defined operations, which draw again
+        in every replay.
         """
         if self.numpy == _numpy_state() and self.python == _python_state() and not self.generators:
             return
@@ -180,7 +177,7 @@ def _fresh_position() -> int:
 
 
 def _was_drawn(before, after, fresh: int) -> bool:
-    """Whether a state has changed; one that was imported meanwhile is at the position ``fresh``."""
+    """Whether a state has changed; a module imported meanwhile starts at position ``fresh``."""
     if before is not None or after is None:
         return before != after
     position = after[1] if len(after) == 3 else after[0][:4]
@@ -191,7 +188,7 @@ def _was_drawn(before, after, fresh: int) -> bool:
 
 
 def _drawn_from(what: str, f: Callable) -> TraceError:
-    """The error for draws from hidden state, with the lines that are found."""
+    """The error for draws from hidden state, with the lines where they were found."""
     places = list(_draws_in(f))
     names = dict.fromkeys(name for _, name in places)
     known = [f"letir.random.{_REPLACEMENTS[name]}" for name in names if name in _REPLACEMENTS]
@@ -205,7 +202,7 @@ def _drawn_from(what: str, f: Callable) -> TraceError:
 
 
 def _draws_in(f: Callable) -> Iterator[tuple[Source, str]]:
-    """(place, method) of each call on a global or captured generator that ``f`` spells out."""
+    """(source, method) of each call on a global or captured generator in the code of ``f``."""
     todo, seen = [f], set()
     while todo and len(seen) < _MOST:
         function = _plain_function(todo.pop())
@@ -222,7 +219,7 @@ def _draws_in(f: Callable) -> Iterator[tuple[Source, str]]:
 
 
 def _is_draw(value) -> bool:
-    """Whether it is a method of a generator of NumPy's, or of the one of ``random``."""
+    """Whether an object is a method of a NumPy generator, or of the one of ``random``."""
     owner = getattr(value, "__self__", None)
     if not isinstance(value, BuiltinMethodType | MethodType) or owner is None:
         return False
@@ -233,7 +230,7 @@ def _is_draw(value) -> bool:
 
 
 def _values_spelled(code: CodeType, names: dict) -> Iterator[tuple[Source, object]]:
-    """(place, value) of each name in a code with the attributes that are read of it."""
+    """(source, value) of each name with attributes that a code object reads."""
     value, line = None, code.co_firstlineno
     for instruction in dis.get_instructions(code):
         line = (instruction.positions and instruction.positions.lineno) or line

@@ -1,8 +1,8 @@
-"""``exchange_numpy``: a function whose ``np`` is ``letir.numpy``, for ``intercept=True``.
+"""``exchange_numpy``: a copy of a function whose ``np`` is ``letir.numpy``, for ``intercept=True``.
 
-Nothing of the user's is changed, so that other threads see nothing: the function, and the functions
-of its own module that it reaches, are made anew around the same code, with globals, closures and
-defaults in which NumPy stands exchanged. NumPy's functions that were imported by name count too.
+No user object is changed, so other threads notice nothing: the function, and the functions of its
+module that it reaches, are rebuilt around the same code, with globals, closures and defaults in
+which NumPy is replaced. NumPy functions imported by name are replaced as well.
 """
 
 import builtins
@@ -15,12 +15,12 @@ import numpy as np
 
 from letir.tracing.numpy_protocols.array_value import namespace
 
-# what the interpreter reads of globals by itself, past ``__getitem__``
+# globals that the interpreter reads directly, bypassing ``__getitem__``
 _OWN = ("__name__", "__package__", "__spec__", "__file__", "__loader__", "__path__", "__builtins__")
 
 
 def _innermost_function(f) -> FunctionType | None:
-    """The innermost function of a callable of the user's; None if it is no Python code."""
+    """The innermost Python function of a user's callable; None if there is none."""
     while type(f) is not FunctionType or hasattr(f, "__wrapped__"):
         if isinstance(f, functools.partial):
             f = f.func
@@ -37,7 +37,7 @@ def _innermost_function(f) -> FunctionType | None:
 
 @functools.cache
 def _exchanged_names() -> dict[int, object]:
-    """By the id of NumPy's functions and modules, what stands in ``letir.numpy`` for each."""
+    """{id of a NumPy function or module: its replacement from ``letir.numpy``}."""
     new = namespace()
     pairs = [(np, new), (np.linalg, new.linalg), (np.fft, new.fft)]
     found = {}
@@ -50,16 +50,16 @@ def _exchanged_names() -> dict[int, object]:
 
 
 class _Interception:
-    """What is exchanged for one trace: the functions of one module, each made anew once."""
+    """The replacements for one trace: the functions of one module, each rebuilt once."""
 
     def __init__(self, f: FunctionType):
         self.module = f.__globals__
         self.globals = _Globals(self)
         self.made: dict[FunctionType, FunctionType] = {}
-        self.originals: dict[int, FunctionType] = {}  # by the id of what was made
+        self.originals: dict[int, FunctionType] = {}  # id of a rebuilt function -> the original
 
     def __call__(self, value):
-        """``value`` with NumPy exchanged in it; itself where there is nothing to exchange."""
+        """``value`` with NumPy replaced in it; itself if there is nothing to replace."""
         kind = type(value)
         if kind is FunctionType:
             if self.is_ours(value):
@@ -77,24 +77,24 @@ class _Interception:
         return _exchanged_names().get(id(value), value)
 
     def is_ours(self, function: FunctionType) -> bool:
-        """Whether a function is of the module, or wraps one that is."""
+        """Whether a function belongs to the module, or wraps a function that does."""
         return getattr(_innermost_function(function), "__globals__", None) is self.module
 
     def changes(self, value) -> bool:
-        """Whether there is something to exchange; asks without making anything."""
+        """Whether there is something to replace, tested without building anything."""
         kind = type(value)
         if kind is FunctionType and self.is_ours(value):
             return True
         return kind in (MethodType, functools.partial) or id(value) in _exchanged_names()
 
     def remade(self, function: FunctionType) -> FunctionType:
-        """The function around the same code, with exchanged globals, closure and defaults."""
+        """The function rebuilt with replaced globals, closure and defaults."""
         made = self.made.get(function)
         if made is not None or "DELETE_GLOBAL" in _stored_names(function.__code__):
-            return made or function  # del of a global looks past everything that is exchanged
+            return made or function  # del of a global bypasses the replaced globals
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         new = {name: self.new_cell(name, cell, function.__code__) for name, cell in cells.items()}
-        # a wrapper of another module keeps the globals of that
+        # a wrapper from another module keeps the globals of that module
         own = self.globals if function.__globals__ is self.module else function.__globals__
         made = FunctionType(function.__code__, own, function.__name__, None, tuple(new.values()))
         self.made[function], self.originals[id(made)] = made, function  # before: it may call itself
@@ -110,15 +110,16 @@ class _Interception:
         return made
 
     def stand_in(self, own):
-        """``own`` with methods that are made anew: it shares its attributes, and is an instance
-        of its class. ``own`` itself if it is a class, or keeps attributes elsewhere.
+        """``own`` with rebuilt methods: it shares the attributes, and is an instance of its class.
+
+        ``own`` itself if it is a class, or stores attributes elsewhere.
         """
         kind = type(own)
         parents = [vars(parent) for parent in reversed(kind.__mro__[:-1])]
-        # a class that asks about its subclasses, or lays out its instances, gets none of ours
+        # no subclass for a class that customises subclasses or the layout of instances
         special = any("__init_subclass__" in p or p.get("__slots__") for p in parents)
         plain = type(kind) is type and kind.__new__ is object.__new__ and hasattr(own, "__dict__")
-        if special or not plain:  # no dict and its like, which hold more than attributes
+        if special or not plain:  # builtin containers hold more than attributes
             return own
         members = {name: self.method(member) for p in parents for name, member in p.items()}
         made = {name: new for name, new in members.items() if new is not None}
@@ -127,7 +128,7 @@ class _Interception:
         return new
 
     def method(self, member):
-        """A member of a class made anew; None if there is nothing to exchange."""
+        """A rebuilt member of a class; None if there is nothing to replace."""
         match member:
             case FunctionType() if self.is_ours(member):
                 return self.remade(member)
@@ -139,7 +140,7 @@ class _Interception:
         return None
 
     def new_cell(self, name: str, cell: CellType, code: CodeType) -> CellType:
-        """A cell for the exchanged content; the same one where that is or may be the user's."""
+        """A cell with the replaced content; the same cell if its content is the user's."""
         try:
             content = cell.cell_contents
         except ValueError:  # not yet assigned
@@ -147,14 +148,12 @@ class _Interception:
         return CellType() if self.changes(content) and name not in _stored_names(code) else cell
 
     def restored(self, value):
-        """What was exchanged as it was: what a function writes into a global of the module."""
+        """The original of a replaced object, for values written into a global of the module."""
         return self.originals.get(id(value), np if value is namespace() else value)
 
 
 def _stored_names(code: CodeType) -> set[str]:
-    """The variables of functions around it that code assigns, and the name of a ``del`` of a
-    global.
-    """
+    """The closure variables that code assigns, and the globals that it deletes."""
     found = set()
     for part in _nested_code(code):
         for instruction in dis.get_instructions(part):
@@ -166,7 +165,7 @@ def _stored_names(code: CodeType) -> set[str]:
 
 
 def _nested_code(code: CodeType) -> Iterator[CodeType]:
-    """Code and what is nested in it."""
+    """A code object and all code objects nested in it."""
     yield code
     for constant in code.co_consts:
         if type(constant) is CodeType:
@@ -174,10 +173,10 @@ def _nested_code(code: CodeType) -> Iterator[CodeType]:
 
 
 class _Globals(dict):
-    """A module's globals as its functions see them while they are intercepted.
+    """A module's globals as seen by its intercepted functions.
 
-    Python reads them by ``__getitem__``, as this is no plain dict. It writes past ``__setitem__``:
-    what it wrote is moved to the module when something is read, and at the end.
+    Python reads them by ``__getitem__``, because this is not a plain dict, but writes bypass
+    ``__setitem__``: written values are moved to the module at the next read, and at the end.
     """
 
     __slots__ = ("exchange", "kept", "module")
@@ -193,7 +192,7 @@ class _Globals(dict):
         return self.exchange(self.module[name])
 
     def flush(self) -> None:
-        """Move what was written to the module."""
+        """Move written values to the module."""
         if dict.__len__(self) > self.kept:
             for name in [name for name in dict.keys(self) if name not in _OWN]:
                 self.module[name] = self.exchange.restored(dict.pop(self, name))
@@ -242,7 +241,7 @@ def _importing_builtins(exchange: Callable) -> dict:
 
 
 def exchange_numpy(f: Callable) -> Callable:
-    """``f`` with NumPy exchanged; itself if it is no Python code."""
+    """``f`` with NumPy replaced; itself if it is not Python code."""
     function = _innermost_function(f)
     if function is None:
         return f
@@ -252,7 +251,7 @@ def exchange_numpy(f: Callable) -> Callable:
     @functools.wraps(f)
     def run(*args, **kwargs):
         try:
-            # NumPy's functions among static arguments too: `act is np.tanh` holds as it did
+            # also NumPy functions among static arguments, so that `act is np.tanh` still holds
             return made(*map(exchange, args), **{k: exchange(v) for k, v in kwargs.items()})
         finally:
             exchange.globals.flush()

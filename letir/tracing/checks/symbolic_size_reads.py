@@ -1,5 +1,5 @@
-"""Questions to sizes that have names, in a trace: an error, with the line that asks, where the
-answer is not the same for all sizes [B10].
+"""Reads of symbolic sizes during a trace: an error with the line if the answer depends on the size
+[B10].
 """
 
 from functools import partial
@@ -9,9 +9,9 @@ from letir.errors import TraceError
 
 
 def watch_size_reads(trace) -> None:
-    """Refuse such questions until ``trace``, of which a parameter has such sizes, is closed.
+    """Refuse such reads until ``trace``, which has a parameter with symbolic sizes, is closed.
 
-    Who watches already goes on to: ``jit`` gives up names, and asks for the numbers.
+    An existing watch stays: ``jit`` then gives up symbolic sizes, and uses the numbers.
     """
     if SIZE_READS.get() is None:
         SIZE_READS.set(partial(_refuse_size_read, trace))
@@ -19,13 +19,13 @@ def watch_size_reads(trace) -> None:
 
 
 def unwatch_size_reads(trace) -> None:
-    """End what ``watch_size_reads`` began."""
+    """End the watch started by ``watch_size_reads``."""
     SIZE_READS.set(None)
     trace.watches_sizes = False
 
 
 def _refuse_size_read(trace, place: str, asked: str, is_decided: bool) -> None:
-    """Raise TraceError for a question whose answer depends on what a name stands for."""
+    """Raise TraceError for a read whose answer depends on the value of a symbolic size."""
     if is_decided:
         return
     error = TraceError(

@@ -1,8 +1,8 @@
-"""NumPy functions that cannot be recorded: ``REFUSED``, each with its reason and what to do.
+"""NumPy functions that cannot be recorded: ``REFUSED``, each with the reason and the remedy.
 
-A line is ``function: "why; what to write"``, in the family where one looks for it, with a method as
-``np.ndarray.tofile``. The error for such a function shows it, and the page of all functions lists
-it. What is merely not there yet does not belong here.
+An entry is ``function: "reason; remedy"``, sorted by family, with methods such as
+``np.ndarray.tofile``. Error messages show it, and the page of all functions lists it. Functions
+that are only missing so far do not belong here.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ _UFUNCS = {
     np.isnat: "dates are not recorded, only numbers; call it before the trace",
 }
 
-# ---- functions of the user's ----
+# ---- user-defined functions ----
 
 _USERS = {
     np.frompyfunc: "it makes arrays of objects; write letir.numpy.vectorize(f), or letir.vmap(f)",
@@ -44,7 +44,7 @@ REFUSED = {**_USERS, **METHODS, **_UFUNCS}
 
 
 def refusal_reason(function) -> str | None:
-    """Why a NumPy callable cannot be recorded; None if nothing is known against it."""
+    """The reason why a NumPy callable cannot be recorded; None if there is none."""
     if isinstance(function, np.ufunc) and function.__name__.endswith(" (vectorized)"):
         return REFUSED[np.frompyfunc]  # which made it
     try:

@@ -1,1 +1,1 @@
-"""Lt.cond, lt.scan ... for Python callers."""
+"""Control flow for Python callers: ``cond``, ``scan``, ``while_loop``, ``map`` and others."""

@@ -1,7 +1,8 @@
-"""Loops of which the way back keeps each k-th of what they carry, and runs the rest again.
+"""Checkpointed loops: the backward pass stores every k-th carry and recomputes the iterations
+between.
 
-A loop over segments, each a checkpoint that holds a loop of ``every`` iterations (Chen et al.,
-Training deep nets with sublinear memory cost, 2016).
+A loop over segments, each a checkpoint around a loop of ``every`` iterations (Chen et al., Training
+deep nets with sublinear memory cost, 2016).
 """
 
 from collections.abc import Sequence
@@ -20,13 +21,13 @@ def _params_like(builder: LetBuilder, params: Sequence[Local]) -> list[Value]:
 
 
 def _apply_recorded(op, operands: Sequence, **attrs) -> list[Value]:
-    """The results of ``op`` where the operands are recorded."""
+    """The results of ``op``, emitted where its operands are."""
     emitter = next(v.emitter for v in operands if isinstance(v, Value))
     return list(emitter.apply(op, tuple(operands), op.complete(attrs)))
 
 
 def _checkpoint_segment(body: Lambda, operands: Sequence) -> list[Value]:
-    """The results of a segment, of which the way back keeps the operands."""
+    """The results of a segment, of which the backward pass keeps only the operands."""
     return _apply_recorded(checkpoint, operands, body=body, saved=0)
 
 
@@ -34,11 +35,11 @@ def _checkpoint_segment(body: Lambda, operands: Sequence) -> list[Value]:
 
 
 def while_in_segments(test: Lambda, body: Lambda, every: int, source) -> Lambda:
-    """The program of a ``while_loop``, on what it carries and captures."""
+    """The program of a checkpointed ``while_loop``, on its carried and captured values."""
     builder = LetBuilder()
     builder.source = source
     values, count = _params_like(builder, body.params), len(body.ret.args)
-    (goes_on,) = builder.call(test, values)  # asked once for each iteration: it may have effects
+    (goes_on,) = builder.call(test, values)  # evaluated once per iteration: it may have effects
     attrs = {
         "test": _first_is_true(goes_on, values),
         "body": _segment_body(test, body, every, goes_on),
@@ -48,21 +49,21 @@ def while_in_segments(test: Lambda, body: Lambda, every: int, source) -> Lambda:
 
 
 def _first_is_true(goes_on: Value, values: Sequence[Value]) -> Lambda:
-    """The test of a loop that carries the answer first."""
+    """The test of a loop that carries its answer as the first value."""
     builder = LetBuilder()
     given = [builder.param(v.type) for v in (goes_on, *values)]
     return builder.build(given[:1])
 
 
 def _segment_body(test: Lambda, body: Lambda, every: int, goes_on: Value) -> Lambda:
-    """The body of the outer loop: as many iterations as make one segment, or are left."""
+    """The body of the outer loop: the iterations of one segment, or those that are left."""
     builder = LetBuilder()
     given = [builder.param(goes_on.type), *_params_like(builder, body.params)]
     return builder.build(_checkpoint_segment(_inner_while(test, body, every, goes_on), given))
 
 
 def _inner_while(test: Lambda, body: Lambda, every: int, goes_on: Value) -> Lambda:
-    """The program of one segment, on (whether it goes on, carried, captured)."""
+    """The program of one segment, on (answer of the test, carried values, captured values)."""
     builder, count = LetBuilder(), len(body.ret.args)
     first, *values = [builder.param(goes_on.type), *_params_like(builder, body.params)]
     asks, step = LetBuilder(), LetBuilder()
@@ -82,8 +83,8 @@ def _inner_while(test: Lambda, body: Lambda, every: int, goes_on: Value) -> Lamb
 
 
 def fori_in_segments(lower, upper, body: Lambda, every: int, source) -> Lambda:
-    """The program of a ``fori_loop``, on the bounds that are no numbers, and what it carries and
-    captures.
+    """The program of a checkpointed ``fori_loop``, on its bounds that are arrays, and its carried
+    and captured values.
     """
     builder = LetBuilder()
     builder.source = source
@@ -117,7 +118,7 @@ def _even_segment(lower: int, body: Lambda, every: int) -> Lambda:
 
 
 def _offset_body(body: Lambda) -> Lambda:
-    """``body`` for a number that counts from its last operand on."""
+    """``body`` with an index that starts at its last operand."""
     builder = LetBuilder()
     number = builder.param(INDEX_AS_NUMBER, body.params[0].name)
     values = _params_like(builder, body.params[1:])
@@ -126,14 +127,14 @@ def _offset_body(body: Lambda) -> Lambda:
 
 
 def _last_segment(lower: int, upper: int, body: Lambda) -> Lambda:
-    """The program of the iterations that make no whole segment."""
+    """The program of the remaining iterations after the last full segment."""
     builder = LetBuilder()
     values = _params_like(builder, body.params[1:])
     return builder.build(_apply_recorded(fori_loop, [lower, upper, *values], body=body))
 
 
 def _uneven_segments(lower, upper, values: list, body: Lambda, every: int) -> list[Value]:
-    """The results of a loop over segments whose number is known when it runs only."""
+    """The results of a loop over segments whose number is known only at run time."""
     start, end = (convert_number(b, INDEX_AS_NUMBER) for b in (lower, upper))
     count, outer = len(body.ret.args), LetBuilder()
     number = outer.param(INDEX_AS_NUMBER)

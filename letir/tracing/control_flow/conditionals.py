@@ -1,4 +1,4 @@
-"""``cond`` and ``switch`` for Python functions: both branches are recorded, one is evaluated."""
+"""``cond`` and ``switch`` for Python functions: all branches are recorded, one is evaluated."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,10 +26,10 @@ from letir.tracing.source_locations import error_at_user_line, user_place
 def cond(pred: Any, true_fun: Callable[..., R], false_fun: Callable[..., R], *operands: Any) -> R:
     """``true_fun(*operands)`` if ``pred`` is true, else ``false_fun(*operands)``.
 
-    Both functions are recorded (abstractly: they cannot ask for values), and one of them is
-    evaluated and differentiated when the program runs. ``pred`` is one truth value or number, the
-    operands are pytrees; what the functions use beside these is captured. Both return the same
-    nesting of the same shapes and dtypes; Python numbers take the dtype that the other branch has.
+    Both functions are recorded abstractly (they cannot ask for values), and one of them is
+    evaluated and differentiated when the program runs. ``pred`` is a scalar truth value or number,
+    the operands are pytrees; other traced values that the functions use are captured. Both must
+    return the same nesting, shapes and dtypes; Python numbers take the dtype of the other branch.
 
     >>> import numpy as np
     >>> from letir import grad
@@ -48,10 +48,9 @@ def cond(pred: Any, true_fun: Callable[..., R], false_fun: Callable[..., R], *op
 
 
 def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> R:
-    """``branches[index](*operands)``, with an index below 0 taken as 0 and one beyond the last
-    branch as the last.
+    """``branches[index](*operands)``, with the index clamped to the range of branches.
 
-    As ``cond``, for any number of functions: all are recorded, one is evaluated.
+    Like ``cond``, for any number of functions: all are recorded, one is evaluated.
 
     >>> import numpy as np
     >>> [float(switch(i, [np.sin, np.cos, np.exp], 0.0)) for i in range(3)]
@@ -70,7 +69,7 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
 
 
 def _check_one_number(asked: str, value, kinds: str) -> None:
-    """Raise unless ``value`` is one number of these kinds of dtypes."""
+    """Raise unless ``value`` is a scalar with one of these kinds of dtypes."""
     try:
         kind = type_of(value)
     except DTypeError as error:
@@ -92,13 +91,13 @@ def _check_one_number(asked: str, value, kinds: str) -> None:
 
 
 def _name_of_branch(f, otherwise: str) -> str:
-    """What messages call a branch."""
+    """The name of a branch in messages."""
     name = getattr(f, "__name__", "<lambda>")
     return otherwise if name == "<lambda>" else f"{otherwise} ({name})"
 
 
 def _branches_of(asked: str, functions: Sequence[Callable], names: Sequence[str], operands: tuple):
-    """(tree of the results, bodies, captured values) of functions that give the same types."""
+    """(tree of the results, bodies, captured values) of functions with the same result types."""
     examples = examples_of(operands, asked)
     bodies = [record_body(f, examples) for f in functions]
     first = bodies[0]
@@ -121,7 +120,7 @@ def _branches_of(asked: str, functions: Sequence[Callable], names: Sequence[str]
 def _branches_differ_error(
     asked: str, bodies: Sequence[Body], names: Sequence[str], kinds: list
 ) -> Exception:
-    """The error that says which results differ, and how."""
+    """The error that lists the different results."""
     lines, error = [], ShapeError
     for place, kind in enumerate(kinds):
         if kind is None:

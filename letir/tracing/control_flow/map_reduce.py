@@ -1,6 +1,6 @@
 """``map``, ``reduce``, ``associative_scan``, ``reduce_by_index``, ``scatter``, for Python callers.
 
-Each records the function that it gets once, on the types of elements, and emits one bind.
+Each records its function once, on the types of elements, and emits one bind.
 """
 
 import operator
@@ -40,10 +40,10 @@ from letir.tracing.trace_state import ABSTRACT
 def map(f: Callable[..., Any], *xs: Any) -> Any:
     """``f(*x)`` for the elements of ``xs`` along their leading axes, stacked.
 
-    Each of ``xs`` is a pytree of arrays with as many elements, ``f`` returns a pytree. ``f`` is
-    recorded once for one element. Where all its operations have a rule for many elements at once
-    the program has no loop; else, and where it has an effect, one element follows the other.
-    Traced values that ``f`` closes over are differentiated too.
+    Each of ``xs`` is a pytree of arrays with the same number of elements; ``f`` returns a pytree.
+    ``f`` is recorded once for one element. If all its operations have batching rules the program
+    has no loop; otherwise, or if it has effects, elements are processed one after the other. Traced
+    values that ``f`` closes over are differentiated too.
 
     >>> import numpy as np
     >>> map(lambda x, y: x @ y, np.arange(6.0).reshape(2, 3), np.ones((2, 3)))
@@ -71,7 +71,7 @@ def _element_type(kind: ArrayType) -> ArrayType:
 
 
 class _Nested:
-    """A function of one pytree as one of its leaves; remembers how its results nest."""
+    """A function of one pytree as a function of its leaves; stores the nesting of its results."""
 
     def __init__(self, f: Callable, spec):
         self.f, self.spec, self.out_spec = f, spec, None
@@ -99,8 +99,10 @@ class _Recorded:
 def _run_combinator(
     name: str, operands: Sequence, attrs: dict, arrange: Callable | None = None
 ) -> tuple:
-    """The results of a program with one combinator; ``arrange(values)`` makes its operands of the
-    parameters, and gives what arranges its results.
+    """The results of a program with one combinator.
+
+    ``arrange(values)`` converts the parameters to its operands, and returns the conversion of its
+    results.
     """
     builder, op = LetBuilder(), PRIMITIVES[name]
     builder.source, _ = user_place(3)
@@ -117,7 +119,7 @@ def _run_combinator(
 
 
 class _Binary:
-    """A binary operation on pytrees as one on leaves, whose results are checked."""
+    """A binary operation on pytrees as one on leaves, with checked results."""
 
     def __init__(self, f: Callable, spec, kinds: Sequence[ArrayType], asked: str):
         self.f, self.spec, self.kinds, self.asked = f, spec, kinds, asked
@@ -156,7 +158,7 @@ def _binary_attrs(step: _Recorded, n_xs: int, **more) -> dict:
 
 
 def _element_types(tree, axis: int, asked: str) -> tuple[list, object, list[ArrayType]]:
-    """(arrays, how they nest, their types with ``axis`` in front)."""
+    """(arrays, their nesting, their types with ``axis`` in front)."""
     leaves, spec = flatten(tree)
     rows = [as_row(x) for x in leaves]
     if not rows:
@@ -173,13 +175,13 @@ def _element_types(tree, axis: int, asked: str) -> tuple[list, object, list[Arra
 
 
 def _axis_in_front(kind: ArrayType, axis: int) -> ArrayType:
-    """The type with ``axis`` as its first."""
+    """The type with ``axis`` moved to the front."""
     rest = [n for i, n in enumerate(kind.shape) if i != axis % kind.ndim]
     return kind.with_shape((kind.shape[axis], *rest))
 
 
 def _initial_leaves(tree, spec, asked: str, what: str) -> list:
-    """The leaves of a first or neutral element, which nests as the elements do."""
+    """The leaves of an initial or neutral element, which has the nesting of the elements."""
     leaves, found = flatten(tree)
     if found != spec:
         raise TraceError(f"{asked}: {what} nests as {found}, the elements as {spec}{at_user()}")
@@ -190,7 +192,7 @@ def _initial_leaves(tree, spec, asked: str, what: str) -> list:
 
 
 def _as_element(value: Value, kind: ArrayType) -> Value:
-    """A first or neutral element in the type of the elements."""
+    """An initial or neutral element converted to the type of the elements."""
     value = recast(value, kind.dtype)
     if value.type.weak:
         value = PRIMITIVES["cast"](value, kind.dtype)
@@ -200,10 +202,10 @@ def _as_element(value: Value, kind: ArrayType) -> Value:
 def reduce(op: Callable[[Any, Any], Any], init: Any, xs: Any, axis: int = 0) -> Any:
     """``op(...op(op(init, xs[0]), xs[1])..., xs[-1])`` for the elements of ``xs`` along ``axis``.
 
-    ``op`` is associative: elements are combined in pairs, neighbours first, which rounds otherwise
-    than one after the other. It takes two elements, arrays or pytrees of them as in ``xs``, and
-    is recorded once. Sums, products, minima, maxima and other ufuncs are NumPy's reductions, with
-    their derivatives. Without elements the result is ``init``.
+    ``op`` must be associative: neighbouring elements are combined in pairs, with other rounding
+    than from left to right. It takes two elements (arrays, or pytrees like ``xs``) and is recorded
+    once. Sums, products, minima, maxima and other ufuncs become NumPy's reductions, with their
+    derivatives. Without elements the result is ``init``.
 
     >>> import numpy as np
     >>> reduce(lambda a, b: a @ b, np.eye(2), np.stack([np.eye(2), 2 * np.eye(2)]))
@@ -234,9 +236,10 @@ def associative_scan(
 ) -> R:
     """The prefixes ``xs[0]``, ``op(xs[0], xs[1])``, ... of the elements of ``xs`` along ``axis``.
 
-    ``op`` is associative, takes two elements (arrays, or pytrees of them as in ``xs``) and is
-    recorded once. Pairs are combined first: about 2 log2(n) array operations for each one of
-    ``op``. ``cumsum`` and its like are NumPy's. ``reverse``: suffixes, combined from the last.
+    ``op`` must be associative; it takes two elements (arrays, or pytrees like ``xs``) and is
+    recorded once. Elements are combined in pairs: about 2 log2(n) array operations for each
+    operation of ``op``. ``cumsum`` and similar functions are NumPy's. ``reverse``: suffixes,
+    combined from the last element.
 
     >>> import numpy as np
     >>> associative_scan(lambda a, b: a + b, np.array([1, 2, 3]))
@@ -261,7 +264,7 @@ def associative_scan(
 
 
 def _row_of_indices(indices, asked: str):
-    """Indices as an array of integers in a row."""
+    """Indices as a 1-d array of integers."""
     found = as_row(indices)
     kind = row_type(found)
     if kind is None or len(kind.shape) != 1 or kind.dtype.kind not in "iu":
@@ -272,7 +275,7 @@ def _row_of_indices(indices, asked: str):
 
 
 def _check_destinations(dest, values, indices, asked: str) -> tuple:
-    """(destinations, their nesting, indices, values): arrays that fit each other."""
+    """(destinations, their nesting, indices, values), checked to fit each other."""
     dests, spec = flatten(dest)
     arrays, found = flatten(values)
     if found != spec:
@@ -292,9 +295,9 @@ def _check_destinations(dest, values, indices, asked: str) -> tuple:
 def scatter(dest: Any, indices: Any, values: Any) -> Any:
     """``dest`` with ``values[i]`` at ``indices[i]`` of its leading axis.
 
-    A place outside of ``dest``, a negative one too, is ignored. Where a place is there several
-    times the last value wins, and it alone has a derivative. ``dest`` and ``values`` may be pytrees
-    that nest alike.
+    Indices outside of ``dest``, also negative ones, are ignored. For repeated indices the last
+    value wins, and it alone has a derivative. ``dest`` and ``values`` may be pytrees of the same
+    nesting.
 
     >>> import numpy as np
     >>> scatter(np.zeros(3), np.array([2, 0, 7]), np.array([1.0, 2.0, 3.0]))
@@ -318,10 +321,11 @@ def reduce_by_index(
 ) -> Any:
     """``dest`` with ``op(dest[i], v)`` for each value ``v`` and its index ``i``: a histogram.
 
-    ``op`` is associative with the neutral element ``ne``, takes two elements and is recorded once.
-    An index outside of ``dest``, a negative one too, is ignored. Sums, minima and maxima are
-    NumPy's ``ufunc.at``; the elements for other operations are sorted by their index, and those of
-    one place combined in pairs. ``dest``, ``ne`` and ``values`` may be pytrees that nest alike.
+    ``op`` must be associative with the neutral element ``ne``; it takes two elements and is
+    recorded once. Indices outside of ``dest``, also negative ones, are ignored. Sums, minima and
+    maxima become NumPy's ``ufunc.at``; for other operations the elements are sorted by index, and
+    those with equal indices are combined in pairs. ``dest``, ``ne`` and ``values`` may be pytrees
+    of the same nesting.
 
     >>> import numpy as np
     >>> reduce_by_index(np.zeros(2), lambda a, b: a + b, 0.0, np.array([1, 1, 5]), np.ones(3))

@@ -1,6 +1,6 @@
 """``lt.scan``: a loop over the leading axis of arrays, for Python callers.
 
-The step function is recorded once, whatever the number of steps, and the loop is one bind.
+The step function is recorded once for any number of steps, and the loop is one bind.
 """
 
 import operator
@@ -26,7 +26,7 @@ from letir.tracing.operands import positive_int
 from letir.tracing.source_locations import at_user, user_place
 from letir.tracing.trace_state import ABSTRACT
 
-_MOST_ROUNDS = 4  # of promotions of Python numbers in the carry
+_MOST_ROUNDS = 4  # rounds of promoting Python numbers in the carry
 
 
 def scan(
@@ -40,14 +40,14 @@ def scan(
 ) -> tuple[C, Any]:
     """(last carry, ys): ``carry, y = f(carry, x)`` for each ``x`` of the leading axis of ``xs``.
 
-    ``init``, ``xs`` and each ``y`` are pytrees; the ys are stacked. ``f`` is recorded once, and
-    the program has the same size for any number of steps. ``xs`` may be None, then ``length`` says
-    how many there are. ``reverse`` goes from the last ``x`` to the first; ys stand where their xs
-    do. The carry keeps its structure, shapes and dtypes; Python numbers in ``init`` become arrays
-    of the dtype that ``f`` gives. The reverse mode keeps what it reads of each step; with
-    ``checkpoint_every=k`` only each k-th carry, and computes the steps between again (Chen et al.,
+    ``init``, ``xs`` and each ``y`` are pytrees; the ys are stacked. ``f`` is recorded once, so the
+    size of the program does not depend on the number of steps. If ``xs`` is None, ``length`` is the
+    number of steps. ``reverse`` goes from the last ``x`` to the first; each y has the position of
+    its x. The carry must keep its structure, shapes and dtypes; Python numbers in ``init`` become
+    arrays of the dtype that ``f`` returns. The backward pass keeps the residuals of each step; with
+    ``checkpoint_every=k`` it keeps every k-th carry and recomputes the steps between (Chen et al.,
     Training deep nets with sublinear memory cost, 2016). Traced values that ``f`` closes over are
-    differentiated too. Raises TraceError, ShapeError or DTypeError that name the leaf.
+    differentiated too. Raises TraceError, ShapeError or DTypeError that names the leaf.
 
     >>> import numpy as np
     >>> total, sums = scan(lambda s, x: (s + x, s + x), 0.0, np.array([1.0, 2.0, 3.0]))
@@ -69,17 +69,17 @@ def scan(
 
 
 def as_row(x):
-    """An array that a loop goes over."""
+    """An array over which a loop runs."""
     return x if isinstance(x, Value) or is_array(x) else np.asarray(x)
 
 
 def row_type(x) -> ArrayType:
-    """The type of an array that a loop goes over."""
+    """The type of an array over which a loop runs."""
     return x.type if isinstance(x, Value) else type_of(as_row(x))
 
 
 def step_count(rows: Sequence, length, asked: str):
-    """The number of steps: an int, or a named size. Raises ShapeError where they differ."""
+    """The number of steps: an int or a symbolic size. Raises ShapeError if lengths differ."""
     sizes = []
     for i, x in enumerate(rows):
         kind = row_type(x)
@@ -119,7 +119,7 @@ class _Step:
 
     @classmethod
     def recorded(cls, f: Callable, init, rows: Sequence, spec, asked: str) -> "_Step":
-        """``f`` recorded for this carry, once more where Python numbers in it are promoted."""
+        """``f`` recorded for this carry, again if Python numbers in the carry are promoted."""
         leaves, carry_spec = flatten(init)
         names = _leaf_paths(init)
         init = [_initial_leaf(leaf, name, asked) for leaf, name in zip(leaves, names, strict=True)]
@@ -145,20 +145,20 @@ class _Step:
 
 
 def as_body(fn: Lambda, names: Sequence[str | None]) -> Lambda:
-    """A recorded function as a body: of arrays in a row, which have these names."""
+    """A recorded function as a body with flat arguments of these names."""
     for param, name in zip(fn.params, names, strict=False):
         param.name = name
     return Lambda(fn.params, fn.binds, fn.ret)
 
 
 def _leaf_paths(tree) -> list[str]:
-    """Where each leaf stands in ``tree``, as text."""
+    """The path of each leaf of ``tree``, as text."""
     paths = optree.tree_paths(tree, namespace=NAMESPACE)
     return ["".join(f"[{part!r}]" for part in path) for path in paths]
 
 
 def _initial_leaf(leaf, name: str, asked: str):
-    """A leaf of the first carry; a Python bool as an array."""
+    """A leaf of the initial carry, with a Python bool as an array."""
     if type(leaf) is bool:
         return np.bool_(leaf)
     if isinstance(leaf, Value) or is_array(leaf) or type(leaf) in PYTHON_NUMBERS:
@@ -170,14 +170,12 @@ def _initial_leaf(leaf, name: str, asked: str):
 
 
 def declare_argument(kind: ArrayType) -> ShapeDtype:
-    """An argument of this type without a value."""
+    """An abstract argument of this type."""
     return ShapeDtype(kind.shape, kind.dtype, kind.weak)
 
 
 def _promoted_carry_type(kind: ArrayType, out: ArrayType | None, leaf) -> ArrayType:
-    """The type of a carried value; that of a Python number is strong, and what a step makes of
-    it.
-    """
+    """The type of a carried value; a Python number gets the strong type that a step returns."""
     if not type_of(leaf).weak or out is None:
         return kind
     if out.weak and out.dtype == kind.dtype:
@@ -187,20 +185,20 @@ def _promoted_carry_type(kind: ArrayType, out: ArrayType | None, leaf) -> ArrayT
 
 
 def _can_become(kind: ArrayType, out: ArrayType) -> bool:
-    """Whether a number of this kind can stand where a step gives the other."""
+    """Whether a number of this type can be converted to the type that a step returns."""
     order = "biufc"
     return order.index(out.dtype.kind) >= order.index(kind.dtype.kind)
 
 
 def _initial_as_array(leaf, kind: ArrayType):
-    """A leaf of the first carry as an array of this type."""
+    """A leaf of the initial carry as an array of this type."""
     if type(leaf) in PYTHON_NUMBERS:
         return np.asarray(leaf, kind.dtype)[()]
     return leaf.astype(kind.dtype) if type_of(leaf).weak else leaf
 
 
 def _check_carry(kinds: Sequence, results: Sequence, names: Sequence[str], asked: str) -> None:
-    """Raise where a step hands on another type than it got."""
+    """Raise if a step returns a carry of another type than it got."""
     wrong = [
         (name, kind, out)
         for name, kind, out in zip(names, kinds, results, strict=False)
@@ -219,7 +217,7 @@ def _check_carry(kinds: Sequence, results: Sequence, names: Sequence[str], asked
 
 
 class _Returned:
-    """``f`` on leaves: checks that it returns (carry, y), and remembers how these nest."""
+    """``f`` on leaves: checks that it returns (carry, y), and stores their nesting."""
 
     def __init__(self, f: Callable, carry_spec, x_spec, kinds: list[ArrayType], asked: str):
         self.f, self.carry_spec, self.x_spec = f, carry_spec, x_spec
@@ -248,7 +246,7 @@ class _Returned:
 
 
 def carry_as_array(leaf, kind: ArrayType | None):
-    """A result of a step as an array: numbers take the dtype of the carry, where it has theirs."""
+    """A result of a step as an array; numbers take the dtype of the carry if it fits."""
     if type(leaf) in PYTHON_NUMBERS:
         known = kind is not None and not kind.weak and _can_become(type_of(leaf), kind)
         return np.asarray(leaf, kind.dtype if known else None)[()]
@@ -278,7 +276,7 @@ def _loop_program(
 
 @frozen(eq=False)
 class _Loop:
-    """A loop to be emitted, as a whole or in segments that are computed again on the way back."""
+    """A loop to be emitted, whole or in segments that the backward pass recomputes."""
 
     body: Lambda
     n_carry: int
@@ -297,9 +295,7 @@ class _Loop:
         return builder.apply(op, operands, op.complete(attrs))
 
     def segment(self, operands: Sequence, length: int) -> Lambda:
-        """The program that goes ``length`` steps on operands like these, as one bind that computes
-        again.
-        """
+        """The program of ``length`` steps on operands of these types, as one checkpoint."""
         inner = self._program(operands, lambda b, params: self.emit(b, params, length))
         attrs = checkpoint.complete({"body": inner, "saved": 0})
         return self._program(operands, lambda b, params: b.apply(checkpoint, params, attrs))
@@ -311,7 +307,7 @@ class _Loop:
         return builder.build(emit(builder, params))
 
     def in_segments(self, builder: LetBuilder, operands: list, n: int, every: int) -> tuple:
-        """A loop over segments of ``every`` steps, and what is left over in one more."""
+        """A loop over segments of ``every`` steps, and one more for the remaining steps."""
         count, rest = divmod(n, every)
         end = len(operands) - self.n_lifted
         carry, xs, lifted = operands[: self.n_carry], operands[self.n_carry : end], operands[end:]
@@ -339,5 +335,5 @@ class _Loop:
 
 
 def _element_of(x: Value) -> Value:
-    """A stand-in for one element of ``x``: of its type and name."""
+    """A stand-in for one element of ``x``, with its type and name."""
     return Value(x.emitter, Local(x.type.with_shape(x.shape[1:]), x.arg.name))

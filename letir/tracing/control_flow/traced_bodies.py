@@ -1,8 +1,8 @@
 """Python functions as the bodies of one bind: recorded abstractly, closed over the same values.
 
-What a function of control flow does with these: ``record_body`` for each of its functions,
-``close_bodies`` for the bodies and what they capture together, ``results_of`` to compute or record
-the bind. Types that differ are said by the path of the leaf.
+A control-flow function calls ``record_body`` for each of its functions, ``close_bodies`` for the
+bodies and their common captures, and ``results_of`` to compute or record the bind. Errors name the
+path of a leaf whose type differs.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ from letir.tracing.trace_state import ABSTRACT
 @frozen(eq=False)
 class Body:
     """A recorded function: ``fn`` takes its own leaves, then one parameter for each value in
-    ``lifted``; ``tree`` says how its results nest.
+    ``lifted``; ``tree`` is the nesting of its results.
     """
 
     fn: Lambda
@@ -38,17 +38,17 @@ class Body:
 
     @property
     def types(self) -> list[ArrayType]:
-        """The types of its results."""
+        """The types of the results."""
         return [arg.type for arg in self.fn.ret.args]
 
     @property
     def own(self) -> tuple[Local, ...]:
-        """The parameters that are no lifted values."""
+        """The parameters without those for lifted values."""
         return self.fn.params[: len(self.fn.params) - len(self.lifted)]
 
 
 def record_body(f: Callable, args: tuple) -> Body:
-    """``f`` recorded on arguments of which only types matter (a pytree of ``ShapeDtype``s)."""
+    """``f`` recorded on abstract arguments, a pytree of ``ShapeDtype``s."""
     recording = record(f, args, {}, ABSTRACT, DROP, lifts_variables=True)
     fn = recording.fn
     tree = fn.out_tree
@@ -63,7 +63,7 @@ def _tree_of(count: int) -> Tree:
 
 
 def close_bodies(bodies: Sequence[Body]) -> tuple[list[Lambda], list]:
-    """(programs, captured): each takes its own leaves, then all that any of them captures."""
+    """(programs, captured): each program takes its own leaves, then all captured values."""
     captured = {value.arg: value for body in bodies for value in body.lifted}  # by origin
     programs = []
     for body in bodies:
@@ -78,10 +78,7 @@ def close_bodies(bodies: Sequence[Body]) -> tuple[list[Lambda], list]:
 
 
 def results_of(op: Primitive, attrs: dict, leaves: list, source) -> list:
-    """The results of ``op`` on these values and numbers, computed or recorded as they are.
-
-    ``leaves`` is emptied.
-    """
+    """The results of ``op``, recorded if a leaf is traced, else computed; ``leaves`` is emptied."""
     builder = LetBuilder()
     builder.source = source
     params = tuple([builder.param(type_of(leaf), _user_name(leaf)).arg for leaf in leaves])
@@ -89,21 +86,21 @@ def results_of(op: Primitive, attrs: dict, leaves: list, source) -> list:
 
 
 def run_program(program: Lambda, leaves: list) -> list:
-    """The results of ``program``, computed or recorded as the leaves are."""
+    """The results of ``program``, recorded if a leaf is traced, else computed."""
     traced = next((leaf for leaf in leaves if isinstance(leaf, Value) and _is_traced(leaf)), None)
-    # beside a traced value a Variable is one of its operands
+    # together with a traced value, a Variable is just an operand
     return list(
         run_flat(program, leaves) if traced is None else traced.__letir_run__(program, leaves)
     )
 
 
 def _is_traced(value: Value) -> bool:
-    """Whether it is a value of a trace, not a Variable."""
+    """Whether a leaf is a traced value (not a Variable)."""
     return isinstance(value.emitter, LetBuilder)
 
 
 def _user_name(leaf) -> str | None:
-    """What the user called a traced value."""
+    """The user's name for a traced value."""
     return getattr(leaf.arg, "name", None) if isinstance(leaf, Value) else None
 
 
@@ -111,7 +108,7 @@ def _user_name(leaf) -> str | None:
 
 
 def example_of(leaf, what: str) -> ShapeDtype:
-    """A type that stands for ``leaf`` while a body is recorded."""
+    """The abstract stand-in for ``leaf`` while a body is recorded."""
     try:
         kind = type_of(leaf)
     except DTypeError as error:
@@ -127,14 +124,14 @@ def example_of(leaf, what: str) -> ShapeDtype:
 
 
 def examples_of(tree, what: str):
-    """The types of the leaves of ``tree``, nested alike."""
+    """The types of the leaves of ``tree``, with the same nesting."""
     leaves, spec = flatten(tree)  # not tree_map: an error would say its line as the user's
     return spec.unflatten([example_of(leaf, what) for leaf in leaves])
 
 
 def common_type(kinds: Sequence[ArrayType]) -> ArrayType | None:
-    """The type that NumPy gives to values of these types beside each other, where they differ by
-    being Python numbers only; None if there is none.
+    """The common type by NumPy's promotion, if the types differ only in being Python numbers; else
+    None.
     """
     strong = [kind for kind in kinds if not kind.weak]
     if all(kind is kinds[0] for kind in kinds):
@@ -160,7 +157,7 @@ def as_type(leaf, kind: ArrayType):
 
 
 def return_arrays(fn: Lambda, kinds: Sequence[ArrayType]) -> Lambda:
-    """``fn`` with its Python numbers as arrays where ``kinds`` has a type that is not theirs."""
+    """``fn`` with results that are Python numbers converted to the types in ``kinds``."""
     args = fn.ret.args
     if not any(_is_recast(*pair) for pair in zip(args, kinds, strict=True)):
         return fn
@@ -176,8 +173,8 @@ def return_arrays(fn: Lambda, kinds: Sequence[ArrayType]) -> Lambda:
 
 
 def _is_recast(arg: Arg, kind: ArrayType) -> bool:
-    """Whether a result is to be an array of this type, and is not."""
-    # exactly bool: it is of NumPy's type, and no array
+    """Whether a result must be converted to an array of this type."""
+    # exactly bool: it has NumPy's type, but is not an array
     return arg.type is not kind or (type(arg) is Const and type(arg.value) is bool)
 
 
@@ -189,6 +186,6 @@ def _number_in_dtype(value, dtype: np.dtype):
 
 
 def leaf_path(tree: Tree, place: int) -> str:
-    """Where leaf number ``place`` of ``tree`` is, as Python says it; empty if it is the whole."""
+    """The path of leaf number ``place`` of ``tree`` in Python syntax; "" if it is the whole."""
     path = optree.treespec_accessors(tree.spec)[place]
     return path.codify("")

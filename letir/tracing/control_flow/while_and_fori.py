@@ -32,7 +32,7 @@ from letir.tracing.control_flow.traced_bodies import (
 from letir.tracing.operands import positive_int
 from letir.tracing.source_locations import error_at_user_line, user_place
 
-_MOST_TIMES = 5  # that a body is recorded until the dtypes of what it carries stay as they are
+_MOST_TIMES = 5  # recordings of a body until the dtypes of the carried values are stable
 
 
 def while_loop(
@@ -42,13 +42,13 @@ def while_loop(
     *,
     checkpoint_every: int | None = None,
 ) -> C:
-    """What ``value = init; while cond_fun(value): value = body_fun(value)`` ends with.
+    """The final value of ``value = init; while cond_fun(value): value = body_fun(value)``.
 
     ``init`` is a pytree of arrays and numbers; ``body_fun`` returns one of the same nesting, shapes
-    and dtypes. Both functions are recorded once (abstractly: they cannot ask for values), so that
-    the size of the program does not depend on how often it goes round. The reverse mode keeps what
-    it reads of each iteration; with ``checkpoint_every=k`` it keeps each k-th of what is carried,
-    and runs the iterations between again.
+    and dtypes. Both functions are recorded once, abstractly (they cannot ask for values), so the
+    size of the program does not depend on the trip count. The backward pass keeps the residuals of
+    each iteration; with ``checkpoint_every=k`` it keeps every k-th carried value and recomputes the
+    iterations between.
 
     >>> from letir import grad
     >>> def sqrt(a):
@@ -79,15 +79,14 @@ def fori_loop(
     *,
     checkpoint_every: int | None = None,
 ) -> C:
-    """What ``value = init; for i in range(lower, upper): value = body_fun(i, value)`` ends with.
+    """The final value of ``for i in range(lower, upper): value = body_fun(i, value)``.
 
-    The bounds are integers, of Python's or 0-d arrays. ``init`` is a pytree of arrays and numbers;
-    ``body_fun`` returns one of the same nesting, shapes and dtypes. It is recorded once
-    (abstractly: it cannot ask for values), with a traced integer for ``i``. ``checkpoint_every``
-    as in ``while_loop``.
+    The bounds are Python integers or 0-d arrays. ``init`` is a pytree of arrays and numbers;
+    ``body_fun`` returns one of the same nesting, shapes and dtypes. It is recorded once, abstractly
+    (it cannot ask for values), with a traced integer for ``i``. ``checkpoint_every`` as in
+    ``while_loop``.
 
-    An ordinary array that is indexed by ``i`` is one of the program's:
-    ``letir.numpy.asarray(x)[i]``.
+    To index an ordinary array by ``i``, write ``letir.numpy.asarray(x)[i]``.
 
     >>> import numpy as np
     >>> import letir.numpy as lnp
@@ -112,7 +111,7 @@ def fori_loop(
 
 
 def _check_bound(value):
-    """A bound of a counted loop. Raises DTypeError or ShapeError if it is no integer."""
+    """A bound of a counted loop. Raises DTypeError or ShapeError unless it is an integer."""
     try:
         kind = type_of(value)
     except DTypeError as error:
@@ -132,9 +131,9 @@ def _check_bound(value):
 
 
 def _record_carried(asked: str, f: Callable, init, before: tuple) -> tuple[list, Tree, Body]:
-    """(initial leaves, how they nest, body), the leaves in the dtypes that the body keeps.
+    """(initial leaves, their nesting, body), with the leaves in the dtypes that the body preserves.
 
-    Python numbers take the dtype that the body gives them, as in NumPy's promotion.
+    Python numbers take the dtype that the body returns, by NumPy's promotion.
     """
     leaves, spec = flatten(init)
     tree = Tree(spec)
@@ -160,14 +159,14 @@ def _record_carried(asked: str, f: Callable, init, before: tuple) -> tuple[list,
 
 
 def _wider_carry_type(kind: ArrayType, returned: ArrayType) -> ArrayType:
-    """The type that a carried value begins with if the body returns another one."""
+    """The initial type of a carried value for which the body returns another type."""
     if not kind.weak or returned is kind or returned is None:
         return kind
     return ArrayType(result_dtype(kind, returned), (), returned.weak)
 
 
 def _check_kept(asked: str, tree: Tree, kinds: list[ArrayType], body: Body) -> None:
-    """Raise ShapeError or DTypeError that says which leaves the body changes, and how."""
+    """Raise ShapeError or DTypeError that lists the leaves whose type the body changes."""
     lines, error = [], ShapeError
     for place, (kind, returned) in enumerate(zip(kinds, body.types, strict=True)):
         if returned is None or common_type([kind, returned]) is not kind:
@@ -186,7 +185,7 @@ def _check_kept(asked: str, tree: Tree, kinds: list[ArrayType], body: Body) -> N
 
 
 def _recorded_test(f: Callable, tree: Tree, params) -> Body:
-    """The test of a loop. Raises ShapeError if it does not give one truth value."""
+    """The test of a loop. Raises ShapeError unless it returns a scalar truth value."""
     kinds = [param.type for param in params]
     examples = [ShapeDtype(kind.shape, kind.dtype, kind.weak) for kind in kinds]
     test = record_body(f, (tree.unflatten(examples),))
@@ -197,7 +196,7 @@ def _recorded_test(f: Callable, tree: Tree, params) -> Body:
                 "  reduce it: x.any(), x.all()"
             )
         )
-    if test.types[0].dtype.kind != "b":  # a number that never is exactly 0 would loop for ever
+    if test.types[0].dtype.kind != "b":  # a float that never becomes exactly 0 would loop for ever
         raise error_at_user_line(
             DTypeError(
                 f"while_loop: its test gives a truth value, found {test.types[0]!r}\n"
