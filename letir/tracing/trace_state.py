@@ -100,7 +100,7 @@ class Trace(ChangesArguments, LetBuilder):
     # ---- recording ----
 
     def apply(self, op: Primitive, operands, attrs: Attrs = NO_ATTRS):
-        """Record ``op`` on traced values, arrays and numbers; returns its results as traced values."""
+        """Record ``op`` on traced values, arrays and numbers, and return its traced results."""
         active = ACTIVE.get()
         if active is not self:
             return _apply_elsewhere(self, active, op, operands, attrs)

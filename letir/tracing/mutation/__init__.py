@@ -1,1 +1,1 @@
-"""Writes in place: views, memory order, arguments."""
+"""In-place writes: views, memory order, written arguments."""

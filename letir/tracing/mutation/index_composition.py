@@ -1,11 +1,11 @@
-"""An index of an index as one: ``x[first][second] == x[composed(x.shape, first, second)]``."""
+"""Composition of indices: ``x[first][second] == x[composed(x.shape, first, second)]``."""
 
 from letir.ast.attrs import Here
 from letir.ops.indexing.index_expressions import expand_item
 
 
 def compose_items(shape: tuple, first, second) -> tuple | None:
-    """The item with ``x[first][second] == x[item]``, of basic indices; None if there is none."""
+    """The item with ``x[first][second] == x[item]`` for basic indices; None if there is none."""
     items = [item if type(item) is tuple else (item,) for item in (first, second)]
     if any(type(e) is Here for item in items for e in item):
         return None  # a traced number
@@ -41,14 +41,14 @@ def _with_sizes(entries: list, shape: tuple):
 
 
 def _axis_entry(entry, n):
-    """What an entry of an index selects of an axis: an int, a range, or None for a new axis."""
+    """The selection of an index entry along an axis: an int, a range, or None for a new axis."""
     if entry is None:
         return None
     return range(n)[entry]
 
 
 def _slice_of_range(found: range) -> slice:
-    """The slice that selects a range of places."""
+    """The slice that selects a range of positions."""
     if not len(found):
         return slice(0, 0)
     step = None if found.step == 1 else found.step

@@ -1,8 +1,8 @@
-"""In which order the elements of a traced array lie in memory, as far as a program knows.
+"""The memory order of traced arrays, as far as a program can know it.
 
-It decides whether a reshape is a view or a copy, and depends on the memory order of the arguments.
-In a concrete trace that is the order of the arrays that were given, else C; where a write makes it
-matter, a guard says so in the program.
+It decides whether a reshape is a view or a copy, and depends on the memory order of the arguments:
+in a concrete trace the order of the given arrays, else C. If a write makes it matter, the program
+gets a guard.
 """
 
 import math
@@ -20,7 +20,7 @@ from letir.tracing.source_locations import at_user
 
 
 def _order_sources(trace, local: Local) -> frozenset:
-    """The arguments whose memory order that of ``local`` may depend on."""
+    """The arguments on whose memory order the one of ``local`` may depend."""
     found, done = trace.orders
     # from where the last question ended: linear in all
     for bind in trace.binds[done:]:
@@ -28,7 +28,7 @@ def _order_sources(trace, local: Local) -> frozenset:
             continue
         from_these = frozenset().union(*[found[arg] for arg in bind.locals() if arg in found])
         if from_these:
-            # a new array of one axis lies in a row, a view of a column does not
+            # a new 1-d array is contiguous, a view of a column is not
             least = 1 if bind.op.write_through is None else 0
             found.update((b, from_these) for b in bind.binders if len(b.type.shape) > least)
     trace.orders = found, len(trace.binds)
@@ -36,20 +36,20 @@ def _order_sources(trace, local: Local) -> frozenset:
 
 
 def fix_order(trace, local: Local) -> None:
-    """Record that the program holds for arguments in the memory order that these have."""
+    """Record a guard on the current memory order of these arguments."""
     for param in _order_sources(trace, local) - trace.fixed:
         trace.fixed.add(param)
         trace.emit(PRIMITIVES["guard_order"], (param,), Attrs(order=trace.arguments[param]))
 
 
 def given_order(given) -> "str | tuple":
-    """The memory order of an argument: C for one of which only the type is known."""
+    """The memory order of an argument; C for an abstract one."""
     given = given.known_value() if hasattr(given, "known_value") else getattr(given, "array", given)
     return order_of(given) if isinstance(given, np.ndarray) else "C"
 
 
 def array_like(trace, base, local: Local) -> "np.ndarray | None":
-    """An array that lies in memory as ``base``, at first ``local``, does; None if not known."""
+    """An array with the memory layout of ``base`` (initially ``local``); None if it is unknown."""
     another = trace.as_another.get(local)
     value = trace.demand(local if another is None else another)
     if isinstance(value, np.ndarray):
@@ -63,7 +63,7 @@ def array_like(trace, base, local: Local) -> "np.ndarray | None":
 
 
 def _is_in_c_order(trace, local: Local) -> bool:
-    """Whether a value is sure to lie in C order where all arguments do."""
+    """Whether a value certainly has C order if all arguments do."""
     made = {b: bind for bind in trace.binds for b in bind.binders}
     todo = [local]
     seen = set()
@@ -81,7 +81,7 @@ def _is_in_c_order(trace, local: Local) -> bool:
 
 
 def _what_decides(bind, local: Local) -> "list[Local] | None":
-    """The values that must lie in C order for ``local`` to be sure to; None if nothing makes it."""
+    """The values that must have C order so that ``local`` has it; None if that does not suffice."""
     if bind is None or bind.op.order == "C":
         return []
     if bind.op.role == "constant":
@@ -101,7 +101,7 @@ def _what_decides(bind, local: Local) -> "list[Local] | None":
 
 
 def _takes_rows(item) -> bool:
-    """Whether an index takes elements in a row of an array in C order: x[2:], x[0, 1], x[None]."""
+    """Whether an index of a C-order array selects contiguous elements: x[2:], x[0, 1], x[None]."""
     entries = [e for e in items_of(item) if e is not None]
     last = entries[-1] if entries and type(entries[-1]) is slice else None
     numbers = entries if last is None else entries[:-1]
@@ -109,7 +109,7 @@ def _takes_rows(item) -> bool:
 
 
 def ordered_like(made, like, order: str = "K"):
-    """``made`` in the memory order that NumPy's ``zeros_like`` gives it."""
+    """``made`` with the memory order of NumPy's ``zeros_like``."""
     trace = made.emitter
     if not hasattr(trace, "orders"):  # of a Variable
         return made
@@ -135,9 +135,7 @@ def ordered_like(made, like, order: str = "K"):
 
 
 def raveled_as_it_lies(a, order: str = "C"):
-    """np.ravel; the orders A and K, which ask how the array lies in memory, hold for these
-    arguments.
-    """
+    """np.ravel; the orders A and K depend on the memory layout, and hold for these arguments."""
     if order not in ("A", "K"):
         return ravel_in_order(a, order)
     value, trace = a.concrete_value(), a.emitter

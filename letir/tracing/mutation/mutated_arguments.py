@@ -1,4 +1,4 @@
-"""``ChangesArguments``: what a trace knows of its arguments, which in-place code may change."""
+"""``ChangesArguments``: the arguments of a trace, their memory order, and in-place changes."""
 
 import numpy as np
 
@@ -9,10 +9,10 @@ from letir.tracing.mutation.memory_order import given_order
 
 
 class ChangesArguments:
-    """The part of ``Trace`` that is about arguments: their memory, and what becomes of it.
+    """The part of ``Trace`` that tracks arguments and writes into them.
 
-    ``writes``: whether they may be changed; ``arguments``: in which order each lies in memory;
-    ``changed``: the traced values of those that were; ``orders`` and ``fixed``: see ``orders``.
+    ``writes``: whether arguments may be changed; ``arguments``: the memory order of each;
+    ``changed``: the traced values of changed ones; ``orders`` and ``fixed``: see ``memory_order``.
     """
 
     def __init__(self):
@@ -22,29 +22,28 @@ class ChangesArguments:
         self.changed: dict[Local, Value] = {}
         self.orders: tuple[dict, int] = ({}, 0)
         self.fixed: set[Local] = set()
-        self.in_c_order = True  # all arguments
-        self.as_another: dict[Local, Local] = {}  # what lies in memory as another one does
+        self.in_c_order = True  # whether all arguments have C order
+        self.as_another: dict[Local, Local] = {}  # value -> value with the same memory layout
 
     def note_argument(self, local: Local, given) -> None:
-        """Remember how the argument ``given`` lies in memory."""
-        # nearly all arguments are such arrays
+        """Remember the memory order of the argument ``given``."""
         is_plain = type(given) is np.ndarray and given.flags.c_contiguous
         order = "C" if is_plain else given_order(given)
         self.arguments[local], self.orders[0][local] = order, frozenset([local])
         self.in_c_order = self.in_c_order and order == "C"
 
     def note_change(self, value: Value) -> None:
-        """Remember that this value was changed in place if it is an argument."""
+        """Remember an in-place change of this value if it is an argument."""
         if value.arg in self.arguments:
             self.changed[value.arg] = value
 
     def write_back(self) -> None:
-        """Record that the caller's arrays get what their values have become."""
+        """Record that the caller's arrays get their final values."""
         for param, value in tuple(self.changed.items()):
             # not by apply: nothing is written here, only by whoever runs the program
             binders = self.emit(PRIMITIVES["write_back"], (param, value.arg))
             value.replace(self.make_tracer(self, binders[0], value.value))
 
     def forget_changes(self) -> None:
-        """Keep no traced value when the trace is over."""
+        """Drop all traced values at the end of the trace."""
         self.arguments, self.changed, self.orders = {}, {}, ({}, 0)

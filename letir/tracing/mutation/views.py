@@ -1,10 +1,10 @@
-"""Views: which traced values share memory, and what a write to one of them means for the others.
+"""Views: traced values that share memory, and the effect of a write on them.
 
-A value of a program never changes. A traced *name* does: after ``y[0] = 1`` it stands for another
-value. A view remembers its parent and the operation that made it. A write (``writes``) goes up
-this chain, where the ``write_through`` of each record says what the parent becomes, and gives the
-base a new value; all views of the base are stale then, and read from it anew when they are used
-(``_Stale`` in ``tracer``), so that an unused view costs nothing.
+A value of a program never changes, but a traced *name* does: after ``y[0] = 1`` it refers to
+another value. A view stores its parent and the operation that made it. A write (``writes``) goes up
+this chain, where the ``write_through`` of each record gives the new value of the parent, until the
+base has a new value. All views of the base are then stale, and are read from it again when they are
+used (``_Stale`` in ``tracer``), so that unused views cost nothing.
 """
 
 import weakref
@@ -20,24 +20,25 @@ from letir.ops.indexing.index_expressions import spelled_item
 from letir.tracing.mutation.index_composition import compose_items
 from letir.tracing.source_locations import at_user
 
-DEEPEST = 100  # views of views: a longer chain of objects could not be freed on a small stack
-_SHORT = 20  # from here on an index of an index is remembered as one
+DEEPEST = 100  # nested views: a longer chain of objects could not be freed on a small stack
+_SHORT = 20  # longer chains of indices are composed into one
 
 
 @define(eq=False)
 class Memory:
-    """Of a traced value that has views: those that are up to date, and reshapes of which it is not
-    known from their types whether NumPy copies. ``origin``: the first local of the base, which
-    tells its memory order. ``reason``: why it cannot be changed, if it cannot.
+    """For a traced value with views: the fresh views, and reshapes that may be views or copies.
+
+    ``origin``: the first local of the base, which determines its memory order. ``reason``: why it
+    cannot be changed, if it cannot.
     """
 
     origin: object
     fresh: list = field(factory=list)  # weak references
-    doubts: list = field(factory=list)  # (weak reference to the other one, local of the base)
+    doubts: list = field(factory=list)  # (weak reference to the reshape, local of the base)
     reason: tuple[str, str] | None = None
 
     def add(self, view) -> None:
-        """Remember a view that is up to date; dead ones go at 1, 2, 4, 8 ... of them."""
+        """Add a fresh view; dead references are dropped whenever the length is a power of two."""
         count = len(self.fresh)
         if count > 8 and not count & (count - 1):
             self.fresh = [ref for ref in self.fresh if ref() is not None]
@@ -46,10 +47,10 @@ class Memory:
 
 @define(eq=False)
 class View:
-    """Of a traced value that shares the memory of ``parent``: the operation that makes it of that.
+    """For a traced value that shares the memory of ``parent``: the operation that makes the view.
 
-    ``op`` is None for a view of too many views, which cannot be read anew. ``is_ravel``: NumPy
-    gives a view only of what lies in a row.
+    ``op`` is None for a view nested too deeply, which cannot be read again. ``is_ravel``: NumPy
+    gives a view only of contiguous arrays.
     """
 
     parent: object
@@ -60,7 +61,7 @@ class View:
     is_ravel: bool = False
 
 
-# ---- a write of a view, as one of its parent ----
+# ---- a write into a view, as a write into its parent ----
 
 
 def write_through(parent, new, view: View):
@@ -79,14 +80,14 @@ def write_through(parent, new, view: View):
 
 
 def is_read_only(op: Primitive) -> bool:
-    """Whether NumPy gives a view here that it does not let anybody write to."""
+    """Whether NumPy gives a read-only view here."""
     return op.write_through == "read_only"
 
 
 def _write_by_place(parent, new, view: View):
-    """What was taken is written where it came from, element by element.
+    """The parent after writing each element back to the place from which the view took it.
 
-    Fits every operation that takes elements and computes nothing.
+    For operations that only move elements.
     """
     places = np.arange(parent.size).reshape(parent.shape)
     taken = compute(view.op, (places, *view.extra), view.attrs)
@@ -95,7 +96,7 @@ def _write_by_place(parent, new, view: View):
     return PRIMITIVES["reshape"](PRIMITIVES["index_set"](flat, item, new, arrays), parent)
 
 
-# ---- what is a view ----
+# ---- which results are views ----
 
 
 def note_view(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> None:
@@ -130,7 +131,7 @@ def note_view(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) 
 
 
 def _gives_view(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> bool | None:
-    """Whether NumPy gives a view here; None if it may."""
+    """Whether NumPy gives a view here; None if it depends."""
     value = result.known_value()
     if value is not None:  # NumPy has answered
         array = parent.known_value()
@@ -146,14 +147,15 @@ def _gives_view(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> b
 
 
 def _is_traced_integer(place) -> bool:
-    """Whether an entry of an index is a traced integer, which selects as Python's do; an array of
-    no axes copies.
+    """Whether an index entry is a traced integer, which selects like a Python int.
+
+    A 0-d integer array would copy.
     """
     return hasattr(place, "is_scalar") and place.is_scalar() and place.dtype.kind in "iu"
 
 
 def _in_one_memory(value, array) -> bool:
-    """Whether a result is the operand or a view of it; a scalar has no memory to share."""
+    """Whether a result is the operand or a view of it; scalars share no memory."""
     owner = getattr(value, "base", None)
     if value is array or owner is None:
         is_array = hasattr(value, "flags") and not isinstance(value, np.generic)
@@ -170,24 +172,24 @@ def items_of(item) -> tuple:
 
 
 def _is_certain(op: Primitive, old: tuple, new: tuple) -> bool:
-    """Whether an operation that gives views gives one of arrays in any order."""
+    """Whether an operation that gives views does so for arrays in any memory order."""
     return op.view_needs is None or (op.view_needs == "strided" and _is_sure(old, new))
 
 
 def _is_sure(old: tuple, new: tuple) -> bool:
-    """Whether a reshape only adds or drops axes of length 1, and so never copies."""
+    """Whether a reshape only adds or removes axes of length 1, which never copies."""
     return [n for n in old if n != 1] == [n for n in new if n != 1]
 
 
 def root(node):
-    """The traced value in whose memory this one is."""
+    """The traced value that owns the memory of this one."""
     while type(node.sharing) is View:
         node = node.sharing.parent
     return node
 
 
 def _shorten_views(view: View) -> View:
-    """A view of many views with a shorter chain, if it is one of indices."""
+    """A deeply nested view with its indices composed, if all are indices."""
     above = view.parent.sharing
     if view.op.role == "index" == getattr(above.op, "role", None):
         item = compose_items(above.parent.shape, above.attrs["item"], view.attrs["item"])
@@ -199,14 +201,14 @@ def _shorten_views(view: View) -> View:
 
 
 def mark_as_array(made):
-    """``made``, known to be an array, which ``+=`` changes, also if it has no axes and no value."""
+    """``made``, marked as an array that ``+=`` changes in place, even if 0-d and abstract."""
     if not made.shape and getattr(made, "sharing", made) is None:
         made.sharing = Memory(made.arg)
     return made
 
 
 def _note_doubtful_reshape(result, parent) -> None:
-    """Remember on both sides that a reshape copied, which it might not do for another argument."""
+    """Remember on both sides that a reshape copied, but may be a view for other arguments."""
     base = root(parent)
     if base.sharing is None:
         base.sharing = Memory(base.arg)
@@ -216,10 +218,10 @@ def _note_doubtful_reshape(result, parent) -> None:
 
 
 def ravel_in_order(a, order: str = "C"):
-    """np.ravel: a view of what lies in a row in this order, else a copy.
+    """np.ravel: a view if the array is contiguous in this order, else a copy.
 
-    Without values it is recorded as itself, for arguments that lie in a row and others. With them
-    as what it was: a reshape, and a copy of it.
+    In an abstract trace it is recorded as ``ravel``; in a concrete one as a reshape, with a copy if
+    NumPy copied.
     """
     is_traced = hasattr(type(a), "known_value")  # not a Variable, whose value is there
     is_open = is_traced and a.type is not None and a.ndim and a.known_value() is None
@@ -243,5 +245,5 @@ def ravel_in_order(a, order: str = "C"):
 
 
 def is_contiguous(array, order: str) -> bool:
-    """Whether the elements of an array lie in memory as they are counted."""
+    """Whether the elements of an array are contiguous in this order."""
     return array.flags.f_contiguous if order == "F" else array.flags.c_contiguous

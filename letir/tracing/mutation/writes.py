@@ -1,4 +1,4 @@
-"""Writes in place: what the base of a view becomes, and how views of it are read again.
+"""In-place writes: the new value of the base of a view, and refreshing views of it.
 
 Read ``write_into_view``, then ``refresh_view``; the chain from a view to its base is in ``views``.
 """
@@ -27,13 +27,13 @@ from letir.tracing.mutation.views import (
 from letir.tracing.source_locations import at_user, user_place
 
 _COPY = Attrs(order="K")
-_ONLY_ITS_VIEW = 2  # references to a parent that nobody has but its view: that one, and the call's
+_ONLY_ITS_VIEW = 2  # the reference count of a parent held only by its view (and by the call)
 
 
 def whole_place(target, item) -> tuple:
-    """(x, item) such that writing ``x[item]`` is writing ``target[item]``, x as far up as can be.
+    """(x, item) such that writing ``x[item]`` writes ``target[item]``; x is as far up as possible.
 
-    So ``x[i][j] = v`` is one update, and not one of a row, and then of a matrix.
+    So ``x[i][j] = v`` is one update, not an update of a row and then of a matrix.
     """
     if _has_traced_value(item):  # spelling a mask asks how many it selects, at the price of a guard
         return target, item
@@ -48,7 +48,7 @@ def whole_place(target, item) -> tuple:
         target, place = above.parent, found
     entries = item if type(item) is tuple else (item,)
     if any(e is ... for e in entries) and type(place) is tuple and set(map(type, place)) == {int}:
-        place = (*place, ...)  # a 0-d array, into which NumPy writes an array of one element
+        place = (*place, ...)  # a 0-d view, into which NumPy also writes arrays of one element
     return target, place
 
 
@@ -64,12 +64,12 @@ def is_own_item(new, target, item) -> bool:
 
 
 def _has_traced_value(item) -> bool:
-    """Whether an index is a traced value, or has one among its entries."""
+    """Whether an index is a traced value, or contains one."""
     return any(isinstance(e, Value) for e in (item if type(item) is tuple else (item,)))
 
 
 def write_into_view(view, new) -> tuple:
-    """(base, its new value) where ``new`` is written into ``view``."""
+    """(base, its new value) after ``new`` is written into ``view``."""
     _detach_view(view)
     memory = root(view).sharing
     if memory is not None and memory.doubts:
@@ -82,7 +82,7 @@ def write_into_view(view, new) -> tuple:
 
 
 def _detach_view(view) -> None:
-    """Let a view of what nobody else has, as in ``y = (x * 2).T``, be an array of its own."""
+    """Detach a view from a parent that nothing else refers to, as in ``y = (x * 2).T``."""
     top = view
     while type(top.sharing) is View and type(top.sharing.parent.sharing) is View:
         top = top.sharing.parent
@@ -103,7 +103,7 @@ def _detach_view(view) -> None:
 
 
 def forget_views(memory: Memory, absent) -> None:
-    """Make all views stale: they are read anew when they are used next."""
+    """Make all views stale: they are read again at their next use."""
     fresh, memory.fresh = memory.fresh, []
     for ref in fresh:
         view = ref()
@@ -113,7 +113,7 @@ def forget_views(memory: Memory, absent) -> None:
 
 
 def refresh_view(stale):
-    """A stale view, up to date again: it, and views of which it is one, are read from the base."""
+    """Read a stale view, and the views on its path, again from the base."""
     chain, node = [], stale
     while type(node) is type(node).stale:
         chain.append(node)
@@ -134,7 +134,7 @@ def refresh_view(stale):
 
 
 def why_unwritable(node) -> tuple[str, str] | None:
-    """(what, remedy) if a write to the memory of ``node`` cannot be recorded."""
+    """(description, remedy) if a write to the memory of ``node`` cannot be recorded."""
     while type(node.sharing) is View:
         if node.sharing.op is None:
             kind = f"{node.type}, a view of a view of a view (over {DEEPEST} of them),"
@@ -155,9 +155,9 @@ def why_unwritable(node) -> tuple[str, str] | None:
 
 
 def _settle_reshapes(view, memory: Memory) -> None:
-    """Decide, before a write, which reshapes are views; see docs/in_place.md.
+    """Decide before a write which reshapes are views; see docs/in_place.md.
 
-    It depends on the memory order of the base, which the arguments decide: a guard says of which.
+    That depends on the memory order of the base, and so of the arguments: a guard records it.
     """
     doubts, memory.doubts = memory.doubts, []
     for ref, local in doubts:
@@ -171,7 +171,7 @@ def _settle_reshapes(view, memory: Memory) -> None:
 
 
 def _decide_reshape(other, trace) -> None:
-    """Find out whether a reshape in a trace without values is a view; if not, take it out."""
+    """Find out whether a reshape in an abstract trace is a view; if not, detach it."""
     sharing = other.sharing
     base, steps = other, []
     while type(base.sharing) is View:
@@ -191,7 +191,7 @@ def _decide_reshape(other, trace) -> None:
 
 
 def _is_view_of(array, sharing: View) -> bool:
-    """Whether NumPy's reshape or ravel of an array is a view of it."""
+    """Whether NumPy's reshape or ravel of an array is a view."""
     if sharing.is_ravel or sharing.op.view_needs == "contiguous":
         return is_contiguous(array, sharing.attrs["order"])
     try:
@@ -202,7 +202,7 @@ def _is_view_of(array, sharing: View) -> bool:
 
 
 def _separate_copy(other, memory: Memory) -> None:
-    """Let a reshape that turned out to be a copy, and its views, have memory of their own."""
+    """Give a reshape that turned out to be a copy, and its views, memory of their own."""
     # in the program, too: where it is a view of an argument, that may be written
     (other.arg,) = other.emitter.emit(PRIMITIVES["copy"], (other.arg,), _COPY)
     other.sharing = own = Memory(other.arg)

@@ -1,1 +1,1 @@
-"""NumPy functions that no record takes (was plain_*)."""
+"""NumPy functions without a record of their own: each is written with other operations."""

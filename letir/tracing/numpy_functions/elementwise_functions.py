@@ -1,8 +1,8 @@
-"""NumPy's elementwise functions that are other spellings of ufuncs, for ``plain``.
+"""NumPy's elementwise functions that are combinations of ufuncs.
 
-Where NumPy looks at values to choose a dtype (numpy.emath, real_if_close) or a shape (trim_zeros),
-what it saw becomes a guard: a replay whose values would choose otherwise fails. What NumPy answers
-with a Python bool is a traced boolean, and a guard where it is asked for.
+Where NumPy chooses a dtype (numpy.emath, real_if_close) or a shape (trim_zeros) by values, the
+choice becomes a guard: a replay whose values would choose otherwise fails. Where NumPy returns a
+Python bool the result is a traced boolean, which becomes a guard when Python asks for it.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ def _is_infinite(is_negative: bool):
 
 
 def _as_python_bool(found):
-    """A boolean as Python's, where NumPy answers with a Python bool."""
+    """A traced boolean that behaves as a Python bool, where NumPy returns one."""
     return weaken_result(found) if isinstance(found, Value) else bool(found)
 
 
@@ -45,7 +45,7 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 
 def array_equal(a1, a2, equal_nan=False):
-    """np.array_equal: shapes are compared now, elements when it runs."""
+    """np.array_equal: shapes are compared now, elements at run time."""
     a1, a2 = (
         x if isinstance(x, Value) else np.asarray(x) for x in (stack_traced(a1), stack_traced(a2))
     )
@@ -67,7 +67,7 @@ def _array_equiv(a1, a2):
     return _as_python_bool(np.all(a1 == a2))
 
 
-# ---- what depends on values ----
+# ---- dtypes and shapes that depend on values ----
 
 
 def real_if_close(a, tol=100):
@@ -83,7 +83,7 @@ def trim_zeros(filt, trim="fb", axis=None):
     """np.trim_zeros: where to cut is recorded as guards."""
     trim = trim.lower()
     if trim not in {"fb", "bf", "f", "b"}:
-        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")  # as NumPy says it
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")  # NumPy's message
     wanted = range(filt.ndim) if axis is None else np.atleast_1d(axis) % filt.ndim
     item = [slice(None)] * filt.ndim
     for a in map(int, wanted):
@@ -102,12 +102,12 @@ def trim_zeros(filt, trim="fb", axis=None):
 
 
 def _emath_operand(x):
-    """An operand as numpy.emath takes it: Python numbers are arrays."""
+    """An operand of numpy.emath: Python numbers become arrays."""
     return strong_element(stack_traced(x))
 
 
 def _complex_where(x, is_beyond):
-    """``x``, made complex if any element is beyond what has a real result, which is a guard."""
+    """``x``, made complex if an element has no real result; the choice is a guard."""
     x = _emath_operand(x)
     if x.dtype.kind == "c" or not bool(np.any(is_beyond(x))):
         return x

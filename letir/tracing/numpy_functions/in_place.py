@@ -1,7 +1,7 @@
-"""NumPy functions that change their first argument, for traced ones: ``WRITES``.
+"""NumPy functions that change their first argument: ``WRITES``.
 
-Each makes the new array with functional operations and lets the traced value mean it, which is
-recorded as an update in place [B6]. Ordinary arrays are refused before.
+Each computes the new array with functional operations and replaces the traced value, which records
+an in-place update [B6]. Ordinary arrays are refused earlier.
 """
 
 import numpy as np
@@ -13,13 +13,13 @@ from letir.tracing.operands import traced_or_array
 
 
 def repeat_to_fit(values, count: int, dtype, shape=-1):
-    """``values`` in a row, as often as there are places, in the shape of these."""
+    """``values`` repeated cyclically, in the shape of the positions."""
     row = traced_or_array(values).reshape(-1)
     return np.resize(row, count).astype(dtype).reshape(shape)
 
 
 def put(a, ind, v, mode="raise"):
-    """np.put: at places of the elements in a row."""
+    """np.put: writes at flat indices."""
     places = traced_or_array(ind).reshape(-1)
     if not traced_or_array(v).size or not places.size:
         return
@@ -30,7 +30,7 @@ def put(a, ind, v, mode="raise"):
 
 
 def place(arr, mask, vals):
-    """np.place: the values one after the other where the mask holds."""
+    """np.place: writes the values in order where the mask is true."""
     mask, row = traced_or_array(mask).reshape(-1).astype(bool), traced_or_array(vals).reshape(-1)
     if mask.size != arr.size:
         raise ShapeError(f"place: a mask of {mask.size} for an array of {arr.size} elements")
@@ -44,7 +44,7 @@ def place(arr, mask, vals):
 
 
 def putmask(a, /, mask, values):
-    """np.putmask: each element has its own value."""
+    """np.putmask: writes to each element its own value."""
     mask = traced_or_array(mask).astype(bool)
     if mask.size != a.size:
         raise ShapeError(f"putmask: a mask of {mask.size} for an array of {a.size} elements")

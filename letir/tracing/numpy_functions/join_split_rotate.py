@@ -1,7 +1,5 @@
-"""NumPy functions that join, cut and turn arrays, for traced values: ``JOINS``.
-
-Each is another spelling of reshape, transpose, concatenate, split and index, on one or more arrays
-of which any may be the traced one.
+"""NumPy functions that join, split and rotate arrays, in terms of reshape, transpose, concatenate,
+split and index. Any of their arrays may be the traced one.
 """
 
 import operator
@@ -13,13 +11,13 @@ from letir.ast.types import broadcast_shapes
 from letir.errors import ShapeError
 from letir.tracing.operands import stack_traced, strong_element, traced_or_array
 
-_FEW = 8  # runs of places that are read as slices
+_FEW = 8  # runs of indices that are read as slices
 
 # ---- axes ----
 
 
 def at_least(places: tuple[tuple, ...]):
-    """np.atleast_nd: ``places[ndim]`` is the index that adds the axes that are missing."""
+    """np.atleast_nd: ``places[ndim]`` is the index that adds the missing axes."""
 
     def raised(*arys):
         found = []
@@ -49,7 +47,7 @@ def rollaxis(a, axis, start=0):
 
 
 def axis_from_front(axis, ndim: int) -> int:
-    """An axis counted from the front. Raises ShapeError if it is not there."""
+    """A non-negative axis. Raises ShapeError if it does not exist."""
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
         raise ShapeError(f"axis {axis} is out of bounds for an array with {ndim} axes")
@@ -130,7 +128,7 @@ def append(arr, values, axis=None):
 
 
 def block(arrays):
-    """np.block: the innermost lists are joined along the last axis."""
+    """np.block: innermost lists are joined along the last axis."""
     depth = _depth_of(arrays)
     leaves = list(_nested_arrays(arrays))
     ndim = max(depth, *[a.ndim for a in leaves])
@@ -147,7 +145,7 @@ def block(arrays):
 
 
 def _depth_of(arrays) -> int:
-    """How deep lists nest. Raises ShapeError if that differs, or if one is empty."""
+    """The depth of nested lists. Raises ShapeError if depths differ, or if a list is empty."""
     if isinstance(arrays, tuple):
         raise TypeError("block: only lists nest, not tuples")
     if not isinstance(arrays, list):
@@ -174,7 +172,7 @@ def broadcast_arrays(*args, subok=False):
     return tuple([a if a.shape == shape else np.broadcast_to(a, shape) for a in arrays])
 
 
-# ---- cutting ----
+# ---- splitting ----
 
 
 def _split_along(axis: int, least: int):
@@ -196,7 +194,7 @@ def hsplit(ary, indices_or_sections):
 
 
 def _take_places(x, places: np.ndarray, axis: int):
-    """``x`` at places along an axis: as slices if they are few, whose derivatives are cheaper."""
+    """``x`` at indices along an axis: as slices if there are few, whose derivatives are cheaper."""
     front = (slice(None),) * axis
     runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
     if not places.size or len(runs) > _FEW:
@@ -206,7 +204,7 @@ def _take_places(x, places: np.ndarray, axis: int):
 
 
 def resize(a, new_shape):
-    """np.resize: the elements over and over."""
+    """np.resize: the elements repeated cyclically."""
     a = traced_or_array(a).reshape(-1)
     if not a.size:
         return np.zeros_like(a, shape=new_shape)
@@ -214,7 +212,7 @@ def resize(a, new_shape):
 
 
 def _known_places(obj):
-    """Places as NumPy takes them; traced ones are asked for their values, with guards."""
+    """Indices as an integer array; the values of traced ones are guarded."""
     if not isinstance(stack_traced(obj), Value):
         return obj
     if not obj.ndim:
@@ -225,7 +223,7 @@ def _known_places(obj):
 
 
 def delete(arr, obj, axis=None):
-    """np.delete: an index of what stays."""
+    """np.delete: an index of the remaining elements."""
     arr = traced_or_array(arr)
     if axis is None:
         arr, axis = arr.reshape(-1), 0
@@ -234,7 +232,7 @@ def delete(arr, obj, axis=None):
 
 
 def insert(arr, obj, values, axis=None):
-    """np.insert: an index into the array and the new values behind it."""
+    """np.insert: an index into the array followed by the new values."""
     arr, obj = traced_or_array(arr), _known_places(obj)
     if axis is None:
         arr, axis = arr.reshape(-1), 0

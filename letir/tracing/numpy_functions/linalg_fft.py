@@ -1,8 +1,6 @@
-"""NumPy's functions of numpy.fft that are other spellings, for ``plain``.
+"""Functions of numpy.fft and numpy.linalg in terms of others, and np.einsum_path.
 
-Functions of numpy.linalg that are other spellings, and np.einsum_path, for traced values.
-
-``PLAIN`` of ``plain`` has them. NumPy's own functions are called again, on the traced values.
+They call NumPy's other functions on the traced values.
 """
 
 import numpy as np
@@ -14,7 +12,7 @@ from letir.tracing.source_locations import at_user
 
 
 def _other_norm(norm):
-    """The norm of the transform in the other direction that scales as this one."""
+    """The norm argument with which the inverse transform scales like this one."""
     return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
 
 
@@ -51,12 +49,12 @@ FUNCTIONS = {
 
 
 def einsum_path(*operands, optimize="greedy", einsum_call=False):
-    """np.einsum_path: answered from shapes."""
+    """np.einsum_path, computed from shapes."""
     return np.einsum_path(*map(_of_its_shape, operands), optimize=optimize)
 
 
 def _of_its_shape(x):
-    """An ordinary array, of one element in memory, in the place of a traced value."""
+    """An ordinary array of this shape, with one element in memory, as a stand-in."""
     return np.broadcast_to(np.zeros((), x.dtype), x.shape) if isinstance(x, Value) else x
 
 
@@ -69,7 +67,7 @@ def vecdot(x1, x2, /, *, axis=-1):
 
 
 def outer(x1, x2, /):
-    """np.linalg.outer, which takes vectors only."""
+    """np.linalg.outer, which accepts only vectors."""
     x1, x2 = traced_or_array(x1), traced_or_array(x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ShapeError(
@@ -80,7 +78,7 @@ def outer(x1, x2, /):
 
 
 def cross(x1, x2, /, *, axis=-1):
-    """np.linalg.cross, which takes vectors of three components only."""
+    """np.linalg.cross, which accepts only vectors of three components."""
     x1, x2 = traced_or_array(x1), traced_or_array(x2)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ShapeError(

@@ -1,8 +1,7 @@
-"""Polynomials, coefficients from the highest power down, for traced values.
+"""NumPy's polynomial functions, with coefficients from the highest power down.
 
-They are written with NumPy's functions, as NumPy writes them. Where the length of a result depends
-on which coefficients are zero, or its dtype on whether roots come in conjugated pairs, a guard is
-recorded [B2].
+They are written with NumPy's functions, like NumPy's own. A guard is recorded where the length of a
+result depends on which coefficients are zero, or its dtype on conjugate pairs of roots [B2].
 """
 
 import operator
@@ -19,7 +18,7 @@ from letir.tracing.source_locations import at_user
 
 
 def _as_coefficients(p):
-    """Coefficients as an array of one axis; a number is one of them."""
+    """Coefficients as a 1-d array; a number is a constant polynomial."""
     p = traced_or_array(p)
     if p.ndim > 1:
         raise ShapeError(
@@ -29,7 +28,7 @@ def _as_coefficients(p):
 
 
 def _of_one_length(a1, a2) -> list:
-    """Both with zeros for the higher powers that only the other has."""
+    """Both polynomials padded with zeros to the same length."""
     rows = [np.atleast_1d(traced_or_array(a)) for a in (a1, a2)]
     n = max(len(row) for row in rows)
     return [
@@ -39,12 +38,12 @@ def _of_one_length(a1, a2) -> list:
 
 
 def polymul(a1, a2):
-    """np.polymul, which leaves out leading zeros."""
+    """np.polymul, which removes leading zeros."""
     return np.convolve(*map(_without_leading_zeros, (a1, a2)))
 
 
 def _without_leading_zeros(p):
-    """The coefficients from the first that is not zero; one zero if all are."""
+    """The coefficients without leading zeros; a single zero if all are zero."""
     p = np.trim_zeros(_as_coefficients(p), "f")
     return p if len(p) else np.zeros(1, p.dtype)
 
@@ -53,7 +52,7 @@ def _without_leading_zeros(p):
 
 
 def _derivative_order(m) -> int:
-    """The order of a derivative or of an integral."""
+    """The order of a derivative or an integral, as an int."""
     m = operator.index(m)
     if m < 0:
         raise ShapeError(f"the order must be positive, found {m}{at_user()}")
@@ -128,7 +127,7 @@ def roots(p):
 
 
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
-    """np.polyfit, with its further results if these are asked for."""
+    """np.polyfit, with its optional further results."""
     x, y, w = traced_or_array(x), traced_or_array(y), None if w is None else traced_or_array(w)
     if not full and not cov:
         return PRIMITIVES["polyfit"](x, y, deg, rcond, w)

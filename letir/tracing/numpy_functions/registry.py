@@ -1,7 +1,7 @@
-"""NumPy functions that no record takes as themselves: ``PLAIN``, what each gives for traced values.
+"""``PLAIN``: NumPy functions without a record of their own, and their implementations.
 
-They say something of a traced value, make arrays like it, or are another spelling of operations.
-Those of the modules in ``LOADED_ON_USE`` are loaded when one of their functions is asked for.
+They query a traced value, make arrays like it, or combine other operations. The modules in
+``LOADED_ON_USE`` are loaded when one of their functions is called.
 """
 
 import functools
@@ -27,7 +27,7 @@ def _filled_like(name: str):
     op = PRIMITIVES[name]
 
     def made(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
-        # `a` itself for its shape: a size that is known by name stays one
+        # `a` itself as the shape: symbolic sizes stay symbolic
         like_this = a if shape is None else shape_from_call(shape)
         operands, attrs = op.prepare(like_this, dtype or a.dtype)
         return ordered_like(a.emitter.apply(op, operands, op.complete(attrs)), a, order)
@@ -53,7 +53,7 @@ def result_type(*operands):
 
 
 def copyto(dst, src, casting="same_kind", where=True):
-    """np.copyto onto a traced value changes it in place; onto an ordinary array it is refused."""
+    """np.copyto: changes a traced value in place; refused for an ordinary array."""
     if not isinstance(dst, Value):
         raise into_ordinary_array()
     kind = promotion_type(src.type) if isinstance(src, Value) else promote_operand(src)
@@ -69,7 +69,7 @@ def copyto(dst, src, casting="same_kind", where=True):
 
 
 def promote_operand(x):
-    """An operand that is not traced as NumPy's promotion takes it."""
+    """An operand that is not traced, in the form for NumPy's promotion."""
     return type(x) if type(x) in (int, float, complex) else np.asarray(x).dtype
 
 
@@ -93,9 +93,7 @@ LOADED_ON_USE = (
 
 
 class _Spellings(dict):
-    """A dict that also has the functions of ``LOADED_ON_USE``, whose modules it loads when a
-    function of that name is asked for.
-    """
+    """A dict that loads a module of ``LOADED_ON_USE`` when one of its functions is looked up."""
 
     def __contains__(self, function):
         if not super().__contains__(function):
@@ -125,7 +123,7 @@ def _load_module(name: str) -> None:
         PLAIN.setdefault(function, spelling)
 
 
-# Answered from types where they can be: nothing is recorded, no guard is needed.
+# Answered from types where possible: nothing is recorded, no guard is needed.
 PLAIN = _Spellings(
     {
         **WRITES,

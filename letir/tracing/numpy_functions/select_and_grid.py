@@ -1,6 +1,4 @@
-"""NumPy functions that choose, make grids or call functions of the user's, for traced values:
-``CHOICES``; and what NumPy says of arrays without computing.
-"""
+"""NumPy functions that select, make grids, or call user functions; queries of memory sharing."""
 
 import operator
 
@@ -30,7 +28,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 
 
 def ix_(*args):
-    """np.ix_: places along each axis, and those of masks."""
+    """np.ix_: indices along each axis; masks become indices."""
     found, n = [], len(args)
     for i, places in enumerate(map(traced_or_array, args)):
         if places.ndim != 1:
@@ -42,7 +40,7 @@ def ix_(*args):
 
 
 def diag_indices_from(arr):
-    """np.diag_indices_from: of the shape only."""
+    """np.diag_indices_from, computed from the shape."""
     if arr.ndim < 2 or len(set(arr.shape)) > 1:
         raise ShapeError(f"diag_indices_from: all axes must be equally long, found {arr.shape}")
     return np.diag_indices(arr.shape[0], arr.ndim)
@@ -62,11 +60,11 @@ def diag(v, k=0):
     return np.diagflat(v, k) if v.ndim == 1 else np.diagonal(v, k)
 
 
-# ---- choices ----
+# ---- selection ----
 
 
 def select(condlist, choicelist, default=0):
-    """np.select as np.where in np.where."""
+    """np.select as nested np.where."""
     if len(condlist) != len(choicelist):
         raise ShapeError(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
     if not len(condlist):
@@ -85,11 +83,11 @@ def select(condlist, choicelist, default=0):
 
 
 def piecewise(x, condlist, funclist, *args, **kw):
-    """np.piecewise; the last function that a condition chooses counts.
+    """np.piecewise; where several conditions hold, the last function counts.
 
-    A function of elementwise operations is computed everywhere, where its condition does not hold
-    at a place where it does: np.where chooses, and there is no guard. Any other gets the elements,
-    as in NumPy, and how many there are is guarded.
+    A function of elementwise operations is computed for all elements (with a valid stand-in where
+    its condition does not hold) and selected by np.where, without a guard. Any other function gets
+    the selected elements as in NumPy, and their number is guarded.
     """
     x, funclist = traced_or_array(x), list(funclist)
     conditions = _conditions_of(x, condlist)
@@ -107,7 +105,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
 
 
 def _conditions_of(x, condlist) -> list:
-    """The conditions of np.piecewise, of which there may be one without a list around it."""
+    """The list of conditions of np.piecewise; a single condition may be given without a list."""
     is_list = isinstance(condlist, list | tuple) or np.ndim(condlist) > 0
     if is_list and x.ndim:
         is_list = isinstance(condlist[0], list | tuple) or getattr(condlist[0], "ndim", 0) > 0
@@ -137,7 +135,7 @@ def _is_elementwise(bind) -> bool:
     return bind.op.elementwise or not bind.args  # without operands: a constant
 
 
-# ---- functions of the user's ----
+# ---- user functions ----
 
 
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
@@ -169,7 +167,7 @@ def apply_over_axes(func, a, axes):
     return found
 
 
-# ---- what is said of arrays ----
+# ---- queries ----
 
 
 def sort_complex(a):
@@ -182,7 +180,7 @@ def sort_complex(a):
 
 
 def may_share_memory(a, b, /, max_work=0):
-    """np.may_share_memory: whether both are parts of one traced value."""
+    """np.may_share_memory: whether both have the same base."""
     arrays = [getattr(x, "array", x) for x in (a, b)]  # of Variables
     if not any(isinstance(x, Value) for x in arrays):
         return np.may_share_memory(*arrays)
@@ -190,7 +188,7 @@ def may_share_memory(a, b, /, max_work=0):
 
 
 def shares_memory(a, b, /, max_work=-1):
-    """np.shares_memory, where it is known."""
+    """np.shares_memory, if it is known."""
     if a is not b and may_share_memory(a, b):
         raise TraceError(
             f"shares_memory: of two parts of one traced value it is not known{at_user()}\n"

@@ -1,7 +1,5 @@
-"""Statistics that are other spellings of operations, for traced values: np.average, the cumulative
-functions of the array standard, np.ediff1d, np.gradient.
-
-``PLAIN`` of ``plain`` has them. Any of the operands may be the traced one.
+"""np.average, the cumulative functions of the array API standard, np.ediff1d, np.gradient and
+np.histogram2d in terms of other operations. Any of their operands may be the traced one.
 """
 
 import numpy as np
@@ -15,7 +13,7 @@ from letir.tracing.source_locations import at_user
 
 
 def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
-    """np.average: a mean, or the sum of products with the weights divided by the sum of these."""
+    """np.average: the mean, or the weighted sum divided by the sum of weights."""
     a, options = traced_or_array(a), {"axis": axis, "keepdims": keepdims is True}
     if weights is None:
         found = np.mean(a, **options)
@@ -36,7 +34,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
 
 
 def _weights_beside(weights, a, axis):
-    """Weights of the shape of some axes of ``a``, as they broadcast to ``a``."""
+    """Weights over some axes of ``a``, reshaped to broadcast with ``a``."""
     if weights.shape == a.shape:
         return weights
     axes = [i % a.ndim for i in (axis if isinstance(axis, tuple) else (axis,))]
@@ -71,7 +69,7 @@ def _cumulative_record(name: str):
 
 
 def ediff1d(ary, to_end=None, to_begin=None):
-    """np.ediff1d: the differences of neighbours in a row, with more at the ends."""
+    """np.ediff1d: the differences of neighbours in the flat array, with optional ends."""
     ary = traced_or_array(ary)
     row = np.ravel(ary)
     before, after = (
@@ -82,7 +80,7 @@ def ediff1d(ary, to_end=None, to_begin=None):
 
 
 def _end_of_ediff1d(more, ary):
-    """What stands at an end of np.ediff1d: in a row, in the dtype of the array."""
+    """An end of np.ediff1d as a 1-d array with the dtype of the array."""
     more = traced_or_array(more)
     if not np.can_cast(more.dtype, ary.dtype, "same_kind"):
         raise DTypeError(
@@ -93,7 +91,7 @@ def _end_of_ediff1d(more, ary):
 
 
 def gradient(f, *varargs, axis=None, edge_order=1):
-    """np.gradient: an array for each axis; in a tuple if there are several."""
+    """np.gradient: an array, or a tuple with one for each axis."""
     f = traced_or_array(f)
     axes = tuple(range(f.ndim)) if axis is None else axis
     axes = axes if isinstance(axes, tuple | list) else (axes,)

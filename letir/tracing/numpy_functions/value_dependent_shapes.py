@@ -1,7 +1,7 @@
-"""NumPy functions whose results are as long as their arguments' values say: ``SELECTING``.
+"""NumPy functions whose result shapes depend on values.
 
-Each asks its argument for the value, records operations for the lengths that it found, and guards
-them [B2]. A trace without values refuses.
+Each reads the value of its argument, records operations for the lengths found, and guards them
+[B2]. An abstract trace refuses them.
 """
 
 import functools
@@ -18,7 +18,7 @@ from letir.tracing.trace_state import ABSENT, unanswered_error
 
 
 def _select_counted(name: str, x, **attrs) -> tuple:
-    """The results of the operation ``name`` on ``x``, whose ``count`` is found out and guarded."""
+    """The results of the operation ``name`` on ``x``, whose ``count`` is read and guarded."""
     op = PRIMITIVES[name]
     if not isinstance(x, Value):
         return compute(op, [np.asarray(x)], op.complete({"count": None, **attrs}))[:-1]
@@ -48,19 +48,19 @@ def flatnonzero(a):
 
 
 def argwhere(a):
-    """np.argwhere: a row for each place."""
+    """np.argwhere: a row for each position."""
     if not np.ndim(a):
         return argwhere(a.reshape(1))[:, :0]
     return np.transpose(np.stack(nonzero(a)))
 
 
 def extract(condition, arr):
-    """np.extract: the elements where the condition holds."""
+    """np.extract: the elements where the condition is true."""
     return take_along(np.ravel(arr), nonzero(np.ravel(condition))[0])
 
 
 def compress(condition, a, axis=None, out=None):
-    """np.compress: the rows, along an axis, where the condition holds."""
+    """np.compress: the slices along an axis where the condition is true."""
     if np.ndim(condition) != 1:
         raise ShapeError(f"compress: the condition has one axis, found {np.ndim(condition)}")
     a = stack_traced(a)
@@ -71,14 +71,14 @@ def compress(condition, a, axis=None, out=None):
 
 
 def take_along(a, places, axis: int = 0):
-    """``a`` at places along an axis."""
+    """``a`` at indices along an axis."""
     item = (*[slice(None)] * axis, places)
     # an array that is not traced would ask the traced places for their numbers
     return PRIMITIVES["index"](a, item) if isinstance(places, Value) else a[item]
 
 
 def trim_zeros(filt, trim="fb", axis=None):
-    """np.trim_zeros: without the zeros before the first and behind the last other element."""
+    """np.trim_zeros: without leading and trailing zeros."""
     trim = trim.lower()
     if trim not in {"fb", "bf", "f", "b"}:
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
@@ -95,12 +95,12 @@ def trim_zeros(filt, trim="fb", axis=None):
 
 
 def _axes_from_front(axis, ndim: int) -> tuple[int, ...]:
-    """Axes counted from the front."""
+    """Axes as non-negative numbers."""
     return tuple(operator.index(i) % ndim for i in (axis if isinstance(axis, tuple) else (axis,)))
 
 
 def _mask_extent(mask, axis: int, trim: str) -> slice:
-    """From the first to the last place along an axis where the mask has anything."""
+    """The slice from the first to the last position along an axis with a true element."""
     others = tuple(i for i in range(mask.ndim) if i != axis)
     there = mask.any(axis=others) if others else mask
     n = len(there)
@@ -122,7 +122,7 @@ def unique(
     equal_nan=True,
     sorted=True,
 ):
-    """np.unique: the values, and what else is asked for, in a tuple."""
+    """np.unique: the values, or a tuple with the requested further results."""
     flags = [bool(flag) for flag in (return_index, return_inverse, return_counts)]
     attrs = {
         **dict(zip(("return_index", "return_inverse", "return_counts"), flags, strict=True)),
@@ -140,13 +140,13 @@ def unique_values(x, /):
 
 
 def _unique_parts(function, **flags):
-    """np.unique_all and its like, with the results under NumPy's names."""
+    """np.unique_all and similar functions, with NumPy's named tuples as results."""
     made = functools.cache(lambda: type(function(np.zeros(1))))  # not asked while importing
     return lambda x, /: made()(*unique(x, equal_nan=False, **flags))
 
 
 def _values_where(values, mask):
-    """The values where a mask holds; either may be an ordinary array."""
+    """The values where a mask is true; either may be an ordinary array."""
     return take_along(values, nonzero(mask)[0])
 
 
@@ -156,7 +156,7 @@ def union1d(ar1, ar2):
 
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
-    """np.intersect1d: in order, of each value one."""
+    """np.intersect1d: the sorted unique common values."""
     (u1, *i1), (u2, *i2) = [
         unique(ar, return_index=True) if return_indices else (unique(ar),) for ar in (ar1, ar2)
     ]
@@ -168,13 +168,13 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
 
 
 def setdiff1d(ar1, ar2, assume_unique=False):
-    """np.setdiff1d: as they stand if they are said to be unique, else in order."""
+    """np.setdiff1d: in the given order with ``assume_unique``, else sorted."""
     left = np.ravel(stack_traced(ar1)) if assume_unique else unique(ar1)
     return _values_where(left, np.isin(left, stack_traced(ar2), invert=True))
 
 
 def setxor1d(ar1, ar2, assume_unique=False):
-    """np.setxor1d, in order."""
+    """np.setxor1d, sorted."""
     u1, u2 = [np.ravel(stack_traced(ar)) if assume_unique else unique(ar) for ar in (ar1, ar2)]
     only = (
         _values_where(u1, np.isin(u1, u2, invert=True)),
@@ -187,7 +187,7 @@ def setxor1d(ar1, ar2, assume_unique=False):
 
 
 def bincount(x, weights=None, minlength=0):
-    """np.bincount: guarded is its length, which depends on the largest number."""
+    """np.bincount, with a guard on its length, which depends on the largest number."""
     x, weights = stack_traced(x), stack_traced(weights)
     x = x if isinstance(x, Value) else np.asarray(x)
     if x.ndim != 1:

@@ -1,1 +1,1 @@
-"""What NumPy asks of a traced value."""
+"""NumPy's protocols for traced values: ufuncs, functions, methods, errstate."""

@@ -1,7 +1,7 @@
-"""``ArrayMethods``: the methods of NumPy's arrays that are no functions of that name; ``_Flat``:
-what ``x.flat`` is.
+"""``ArrayMethods``: array methods that differ from the NumPy function of the same name, and
+``_Flat``, the value of ``x.flat``.
 
-Those that change an array make a new one, which the value then means (``replace``).
+Methods that change an array compute a new one and ``replace`` the value by it.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from letir.tracing.source_locations import at_user
 
 
 class _Flat:
-    """The elements in a row: read, written and gone through."""
+    """The flat elements of an array: readable, writable and iterable."""
 
     __slots__ = ("base",)
 
@@ -28,7 +28,7 @@ class _Flat:
 
     def __getitem__(self, item):
         found = self.base.reshape(-1)[item]
-        return found.copy() if isinstance(item, slice) else found  # no view here, in NumPy
+        return found.copy() if isinstance(item, slice) else found  # NumPy gives a copy here
 
     def __setitem__(self, item, new):
         base = self.base
@@ -43,7 +43,7 @@ class _Flat:
         base.replace(row.reshape(base.shape))
 
     def copy(self):
-        """The elements in a new array."""
+        """The elements as a new 1-d array."""
         return self.base.flatten()
 
     def __array__(self, dtype=None, copy=None):
@@ -51,13 +51,13 @@ class _Flat:
 
 
 class ArrayMethods(Value):
-    """Methods of arrays that a kind of value gets by ``numpy_call`` and ``replace``."""
+    """Array methods for classes with ``numpy_call`` and ``replace``."""
 
     __slots__ = ()
 
     @property
     def mT(self):
-        """The matrices transposed."""
+        """The transposed matrices."""
         return self.numpy_call(np.matrix_transpose, (self,), {})
 
     @property
@@ -71,7 +71,7 @@ class ArrayMethods(Value):
 
     @property
     def device(self) -> str:
-        """NumPy's name of the device; that of a replay is where its arguments are."""
+        """NumPy's name of the device; a replay runs on the device of its arguments."""
         return "cpu"
 
     def to_device(self, device, /, *, stream=None):
@@ -85,7 +85,7 @@ class ArrayMethods(Value):
         return self.numpy_call(np.round, (self, decimals), {} if out is None else {"out": out})
 
     def view(self, dtype=None, type=None):
-        """NumPy's ``ndarray.view`` of the same dtype: all of the array."""
+        """NumPy's ``ndarray.view`` with the same dtype: a view of the whole array."""
         if type is not None or (dtype is not None and np.dtype(dtype) != self.dtype):
             raise DTypeError(
                 f"view: the bits of {self.type} as another type are not recorded{at_user()}\n"
@@ -98,7 +98,7 @@ class ArrayMethods(Value):
     def sort(self, axis=-1, kind=None, order=None, *, stable=None) -> None:
         """NumPy's ``ndarray.sort``, in place."""
         options = {"axis": axis, "kind": kind, "order": order, "stable": stable}
-        # of a copy: the derivative needs the order before, which a Variable would lose
+        # of a copy: the derivative needs the original order, which a Variable would lose
         self.replace(self.numpy_call(np.sort, (self.copy(),), options))
 
     def partition(self, kth, axis=-1, kind="introselect", order=None) -> None:

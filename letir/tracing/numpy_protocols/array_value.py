@@ -1,7 +1,7 @@
-"""``ArrayValue``: a Value with NumPy's protocols, which traced values and Variables have in common.
+"""``ArrayValue``: a Value with NumPy's protocols, the common base of traced values and Variables.
 
-What NumPy asks of an object is answered here: ufuncs, functions and methods go to its emitter, by
-``dispatch``. What Python asks (a truth value, a number) is for each kind of value to answer.
+NumPy's protocols are implemented here: ufuncs, functions and methods go to the emitter through
+``dispatch``. Python's conversions (truth value, number) are left to each kind of value.
 """
 
 import functools
@@ -23,14 +23,14 @@ from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
 from letir.tracing.source_locations import at_user
 
 _NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
-# x.sort() sorts in place, np.sort(x) gives a copy; the others differ in a like way.
+# x.sort() sorts in place, np.sort(x) gives a copy; the others differ in similar ways.
 _NOT_ALIKE = frozenset(  # method and function
     ["sort", "partition", "resize", "compress", "round", "put"]
 )
 
 
 def _recorded_method(function):
-    """NumPy's method of the name of ``function``, recorded as that is."""
+    """The array method with the name of ``function``, recorded like the function."""
 
     def method(self, *args, **kwargs):
         return self.numpy_call(function, (self, *args), kwargs)
@@ -41,7 +41,7 @@ def _recorded_method(function):
 
 
 def _augmented_operator(operator):
-    """The augmented form of an operator: a scalar is replaced, an array changed."""
+    """The augmented form of an operator: a scalar is replaced, an array changed in place."""
 
     def change(self, other):
         new = operator(self, other)
@@ -53,8 +53,8 @@ def _augmented_operator(operator):
     return change
 
 
-# Arrays take these powers as other ufuncs, whose roundings differ for complex numbers, and whose
-# dtype for booleans: fast_scalar_power in NumPy's number.c. Its scalars do not.
+# NumPy computes these powers of arrays (not of scalars) by other ufuncs, with other rounding for
+# complex numbers and another dtype for booleans: fast_scalar_power in NumPy's number.c.
 _POWERS = {
     ("b", int, 2): "square",
     ("c", int, 2): "square",
@@ -64,26 +64,26 @@ _POWERS = {
 
 
 def namespace() -> ModuleType:
-    """``letir.numpy``, on demand as letir/__init__.py does: it is right of here."""
+    """``letir.numpy``, loaded on demand because this package must not import it."""
     return importlib.import_module("letir.numpy")
 
 
 class ArrayValue(ArrayMethods):
-    """Behaves as the NumPy array of its type in expressions, functions and methods.
+    """A value that behaves as a NumPy array of its type in expressions, functions and methods.
 
-    A kind of value says ``is_scalar()``, whether NumPy would have a scalar here, and
-    ``replace(new)``, what a change in place does.
+    Subclasses define ``is_scalar()``, whether NumPy would have a scalar here, and ``replace(new)``,
+    the effect of an in-place change.
     """
 
     __slots__ = ()
     called = "a traced value"  # in messages
 
-    # ---- what it is ----
+    # ---- attributes ----
 
     def takes(self, other) -> bool:
-        """Whether NumPy's operators accept ``other`` beside this.
+        """Whether NumPy's operators combine this value with ``other``.
 
-        An integer scalar leaves lists to Python: ``[0.0] * n`` repeats.
+        An integer scalar leaves lists to Python: ``[0.0] * n`` repeats the list.
         """
         if type(other) in (list, tuple):
             return bool(self.shape) or self.dtype.kind not in "iu" or not self.is_scalar()
@@ -91,12 +91,12 @@ class ArrayValue(ArrayMethods):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
+        """The bytes of an element."""
         return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """The bytes of all elements."""
         return self.size * self.itemsize
 
     def __getattr__(self, name):
@@ -115,7 +115,7 @@ class ArrayValue(ArrayMethods):
         )
 
     def knows(self, function) -> bool:
-        """Whether a NumPy function of this is recorded, or computed."""
+        """Whether a NumPy function on this value is recorded or computed."""
         return recorder_of(function) is not None or function in PLAIN
 
     # ---- NumPy's protocols ----
@@ -130,7 +130,7 @@ class ArrayValue(ArrayMethods):
         return self.numpy_call(func, args, kwargs)
 
     def numpy_call(self, func, args: tuple, kwargs: dict):
-        """What NumPy's function ``func`` gives for arguments of which this is one."""
+        """The result of NumPy's function ``func``, with this value among the arguments."""
         return call_function(self, func, args, kwargs)
 
     def __array_namespace__(self, api_version=None):
@@ -168,8 +168,7 @@ class ArrayValue(ArrayMethods):
         return PRIMITIVES["copy"](self.ravel(order))
 
     def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
-        """NumPy's ``ndarray.astype``: the array itself if it may be and has the dtype."""
-        # a weak one becomes an array even so
+        """NumPy's ``ndarray.astype``; without ``copy`` the array itself if it has the dtype."""
         if not copy and self.dtype == dtype and not self.type.weak:
             return self
         made = PRIMITIVES["cast"](self, dtype, casting=casting)
@@ -184,7 +183,7 @@ class ArrayValue(ArrayMethods):
     conjugate = conj
 
     def copy(self, order="C"):
-        """NumPy's ``copy``: a scalar is its own, an array has a new one."""
+        """NumPy's ``copy``: the same scalar, or a new array."""
         return self if self.is_scalar() else PRIMITIVES["copy"](self, order)
 
     __copy__ = copy
@@ -218,7 +217,7 @@ class ArrayValue(ArrayMethods):
     # ---- in place ----
 
     def assign(self, new: "ArrayValue", casting: str = "same_kind") -> "ArrayValue":
-        """Write ``new``, of this shape, into this array, cast as ``+=`` and ``out=`` cast."""
+        """Write ``new``, of this shape, into this array, with the cast rules of ``out=``."""
         if new.shape != self.shape:
             raise ShapeError(
                 f"a result of shape {new.shape} cannot be written in place into shape {self.shape}"

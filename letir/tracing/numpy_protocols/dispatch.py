@@ -21,17 +21,17 @@ from letir.tracing.source_locations import at_user, error_at_user_line
 from letir.tracing.trace_state import note_refusal
 
 _WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
-# what gives arrays, also without axes, where other functions give scalars
+# functions that return 0-d arrays where others return scalars
 _NO_SCALARS = frozenset([np.where, np.roll, np.cov, np.i0, np.tensordot])
 _table: dict = {}  # {callable: (record, prepare)}, derived from the records
-ufunc_records: dict = {}  # {ufunc: record}, of the same origin: what a plain call looks up
+ufunc_records: dict = {}  # {ufunc: record}, derived likewise, for plain calls of ufuncs
 _derived: list[Primitive] = []  # the records from which these were derived, in the table's order
-_users: list[Primitive] = []  # the users' own among them
+_users: list[Primitive] = []  # user-defined records among them
 _filling = threading.RLock()
 
 
 def recorder_of(function) -> tuple | None:
-    """(record, prepare) of a NumPy callable; None if none records it."""
+    """(record, prepare) of a NumPy callable; None if no record has it."""
     found = _table.get(function)
     # at a miss only: NumPy's functions are looked up for each call that is recorded
     return _looked_for(function) if found is None else found
@@ -51,9 +51,7 @@ def _looked_for(function) -> tuple | None:
 
 
 def _derive_tables() -> None:
-    """Fill the tables from the records: from those that have come since the last time, or from all
-    if one of the others has gone.
-    """
+    """Fill the tables from records added since the last time, or from all if one was removed."""
     with _filling:
         records = list(PRIMITIVES.values())
         known = len(_derived)
@@ -74,8 +72,7 @@ def _derive_tables() -> None:
 
 
 def refresh_tables() -> None:
-    """Derive the tables again if the user has defined an operation, or one anew."""
-    # the number of records tells of new operations, not of one that was replaced
+    """Derive the tables again if a user has defined or redefined an operation."""
     if _users and any(PRIMITIVES.get(op.name) is not op for op in _users):
         with _filling:
             _derived.clear()
@@ -86,7 +83,7 @@ def refresh_tables() -> None:
 
 
 def is_keyword_given(value) -> bool:
-    """Whether a keyword of a reduction was given: NumPy marks "not given" in its own way."""
+    """Whether a keyword of a reduction was given: NumPy has a marker for "not given"."""
     return value is not np._NoValue and value is not None
 
 
@@ -94,7 +91,7 @@ def is_keyword_given(value) -> bool:
 
 
 def call_function(tracer, func, args: tuple, kwargs: dict):
-    """What a NumPy function on traced values records."""
+    """The recorded result of a NumPy function on traced values."""
     found = recorder_of(func)
     # of a condition alone np.where is np.nonzero
     if found is None or (func is np.where and len(args) + len(kwargs) == 1):
@@ -124,7 +121,7 @@ def call_function(tracer, func, args: tuple, kwargs: dict):
 
 
 def _complete_attrs(op: Primitive, attrs: dict) -> Attrs:
-    """The attributes; traced integers among them are asked for their values, which are guarded."""
+    """The attributes, with traced integers converted to their values and guarded."""
     for name, value in attrs.items():
         if isinstance(value, Value):
             attrs = {**attrs, name: int(value) if value.dtype.kind in "iu" else value}
@@ -132,14 +129,14 @@ def _complete_attrs(op: Primitive, attrs: dict) -> Attrs:
 
 
 def _positional_out(prepare, args: tuple):
-    """The argument in the place of ``out``, None if there is none."""
+    """The argument ``out``, None if it was not given."""
     place = _out_place(prepare)
     return args[place] if place is not None and len(args) > place else None
 
 
 @functools.cache
 def _out_place(prepare) -> int | None:
-    """Where ``prepare`` takes ``out`` by position, None if it does not."""
+    """The position of the parameter ``out`` of ``prepare``, None if it has none."""
     if prepare is None:
         return None
     names = inspect.getfullargspec(prepare).args
@@ -147,7 +144,7 @@ def _out_place(prepare) -> int | None:
 
 
 def prepare_call(func, prepare, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    """(operands, attrs) of NumPy's own call; errors say the user's line."""
+    """(operands, attrs) of a NumPy call; errors get the user's line."""
     try:
         return prepare(*args, **kwargs)
     except LetirError as error:
@@ -165,13 +162,13 @@ def prepare_call(func, prepare, args: tuple, kwargs: dict) -> tuple[tuple, dict]
 
 
 def _sum_dtype(x, out: Value, *, dtype=None, **_) -> dict:
-    """The attribute of a sum into ``out``, whose dtype takes part in what it is computed in."""
+    """The ``dtype`` attribute of a sum into ``out``, whose dtype takes part in promotion."""
     dtype = np.result_type(x.dtype, out.dtype) if dtype is None else dtype
     return {"dtype": dtype}
 
 
 def _write_into_out(result, out):
-    """``result`` in the place of ``out``, which must be a traced value itself."""
+    """``result`` written into ``out``, which must be a traced value."""
     if not isinstance(out, Value):
         raise into_ordinary_array()
     return out.assign(result)
@@ -181,7 +178,7 @@ def _write_into_out(result, out):
 
 
 def _callable_name(function) -> str:
-    """A NumPy callable's name as users write it."""
+    """The name of a NumPy callable as users write it."""
     name = function.__name__
     if getattr(np, name, None) is function:
         return f"numpy.{name}"
@@ -192,7 +189,7 @@ def _callable_name(function) -> str:
 
 
 def unsupported_error(function, method: str | None = None) -> MissingRule:
-    """The error for a NumPy callable that no record takes: why, or how to add one."""
+    """The error for a NumPy callable without a record: the reason, or how to add one."""
     name = _callable_name(function)
     called = name if method is None else f"{name}.{method}"
     reason = refusal_reason(function)
@@ -211,7 +208,7 @@ def unsupported_error(function, method: str | None = None) -> MissingRule:
 
 
 def unsupported_arguments(function, reason: str) -> MissingRule:
-    """The error for a call whose arguments the record does not know."""
+    """The error for a call with arguments that the record does not support."""
     return MissingRule(
         f"{_callable_name(function)} of traced values is not recorded with these arguments"
         f"{at_user()}\n"

@@ -1,7 +1,7 @@
-"""``with np.errstate(...)`` in a traced function: what is recorded there remembers the state.
+"""``with np.errstate(...)`` in a traced function: binds recorded inside store the state.
 
-NumPy keeps the state in a context variable, which is the same object unless somebody changed the
-state: to compare it takes less time than to ask for the state.
+NumPy keeps the state in a context variable, which is the same object unless the state was changed:
+comparing it is faster than reading the state.
 """
 
 from collections.abc import Callable
@@ -17,23 +17,23 @@ from letir.eval.array_modules import is_array, type_of
 
 try:
     from numpy._core.umath import _extobj_contextvar as ERROR_STATE
-except ImportError:  # another NumPy: states are those of the run
+except ImportError:  # another NumPy: the state at run time applies
     ERROR_STATE = None
 
-_KNOWN = frozenset(["ignore", "warn", "raise", "print"])  # others call functions of the user's
+_KNOWN = frozenset(["ignore", "warn", "raise", "print"])  # the others call user functions
 
 
-# What tells whether the state was changed: without a frame, as every bind asks.
+# Compared for every bind, without a Python frame: the object that holds the current state.
 current_state: Callable = partial(int) if ERROR_STATE is None else partial(ERROR_STATE.get, None)
 
 
 def is_silent(op: Primitive) -> bool:
-    """Whether an operation cannot meet a floating-point error, or is none of the user's."""
+    """Whether an operation cannot raise a floating-point error of the user's computation."""
     return op.effect or op.random or op.no_float_errors
 
 
 def in_error_state(trace, op: Primitive, operands, attrs):
-    """``op`` on these operands as a bind that runs in the state of now."""
+    """``op`` on these operands as a bind that runs in the current error state."""
     state = np.geterr()
     if not _KNOWN.issuperset(state.values()):
         raise LetirError(

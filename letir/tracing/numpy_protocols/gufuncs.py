@@ -1,5 +1,5 @@
-"""Axes of NumPy's generalised ufuncs: ``axes``, ``axis`` and ``keepdims`` as transposes around a
-call on the last axes.
+"""``axes``, ``axis`` and ``keepdims`` of NumPy's generalised ufuncs, as transposes around a call on
+the last axes.
 
 https://numpy.org/doc/stable/reference/ufuncs.html#optional-keyword-arguments
 """
@@ -15,7 +15,7 @@ from letir.errors import ShapeError
 
 
 def _core_axes(ufunc: np.ufunc, axes, axis) -> list[tuple]:
-    """The core axes of each operand and result, in tuples; () of a result that has none."""
+    """The core axes of each operand and result, as tuples; () for a result without core axes."""
     cores = [part.split(",") if part else [] for part in re.findall(r"\((.*?)\)", ufunc.signature)]
     if axes is None:
         return [(axis,) * len(core) for core in cores]
@@ -31,7 +31,7 @@ def _core_axes(ufunc: np.ufunc, axes, axis) -> list[tuple]:
 def on_core_axes(
     ufunc: np.ufunc, inputs: tuple, *, axes=None, axis=None, keepdims=False
 ) -> tuple[tuple, Callable]:
-    """(the operands with their core axes last, what brings those of a result to their places)."""
+    """(operands with their core axes last, function that moves the core axes of a result)."""
     if axes is None and axis is None and not keepdims:
         return inputs, lambda result: result
     places = _core_axes(ufunc, axes, -1 if axis is None else axis)
@@ -49,5 +49,5 @@ def on_core_axes(
 
 
 def _axes_at_end(x, place: tuple):
-    """An operand with these axes at the end."""
+    """An operand with these axes moved to the end."""
     return np.moveaxis(x, place, tuple(range(-len(place), 0))) if place else x

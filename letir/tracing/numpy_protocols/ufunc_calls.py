@@ -1,6 +1,6 @@
-"""From calls of NumPy's ufuncs to records: keywords, ``out``, ``where``, and the ufuncs' methods.
+"""Calls of NumPy's ufuncs with keywords, ``out`` or ``where``, and the ufuncs' methods.
 
-A plain call never comes here: ``protocols`` and the eager Variables look its record up themselves.
+Plain calls do not come here: ``array_value`` and eager Variables look up the record themselves.
 """
 
 import numpy as np
@@ -31,19 +31,19 @@ REDUCTIONS = {
     np.logical_or: "any",
 }
 _CUMULATIVE = {np.add: "cumsum", np.multiply: "cumprod"}
-# where a ufunc is computed in the place of masked operands: 0.5 is in the domain of all the others
+# the stand-in for masked operands of these ufuncs; 0.5 is in the domain of all others
 _INSIDE = {np.arccosh: 1.5}
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
-    """What ``ufunc`` (or one of its methods) on traced values records."""
+    """The recorded result of ``ufunc`` (or one of its methods) on traced values."""
     found = recorder_of(ufunc)
     if found is None:
         raise unsupported_error(ufunc, None if method == "__call__" else method)
     inputs = tuple(map(stack_traced, inputs))
     if method == "at":
         return _update_in_place(ufunc, found[0], *inputs)
-    outs = kwargs.pop("out", ())  # NumPy hands `out` on as a tuple, whatever was written
+    outs = kwargs.pop("out", ())  # NumPy always passes `out` as a tuple
     if method == "outer":
         method, inputs = "__call__", _cross_operands(*inputs)
     if method == "__call__":
@@ -59,7 +59,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
 def _call_with_keywords(
     ufunc, op: Primitive, inputs: tuple, outs: tuple, *, where=True, **keywords
 ):
-    """A ufunc's call with keywords; its results in the places of ``outs``, where there are some."""
+    """A call of a ufunc with keywords; its results are written into ``outs``, if given."""
     casting = keywords.get("casting") or "same_kind"
     outs = outs or (None,) * ufunc.nout
     emitter = _emitter_of(*inputs, *outs, where)
@@ -77,7 +77,7 @@ def _call_with_keywords(
 
 
 def _called_on_stacks(ufunc, op: Primitive, emitter, inputs, out, casting: str, where, keywords):
-    """A generalised ufunc's call, which may say its axes; all of NumPy's have one result."""
+    """A call of a generalised ufunc, perhaps with axes; all of NumPy's have one result."""
     if where is not True:  # as NumPy says it
         raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument 'where'")
     placing = {k: keywords.pop(k) for k in ("axes", "axis", "keepdims") if k in keywords}
@@ -87,7 +87,7 @@ def _called_on_stacks(ufunc, op: Primitive, emitter, inputs, out, casting: str, 
 
 
 def _emitter_of(*values):
-    """Where a call is recorded: with its first traced value, which may be its ``out``."""
+    """The emitter that records a call: that of its first traced value, which may be ``out``."""
     return next(value.emitter for value in values if isinstance(value, Value))
 
 
@@ -102,22 +102,22 @@ def _convert_operands(
     subok=True,
     **others,
 ) -> tuple:
-    """The operands in the dtypes of the loop that ``dtype`` or ``signature`` chooses.
+    """The operands cast to the dtypes of the loop selected by ``dtype`` or ``signature``.
 
-    Raises NumPy's TypeError if there is none, or if ``casting`` forbids it.
+    Raises NumPy's TypeError if there is no such loop, or if ``casting`` forbids the cast.
     """
     if not others.keys() <= {"order", "subok"}:
         raise unsupported_arguments(ufunc, f"{', '.join(others)} given")
     if dtype is None and casting is None and signature is None:
         return inputs
     kinds = [promotion_type(x.type) if isinstance(x, Value) else promote_operand(x) for x in inputs]
-    # NumPy chooses the loop: rules of our own would differ from it some day
+    # NumPy selects the loop: rules of our own could deviate
     dtypes = ufunc.resolve_dtypes(
         (*kinds, *[None] * ufunc.nout),
         signature=_asked_dtypes(ufunc, dtype, signature),
         casting=casting or "same_kind",
     )
-    # a Python integer may be beyond the dtype: NumPy compares with it, and else raises
+    # a Python integer may not fit the dtype: comparisons accept it, other ufuncs raise
     stays = "iu" if dtype is None and signature is None else ""
     return tuple(
         x if kind is int and found.kind in stays else _cast_to(x, found)
@@ -126,7 +126,7 @@ def _convert_operands(
 
 
 def _asked_dtypes(ufunc, dtype, signature) -> tuple:
-    """The dtypes that are asked for of operands and results, None for those that are not."""
+    """The requested dtypes of operands and results, None for those left open."""
     if signature is None:
         wanted = None if dtype is None else np.dtype(dtype)
         return (*[None] * ufunc.nin, *[wanted] * ufunc.nout)
@@ -143,13 +143,13 @@ def _cast_to(x, dtype: np.dtype):
     """An operand in ``dtype``."""
     if isinstance(x, Value):
         if x.type.weak and x.dtype.kind == "c" and dtype.kind != "c":
-            x = PRIMITIVES["real"](x)  # Python makes no real number of a complex one
+            x = PRIMITIVES["real"](x)  # Python does not convert complex to real numbers
         return x if x.dtype == dtype and not x.type.weak else x.astype(dtype)
     return np.asarray(x).astype(dtype)
 
 
 def _cross_operands(a, b) -> tuple:
-    """The operands of ``outer``, such that each element of one meets all of the other."""
+    """The operands of ``outer``, reshaped so that all pairs of elements meet by broadcasting."""
     a, b = (x if isinstance(x, Value) else np.asarray(x) for x in (a, b))
     return a[(..., *[None] * b.ndim)] if b.ndim else a, b
 
@@ -158,7 +158,7 @@ def _cross_operands(a, b) -> tuple:
 
 
 def _write_where(ufunc, result: Value, out, mask, casting: str):
-    """A result written into ``out``, where the mask holds."""
+    """A result written into ``out`` where the mask is true."""
     if not isinstance(out, Value):
         raise into_ordinary_array()
     if not np.can_cast(result.dtype, out.dtype, casting):
@@ -173,19 +173,19 @@ def _write_where(ufunc, result: Value, out, mask, casting: str):
 
 
 def _broadcast_to_out(result: Value, shape: tuple) -> Value:
-    """A result in the shape of ``out``, if it broadcasts to that."""
+    """A result broadcast to the shape of ``out``."""
     try:
         fits = result.shape != shape and broadcast_shapes(result.shape, shape) == shape
     except ShapeError:
-        fits = False  # assign says both shapes
+        fits = False  # assign raises with both shapes
     return PRIMITIVES["broadcast_to"](result, shape) if fits else result
 
 
 def _operands_in_domain(ufunc, op: Primitive, inputs: tuple, outs: tuple, mask) -> tuple:
-    """The operands, with a number inside the domain where the mask does not hold.
+    """The operands, with a number inside the domain of the ufunc where the mask is false.
 
-    There NumPy does not compute, so that nothing may warn, or become nan in a derivative.
-    Raises TraceError unless there is something to keep in these places.
+    NumPy does not compute there, so there must be no warning, and no nan in a derivative.
+    Raises TraceError without ``out``, which has the values of these places.
     """
     name = f"numpy.{ufunc.__name__}"
     if None in outs:
@@ -195,13 +195,13 @@ def _operands_in_domain(ufunc, op: Primitive, inputs: tuple, outs: tuple, mask) 
         )
     if (mask if isinstance(mask, Value) else np.asarray(mask)).dtype.kind != "b":
         raise DTypeError(f"{name}: where= is a mask, an array of bool{at_user()}")
-    if op.vjp is DISCRETE:  # comparisons and bits, which have no domain
+    if op.vjp is DISCRETE:  # comparisons and bit operations have no restricted domain
         return inputs
     return tuple([_inside_domain(x, mask, _INSIDE.get(ufunc, 0.5)) for x in inputs])
 
 
 def _inside_domain(x, mask, number: float):
-    """An operand, with a number of its kind where the mask does not hold."""
+    """An operand, with a number of its kind where the mask is false."""
     if not isinstance(x, Value | np.ndarray):
         return x
     number = {"b": True, "i": 1, "u": 1}.get(x.dtype.kind, number)
@@ -212,13 +212,13 @@ def _inside_domain(x, mask, number: float):
 
 
 def _call_fold(ufunc, op: Primitive, method: str, inputs: tuple, outs: tuple, kwargs: dict):
-    """A method along axes; its result in the place of ``out``, if there is one."""
+    """A method along axes; its result is written into ``out``, if given."""
     x, *indices = inputs
     if not isinstance(x, Value):
         emitter = _emitter_of(*inputs, *outs, *kwargs.values())
         x = emitter.apply(PRIMITIVES["copy"], (np.asarray(x),), PRIMITIVES["copy"].complete({}))
     given = {name: value for name, value in kwargs.items() if is_keyword_given(value)}
-    # np.add.reduce reduces axis 0 where np.sum reduces all; None means all, not "not given":
+    # np.add.reduce reduces axis 0, np.sum all axes; None means all axes, not "not given":
     # https://numpy.org/doc/stable/reference/generated/numpy.ufunc.reduce.html
     given["axis"] = kwargs.get("axis", 0)
     (out,) = outs or (None,)
@@ -233,7 +233,7 @@ def _call_fold(ufunc, op: Primitive, method: str, inputs: tuple, outs: tuple, kw
 
 
 def _dtype_into_out(ufunc, x: Value, out) -> np.dtype:
-    """The dtype of a fold into ``out``: what both promote to."""
+    """The dtype of a reduction into ``out``: the promotion of both dtypes."""
     found = ufunc.resolve_dtypes((out.dtype, x.dtype, None), reduction=True, casting="unsafe")[-1]
     # NumPy keeps the first element in `out` then, cast
     if found != out.dtype and ufunc not in REDUCTIONS:
@@ -285,7 +285,7 @@ _FOLDS = {"reduce": reduce, "accumulate": _accumulate, "reduceat": _reduceat}
 
 
 def _update_in_place(ufunc, op: Primitive, target, item, *new) -> None:
-    """``ufunc.at``: the ufunc in place, at places that may repeat."""
+    """``ufunc.at``: the ufunc applied in place at indices that may repeat."""
     if not isinstance(target, Value):
         raise into_ordinary_array()
     if target.is_scalar():
@@ -298,6 +298,6 @@ def _update_in_place(ufunc, op: Primitive, target, item, *new) -> None:
 
 
 def _is_alike(x, dtype: np.dtype) -> bool:
-    """Whether an operand has this dtype, or is a Python number that takes it on."""
+    """Whether an operand has this dtype, or is a Python number that is promoted to it."""
     kind = promotion_type(x.type) if isinstance(x, Value) else promote_operand(x)
     return kind == dtype or dtype.kind in {int: "iufc", float: "fc", complex: "c"}.get(kind, "")
