@@ -123,3 +123,51 @@ print(found)
 def test_a_name_that_is_not_there_is_an_attribute_error():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = lt.nothing
+
+
+COUNTED = """
+import sys, numpy as np, letir as lt
+from letir.ast import gc_pause, pytrees
+calls, counted = [], []
+def count(frame, event, arg):
+    if event == "call" and "/letir/" in frame.f_code.co_filename.replace(chr(92), "/"):
+        calls.append(frame.f_code)
+def counting(f, *args):
+    calls.clear()
+    sys.setprofile(count)
+    f(*args)
+    sys.setprofile(None)
+    return [len(calls), calls.count(pytrees.flatten.__code__),
+            calls.count(gc_pause.paused_gc.__enter__.__code__)]
+f = lambda x: np.tanh(x).sum()
+"""
+
+
+def test_the_first_gradient_under_jit_loads_and_calls_little():
+    """Half of what it was when all records were loaded at once: see docs/performance.md."""
+    code = (
+        COUNTED
+        + """
+first = counting(lambda: lt.jit(lt.grad(f))(np.ones(3)))[0]
+print(first, sum(name.startswith("letir") for name in sys.modules))
+"""
+    )
+    calls, modules = map(int, run(code).split())
+
+    assert calls <= 4000
+    assert modules <= 175
+
+
+def test_a_gradient_that_is_asked_again_flattens_once_and_pauses_the_collector_once():
+    code = (
+        COUNTED
+        + """
+g, x = lt.grad(f), np.ones(3)
+g(x), g(x)
+print(*counting(g, x))
+"""
+    )
+    calls, flattened, paused = map(int, run(code).split())
+
+    assert calls <= 200
+    assert (flattened, paused) == (2, 1)  # the argument and the result

@@ -193,7 +193,7 @@ def meaning(word: str) -> Meaning | None:
     ('transpose', 'norm', None)
     """
     found = _known(word, len(PRIMITIVES))
-    if found is not None and type(found.run) is Primitive and found.is_users:
+    if found is not None and type(found.run) is Primitive and found.run.is_users:
         record = PRIMITIVES.get(found.name)  # users may redefine their operations
         return Meaning(found.name, record, _signature_of(record))
     return found
