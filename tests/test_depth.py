@@ -217,7 +217,13 @@ LAWS = {
     "inline": lambda f: len(inlined(f)) == 2 * len(f),
     "lambda_lift": is_closed_again,
     "free_locals": lambda f: free_locals((), f.binds, f.ret) == [f.params[0]],
-    "to_dag and from_dag": lambda f: from_dag(to_dag(f)[1]) == f,
+    "to_dag and from_dag": pytest.param(
+        lambda f: from_dag(to_dag(f)[1]) == f,
+        marks=pytest.mark.skipif(
+            sys.version_info[:2] == (3, 13),
+            reason="CPython 3.13 frees a chain of nested objects, which a DAG is, by recursion",
+        ),
+    ),
     "uses": lambda f: lt.uses(f).uses_left(f.params[0], len(f) - 1) == 1,
     "live_at": lambda f: len(lt.uses(f).live_at(len(f) - 1)) == 2,
     "use_counts": lambda f: use_counts(f)[f.params[0]] == len(f) + 1,
