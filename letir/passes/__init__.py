@@ -1,6 +1,6 @@
 """Passes: functions from a Lambda to a Lambda with the same results.
 
-Those that every gradient needs are loaded with letir, the others when somebody asks for them.
+The passes that every gradient needs are loaded with letir, the others on first use.
 """
 
 import importlib

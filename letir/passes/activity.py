@@ -1,4 +1,4 @@
-"""What a derivative flows through: is_differentiable, propagate_requires_grad [D1]."""
+"""Activity analysis: the binds and locals through which derivatives flow [D1]."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,8 +12,8 @@ from letir.ast.terms import Bind, Lambda, Local
 
 
 def is_differentiable(bind: Bind) -> bool:
-    """Whether a derivative flows through ``bind``: its operation has a reverse rule, and so has
-    whatever stands in its bodies, or its derivative is zero.
+    """Whether ``bind`` can be differentiated: its operation has a reverse rule (or a zero
+    derivative), and so have all binds in its bodies.
 
     A ``grad_of`` is differentiable if its whole body is.
 
@@ -24,7 +24,7 @@ def is_differentiable(bind: Bind) -> bool:
     """
     if type(bind.op.vjp) is Absent:
         return False
-    # words, as an analysis that returns None would be run again; once a body, however often shared
+    # strings, because an analysis that returns None would run again; once for each shared body
     return all(body.memo(_body) == "differentiable" for body in bodies_of(bind))
 
 
@@ -33,7 +33,7 @@ def _body(body: Lambda) -> str:
 
 
 def has_derivative(bind: Bind) -> bool:
-    """Whether ``bind`` is differentiable, or its derivative is zero for good."""
+    """Whether ``bind`` is differentiable, or has a derivative of zero."""
     rule = bind.op.vjp
     return rule.final if type(rule) is Absent else is_differentiable(bind)
 
@@ -44,12 +44,12 @@ def propagate_requires_grad(
     *,
     introduces: Callable[[Bind], bool] = lambda bind: False,
 ) -> set[Local]:
-    """The locals of ``fn`` that require grad if the parameters where ``requires_grad`` do [D1].
+    """The locals of ``fn`` that require grad, given ``requires_grad`` of its parameters [D1].
 
-    A result does if an operand does, the operation is differentiable, and its dtype is floating or
-    complex, or unknown; of conditionals and loops those results do whose bodies say so, in any
-    iteration. ``introduces(bind)`` says of which binds the results require grad whatever the
-    operands. Linear in the number of binds.
+    A result requires grad if an operand does, the operation is differentiable, and its dtype is
+    floating, complex or unknown; for conditionals and loops, if it does in a body, in any
+    iteration. ``introduces(bind)``: whether the results of a bind require grad for any operands.
+    Linear in the number of binds.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0:x, %1:y { %2:a = exp(%0); %3:b = mul(%1, 2.0); return (%2, %3) }")
@@ -61,10 +61,10 @@ def propagate_requires_grad(
 
 @define(eq=False)
 class _Requirements:
-    """One run through a program; a body is looked at once for each choice of its parameters."""
+    """The analysis of one program; each body is analysed once per set of active parameters."""
 
     introduces: Callable[[Bind], bool]
-    known: dict = field(factory=dict)  # (id of a body, flags) -> (that body, those of its results)
+    known: dict = field(factory=dict)  # (id of a body, flags) -> (the body, flags of its results)
 
     def locals(self, fn: Lambda, flags: tuple[bool, ...]) -> set[Local]:
         """The locals of ``fn`` itself that require grad."""
@@ -82,7 +82,7 @@ class _Requirements:
         return found
 
     def results(self, bind: Bind, requires: list[bool]) -> Sequence[bool]:
-        """Which results of ``bind`` require grad for these operands."""
+        """For each result of ``bind``, whether it requires grad."""
         bodies, layout = bodies_of(bind), bind.op.bodies
         if not bodies or layout is None or not layout.is_separable:
             return [True] * len(bind.binders)
@@ -96,7 +96,7 @@ class _Requirements:
     def loop(
         self, body: Lambda, flags: list[bool], layout: BodyLayout, n_carry: int
     ) -> Sequence[bool]:
-        """The results of a loop: what requires grad after one iteration does in the next."""
+        """The flags of a loop's results: the fixpoint over iterations of its carried values."""
         first, end = layout.steps, layout.steps + n_carry
         while True:  # flags only ever become true
             results = self.body(body, flags)
@@ -106,7 +106,7 @@ class _Requirements:
             flags = [*flags[:first], *grown, *flags[end:]]
 
     def body(self, body: Lambda, flags: Sequence[bool]) -> Sequence[bool]:
-        """Which results of a body require grad for these parameters."""
+        """For each result of a body, whether it requires grad, given flags of its parameters."""
         key = id(body), tuple(flags)
         if key not in self.known:
             found = self.locals(body, key[1])

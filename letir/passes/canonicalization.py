@@ -1,8 +1,8 @@
-"""``canonicalize_ops``: one spelling for each operation, so that later passes know only that one.
+"""``canonicalize_ops``: one canonical form of each operation, so that later passes know only that.
 
-Operands change places only where that changes no bit. A sum of two nans has the bits of the first,
-so that floating sums and products keep the order of their operands unless one is a number; products
-of complex numbers and the larger of 0.0 and -0.0 keep it in any case.
+Operands are swapped only if that changes no bit. A sum of two nans has the bits of the first, so
+floating sums and products keep the order of operands unless one is a number; complex products, and
+the maximum of 0.0 and -0.0, always keep it.
 """
 
 from collections.abc import Callable
@@ -69,11 +69,12 @@ _LOGICAL = {
 
 @paused_gc()
 def canonicalize_ops(fn: Lambda) -> Lambda:
-    """Spell each operation in one way, in bodies too; results are the same to the bit.
+    """Bring each operation into its canonical form, also in bodies; results keep their bits.
 
-    Numbers stand second, ``x > y`` is ``y < x``, ``x**2`` and ``square(x)`` are ``x * x``, axes
-    count from 0, shapes have no -1, equal parts of ``split`` are counted, truth values are combined
-    by logic and not by bits. Linear; a program that is spelled so is returned as it is.
+    Numbers become the second operand, ``x > y`` becomes ``y < x``, ``x**2`` and ``square(x)``
+    become ``x * x``, axes are non-negative, shapes have no -1, equal parts of ``split`` are given
+    by their number, and booleans are combined by logical operations. Linear; a canonical program
+    is returned as it is.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[2, 3], %1: float64[2, 3] {
@@ -100,8 +101,8 @@ def _spelled(fn: Lambda) -> Lambda:
 
 
 def _number_last(*kinds: str) -> Callable:
-    """The rule for an operation whose operands may change places: a number is the second; so is
-    what is made later, for dtypes of these kinds.
+    """The rule for a commutative operation: a number becomes the second operand, and so does the
+    later operand for dtypes of these kinds.
     """
     may_swap = frozenset("".join(kinds))
 
@@ -119,17 +120,17 @@ def _number_last(*kinds: str) -> Callable:
 
 
 def _real_product(bind: Bind, known: ValueFacts) -> Bind | None:
-    """A number last, unless the product is complex: its terms may be rounded by pairs."""
+    """A number last, unless the product is complex, where the order affects rounding."""
     return None if bind.binders[0].type.dtype.kind == "c" else _number_last("biu")(bind, known)
 
 
 def _whole_extremum(bind: Bind, known: ValueFacts) -> Bind | None:
-    """A number last, unless zeros have signs: either may be the result."""
+    """A number last, unless zeros have signs, where the order decides the result."""
     return _number_last("biu")(bind, known) if bind.binders[0].type.dtype.kind in "biu" else None
 
 
 def number_on_the_right(bind: Bind, known: ValueFacts) -> Bind | None:
-    """A number is the second operand, and of two arrays the first is less."""
+    """A number becomes the second operand, and ``greater`` of two arrays becomes ``less``."""
     x, y = bind.args
     if any(arg.type is None or arg.type.dtype.kind == "c" for arg in bind.args):
         return None
@@ -140,11 +141,11 @@ def number_on_the_right(bind: Bind, known: ValueFacts) -> Bind | None:
     )
 
 
-# ---- other words for the same ----
+# ---- synonyms ----
 
 
 def negation_of_product(bind: Bind, known: ValueFacts) -> Bind | None:
-    """x * -1, x / -1, -0.0 - x and, of integers, 0 - x are -x."""
+    """x * -1, x / -1, -0.0 - x and, for integers, 0 - x become -x."""
     (y,), (x, n) = bind.binders, bind.args
     kind = y.type.dtype.kind
     if bind.op is sub:
@@ -160,26 +161,26 @@ def negation_of_product(bind: Bind, known: ValueFacts) -> Bind | None:
 
 
 def _own_product(bind: Bind, known: ValueFacts) -> Bind | None:
-    """square(x) is x * x."""
+    """square(x) becomes x * x."""
     (x,) = bind.args
     is_real = type(x) is Local and bind.binders[0].type.dtype.kind != "c" and not x.type.weak
     return replace_operation(bind, mul, x, x) if is_real else None
 
 
 def _own_quotient(bind: Bind, known: ValueFacts) -> Bind | None:
-    """reciprocal(x) is 1 / x; that of an integer is one."""
+    """reciprocal(x) becomes 1 / x, except for integers."""
     is_float = bind.binders[0].type.dtype.kind == "f"
     return replace_operation(bind, div, Const(1), *bind.args) if is_float else None
 
 
 def logical_for_bitwise(bind: Bind, known: ValueFacts) -> Bind | None:
-    """Bits of truth values are truth values."""
+    """Bitwise operations on booleans become logical operations."""
     is_bool = all(arg.type is not None and arg.type.dtype.kind == "b" for arg in bind.args)
     return replace_operation(bind, _LOGICAL[bind.op], *bind.args) if is_bool else None
 
 
 def _on_condition(bind: Bind, known: ValueFacts) -> Bind | None:
-    """where(not c, x, y) is where(c, y, x)."""
+    """where(not c, x, y) becomes where(c, y, x)."""
     condition, x, y = bind.args
     if known.op_of(condition) is not logical_not:
         return None
@@ -192,8 +193,9 @@ def _on_condition(bind: Bind, known: ValueFacts) -> Bind | None:
 
 
 def _on_axes(added: Callable[[Bind], int], several: bool = False) -> Callable:
-    """The rule that counts axes from 0; ``added``: how many more of them the result has. With
-    ``several``, those of all are None.
+    """The rule that makes axes non-negative; ``added``: the number of axes that the result adds.
+
+    With ``several``, a tuple of all axes becomes None.
     """
 
     def rule(bind: Bind, known: ValueFacts) -> Bind | None:
@@ -216,18 +218,18 @@ def _on_axes(added: Callable[[Bind], int], several: bool = False) -> Callable:
 
 
 def _no_more(bind: Bind) -> int:
-    """As many axes as the operand has."""
+    """The number of axes of the operand."""
     return 0
 
 
 def _made_axes(bind: Bind) -> int:
-    """The axes of length 1 that ``expand_dims`` makes, or the one of ``stack``."""
+    """The new axes of ``expand_dims``, or the one of ``stack``, as non-negative numbers."""
     axis = bind.attrs["axis"]
     return len(axis) if type(axis) is tuple else 1
 
 
 def _squeezed_axes(bind: Bind, known: ValueFacts) -> Bind | None:
-    """The axes of length 1 by number."""
+    """The axes of length 1 that ``squeeze`` removes, as numbers."""
     x = bind.args[0]
     if bind.attrs["axis"] is not None or x.type is None or not is_static_shape(x.type.shape):
         return _on_axes(_no_more)(bind, known)
@@ -236,7 +238,7 @@ def _squeezed_axes(bind: Bind, known: ValueFacts) -> Bind | None:
 
 
 def _transposed_axes(bind: Bind, known: ValueFacts) -> Bind | None:
-    """The axes from 0; None for the reverse order."""
+    """The axes of ``transpose`` as non-negative numbers; None for the reverse order."""
     if bind.attrs["axes"] is None:
         return None
     order = transpose_order(bind)
@@ -245,7 +247,7 @@ def _transposed_axes(bind: Bind, known: ValueFacts) -> Bind | None:
 
 
 def _whole_shape(bind: Bind, known: ValueFacts) -> Bind | None:
-    """The size that -1 stands for."""
+    """The shape of ``reshape`` with -1 replaced by its size."""
     shape = bind.binders[0].type.shape
     is_open = bind.attrs["shape"] is not None and -1 in bind.attrs["shape"]
     return (
@@ -254,7 +256,7 @@ def _whole_shape(bind: Bind, known: ValueFacts) -> Bind | None:
 
 
 def _counted_parts(bind: Bind, known: ValueFacts) -> Bind | None:
-    """Equal parts by their number, along an axis from 0."""
+    """``split`` into equal parts given by their number, along a non-negative axis."""
     x, attrs = bind.args[0], bind.attrs
     if x.type is None or not bind.binders:
         return None

@@ -1,4 +1,4 @@
-"""constant_propagation: compute when a program is optimised what does not depend on arguments."""
+"""``constant_propagation``: computes binds that do not depend on arguments at optimisation time."""
 
 from collections.abc import Sequence
 from functools import cache, partial
@@ -17,18 +17,18 @@ from letir.eval.array_modules import type_of
 from letir.passes.memory.aliases import shown_locals, tied_locals, updated_locals
 
 _LIMIT = 1 << 16  # bytes of one result
-_TOTAL = 1 << 26  # of all
+_TOTAL = 1 << 26  # bytes of all results
 
 
 @paused_gc()
 def constant_propagation(fn: Lambda, *, limit: int = _LIMIT) -> Lambda:
-    """Compute binds of which all operands are constants, in bodies too.
+    """Compute binds whose operands are all constants, also in bodies.
 
-    Left alone are binds that raise or warn then, so that they do when the program runs, results of
-    more than ``limit`` bytes, operands of more, what updates take over, random draws, effects,
-    users' operations, what holds bodies, and arrays whose memory a result shows as a view, or two
-    results. A result keeps its bits, its order in memory, and its kind: NumPy's scalars stay
-    scalars [F4]. Linear in the number of binds.
+    Not folded: binds that raise or warn (they do so when the program runs), operands or results of
+    more than ``limit`` bytes, values consumed by updates, random draws, effects, user-defined
+    operations, operations with bodies, and arrays whose memory a result shares as a view or that
+    are two results. A result keeps its bits, memory order and kind: NumPy scalars stay scalars
+    [F4]. Linear in the number of binds.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(0.0); %2 = add(%1, 2.0); %3 = mul(%0, %2); return %3 }")
@@ -50,8 +50,9 @@ def _fold_constants(fn: Lambda, limit: int) -> Lambda:
 
 @define(eq=False)
 class _Folding:
-    """The binds that are left, and what is known of values. ``room``: bytes that may still be made,
-    for a program may free one constant before it makes the next.
+    """The remaining binds, and the known values.
+
+    ``room``: the bytes that may still be folded, since constants stay alive all together.
     """
 
     fn: Lambda
@@ -77,7 +78,7 @@ class _Folding:
         return _with_numbers(self.fn, self.kept, self.numbers) if changed else self.fn
 
     def fold(self, bind: Bind) -> bool:
-        """Whether constants stand for the results of ``bind`` now."""
+        """Whether ``bind`` was folded into constants."""
         values = _evaluate_bind(bind, self.known, min(self.limit, self.room))
         if values is None:
             return False
@@ -112,7 +113,7 @@ def _is_all_known(args: Sequence[Arg], known: dict) -> bool:
 
 @cache
 def is_foldable(op: Primitive) -> bool:
-    """Whether it may be computed early, as far as the operation alone tells."""
+    """Whether an operation may be computed early at all."""
     if op.effect or op.random or op.holds_lambdas or op.is_users:
         return False
     is_ufunc = op.elementwise and any(isinstance(f, np.ufunc) for f in op.numpy)
@@ -121,7 +122,7 @@ def is_foldable(op: Primitive) -> bool:
 
 
 def _evaluate_bind(bind: Bind, known: dict, limit: int) -> tuple | None:
-    """The results, ready to be constants; None if they are not to be computed."""
+    """The results as constants; None if the bind must not be folded."""
     if not all(_fits_limit(binder.type, limit) for binder in bind.binders):
         return None
     operands = [known[arg] if type(arg) is Local else arg.value for arg in bind.args]
@@ -141,7 +142,7 @@ def _evaluate_bind(bind: Bind, known: dict, limit: int) -> tuple | None:
 
 
 def _loses_parts(bind: Bind) -> bool:
-    """Whether complex operands may become real numbers, of which NumPy warns."""
+    """Whether complex operands may become real numbers, for which NumPy warns."""
     kinds = [arg.type.dtype.kind for arg in bind.args if type(arg.type) is ArrayType]
     return "c" in kinds and bind.op.casts_operands
 
@@ -154,8 +155,8 @@ def _fits_limit(kind: ArrayType | None, limit: int) -> bool:
 
 
 def _may_be_constant(result, kind: ArrayType) -> bool:
-    """Whether a constant can stand for a result: it is what was declared, and lies in memory in
-    rows or columns, which a copy keeps.
+    """Whether a constant can replace a result: it has the declared type, and C or Fortran order,
+    which a copy preserves.
     """
     if type(result) in PYTHON_NUMBERS:
         return kind.weak and type_of(result) is kind
@@ -166,7 +167,7 @@ def _may_be_constant(result, kind: ArrayType) -> bool:
 
 
 def _freeze_result(result):
-    """A read-only copy in the same order; scalars and numbers as they are."""
+    """A read-only copy in the same memory order; scalars and numbers as they are."""
     if type(result) is not np.ndarray:
         return result
     found = np.array(result, order="K", copy=True)
@@ -175,12 +176,12 @@ def _freeze_result(result):
 
 
 def _constant_bind(binder: Local, value, bind: Bind) -> Bind:
-    """What binds a constant in the place of ``bind``."""
+    """The ``constant`` bind that replaces ``bind``."""
     return Bind((binder,), PRIMITIVES["constant"], (), Attrs(value=value), bind.source)
 
 
 def _with_numbers(fn: Lambda, binds: list[Bind], names: dict[Local, Const]) -> Lambda:
-    """``fn`` with other binds, and numbers in the place of some locals."""
+    """``fn`` with other binds, and numbers substituted for some locals."""
     if not names:
         return fn.with_binds(binds)
     binds = [bind.substitute(names) for bind in binds]

@@ -1,4 +1,4 @@
-"""Passes that compute equal things once: common_subexpressions, constant_pooling."""
+"""Common subexpression elimination, and pooling of equal constants."""
 
 from collections.abc import Callable
 from functools import cache
@@ -18,12 +18,12 @@ from letir.passes.memory.aliases import shown_locals, updated_locals
 
 @paused_gc()
 def common_subexpressions(fn: Lambda) -> Lambda:
-    """Compute once what several binds compute: the same operation on the same values with the same
-    attributes, to the bit; in bodies too.
+    """Merge binds of the same operation on the same values with the same attributes, compared by
+    bits; also in bodies.
 
-    Never merged are effects, draws of random numbers, updates and what they take over, users'
-    operations unless they are elementwise, and values that two results would share then [F4]. What
-    is computed again on purpose stands behind a ``barrier``. Linear in the number of binds.
+    Never merged: effects, random draws, updates and the values they consume, user-defined
+    operations unless they are elementwise, and values that would make two results share memory
+    [F4]. Rematerialised values are protected by a ``barrier``. Linear in the number of binds.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = exp(%0); %3 = mul(%1, %2); return %3 }")
@@ -45,8 +45,7 @@ def merge_equal_binds(
     is_mergeable: Callable[[Primitive], bool],
     may_merge: Callable[[Bind, Bind], bool] = lambda bind, first: True,
 ) -> Lambda:
-    """``fn`` with one bind for those of the same operation, operands and attributes; itself if no
-    two are equal.
+    """``fn`` with equal binds (same operation, operands and attributes) merged; itself without any.
 
     ``is_mergeable(op)``: whether binds of an operation are merged at all; ``may_merge(bind,
     first)``: whether this one may be replaced by the first equal one.
@@ -64,7 +63,7 @@ def merge_equal_binds(
             if found is not bind and may_merge(bind, found):
                 names.update(zip(bind.binders, found.binders, strict=True))
                 continue
-        elif op.role == "write_back":  # an argument has new contents: views of it are others
+        elif op.role == "write_back":  # the argument has new contents, which its views now show
             first.clear()
         kept.append(bind)
     return fn.replace(binds=kept, ret=fn.ret.substitute(names)) if names else fn
@@ -72,7 +71,7 @@ def merge_equal_binds(
 
 @cache
 def _is_mergeable(op: Primitive) -> bool:
-    """Whether two of its binds may be one, as far as the operation alone tells."""
+    """Whether binds of an operation may be merged at all."""
     if op.effect or op.random or op.update is not None or op.role == "barrier":
         return False
     return op.elementwise or not op.is_users  # of a user's nothing else is known
@@ -80,23 +79,21 @@ def _is_mergeable(op: Primitive) -> bool:
 
 @define(eq=False)
 class _Aliases:
-    """Whose memory the results show, and what updates take over: found out when it is asked."""
+    """The locals that share memory with results or are consumed by updates; computed lazily."""
 
     fn: Lambda
     shown: set[Local] | None = None
     updated: set[Local] = field(factory=set)
 
     def may_merge(self, bind: Bind, first: Bind) -> bool:
-        """Whether the results of ``first`` may stand for those of ``bind``. If so, they do from now
-        on.
-        """
+        """Whether results of ``first`` may replace those of ``bind``; if so, note that they do."""
         if bind.op.holds_lambdas and (has_effect(bind) or _has_random(bind)):
             return False
         pairs = list(zip(bind.binders, first.binders, strict=True))
         # what was declared of the one may be less than of the other
         if any(new.type is not old.type for new, old in pairs):
             return False
-        if bind.op.role == "constant":  # results are copies of these, and updates too
+        if bind.op.role == "constant":  # results and updates use copies of constants
             return True
         if self.shown is None:
             self.shown, self.updated = shown_locals(self.fn), updated_locals(self.fn)
@@ -109,7 +106,7 @@ class _Aliases:
 
 
 def _has_random(bind: Bind) -> bool:
-    """Whether it draws random numbers, or a body that it holds."""
+    """Whether a bind, or a bind in its bodies, draws random numbers."""
     if bind.op.random or not bind.op.holds_lambdas:
         return bind.op.random
     bodies = all_bodies(Lambda((), (bind,), Ret(())))
@@ -121,10 +118,10 @@ def _has_random(bind: Bind) -> bool:
 
 @paused_gc()
 def constant_pooling(fn: Lambda) -> Lambda:
-    """Bind equal array constants once, and let those of all bodies be one array in memory.
+    """Merge equal array constants; constants of different bodies share one array in memory.
 
-    Equal are constants of one dtype and shape with the same bits: 0.0 and -0.0 differ. Linear in
-    the number of binds and bytes.
+    Constants are equal if dtype, shape and bits are: 0.0 and -0.0 differ. Linear in the number of
+    binds and bytes.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda {

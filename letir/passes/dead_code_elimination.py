@@ -1,10 +1,8 @@
-"""Dead-code elimination: binds, results and operands that nothing needs, in bodies too.
+"""Dead-code elimination: binds, results and operands that are not needed, also in bodies.
 
-A bind that holds bodies loses the results that nobody uses, and the operands that its bodies do not
-read any more. Its record says where in its operands those of the bodies are (``BodyLayout``); where
-it does not, the bodies are cleaned and keep all their results.
-
-Passes that remove what is not needed: dead_code.
+A bind with bodies loses its unused results, and the operands that its bodies no longer read. Its
+record describes how operands correspond to the bodies' parameters (``BodyLayout``); without one the
+bodies are cleaned and keep all their results.
 """
 
 from collections.abc import Sequence
@@ -21,14 +19,15 @@ from letir.ast.types import Size
 
 @define(eq=False)
 class DeadResultElimination:
-    """One run through a program. Bodies that many binds share are narrowed once."""
+    """The elimination in one program. Shared bodies are processed once.
 
-    made: dict = field(factory=dict)  # (id of a body, ...) -> (that body, which keeps its id, ...)
+    ``made`` maps (id of a body, choice of results) to (the body, its new form).
+    """
+
+    made: dict = field(factory=dict)
 
     def program(self, fn: Lambda, wanted: tuple[int, ...] | None = None) -> Lambda:
-        """``fn`` with what its results need, or only those at the places ``wanted``; itself if that
-        is all there is.
-        """
+        """``fn`` without the binds that its results (or only those at ``wanted``) do not need."""
         ret = fn.ret if wanted is None else Ret(tuple([fn.ret.args[i] for i in wanted]))
         live, kept, changed = set(ret.locals()), [], False
         for bind in reversed(fn.binds):
@@ -44,14 +43,14 @@ class DeadResultElimination:
         return fn.replace(binds=tuple(reversed(kept)), ret=ret)
 
     def body(self, body: Lambda, wanted: tuple[int, ...] | None = None) -> Lambda:
-        """As ``program``, once for each body and choice of results."""
+        """The result of ``program``, cached by body and choice of results."""
         key = id(body), wanted
         if key not in self.made:
             self.made[key] = body, self.program(body, wanted)
         return self.made[key][1]
 
     def bind(self, bind: Bind, live: set[Local]) -> Bind:
-        """``bind`` without the results that are not ``live`` and without what these need."""
+        """``bind`` without its dead results and everything that only these need."""
         bodies = bodies_of(bind)
         if not bodies:  # a composite
             return bind
@@ -66,16 +65,16 @@ class DeadResultElimination:
         return self.refitted(bind, bodies, layout, wanted, self.read_by(bind, bodies))
 
     def read_by(self, bind: Bind, bodies: Sequence[Lambda]) -> list[int]:
-        """The parameters that stay, in the order that they get."""
+        """The remaining parameters in their new order."""
         n_cts = bind.attrs.get("n_cts")
-        if n_cts is not None:  # captured in the order of first use, as is printed
+        if n_cts is not None:  # captures stay in the order of their first use, as printed
             reads = self.reads(bodies[0])
             return [*range(n_cts), *(i for i in reads if i >= n_cts)]
         read = {i for body in bodies for i in self.reads(body)}
         return sorted(read)
 
     def reads(self, body: Lambda) -> tuple[int, ...]:
-        """The positions of the parameters that a body uses, in the order of first use."""
+        """The positions of the parameters that a body uses, in order of first use."""
         key = id(body), "reads"
         if key not in self.made:
             places = {param: i for i, param in enumerate(body.params)}
@@ -92,7 +91,7 @@ class DeadResultElimination:
         wanted: list[int],
         stay: list[int],
     ) -> Bind:
-        """``bind`` with other bodies, these of its results, and the parameters that stay."""
+        """``bind`` with other bodies, the wanted results, and the remaining parameters."""
         old = bodies_of(bind)
         is_whole = len(wanted) == len(bind.binders) and stay == [*range(len(bodies[0].params))]
         if is_whole and all(a is b for a, b in zip(old, bodies, strict=True)):
@@ -104,7 +103,7 @@ class DeadResultElimination:
         return Bind(binders, bind.op, (*bind.args[: layout.ahead], *operands), attrs, bind.source)
 
     def with_params(self, body: Lambda, stay: tuple[int, ...]) -> Lambda:
-        """``body`` with these of its parameters."""
+        """``body`` with only these parameters."""
         if stay == tuple(range(len(body.params))):
             return body
         key = id(body), "params", stay
@@ -116,7 +115,7 @@ class DeadResultElimination:
     def loop(
         self, bind: Bind, bodies: Sequence[Lambda], layout: BodyLayout, wanted: list[int]
     ) -> Bind:
-        """A loop without the carried values on which nothing depends that is wanted."""
+        """A loop without the carried values on which no live result depends."""
         *tests, body = bodies  # the test of a while_loop stands before its body
         tests, n_carry, own = list(map(self.body, tests)), layout.n_carry(bind), layout.own(bind)
         asked = {i - layout.steps for test in tests for i in self.reads(test)}
@@ -136,7 +135,7 @@ class DeadResultElimination:
     def staying(
         self, bind: Bind, bodies: Sequence[Lambda], layout: BodyLayout, carried: set[int]
     ) -> list[int]:
-        """The parameters of the bodies of a loop that stay."""
+        """The remaining parameters of a loop's bodies."""
         read = {i for fn in bodies for i in self.reads(fn)}
         first, end = layout.steps, layout.steps + layout.n_carry(bind)
         return [
@@ -154,8 +153,8 @@ class DeadResultElimination:
         return self.refined(body, steps, found, asked)
 
     def refined(self, body: Lambda, steps: int, most: set[int], wanted: set[int]) -> set[int]:
-        """As ``_carries_read_by``, whose answer is ``most``, but with the results of bodies in
-        ``body`` told apart.
+        """A refinement of ``_carries_read_by`` (whose answer is ``most``) that distinguishes the
+        results of nested bodies.
         """
         found = most & wanted
         while len(found) < len(most):
@@ -170,14 +169,14 @@ class DeadResultElimination:
 
 
 def _has_separable_results(bind: Bind) -> bool:
-    """Whether results of bodies that nobody needs can be left out."""
+    """Whether unused results of the bodies can be dropped."""
     layout = bind.op.bodies
     return layout is not None and layout.is_separable
 
 
 def _carries_read_by(body: Lambda, steps: int, n_carry: int, wanted: set[int]) -> set[int]:
-    """The carried values on which these results of a loop and the effects in it depend, in any
-    iteration: the least fixpoint.
+    """The carried values on which these results and the effects of a loop depend in any iteration,
+    a least fixpoint.
     """
     carry = {param: i for i, param in enumerate(body.params[steps : steps + n_carry])}
     makers = {binder: bind for bind in body.binds for binder in bind.binders}
@@ -201,8 +200,8 @@ def _carries_read_by(body: Lambda, steps: int, n_carry: int, wanted: set[int]) -
 
 
 def _needs_operand(bind: Bind, param: Local) -> bool:
-    """Whether a loop needs an operand that its body does not read: for how often it runs, or for a
-    size that a result has.
+    """Whether a loop needs an operand that its body does not read: for its trip count, or for the
+    size of a result.
     """
     if not bind.op.bodies.needs_sizes:
         return False
@@ -214,9 +213,9 @@ def _needs_operand(bind: Bind, param: Local) -> bool:
 def dead_code(fn: Lambda) -> Lambda:
     """Drop every bind that has no effect and none of whose binders is used.
 
-    Of conditionals, steps of gradients and loops also the results that nobody uses go [F4], with
-    what their bodies compute for them; a carried value goes if no other that stays depends on it.
+    Unused results of conditionals, gradient steps and loops are dropped too [F4], with the binds
+    that only they need in the bodies; a carried value is dropped if no live result depends on it.
     Linear in the number of binds. Keeps binders, order, effects, parameters and results; a program
-    in which nothing is dead is returned as it is.
+    without dead code is returned as it is.
     """
     return DeadResultElimination().program(fn)

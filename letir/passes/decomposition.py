@@ -1,4 +1,4 @@
-"""Passes that write operations as those of which they are made: decompose."""
+"""``decompose``: replaces composites by the operations of which they are made."""
 
 from collections.abc import Callable, Collection, Iterable
 
@@ -22,13 +22,13 @@ def decompose(
     keep_rules: bool = True,
     exact: bool = True,
 ) -> Lambda:
-    """Write composites as what they stand for, in bodies and in what they stand for too [B4].
+    """Replace composites by their decompositions, recursively and also in bodies [B4].
 
-    By default those that are computed so anyway, and have no derivative rule of their own: then
-    results and derivatives stay the same to the bit. ``keep_rules=False`` takes those with a rule
-    as well, for programs that are not differentiated any more. ``exact=False`` takes those that
-    NumPy's own function computes, which rounds in another order. ``ops``: exactly those of these
-    names. A composite of which types or sizes are not known stays as it is.
+    By default only composites whose ``impl`` is the decomposition and that have no derivative rule
+    of their own: results and derivatives keep their bits. ``keep_rules=False`` includes those with
+    a rule, for programs that will not be differentiated. ``exact=False`` includes those computed by
+    NumPy's own function, which rounds in another order. ``ops``: exactly the composites of these
+    names. A composite of unknown types or sizes stays as it is.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3], %1: float64[2, 3] {
@@ -54,7 +54,7 @@ def without_composites(
     is_wanted: Callable[[Primitive], bool],
     where: Callable[[Bind], bool] = lambda bind: True,
 ) -> Lambda:
-    """``fn`` without the composites that are wanted, where they stand for something."""
+    """``fn`` with the wanted composites decomposed where possible."""
     wanted: dict[Primitive, bool] = {}  # once an operation
 
     def is_composite(op: Primitive) -> bool:
@@ -69,7 +69,7 @@ def without_composites(
 
 @define(eq=False)
 class Parts:
-    """Writes composites as their parts; the programs of the parts are written so once each."""
+    """Decomposes composites; each decomposition is itself decomposed once."""
 
     is_wanted: Callable[[Primitive], bool]
     where: Callable[[Bind], bool]
@@ -95,7 +95,7 @@ class Parts:
         return fn.replace(binds=binds, ret=fn.ret.substitute(names))
 
     def program(self, bind: Bind) -> Lambda | None:
-        """What a composite stands for, without composites; None if it has to stay."""
+        """The fully decomposed program of a composite; None if it must stay."""
         types = [None if arg.type is NO_TYPE else arg.type for arg in bind.args]
         unknown = any(arg.type is None for arg in (*bind.args, *bind.binders))
         if unknown or not self.where(bind) or (bodies_of(bind) and any(map(_is_named, types))):
@@ -113,15 +113,16 @@ class Parts:
 
 
 def _is_named(kind: ArrayType | None) -> bool:
-    """Whether a size is known by name only."""
+    """Whether a type has a symbolic size."""
     return kind is not None and not is_static_shape(kind.shape)
 
 
 def _put_parts(
     bind: Bind, program: Lambda, args: Iterable[Arg], binds: list[Bind], names: dict[Local, Arg]
 ) -> None:
-    """Add the binds of ``program`` on ``args`` in the place of ``bind``, whose binders they keep;
-    ``names`` gets those that are no bind of their own there.
+    """Append the binds of ``program`` on ``args`` in place of ``bind``, keeping its binders.
+
+    Binders of results that are operands are entered into ``names``.
     """
     given = [arg for arg in args if arg.type is not NO_TYPE]  # None is no parameter
     inner: dict[Local, Arg] = dict(zip(program.params, given, strict=True))

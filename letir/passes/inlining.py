@@ -1,4 +1,4 @@
-"""Passes that put a value or a body in the place of its bind: inline_bodies, without_barriers."""
+"""Inlining of bodies into the surrounding program, and removal of barriers."""
 
 from collections.abc import Sequence
 
@@ -10,18 +10,17 @@ from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.visitors.substitution import substitute
 
-_GROWTH = 8  # times the binds of a program may be inlined: bodies that are shared may nest
+_GROWTH = 8  # the most inlined binds per bind of the program: shared bodies may be nested
 
 
 @paused_gc()
 def inline_bodies(fn: Lambda, *, keep_rules: bool = True) -> Lambda:
-    """Put bodies in the place of the binds that hold them where it is known that they run, once:
-    the branch that a constant chooses, the one branch of a ``switch``.
+    """Inline bodies that certainly run exactly once: the branch selected by a constant, the only
+    branch of a ``switch``.
 
-    With ``keep_rules=False``, for a program of which no derivative will be taken, also those of
-    ``checkpoint``, ``custom_jvp``, ``custom_vjp`` and scripts, which are there for these only.
-    Effects keep their order. Linear in the number of binds that come out, which are at most
-    ``_GROWTH`` times as many.
+    With ``keep_rules=False``, for programs that will not be differentiated, also the bodies of
+    ``checkpoint``, ``custom_jvp``, ``custom_vjp`` and scripts. Effects keep their order. Linear in
+    the number of resulting binds, which are at most ``_GROWTH`` times as many.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[] {
@@ -41,7 +40,7 @@ def inline_bodies(fn: Lambda, *, keep_rules: bool = True) -> Lambda:
 
 @define(eq=False)
 class _Inlining:
-    """One run through a program. ``room``: how many binds may still be inlined."""
+    """The inlining in one program. ``room``: the number of binds that may still be inlined."""
 
     keep_rules: bool
     room: int
@@ -61,27 +60,25 @@ class _Inlining:
             binds = None if found is None else self.inlined(bind, *found)
             if binds is None:
                 done.append(bind)
-            else:  # these are looked at again: of them more is known here
+            else:  # processed again: more is known about them here
                 pending += reversed(binds)
         if self.room == before:
             return fn
         return fn.replace(binds=done, ret=Ret(tuple(map(self.named, fn.ret.args))))
 
     def may_inline(self, bind: Bind) -> bool:
-        """Whether a body may be put in the place of a bind, if it is known which."""
+        """Whether a bind may be replaced by a body, if it is known which."""
         layout = bind.op.bodies
         if layout is None or layout.in_place is None:
             return False
         return not (layout.is_for_derivatives and self.keep_rules)
 
     def number(self, arg: Arg):
-        """The number that an operand is; None if that is not known."""
+        """The value of an operand that is a known number; None otherwise."""
         return arg.value if type(arg) is Const else self.constants.get(arg)
 
     def inlined(self, bind: Bind, body: Lambda, operands: Sequence[Arg]) -> list[Bind] | None:
-        """The binds of ``body`` for ``operands`` in the place of ``bind``; None if they do not fit
-        there.
-        """
+        """The binds of ``body`` on ``operands`` in place of ``bind``; None if types do not fit."""
         if self.room <= len(body.binds):
             return None
         builder = LetBuilder()
@@ -99,18 +96,18 @@ class _Inlining:
         return builder.binds
 
     def named(self, arg: Arg) -> Arg:
-        """What stands for an operand now."""
+        """The current replacement of an operand."""
         while type(arg) is Local and arg in self.names:
             arg = self.names[arg]
         return arg
 
     def given_names(self, bind: Bind) -> Bind:
-        """``bind`` with what stands for its operands now; itself if nothing does."""
+        """``bind`` with its operands replaced; itself if none is."""
         return bind.with_args(tuple(map(self.named, bind.args))) if self.names else bind
 
 
 def without_barriers(fn: Lambda) -> Lambda:
-    """Take out every ``barrier``: before a plan is made, as nothing is merged any more then.
+    """Remove every ``barrier``: the last pass before a plan, after which nothing is merged.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = barrier(%0); %2 = exp(%1); return %2 }")

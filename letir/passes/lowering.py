@@ -1,7 +1,4 @@
-"""A pass that keeps arguments as they are: without_writes.
-
-``without_combinators``: a pass that the derivatives run first.
-"""
+"""Lowering before differentiation: ``without_writes`` and ``without_combinators``."""
 
 import operator
 
@@ -16,9 +13,10 @@ _is_inlined = operator.attrgetter("op.inlined")
 
 
 def without_writes(fn: Lambda) -> Lambda:
-    """Leave out what is written into arguments; results are the new values all the same.
+    """Drop writes into arguments; results still are the new values.
 
-    What transforms start from: a derivative is one of the initial values, and changes nothing.
+    Transforms start from this form: a derivative is taken with respect to the initial values, and
+    changes no argument.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = write_back(%0, %1); %3 = neg(%2); return %3 }")
@@ -39,16 +37,15 @@ def without_writes(fn: Lambda) -> Lambda:
 
 
 def lowered(fn: Lambda) -> Lambda:
-    """``fn`` as derivatives take it: ``without_writes`` and ``without_combinators``."""
+    """``fn`` in the form for derivatives: ``without_writes`` and ``without_combinators``."""
     return without_combinators(without_writes(fn))
 
 
 def without_combinators(fn: Lambda) -> Lambda:
-    """``fn`` with what ``map``, ``reduce`` and their like stand for in their place, so that values
-    which a derivative reads are computed once; ``fn`` itself if there is none.
+    """``fn`` with ``map``, ``reduce`` and similar operations decomposed, so that values that a
+    derivative reads are computed once; ``fn`` itself without any.
 
-    Keeps the binders that are results of these, and lines. Linear in the number of binds that come
-    out.
+    Keeps the binders of their results, and source lines. Linear in the number of resulting binds.
     """
     if not any(map(_is_inlined, fn.binds)):
         return fn
@@ -70,7 +67,7 @@ def _inline_named(fn: Lambda) -> Lambda:
 
 
 def _bind_results(builder: LetBuilder, bind: Bind, program: Lambda) -> None:
-    """Add the binds of ``program``, whose results get the names that they had."""
+    """Append the binds of ``program``, with the original binders for its results."""
     before = len(builder.binds)
     found = builder.inline(program, bind.args)
     names: dict[Local, Local] = {}

@@ -1,4 +1,4 @@
-"""normalize_order: one order for all programs that compute the same graph."""
+"""``normalize_order``: a unique order of binds for programs with the same graph."""
 
 from attrs import define, field
 
@@ -11,13 +11,13 @@ from letir.ops.effects.writes_to_arguments import changed_params
 
 @paused_gc()
 def normalize_order(fn: Lambda) -> Lambda:
-    """Put the binds in the order in which the effects, then the results, ask for them: operands
-    first, from left to right; in bodies too.
+    """Sort the binds in the order in which effects, then results, need them, operands first from
+    left to right; also in bodies.
 
-    Programs that differ only in the order of binds are equal then. Effects keep their order, and
-    nothing that stands behind one moves before it [C5]; what nobody needs comes last. A program
-    that changes its arguments stays as it is. For comparing: no other pass changes an order [A2].
-    Linear in the number of binds.
+    Programs that differ only in the order of binds become equal. Effects keep their order, and no
+    bind moves before an effect that it follows [C5]; dead binds come last. A program that writes to
+    its arguments stays as it is. For comparisons only: other passes preserve the order [A2]. Linear
+    in the number of binds.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = sin(%0); %3 = sub(%2, %1); return %3 }")
@@ -49,14 +49,14 @@ def _order_binds(fn: Lambda) -> Lambda:
 
 @define(eq=False)
 class _Order:
-    """The ``binds`` so far; ``opened``: the ids of those that have been asked for."""
+    """The sorted ``binds`` so far; ``opened``: the ids of visited binds."""
 
     producers: dict[Local, Bind]
     binds: list[Bind] = field(factory=list)
     opened: set[int] = field(factory=set)
 
     def demand(self, bind: Bind) -> None:
-        """Add ``bind`` behind what its operands need, depth first, with a stack of our own."""
+        """Append ``bind`` after the binds of its operands, depth first with an explicit stack."""
         producer, opened, stack = self.producers.get, self.opened, [(bind, False)]
         while stack:
             bind, is_ready = stack.pop()

@@ -1,4 +1,4 @@
-"""``erase_number_types``: Python numbers among the operands as arrays."""
+"""``erase_number_types``: replaces Python numbers among the operands by array constants."""
 
 from functools import cache, lru_cache
 
@@ -16,18 +16,18 @@ from letir.ops.shape.shape_and_creation import constant
 from letir.passes.peephole_rules.driver import has_types_of
 from letir.passes.type_propagation import throughout_fitting
 
-_LARGEST = 1 << 24  # whole numbers up to it are rounded once on every way to every float
+_LARGEST = 1 << 24  # integers up to it are exact in float32 and wider
 
 
 @paused_gc()
 def erase_number_types(fn: Lambda) -> Lambda:
-    """Bind Python numbers that are elementwise operands, or written, as constants without axes, of
-    the dtype that NumPy's promotion gives them there; in bodies too.
+    """Replace Python numbers among the operands of elementwise operations and updates by 0-d
+    constants of the dtype that NumPy's promotion gives them there; also in bodies.
 
-    For backends that have no such numbers, and for speed: a 0-d array is converted once. A float64
-    constant would widen float32, so each dtype has its own; equal ones are one bind. Numbers beside
-    Python numbers alone stay, and those that NumPy refuses. Derivative rules ask for numbers: erase
-    them after derivatives are taken.
+    For backends without Python numbers, and for speed: a 0-d array is converted once. A float64
+    constant would widen float32, so each dtype has its own constant; equal ones are one bind.
+    Numbers in operations on Python numbers alone stay, as do numbers that NumPy refuses. Derivative
+    rules read numbers, so run this after differentiation.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float32[3] {
@@ -62,9 +62,7 @@ def _erase_numbers(fn: Lambda) -> Lambda:
 
 
 def _without_numbers(bind: Bind, made: dict[tuple, Local]) -> tuple[Bind, list[Bind]]:
-    """(``bind`` on constants, those that were not ``made`` yet); ``bind`` itself if it has to
-    stay.
-    """
+    """(``bind`` with constants as operands, new constant binds); ``bind`` itself if unchanged."""
     dtypes = _operand_dtypes(bind)
     if dtypes is None:
         return bind, []
@@ -89,7 +87,7 @@ def _without_numbers(bind: Bind, made: dict[tuple, Local]) -> tuple[Bind, list[B
 
 
 def _operand_dtypes(bind: Bind) -> list[np.dtype] | None:
-    """The dtypes in which NumPy takes the operands; None where numbers stay."""
+    """The dtypes to which NumPy converts the operands; None if numbers must stay."""
     kinds = tuple([arg.type for arg in bind.args])
     if None in kinds or len(bind.binders) != 1 or bind.binders[0].type is None:
         return None
@@ -104,7 +102,7 @@ def _operand_dtypes(bind: Bind) -> list[np.dtype] | None:
 
 @lru_cache(1 << 12)
 def _loop_dtypes(op: Primitive, kinds: tuple) -> tuple[np.dtype, ...] | None:
-    """The dtypes of the operands in the ufunc's loop for operands of these types."""
+    """The operand dtypes of the ufunc loop that NumPy selects for these types."""
     ufunc = _single_ufunc(op)
     # of Python numbers alone an operation may be exact, where arrays wrap around
     if ufunc is None or all(kind is NO_TYPE or kind.weak for kind in kinds):
@@ -118,13 +116,14 @@ def _loop_dtypes(op: Primitive, kinds: tuple) -> tuple[np.dtype, ...] | None:
 
 @cache
 def _single_ufunc(op: Primitive) -> np.ufunc | None:
-    """The ufunc of NumPy's that computes an operation with one result."""
+    """The NumPy ufunc that computes an operation with one result."""
     return next((f for f in op.numpy if isinstance(f, np.ufunc) and f.nout == 1), None)
 
 
 def _number_as_array(number, dtype: np.dtype) -> np.ndarray | None:
-    """The 0-d array that NumPy makes of a Python number in an operation; None if it refuses it, or
-    may round it in another way.
+    """The 0-d array to which NumPy converts a Python number in an operation.
+
+    None if NumPy refuses the number, or may round it differently.
     """
     if type(number) not in PYTHON_NUMBERS:
         return None

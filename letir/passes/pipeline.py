@@ -1,4 +1,4 @@
-"""Pipelines: tuples of passes, run one after the other; the passes that users register.
+"""Pipelines: tuples of passes that run in sequence, and passes registered by users.
 
 With ``LETIR_DUMP=folder`` in the environment every pass writes its input and its output there.
 """
@@ -24,13 +24,13 @@ Pipeline = tuple[_Pass, ...]
 _POINTS = ("before", "gradient", "after")
 _registered: dict[str, Pipeline] = dict.fromkeys(_POINTS, ())
 _lock = threading.Lock()
-_numbers = itertools.count(1)  # of files in the folder
+_numbers = itertools.count(1)  # numbers the files in the folder
 
 
 def run_pipeline(pipeline: Pipeline, fn: Lambda, *, observe: Callable | None = None) -> Lambda:
-    """``fn`` after all passes of ``pipeline``, from first to last.
+    """``fn`` after all passes of ``pipeline`` in order.
 
-    ``observe(name, before, after, seconds)`` is called after each; ``after is before`` where a pass
+    ``observe(name, before, after, seconds)`` is called after each; ``after is before`` if a pass
     changed nothing.
 
     >>> from letir.ast.text.parser import parse
@@ -62,7 +62,7 @@ def run_pipeline(pipeline: Pipeline, fn: Lambda, *, observe: Callable | None = N
 
 
 def _pass_name(pass_: _Pass) -> str:
-    """What a pass is called: its function's name, with the options of a partial one."""
+    """The name of a pass: the name of its function, with the options of a partial."""
     if isinstance(pass_, functools.partial):
         options = ", ".join(f"{name}={value!r}" for name, value in pass_.keywords.items())
         return f"{_pass_name(pass_.func)}({options})"
@@ -70,7 +70,7 @@ def _pass_name(pass_: _Pass) -> str:
 
 
 def _dump_texts(folder: str, name: str, before: Lambda, after: Lambda) -> None:
-    """Write what a pass got and gave, as texts that ``parse`` reads."""
+    """Write the input and output of a pass, as texts for ``parse``."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     word = name.partition("(")[0]
@@ -84,7 +84,7 @@ def _dump_texts(folder: str, name: str, before: Lambda, after: Lambda) -> None:
 
 @frozen
 class _Registered:
-    """A user's pass, of which the result is checked."""
+    """A user's pass, with its result checked."""
 
     pass_: _Pass
 
@@ -112,12 +112,12 @@ def type_signature(fn: Lambda) -> tuple:
 
 
 def register(point: str, pass_: _Pass) -> _Pass:
-    """Let ``jit`` and ``compile`` run a pass of yours, and return it.
+    """Register a pass that ``jit`` and ``compile`` run, and return it.
 
-    ``point``: "before" all others on the whole program, "gradient" on each part that is going to be
-    differentiated, "after" on what a plan is made of. Each result is checked. A pass takes the
-    place of one with the same name and module, as when a cell of a notebook is run again. What was
-    compiled before stays as it is: see ``Executor.clear``.
+    ``point``: "before" all other passes on the whole program, "gradient" on each part that will be
+    differentiated, or "after" on the final program of a plan. Each result is checked. A pass
+    replaces one with the same name and module, for example when a notebook cell runs again. Plans
+    compiled earlier do not change: see ``Executor.clear``.
 
     >>> from letir.passes import dead_code
     >>> register("after", dead_code) is dead_code
@@ -135,7 +135,7 @@ def register(point: str, pass_: _Pass) -> _Pass:
 
 
 def unregister(point: str, pass_: _Pass) -> None:
-    """Take back ``register(point, pass_)``; nothing if it is not registered there."""
+    """Undo ``register(point, pass_)``; does nothing if it is not registered there."""
     with _lock:
         _registered[point] = tuple(
             [r for r in _registered[point] if not _is_same_pass(r.pass_, pass_)]
@@ -143,12 +143,12 @@ def unregister(point: str, pass_: _Pass) -> None:
 
 
 def registered_passes(point: str) -> Pipeline:
-    """The users' passes at a point, in the order in which they were registered."""
+    """The registered passes at a point, in order of registration."""
     return _registered[point]
 
 
 def _is_same_pass(one: _Pass, other: _Pass) -> bool:
-    """Whether two passes are the same, or a function and its later definition."""
+    """Whether two passes are identical, or one is a redefinition of the other."""
     if one is other:
         return True
     places = [

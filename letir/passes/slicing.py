@@ -1,4 +1,4 @@
-"""``slice``: the part of a program that some of its values need."""
+"""``slice``: the part of a program that given values depend on."""
 
 import difflib
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ def slice(
     drop_unused: bool = False,
     effects: bool = True,
 ) -> Lambda:
-    """The program that computes ``results`` of ``f`` and nothing that they do not need.
+    """The program that computes only ``results`` of ``f``.
 
-    ``results``: one or several of positions among the results of ``f``, names of values (as in the
-    user's code, or ``"%7"`` as in the text), and locals, those of intermediate values too. Binds
-    keep their order and are shared with ``f``. Guards and other effects up to the last value that
-    is needed stay, because a recorded path holds only behind its guards; ``effects=False`` leaves
-    them out. All parameters stay, so that it is called as ``f`` is; ``drop_unused=True`` keeps
-    those that are used, in a row. Raises ScopeError for a result that is not there. Linear.
+    ``results``: one or several positions among the results of ``f``, names of values (from the
+    user's code, or ``"%7"`` from the text), or locals, also of intermediate values. Binds keep
+    their order and are shared with ``f``. Guards and other effects before the last needed value
+    stay, because a recorded path is valid only if its guards hold; ``effects=False`` drops them.
+    All parameters stay, so that calls keep their form; ``drop_unused=True`` keeps only used
+    parameters, as flat arguments. Raises ScopeError for an unknown result. Linear.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0:x { %1:y = exp(%0); %2:z = neg(%1); %3 = sin(%0); return (%2, %3) }")
@@ -42,10 +42,10 @@ def slice(
     found = _Values(f).found
     args = [found(wanted) for wanted in (results if several else [results])]
     position = uses(f).position
-    # what a guard checks after the last value cannot have changed that value any more
+    # a guard after the last value cannot affect it
     last = max((position(arg) for arg in args if type(arg) is Local), default=-1)
     binds = [bind for bind in f.binds[: last + 1] if effects or bind.binders or not bind.op.effect]
-    tree = f.out_tree if args == list(f.ret.args) else None  # the nesting is that of all results
+    tree = f.out_tree if args == list(f.ret.args) else None  # describes all results together
     part = dead_code(Lambda(f.params, binds, Ret(tuple(args)), f.in_tree, tree))
     if not drop_unused:
         return part
@@ -56,12 +56,12 @@ def slice(
 
 @define(eq=False, slots=False)
 class _Values:
-    """The values of a program, by what users say for them."""
+    """Lookup of a program's values by name, number or position."""
 
     f: Lambda
 
     def found(self, wanted: _Wanted) -> Arg:
-        """The value that ``wanted`` says. Raises ScopeError if there is none, or more than one."""
+        """The value for ``wanted``. Raises ScopeError if there is none, or more than one."""
         results = self.f.ret.args
         if isinstance(wanted, str):
             return self.named(wanted)
@@ -74,7 +74,7 @@ class _Values:
         return results[as_size(wanted)]
 
     def named(self, wanted: str) -> Local:
-        """The one local that is called ``wanted``, by its name or its number."""
+        """The only local with the name or number ``wanted``."""
         fitting = self.by_name.get(wanted, ())
         if len(fitting) == 1:
             return fitting[0]
@@ -88,7 +88,7 @@ class _Values:
 
     @cached_property
     def numbers(self) -> dict[Local, str]:
-        """The number that the text of the program shows for each local."""
+        """The number of each local in the text of the program."""
         printer = Printer()
         for param in self.f.params:
             printer.number(param)

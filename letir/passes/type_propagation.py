@@ -1,6 +1,5 @@
-"""``throughout_fitting``: how passes that look at types go into bodies.
-
-propagate_shapes: types that follow from those of operands.
+"""``propagate_shapes``: fills in types inferred from operands; and a variant of ``map_bodies`` for
+passes that depend on types.
 """
 
 from collections.abc import Callable
@@ -16,8 +15,8 @@ from letir.errors import LetirError
 
 
 def throughout_fitting(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
-    """``map_bodies`` for a ``change`` that looks at types and keeps parameters: bodies whose
-    parameters are declared with other types than they get stay as they are.
+    """``map_bodies`` for a ``change`` that depends on types: bodies whose parameters have other
+    types than their operands stay as they are.
     """
     if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
         return change(fn)
@@ -35,7 +34,7 @@ def throughout_fitting(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda
 
 
 def _is_fit(bind: Bind, body: Lambda) -> bool:
-    """Whether a body is declared for the types that it gets, as far as its bind tells."""
+    """Whether the declared types of a body's parameters agree with its operands, if known."""
     given = _given_types(bind)
     if len(given) != len(body.params):  # another loop, whose type rule has looked
         return True
@@ -45,7 +44,7 @@ def _is_fit(bind: Bind, body: Lambda) -> bool:
 
 
 def _given_types(bind: Bind) -> list:
-    """The types of what the bodies of a bind get, where that is the operands or their elements."""
+    """The types of the arguments of a bind's bodies: of its operands or their elements."""
     types, layout = [arg.type for arg in bind.args], bind.op.bodies
     if layout is None or layout.given_types is None or None in types or NO_TYPE in types:
         return types
@@ -54,10 +53,10 @@ def _given_types(bind: Bind) -> list:
 
 @paused_gc()
 def propagate_shapes(fn: Lambda) -> Lambda:
-    """Fill in types that are unknown, or known by named sizes only, where those of the operands
-    say more; in bodies of conditionals and of steps of gradients too.
+    """Fill in types that are unknown, or have symbolic sizes, from the types of operands; also in
+    bodies of conditionals and gradient steps.
 
-    What a program declares beyond its type rules stays. Linear in the number of binds.
+    Declared types that are more specific than the type rules stay. Linear in the number of binds.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0: float64[3] { %1 = exp(%0); %2 = sum(%1, axis=None); return %2 }")
@@ -73,7 +72,7 @@ def propagate_shapes(fn: Lambda) -> Lambda:
 
 @define(eq=False)
 class _Propagation:
-    """One run through a program; ``made``: bodies by their ids and the types of their operands."""
+    """The propagation in one program; ``made``: bodies by id and types of their operands."""
 
     made: dict = field(factory=dict)
 
@@ -93,7 +92,7 @@ class _Propagation:
         return fn.replace(binds=binds, ret=fn.ret.substitute(names))
 
     def with_fitting_bodies(self, bind: Bind) -> Bind:
-        """``bind`` with its bodies for the types of its operands."""
+        """``bind`` with bodies typed for its operands."""
         bodies, layout = bodies_of(bind), bind.op.bodies
         if not bodies:
             return bind
@@ -103,7 +102,7 @@ class _Propagation:
         return with_bodies(bind, [self.body(body, types) for body in bodies])
 
     def body(self, body: Lambda, types: tuple | None) -> Lambda:
-        """A body for operands of these types, as far as they say more than its parameters."""
+        """A body typed for operands of these types, if they are more specific."""
         params = [param.type for param in body.params]
         if types is not None:
             params = [
@@ -117,9 +116,7 @@ class _Propagation:
 
 
 def _retype_body(body: Lambda, types: list) -> Lambda:
-    """``body`` with parameters of these types; itself if they have them, or its type rules refuse
-    them.
-    """
+    """``body`` with parameters of these types; itself if they agree, or if a type rule refuses."""
     if all(param.type is kind for param, kind in zip(body.params, types, strict=True)):
         return body
     try:
@@ -129,7 +126,7 @@ def _retype_body(body: Lambda, types: list) -> Lambda:
 
 
 def _is_unknown(bind: Bind) -> bool:
-    """Whether the type of a result is not known."""
+    """Whether a result of a bind has an unknown type."""
     for binder in bind.binders:  # noqa: SIM110  no generator: asked once a bind
         if binder.type is None:
             return True
@@ -137,8 +134,8 @@ def _is_unknown(bind: Bind) -> bool:
 
 
 def _retype_bind(bind: Bind, names: dict[Local, Local]) -> Bind | None:
-    """``bind`` with the types that its operands give, its binders by other ``names`` where that is
-    more than was known; None if the type rule refuses it.
+    """``bind`` with types inferred from its operands; binders with better types are replaced and
+    entered into ``names``. None if the type rule refuses.
     """
     if any(arg.type is None for arg in bind.args):
         return bind

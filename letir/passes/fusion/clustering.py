@@ -1,9 +1,8 @@
-"""``Grouping``: which elementwise binds of a program belong together, decided in one walk.
+"""``Grouping``: clusters of elementwise binds to be fused, decided in one pass over a program.
 
-A cluster of binds is open as long as only its own binds read its results. It will stand where its
-last bind stands, so that all that it needs is there, and all who need it come later: no cycle can
-arise. Two open clusters that a bind reads become one. What that means for memory is in Note
-[What a cluster holds] at the end.
+A cluster is open as long as only its own binds read its results. It is placed at its last bind, so
+that all its operands come before and all its users after: no cycle can arise. Open clusters read by
+one bind are merged. The effect on memory is in Note [Memory held by a cluster] at the end.
 """
 
 from attrs import define, field
@@ -13,9 +12,9 @@ from letir.ast.primitive import Primitive
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ArrayType, Size
 
-_NOMINAL = 1024  # stands for a size that is known by name only
-_UNKNOWN = 8 * _NOMINAL**2  # bytes of a value of unknown type
-_SMALL = 1 << 16  # bytes that are of no account, for all that comes between binds of one cluster
+_NOMINAL = 1024  # the assumed value of a symbolic size
+_UNKNOWN = 8 * _NOMINAL**2  # the assumed bytes of a value of unknown type
+_SMALL = 1 << 16  # negligible bytes, for all values made between the binds of one cluster
 
 
 def is_weightless(op: Primitive) -> bool:
@@ -24,18 +23,18 @@ def is_weightless(op: Primitive) -> bool:
 
 
 def bytes_of(kind: ArrayType | None) -> int:
-    """The bytes of a value of this type, as far as they are known."""
+    """The bytes of a value of this type, estimated if unknown."""
     return _UNKNOWN if kind is None else elements_of(kind) * kind.dtype.itemsize
 
 
 def elements_of(kind: ArrayType) -> int:
-    """The number of elements, with ``_NOMINAL`` for each named size."""
+    """The number of elements, with ``_NOMINAL`` for each symbolic size."""
     size = kind.size
     return size.evaluate(dict.fromkeys(size.names, _NOMINAL)) if type(size) is Size else size
 
 
 class _Bytes(dict):
-    """``bytes_of``, computed once a type."""
+    """``bytes_of``, cached by type."""
 
     def __missing__(self, kind: ArrayType | None) -> int:
         self[kind] = found = bytes_of(kind)
@@ -43,7 +42,7 @@ class _Bytes(dict):
 
 
 def _has_one_shape(kind: ArrayType | None) -> bool:
-    """Whether arrays of this type all have one shape in one run of the program."""
+    """Whether all arrays of this type have the same shape within one run."""
     if kind is None:
         return False
     # names with an underscore, as of the number of trips of a loop, may stand for several sizes
@@ -53,10 +52,10 @@ def _has_one_shape(kind: ArrayType | None) -> bool:
 
 @define(eq=False)
 class Cluster:
-    """Binds that become one, by their positions; ``shape`` is that of all of their results.
+    """Positions of binds to be fused; ``shape`` is the shape of all their results.
 
-    ``clock``: how many bytes the program had made up to its last one. ``gaps``, ``held`` and
-    ``saved`` are bytes as well, see the note. ``into``: what this one has become part of.
+    ``clock``: the bytes made by the program up to its last bind. ``gaps``, ``held`` and ``saved``
+    are bytes too, see the note. ``into``: the cluster into which this one was merged.
     """
 
     shape: tuple
@@ -70,7 +69,7 @@ class Cluster:
 
 
 def _enclosing_cluster(cluster: Cluster) -> Cluster:
-    """What a cluster is part of now."""
+    """The cluster into which a cluster was merged, finally; a union-find lookup."""
     end = cluster
     while end.into is not None:
         end = end.into
@@ -81,11 +80,11 @@ def _enclosing_cluster(cluster: Cluster) -> Cluster:
 
 @define(eq=False)
 class Grouping:
-    """The clusters of a program, all of whose binds are needed.
+    """The clusters of a program without dead binds.
 
-    ``left`` has the uses of a local that are not seen yet or not by its own cluster, ``of`` the
-    cluster that computes it. ``last`` and ``readers`` are by the array whose memory a value shows:
-    the position of its last use, and the clusters that read it.
+    ``left``: the uses of a local not yet seen, or outside of its own cluster; ``of``: the cluster
+    that computes it. ``last`` and ``readers``, for the array that owns a value's memory: the
+    position of its last use, and the clusters that read it.
     """
 
     fn: Lambda
@@ -100,7 +99,7 @@ class Grouping:
     clock: int = 0
 
     def run(self) -> list[Cluster]:
-        """Go through the program: all clusters, those of one bind too."""
+        """All clusters of the program, also those of one bind."""
         self.find_uses()
         shapes: dict = {}  # by type: those that are fused
         for position, bind in enumerate(self.fn.binds):
@@ -126,7 +125,7 @@ class Grouping:
                 if type(arg) is Local:
                     left[arg] = left.get(arg, 0) + 1
                     last[roots.get(arg, arg)] = position
-            # also where `views` says no: the results may be new, then
+            # also if `views` is False: the results may then be new
             is_part = type(bind) is Bind and bind.op.memory == "view"
             if is_part and type(bind.args[0]) is Local:
                 root = roots.get(bind.args[0], bind.args[0])
@@ -136,7 +135,7 @@ class Grouping:
     # ---- one bind ----
 
     def join(self, position: int, bind: Bind, shape: tuple) -> None:
-        """Enter an elementwise bind into the cluster that it reads, or into a new one."""
+        """Add an elementwise bind to the cluster that it reads, or to a new one."""
         cluster, of = None, self.of
         for arg in bind.args:
             # asked before: a constant computes its hash each time
@@ -154,7 +153,7 @@ class Grouping:
         self.enter(cluster or self.beside(bind, shape) or self.opened(shape), position, bind)
 
     def ended(self, position: int, bind: Bind) -> bool:
-        """Whether a ``concatenate`` reads open clusters: then it ends them, as one."""
+        """Whether a ``concatenate`` reads open clusters: then it is their common last bind."""
         found = {id(c): c for c in map(self.cluster_of, bind.args) if c is not None and c.is_open}
         ready = [c for c in found.values() if self.may_grow(c)]
         if not ready:
@@ -168,7 +167,7 @@ class Grouping:
         return True
 
     def pass_by(self, position: int, bind: Bind) -> None:
-        """Close the clusters that a bind which belongs to none reads; all at an effect."""
+        """Close the clusters read by a bind outside of clusters; an effect closes all."""
         of, roots, readers = self.of, self.roots, self.readers
         for arg in bind.args:
             if type(arg) is not Local:
@@ -198,7 +197,7 @@ class Grouping:
         return self.clusters[-1]
 
     def beside(self, bind: Bind, shape: tuple) -> Cluster | None:
-        """The cluster that got the bind just before this one, if both read one array."""
+        """The cluster of the immediately preceding bind, if both binds read the same array."""
         for arg in bind.args:
             readers = self.readers.get(self.roots.get(arg, arg)) if type(arg) is Local else None
             if readers:
@@ -213,12 +212,12 @@ class Grouping:
         return cluster if cluster is None or cluster.into is None else _enclosing_cluster(cluster)
 
     def may_grow(self, cluster: Cluster) -> bool:
-        """Whether it may wait for one more bind."""
+        """Whether a cluster may wait for another bind."""
         between = cluster.gaps + self.clock - cluster.clock
         return between <= _SMALL or self.clock == cluster.clock or cluster.held <= cluster.saved
 
     def merged(self, a: Cluster, b: Cluster) -> Cluster:
-        """Two open clusters as one, which keeps the longer list."""
+        """The union of two open clusters, merged into the longer one."""
         if len(a.members) < len(b.members):
             a, b = b, a
         a.members += b.members
@@ -228,7 +227,7 @@ class Grouping:
         return a
 
     def enter(self, cluster: Cluster, position: int, bind: Bind) -> None:
-        """Add a bind, and count what the cluster holds and saves."""
+        """Add a bind, and account for the bytes that the cluster holds and saves."""
         if cluster.members:
             cluster.gaps += self.clock - cluster.clock
         cluster.members.append(position)
@@ -252,7 +251,7 @@ class Grouping:
         cluster.clock = self.clock
 
     def read(self, root: Local, cluster: Cluster, position: int) -> None:
-        """Note that a cluster reads an array, which it holds from its last use on."""
+        """Note that a cluster reads an array, and holds it after its last use."""
         readers = self.readers.get(root)
         is_last = self.last[root] == position
         if readers is None:
@@ -267,7 +266,7 @@ class Grouping:
             self.charge(root)
 
     def charge(self, root: Local) -> list[Cluster]:
-        """Charge the clusters that read an array, from what was its last use on."""
+        """Charge an array's bytes to the clusters that read it, after its last use."""
         size = self.nbytes[root.type]
         readers = self.readers.pop(root)
         if len(readers) > 1:
@@ -279,12 +278,11 @@ class Grouping:
         return readers
 
 
-# Note [What a cluster holds]
+# Note [Memory held by a cluster]
 #
-# Its binds wait for the last of them, and with them what they read: ``held`` are the bytes of
-# arrays that would be free by now. Against that, ``saved`` are the bytes of its results that would
-# be there by now, because they are read later. While no more is held than saved, other binds may
-# come in between; so in a loop that adds up large arrays, where a sum would wait for one array more
-# in every step, each step has a cluster of its own. If all that is made in between, ``gaps``, is
-# small, it does not matter what is held: all else that is held was there with the first bind, where
-# the program had it as well.
+# The binds of a cluster wait for its last bind, and keep their operands alive: ``held`` are the
+# bytes of arrays that the original program would have freed by now. On the other hand, ``saved``
+# are the bytes of its results that the original program would have computed by now. As long as no
+# more is held than saved, other binds may come between. In a loop that sums large arrays, a cluster
+# would hold one more array in every step, so each step gets its own cluster. If the bytes made in
+# between, ``gaps``, are small, the held bytes do not matter: the original program held them too.

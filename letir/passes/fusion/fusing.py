@@ -1,8 +1,7 @@
-"""``fuse``: elementwise binds of one shape become one bind ``fused``, which a plan compiles as one.
+"""``fuse``: elementwise binds of one shape become one ``fused`` bind, which a plan runs as a group.
 
-``_Group`` is what a plan sees of such a bind. Who belongs together is decided in
-``letir.passes.fusion.clustering``; what stands in between is moved, and the binds are made, in
-``_Fuser``.
+``letir.passes.fusion.clustering`` decides the groups; ``_Fuser`` moves the binds between and makes
+the ``fused`` binds; ``_Group`` is the view of such a bind for plans.
 """
 
 from attrs import define, field, frozen
@@ -21,15 +20,14 @@ from letir.passes.type_propagation import throughout_fitting
 
 @paused_gc()
 def fuse(fn: Lambda) -> Lambda:
-    """Put elementwise binds of one shape into one bind ``fused``, whose body has them in order.
+    """Group elementwise binds of one shape into ``fused`` binds, whose bodies hold them in order.
 
-    A group stands where its last bind stood: what comes in between and does not need it, as a
-    ``split``, is computed before. It ends where something else needs one of its results, at an
-    effect, and with a ``concatenate`` of its results, which it takes in. At no bind outside of it
-    does it keep more bytes alive than the program did. Results are the same to the last bit; binds
-    that nothing needs are dropped; names and source lines stay; bodies that binds hold are fused
-    too. Linear in the number of binds; ``fn`` itself is returned if there is nothing to put
-    together.
+    A group is placed at its last bind; independent binds in between, such as a ``split``, are
+    computed before it. It ends where another bind needs one of its results, at an effect, and with
+    a ``concatenate`` of its results, which it includes. It never keeps more bytes alive at other
+    binds than the original program. Results are the same to the last bit; dead binds are dropped;
+    names and source lines stay; bodies are fused too. Linear in the number of binds; ``fn`` itself
+    is returned if there is nothing to fuse.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3], %1: float64[3, 3] {
@@ -69,10 +67,10 @@ class _Fuser:
     """Makes the binds of clusters."""
 
     grouping: Grouping
-    units: list = field(factory=list)  # binds and clusters, in the order of the result
+    units: list = field(factory=list)  # binds and clusters in their final order
 
     def binds(self) -> list[Bind] | None:
-        """The program's binds with one for each cluster; None if no cluster has two."""
+        """The program's binds with a bind for each cluster; None if all clusters are single."""
         binds = self.grouping.fn.binds
         of: list[Cluster | None] = [None] * len(binds)
         for cluster in self.grouping.clusters:
@@ -92,13 +90,13 @@ class _Fuser:
         return [self.bind(u) if type(u) is Cluster else u for u in self.units]
 
     def move(self, bind: Bind) -> None:
-        """Put the bind that is last before a cluster that it does not need."""
+        """Move the last bind before a cluster on which it does not depend."""
         last = self.units[-2] if len(self.units) > 1 else None
         if type(last) is Cluster and last not in map(self.grouping.cluster_of, bind.args):
             self.units[-2:] = bind, last
 
     def bind(self, cluster: Cluster) -> Bind:
-        """The bind of a cluster; of one bind that itself."""
+        """The bind of a cluster; a single bind itself."""
         members = [self.grouping.fn.binds[i] for i in cluster.members]
         if len(members) == 1:
             return members[0]
@@ -126,13 +124,13 @@ class _Fuser:
         return Bind(tuple(outputs), fused, tuple(operands), attrs, members[-1].source)
 
 
-# ---- what a plan sees ----
+# ---- the view for plans ----
 
 
 @frozen
 class _Cost:
-    """What a group computes and moves: ``elements`` that are computed, bytes that are ``read`` and
-    ``written``, and bytes of values inside, ``spared`` if they never reach memory.
+    """The work of a group: computed ``elements``, bytes ``read`` and ``written``, and the bytes of
+    intermediate values, ``spared`` if they never reach memory.
     """
 
     elements: int
@@ -143,11 +141,11 @@ class _Cost:
 
 @frozen(eq=False)
 class _Group:
-    """A fused bind as a plan compiles it: ``outputs`` are computed of ``inputs`` by ``body``.
+    """A fused bind as seen by a plan: ``body`` computes ``outputs`` from ``inputs``.
 
-    ``binds`` of the body are elementwise and give arrays of one ``shape``, to which their operands
-    broadcast. Only the last may be another: a ``concatenate`` of values of the group, which may
-    then be of several shapes; ``shape`` is None.
+    The ``binds`` of the body are elementwise with results of one ``shape``, to which their operands
+    broadcast. Only the last may be different: a ``concatenate`` of values of the group, which may
+    then have several shapes, and ``shape`` is None.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3] {
@@ -163,18 +161,18 @@ class _Group:
 
     @property
     def binds(self) -> tuple[Bind, ...]:
-        """The binds inside, on the parameters of the body."""
+        """The binds of the body, on its parameters."""
         return self.body.binds
 
     @property
     def shape(self) -> tuple | None:
-        """The shape that all values inside have; None where a ``concatenate`` ends the group."""
+        """The common shape of all values; None if a ``concatenate`` ends the group."""
         last = self.binds[-1]
         return last.binders[0].type.shape if last.op.elementwise else None
 
     @property
     def cost(self) -> _Cost:
-        """Elements and bytes; a size that is known by name only counts as 1024."""
+        """Elements and bytes; a symbolic size counts as 1024."""
         made = [binder.type for bind in self.binds for binder in bind.binders]
         read = sum([bytes_of(param.type) for param in self.body.params])
         written = sum([bytes_of(output.type) for output in self.outputs])
@@ -183,6 +181,6 @@ class _Group:
 
 
 def group_of(bind: Bind) -> _Group:
-    """The group that a bind of ``fused`` is, for the types of its operands."""
+    """The group of a ``fused`` bind, for the types of its operands."""
     body = fit_body(bind.attrs["body"], [arg.type for arg in bind.args])
     return _Group(bind.args, bind.binders, body)
