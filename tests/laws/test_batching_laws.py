@@ -12,19 +12,14 @@ from letir.ast.types import Size, Undef
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
-from letir.testing import Sample, applied, assert_close, check_grads
+from letir.testing import SAMPLES, Sample, applied, assert_close, check_grads
 from letir.transforms.batching import batched
 from tests.each_sample import each_sample
 
 OWN = [name for name in PRIMITIVES if "." not in name]  # others are made by other tests
-NEVER = {"zeros", "ones", "eye", "arange", "constant", "generator_draw"}  # no operand but a shape
+
+
 BY_LOOP = {name for name in OWN if type(PRIMITIVES[name].batch) is LoopOverExamples}
-RESIZING = {"sum_to_size", "broadcast_to", "reshape", "full", "instantiate", "random_draw"}
-NEED_SIZE = {"index", "index_set", "index_add", "ufunc_at", "assemble"}  # for mapped masks
-NEED_SIZE |= {"conv", "conv_transpose", "conv_weight"}  # for groups
-NEED_SIZE |= {"instantiate", "grad_of", "when_defined", "looped"}  # for zeros of what is not there
-REFUSED = {"generator_draw", "guard"}  # a choice for all examples at once
-REFUSED |= {"nonzero", "unique", "first_places"}  # so is a size that depends on values
 
 
 # ---- the table of operations ----
@@ -33,7 +28,9 @@ REFUSED |= {"nonzero", "unique", "first_places"}  # so is a size that depends on
 def test_every_operation_has_a_batching_rule():
     """Only operations of users are batched by a loop because they have no rule."""
     assert [] == [name for name in OWN if PRIMITIVES[name].batch is NO_BATCH]
-    assert NEVER == {name for name in OWN if not callable(PRIMITIVES[name].batch)}
+    for name in OWN:
+        is_exempt = all("batch_rule" in sample.exempt for sample in SAMPLES[name])
+        assert callable(PRIMITIVES[name].batch) is not is_exempt, name
 
 
 def test_loops_are_less_than_one_in_twenty_of_the_differentiable_operations():
@@ -119,12 +116,10 @@ def check_result(expected: list, found, axis: int | None, size: int) -> None:
 
 def is_possible(op: Primitive, sample: Sample, mask: tuple) -> bool:
     """Whether these operands can differ from example to example: shapes and choices cannot."""
-    if op.name in REFUSED:
+    if "batch" in sample.exempt:
         return False
-    has_shape = op.name in NEVER or (op.name in RESIZING and len(sample.args) > 1)
-    if op.name == "while_scan":  # it may stack more for an example than that one takes
-        return False
-    return not (has_shape and mask[-1])
+    is_shape = len(sample.args) > 1 and "batch_of_last" in sample.exempt
+    return not (mask[-1] and (is_shape or "batch_rule" in sample.exempt))
 
 
 def cases(op: Primitive, sample: Sample) -> tuple[Case, ...]:
@@ -146,17 +141,16 @@ def test_a_batch_is_a_loop(op, sample):
                 except lt.ShapeError as error:  # some need the number, and say so
                     assert "pass axis_size" in str(error)
                     assert not case.known
-                    assert op.name in NEED_SIZE
+                    assert "batch_of_named_size" in sample.exempt
 
 
 # ---- derivatives of batches ----
 
-APART = {"remainder", "custom_jvp"}  # a jump, a rule that holds for one operand only
-
 
 def is_smooth(op: Primitive, sample: Sample) -> bool:
     """Whether differences tell the derivative: no tie, and no precision below double."""
-    if type(op.vjp) is Absent or sample.rough or op.name in APART or not has_values(op, sample):
+    is_rough = sample.rough or "batch_difference" in sample.exempt
+    if type(op.vjp) is Absent or is_rough or not has_values(op, sample):
         return False
     kinds = [type_of(arg) for arg in sample.args if arg is not None and arg is not Undef]
     results = [arg.type for arg in applied(op, sample)[0].ret.args]

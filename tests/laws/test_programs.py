@@ -38,32 +38,31 @@ from letir.eval.evaluator import Evaluator, run_flat
 from letir.passes import dead_code
 from letir.testing import SAMPLES, assert_close, assert_same, programs
 from letir.testing.gradient_checks import direction, is_inexact, moved, paired
-from letir.testing.strategies import APART as NEVER
 from letir.transforms.transposition import transposed_program
 
 QUICK = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(QUICK, max_examples=10_000)
 STEP = 1e-6
 
-# Derivatives of these are, by purpose, not those of their values.
-APART = {"stop_gradient", "custom_vjp", "custom_jvp", "embedding", *NEVER}
-# none, or any large number, at matrices of repeated numbers, of which programs make many
-APART |= {"sqrtm", "svd", "eig", "eigh"}
-# their derivatives are those along Hermitian matrices, which differences leave
-HERMITIAN = {"cholesky", "eigvalsh", "pinv", "multivariate_normal_logpdf"}
-# derivatives of distributions at the same probability, where the draws by rejection jump
-IMPLICIT = {"random_gamma", "generator_draw", "gamma_slope"}
-# forward mode of these calls the operation itself, not in a way that is seen to be linear
-NOT_TURNED = {"expm", "odeint", "errstate"}
-# derivatives themselves: one has no second derivative, the other none at matrices of rank one
-ONCE = {"gamma_slope", "cofactors"}
+
+def keeping(*laws: str) -> set[str]:
+    """The operations whose samples keep these laws."""
+    kept = [name for name, samples in SAMPLES.items() if laws_left_out(samples).isdisjoint(laws)]
+    return set(kept)
+
+
+def laws_left_out(samples) -> set[str]:
+    """The laws from which any of the samples is exempt."""
+    return {law for sample in samples for law in sample.exempt}
+
+
 NUMBERS = [np.dtype(name) for name in ("bool", "int64", "uint64", "float64", "complex128")]
 ANY = programs()
-DOUBLE = programs(ops=SAMPLES.keys() - APART, dtypes=NUMBERS)
-TWICE = programs(ops=SAMPLES.keys() - APART - ONCE, dtypes=NUMBERS)
-SMOOTH = programs(ops=SAMPLES.keys() - APART - HERMITIAN - IMPLICIT, dtypes=NUMBERS)
-TURNED = programs(ops=SAMPLES.keys() - APART - NOT_TURNED, dtypes=NUMBERS)
-REAL = programs(ops=SAMPLES.keys() - APART, dtypes=NUMBERS[:-1], most_steps=8)
+DOUBLE = programs(ops=keeping("program_derivative"), dtypes=NUMBERS)
+TWICE = programs(ops=keeping("program_derivative", "program_second_derivative"), dtypes=NUMBERS)
+SMOOTH = programs(ops=keeping("program_derivative", "program_difference"), dtypes=NUMBERS)
+TURNED = programs(ops=keeping("program_derivative", "transposition"), dtypes=NUMBERS)
+REAL = programs(ops=keeping("program_derivative"), dtypes=NUMBERS[:-1], most_steps=8)
 
 
 # ---- programs as they are ----

@@ -5,6 +5,7 @@ are what samples are taken from: distinct numbers of both signs, away from integ
 """
 
 import itertools
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -16,12 +17,39 @@ from letir.ast.terms import Const, Lambda
 from letir.ast.types import PYTHON_NUMBERS, Undef
 from letir.eval.array_modules import type_of
 
+# The laws from which ``exempt`` takes samples out, by its keyword.
+LAWS = {
+    "complex_step": "a complex step gives the first derivative",
+    "second_derivative": "the derivative has a derivative",
+    "linearity": "an operation that is called linear is linear",
+    "transposition": "reverse mode is forward mode transposed",
+    "program": "generated programs have the operation as a step",
+    "program_derivative": "derivatives of generated programs are those of their values",
+    "program_difference": "derivatives of generated programs agree with differences",
+    "program_second_derivative": "derivatives of generated programs have derivatives",
+    "eager": "Variables that require grad are computed with as arrays are",
+    "batch_rule": "the operation has a batching rule",
+    "batch": "a batch gives what a loop gives",
+    "batch_of_last": "the last of several operands may differ between examples",
+    "batch_of_named_size": "the number of examples may be a name",
+    "batch_difference": "derivatives of a batch agree with differences",
+    "named_rows": "the gradient program replays at other numbers of rows",
+}
+
+
+def _known_laws(sample, attribute, reasons) -> None:
+    """Raise ValueError for an exemption from a law that does not exist."""
+    unknown = reasons.keys() - LAWS.keys()
+    if unknown:
+        raise ValueError(f"no law is called {sorted(unknown)}, known are {list(LAWS)}")
+
 
 @frozen(eq=False)
 class Sample:
     """Operands (arrays, scalars, Python numbers, None, ``Undef``) and attributes of one operation.
 
     ``rough``: the derivative need not agree with differences, at a tie or by the op's purpose.
+    ``exempt``: for each of the ``LAWS`` that the sample does not keep the reason.
 
     >>> from letir.extend import PRIMITIVES
     >>> sample = Sample((np.ones((2, 3)),), {"axis": 0})
@@ -33,6 +61,7 @@ class Sample:
     args: tuple
     attrs: Attrs = field(default=NO_ATTRS, converter=Attrs)
     rough: bool = False
+    exempt: Mapping[str, str] = field(factory=dict, validator=_known_laws)
 
 
 def of(*args, **attrs) -> Sample:
@@ -43,6 +72,11 @@ def of(*args, **attrs) -> Sample:
 def rough(*args, **attrs) -> Sample:
     """A sample whose derivative is a convention."""
     return Sample(args, attrs, rough=True)
+
+
+def exempt(samples: Iterable[Sample], **reasons: str) -> list[Sample]:
+    """The samples without these laws (keys of ``LAWS``), each with the reason why."""
+    return [evolve(sample, exempt={**sample.exempt, **reasons}) for sample in samples]
 
 
 def applied(op: Primitive, sample: Sample, *, constants: bool = False) -> tuple[Lambda, list]:

@@ -8,7 +8,19 @@ from letir.ast.builder import LetBuilder
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType, Undef
-from letir.testing.samples.sample import EMPTY, FLOAT32, FLOAT64, W, X, Y, Z, narrow, of, rough
+from letir.testing.samples.sample import (
+    EMPTY,
+    FLOAT32,
+    FLOAT64,
+    W,
+    X,
+    Y,
+    Z,
+    exempt,
+    narrow,
+    of,
+    rough,
+)
 
 VECTOR = {"shape": (3,), "dtype": FLOAT64}
 
@@ -42,15 +54,22 @@ def steps(**attrs) -> list:
 
 
 SAMPLES = {
-    "guard": [
-        of(np.int64(3), value=3),
-        of(np.bool_(True), value=True),
-        of(2, value=2),
-        of(np.array(4), value=4),
-    ],
-    "custom_vjp": [
-        rough(X[0] ** 2, 2 * X[0], X[0], n_outs=1, n_residuals=1, backward=BACKWARD),
-    ],
+    "guard": exempt(
+        [
+            of(np.int64(3), value=3),
+            of(np.bool_(True), value=True),
+            of(2, value=2),
+            of(np.array(4), value=4),
+        ],
+        batch="it is one choice for all examples",
+    ),
+    "custom_vjp": exempt(
+        [
+            rough(X[0] ** 2, 2 * X[0], X[0], n_outs=1, n_residuals=1, backward=BACKWARD),
+        ],
+        program_derivative="it is not that of its values, by purpose",
+        linearity="its body has no forward mode",
+    ),
     "autograd_add": [
         of(X, Y),
         of(Undef, X),
@@ -60,11 +79,24 @@ SAMPLES = {
         of(EMPTY, EMPTY),
         *narrow(of(X, Y)),
     ],
-    "instantiate": [
-        of(X[0], **VECTOR),
-        of(Undef, **VECTOR),
-        of(Undef, np.array([3]), shape=None, dtype=FLOAT32),
-    ],
-    "grad_of": steps(op=PRIMITIVES["mul"]),
-    "when_defined": steps(),
+    "instantiate": exempt(
+        [
+            of(X[0], **VECTOR),
+            of(Undef, **VECTOR),
+            of(Undef, np.array([3]), shape=None, dtype=FLOAT32),
+        ],
+        batch_of_last="its last operand is a shape",
+        batch_of_named_size="zeros in the place of nothing need the number",
+        named_rows="its shape is an operand of its own",
+    ),
+    "grad_of": exempt(
+        steps(op=PRIMITIVES["mul"]),
+        batch_of_named_size="zeros in the place of nothing need the number",
+        named_rows="its body is typed",
+    ),
+    "when_defined": exempt(
+        steps(),
+        batch_of_named_size="zeros in the place of nothing need the number",
+        named_rows="its body is typed",
+    ),
 }

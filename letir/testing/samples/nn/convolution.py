@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from letir.testing.samples.sample import narrow, of
+from letir.testing.samples.sample import exempt, narrow, of
 
 LINE = np.sin(np.arange(2 * 4 * 7.0)).reshape(2, 4, 7)
 LINE_WEIGHT = np.cos(np.arange(6 * 2 * 3.0)).reshape(6, 2, 3)
@@ -15,21 +15,30 @@ GROUPED = {"stride": (2,), "padding": ((2, 1),), "dilation": (2,), "groups": 2}
 ON_IMAGE = {"stride": (2, 1), "padding": ((0, 1), (1, 2)), "dilation": (1, 2)}
 
 SAMPLES = {
-    "conv": [
-        of(LINE, LINE_WEIGHT, **GROUPED),
-        of(IMAGE, WEIGHT, **ON_IMAGE),
-        of(LINE[:, :2] * 1j, LINE_WEIGHT, **PLAIN),
-        of(LINE[:0, :2], LINE_WEIGHT, **PLAIN),
-        *narrow(of(LINE[:, :2], LINE_WEIGHT, **PLAIN))[:1],
-    ],
-    "conv_transpose": [
-        of(LINE_RESULT, LINE_WEIGHT, sizes=(7,), **GROUPED),
-        of(RESULT, WEIGHT, sizes=(5, 4), **ON_IMAGE),
-        *narrow(of(np.ones((1, 6, 3)), LINE_WEIGHT, sizes=(5,), **PLAIN))[:1],
-    ],
-    "conv_weight": [
-        of(LINE, LINE_RESULT, kernel=(3,), **GROUPED),
-        of(IMAGE, RESULT, kernel=(2, 3), **ON_IMAGE),
-        *narrow(of(LINE, np.ones((2, 6, 5)), kernel=(3,), **PLAIN))[:1],
-    ],
+    "conv": exempt(
+        [
+            of(LINE, LINE_WEIGHT, **GROUPED),
+            of(IMAGE, WEIGHT, **ON_IMAGE),
+            of(LINE[:, :2] * 1j, LINE_WEIGHT, **PLAIN),
+            of(LINE[:0, :2], LINE_WEIGHT, **PLAIN),
+            *narrow(of(LINE[:, :2], LINE_WEIGHT, **PLAIN))[:1],
+        ],
+        batch_of_named_size="groups need the number",
+    ),
+    "conv_transpose": exempt(
+        [
+            of(LINE_RESULT, LINE_WEIGHT, sizes=(7,), **GROUPED),
+            of(RESULT, WEIGHT, sizes=(5, 4), **ON_IMAGE),
+            *narrow(of(np.ones((1, 6, 3)), LINE_WEIGHT, sizes=(5,), **PLAIN))[:1],
+        ],
+        batch_of_named_size="groups need the number",
+    ),
+    "conv_weight": exempt(
+        [
+            of(LINE, LINE_RESULT, kernel=(3,), **GROUPED),
+            of(IMAGE, RESULT, kernel=(2, 3), **ON_IMAGE),
+            *narrow(of(LINE, np.ones((2, 6, 5)), kernel=(3,), **PLAIN))[:1],
+        ],
+        batch_of_named_size="groups need the number",
+    ),
 }

@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from letir.testing.samples.sample import EMPTY, FLOAT32, Sample, of, rough
+from letir.testing.samples.sample import EMPTY, FLOAT32, Sample, exempt, of, rough
 
 
 def at(*numbers: float, integer: int | None = 1) -> list[Sample]:
@@ -37,6 +37,7 @@ OTHERS = [[1.1, 0.43, 2.7], [0.93, 1.3, 0.8]]
 WITHIN = [[0.5, 0.25, 0.8], [0.15, 0.75, 0.625]]
 AT_ZERO = [rough(np.zeros(2), np.zeros(2))]
 OF_ORDER = [of(np.int64(3), np.array([0.5, 1.25])), of(3, 0.5)]
+ROUNDED = "SciPy's complex form rounds a tiny imaginary part"
 
 ONE = {
     **dict.fromkeys(("expit", "log_expit"), at(0.5, -1.5, 30.0)),
@@ -50,13 +51,17 @@ ONE = {
     "ndtri": at(0.5, 0.125, integer=None),
     "ndtri_exp": at(-0.5, -40.0, integer=-1),
     "psi": at(0.5, 2.25, -1.5),
-    **dict.fromkeys(("gamma", "gammaln", "rgamma"), at(0.5, 2.25, -1.5)),
+    **dict.fromkeys(("gamma", "rgamma"), exempt(at(0.5, 2.25, -1.5), complex_step=ROUNDED)),
+    "gammaln": at(0.5, 2.25, -1.5),
     "loggamma": at(0.5, 2.25),
     "gammasgn": [*at(0.5, -1.5), of(EMPTY), of(0.5)],
-    "riemann_zeta": [of(np.array([2, 3])), of(2)],
-    "zetac": [of(np.array([2, 3])), of(2)],
+    "riemann_zeta": exempt(
+        [of(np.array([2, 3])), of(2)], named_rows="its derivative has no closed form"
+    ),
+    "zetac": exempt([of(np.array([2, 3])), of(2)], named_rows="its derivative has no closed form"),
     "entr": at(0.5, 2.25),
-    **dict.fromkeys(("expi", "exp1"), also_complex(0.5, 1.25)),
+    "expi": exempt(also_complex(0.5, 1.25), complex_step=ROUNDED),
+    "exp1": also_complex(0.5, 1.25),
     "spence": at(0.5, 1.75, integer=2),
     "wrightomega": also_complex(0.5, -1.25),
     "cosm1": at(0.5, -1.25),
@@ -76,15 +81,20 @@ TWO = {
     **dict.fromkeys(("xlogy", "xlog1py"), pairs(POSITIVE, OTHERS) + AT_ZERO),
     "huber": pairs(OTHERS, np.negative(POSITIVE)),
     "pseudo_huber": pairs(OTHERS, POSITIVE),
-    **dict.fromkeys(("jv", "yv", "iv", "ive", "kv", "kve"), orders([0.5, 1.25, 7.0])),
+    **dict.fromkeys(("jv", "yv", "ive"), exempt(orders([0.5, 1.25, 7.0]), complex_step=ROUNDED)),
+    **dict.fromkeys(("iv", "kv", "kve"), orders([0.5, 1.25, 7.0])),
     **dict.fromkeys(("yn", "kn", "expn"), OF_ORDER),
     "zeta": [of(np.int64(2), np.array(POSITIVE)), of(3, 0.5)],
-    "gamma_slope": [
-        rough(np.array(POSITIVE), np.array(OTHERS), order=1),
-        rough(np.float32(2.5), np.array([0.5, 4.0], FLOAT32), order=1),
-        rough(np.array([2.0, 3e7]), np.array([1.0, 3.001e7]), order=1),
-        of(np.array([1, 2]), np.array([1, 3]), order=2),
-    ],
+    "gamma_slope": exempt(
+        [
+            rough(np.array(POSITIVE), np.array(OTHERS), order=1),
+            rough(np.float32(2.5), np.array([0.5, 4.0], FLOAT32), order=1),
+            rough(np.array([2.0, 3e7]), np.array([1.0, 3.001e7]), order=1),
+            of(np.array([1, 2]), np.array([1, 3]), order=2),
+        ],
+        program_difference="its draws by rejection jump",
+        program_second_derivative="it is a derivative itself, and has only one",
+    ),
 }
 BETAS = [of(2, np.array([3, 1]), np.array([0.5, 0.25])), of(2, 3, 0.25)]
 SAMPLES = {
