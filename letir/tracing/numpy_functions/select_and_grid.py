@@ -14,6 +14,10 @@ from letir.tracing.source_locations import at_user
 # ---- grids ----
 
 
+# a list before NumPy 2.5, then a tuple
+_SPARSE_GRID = type(np.meshgrid([0], sparse=True, copy=False))
+
+
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     """np.meshgrid."""
     if indexing not in ("xy", "ij"):
@@ -23,8 +27,8 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     if indexing == "xy" and n > 1:
         shapes[:2] = (1, -1, *shapes[0][2:]), (-1, 1, *shapes[1][2:])
     grid = [traced_or_array(x).reshape(shape) for x, shape in zip(xi, shapes, strict=True)]
-    grid = grid if sparse else broadcast_arrays(*grid)
-    return tuple([x.copy() for x in grid]) if copy else grid  # NumPy's list, where it is one
+    grid = _SPARSE_GRID(grid) if sparse else broadcast_arrays(*grid)
+    return tuple([x.copy() for x in grid]) if copy else grid
 
 
 def ix_(*args):
