@@ -1,1 +1,1 @@
-"""Loop-invariant code motion, unrolling."""
+"""Loop passes: loop-invariant code motion and unrolling."""

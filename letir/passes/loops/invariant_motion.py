@@ -1,8 +1,7 @@
-"""``loop_invariants``: what every step of a loop computes anew from the same operands is computed
-once, before the loop.
+"""``loop_invariants``: loop-invariant code motion.
 
-Read ``Loop`` first, which says what the records of loops have in common, then ``_Invariants``,
-which looks for such binds in one body, then ``_hoist_invariants``.
+Read ``Loop`` first, the common description of loops, then ``_Invariants``, which finds the
+invariant binds of one body, then ``_hoist_invariants``.
 """
 
 import itertools
@@ -26,21 +25,21 @@ from letir.visitors.substitution import lambda_lift
 from letir.visitors.usedef import use_counts
 
 _COUNTS = (ArrayType("int64"), WEAK[int])  # the bounds of a loop
-_FEW, _LITTLE = 4, 1 << 11  # binds and bytes that cost less than a question
-_ROOM = 1 << 20  # bytes that may be kept through a loop where its operands are smaller
+_FEW, _LITTLE = 4, 1 << 11  # binds and bytes cheaper than a ``cond``
+_ROOM = 1 << 20  # bytes that may be kept alive during a loop, even if its operands are smaller
 
 
 @paused_gc()
 def loop_invariants(fn: Lambda) -> Lambda:
-    """Move what is the same in all steps of a loop before it.
+    """Move loop-invariant binds before their loop.
 
-    Such are binds of captured operands alone, in the bodies of ``fori_loop``, ``while_loop``,
-    ``scan`` and ``map``, also of loops inside others; not effects and random numbers. A bind that
-    may raise or warn moves only if no effect comes before it and it is sure to run, or into a
-    ``cond`` that asks whether there is a first step. What is kept through the loop is at most as
-    large as its operands, or 1 MiB.
-    Operands that only moved binds read are captured no more. Results are the same to the bit.
-    Linear in the number of binds; ``fn`` itself is returned if nothing moves.
+    Invariant are binds that depend only on captured operands, in the bodies of ``fori_loop``,
+    ``while_loop``, ``scan`` and ``map``, also in nested loops; never effects and random draws. A
+    bind that may raise or warn moves only if no effect precedes it and it certainly runs, or into a
+    ``cond`` that tests whether there is a first step. Values kept alive during the loop take at
+    most as many bytes as its operands, or 1 MiB. Operands read only by moved binds are no longer
+    captured. Results are the same to the bit. Linear in the number of binds; ``fn`` itself is
+    returned if nothing moves.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3], %1: float64[3] {
@@ -62,7 +61,7 @@ def loop_invariants(fn: Lambda) -> Lambda:
 
 
 def _moved_level(fn: Lambda) -> Lambda:
-    """``fn`` with what its own loops need not compute again before them."""
+    """``fn`` with the invariant binds of its own loops moved before them."""
     if not any(map(_is_loop, fn.binds)):
         return fn
     numbers: dict[Local, int] = {}
@@ -83,16 +82,16 @@ def _is(a, b) -> bool:
     return a is b
 
 
-# ---- what loops have in common ----
+# ---- a common description of loops ----
 
 
 @frozen(eq=False)
 class Loop:
-    """A bind that runs bodies again and again.
+    """A bind that runs bodies repeatedly.
 
-    Its operands from ``first`` on are captured: they are the last parameters of every body.
-    ``certain`` says of each body whether it runs at least once; ``enters`` emits whether those run
-    of which that is not known, if that can be told.
+    Its operands from ``first`` on are captured: the last parameters of every body. ``certain``: for
+    each body, whether it certainly runs at least once; ``enters`` emits the test whether the other
+    bodies run, if there is one.
     """
 
     bind: Bind
@@ -102,12 +101,12 @@ class Loop:
 
     @property
     def captured(self) -> tuple[Arg, ...]:
-        """The operands that are the same in all steps."""
+        """The operands that are invariant."""
         return self.bind.args[self.first :]
 
 
 def _describe_loop(bind: Bind, numbers: dict) -> Loop:
-    """What is known of a bind that is a loop; ``numbers``: the integers that constants bind."""
+    """The description of a bind that is a loop; ``numbers``: the values of integer constants."""
     layout = bind.op.bodies
     first = layout.ahead + layout.n_carry(bind) + layout.n_elements(bind)
     return Loop(bind, first, *_ENTRIES[layout.loop](bind, numbers))
@@ -121,7 +120,7 @@ def _enters_numbers(bind: Bind, numbers: dict) -> tuple:
     def enters(builder: LetBuilder) -> Arg:
         return builder.emit(less, bind.args[:2])[0]
 
-    is_open = None in known  # else it is known that there is no step
+    is_open = None in known  # otherwise there is certainly no step
     return (runs,), enters if is_open else None
 
 
@@ -132,7 +131,7 @@ def _enters_test(bind: Bind, numbers: dict) -> tuple:
     def enters(builder: LetBuilder) -> Arg:
         return builder.inline(test, bind.args)[0]
 
-    is_pure = not any(map(has_effect, test.binds))  # it runs once more
+    is_pure = not any(map(has_effect, test.binds))  # the test runs once more
     return (True, False), enters if is_pure else None
 
 
@@ -150,21 +149,21 @@ _ENTRIES = {"numbers": _enters_numbers, "test": _enters_test, "elements": _enter
 
 
 def _is_loop(bind: Bind) -> bool:
-    """Whether a bind runs a body again and again, on operands that stay the same."""
+    """Whether a bind runs a body repeatedly, on invariant operands."""
     return bind.op.bodies is not None and bind.op.bodies.loop in _ENTRIES
 
 
-# ---- what is the same in all steps ----
+# ---- invariant binds ----
 
 
 @define(eq=False)
 class _Invariants:
-    """The binds of a body that move before the loop, and those of their results that it reads."""
+    """The binds of a body that move before the loop, and their results that the body reads."""
 
     body: Lambda
-    same: set[Local]  # what is the same in all steps
-    is_certain: bool  # whether what comes now is sure to run
-    room: int  # bytes that may be kept
+    same: set[Local]  # the invariant locals
+    is_certain: bool  # whether the current bind certainly runs
+    room: int  # the bytes that may be kept alive
     moving: list[Bind] = field(factory=list)
     kept: dict[Local, None] = field(factory=dict)  # a set with an order
     leaving: set[int] = field(factory=set)  # the ids of binds that the body has no more
@@ -172,7 +171,7 @@ class _Invariants:
     is_asked: bool = False  # whether it is computed only if the loop is entered
 
     def find(self) -> None:
-        """Go through the body for candidates, then back to see what is read of them."""
+        """Collect candidates forwards, then find backwards which results the body reads."""
         candidates = []
         for bind in self.body.binds:
             if has_effect(bind):
@@ -190,7 +189,7 @@ class _Invariants:
         self.moving.reverse()
 
     def may_move(self, bind: Bind) -> bool:
-        """Whether a bind is the same in all steps and may be computed before them."""
+        """Whether a bind is invariant and may be computed before the loop."""
         if bind.op.random or not bind.binders:
             return False
         if any(type(arg) is Local and arg not in self.same for arg in bind.args):
@@ -198,7 +197,7 @@ class _Invariants:
         return self.is_certain or _is_quiet(bind)
 
     def decide(self, bind: Bind, read: set[Local]) -> None:
-        """Move a bind, unless its results are too large to be kept, or cost nothing to make."""
+        """Move a bind, unless its results are too large to keep, or free to compute."""
         results = [binder for binder in bind.binders if binder in read]
         size = 0 if bind.op.memory == "view" else sum([bytes_of(r.type) for r in results])
         is_needed = not self.needed.isdisjoint(bind.binders)
@@ -215,18 +214,18 @@ class _Invariants:
             self.needed.update(bind.locals())
 
     def rest(self, params: Sequence[Local]) -> Lambda:
-        """The body on these parameters, without what has moved."""
+        """The body with these parameters, without the moved binds."""
         binds = [bind for bind in self.body.binds if id(bind) not in self.leaving]
         return Lambda(params, binds, self.body.ret)
 
 
 def _is_work(bind: Bind) -> bool:
-    """Whether a bind computes something of something."""
+    """Whether a bind has operands and results."""
     return any(type(arg) is Local for arg in bind.args)
 
 
 def _is_quiet(bind: Bind) -> bool:
-    """Whether a bind neither raises nor warns, whatever its operands are."""
+    """Whether a bind neither raises nor warns for any values of its operands."""
     op, kinds = bind.op, [arg.type for arg in bind.args]
     if any(kind is None or kind is NO_TYPE or kind.weak for kind in kinds):
         return False
@@ -240,7 +239,7 @@ def _is_quiet(bind: Bind) -> bool:
 
 
 def _hoist_invariants(loop: Loop) -> list[Bind]:
-    """The binds before a loop that compute what is the same in all of its steps, then the loop."""
+    """The moved binds, followed by the loop."""
     bind, captured = loop.bind, loop.captured
     room = max(_ROOM, sum([bytes_of(arg.type) for arg in bind.locals()]))
     found: list[_Invariants] = []
@@ -269,7 +268,7 @@ def _hoist_invariants(loop: Loop) -> list[Bind]:
 
 
 def _inside_of(loop: Loop, body: Lambda, is_certain: bool, room: int) -> _Invariants:
-    """What moves out of a body: all that can, if it can be told whether the body runs at all."""
+    """The binds that move out of a body, if it can be decided whether the body runs at all."""
     same = body.params[len(body.params) - len(loop.captured) :]
     if not is_certain and loop.enters is not None:
         found = _Invariants(body, set(same), True, room)
@@ -285,25 +284,25 @@ def _inside_of(loop: Loop, body: Lambda, is_certain: bool, room: int) -> _Invari
 
 
 def _costs_more_than_test(binds: Sequence[Bind]) -> bool:
-    """Whether computing these in every step costs more than asking once."""
+    """Whether computing these binds in every step costs more than one ``cond``."""
     if len(binds) >= _FEW or not all(map(_is_small_work, binds)):
         return True
     return any(bytes_of(binder.type) >= _LITTLE for bind in binds for binder in bind.binders)
 
 
 def _is_small_work(bind: Bind) -> bool:
-    """Whether a bind is one pass over its operands, or a view."""
+    """Whether a bind takes a single pass over its operands, or gives a view."""
     return bind.op.elementwise or bind.op.memory == "view"
 
 
 def _may_be_zeros(local: Local) -> bool:
-    """Whether it is an array of known type and size, for which zeros can stand."""
+    """Whether a local is an array of known type and size, so that zeros can replace it."""
     kind = local.type
     return has_static_shape(kind) and not kind.weak
 
 
 def emit_invariants(inside: _Invariants, loop: Loop, builder: LetBuilder) -> Sequence[Arg]:
-    """Emit what moves, on the operands of the loop; what the loop reads of it."""
+    """Emit the moved binds on the operands of the loop, and return the results that it reads."""
     params, captured = inside.body.params, loop.captured
     names: dict[Local, Arg] = dict(
         zip(params[len(params) - len(captured) :], captured, strict=True)
@@ -318,7 +317,7 @@ def emit_invariants(inside: _Invariants, loop: Loop, builder: LetBuilder) -> Seq
 
 
 def _if_entered(inside: _Invariants, enters: Arg, names: dict, builder: LetBuilder) -> tuple:
-    """Emit what moves if the loop takes a step, else zeros, which nothing reads."""
+    """Emit a ``cond``: the moved binds if the loop takes a step, else zeros that are never read."""
     program, free = lambda_lift((), inside.moving, Ret(tuple(inside.kept)))
     nothing = LetBuilder()
     for param in program.params:
@@ -335,7 +334,7 @@ def _if_entered(inside: _Invariants, enters: Arg, names: dict, builder: LetBuild
 
 
 def _without_unread(bind: Bind, first: int, operands: list, programs: list[Lambda]) -> Bind:
-    """The loop on these operands and bodies, without captured operands that no body reads."""
+    """The loop on these operands and bodies, without captures that no body reads."""
     count = len(operands) - first
     read = [set(use_counts(program)) for program in programs]
     # by their places from the end, where bodies of one bind agree

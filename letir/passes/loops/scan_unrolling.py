@@ -1,4 +1,4 @@
-"""The steps of a ``scan`` in a row, for ``letir.passes.loops.unrolling``."""
+"""Unrolling of ``scan``, for ``letir.passes.loops.unrolling``."""
 
 from collections.abc import Sequence
 
@@ -20,9 +20,9 @@ from letir.ops.shape.transpose_join_split import concatenate, stack
 
 @frozen(eq=False)
 class _ScanSteps:
-    """A ``scan`` of a known number of steps.
+    """A ``scan`` with a known number of steps.
 
-    ``given`` and ``returned`` are the types of what its body gets and gives in a step.
+    ``given`` and ``returned`` are the types of the body's arguments and results in a step.
     """
 
     body: Lambda
@@ -35,9 +35,7 @@ class _ScanSteps:
     returned: list[ArrayType]
 
     def unrolled(self, builder: LetBuilder, size: int | None) -> list[Arg]:
-        """The results: of all steps in a row, or of blocks of ``size`` steps and the rest in a
-        row.
-        """
+        """The results of all steps unrolled, or of blocks of ``size`` steps and the rest."""
         carry = [
             _initial_carry(builder, *pair) for pair in zip(self.carry, self.returned, strict=False)
         ]
@@ -57,7 +55,7 @@ class _ScanSteps:
         return [*carry, *(_concatenate_stacked(builder, ys) for ys in zip(*parts, strict=True))]
 
     def in_a_row(self, builder: LetBuilder, carry: Sequence, places: range) -> tuple:
-        """(carry, stacked results) of the steps for the elements at ``places``."""
+        """(carry, stacked results) of the unrolled steps for the elements at ``places``."""
         slices = [
             [_emit_one(builder, index, (x,), item=i) for x in self.xs] for i in self.order(places)
         ]
@@ -73,7 +71,7 @@ class _ScanSteps:
         captured = [inner.param(p.type, p.name).arg for p in names[count + len(self.xs) :]]
         last, ys = self.steps(inner, start, self.order(slices), captured)
         body = inner.build([*last, *ys])
-        # every eighth element, from one of the first eight on: views of rows as they are
+        # strided views of the elements, one for each step of a block
         xs = [
             _emit_one(builder, index, (x,), item=slice(places.start + i, places.stop, size))
             for i in range(size)
@@ -95,11 +93,11 @@ class _ScanSteps:
         return found[:count], stacked
 
     def order(self, steps: Sequence) -> Sequence:
-        """The steps as the loop takes them."""
+        """The steps in the order of the loop."""
         return steps[::-1] if self.is_reverse else steps
 
     def steps(self, builder: LetBuilder, carry: Sequence, slices: Sequence, captured) -> tuple:
-        """(carry, stacked results) of steps in a row, on these slices."""
+        """(carry, results) of consecutive steps on these slices."""
         results, count = [], len(self.carry)
         for xs in slices:
             found = builder.inline(self.body, (*carry, *xs, *captured))
@@ -112,12 +110,12 @@ class _ScanSteps:
 
     @property
     def added(self) -> list[ArrayType]:
-        """The types of what a step adds to the stacked results."""
+        """The types of the per-step results."""
         return self.returned[len(self.carry) :]
 
 
 def scan_steps(bind: Bind) -> _ScanSteps | None:
-    """The steps of a ``scan``; None if it is not known how many there are, or of what types."""
+    """The steps of a ``scan``; None if their number or types are unknown."""
     attrs, args = bind.attrs, bind.args
     start, end = attrs["n_carry"], attrs["n_carry"] + attrs["n_xs"]
     xs, length, outs = args[start:end], attrs["length"], [b.type for b in bind.binders]
@@ -143,24 +141,24 @@ def scan_steps(bind: Bind) -> _ScanSteps | None:
 
 
 def _emit_one(builder: LetBuilder, op: Primitive, args: tuple, **attrs) -> Local:
-    """The one result of an operation."""
+    """The only result of an operation."""
     return builder.emit(op, args, Attrs(attrs))[0]
 
 
 def _initial_carry(builder: LetBuilder, arg: Arg, kind: ArrayType) -> Arg:
-    """What is carried first: a Python number as the scalar that it is in the loop."""
+    """The initial carry, with a Python number as the scalar that it is in the loop."""
     return arg if arg.type is kind else _emit_one(builder, cast, (arg,), dtype=kind.dtype)
 
 
 def _stack_results(builder: LetBuilder, parts: Sequence, kind: ArrayType) -> Local:
-    """What the steps give, in one array."""
+    """The results of the steps, stacked into one array."""
     if not parts:
         return _emit_one(builder, zeros, (), shape=(0, *kind.shape), dtype=kind.dtype)
     return _emit_one(builder, stack, tuple(parts), axis=0)
 
 
 def _concatenate_stacked(builder: LetBuilder, parts: Sequence) -> Local:
-    """Stacked results one after the other."""
+    """Stacked results, concatenated."""
     if len(parts) == 1:
         return parts[0]
     return _emit_one(builder, concatenate, tuple(parts), axis=0, dtype=None)

@@ -1,8 +1,7 @@
-"""``unroll``: counted loops as their steps in a row [F5].
+"""``unroll``: loop unrolling [F5].
 
-A ``fori_loop`` or ``scan`` of few steps becomes these steps, a long one a loop over blocks of eight
-steps and the rest in a row. Those of a ``scan`` are in
-``letir.passes.loops.scan_unrolling``.
+A ``fori_loop`` or ``scan`` of few steps is unrolled completely, a long one into a loop over blocks
+of eight steps with an epilogue. The part for ``scan`` is ``letir.passes.loops.scan_unrolling``.
 """
 
 from collections.abc import Sequence
@@ -24,22 +23,22 @@ from letir.passes.fusion.clustering import bytes_of
 from letir.passes.loops.scan_unrolling import scan_steps
 from letir.visitors.usedef import use_counts
 
-_MOST_BINDS = 32  # of a body
-_WHOLE = 64  # fewer steps than this are put in a row
+_MOST_BINDS = 32  # binds of a body
+_WHOLE = 64  # fewer steps than this are unrolled completely
 _BLOCK = 8
-_MOST_BYTES = 1 << 20  # of stacked results
+_MOST_BYTES = 1 << 20  # bytes of stacked results
 _COUNT = ArrayType(np.int64)
 
 
 @paused_gc()
 def unroll(fn: Lambda) -> Lambda:
-    """Put the steps of counted loops in a row: of ``fori_loop`` and ``scan`` with small bodies.
+    """Unroll counted loops, ``fori_loop`` and ``scan``, with small bodies.
 
-    A body of at most 32 binds is unrolled, the bodies inside it before: whole if it is known that
-    there are fewer than 64 steps (none at all is no bind at all), else by 8, with an epilogue. A
-    ``scan`` over an unknown number of steps, or with stacked results of over 1 MiB, stays. Results
-    are the same to the bit; names and source lines stay. Linear in the number of binds; ``fn``
-    itself is returned if it has no such loop.
+    Bodies of at most 32 binds are unrolled, inner loops first: completely for fewer than 64 known
+    steps (a loop without steps disappears), otherwise by 8, with an epilogue. A ``scan`` with an
+    unknown number of steps, or with stacked results of more than 1 MiB, stays. Results are the same
+    to the bit; names and source lines stay. Linear in the number of binds; ``fn`` itself is
+    returned if it has no such loop.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[] {
@@ -70,7 +69,7 @@ def _unrolled_level(fn: Lambda) -> Lambda:
 
 @define(eq=False)
 class _Unroller:
-    """Emits the binds of one level; ``names`` has what stands for results of loops."""
+    """Emits the binds of one level; ``names`` maps results of loops to their replacements."""
 
     builder: LetBuilder = field(factory=LetBuilder)
     names: dict = field(factory=dict)
@@ -78,7 +77,7 @@ class _Unroller:
     is_changed: bool = False
 
     def bind(self, bind: Bind) -> None:
-        """Emit a bind, or what is made of a loop."""
+        """Emit a bind, or the unrolled form of a loop."""
         names = self.names
         if names and not names.keys().isdisjoint(bind.args):
             bind = bind.substitute(names)
@@ -98,14 +97,14 @@ class _Unroller:
     # ---- numbers ----
 
     def known(self, arg: Arg) -> int | None:
-        """The integer that an operand is, if that is known."""
+        """The value of an operand that is a known integer, else None."""
         if type(arg) is Const:
             return int(arg.value)
         bind = self.made.get(arg)
         return int(bind.attrs["value"]) if bind is not None and bind.op.role == "constant" else None
 
     def is_rest(self, arg: Arg) -> bool:
-        """Whether an operand is known to be less than ``_BLOCK``: what an unrolled loop leaves."""
+        """Whether an operand is known to be less than ``_BLOCK``: the rest of an unrolled loop."""
         bind = self.made.get(arg)
         if bind is None or bind.op.result_below is None:
             return False
@@ -118,7 +117,7 @@ class _Unroller:
         return found
 
     def counter(self, arg: Arg) -> Arg:
-        """A bound of a loop as a number of 64 bits."""
+        """A bound of a loop as a 64-bit integer."""
         if type(arg) is Const or arg.type is _COUNT:
             return arg
         return self.builder.emit(cast, (arg,), Attrs(dtype=_COUNT.dtype))[0]
@@ -135,7 +134,7 @@ class _Unroller:
         start, end = self.known(lower), self.known(upper)
         if start is not None and end is not None and end - start < _WHOLE:
             return self.row(body, range(start, end), operands)
-        # a Python number as the index: of arithmetic with it numbers of NumPy would come
+        # a loop with a Python number as index: arithmetic with it would give NumPy's scalars
         if body.params[0].type is not _COUNT and body.params[0] in use_counts(body):
             return None
         if start is not None and end is not None:
@@ -149,7 +148,7 @@ class _Unroller:
         return self.blocks_and_rest(body, self.counter(lower), self.counter(upper), operands)
 
     def row(self, body: Lambda, numbers: range, operands: list) -> tuple[Arg, ...]:
-        """The steps for these numbers, one after the other."""
+        """The unrolled steps for these indices."""
         count, is_read = len(body.ret.args), body.params[0] in use_counts(body)
         carry, captured, i = tuple(operands[:count]), operands[count:], Const(0)
         for number in numbers:
@@ -161,7 +160,7 @@ class _Unroller:
         return carry
 
     def blocks_and_rest(self, body: Lambda, lower: Arg, upper: Arg, operands: list) -> tuple:
-        """A loop whose bounds are known when it runs: one over the blocks, one over the rest."""
+        """A loop with bounds known only at run time: one over the blocks, one over the rest."""
         steps = self.number(maximum, self.number(sub, upper, lower), Const(0))
         blocks = self.number(floor_divide, steps, Const(_BLOCK))
         rest = self.number(remainder, steps, Const(_BLOCK))
@@ -170,7 +169,7 @@ class _Unroller:
         return self.loop(body, rest, start, [*carry, *operands[len(carry) :]], 1)
 
     def loop(self, body: Lambda, count: Arg, start: Arg, operands: list, size: int) -> tuple:
-        """``count`` blocks of ``size`` steps, from the number ``start`` on."""
+        """``count`` blocks of ``size`` steps, starting at the index ``start``."""
         inner = block_body(body, start, size)
         # a start that the body needs and that is no constant is captured
         more = () if len(inner.params) == len(body.params) else (start,)
@@ -198,9 +197,7 @@ def block_body(body: Lambda, start: Arg, size: int) -> Lambda:
 
 
 def _may_unroll(body: Lambda, given: Sequence, returned: Sequence) -> bool:
-    """Whether a body may be unrolled: for operands of the types ``given``, with results of these
-    types.
-    """
+    """Whether a body for operands of types ``given``, with these result types, may be unrolled."""
     if len(body.binds) > _MOST_BINDS or len(given) != len(body.params):
         return False
     pairs = [*zip(body.params, given, strict=True), *zip(body.ret.args, returned, strict=True)]
@@ -212,7 +209,7 @@ def _scan_of(unroller: _Unroller, bind: Bind) -> Sequence[Arg] | None:
     steps = scan_steps(bind)
     if steps is None or not _may_unroll(bind.attrs["body"], steps.given, steps.returned):
         return None
-    # the loop writes each step's results where they stay, which a row of steps holds twice
+    # the loop writes results to their final place; unrolled steps would hold them twice
     if steps.length * sum(map(bytes_of, steps.added)) > _MOST_BYTES:
         return None
     return steps.unrolled(unroller.builder, _BLOCK if steps.length >= _WHOLE else None)
@@ -222,16 +219,16 @@ _LOOPS = {"numbers": _Unroller.fori, "elements": _scan_of}
 
 
 def _is_counted(bind: Bind) -> bool:
-    """Whether a bind is a loop over numbers or elements, which carries values."""
+    """Whether a bind is a loop over numbers or elements with carried values."""
     layout = bind.op.bodies
     return layout is not None and layout.loop in _LOOPS and layout.is_separable
 
 
 def _may_be_known(bind: Bind) -> bool:
-    """Whether something may be known of the number that a bind gives."""
+    """Whether the value of a bind's result may be a known number."""
     return bind.op.role == "constant" or bind.op.result_below is not None
 
 
 def _is_one_integer(local: Local) -> bool:
-    """Whether it is one integer."""
+    """Whether a local is a scalar integer."""
     return local.type is not None and not local.type.shape and local.type.dtype.kind in "biu"

@@ -1,1 +1,1 @@
-"""Alias analysis and in-place updates."""
+"""Memory: alias analysis, and passes that prepare updates in place."""

@@ -1,7 +1,6 @@
-"""Which values of a program may share memory: what a pass asks before it lets one value stand for
-another. A law over all samples keeps what records say of it true.
+"""Alias analysis: which values of a program may share memory; and ``copy_outliving_views``.
 
-Passes that look at how long values live: copy_outliving_views.
+A pass asks before it replaces one value by another. Laws over all samples check the records.
 """
 
 from collections import Counter
@@ -20,7 +19,7 @@ def may_share(op: Primitive) -> bool:
 
 
 def is_view(bind: Bind) -> bool:
-    """Whether the results share memory with the first operand, as far as records say."""
+    """Whether the results share memory with the first operand, according to the record."""
     op, args = bind.op, bind.args
     if op.memory != "view" or type(args[0]) is not Local:
         return False
@@ -28,7 +27,7 @@ def is_view(bind: Bind) -> bool:
 
 
 def shown_locals(fn: Lambda) -> set[Local]:
-    """The locals whose memory a result may show."""
+    """The locals with which a result may share memory."""
     found = set(fn.ret.locals())
     for bind in reversed(fn.binds):
         if not found.isdisjoint(bind.binders) and may_share(bind.op):
@@ -37,8 +36,10 @@ def shown_locals(fn: Lambda) -> set[Local]:
 
 
 def tied_locals(fn: Lambda) -> set[Local]:
-    """The locals whose memory a result shows as a view, or in two places: the evaluator copies a
-    constant for each result, so that one in their place would not be shared, nor read-only.
+    """The locals that a result shows as a view, or that are two results.
+
+    A constant must not replace them: the evaluator copies a constant for each result, so it would
+    be neither shared nor read-only.
     """
     results = [arg for arg in fn.ret.args if type(arg) is Local]
     shown, tied = set(results), set()
@@ -53,7 +54,7 @@ def tied_locals(fn: Lambda) -> set[Local]:
 
 
 def updated_locals(fn: Lambda) -> set[Local]:
-    """The locals whose memory an update may take over."""
+    """The locals whose memory an update may reuse."""
     found: set[Local] = set()
     for bind in reversed(fn.binds):
         op = bind.op
@@ -64,15 +65,15 @@ def updated_locals(fn: Lambda) -> set[Local]:
     return found
 
 
-_SMALL = 2  # a part of at most a half is copied, so that the whole need not be
+_SMALL = 2  # a view of at most half of the array is copied, so that the array need not be
 
 
 def copy_outliving_views(fn: Lambda) -> Lambda:
-    """Copy parts ``x[i]`` that are needed longer than the array, whose last use is an update.
+    """Copy views ``x[i]`` that outlive their array, if the last use of the array is an update.
 
-    As views they would keep it from being updated in its own memory: the gradient of a loop that
-    fills a buffer keeps a row of each step, and would copy the buffer in each. Linear in the number
-    of binds; keeps binders and results.
+    A live view would prevent the update from happening in place: the gradient of a loop that fills
+    a buffer keeps a row of each step, and would copy the whole buffer each time. Linear in the
+    number of binds; keeps binders and results.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[4, 2] {
@@ -95,7 +96,7 @@ def copy_outliving_views(fn: Lambda) -> Lambda:
     builder = LetBuilder()
     for bind in fn.binds:
         if bind.binders and bind.binders[0] in marked:
-            # the binder names the copy, so that all its uses stay as they are
+            # the binder is reused for the copy, so that its uses stay as they are
             part = Local(bind.binders[0].type)
             builder.binds.append(bind.replace(binders=(part,)))
             attrs = copy.complete({})
@@ -126,7 +127,7 @@ def _outliving_parts(fn: Lambda) -> set[Local]:
 
 
 def _is_copy_cheaper(part: Local, whole: Local) -> bool:
-    """Whether copying a part is cheaper than copying the whole."""
+    """Whether copying a view is cheaper than copying the whole array."""
     if None in (part.type, whole.type):
         return False
     sizes = part.type.size, whole.type.size

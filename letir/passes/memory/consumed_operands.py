@@ -1,8 +1,8 @@
 """``in_place_check``: updates consume their operand [F6].
 
 An update, ``index_set`` or ``index_add``, may be done in the memory of its first operand. The
-evaluators do that only where the run proves that nobody else has the array; here it is seen in the
-program that somebody has.
+evaluators do so only if the reference count proves sole ownership at run time; this pass finds the
+operands that are certainly needed elsewhere.
 """
 
 from attrs import define, field
@@ -14,12 +14,12 @@ from letir.passes.memory.aliases import may_share
 
 
 def in_place_check(fn: Lambda) -> Lambda:
-    """Copy what an update consumes and something uses later, in bodies too.
+    """Copy operands that an update consumes although they are needed later; also in bodies.
 
-    That is: the operand, or what may share its memory, such as a view, is used after the update or
-    by it; or the operand is a constant. Then each update may be done in place, unless its operand
-    is the caller's. What is read of an argument after ``write_back`` changed it is copied before.
-    Linear; a program without such uses is returned as it is.
+    That is: the operand, or a value that may share its memory, is used after the update or by it;
+    or the operand is a constant. Afterwards each update may be done in place, unless its operand
+    belongs to the caller. Values read from an argument after ``write_back`` changed it are copied
+    before. Linear; a program without such uses is returned as it is.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3] {
@@ -59,12 +59,12 @@ def _copy_needed_operands(fn: Lambda) -> Lambda:
 
 
 def copy_bind(local: Local, bind: Bind) -> Bind:
-    """A copy of ``local``, of which nobody has the memory."""
+    """A copy of ``local``, in memory of its own."""
     return Bind((Local(local.type, local.name),), copy, (local,), copy.complete({}), bind.source)
 
 
 def shares_memory(bind: Bind) -> bool:
-    """Whether a result may share memory with an operand, from here on."""
+    """Whether a result of a bind may share memory with an operand."""
     if bind.op.memory == "if_same_shape":
         kinds = [local.type for local in (bind.args[0], bind.binders[0])]
         return None in kinds or kinds[0].shape == kinds[1].shape
@@ -73,7 +73,7 @@ def shares_memory(bind: Bind) -> bool:
 
 @define(eq=False)
 class _Memory:
-    """Which locals of a program may share memory, and when each such group is used last."""
+    """The groups of locals that may share memory (a union-find), and the last use of each group."""
 
     fn: Lambda
     parents: dict[Local, Local] = field(factory=dict)  # towards one local that stands for all
@@ -93,7 +93,7 @@ class _Memory:
         self.fixed = {self.root(b.binders[0]) for b in self.fn.binds if b.op.role == "constant"}
 
     def root(self, local: Local) -> Local:
-        """The local that stands for all that may share memory with this one."""
+        """The representative of the group of a local."""
         parents = self.parents
         while local in parents:
             above = parents[local]
@@ -103,13 +103,13 @@ class _Memory:
         return local
 
     def join(self, x: Local, y: Local) -> None:
-        """Say that two locals may share memory."""
+        """Merge the groups of two locals."""
         x, y = self.root(x), self.root(y)
         if x is not y:
             self.parents[y] = x
 
     def is_needed(self, bind: Bind, at: int) -> bool:
-        """Whether what an update consumes is needed by anything else, then or later."""
+        """Whether the operand consumed by an update is also needed by it otherwise, or later."""
         x, *others = bind.args
         if type(x) is not Local or (x.type is not None and x.type.weak):
             return False
@@ -119,7 +119,7 @@ class _Memory:
         return any(type(arg) is Local and self.root(arg) is root for arg in others)
 
     def read_later(self, param: Local, at: int) -> list[Local]:
-        """Those that may share memory with an argument, are there when bind ``at`` changes it, and
+        """The locals that may share memory with an argument, exist when bind ``at`` changes it, and
         are used afterwards.
         """
         if self.members is None:
@@ -131,7 +131,7 @@ class _Memory:
         ]
 
     def groups(self) -> dict[Local, list[tuple[Local, int, int]]]:
-        """(local, where it is bound, where it is used last) of all that share, by their root."""
+        """Lists of (local, position of its bind, position of its last use), by representative."""
         last = {
             local: i for i, b in enumerate((*self.fn.binds, self.fn.ret)) for local in b.locals()
         }

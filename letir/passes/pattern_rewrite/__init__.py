@@ -1,1 +1,1 @@
-"""pattern_rewrite."""
+"""``rewrite``: patterns and replacements written by users."""

@@ -1,7 +1,7 @@
-"""``Pattern`` and ``Match``: where a small program occurs in a large one.
+"""``Pattern`` and ``Match``: occurrences of a small program in a large one.
 
 A pattern is recorded from a Python function on values of unknown type. Its positional parameters
-stand for any operand, its keyword-only ones for any value of the attribute of that name.
+match any operand, its keyword-only parameters any value of the attribute of that name.
 """
 
 import inspect
@@ -23,16 +23,15 @@ from letir.tracing.entry import finish_trace, trace_for
 from letir.tracing.trace_state import ABSTRACT
 from letir.visitors.usedef import UseDef, use_counts
 
-_MOST_SWAPS, _MOST_ATTRIBUTES = 6, 1000  # 2**6 variants, and as many for each choice of attributes
+_MOST_SWAPS, _MOST_ATTRIBUTES = 6, 1000  # at most 2**6 orders of operands, and 1000 choices
 
 
 @frozen(eq=False)
 class Match:
-    """A place where a pattern fits: ``binds``, in the order of the program, and what its parameters
-    stand for.
+    """An occurrence of a pattern: its ``binds`` in program order, and the values of its parameters.
 
-    ``match["x"]`` is a local, a Python number or None where the operand is a constant, or the value
-    of an attribute.
+    ``match["x"]`` is a local, a Python number or None if the operand is a constant, or the value of
+    an attribute.
     """
 
     values: dict[str, Any]
@@ -44,7 +43,7 @@ class Match:
         return self.values[name]
 
     def type(self, name: str) -> ArrayType | None:
-        """The type of an operand; None where it is unknown."""
+        """The type of an operand; None if it is unknown."""
         kind = self._arg(name).type
         return kind if isinstance(kind, ArrayType) else None
 
@@ -60,7 +59,7 @@ class Match:
 
 @frozen(eq=False)
 class Pattern:
-    """A program to look for, and the attributes that it was recorded for."""
+    """A program to search for, and the attributes for which it was recorded."""
 
     fn: Lambda
     attributes: dict[str, Any]
@@ -74,7 +73,7 @@ class Pattern:
         _check_used(self.fn)
 
     def match(self, bind: Bind, ud: UseDef) -> dict[Local, Arg] | None:
-        """What the locals of the pattern stand for if its root fits ``bind``; else None."""
+        """The substitution of the pattern's locals if its root matches ``bind``; else None."""
         values: dict[Local, Arg] = {}
         # upwards from the last bind: each operand has one definition, nothing is searched
         pending = [(self.root, bind)]
@@ -100,7 +99,7 @@ class Pattern:
 
 
 def _is_same_operation(expected: Bind, bind: Bind) -> bool:
-    """Whether two binds are alike but for their operands."""
+    """Whether two binds agree in everything but their operands."""
     return (
         bind.op is expected.op
         and len(bind.args) == len(expected.args)
@@ -115,9 +114,7 @@ def _is_result(expected: Bind, wanted: Local, bind: Bind, arg: Local) -> bool:
 
 
 def _enter_match(values: dict[Local, Arg], wanted: Sequence[Arg], args: Sequence[Arg]) -> bool:
-    """Enter what locals stand for; False if one stands for something else already, or a constant
-    is another.
-    """
+    """Extend the substitution by these operands; False on a conflict of locals or constants."""
     return all(
         want == arg if type(want) is Const else values.setdefault(want, arg) == arg
         for want, arg in zip(wanted, args, strict=True)
@@ -125,7 +122,7 @@ def _enter_match(values: dict[Local, Arg], wanted: Sequence[Arg], args: Sequence
 
 
 def _root_of(fn: Lambda, made: dict[Local, Bind]) -> Bind:
-    """The last bind of a pattern, from which all its others are reached."""
+    """The last bind of a pattern, from which all its other binds are reachable."""
     computed = fn.ret.args and all(arg in made for arg in fn.ret.args)
     if not computed or any(map(has_effect, fn.binds)):
         raise LetirError(
@@ -147,7 +144,7 @@ def _root_of(fn: Lambda, made: dict[Local, Bind]) -> Bind:
 
 
 def _check_used(fn: Lambda) -> None:
-    """Raise LetirError for a parameter that could stand for anything."""
+    """Raise LetirError for a parameter that the pattern does not use."""
     used = use_counts(fn)
     unused = [param.name or f"%{i}" for i, param in enumerate(fn.params) if param not in used]
     if unused:
@@ -163,7 +160,7 @@ def _check_used(fn: Lambda) -> None:
 def record_pattern(
     function: Callable, operands: dict[str, Any], attributes: dict[str, Any]
 ) -> Lambda:
-    """``function`` as a program of those operands that are types; others are values as they are."""
+    """``function`` recorded on operands given as types; operands given as values stay values."""
     with trace_for([], [], ABSTRACT) as (new, _):
         values = [
             # a number as itself: NumPy's promotion and letir's rules see what it is
@@ -180,14 +177,14 @@ def record_pattern(
 
 
 def _is_type(kind) -> bool:
-    """Whether an operand is to be recorded: of a type, known or not, and no constant."""
+    """Whether an operand is given as a type (known or unknown), not as a constant."""
     return type(kind) is not Const
 
 
 def pattern_parameters(function: Callable) -> tuple[list[str], list[str]]:
-    """(operands, attributes): the positional and the keyword-only parameters.
+    """(operands, attributes): the positional and the keyword-only parameters of a function.
 
-    Those of a ufunc are x, y, z.
+    The parameters of a ufunc are called x, y, z.
     """
     if isinstance(function, np.ufunc):
         return list("xyz"[: function.nin]), []
@@ -199,9 +196,7 @@ def pattern_parameters(function: Callable) -> tuple[list[str], list[str]]:
 
 
 def patterns_of(pattern: Callable | Lambda, f: Lambda, commutative: bool) -> list[Pattern]:
-    """The patterns to look for in ``f``: for all values of the attributes, operands swapped or
-    not.
-    """
+    """The patterns to search for in ``f``: all attribute values, operands in all orders."""
     if isinstance(pattern, Lambda):
         programs = [(_without_dead_binds(pattern), {})]
     else:
@@ -217,16 +212,14 @@ def patterns_of(pattern: Callable | Lambda, f: Lambda, commutative: bool) -> lis
 
 
 def _without_dead_binds(fn: Lambda) -> Lambda:
-    """``fn`` without dead binds; those that stay keep all their results, as in the program that is
-    searched.
-    """
+    """``fn`` without dead binds; the others keep all their results, as in the searched program."""
     return fn.with_binds(live_binds(fn))
 
 
 def _record_with_attributes(
     pattern: Callable, operands: dict, choices: list[dict]
 ) -> Iterator[tuple]:
-    """(program, attributes) for those attributes with which the pattern can be recorded."""
+    """(program, attributes) for each choice with which the pattern can be recorded."""
     failed, count = None, 0
     for values in choices:
         try:
@@ -248,7 +241,7 @@ def _record_with_attributes(
 
 
 def attribute_choices(f: Lambda, wanted: list[str]) -> list[dict]:
-    """All ways to give the attributes called so values that ``f`` has somewhere."""
+    """All assignments of values that occur in ``f`` to the attributes of these names."""
     load_all()
     known = {name for op in PRIMITIVES.values() for name in op.attrs}
     domains = []

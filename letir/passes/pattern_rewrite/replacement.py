@@ -1,4 +1,4 @@
-"""``rewrite``: put something else wherever a pattern occurs."""
+"""``rewrite``: replaces the occurrences of a pattern."""
 
 from collections.abc import Callable
 
@@ -32,22 +32,22 @@ def rewrite(
     commutative: bool = False,
     shared: bool = False,
 ) -> Lambda:
-    """``f`` with ``replacement`` wherever ``pattern`` occurs and ``where(match)`` holds.
+    """``f`` with ``replacement`` wherever ``pattern`` occurs and ``where(match)`` is true.
 
-    Both are functions of the same parameters, in NumPy, or Lambdas. A positional parameter stands
-    for any operand, the same wherever it is named; a Python number among the operands is handed to
-    the replacement as that number. A keyword-only parameter stands for any value of the attribute
-    of its name (``axis``; a second one is ``axis_2``). Numbers, attributes and array constants that
-    the pattern spells must be the same, with their types: 2 is not 2.0.
+    Both are NumPy functions of the same parameters, or Lambdas. A positional parameter matches any
+    operand, the same at each occurrence; a Python number among the operands is passed to the
+    replacement as that number. A keyword-only parameter matches any value of the attribute of its
+    name (``axis``; a second one is ``axis_2``). Numbers, attributes and array constants written in
+    the pattern must be equal, with their types: 2 is not 2.0.
 
-    ``where`` sees a ``Match``: ``match["x"]``, ``match.type("x")``, ``match.definition("x")``,
-    ``match.binds``. ``commutative``: operands of sums, products and their like fit in both orders.
-    A value inside the pattern that is used elsewhere prevents a match, unless ``shared``: then it
-    is computed as well. Matches do not overlap, the first in the program wins. The replacement
-    stands in the place of the last bind of the match, in its types; what it cannot match
-    (a different dtype or shape) is an error. Order, effects, names and lines of everything else
-    stay; programs that binds hold are not searched. ``f`` itself is returned if nothing matched.
-    Linear in the number of binds.
+    ``where`` gets a ``Match``: ``match["x"]``, ``match.type("x")``, ``match.definition("x")``,
+    ``match.binds``. ``commutative``: operands of sums, products and similar operations match in
+    both orders. A value inside the pattern that is used elsewhere prevents a match, unless
+    ``shared``: then it is still computed. Matches do not overlap; the first one in the program
+    wins. The replacement is placed at the last bind of the match and must have its types: another
+    dtype or shape is an error. Order, effects, names and lines of all other binds stay; nested
+    bodies are not searched. ``f`` itself is returned if nothing matched. Linear in the number of
+    binds.
 
     >>> import numpy as np
     >>> from letir import trace
@@ -66,7 +66,7 @@ def rewrite(
 
 @define(eq=False)
 class _Found:
-    """A match to be replaced, with its pattern and where its binds are in the program."""
+    """A match to be replaced, with its pattern and the positions of its binds."""
 
     match: Match
     pattern: Pattern
@@ -75,7 +75,7 @@ class _Found:
 
 @define(eq=False)
 class _Finder:
-    """Finds the places that a pattern fits and that may be replaced."""
+    """Finds the occurrences of a pattern that may be replaced."""
 
     f: Lambda
     shared: bool
@@ -91,7 +91,7 @@ class _Finder:
         ops = {pattern.root.op for pattern in patterns}
         found = {}
         for at, bind in enumerate(self.f.binds):
-            if bind.op not in ops:  # nearly all binds: the key below hashes their attributes
+            if bind.op not in ops:  # most binds: the key below would hash their attributes
                 continue
             for pattern in by_root.get((bind.op, bind.attrs), ()):
                 match = self.at(pattern, at)
@@ -117,13 +117,13 @@ class _Finder:
         }
         binds = tuple([self.f.binds[i] for i in sorted(inner)])
         match = Match(given | pattern.attributes, binds, results, ud)
-        # last: the user sees what could be replaced
+        # last, so that the user's function sees only replaceable matches
         if self.where is not None and not self.where(match):
             return None
         return _Found(match, pattern, inner)
 
     def is_free(self, inner: set[int], results: tuple, at: int) -> bool:
-        """Whether values inside are not used elsewhere, and results not before the last bind."""
+        """Whether inner values are not used elsewhere, and results not before the last bind."""
         binds, counts, ud = self.f.binds, use_counts(self.f), uses(self.f)
         inside: dict[Local, int] = {}
         for i in inner:
@@ -143,7 +143,7 @@ class _Finder:
 
 
 def _parameter_names(fn: Lambda) -> list[str]:
-    """What the parameters of a pattern are called."""
+    """The names of a pattern's parameters."""
     return [param.name or f"%{i}" for i, param in enumerate(fn.params)]
 
 
@@ -159,7 +159,7 @@ class _Replacer:
     f: Lambda
     matches: dict[int, _Found]
     replacement: Callable | Lambda
-    names: dict[Local, Arg] = field(factory=dict)  # what stands for a result that was replaced
+    names: dict[Local, Arg] = field(factory=dict)  # replaced result -> its replacement
     programs: dict = field(factory=dict)
 
     def run(self) -> Lambda:
@@ -180,7 +180,7 @@ class _Replacer:
         return f.replace(binds=binds, ret=ret)
 
     def name(self, arg: Arg) -> Arg:
-        """What stands for ``arg`` now."""
+        """The current replacement of ``arg``."""
         return self.names.get(arg, arg) if type(arg) is Local else arg
 
     def replace(self, builder: LetBuilder, found: _Found, bind: Bind) -> None:
@@ -200,15 +200,13 @@ class _Replacer:
         made = {binder for new in builder.binds[start:] for binder in new.binders}
         for old, new in zip(found.match.results, results, strict=True):
             _check_replacement_type(old, new, bind)
-            # an operand that is handed through keeps its own name
+            # an operand that is returned unchanged keeps its own name
             if new in made and new.name is None:
                 new.name = old.name
             self.names[old] = new
 
     def program(self, given: dict[str, Arg], attributes: dict) -> tuple[Lambda, list[str]]:
-        """(the replacement for these operands, those that are its parameters); recorded once for
-        operands of the same types.
-        """
+        """(replacement program, the operands that are its parameters); cached by operand types."""
         if isinstance(self.replacement, Lambda):
             return self.replacement, list(given)
         operands = {n: arg.type if type(arg) is Local else arg for n, arg in given.items()}
@@ -225,12 +223,12 @@ class _Replacer:
 
 
 def _without_places(fn: Lambda) -> Lambda:
-    """``fn`` without source lines, so that its binds get that of what they replace."""
+    """``fn`` without source lines, so that its binds get the line of the bind they replace."""
     return fn.with_binds([Bind(b.binders, b.op, b.args, b.attrs) for b in fn.binds])
 
 
 def _check_names(names: list, keywords: list, operands: dict, attributes: dict) -> None:
-    """Raise LetirError if a replacement has a parameter that the pattern has not."""
+    """Raise LetirError if a replacement has a parameter that the pattern lacks."""
     unknown = [name for name in names if name not in operands]
     unknown += [name for name in keywords if name not in attributes]
     if unknown:
@@ -242,8 +240,9 @@ def _check_names(names: list, keywords: list, operands: dict, attributes: dict) 
 
 
 def _as_numpy_scalar(builder: LetBuilder, old: Local, new: Arg) -> Arg:
-    """``new`` as NumPy's scalar where it is a Python number that stands for one: in a program an
-    operation on Python numbers is the NumPy function, then ``weaken``.
+    """``new``, converted to a NumPy scalar if it is a Python number that replaces one.
+
+    In programs an operation on Python numbers is the NumPy function followed by ``weaken``.
     """
     kind, given = old.type, new.type
     if None in (kind, given) or not getattr(given, "weak", False) or kind.weak:
@@ -262,7 +261,7 @@ def _check_count(old: tuple, new: tuple) -> None:
 
 
 def _check_replacement_type(old: Local, new: Arg, bind: Bind) -> None:
-    """Raise DTypeError or ShapeError if a replacement is of another type than what it replaces."""
+    """Raise DTypeError or ShapeError if a replacement has another type than the replaced result."""
     if None in (old.type, new.type) or old.type is new.type:
         return
     wrong = ShapeError if getattr(new.type, "dtype", None) == old.type.dtype else DTypeError

@@ -1,7 +1,7 @@
-"""Rules of ``peephole`` for arithmetic: what adds nothing, double signs, powers.
+"""Peephole rules for arithmetic: neutral elements, double signs, powers.
 
-What looks right and is not: x + 0 makes 0.0 of -0.0, where x - 0 does not; x * 1 and x / 1 of
-complex numbers make nan of inf; x - x and x * 0 are nan for inf (``looser`` has those).
+Tempting but wrong: x + 0 turns -0.0 into 0.0 (x - 0 does not); x * 1 and x / 1 turn a complex inf
+into nan; x - x and x * 0 are nan for inf (``fast_math`` has those).
 """
 
 import math
@@ -29,7 +29,7 @@ from letir.ops.elementwise.ufuncs import (
 )
 from letir.passes.peephole_rules.value_facts import ValueFacts
 
-_MOST_EXPONENT = 14  # 2.0**-14 is the least normal number of float16: halves and doubles are exact
+_MOST_EXPONENT = 14  # 2.0**-14 is the least normal float16: scaling by such powers is exact
 
 
 def replace_operation(bind: Bind, op: Primitive, *args: Arg) -> Bind:
@@ -37,7 +37,7 @@ def replace_operation(bind: Bind, op: Primitive, *args: Arg) -> Bind:
     return bind.replace(op=op, args=args, attrs=NO_ATTRS)
 
 
-# ---- what adds nothing ----
+# ---- neutral elements ----
 
 
 def _is_plus_zero(n, kind: str) -> bool:
@@ -47,7 +47,7 @@ def _is_plus_zero(n, kind: str) -> bool:
 
 
 def _is_minus_zero(n, kind: str) -> bool:
-    """Whether x + n is x: 0.0 makes 0.0 of -0.0."""
+    """Whether x + n is x: only for n = -0.0, as 0.0 turns -0.0 into 0.0."""
     if kind in "iu":
         return n == 0
     parts = (n.real, n.imag) if type(n) is complex else (n,)
@@ -56,17 +56,17 @@ def _is_minus_zero(n, kind: str) -> bool:
 
 
 def _all_negative(parts: tuple) -> bool:
-    """Whether all have the sign bit."""
+    """Whether all elements have the sign bit set."""
     return all(math.copysign(1, part) < 0 for part in parts)
 
 
 def _is_neutral_factor(n, kind: str) -> bool:
-    """Whether x * n and x / n are x; in a complex product inf meets a 0."""
+    """Whether x * n and x / n are x; not for complex numbers, where inf * 0 is nan."""
     return n == 1 and kind != "c"
 
 
 def _is_whole_one(n, kind: str) -> bool:
-    """Whether the whole quotient x // n is x."""
+    """Whether x // n is x."""
     return n == 1 and kind in "iu"
 
 
@@ -81,7 +81,7 @@ def _is_every_bit(n, kind: str) -> bool:
 
 
 def drop_neutral(is_neutral: Callable, *, first: bool) -> Callable:
-    """The rule for an operation that gives its one operand if the other is neutral."""
+    """The rule for an operation that returns one operand if the other is neutral."""
 
     def rule(bind: Bind, known: ValueFacts) -> Local | None:
         (y,), (a, b) = bind.binders, bind.args
@@ -95,11 +95,11 @@ def drop_neutral(is_neutral: Callable, *, first: bool) -> Callable:
     return rule
 
 
-# ---- twice ----
+# ---- involutions and idempotent operations ----
 
 
 def drop_inverse_pair(bind: Bind, known: ValueFacts) -> Local | Bind | None:
-    """What an operation that is its own inverse makes of its own result."""
+    """The rule for an involution applied twice."""
     (y,), (inner,) = bind.binders, bind.args
     if known.op_of(inner) is not bind.op:
         return None
@@ -111,7 +111,7 @@ def drop_inverse_pair(bind: Bind, known: ValueFacts) -> Local | Bind | None:
 
 
 def drop_repeated(*ops: Primitive) -> Callable:
-    """The rule for an operation that changes nothing in what these give."""
+    """The rule for an operation that does nothing on results of these operations."""
 
     def rule(bind: Bind, known: ValueFacts) -> Local | None:
         (y,), (x,) = bind.binders, bind.args
@@ -122,7 +122,7 @@ def drop_repeated(*ops: Primitive) -> Callable:
 
 
 def _whole_already(bind: Bind, known: ValueFacts) -> Local | None:
-    """An integer rounded, and what has no imaginary part conjugated."""
+    """Rounding of integers, and conjugation of real numbers, do nothing."""
     (y,), (x,) = bind.binders, bind.args
     kinds = "iuf" if bind.op is conj else "iu"
     return x if y.type.dtype.kind in kinds and known.can_be(y, x) else None
@@ -137,7 +137,7 @@ def _copied_already(bind: Bind, known: ValueFacts) -> Local | None:
 
 
 def _negated_operand(arg: Arg, bind: Bind, known: ValueFacts) -> Arg | None:
-    """What an operand of ``bind`` is the negative of."""
+    """The value whose negative is an operand of ``bind``."""
     if known.op_of(arg) is not neg:
         return None
     (x,) = known.made[arg].args
@@ -147,7 +147,7 @@ def _negated_operand(arg: Arg, bind: Bind, known: ValueFacts) -> Arg | None:
 
 
 def _signed_sum(bind: Bind, known: ValueFacts) -> Bind | None:
-    """x + -y = x - y and the like."""
+    """x + -y = x - y, and similar rules."""
     x, y = bind.args
     negative = _negated_operand(y, bind, known)
     if negative is not None:
@@ -157,7 +157,7 @@ def _signed_sum(bind: Bind, known: ValueFacts) -> Bind | None:
 
 
 def _signed_product(bind: Bind, known: ValueFacts) -> Bind | None:
-    """-x * -y = x * y; of the least integer the negative is itself, which a quotient shows."""
+    """-x * -y = x * y; not for quotients of integers: the least integer is its own negative."""
     x, y = [_negated_operand(arg, bind, known) for arg in bind.args]
     kinds = "f" if bind.op is div else "iuf"
     if x is None or y is None or bind.binders[0].type.dtype.kind not in kinds:
@@ -183,7 +183,7 @@ def _without_sign(bind: Bind, known: ValueFacts) -> Bind | None:
 
 
 def power_of(bind: Bind, known: ValueFacts) -> Bind | Local | None:
-    """x**2 = x * x, x**0.5 = sqrt(x), x**-1 = 1 / x where NumPy computes them so."""
+    """x**2 = x * x, x**0.5 = sqrt(x), x**-1 = 1 / x, if NumPy computes them in this way."""
     (y,), (x, n) = bind.binders, bind.args
     if type(n) is not Const or type(x) is not Local or type(n.value) not in (int, float):
         return None
@@ -209,7 +209,7 @@ _SIMPLE = {1.0: np.positive, 2.0: np.square, 0.5: np.sqrt, -1.0: np.reciprocal}
 
 @cache
 def is_power(dtype: np.dtype, exponent: float) -> bool:
-    """Whether NumPy's ``power`` gives what the simple operation for this exponent gives."""
+    """Whether NumPy's ``power`` gives the same bits as the simple operation for this exponent."""
     # asked, not known: NumPy's releases and machines differ in when they take the short way
     simple = _SIMPLE.get(exponent)
     if simple is None or dtype.kind != "f":
@@ -230,7 +230,7 @@ def is_power(dtype: np.dtype, exponent: float) -> bool:
 
 
 def _by_power_of_two(bind: Bind, known: ValueFacts) -> Bind | None:
-    """x / 8 = x * 0.125: both are rounded once, from the same number."""
+    """x / 8 = x * 0.125: both round the same exact result once."""
     x, n = bind.args
     if type(n) is not Const or type(n.value) not in (int, float) or not n.value:
         return None

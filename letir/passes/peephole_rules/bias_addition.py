@@ -1,4 +1,4 @@
-"""``decompose_addmm``: a product of matrices with a bias as a product and a sum."""
+"""``decompose_addmm``: splits ``linear`` into a matrix product and a sum."""
 
 from letir.ast.terms import NO_TYPE, Bind, Lambda
 from letir.ops.nn.embedding_linear_dropout import linear
@@ -6,10 +6,10 @@ from letir.passes.decomposition import without_composites
 
 
 def decompose_addmm(fn: Lambda) -> Lambda:
-    """Write ``linear``, a product of matrices with a bias, as a product and a sum.
+    """Replace ``linear``, a matrix product with a bias, by a product and a sum.
 
-    So the sum can join a group of elementwise operations that follow. letir's record has no factors
-    alpha and beta: they are 1. A ``linear`` without a bias stays.
+    Then the sum can be fused with elementwise operations that follow. letir's record has no factors
+    alpha and beta (they are 1). A ``linear`` without a bias stays.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3], %1: float64[2, 3], %2: float64[2] {
@@ -25,5 +25,5 @@ def decompose_addmm(fn: Lambda) -> Lambda:
 
 
 def _has_bias(bind: Bind) -> bool:
-    """Whether all operands are there."""
+    """Whether a ``linear`` has a bias."""
     return len(bind.args) == 3 and all(arg.type is not NO_TYPE for arg in bind.args)

@@ -1,8 +1,8 @@
-"""``peephole``: shorter ways to say a few operations in a row.
+"""``peephole``: local rewrites of a few consecutive operations.
 
-The rules are in files by theme: ``algebra`` (what adds nothing, signs, powers), ``chains``
-(transpose, reshape, cast and their like one after the other), ``choices`` (where, logic, sizes).
-Each looks at one bind and at those that make its operands, in a table by its operation.
+The rules are in files by theme: ``algebra`` (neutral elements, signs, powers), ``movement``
+(consecutive transposes, reshapes, casts and copies), ``selection`` (where, logic, sizes). A table
+by operation gives the rules for a bind; each looks at it and at the binds that make its operands.
 """
 
 from letir.ast.builder import result_types
@@ -14,7 +14,7 @@ from letir.passes.peephole_rules import algebra, fast_math, movement, selection
 from letir.passes.peephole_rules.value_facts import ValueFacts
 from letir.passes.type_propagation import throughout_fitting
 
-_MOST_REWRITES = 16  # of one bind: each makes it simpler, so that there are two or three
+_MOST_REWRITES = 16  # per bind, for safety: each simplifies, so there are two or three
 
 
 def _merge_rules(*tables: dict) -> dict:
@@ -31,15 +31,14 @@ _FAST = _merge_rules(fast_math.RULES, _EXACT)
 
 @paused_gc()
 def peephole(fn: Lambda, *, fast_math: bool = False) -> Lambda:
-    """Write a few binds in a row in a shorter way, in bodies too.
+    """Simplify short sequences of binds, also in bodies.
 
-    Results are the same to the bit: for nan, inf, -0.0, integers that wrap around, in dtype, kind
-    (array or scalar), order in memory and in what they share memory with. ``fast_math`` leaves
-    that: ``x * 0`` is 0, ``x - x`` is 0, ``x + 0`` is x, also for complex numbers; two sums in a
-    row are one.
+    Results are the same to the bit, for nan, inf, -0.0 and wrapping integers too, with the same
+    dtype, kind (array or scalar), memory order and sharing. ``fast_math`` gives that up: ``x * 0``
+    is 0, ``x - x`` is 0, ``x + 0`` is x, also for complex numbers, and consecutive sums are merged.
 
-    Linear in the number of binds; keeps parameters, effects, and binds that nobody needs any more,
-    for ``dead_code``. A program without such binds is returned as it is.
+    Linear in the number of binds; keeps parameters and effects, and leaves dead binds to
+    ``dead_code``. A program without matching binds is returned as it is.
 
     >>> from letir.ast.text.parser import parse
     >>> from letir.passes import dead_code
@@ -67,10 +66,10 @@ def _rewrite_fast(fn: Lambda) -> Lambda:
 
 
 def apply_rules(fn: Lambda, rules: dict) -> Lambda:
-    """``fn`` with the ``rules`` of each operation tried on its binds, in their order.
+    """``fn`` with the ``rules`` of each operation tried on its binds in order.
 
-    A rule ``(bind, known)`` answers with a bind of the same binders, with what stands for the one
-    result, or with None. Results of unknown type stay as they are.
+    A rule ``(bind, known)`` returns a bind with the same binders, a replacement for the only
+    result, or None. Results of unknown type stay as they are.
     """
     known = ValueFacts(fn)
     names: dict[Local, Arg] = {}
@@ -95,7 +94,7 @@ def apply_rules(fn: Lambda, rules: dict) -> Lambda:
 
 
 def _simplify_bind(bind: Bind, rules: dict, known: ValueFacts) -> Bind | Local:
-    """What is left of ``bind`` when no rule has anything to say any more."""
+    """``bind`` after applying rules until none matches."""
     for _ in range(_MOST_REWRITES):
         for rule in rules.get(bind.op, ()):
             found = rule(bind, known)
@@ -117,7 +116,7 @@ def is_typed(bind: Bind) -> bool:
 
 
 def has_types_of(found: Bind | Local, bind: Bind) -> bool:
-    """Whether it has the types of what it replaces: promotion may say otherwise."""
+    """Whether a new bind has the types of the one it replaces; promotion may change them."""
     if type(found) is Local:
         return found.type is bind.binders[0].type
     try:

@@ -1,5 +1,5 @@
-"""Rules of ``peephole`` under ``fast_math``: algebra of numbers that are finite, without the signs
-of zeros, and sums in any order.
+"""Peephole rules under ``fast_math``: they assume finite numbers, and ignore signs of zeros and the
+order of sums.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from letir.passes.peephole_rules.value_facts import ValueFacts
 
 
 def zeros_instead(bind: Bind) -> Bind | None:
-    """Zeros in the place of ``bind``."""
+    """Zeros that replace the result of ``bind``."""
     kind = bind.binders[0].type
     if not is_static_shape(kind.shape):
         return None
@@ -27,12 +27,12 @@ def zeros_instead(bind: Bind) -> Bind | None:
 
 
 def _is_zero(n, kind: str) -> bool:
-    """Whether it is a zero of either sign."""
+    """Whether an operand is a zero of either sign."""
     return n == 0
 
 
 def _is_any_one(n, kind: str) -> bool:
-    """Whether it is 1, of complex numbers too."""
+    """Whether an operand is 1, also as a complex number."""
     return n == 1
 
 

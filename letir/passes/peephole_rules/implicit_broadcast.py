@@ -1,4 +1,4 @@
-"""``remove_implicit_expands``: no ``broadcast_to`` before operations that broadcast themselves."""
+"""``remove_implicit_expands``: drops ``broadcast_to`` before operations that broadcast anyway."""
 
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local
@@ -9,12 +9,12 @@ from letir.passes.type_propagation import throughout_fitting
 
 @paused_gc()
 def remove_implicit_expands(fn: Lambda) -> Lambda:
-    """Give elementwise operations their operands as they were before ``broadcast_to``, where they
-    broadcast them to the same result, in bodies too.
+    """Replace operands of elementwise operations by their values before ``broadcast_to``, if they
+    broadcast to the same result; also in bodies.
 
-    The iteration is the same, over strides of 0, so that results are, to the bit and in memory.
-    Linear in the number of binds; a ``broadcast_to`` that nobody needs any more is left for
-    ``dead_code``. A program without any is returned as it is.
+    NumPy iterates over strides of 0 in both cases, so results have the same bits and memory order.
+    Linear in the number of binds; a dead ``broadcast_to`` is left to ``dead_code``. A program
+    without any is returned as it is.
 
     >>> from letir.ast.text.parser import parse
     >>> from letir.passes import dead_code
@@ -49,15 +49,16 @@ def _without_expands(fn: Lambda) -> Lambda:
 
 
 def _has_axes(bind: Bind) -> bool:
-    """Whether the result is known to have axes: without, it may be an array or a scalar as the
-    operand is, and ``broadcast_to`` gives arrays.
+    """Whether the result is known to have axes.
+
+    A 0-d result is a scalar or an array like the operand, and ``broadcast_to`` gives arrays.
     """
     kind = bind.binders[0].type
     return kind is not None and bool(kind.shape)
 
 
 def _without_broadcasts(bind: Bind, bases: dict[Local, Arg]) -> Bind:
-    """``bind`` with operands before they were broadcast, those that need not be."""
+    """``bind`` with its operands before broadcasting, where that is possible."""
     places = [i for i, arg in enumerate(bind.args) if type(arg) is Local and arg in bases]
     # one after the other: the last one may be all that has the shape of the result
     for i in places:

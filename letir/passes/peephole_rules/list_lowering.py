@@ -1,7 +1,7 @@
-"""``lower_tuples``: lists of values that are packed and unpacked again.
+"""``lower_tuples``: removes packing of values that are unpacked again.
 
-letir has no lists: those of NumPy are packed by ``stack`` and ``concatenate`` and unpacked by
-``split`` and by indices.
+letir has no lists: NumPy code packs values with ``stack`` and ``concatenate``, and unpacks them
+with ``split`` and indices.
 """
 
 import operator
@@ -22,17 +22,16 @@ from letir.passes.peephole_rules.value_facts import ValueFacts
 from letir.passes.type_propagation import throughout_fitting
 from letir.visitors.usedef import use_counts
 
-_FEW = 2  # one part in so many is taken by an index of its own
+_FEW = 2  # if at most one in so many parts is used, these are indexed
 
 
 @paused_gc()
 def lower_tuples(fn: Lambda) -> Lambda:
-    """Take what was packed as it was before, in bodies too.
+    """Replace unpacked parts by the packed values, also in bodies.
 
-    A part of a ``stack`` or a ``concatenate`` is the value that was packed, all parts of an array
-    packed again are the array; of a ``split`` of which few parts are used these are indexed. Only
-    where results are the same to the bit, in kind, order in memory and in what they share. Linear;
-    what nobody needs any more is left for ``dead_code``.
+    A part of a ``stack`` or ``concatenate`` becomes the packed value, all parts of an array packed
+    again become the array, and a ``split`` with few used parts becomes indices. Only if results
+    keep their bits, kind, memory order and sharing. Linear; dead binds are left to ``dead_code``.
 
     >>> from letir.ast.text.parser import parse
     >>> from letir.passes import dead_code
@@ -69,7 +68,7 @@ def _lower_lists(fn: Lambda) -> Lambda:
 
 
 def _left_of(bind: Bind, known: ValueFacts, names: dict[Local, Arg], counts: dict) -> list[Bind]:
-    """The binds that stay of one; ``names`` gets what stands for its results."""
+    """The binds that replace one; replacements of its results are entered into ``names``."""
     if bind.op not in _LOWERED or any(binder.type is None for binder in bind.binders):
         return [bind]
     if bind.op is split:
@@ -81,11 +80,11 @@ def _left_of(bind: Bind, known: ValueFacts, names: dict[Local, Arg], counts: dic
     return []
 
 
-# ---- a part of what was packed ----
+# ---- a part of a packed array ----
 
 
 def _may_stand_for(y: Local, x: Arg, known: ValueFacts) -> bool:
-    """Whether ``x`` may stand for ``y``, a view of a copy of it in an array of rows."""
+    """Whether ``x`` may replace ``y``, a view of its copy in a packed array."""
     if type(x) is not Local or (known.is_shown(y) and y.type.shape):
         return False  # a result shares memory with what was packed
     return (not y.type.shape or known.is_rows(x)) and known.can_be(y, x)
@@ -107,7 +106,7 @@ def _stacked_part(bind: Bind, known: ValueFacts) -> Local | None:
 def copy_outliving_views(
     bind: Bind, known: ValueFacts, names: dict[Local, Arg], counts: dict[Local, int]
 ) -> list[Bind]:
-    """What is left of a ``split``: nothing of what was concatenated so, few parts by indices."""
+    """The binds that replace a ``split``: none for packed parts, indices for few used parts."""
     whole = bind.args[0]
     if type(whole) is not Local or whole.type is None:
         return [bind]
@@ -127,7 +126,7 @@ def copy_outliving_views(
 
 
 def _fits_parts(packed: Bind, bind: Bind) -> bool:
-    """Whether a ``split`` along the first axis gives back what was concatenated."""
+    """Whether a ``split`` along the first axis returns the concatenated values."""
     axis = packed.attrs["axis"]
     if len(packed.args) != len(bind.binders) or axis is None:
         return False
@@ -140,7 +139,7 @@ def _fits_parts(packed: Bind, bind: Bind) -> bool:
 
 
 def _part_ends(bind: Bind, n: int) -> list[tuple[int, int]]:
-    """Where the parts of a ``split`` begin and end."""
+    """The boundaries of the parts of a ``split``."""
     sections = bind.attrs["sections"]
     sizes = split_parts(n, sections)
     if type(sections) is int:

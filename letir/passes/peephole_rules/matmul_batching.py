@@ -1,7 +1,7 @@
-"""``batch_matmuls``: few large products of matrices in the place of many small ones.
+"""``batch_matmuls``: replaces many small matrix products by few large ones.
 
-Sums of products are put together in ``sum_merging``; here are products that have a factor in
-common: ``x0 @ w, x1 @ w, ...`` are the rows of one product ``[x0; x1; ...] @ w``.
+Products with a common factor: ``x0 @ w, x1 @ w, ...`` are the rows of one product ``[x0; x1; ...] @
+w``. Sums of products are merged in ``sum_merging``.
 """
 
 from attrs import define, field
@@ -19,21 +19,20 @@ from letir.passes.memory.aliases import is_view
 from letir.passes.peephole_rules.sum_merging import combine_sums
 from letir.passes.type_propagation import throughout_fitting
 
-_LEAST = 4  # products: below, putting factors together costs what is won
-_LEAST_VECTORS = 16  # products of one row each, for which BLAS has a faster way
-_MOST_ROWS = 256  # of the whole: above, one product is as fast as its parts
+_LEAST = 4  # products: with fewer, concatenating the factors costs as much as is saved
+_LEAST_VECTORS = 16  # matrix-vector products, for which BLAS has a faster routine
+_MOST_ROWS = 256  # rows in total: beyond, one product is as fast as its parts
 _MOST_ROWS_OF_ONE = 64
 
 
 @paused_gc()
 def batch_matmuls(fn: Lambda, *, exact: bool = False) -> Lambda:
-    """Make one product of several small products of matrices.
+    """Merge small matrix products into larger ones.
 
-    Sums of thin products are the product of their factors side by side (a tree of sums needs one);
-    products with a common factor, none of which needs another, are parts of one. The order of
-    summation is that of the larger product: results are the same within the bound of rounding, and
-    with ``exact`` the program stays as it is. Bodies that binds hold are treated too. Linear in the
-    number of binds; ``fn`` itself is returned if there is nothing to put together.
+    Sums of thin products become one product of the concatenated factors; independent products with
+    a common factor become parts of one product. The order of summation is that of the larger
+    product: results agree within the rounding bound, and with ``exact`` the program stays as it is.
+    Also in bodies. Linear in the number of binds; ``fn`` itself is returned if nothing is merged.
 
     >>> from letir.ast.text.parser import parse
     >>> text = ", ".join(f"%{i}: float64[2, 3]" for i in range(4))
@@ -52,7 +51,7 @@ def batch_matmuls(fn: Lambda, *, exact: bool = False) -> Lambda:
 
 
 def _batch_products(fn: Lambda) -> Lambda:
-    """``fn`` with its own products of a common factor as one."""
+    """``fn`` with its own products of a common factor merged."""
     sides = _common_sides(fn)
     if not sides:  # nearly all programs
         return fn
@@ -64,7 +63,7 @@ def _batch_products(fn: Lambda) -> Lambda:
 
 
 def _common_sides(fn: Lambda) -> dict[Local, int]:
-    """For each small product the place of the factor that it has in common with others: 0 or 1."""
+    """For each small product, the position (0 or 1) of the factor shared with other products."""
     products = [bind for bind in fn.binds if bind.op is matmul and _is_thin_product(bind)]
     counts: dict[tuple, int] = {}
     for bind in products:
@@ -80,7 +79,7 @@ def _common_sides(fn: Lambda) -> dict[Local, int]:
 
 
 def _is_thin_product(bind: Bind) -> bool:
-    """Whether it is a product of two matrices, one of few rows or columns."""
+    """Whether a bind is a product of two matrices, one with few rows or columns."""
     kinds = [arg.type for arg in bind.args]
     if any(type(arg) is not Local or arg.type is None or arg.type.ndim != 2 for arg in bind.args):
         return False
@@ -109,11 +108,11 @@ class _Batch:
 
 @define(eq=False)
 class _Batches:
-    """Finds batches in one walk.
+    """Finds batches in one pass.
 
-    ``ready`` is the position after which a value can be made: views can be made as soon as what
-    they show. A batch is ``open`` until it is large, or its results are used and another factor
-    comes later.
+    ``ready``: the position after which a value can be computed; views can be computed right after
+    their base. A batch is ``open`` until it is large enough, or its results are used before a
+    further factor is ready.
     """
 
     sides: dict[Local, int]
@@ -138,13 +137,13 @@ class _Batches:
             self.ready[binder] = at
 
     def after(self, arg: Local) -> int:
-        """The position after which a value can be made; -1 for a parameter."""
+        """The position after which a value can be computed; -1 for a parameter."""
         # a batch that is not worth it leaves its products where they are, also those that come late
         at, batch = self.ready.get(arg, -1), self.of.get(arg)
         return at if batch is None else max(at, batch.anchor)
 
     def join(self, position: int, bind: Bind, side: int) -> None:
-        """Enter a product into the batch of its common factor, or into a new one."""
+        """Add a product to the batch of its common factor, or to a new one."""
         own = bind.args[1 - side]
         # factors of one dtype and length: those are what the common one fits
         key = bind.args[side], side
@@ -166,13 +165,13 @@ class _Batches:
 
 
 def _may_move(bind: Bind) -> bool:
-    """Whether it is a view of one array, which can be made as soon as that is there."""
+    """Whether a bind makes a view of one array, which can be computed right after it."""
     return is_view(bind) and len(bind.args) == 1 and type(bind.args[0]) is Local
 
 
 @define(eq=False)
 class _Emission:
-    """The binds of a program with products in batches."""
+    """Emits the binds of a program with batched products."""
 
     fn: Lambda
     batches: list[_Batch]
@@ -212,7 +211,7 @@ class _Emission:
             start = part.stop
 
     def view(self, arg: Local) -> None:
-        """Emit the views that a factor is made by, where they come later."""
+        """Emit the views from which a factor is made, if they come later."""
         chain = []
         while arg in self.made and id(self.made[arg]) not in self.done:
             chain.append(self.made[arg])

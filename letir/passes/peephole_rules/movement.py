@@ -1,7 +1,7 @@
-"""Rules of ``peephole`` for what moves or copies elements: one after the other they are one.
+"""Peephole rules that merge consecutive transposes, reshapes, casts and copies.
 
-A reshape is a view where it can be and a copy where not, so that two may be one only if that one is
-a view or a copy where the two are.
+A reshape is a view if possible, else a copy; two may be merged only if the result is a view or a
+copy in the same cases.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from letir.ops.shape.transpose_join_split import normalize_axes, transpose
 from letir.ops.shape.unit_axes_and_flip import expand_dims, flip, squeeze
 from letir.passes.peephole_rules.value_facts import ValueFacts
 
-# bits of whole numbers that a float holds exactly
+# the bits of integers that each float type represents exactly
 _MANTISSA = {2: 11, 4: 24, 8: 53}
 
 
@@ -29,8 +29,8 @@ def replace_attrs(bind: Bind, args: tuple[Arg, ...], **attrs) -> Bind:
 
 
 def producer_of_first(bind: Bind, op: Primitive, known: ValueFacts) -> Bind | None:
-    """The bind that makes the first operand, if it is this operation, its type is known, and it
-    has an operand.
+    """The bind that makes the first operand, if it is this operation, with a known type and an
+    operand.
     """
     x = bind.args[0]
     made = known.made.get(x) if type(x) is Local and x.type is not None else None
@@ -43,13 +43,13 @@ def producer_of_first(bind: Bind, op: Primitive, known: ValueFacts) -> Bind | No
 
 
 def transpose_order(bind: Bind) -> tuple[int, ...]:
-    """The axes of a transpose, all of them and from 0."""
+    """All axes of a transpose, as non-negative numbers."""
     axes, ndim = bind.attrs["axes"], bind.binders[0].type.ndim
     return tuple(range(ndim))[::-1] if axes is None else normalize_axes(axes, ndim)
 
 
 def merge_transposes(bind: Bind, known: ValueFacts) -> Bind | Local | None:
-    """No transpose, or one for two."""
+    """Drop an identity transpose, merge two transposes."""
     (y,), (x,) = bind.binders, bind.args
     order, base = transpose_order(bind), x
     inner = producer_of_first(bind, transpose, known)
@@ -62,7 +62,7 @@ def merge_transposes(bind: Bind, known: ValueFacts) -> Bind | Local | None:
 
 
 def merge_flips(bind: Bind, known: ValueFacts) -> Local | None:
-    """Twice along the same axes is not at all."""
+    """Two flips along the same axes cancel."""
     inner = producer_of_first(bind, flip, known)
     if inner is None or axes_as_set(bind.attrs["axis"], bind) != axes_as_set(
         inner.attrs["axis"], bind
@@ -73,13 +73,13 @@ def merge_flips(bind: Bind, known: ValueFacts) -> Local | None:
 
 
 def axes_as_set(axis, bind: Bind) -> frozenset[int]:
-    """Axes in no order; None is all of them."""
+    """The axes as a set; None means all axes."""
     ndim = bind.binders[0].type.ndim
     return frozenset(range(ndim) if axis is None else normalize_axes(axis, ndim))
 
 
 def _undo_expand_dims(bind: Bind, known: ValueFacts) -> Local | None:
-    """The axes that ``expand_dims`` has just made taken away again."""
+    """``squeeze`` of the axes that ``expand_dims`` has just added."""
     inner = producer_of_first(bind, expand_dims, known)
     if inner is None or bind.attrs["axis"] is None:
         return None
@@ -90,8 +90,8 @@ def _undo_expand_dims(bind: Bind, known: ValueFacts) -> Local | None:
 
 
 def _undo_squeeze(bind: Bind, known: ValueFacts) -> Local | None:
-    """The axes that ``squeeze`` has just taken away made again, for an array in rows: those of
-    length 1 may have any stride in a view.
+    """``expand_dims`` of the axes that ``squeeze`` has just removed, for a C-contiguous array: in
+    other views, axes of length 1 may have any stride.
     """
     inner = producer_of_first(bind, squeeze, known)
     if inner is None:
@@ -104,7 +104,7 @@ def _undo_squeeze(bind: Bind, known: ValueFacts) -> Local | None:
 
 
 def _without_sizes(bind: Bind, known: ValueFacts) -> Bind | None:
-    """The shape as an attribute where it is known, and no operand."""
+    """A known shape as an attribute instead of an operand."""
     kind = bind.binders[0].type
     if len(bind.args) == 1 or not is_static_shape(kind.shape):
         return None
@@ -112,19 +112,19 @@ def _without_sizes(bind: Bind, known: ValueFacts) -> Bind | None:
 
 
 def _same_shape(bind: Bind) -> bool:
-    """Whether the operand has the shape already, whatever the sizes are that have names."""
+    """Whether the operand has this shape for all values of symbolic sizes."""
     x, (y,) = bind.args[0].type, bind.binders
     # a name with an underscore may mean another number elsewhere
     return x is not None and x.shape == y.type.shape and not has_private_names(x.shape)
 
 
 def has_private_names(shape: tuple) -> bool:
-    """Whether a size is called by a name that begins with an underscore."""
+    """Whether the name of a size begins with an underscore (unknown until run time)."""
     return any(type(n) is not int and any(m.startswith("_") for m in n.names) for n in shape)
 
 
 def _merge_reshapes(bind: Bind, known: ValueFacts) -> Bind | Local | None:
-    """No reshape, or one for two."""
+    """Drop a reshape to the same shape, merge two reshapes."""
     (y,), x = bind.binders, bind.args[0]
     if bind.attrs["order"] != "C" or type(x) is not Local:
         return None
@@ -142,7 +142,7 @@ def _merge_reshapes(bind: Bind, known: ValueFacts) -> Bind | Local | None:
 
 
 def _ravel_as_reshape(bind: Bind, known: ValueFacts) -> Bind | None:
-    """A reshape, which other rules know, where the elements lie in a row."""
+    """``ravel`` of a contiguous array as a reshape, which other rules know."""
     (y,), x = bind.binders, bind.args[0]
     if bind.attrs["order"] != "C" or type(x) is not Local or not known.is_rows(x):
         return None
@@ -154,7 +154,7 @@ def _ravel_as_reshape(bind: Bind, known: ValueFacts) -> Bind | None:
 
 
 def only_splits_axes(shape: tuple, finer: tuple) -> bool:
-    """Whether ``finer`` only splits axes of ``shape``: then it is a view wherever that is one."""
+    """Whether ``finer`` only splits axes of ``shape``: then it is a view whenever that is one."""
     if 0 in shape:
         return False
     rest = iter(finer)
@@ -168,7 +168,7 @@ def only_splits_axes(shape: tuple, finer: tuple) -> bool:
 
 
 def merge_broadcasts(bind: Bind, known: ValueFacts) -> Bind | Local | None:
-    """No ``broadcast_to``, or one for two."""
+    """Drop a ``broadcast_to`` to the same shape, merge two."""
     (y,), x = bind.binders, bind.args[0]
     # NumPy's view cannot be written to: a result that was one stays one
     if type(x) is Local and _same_shape(bind) and not known.is_shown(y):
@@ -180,9 +180,7 @@ def merge_broadcasts(bind: Bind, known: ValueFacts) -> Bind | Local | None:
 
 
 def _drop_sum_to_size(bind: Bind, known: ValueFacts) -> Bind | Local | None:
-    """No ``sum_to_size`` of what has the size: it gives its operand itself. Of integers, whose sums
-    wrap around in any order, one for two [D10].
-    """
+    """Drop a ``sum_to_size`` to the same shape; merge two for integers, with exact sums [D10]."""
     (y,), x = bind.binders, bind.args[0]
     if type(x) is Local and _same_shape(bind):
         return x if known.can_be_operand(y, x) else None
@@ -190,7 +188,7 @@ def _drop_sum_to_size(bind: Bind, known: ValueFacts) -> Bind | Local | None:
 
 
 def summed_at_once(bind: Bind, known: ValueFacts) -> Bind | None:
-    """One ``sum_to_size`` for two, which sums in another order."""
+    """Merge two ``sum_to_size``, with another order of summation."""
     inner = producer_of_first(bind, sum_to_size, known)
     if inner is None or not known.is_plain(inner.args[0]):
         return None
@@ -201,7 +199,7 @@ def summed_at_once(bind: Bind, known: ValueFacts) -> Bind | None:
 
 
 def _cast_again(bind: Bind, known: ValueFacts) -> Bind | Local | None:
-    """No cast, or one for two."""
+    """Drop a cast to the same dtype, merge two casts."""
     (y,), (x,) = bind.binders, bind.args
     if type(x) is Local and x.type is y.type and y.type.shape and known.can_be(y, x):
         return x
@@ -213,7 +211,7 @@ def _cast_again(bind: Bind, known: ValueFacts) -> Bind | Local | None:
 
 
 def is_direct(first: np.dtype, second: np.dtype, third: np.dtype) -> bool:
-    """Whether a cast by way of ``second`` gives what a direct one gives."""
+    """Whether a cast through ``second`` equals the direct cast."""
     if {first.kind, second.kind, third.kind} <= set("iu"):
         # modulo the width, which must not shrink in between
         return second.itemsize >= third.itemsize or _is_lossless(first, second)
@@ -226,7 +224,7 @@ def is_direct(first: np.dtype, second: np.dtype, third: np.dtype) -> bool:
 
 
 def _is_lossless(first: np.dtype, second: np.dtype) -> bool:
-    """Whether ``second`` holds every number of ``first``."""
+    """Whether ``second`` represents every number of ``first`` exactly."""
     if first == second or first.kind == "b":
         return True
     if second.kind in "fc" and first.kind in "iu":
@@ -237,7 +235,7 @@ def _is_lossless(first: np.dtype, second: np.dtype) -> bool:
 
 
 def drop_copy(bind: Bind, known: ValueFacts) -> Local | None:
-    """No copy of a new array that has the order already."""
+    """Drop a copy of a new array that has the requested order."""
     (y,), (x,) = bind.binders, bind.args
     if type(x) is not Local or not y.type.shape or x.type is not y.type:
         return None

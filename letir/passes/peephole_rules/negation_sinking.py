@@ -1,4 +1,4 @@
-"""Passes that leave out arithmetic that says nothing: sink_negations."""
+"""``sink_negations``: pushes ``neg`` through linear operations until it cancels or is needed."""
 
 from operator import attrgetter
 
@@ -11,11 +11,11 @@ from letir.ops.elementwise.ufuncs import add, neg, sub
 
 
 def sink_negations(fn: Lambda) -> Lambda:
-    """Negate as late as can be: signs go through products and linear operations, and make of a sum
-    a difference.
+    """Negate as late as possible: signs move through products and linear operations, and turn sums
+    into differences.
 
-    Results are the same but for the signs of zeros. Linear in the number of binds; keeps
-    parameters, results and all other binds.
+    Results are the same up to signs of zeros. Linear in the number of binds; keeps parameters,
+    results and all other binds.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[], %1: float64[] {
@@ -39,14 +39,14 @@ def sink_negations(fn: Lambda) -> Lambda:
 
 
 class _Carrier:
-    """Emits binds; ``signed`` has what stands for a local, and whether it is the negative."""
+    """Emits binds; ``signed`` maps a local to (replacement, whether it is the negative)."""
 
     def __init__(self):
         self.binds: list[Bind] = []
         self.signed: dict[Arg, tuple[Arg, bool]] = {}
 
     def bind(self, bind: Bind) -> None:
-        """Emit ``bind`` on what its operands stand for, or carry the sign of its result on."""
+        """Emit ``bind`` on the replacements of its operands, or defer the sign of its result."""
         signed, args, op = self.signed, bind.args, bind.op
         if op is neg and is_known_inexact(bind.binders[0]):
             arg, negative = signed.get(args[0], (args[0], False))
@@ -77,9 +77,7 @@ class _Carrier:
             self.emit(bind, sub, (y, x) if first else (x, y), False)  # -x + y = y - x
 
     def emit(self, bind: Bind, op: Primitive, args: tuple, negative: bool) -> None:
-        """Emit ``op`` without the signs of its operands; the result is ``bind``'s, or its
-        negative.
-        """
+        """Emit ``op`` without signs of operands; its result is that of ``bind`` up to sign."""
         (binder,) = bind.binders
         made = Local(binder.type, binder.name) if negative else binder
         if negative:
@@ -88,7 +86,7 @@ class _Carrier:
         self.binds.append(Bind((made,), op, plain, bind.attrs, bind.source))
 
     def whole(self, arg: Arg) -> Arg:
-        """``arg`` with its sign, negated now if it has to be."""
+        """The value of ``arg`` with its sign, negated now if necessary."""
         stands_for, negative = self.signed.get(arg, (arg, False))
         if not negative:
             return stands_for

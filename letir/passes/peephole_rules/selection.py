@@ -1,4 +1,4 @@
-"""Rules of ``peephole`` for choices, logic and sizes."""
+"""Peephole rules for ``where``, logical operations and sizes."""
 
 from collections.abc import Callable
 
@@ -33,7 +33,7 @@ from letir.passes.peephole_rules.value_facts import ValueFacts
 
 
 def array_instead(bind: Bind, value) -> Bind:
-    """A constant in the place of ``bind``."""
+    """A constant that replaces the result of ``bind``."""
     return bind.replace(op=constant, args=(), attrs=Attrs(value=freeze(value)))
 
 
@@ -41,7 +41,7 @@ def array_instead(bind: Bind, value) -> Bind:
 
 
 def _merge_choices(bind: Bind, known: ValueFacts) -> Local | Bind | None:
-    """The choice that does not depend on the condition; choices inside choices by the same."""
+    """``where`` with equal branches, or nested with the same condition."""
     (y,), (condition, a, b) = bind.binders, bind.args
     if not y.type.shape or any(arg.type is None for arg in bind.args):
         return None
@@ -55,7 +55,7 @@ def _merge_choices(bind: Bind, known: ValueFacts) -> Local | Bind | None:
 
 
 def _nested_choice(bind: Bind, known: ValueFacts) -> Bind | None:
-    """where(c, where(c, a, _), b) = where(c, a, b), and so in the other branch."""
+    """where(c, where(c, a, _), b) = where(c, a, b), and likewise in the other branch."""
     condition, *branches = bind.args
     if type(condition) is not Local:
         return None
@@ -67,7 +67,7 @@ def _nested_choice(bind: Bind, known: ValueFacts) -> Bind | None:
 
 
 def _inner_choice(condition: Local, branch: Arg, i: int, known: ValueFacts) -> Local | None:
-    """What a branch is, if it was chosen by the same condition."""
+    """The selected value of a branch that is a ``where`` with the same condition."""
     inner = known.made.get(branch) if known.op_of(branch) is where else None
     if inner is None or inner.args[0] is not condition:
         return None
@@ -82,7 +82,7 @@ def _inner_choice(condition: Local, branch: Arg, i: int, known: ValueFacts) -> L
 
 
 def _not_not(bind: Bind, known: ValueFacts) -> Local | Bind | None:
-    """not not x is x for truth values, else whether it is not 0."""
+    """not not x is x for booleans, otherwise x != 0."""
     (y,), (inner,) = bind.binders, bind.args
     if known.op_of(inner) is not logical_not:
         return None
@@ -122,7 +122,7 @@ def compare_with_itself(bind: Bind, known: ValueFacts) -> Bind | None:
 
 
 def _known_size(bind: Bind, known: ValueFacts) -> Local | Bind | None:
-    """A size that is known as a constant; else that of the first value of this shape."""
+    """A known size as a constant; otherwise the size of the first value with this shape."""
     (y,), (x,) = bind.binders, bind.args
     if x.type is None or type(x) is Const:
         return None
@@ -136,7 +136,7 @@ def _known_size(bind: Bind, known: ValueFacts) -> Local | Bind | None:
 
 
 def _one_size(bind: Bind, known: ValueFacts) -> Bind | None:
-    """One number of a size that is known."""
+    """One element of a known size."""
     x, axis = bind.args[0], bind.attrs["item"]
     if known.op_of(x) is not size or type(axis) is not int or len(bind.args) > 1:
         return None

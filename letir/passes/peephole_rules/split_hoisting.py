@@ -1,7 +1,7 @@
-"""``splits_first``: what is split after elementwise operations is split before them [F7].
+"""``splits_first``: moves ``split`` before elementwise operations [F7].
 
-``split(a + b)`` as ``split(a)``, ``split(b)`` and a sum of each part, so that the sum need not end
-a group, and is never made whole.
+``split(a + b)`` becomes ``split(a)``, ``split(b)`` and a sum of each part, so that the sum does not
+end a fused group, and the whole sum never exists.
 """
 
 from attrs import define, field
@@ -13,24 +13,15 @@ from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.shape.transpose_join_split import split
 from letir.visitors.usedef import use_counts
 
-_LARGE = 1 << 14  # elements of a part: below, one operation on the whole is faster than many
+_LARGE = 1 << 14  # elements of a part: for smaller parts one operation on the whole is faster
 _MOST = 8  # parts
-
-# Rounded correctly, and so to the same bits however the elements lie in memory: of NumPy's other
-# loops those over contiguous arrays may take other instructions.
-_EXACT = """
-    add sub mul div neg positive square reciprocal sqrt abs sign floor ceil trunc rint
-    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
-    logical_not bitwise_and bitwise_or bitwise_xor invert isnan isinf isfinite where cast
-"""
-_EXACT_NAMES = frozenset(_EXACT.split())
 
 
 def splits_first(fn: Lambda) -> Lambda:
-    """``fn``, all of whose binds are needed, with its splits before exact elementwise operations.
+    """``fn``, without dead binds, with its splits moved before exact elementwise operations.
 
-    Only of values that nothing else needs, into large parts that elementwise operations read: their
-    results are as they were, in memory too. ``fn`` itself if it has no such split.
+    Only for values without other uses, and large parts read by elementwise operations: results keep
+    their bits and memory order. ``fn`` itself if it has no such split.
     """
     if not any(bind.op is split for bind in fn.binds):
         return fn
@@ -40,7 +31,7 @@ def splits_first(fn: Lambda) -> Lambda:
 
 @define(eq=False)
 class _Specs:
-    """Which values are computed in parts: {local: (sections, axis counted from the end)}."""
+    """The values to be computed in parts: {local: (sections, axis counted from the end)}."""
 
     fn: Lambda
     found: dict = field(factory=dict)
@@ -48,7 +39,7 @@ class _Specs:
     whole: set = field(factory=set)
 
     def run(self) -> dict:
-        """Go through the program from its end: uses come before what is used."""
+        """Visit the binds in reverse, uses before definitions."""
         made = {binder: bind for bind in self.fn.binds for binder in bind.binders}
         counts = use_counts(self.fn)
         self.whole.update(self.fn.ret.locals())
@@ -69,7 +60,7 @@ class _Specs:
         return self.found
 
     def is_movable(self, bind: Bind) -> bool:
-        """Whether a split makes a few large parts, which elementwise operations read."""
+        """Whether a split makes few large parts that are read by elementwise operations."""
         kinds = [binder.type for binder in bind.binders]
         return (
             len(kinds) <= _MOST
@@ -79,15 +70,15 @@ class _Specs:
         )
 
     def is_split(self, arg: Local, bind: Bind, spec: tuple) -> bool:
-        """Whether a value can be computed in parts as its only reader needs them."""
+        """Whether a value can be computed in the parts that its only reader needs."""
         kinds = [a.type for a in bind.args if type(a) is Local]
-        if bind.op.name not in _EXACT_NAMES or None in (*kinds, arg.type):
+        if not bind.op.exact or None in (*kinds, arg.type):
             return False
         return _split_extent(arg, spec) > 1 and all(kind.dtype.kind in "biuf" for kind in kinds)
 
 
 def _split_extent(arg, spec: tuple) -> int:
-    """How long an operand is along the axis that is split; 1 if it has none."""
+    """The length of an operand along the split axis; 1 if it lacks the axis."""
     return arg.type.shape[spec[1]] if arg.type.ndim >= -spec[1] else 1
 
 
@@ -129,7 +120,7 @@ class _Splitter:
         self.parts[bind.binders[0], *spec] = made
 
     def parts_of(self, arg, spec: tuple) -> list:
-        """An operand for each part: parts of it, or itself where it broadcasts."""
+        """The operands for each part: parts of the operand, or itself if it broadcasts."""
         arg = self.names.get(arg, arg)
         sections, axis = spec
         if type(arg) is not Local or _split_extent(arg, spec) == 1:

@@ -1,7 +1,7 @@
-"""Passes that make few operations of many: combine_sums.
+"""``combine_sums``: merges the sums of cotangents in gradient programs.
 
-In a gradient program every use of a value contributes to its cotangent. Contributions that are zero
-almost everywhere, and products that are thin, cost less put together and added at once.
+Every use of a value contributes to its cotangent. Contributions that are mostly zero, and thin
+matrix products, are cheaper when merged and added at once.
 """
 
 from attrs import define, field
@@ -19,17 +19,17 @@ from letir.ops.shape.transpose_join_split import concatenate, stack, transpose
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 from letir.visitors.usedef import use_counts
 
-_FEW = 4  # parts of a 4th of an array are added to it one by one, and not as an array
-MOST = 4  # a sum keeps as many elements unmerged as this many results have
+_FEW = 4  # parts of up to a fourth of an array are added to it one by one
+MOST = 4  # unmerged terms may hold as many elements as this many results
 
 
 @paused_gc()
 def combine_sums(fn: Lambda) -> Lambda:
     """Merge sums of ``assemble``s into one, and sums of thin matrix products into one product.
 
-    ``x0 @ y0 + x1 @ y1 = [x0 x1] @ [y0; y1]``, in the order of rounding of the one product. What is
-    merged waits for the last term, in memory of at most ``MOST`` results. Linear in the number of
-    binds; keeps parameters and results, and binds that are no such terms.
+    ``x0 @ y0 + x1 @ y1 = [x0 x1] @ [y0; y1]``, with the rounding of the single product. Merged
+    terms wait for the last one, in memory of at most ``MOST`` results. Linear in the number of
+    binds; keeps parameters, results and all other binds.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[2], %1: float64[3] {
@@ -71,8 +71,8 @@ def combine_sums(fn: Lambda) -> Lambda:
 
 
 def _absorbed_terms(fn: Lambda) -> tuple[set[Local], dict]:
-    """(the locals that are used once, as a term of a sum that is merged, the sums of an
-    ``assemble`` and something else: what that is, and the ``assemble``).
+    """(locals used only as a term of a merged sum, {sum of an ``assemble`` and another value: (that
+    value, the ``assemble``)}).
     """
     absorbed: set[Local] = set()
     writes: dict[Local, tuple[Local, Local]] = {}
@@ -103,9 +103,9 @@ def _absorbed_terms(fn: Lambda) -> tuple[set[Local], dict]:
 
 
 def _written_into(bind: Bind, kinds: dict, counts: dict) -> tuple[Local, Local] | None:
-    """(base, term) of a sum whose one term is an ``assemble``, which nobody else uses.
+    """(base, term) of a sum with one term that is an ``assemble`` without other uses.
 
-    So the cotangent of an array that is read and written in a loop is one buffer.
+    So the cotangent of an array that is read and written in a loop stays one buffer.
     """
     x, y = bind.args
     for base, term in ((x, y), (y, x)):
@@ -116,7 +116,7 @@ def _written_into(bind: Bind, kinds: dict, counts: dict) -> tuple[Local, Local] 
 
 
 def _waiting_vectors(fn: Lambda, absorbed: set[Local]) -> dict[Local, Bind]:
-    """The binds that make a column or a row of a vector, for a product that is absorbed only."""
+    """The binds that turn a vector into a row or column used only in an absorbed product."""
     factors = {
         arg for b in fn.binds if b.op is matmul and b.binders[0] in absorbed for arg in b.args
     }
@@ -147,9 +147,7 @@ def _is_term(bind: Bind) -> bool:
 
 @define(eq=False)
 class Parts:
-    """The terms that are ``assemble``s: parts by their place. Those at one place are added at
-    once.
-    """
+    """The terms that are ``assemble``s: parts by index; parts of equal index are added first."""
 
     like: Bind
     kept: int = 0  # elements
@@ -170,7 +168,7 @@ class Parts:
             self.put(*found, builder)
 
     def add_to(self, base: Local, builder: LetBuilder) -> None:
-        """Add each part to ``base``, which the evaluator does in one buffer."""
+        """Add each part to ``base``, which the evaluator does in place."""
         for item, part, arrays in self.at.values():
             attrs = index_add.complete({"item": item})
             (base,) = builder.emit(index_add, (base, part, *arrays), attrs)
@@ -187,15 +185,13 @@ class Parts:
 
 @define(eq=False)
 class _Rows:
-    """What factors are made of: vectors that wait, and the rows of factors that were put together,
-    which weights of one layer share.
-    """
+    """The construction of concatenated factors, with those that several products share."""
 
     vectors: dict[Local, Bind]  # a column or a row -> how it is made of a vector
     made: dict = field(factory=dict)
 
     def side_by_side(self, factors: tuple[Local, ...], axis: int, builder: LetBuilder) -> Local:
-        """The matrices one after the other along ``axis``."""
+        """The matrices concatenated along ``axis``."""
         if all(factor in self.vectors for factor in factors):
             stacked = self.stacked(tuple([self.vectors[f].args[0] for f in factors]), builder)
             attrs = transpose.complete({"axes": None})
@@ -220,7 +216,7 @@ class _Rows:
 
 @define(eq=False)
 class Products:
-    """The terms that are products of matrices: their factors."""
+    """The factors of the terms that are matrix products."""
 
     left: list[Local]
     right: list[Local]
@@ -234,14 +230,14 @@ class Products:
         self.kept += other.kept
 
     def emitted(self, builder: LetBuilder) -> Local:
-        """One product, of the left factors side by side and the right ones one above the other."""
+        """The product of the left factors side by side and the right factors stacked."""
         left = self.rows.side_by_side(tuple(self.left), 1, builder)
         right = self.rows.side_by_side(tuple(self.right), 0, builder)
         return builder.emit(matmul, (left, right))[0]
 
 
 def _terms_of(bind: Bind, builder: LetBuilder, rows: _Rows) -> Parts | Products:
-    """The one term that a bind is, or the parts of an ``assemble``."""
+    """The term for a bind: a product, or the parts of an ``assemble``."""
     if bind.op is matmul:
         x, y = bind.args
         return Products([x], [y], x.type.size + y.type.size, rows)
@@ -254,13 +250,13 @@ def _terms_of(bind: Bind, builder: LetBuilder, rows: _Rows) -> Parts | Products:
 
 @define(eq=False)
 class Sum:
-    """A sum that is not emitted yet: its terms, and what was emitted of it before."""
+    """A deferred sum: its terms, and the part already emitted."""
 
     terms: Parts | Products
     before: Local | None = None
 
     def plus(self, other: "Sum", size, builder: LetBuilder) -> "Sum":
-        """The sum of both, in the place of this one unless the other is much longer."""
+        """The union of two deferred sums, merged into the longer one."""
         # the short one goes into the long one, else a chain of sums would cost its square; the 4
         # leaves the usual order of the terms as it is
         is_longer = other.terms.kept > 4 * self.terms.kept
@@ -275,12 +271,12 @@ class Sum:
         return longer
 
     def add_before(self, made: Local, builder: LetBuilder) -> None:
-        """Add to what was emitted."""
+        """Add a value to the emitted part."""
         both = made if self.before is None else builder.emit(add, (self.before, made))[0]
         self.before = both
 
     def end(self, binder: Local, builder: LetBuilder, base: Local | None = None) -> None:
-        """Emit the sum, and ``base`` if it is given, as ``binder``."""
+        """Emit the sum, including ``base`` if given, under the name ``binder``."""
         if base is not None:
             self.add_before(base, builder)
         size = binder.type.size  # of named sizes nobody knows which is less

@@ -1,9 +1,9 @@
 """``ValueFacts``: what a pass knows of values beside their types: which bind makes them, which
 values share their memory, and their memory order.
 
-A pass that lets one value stand for another must not make a result share memory with an argument,
-a constant or another result where NumPy's own does not [C4], nor change the order in memory, on
-which the rounding of later sums depends, nor give an array where NumPy gives a scalar.
+A pass that replaces one value by another must not make a result share memory with an argument, a
+constant or another result where NumPy's result does not [C4], nor change the memory order, on which
+the rounding of later sums depends, nor give an array where NumPy gives a scalar.
 """
 
 from collections.abc import Callable
@@ -24,41 +24,41 @@ from letir.ops.shape.shape_and_creation import broadcast_to, constant, full, one
 from letir.ops.shape.transpose_join_split import concatenate, stack, transpose
 from letir.ops.shape.unit_axes_and_flip import expand_dims, flip, squeeze
 
-# new memory, compact, and NumPy's scalar if it has no axes; so are the results of ufuncs
+# new compact memory, and a NumPy scalar if 0-d, like the results of ufuncs
 _SCALARS = frozenset([dot, matmul, all_, any_, max_, min_, prod, sum_])
-# new memory, compact, and a 0-d array if it has no axes
+# new compact memory, and a 0-d array if 0-d
 _ARRAYS = frozenset([arange, cast, concatenate, copy, eye, full, ones, stack, where, zeros])
-# one row after the other if all operands are
+# C-contiguous if all operands are
 _KEEPS_ROWS = frozenset([cast, concatenate, copy, expand_dims, reshape, squeeze])
-# another array object for the memory of the operand, always
+# always a new array object on the memory of the operand
 _VIEWS = frozenset([broadcast_to, expand_dims, flip, reshape, transpose])
-# all elements may be one known number
+# all elements may be the same known number
 _UNIFORM = frozenset([broadcast_to, constant, expand_dims, full, ones, reshape, zeros])
 # without repeated elements if the operand is
 _PLAIN_VIEWS = frozenset([expand_dims, flip, reshape, squeeze, transpose])
-_MOST_VIEWS = 8  # how many of them are looked through
-_MOST_OPERANDS = 64  # how many are looked at to know the order in memory of one
+_MOST_VIEWS = 8  # nested views that are followed
+_MOST_OPERANDS = 64  # binds that are visited to find a memory order
 
 
 @cache
 def _is_ufunc(op: Primitive) -> bool:
-    """Whether one of NumPy's ufuncs computes it, with one result."""
+    """Whether a NumPy ufunc computes the operation, with one result."""
     return op.elementwise and op.reusable and any(isinstance(f, np.ufunc) for f in op.numpy)
 
 
 @cache
 def _is_new(op: Primitive) -> bool:
-    """Whether its result shares memory with nothing."""
+    """Whether the result of an operation is always new memory."""
     return op in _SCALARS or op in _ARRAYS or _is_ufunc(op)
 
 
 def _escaping_locals(fn: Lambda) -> set[Local]:
-    """The locals whose memory a result may show."""
+    """The locals with which a result may share memory."""
     return _leading_to_results(fn, _is_new)
 
 
 def _given_back(fn: Lambda) -> set[Local]:
-    """The locals that may be a result, as the object that they are."""
+    """The locals that may be a result as the same object."""
     return _leading_to_results(fn, lambda op: op in _VIEWS or _is_new(op))
 
 
@@ -72,14 +72,14 @@ def _leading_to_results(fn: Lambda, ends: Callable[[Primitive], bool]) -> set[Lo
 
 @define(eq=False)
 class ValueFacts:
-    """What is known of the values of the program that a pass makes of ``fn``, bind by bind.
+    """The facts known about values while a pass rewrites ``fn`` bind by bind.
 
-    ``made``: the binds so far, by their binders. ``sizes``: the shapes that are there as values.
+    ``made``: the binds so far, by their binders. ``sizes``: shapes available as values.
     """
 
     fn: Lambda
     made: dict[Local, Bind] = field(factory=dict)
-    at: Bind | None = None  # the bind of ``fn`` that is looked at, as it is there
+    at: Bind | None = None  # the current bind of ``fn``, in its original form
     rows: dict[Local, bool] = field(factory=dict)
     sizes: dict[tuple, Local] = field(factory=dict)
     positions: dict[Local, int] = field(factory=dict)
@@ -87,17 +87,17 @@ class ValueFacts:
     given_back: set[Local] | None = None
 
     def note(self, bind: Bind) -> None:
-        """Go on to the next bind."""
+        """Advance to the next bind."""
         for binder in bind.binders:
             self.made[binder] = bind
 
     def forget(self) -> None:
-        """Look at no bind so far any more: arguments have changed."""
+        """Forget all binds so far, after arguments have changed."""
         self.made.clear()
         self.sizes.clear()
 
     def is_rows(self, arg: Arg) -> bool:
-        """Whether it is known to be C-contiguous."""
+        """Whether a value is known to be C-contiguous."""
         if type(arg) is Const:
             return True
         if arg.type is None:
@@ -112,7 +112,7 @@ class ValueFacts:
         return found
 
     def comes_from_rows(self, local: Local) -> bool:
-        """Whether all is C-contiguous of which it is made, as far as that matters."""
+        """Whether all values from which an array is made are C-contiguous, where that matters."""
         seen: set[Local] = set()
         pending = [local]
         while pending:
@@ -130,8 +130,8 @@ class ValueFacts:
         return True
 
     def asked_for_rows(self, bind: Bind | None) -> list[Local] | None:
-        """The operands that have to be C-contiguous for the result of several axes to be so; None
-        if it is not even then.
+        """The operands that must be C-contiguous so that the result is; None if that does not
+        suffice.
         """
         if bind is None:
             return None
@@ -151,8 +151,9 @@ class ValueFacts:
         return None
 
     def is_plain(self, arg: Arg) -> bool:
-        """Whether an operation on it lies in memory as one on its copy does: not if it may be a
-        view that repeats elements, of which the copy has them all.
+        """Whether operations give the same memory order for a value as for its copy.
+
+        Not if it may be a view with repeated elements.
         """
         if type(arg) is Const or (arg.type is not None and len(arg.type.shape) < 2):
             return True
@@ -171,12 +172,12 @@ class ValueFacts:
         return self.positions[x] < self.positions[y]
 
     def op_of(self, arg: Arg) -> Primitive | None:
-        """The operation that makes it; None for parameters and constants."""
+        """The operation that makes a value; None for parameters and constants."""
         bind = self.made.get(arg) if type(arg) is Local else None
         return None if bind is None else bind.op
 
     def number(self, arg: Arg):
-        """The number that it is, or that all its elements are; None if that is not known."""
+        """The known number that a value, or each of its elements, equals; None otherwise."""
         if type(arg) is Const:
             return arg.value
         bind = self.made.get(arg)
@@ -185,7 +186,7 @@ class ValueFacts:
         return self.uniform(bind)
 
     def uniform(self, bind: Bind | None):
-        """The number that all elements of a result are, None if that is not known."""
+        """The known number that all elements of a result equal, None otherwise."""
         while bind is not None and bind.op in (broadcast_to, expand_dims, reshape):
             bind = self.made.get(bind.args[0])
         if bind is None:
@@ -198,8 +199,9 @@ class ValueFacts:
         return bind.attrs["dtype"].type(bind.args[0].value).item() if is_filled else None
 
     def can_be(self, y: Local, x: Arg, beside: Arg | None = None) -> bool:
-        """Whether ``x`` may stand for ``y``, what a ufunc gives for it and ``beside`` and whose
-        elements are the same. If so, it does from now on.
+        """Whether ``x`` may replace ``y``, an equal result of a ufunc on ``x`` and ``beside``.
+
+        If so, note that it does.
         """
         op = self.op_of(x)
         if op is None or x.type is not y.type or not _is_new(op):
@@ -212,8 +214,8 @@ class ValueFacts:
         return self.joined(y, x)
 
     def joined(self, y: Local, x: Local) -> bool:
-        """Whether no two results show the memory of ``x`` if it stands for ``y``, which has its
-        own. If so, it does from now on.
+        """Whether ``x`` may replace ``y``, which has memory of its own, without making two results
+        share memory. If so, note that it does.
         """
         if self.is_shown(y):
             if x in self.shown:
@@ -222,23 +224,26 @@ class ValueFacts:
         return True
 
     def can_be_view(self, y: Local, x: Arg) -> bool:
-        """Whether ``x`` may stand for ``y``, a view of it that has the same elements at the same
-        places. If so, it does from now on.
+        """Whether ``x`` may replace ``y``, a view of it with the same elements in the same places.
+
+        If so, note that it does.
         """
         # without axes a view may be an array of what is a scalar
         return bool(y.type.shape) and self.can_be_itself(y, x)
 
     def can_be_operand(self, y: Local, x: Arg) -> bool:
-        """Whether ``x`` may stand for ``y``, what an operation gives that hands its first operand
-        through. If so, it does from now on.
+        """Whether ``x`` may replace ``y``, the result of an operation that returns its operand.
+
+        If so, note that it does.
         """
         # it is another object than it was if it stands for a view
         is_same = self.at.args[0] is x and x.type is y.type
         return is_same or self.can_be_itself(y, x)
 
     def can_be_itself(self, y: Local, x: Arg) -> bool:
-        """Whether ``x`` may stand for ``y``, which shares its memory and is of its kind. If so, it
-        does from now on.
+        """Whether ``x`` may replace ``y``, which shares its memory and has the same kind.
+
+        If so, note that it does.
         """
         if type(x) is not Local or x.type is not y.type:
             return False
@@ -252,13 +257,13 @@ class ValueFacts:
         return True
 
     def is_shown(self, local: Local) -> bool:
-        """Whether a result may be, or share memory with, this value."""
+        """Whether a result may be this value, or share memory with it."""
         if self.shown is None:  # only a program in which a rule fits pays for it
             self.shown, self.given_back = _escaping_locals(self.fn), _given_back(self.fn)
         return local in self.shown
 
     def stands_for(self, y: Local, x: Local) -> None:
-        """``x`` is seen from now on where ``y`` was."""
+        """Note that ``x`` now takes the place of ``y``."""
         self.shown.add(x)
         if y in self.given_back:
             self.given_back.add(x)
