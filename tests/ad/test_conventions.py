@@ -1,4 +1,4 @@
-"""Broadcast operands [D10], and points without a derivative [D13]."""
+"""Gradients of broadcast operands [D10], and at points without a derivative [D13]."""
 
 import itertools
 from pathlib import Path
@@ -22,8 +22,8 @@ def sum_to_size(x, shape):
     ("found", "wanted"),
     [((2, 3), (3,)), ((2, 3), (1, 3)), ((2, 3), (2, 1)), ((4, 2, 3), (1, 1)), ((0, 3), (3,))],
 )
-def test_extra_axes_are_summed_away_and_axes_of_length_1_kept(found, wanted):
-    """[D10]; an empty axis gives 0."""
+def test_broadcast_axes_are_summed_and_axes_of_length_1_kept(found, wanted):
+    """[D10]; an empty axis sums to 0."""
     x = np.arange(np.prod(found), dtype=float).reshape(found)
 
     total = sum_to_size(x, wanted)
@@ -31,7 +31,7 @@ def test_extra_axes_are_summed_away_and_axes_of_length_1_kept(found, wanted):
     assert (wanted, x.sum()) == (total.shape, total.sum())
 
 
-def test_equal_shapes_give_the_same_object_and_0d_gets_the_full_sum():
+def test_an_array_of_the_target_shape_is_returned_itself_and_0d_gets_the_full_sum():
     """[D10]."""
     x = np.ones((2, 3))
 
@@ -62,14 +62,14 @@ def test_a_broadcast_operand_has_a_gradient_of_its_own_shape(shape):
         (lambda x: (x**0).sum() + (x**2).sum(), [0.0, 1.0], [0.0, 2.0]),
     ],
 )
-def test_a_point_without_a_derivative_follows_the_table(f, x, expected):
+def test_a_point_without_a_derivative_has_the_value_of_the_table(f, x, expected):
     """[D13]."""
     np.testing.assert_array_equal(expected, lt.grad(f)(np.array(x)))
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_nan_in_the_branch_not_taken_stays_there():
-    """[D13]: of where; the untaken logarithm of a negative number is nan."""
+def test_a_nan_in_the_untaken_branch_of_where_does_not_reach_the_gradient():
+    """[D13]: the untaken logarithm of a negative number is nan."""
     x = np.array([-1.0, 2.0])
 
     found = lt.grad(lambda x: np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), 0.0).sum())(x)
@@ -77,7 +77,7 @@ def test_a_nan_in_the_branch_not_taken_stays_there():
     np.testing.assert_array_equal([0.0, 0.5], found)
 
 
-def test_of_two_writes_to_one_place_the_last_has_the_gradient():
+def test_of_two_writes_to_one_element_the_last_gets_the_cotangent():
     """[D13]."""
     places = np.array([0, 0, 1])
 
@@ -86,12 +86,12 @@ def test_of_two_writes_to_one_place_the_last_has_the_gradient():
     np.testing.assert_array_equal([0.0, 1.0, 2.0], found(np.array([5.0, 6.0, 7.0])))
 
 
-KINKS = {"floor_divide": "//", "remainder": "%"}  # what the table calls them, if not by their names
+KINKS = {"floor_divide": "//", "remainder": "%"}  # names in the table that differ from ours
 STEP = 1e-7
 
 
 def kinks(function: np.ufunc):
-    """(operands, which of them) where a function is finite and its slopes on both sides differ."""
+    """(operands, position) where a function is finite and its one-sided derivatives differ."""
     for point in itertools.product([-1.0, 0.0, 1.0], repeat=function.nin):
         for i in range(function.nin):
             behind, here, ahead = (
@@ -104,7 +104,7 @@ def kinks(function: np.ufunc):
 
 
 def real_functions() -> dict[str, np.ufunc]:
-    """The elementwise operations of real numbers with a real result, by name."""
+    """The ufuncs from real numbers to real numbers that operations record, by name."""
     load_all()
     functions = {
         name: next((f for f in op.numpy if isinstance(f, np.ufunc)), None)
@@ -116,7 +116,7 @@ def real_functions() -> dict[str, np.ufunc]:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_every_elementwise_function_with_a_kink_is_in_the_table():
-    """[D13], and the derivative there is a number of its own choice, not for arctan2 only."""
+    """[D13], and the derivative at a kink is finite, except for arctan2."""
     page = (Path(__file__).parents[2] / "docs" / "semantics.md").read_text(encoding="utf-8")
     rows = [line for line in page.split("### D13")[1].splitlines() if line.startswith("| `")]
     table = " ".join(line.split("|")[1] for line in rows)
@@ -132,8 +132,8 @@ def test_every_elementwise_function_with_a_kink_is_in_the_table():
 
 
 @pytest.mark.parametrize("f", [np.sqrt, np.cbrt])
-def test_a_root_of_0_in_the_branch_not_taken_has_no_derivative(f):
-    """[D13]: 0, not 0 / 0, in both orders; where it is taken the derivative is infinite."""
+def test_a_root_of_0_in_the_untaken_branch_has_a_zero_gradient(f):
+    """[D13]: 0, not 0 / 0, to second order; in the taken branch the derivative is infinite."""
 
     def chosen(x):
         return np.where(x > 0, f(x), 0 * x).sum()

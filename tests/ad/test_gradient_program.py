@@ -1,4 +1,4 @@
-"""The Gradient record: running, printing, pytrees."""
+"""The Gradient record: how it runs, prints and nests its arguments and results."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def cubed(x, y):
 
 
 @pytest.mark.parametrize("defined", [None, [True]])
-def test_the_joined_program_gives_results_and_cotangents(defined):
+def test_the_joined_program_returns_results_and_cotangents(defined):
     g = lt.differentiate(lt.trace(cubed, X, X), defined=defined)
 
     out, (x, y) = g.joined()(X, X, np.float64(2.0))
@@ -77,13 +77,13 @@ def test_the_joined_program_nests_as_the_function_does():
     assert cts[1] == 3.0
 
 
-def test_a_cotangent_that_cannot_come_is_zeros_in_the_joined_program():
+def test_an_undefined_cotangent_is_zeros_in_the_joined_program():
     g = lt.differentiate(lt.trace(lambda x, y: np.exp(x), X, X))
 
     np.testing.assert_array_equal(np.zeros(2), g.joined()(X, X, np.ones(2))[1][1])
 
 
-def test_transforms_take_a_gradient_as_its_joined_program():
+def test_transforms_of_a_gradient_use_its_joined_program():
     g = lt.differentiate(lt.trace(cubed, X, X))
 
     (out, cts), (out_t, cts_t) = lt.jvp(g, (X, X, np.float64(1.0)), (np.ones(2), None, None))

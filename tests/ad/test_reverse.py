@@ -1,4 +1,4 @@
-"""The reverse transform against the goldens and the conventions of docs/semantics.md, section D."""
+"""The reverse transform beside the golden programs and the conventions of semantics, section D."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def second_golden(a, b):
     return d, e
 
 
-def test_the_first_golden_program_comes_out_exactly():
+def test_the_first_golden_program_is_reproduced_exactly():
     """[D5]."""
     g = lt.differentiate(lt.trace(first_golden, A, B))
 
@@ -47,7 +47,7 @@ df(%0 vjp of %4, %1 vjp of a*b, %2 a, %3 b, %4 a*b):
     )
 
 
-def test_the_second_golden_program_comes_out_exactly():
+def test_the_second_golden_program_is_reproduced_exactly():
     """[D5]."""
     g = lt.differentiate(lt.trace(second_golden, A, B), [True, False])
 
@@ -69,7 +69,7 @@ df(%0 vjp of e, %1 vjp of d+a, %2 a, %3 d+a):
     )
 
 
-def test_the_goldens_compute_the_gradients():
+def test_the_golden_programs_compute_the_gradients():
     """[D2], [D4]."""
     g = lt.differentiate(lt.trace(first_golden, A, B))
     out, residuals = g.forward(A, B)
@@ -82,7 +82,7 @@ def test_the_goldens_compute_the_gradients():
 
 
 def test_second_derivatives_flow_through_the_vjps_of_temporaries():
-    """[D4], [D11]: the pair of programs differentiated as programs gives the second derivative."""
+    """[D4], [D11]: differentiating both programs of the pair gives the second derivative."""
     program = lt.trace(lambda a: (np.tanh(a) * a * a).sum(), A)
 
     def by_pair(a):
@@ -96,8 +96,8 @@ def test_second_derivatives_flow_through_the_vjps_of_temporaries():
     np.testing.assert_allclose((by_pair(A + h) - by_pair(A - h)) / (2 * h), second, rtol=1e-7)
 
 
-def test_what_requires_no_grad_is_skipped():
-    """[D1]: comparisons, integers and stop_gradient."""
+def test_values_that_require_no_grad_are_skipped():
+    """[D1]: comparisons, integers and the result of stop_gradient."""
     fn = lt.trace(lambda x: ((x > 0) * x + lt.stop_gradient(x) * x + np.floor(x)).sum(), A)
 
     df = lt.differentiate(fn).df
@@ -108,7 +108,7 @@ def test_what_requires_no_grad_is_skipped():
     np.testing.assert_array_equal(1 + A, lt.grad(fn)(A))
 
 
-def test_a_value_in_two_results_has_two_vjps_that_are_added():
+def test_the_two_vjps_of_a_value_returned_twice_are_added():
     """[D2]."""
     g = lt.differentiate(parse("lambda %0 { %1 = exp(%0); return (%1, %1) }"))
 
@@ -116,7 +116,7 @@ def test_a_value_in_two_results_has_two_vjps_that_are_added():
     assert "autograd_add" == g.df.binds[0].op.name
 
 
-def test_a_result_that_is_an_input_is_captured_as_the_result():
+def test_an_input_that_is_also_a_result_is_captured_as_the_result():
     """[D4]."""
     g = lt.differentiate(lt.trace(lambda a, b: (a, a * b), A, B))
 
@@ -131,7 +131,7 @@ def test_an_input_that_nothing_uses_has_an_undefined_vjp():
     np.testing.assert_array_equal(np.zeros(3), g.backward(residuals, np.ones(3))[1])
 
 
-def test_the_same_operand_twice_gives_two_contributions_that_are_added():
+def test_cotangents_of_an_operand_used_twice_are_added():
     """[D3], [D12]."""
     stacked = lt.trace(lambda a: (np.stack([a, a]) * np.array([[1.0], [10.0]])).sum(), A)
 
@@ -143,8 +143,8 @@ def test_a_constant_function_has_zero_gradient():
     np.testing.assert_array_equal(np.zeros(3), lt.grad(lambda a: 3.0)(A))
 
 
-def test_an_executor_computes_the_same_that_a_builder_records():
-    """[D15]: one transform, emitting into a builder or into an executor."""
+def test_the_transform_emits_into_an_evaluator_as_into_a_builder():
+    """[D15]: one transform, which records into a builder or computes at once."""
     fn = lt.trace(first_golden, A, B)
     values = dict(zip(fn.params, (A, B), strict=True))
     Evaluator(
@@ -158,7 +158,7 @@ def test_an_executor_computes_the_same_that_a_builder_records():
     np.testing.assert_array_equal(A * A + 1, found[fn.params[1]])
 
 
-def test_untyped_programs_differentiate_and_sum_to_the_operands_size():
+def test_untyped_programs_sum_cotangents_to_the_size_of_the_operand():
     """[D14]."""
     df = lt.grad(
         parse("lambda %0, %1 { %2 = mul(%0, %1); %3 = sum(%2); return %3 }"), argnums=(0, 1)
@@ -171,7 +171,7 @@ def test_untyped_programs_differentiate_and_sum_to_the_operands_size():
         np.testing.assert_array_equal(np.full(3, 2.0 * x.size / 3), by_y)
 
 
-def test_named_sizes_replay_at_other_sizes():
+def test_a_gradient_of_symbolic_sizes_replays_at_other_sizes():
     """[D14], [B10]."""
 
     def f(x, w):
@@ -196,7 +196,7 @@ def test_a_missing_rule_names_the_operation_and_the_users_line():
 
 
 def test_the_direct_form_is_the_specialised_raw_form():
-    """[D8]: for known cotangents differentiate emits what specialize_undef makes of the raw df."""
+    """[D8]: for known cotangents, differentiate emits what specialize_undef makes of the raw df."""
     fn = lt.trace(lambda a, b: (np.tanh(a * b) @ b, a.sum()), A, B)
     raw, direct = lt.differentiate(fn), lt.differentiate(fn, defined=[True, False])
     mask = [i == 0 for i in raw.df_input_vjps] + [True] * (

@@ -1,4 +1,4 @@
-"""Undefined cotangents: autograd_add, grad_of, instantiate, and the passes that take them out."""
+"""Undefined cotangents: autograd_add, grad_of, instantiate, and the passes that remove them."""
 
 import itertools
 
@@ -20,8 +20,8 @@ def run(fn, *args):
     return Evaluator(np).call(fn, list(args))
 
 
-def test_autograd_add_follows_its_truth_table():
-    """[D6]: the defined one itself, without a copy."""
+def test_autograd_add_returns_the_sum_of_its_defined_operands():
+    """[D6]: a single defined operand is returned itself, without a copy."""
     add = PRIMITIVES["autograd_add"]
     x, y = np.ones(2), np.full(2, 3.0)
 
@@ -31,7 +31,7 @@ def test_autograd_add_follows_its_truth_table():
     assert Undef is compute(add, (Undef, Undef), Attrs())
 
 
-def test_autograd_add_does_not_broadcast_and_its_derivative_is_twice_the_cotangent():
+def test_autograd_add_does_not_broadcast_and_its_gradient_is_twice_the_cotangent():
     """[D6]."""
     builder = LetBuilder()
     kind = ArrayType(float, (2,))
@@ -44,7 +44,7 @@ def test_autograd_add_does_not_broadcast_and_its_derivative_is_twice_the_cotange
     np.testing.assert_array_equal(np.ones(2), run(df, np.ones(2))[1])
 
 
-def test_grad_of_is_undefined_where_all_cotangents_are():
+def test_grad_of_is_undefined_when_all_cotangents_are_undefined():
     """[D7]."""
     df = lt.differentiate(lt.trace(np.exp, X)).df
 
@@ -56,7 +56,7 @@ MASKS = [m for m in itertools.product([True, False], repeat=3) if any(m)]
 
 @pytest.mark.parametrize("mask", MASKS)
 def test_every_mask_of_a_split_gives_the_right_gradient(mask):
-    """[D7]: raw, specialised, lowered, and direct."""
+    """[D7]: in the raw, the specialised, the lowered and the direct form."""
     fn = lt.trace(lambda x: tuple(np.split(np.sin(x), 3)), X)
     raw = lt.differentiate(fn)
     cts = [np.full((2, 2), 1.0 + i) if there else Undef for i, there in enumerate(mask)]
@@ -83,7 +83,7 @@ def test_every_mask_of_a_split_gives_the_right_gradient(mask):
     )
 
 
-def test_specialising_removes_every_grad_of_that_it_can():
+def test_specialize_undef_removes_every_grad_of_whose_flags_are_known():
     """[D8]."""
     df = lt.differentiate(lt.trace(lambda x: tuple(np.split(np.tanh(x), 3)), X)).df
 
@@ -103,7 +103,7 @@ def test_an_undefined_gradient_is_zeros_for_the_user():
     np.testing.assert_array_equal(np.zeros_like(X), g.backward(residuals, None)[0])
 
 
-def test_a_gradient_program_can_be_differentiated_raw_and_runs_with_missing_cotangents():
+def test_a_raw_gradient_program_is_differentiable_and_accepts_missing_cotangents():
     """[D11]: df of df, with the vjp of a temporary undefined."""
     g = lt.differentiate(lt.trace(lambda x: np.tanh(x) * x, X))
     second = lt.differentiate(g.df)
@@ -129,8 +129,8 @@ def test_the_wrong_number_of_flags_is_refused():
         lt.specialize_undef(df, [True])
 
 
-def test_a_program_that_decides_nothing_is_returned():
-    """[D8]: also one whose undefined parameters are no results."""
+def test_a_program_with_nothing_to_specialize_is_returned_unchanged():
+    """[D8]: also a program whose undefined parameters are not among its results."""
     fn = lt.trace(lambda x, y: (np.exp(x), y), X, X)
     plain = lt.Lambda(fn.params, fn.binds, type(fn.ret)(fn.ret.args[:1]))
 
@@ -140,7 +140,7 @@ def test_a_program_that_decides_nothing_is_returned():
     assert fn is lt.lower_grad_of(fn)
 
 
-def test_what_is_decided_in_bodies_is_taken_out():
+def test_specialize_undef_enters_bodies():
     """[D8]."""
     kind = ArrayType(float, (2,))
     inner = LetBuilder()
@@ -157,7 +157,7 @@ def test_what_is_decided_in_bodies_is_taken_out():
     np.testing.assert_array_equal(np.ones(2), run(found, np.ones(2))[0])
 
 
-def test_derivatives_of_derivatives_are_lowered_to_the_last_body():
+def test_lower_grad_of_enters_bodies_of_second_derivatives():
     """[D8, D11]."""
     df = lt.differentiate(lt.trace(lambda x: np.tanh(x) * x, X)).df
     ddf = lt.differentiate(df).df

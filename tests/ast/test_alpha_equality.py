@@ -1,9 +1,9 @@
-"""Equality, hash and the canonical form."""
+"""Alpha equality: equality, hash and the canonical form of programs."""
 
 import numpy as np
 import pytest
 
-import letir.ops  # noqa: F401  fills the table of operations
+import letir.ops  # noqa: F401  registers all operations
 from letir.ast.alpha_equality import canonicalize
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES
@@ -20,13 +20,13 @@ def constant(array) -> Lambda:
     return Lambda((), [Bind((x,), PRIMITIVES["constant"], (), Attrs(value=array))], Ret((x,)))
 
 
-def test_names_numbers_and_lines_make_no_difference():
+def test_names_numbering_and_lines_do_not_affect_equality():
     """[A6]"""
     assert parse(NAMED) == parse(BARE) and hash(parse(NAMED)) == hash(parse(BARE))
 
 
 def test_the_canonical_form_prints_without_names_and_lines():
-    """[A6] Two programs that differ only in names print the same after it."""
+    """[A6] Programs that differ only in names print the same."""
     assert dumps(canonicalize(parse(NAMED))) == dumps(parse(BARE))
 
 
@@ -107,19 +107,19 @@ def test_nan_constants_are_equal():
     assert f == g and hash(f) == hash(g)
 
 
-def test_a_program_that_shares_a_local_is_not_one_that_repeats_it():
+def test_using_one_local_twice_differs_from_using_two_locals():
     shared = parse("lambda %0, %1 { %2 = add(%0, %0); return %2 }")
     repeated = parse("lambda %0, %1 { %2 = add(%0, %1); return %2 }")
 
     assert shared != repeated and repeated != shared
 
 
-def test_equality_does_not_confuse_locals_that_both_programs_use():
+def test_equality_distinguishes_locals_that_both_programs_use():
     f = parse("lambda %0, %1 { return (%0, %1) }")
     swapped = Lambda(f.params[::-1], (), f.ret)
 
     assert f != swapped and f == Lambda(f.params, (), f.ret)
 
 
-def test_programs_are_keys():
+def test_programs_are_hashable():
     assert {parse(NAMED): "found"}[parse(BARE)] == "found"

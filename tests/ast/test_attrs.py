@@ -1,4 +1,4 @@
-"""Tokens and attributes: equality by type and bits."""
+"""Attributes and their tokens: equality by type and bits."""
 
 import copy
 import math
@@ -35,7 +35,7 @@ OTHER_NAN = struct.unpack("<d", bytes.fromhex("010000000000f87f"))[0]
         (Here(), Here(1)),
     ],
 )
-def test_values_of_other_type_or_bits_have_other_tokens(a, b):
+def test_values_of_different_type_or_bits_have_different_tokens(a, b):
     """[A6]"""
     assert token(a) != token(b)
 
@@ -65,26 +65,26 @@ def test_the_token_of_an_array_does_not_depend_on_its_memory_order():
     assert a == b and hash(a) == hash(b)
 
 
-def test_what_has_no_hash_is_no_attribute():
+def test_an_unhashable_value_is_refused_as_an_attribute():
     with pytest.raises(DTypeError, match="cannot be an attribute"):
         token([1, 2])
 
 
 @given(st.floats(width=32), st.floats(width=32))
-def test_arrays_have_the_same_bits_if_their_bytes_are_the_same(x, y):
+def test_arrays_have_the_same_bits_exactly_if_their_bytes_are_equal(x, y):
     a, b = np.array([x], np.float32), np.array([y], np.float32)
 
     assert same_bits(a, b) == (a.tobytes() == b.tobytes())
 
 
-def test_attrs_are_equal_only_if_types_are():
+def test_attrs_are_equal_only_if_the_types_of_their_values_are():
     """[A6]"""
     one, true = Attrs(axis=1), Attrs(axis=True)
 
     assert (one == Attrs(axis=1), one == true) == (True, False)
 
 
-def test_attrs_differ_exactly_where_they_are_not_equal():
+def test_inequality_of_attrs_negates_equality():
     a, b = Attrs(value=np.arange(3)), Attrs(value=np.arange(3))
 
     assert (a != b, Attrs(axis=1) != Attrs(axis=True)) == (False, True)
@@ -94,7 +94,7 @@ def test_equal_attrs_have_equal_hashes():
     assert hash(Attrs(x=math.nan, y=(1, 2))) == hash(Attrs(x=math.nan, y=(1, 2)))
 
 
-def test_attrs_are_no_plain_dict():
+def test_attrs_do_not_equal_a_plain_dict():
     assert Attrs(axis=1) != {"axis": 1}
 
 

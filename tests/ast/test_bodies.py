@@ -1,11 +1,11 @@
-"""The bodies of binds: Lambdas among attributes, alone and in tuples."""
+"""Bodies of binds: Lambdas that are attributes, alone or in tuples."""
 
 import pickle
 
 import numpy as np
 import pytest
 
-import letir.ops  # noqa: F401  fills the table of operations
+import letir.ops  # noqa: F401  registers all operations
 from letir.ast.alpha_equality import canonicalize
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import all_bodies, bodies_of, map_bodies, with_bodies
@@ -33,7 +33,7 @@ CHOICE = """lambda %0: float64[3], %1: int64[] {
 
 @pytest.fixture
 def branching():
-    """An operation with its bodies in a tuple."""
+    """An operation whose bodies are in a tuple."""
     made = define(
         "branching",
         lambda xp, which, *args, call, branches: call(branches[int(which)], list(args))[0],
@@ -47,7 +47,7 @@ def branching():
 
 
 def nested(depth: int, branches: int) -> Lambda:
-    """A choice in a choice, and so on: the branches of each are one object."""
+    """A conditional nested ``depth`` deep, whose branches at each level are one object."""
     fn = parse("lambda %0: float64[3], %1: int64[] { %2: float64[3] = sin(%0); return %2 }")
     for _ in range(depth):
         x, i, y = (Local(local.type) for local in (*fn.params, fn.ret.args[0]))
@@ -56,14 +56,14 @@ def nested(depth: int, branches: int) -> Lambda:
     return fn
 
 
-def test_bodies_in_a_tuple_print_indented_and_are_read_back(branching):
+def test_bodies_in_a_tuple_print_indented_and_parse_back(branching):
     fn = parse(CHOICE)
 
     assert dumps(fn) == CHOICE.replace("},))", "}))")
     assert parse(dumps(fn)) == fn and hash(parse(dumps(fn))) == hash(fn)
 
 
-def test_bodies_in_a_tuple_are_compared(branching):
+def test_bodies_in_a_tuple_take_part_in_equality(branching):
     assert parse(CHOICE) == parse(CHOICE)
     assert parse(CHOICE) != parse(CHOICE.replace("neg", "abs"))
 
@@ -78,20 +78,20 @@ def test_bodies_in_a_tuple_are_evaluated_pickled_and_saved(branching, tmp_path):
         np.testing.assert_array_equal(run_forward(same, x, np.int64(1)), -x)
 
 
-def test_a_wrong_body_in_a_tuple_is_found(branching):
+def test_check_finds_an_ill_formed_body_in_a_tuple(branching):
     fn = parse(CHOICE.replace("%6: float64[3]", "%6: float32[3]"))
 
     with pytest.raises(Exception, match="float32"):
         check(fn)
 
 
-def test_an_effect_in_a_tuple_is_seen(branching):
+def test_an_effect_inside_a_tuple_of_bodies_is_found(branching):
     guarded = CHOICE.replace("return %6", "guard(%5, value=float64[3]{0, 0, 0})\n    return %6")
 
     assert [has_effect(parse(text).binds[0]) for text in (CHOICE, guarded)] == [False, True]
 
 
-def test_bodies_are_replaced_where_they_stand(branching):
+def test_map_bodies_replaces_bodies_in_place(branching):
     (bind,) = parse(CHOICE).binds
     first, second = bodies_of(bind)
 
@@ -99,13 +99,13 @@ def test_bodies_are_replaced_where_they_stand(branching):
     assert with_bodies(bind, [first, second]) is bind
 
 
-def test_what_changes_nothing_gives_the_same_program(branching):
+def test_an_identity_mapping_returns_the_same_program(branching):
     fn = parse(CHOICE)
 
     assert map_bodies(fn, lambda body: body) is fn
 
 
-def test_a_shared_body_is_changed_once_at_any_depth(branching):
+def test_a_shared_body_is_mapped_once_at_any_depth(branching):
     fn, seen = nested(50, branches=2), []
 
     def change(body):
@@ -117,7 +117,7 @@ def test_a_shared_body_is_changed_once_at_any_depth(branching):
     assert len(seen) == 51
 
 
-def test_bodies_nest_50_deep(branching):
+def test_bodies_may_nest_50_deep(branching):
     fn = nested(50, branches=1)
 
     assert check(fn) == parse(dumps(fn)) == pickle.loads(pickle.dumps(fn)) == canonicalize(fn)

@@ -1,4 +1,4 @@
-"""The dict that all caches of programs, types and rules are."""
+"""``BoundedCache``: the dict behind all caches of programs, types and rules."""
 
 import copy
 
@@ -7,7 +7,7 @@ import pytest
 from letir.ast.bounded_cache import BoundedCache
 
 
-def test_a_full_cache_is_emptied_for_the_next_entry():
+def test_a_full_cache_is_cleared_for_the_next_entry():
     cache = BoundedCache(3)
     for i in range(4):
         cache[i] = str(i)
@@ -15,13 +15,13 @@ def test_a_full_cache_is_emptied_for_the_next_entry():
     assert {3: "3"} == cache and 3 == cache.most
 
 
-def test_reading_is_that_of_a_dict():
+def test_entries_are_read_as_from_a_dict():
     assert BoundedCache.get is dict.get
     assert BoundedCache.__getitem__ is dict.__getitem__
     assert BoundedCache.__contains__ is dict.__contains__
 
 
-def test_a_copy_begins_empty():
+def test_a_copy_starts_empty():
     cache = BoundedCache(3)
     cache["a"] = 1
 

@@ -1,9 +1,9 @@
-"""The builder: how programs are made, and values on which rules are written."""
+"""``LetBuilder``: how programs are built, and the Values that rules compute with."""
 
 import numpy as np
 import pytest
 
-import letir.ops  # noqa: F401  fills the table of operations
+import letir.ops  # noqa: F401  registers all operations
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, freeze
 from letir.ast.primitive import PRIMITIVES
@@ -17,13 +17,13 @@ FLOATS = ArrayType(float, (3,))
 
 
 def built(function, *types) -> str:
-    """The text of the program that ``function`` makes of parameters of these types."""
+    """The text of the program that ``function`` builds from parameters of these types."""
     builder = LetBuilder()
     out = function(*map(builder.param, types))
     return dumps(builder.build(out if isinstance(out, tuple) else (out,)))
 
 
-def test_a_program_is_its_params_its_binds_in_order_and_its_results():
+def test_a_program_has_params_binds_in_order_and_results():
     """[A1]"""
     builder = LetBuilder()
     x = builder.param(FLOATS, "x")
@@ -40,21 +40,21 @@ def test_types_are_inferred():
     assert "%2: float64[2, 4] = matmul(%0, %1)" in text
 
 
-def test_sizes_with_names_go_through_type_rules():
+def test_symbolic_sizes_go_through_type_rules():
     """[B10]"""
     text = built(lambda x: x[None] + x, ArrayType(float, (Size.named("n"),)))
 
     assert "float64[1, n] = index" in text and "float64[1, n] = add" in text
 
 
-def test_a_result_has_no_type_if_an_operand_has_none():
+def test_a_result_has_unknown_type_if_an_operand_has():
     """[A1] Unknown types."""
     assert built(lambda x, y: x + y, FLOATS, None) == (
         "lambda %0: float64[3], %1 {\n  %2 = add(%0, %1)\n  return %2\n}"
     )
 
 
-def test_an_operation_of_several_results_binds_several_locals():
+def test_an_operation_with_several_results_binds_several_locals():
     """[A1]"""
     split = PRIMITIVES["split"]
 
@@ -62,14 +62,14 @@ def test_an_operation_of_several_results_binds_several_locals():
     assert "%1: float64[1], %2: float64[1], %3: float64[1] = split(%0, sections=3)" in text
 
 
-def test_an_array_that_is_no_param_is_bound_as_a_constant():
+def test_an_array_that_is_not_a_param_is_bound_as_a_constant():
     """[A1]"""
     text = built(lambda x: x + np.arange(3), FLOATS)
 
     assert "%1: int64[3] = constant(value=int64[3]{0, 1, 2})" in text
 
 
-def test_a_constant_is_copied_and_frozen_when_it_enters():
+def test_a_constant_is_copied_and_frozen_when_it_is_bound():
     """[A1]"""
     array, builder = np.zeros(2), LetBuilder()
     builder.constant(array)
@@ -101,7 +101,7 @@ def test_a_read_only_view_of_a_mutable_array_is_copied():
     assert not np.shares_memory(freeze(view), array)
 
 
-def test_every_bind_gets_the_source_that_is_set():
+def test_every_bind_gets_the_current_source():
     builder = LetBuilder()
     x = builder.param(FLOATS)
     builder.source = Source("model.py", 7)
@@ -110,7 +110,7 @@ def test_every_bind_gets_the_source_that_is_set():
     assert str(builder.binds[0].source) == "model.py:7"
 
 
-def test_an_error_of_a_type_rule_says_the_let_line_and_the_users_line():
+def test_an_error_of_a_type_rule_names_the_let_line_and_the_users_line():
     builder = LetBuilder()
     x, y = builder.param(FLOATS, "x"), builder.param(ArrayType(float, (4,)))
     builder.source = Source("model.py", 7)
@@ -119,7 +119,7 @@ def test_an_error_of_a_type_rule_says_the_let_line_and_the_users_line():
         x + y
 
 
-def test_undef_none_and_numbers_are_constants_in_operands_places():
+def test_undef_none_and_numbers_may_be_operands():
     """[A1]"""
     builder = LetBuilder()
 
@@ -127,7 +127,7 @@ def test_undef_none_and_numbers_are_constants_in_operands_places():
 
 
 @pytest.mark.parametrize("operand", ["text", [1.0], {}, object()])
-def test_other_objects_are_no_operands(operand):
+def test_other_objects_are_refused_as_operands(operand):
     with pytest.raises(DTypeError):
         LetBuilder().enter(operand)
 
@@ -137,7 +137,7 @@ def test_a_value_of_another_builder_is_refused():
         LetBuilder().enter(LetBuilder().param(FLOATS))
 
 
-def test_inlining_puts_arguments_in_the_places_of_parameters():
+def test_inlining_substitutes_arguments_for_parameters():
     inner = parse("lambda %0:x, %1 { %2:h = mul(%0, %1); return (%2, %0, 3) }")
     builder = LetBuilder()
     x = builder.param(FLOATS)
@@ -158,7 +158,7 @@ def test_inlining_twice_gives_fresh_locals():
     assert len({binder for bind in builder.binds for binder in bind.binders}) == 2
 
 
-def test_inlining_the_wrong_number_of_arguments_is_an_error():
+def test_inlining_with_the_wrong_number_of_arguments_is_an_error():
     with pytest.raises(ValueError):
         LetBuilder().inline(parse("lambda %0 { return %0 }"), [])
 
@@ -183,19 +183,19 @@ def test_operators_and_methods_of_values_record_operations(function, line):
     assert f" = {line}\n" in built(function, FLOATS)
 
 
-def test_operators_on_python_numbers_alone_give_a_python_number():
+def test_operators_on_python_numbers_alone_return_a_python_number():
     """[A1] Weak types."""
     text = built(lambda x: x * 2, ArrayType(float, (), weak=True))
 
     assert text.splitlines()[-2:] == ["  return %2", "}"] and "%2: float64*[] = weaken(%1)" in text
 
 
-def test_values_have_no_hash_and_no_truth_of_equality():
+def test_values_are_unhashable_and_their_equality_has_no_truth_value():
     with pytest.raises(TypeError):
         hash(LetBuilder().param(FLOATS))
 
 
-def test_a_bind_made_by_emit_has_the_attributes_it_was_given():
+def test_a_bind_made_by_emit_has_the_given_attributes():
     builder = LetBuilder()
     x = builder.param(FLOATS)
     op = PRIMITIVES["sum"]

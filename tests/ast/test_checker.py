@@ -1,9 +1,9 @@
-"""``check``: what is no program, and ``retype``."""
+"""``check``, which refuses ill-formed programs, and ``retype``."""
 
 import numpy as np
 import pytest
 
-import letir.ops  # noqa: F401  fills the table of operations
+import letir.ops  # noqa: F401  registers all operations
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.checker import check, retype
 from letir.ast.primitive import PRIMITIVES
@@ -20,7 +20,7 @@ def neg(out: Local, x, source=None) -> Bind:
     return Bind((out,), PRIMITIVES["neg"], (x,), NO_ATTRS, source)
 
 
-def test_a_program_that_is_well_formed_is_returned():
+def test_a_well_formed_program_is_returned():
     f = parse("lambda %0: float64[3] { %1: float64[3] = exp(%0); return %1 }")
 
     assert check(f) is f
@@ -50,14 +50,14 @@ def test_scope_errors_name_the_local(fn, message):
         check(fn)
 
 
-def test_a_scope_error_says_the_users_line():
+def test_a_scope_error_names_the_users_line():
     """[A1]"""
     with pytest.raises(ScopeError, match=r"model\.py:7"):
         check(Lambda((), [neg(Y, X, Source("model.py", 7))], Ret(())))
 
 
 @pytest.mark.parametrize("value", ["text", (1,), np.zeros(2), np.float32(1), [1]])
-def test_a_constant_operand_is_a_number_none_or_undef(value):
+def test_a_constant_operand_must_be_a_number_none_or_undef(value):
     """[A1]"""
     with pytest.raises(LetirError):
         check(Lambda((), [neg(Y, Const(value))], Ret(())))
@@ -72,8 +72,8 @@ def test_a_constant_operand_is_a_number_none_or_undef(value):
         ("%2: float64[3] = matmul(%1, %1)", ShapeError),
     ],
 )
-def test_declared_types_must_be_those_of_the_type_rules(line, error):
-    """[A8] The message has the let line and the user's line."""
+def test_declared_types_must_agree_with_the_type_rules(line, error):
+    """[A8] The message names the let line and the user's line."""
     f = parse(f"lambda %0: float64[3], %1: float64[] {{ {line}  # model.py:7\n return %0 }}")
 
     with pytest.raises(error, match=r"(?s)%2: float.*model\.py:7"):
@@ -90,21 +90,21 @@ def test_nested_lambdas_are_checked_too():
         check(f)
 
 
-def test_attributes_must_be_those_of_the_record_in_its_order():
+def test_attributes_must_be_those_of_the_record_in_the_same_order():
     bind = Bind((Y,), PRIMITIVES["sum"], (X,), Attrs(keepdims=False, axis=None))
 
     with pytest.raises(LetirError):
         check(Lambda((X,), [bind], Ret(())))
 
 
-def test_a_type_rule_that_fails_on_odd_attributes_is_a_letir_error():
+def test_a_type_rule_that_fails_on_malformed_attributes_raises_a_letir_error():
     f = parse("lambda %0: float64[3] { %1 = sum(%0, axis='x'); return %1 }")
 
     with pytest.raises(LetirError, match="sum"):
         check(f)
 
 
-def test_retype_fills_in_types():
+def test_retype_infers_types():
     """[A1]"""
     f = parse("lambda %0:x, %1 { %2:h = mul(%0, %1)  # a.py:3\n return %2 }")
     typed = retype(f, ShapeDtype(("n",), "float32"), np.zeros(1, np.float32))
@@ -117,12 +117,12 @@ def test_retype_fills_in_types():
     )
 
 
-def test_retype_wants_a_type_for_each_parameter():
+def test_retype_requires_a_type_for_each_parameter():
     with pytest.raises(ShapeError, match="1 parameters, found 0"):
         retype(parse("lambda %0 { return %0 }"))
 
 
-def test_retype_says_where_types_do_not_fit():
+def test_retype_names_the_line_where_types_do_not_fit():
     f = parse("lambda %0, %1 { %2 = mul(%0, %1)  # model.py:7\n return %2 }")
 
     with pytest.raises(ShapeError, match=r"(?s)%2 = mul\(%0, %1\).*model\.py:7"):

@@ -1,4 +1,4 @@
-"""The pause of the cyclic garbage collector."""
+"""Pausing the cyclic garbage collector."""
 
 import gc
 import threading
@@ -11,7 +11,7 @@ from letir.ast.gc_pause import paused_gc
 
 @pytest.fixture(autouse=True)
 def thawed():
-    """Nothing is frozen, as in a program of a user's."""
+    """Unfreeze all objects, as in a user's program."""
     gc.unfreeze()
     yield
     gc.freeze()
@@ -32,14 +32,14 @@ def test_the_collector_is_paused_inside_and_restored_after():
     assert gc.isenabled()
 
 
-def test_an_exception_restores_it():
+def test_an_exception_restores_the_collector():
     with pytest.raises(KeyError), paused_gc():
         raise KeyError
 
     assert gc.isenabled()
 
 
-def test_a_collector_that_was_off_stays_off():
+def test_a_disabled_collector_stays_disabled():
     gc.disable()
     try:
         with paused_gc():
@@ -49,7 +49,7 @@ def test_a_collector_that_was_off_stays_off():
         gc.enable()
 
 
-def test_threads_that_overlap_restore_it_once_at_the_end():
+def test_overlapping_pauses_in_threads_restore_the_collector_once_at_the_end():
     inside, go_on = threading.Event(), threading.Event()
 
     def hold():
@@ -68,7 +68,7 @@ def test_threads_that_overlap_restore_it_once_at_the_end():
     assert gc.isenabled()
 
 
-def test_small_pauses_do_not_keep_garbage_from_being_collected():
+def test_short_pauses_do_not_keep_garbage_from_being_collected():
     cycle = weakref.ref(Cycle())
 
     for _ in range(3000):
@@ -79,7 +79,7 @@ def test_small_pauses_do_not_keep_garbage_from_being_collected():
     assert cycle() is None, (len(kept), len(lists))
 
 
-def test_large_pauses_collect_now_and_then():
+def test_pauses_with_many_allocations_collect_now_and_then():
     cycles = []
     for _ in range(20):
         cycles.append(weakref.ref(Cycle()))

@@ -1,4 +1,4 @@
-"""Records: one result alone, several in a tuple."""
+"""Primitives: a single result is returned alone, several as a tuple."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from letir.ast.primitive import PRIMITIVES, result_count, results_tuple, unwrap_
 @pytest.mark.parametrize(
     ("name", "attrs", "out"), [("exp", {}, 1.5), ("split", {"sections": 2, "axis": 0}, (1.5, 2.5))]
 )
-def test_results_are_a_tuple_and_back(name, attrs, out):
+def test_results_are_converted_to_a_tuple_and_back(name, attrs, out):
     op = PRIMITIVES[name]
     results = results_tuple(op, out)
 

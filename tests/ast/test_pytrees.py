@@ -1,4 +1,4 @@
-"""Trees: how arguments nest, their text, and their way back from text."""
+"""Pytrees: how arguments nest, their text, and parsing it."""
 
 import dataclasses
 from collections import OrderedDict, defaultdict, deque, namedtuple
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import letir.ops  # noqa: F401  fills the table of operations
+import letir.ops  # noqa: F401  registers all operations
 from letir.ast.pytrees import LEAF, NAMESPACE, Static, Tree, flatten
 from letir.ast.text.parser import parse
 from letir.ast.text.printer import dumps
@@ -39,7 +39,7 @@ def tree_of(structure) -> Tree:
 
 
 def parsed(text: str) -> Tree:
-    """The tree that a program says for its arguments."""
+    """The argument tree of the program that ``text`` denotes."""
     return parse(f"lambda in {text} {{ return () }}").in_tree
 
 
@@ -83,7 +83,7 @@ def structures():
         (Layer(1.0), "Layer(width=*, name=*)"),
     ],
 )
-def test_a_tree_reads_like_python(structure, text):
+def test_a_tree_prints_like_python(structure, text):
     assert repr(tree_of(structure)) == text
 
 
@@ -96,7 +96,7 @@ def test_the_text_of_a_tree_parses_to_it(structure):
 
 
 @given(structures())
-def test_a_parsed_tree_takes_and_gives_leaves_in_the_same_order(structure):
+def test_a_parsed_tree_flattens_and_unflattens_in_the_same_order(structure):
     """[A5]"""
     tree = Tree.of(structure)
     again = parsed(tree.text)
@@ -113,15 +113,15 @@ def test_the_order_of_an_ordered_dict_is_part_of_its_text():
     assert tree != parsed("OrderedDict({'a': *, 'b': *})")
 
 
-def test_classes_are_nodes_with_their_fields_as_children():
+def test_dataclasses_are_nodes_with_their_fields_as_children():
     leaves, spec = flatten([Weights(1.0, 2.0), Layer(3.0, "x")])
 
     assert leaves == [1.0, 2.0, 3.0, "x"]
     assert spec.unflatten(leaves) == [Weights(1.0, 2.0), Layer(3.0, "x")]
 
 
-def test_a_tree_of_a_class_is_drawn_without_its_init():
-    """``Layer`` computes with its width, which a leaf of a drawing has not."""
+def test_a_tree_with_a_dataclass_prints_without_running_its_init():
+    """``Layer.__post_init__`` computes with its width, which placeholder leaves do not support."""
     assert parsed(tree_of(Layer(1.0)).text).unflatten([2, "name"]) == Layer(2, "name")
 
 
@@ -136,7 +136,7 @@ def test_classes_of_the_same_name_are_both_nodes():
     assert [flatten(made()(1.0))[0], flatten(made()(2.0))[0]] == [[1.0], [2.0]]
 
 
-def test_a_class_that_is_not_here_becomes_a_namedtuple():
+def test_a_class_unknown_here_becomes_a_namedtuple():
     tree = parsed("far.away.Pair(a=*, b=[*])")
     pair = tree.unflatten([1, 2])
 
@@ -153,7 +153,7 @@ def test_static_leaves_are_part_of_the_tree():
 
 
 @pytest.mark.parametrize("other", ["other", 1, True, 1.0, None])
-def test_another_static_leaf_is_refused(other):
+def test_another_value_of_a_static_leaf_is_refused(other):
     """[F1] Static values compare with their type."""
     tree = Tree.of((LEAF, Static.of(0)))
 
@@ -161,7 +161,7 @@ def test_another_static_leaf_is_refused(other):
         tree.leaves_of((1.0, other), "call")
 
 
-def test_arguments_that_nest_otherwise_are_refused_with_both_trees():
+def test_arguments_of_another_structure_are_refused_with_both_trees():
     """[B7]"""
     with pytest.raises(DTypeError, match=r"expected arguments nested as \(\*, \*\), found \[\*\]"):
         Tree.of((LEAF, LEAF)).leaves_of([1.0], "call")
@@ -191,12 +191,12 @@ def test_params_and_results_have_trees():
         *("Point", "**", "NoneType(", "{1: *, 1: *}", "{...: *}", "{(1:2,): *}"),
     ],
 )
-def test_text_that_is_no_tree_is_a_parse_error(text):
+def test_malformed_text_of_a_tree_is_a_parse_error(text):
     with pytest.raises(ParseError):
         parsed(text)
 
 
-def test_leaves_are_those_of_optree_in_our_namespace():
+def test_leaves_agree_with_optree_in_our_namespace():
     leaves, spec = optree.tree_flatten({"a": [1, (2,)]}, namespace=NAMESPACE)
 
     assert flatten({"a": [1, (2,)]}) == (leaves, spec)

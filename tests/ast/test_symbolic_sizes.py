@@ -1,4 +1,4 @@
-"""Sizes that are names, in programs that are used for other types."""
+"""Symbolic sizes: programs instantiated for other types."""
 
 import numpy as np
 
@@ -12,12 +12,12 @@ M = Size.named("m")
 
 
 def centred(x, w):
-    """A function whose gradient says shapes: it sums to them, and broadcasts."""
+    """A function whose gradient has attributes with shapes, as it sums and broadcasts."""
     h = x @ w
     return ((h - h.mean(0)) ** 2).sum()
 
 
-def test_names_are_what_they_are_in_the_given_types():
+def test_names_are_solved_from_the_given_types():
     declared = [ArrayType(float, (N, 3)), ArrayType(float, (N + 1,)), ArrayType(float, (M,))]
     given = [ArrayType(float, (4, 3)), ArrayType(float, (5,)), ArrayType(float, (2 * N,))]
 
@@ -26,7 +26,7 @@ def test_names_are_what_they_are_in_the_given_types():
     assert {} == given_sizes(declared, declared)
 
 
-def test_attributes_say_the_numbers():
+def test_attributes_get_the_numbers():
     attrs = Attrs(shape=(N + 1, 3, M), axis=0)
 
     assert Attrs(shape=(5, 3, M), axis=0) == resize_attrs(attrs, {"n": 4})
@@ -35,7 +35,7 @@ def test_attributes_say_the_numbers():
     assert plain is resize_attrs(plain, {"n": 4})
 
 
-def test_a_gradient_of_a_batch_is_recorded_and_compiled_at_a_size():
+def test_a_batched_gradient_can_be_traced_jitted_and_retyped():
     gradient = lt.trace(lt.grad(centred, (0, 1)), np.ones((2, 3)), np.ones((3, 4)))
     mapped = lt.vmap(gradient, in_axes=(0, None))
     x, w = np.arange(36.0).reshape(6, 2, 3), np.ones((3, 4))

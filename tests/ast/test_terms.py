@@ -1,4 +1,4 @@
-"""Terms: the cursor, equality as the reader meets it, and depth."""
+"""Terms: the cursor, equality of locals and constants, and depth."""
 
 import copy
 import gc
@@ -21,13 +21,13 @@ SMALL_STACK = 256 * 1024
 
 @pytest.fixture(scope="module")
 def deep() -> Lambda:
-    """A chain of 30 000 binds: on a small stack, 8 bytes of it for each."""
+    """A chain of 30,000 binds: the small stack has 8 bytes for each."""
     lines = [f"  %{i}: float64[3] = mul(%{i - 1}, %0)  # deep.py:{i}\n" for i in range(1, 30_001)]
     return parse(f"lambda %0: float64[3] {{\n{''.join(lines)}  return %30000\n}}")
 
 
 def on_a_small_stack(act):
-    """The answer of ``act()`` in a thread with a stack of 256 KiB."""
+    """The result of ``act()`` in a thread with a stack of 256 KiB."""
     answers = []
     before = threading.stack_size(SMALL_STACK)
     try:
@@ -55,7 +55,7 @@ def test_the_body_of_a_lambda_without_binds_is_its_return():
     assert f.body is f.ret
 
 
-def test_a_lambda_without_binds_is_true():
+def test_an_empty_lambda_is_truthy():
     assert bool(parse("lambda %0 { return %0 }")) and len(parse("lambda { return () }")) == 0
 
 
@@ -74,13 +74,13 @@ def test_the_type_of_a_constant_is_weak():
     assert Const(2.0).type is ArrayType(float, (), weak=True)
 
 
-def test_a_bind_names_its_locals_in_order():
+def test_a_bind_lists_its_locals_in_order():
     f = parse("lambda %0, %1 { %2 = where(%1, 1.0, %0); return %2 }")
 
     assert list(f.binds[0].locals()) == [f.params[1], f.params[0]]
 
 
-def test_the_constants_of_a_lambda_are_its_binds_of_arrays():
+def test_the_constants_of_a_lambda_are_the_arrays_it_binds():
     """[B1]"""
     f = parse("lambda { %0 = constant(value=int8[1]{7})  # a/b.py:3\n %1 = neg(%0); return %1 }")
 
@@ -108,7 +108,7 @@ def test_a_source_is_short_without_its_folder():
     assert [Source("/a/b.py", 3).short, Source("c:\\a\\b.py", 3).short] == ["b.py:3", "b.py:3"]
 
 
-def test_a_lambda_is_not_equal_to_what_is_none():
+def test_a_lambda_does_not_equal_other_objects():
     assert parse("lambda { return () }") != "lambda { return () }"
 
 
@@ -120,7 +120,7 @@ def test_a_copy_of_a_lambda_shares_no_locals_with_it():
     assert g.ret.args[1].value is Undef
 
 
-def test_the_operation_of_a_pickled_bind_is_the_record():
+def test_the_operation_of_an_unpickled_bind_is_the_registered_record():
     f = parse("lambda %0 { %1 = neg(%0); return %1 }")
 
     assert pickle.loads(pickle.dumps(f)).binds[0].op is f.binds[0].op
@@ -138,12 +138,12 @@ def test_the_operation_of_a_pickled_bind_is_the_record():
         lambda f: f.with_binds(f.binds) == f,
     ],
 )
-def test_depth_is_data_and_never_stack(deep, act):
+def test_operations_on_deep_terms_use_no_stack(deep, act):
     """[A3] Text, parse, hash, pickle, equality, copy, canonical form, check."""
     assert on_a_small_stack(lambda: act(deep))
 
 
-def test_the_term_is_walked_without_stack(deep):
+def test_the_cursor_walks_a_deep_term_without_stack(deep):
     """[A3]"""
 
     def walk():
@@ -155,7 +155,7 @@ def test_the_term_is_walked_without_stack(deep):
     assert on_a_small_stack(walk) == len(deep)
 
 
-def test_a_deep_program_is_destroyed_without_stack(deep):
+def test_a_deep_program_is_freed_without_stack(deep):
     """[A3]"""
     text = dumps(deep)
 
@@ -167,7 +167,7 @@ def test_a_deep_program_is_destroyed_without_stack(deep):
     assert on_a_small_stack(destroy)
 
 
-def test_a_bind_with_its_own_operands_is_itself():
+def test_substituting_a_binds_own_operands_returns_the_bind():
     bind = parse("lambda %0, %1 { %2 = add(%0, 1.0); return %2 }").binds[0]
 
     assert bind.with_args((bind.args[0], Const(1.0))) is bind
@@ -184,13 +184,13 @@ def test_substitution_replaces_operands_and_keeps_the_rest():
     assert (fn.ret.args[0], y) == ret.args
 
 
-def test_a_replaced_bind_keeps_its_source_line():
+def test_a_substituted_bind_keeps_its_source_line():
     bind = lt.trace(np.exp, np.ones(2)).binds[0]
 
     assert bind.source is not None and bind.replace(args=(Const(1.0),)).source is bind.source
 
 
-def test_a_replaced_program_keeps_a_tree_while_its_leaves_are_as_many():
+def test_a_substituted_program_keeps_its_tree_while_the_leaf_count_is_the_same():
     fn = lt.trace(lambda d: (d["a"], d["b"]), {"a": np.ones(2), "b": np.ones(3)})
 
     swapped = fn.replace(ret=Ret(fn.ret.args[::-1]))

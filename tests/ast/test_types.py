@@ -1,4 +1,4 @@
-"""Types: interned array types, sizes with names, and what is refused."""
+"""Types: interned array types, symbolic sizes, and dtypes that are refused."""
 
 import copy
 import operator
@@ -16,7 +16,7 @@ N, M = Size.named("n"), Size.named("m")
 
 
 def polynomials():
-    """Sizes in n and m, ints among them."""
+    """Polynomial sizes in n and m, and plain ints."""
     leaves = st.integers(-5, 5) | st.sampled_from([N, M])
     operations = st.sampled_from([lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b])
     return st.recursive(leaves, lambda s: st.builds(lambda f, a, b: f(a, b), operations, s, s))
@@ -32,11 +32,11 @@ def test_equal_types_are_one_object():
     assert ArrayType("float32", (2, Size.named("n"))) is made
 
 
-def test_a_weak_type_is_another_type():
+def test_a_weak_type_differs_from_the_strong_one():
     assert ArrayType(float, (), weak=True) is not ArrayType(float)
 
 
-def test_copies_and_pickles_of_a_type_are_the_type():
+def test_copies_and_pickles_of_a_type_are_the_same_object():
     kind = ArrayType("complex64", (N + 1, 3))
 
     assert copy.deepcopy(kind) is pickle.loads(pickle.dumps(kind)) is kind
@@ -47,14 +47,14 @@ def test_a_type_cannot_be_changed():
         ArrayType(float).shape = (3,)
 
 
-def test_a_type_reads_as_dtype_and_shape():
+def test_a_type_prints_as_dtype_and_shape():
     assert [repr(ArrayType(bool, (2, 2 * N + 1))), repr(WEAK[int])] == [
         "bool[2, 2*n+1]",
         "int64*[]",
     ]
 
 
-def test_with_shape_and_with_dtype_give_strong_types():
+def test_with_shape_and_with_dtype_return_strong_types():
     kind = ArrayType(float, (), weak=True)
 
     assert (kind.with_shape((2,)), kind.with_dtype(int)) == (
@@ -70,7 +70,7 @@ def test_the_size_of_a_type_counts_its_elements():
 @pytest.mark.parametrize(
     "dtype", ["O", "U3", "S3", "M8[s]", "m8[s]", [("x", float)], np.longdouble]
 )
-def test_dtypes_that_are_no_numbers_of_ours_are_refused_with_a_remedy(dtype):
+def test_unsupported_dtypes_are_refused_with_a_remedy(dtype):
     """[B11]"""
     with pytest.raises(DTypeError, match=r"\n  .*\w"):
         number_dtype(dtype)
@@ -80,7 +80,7 @@ def test_foreign_byte_order_becomes_native():
     assert number_dtype(">f4").isnative and number_dtype("<i2").isnative
 
 
-def test_a_size_reads_as_a_polynomial():
+def test_a_size_prints_as_a_polynomial():
     """[B10]"""
     sizes = [N + 1, 1 + N, 2 * N, N - 3, -N, N * M - 3, N - N, (N + 1) * (N - 1), 0 - N * 2]
 
@@ -94,7 +94,7 @@ def test_a_size_without_names_is_an_int():
 
 
 @given(polynomials(), polynomials(), st.integers(0, 9), st.integers(0, 9))
-def test_arithmetic_of_sizes_is_that_of_their_values(a, b, n, m):
+def test_arithmetic_of_sizes_agrees_with_their_values(a, b, n, m):
     found = [value(size, n, m) for size in (a + b, a - b, a * b)]
 
     a, b = value(a, n, m), value(b, n, m)
@@ -102,11 +102,11 @@ def test_arithmetic_of_sizes_is_that_of_their_values(a, b, n, m):
 
 
 @given(polynomials(), polynomials())
-def test_sizes_have_one_form_whatever_the_order_of_operations(a, b):
+def test_a_size_has_one_normal_form_whatever_the_order_of_operations(a, b):
     assert repr((a + b) * a) == repr(a * a + a * b)
 
 
-def test_a_size_divides_by_numbers_that_divide_its_coefficients():
+def test_a_size_is_divisible_by_the_divisors_of_its_coefficients():
     assert (4 * N + 2) // 2 == 2 * N + 1
 
 
@@ -117,25 +117,25 @@ def test_other_quotients_of_a_size_are_unknown(divisor):
 
 
 @pytest.mark.parametrize("ask", [int, bool, float, range])
-def test_python_cannot_read_a_size(ask):
+def test_converting_a_symbolic_size_to_a_python_number_is_refused(ask):
     """[B10] It is never baked silently."""
     with pytest.raises(TraceError, match="has a name but no value"):
         ask(N)
 
 
-def test_a_size_is_neither_less_nor_greater():
+def test_two_names_cannot_be_compared():
     with pytest.raises(ShapeError, match="less or greater"):
         sorted([N, M])
 
 
 @pytest.mark.parametrize("other", [0.5, np.int64(0), "n"])
-def test_a_size_is_ordered_among_sizes_only(other):
+def test_a_size_is_compared_with_sizes_only(other):
     with pytest.raises(ShapeError, match="less or greater"):
         N < other  # noqa: B015
 
 
 @given(polynomials(), polynomials(), st.lists(st.integers(0, 4), min_size=2, max_size=2))
-def test_sizes_are_ordered_where_no_value_of_a_name_matters(a, b, values):
+def test_a_comparison_of_sizes_holds_for_every_value_of_their_names(a, b, values):
     for compare in (operator.lt, operator.le, operator.gt, operator.ge):
         try:
             answer = compare(a, b)
@@ -153,12 +153,12 @@ def test_no_size_is_negative():
         N > 0  # noqa: B015
 
 
-def test_shape_dtype_takes_names_for_sizes():
+def test_shape_dtype_accepts_names_for_sizes():
     """[B10]"""
     assert ShapeDtype(("n", 64), "float32").type is ArrayType("float32", (N, 64))
 
 
-def test_shape_dtype_takes_one_size_for_a_shape():
+def test_shape_dtype_accepts_a_single_size_as_a_shape():
     assert [ShapeDtype(3).shape, ShapeDtype("n").shape, ShapeDtype(()).shape] == [(3,), (N,), ()]
 
 

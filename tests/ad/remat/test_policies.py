@@ -1,4 +1,4 @@
-"""Policies: what a gradient keeps, what it computes again, and that it stays the same gradient."""
+"""Residual policies: what a gradient stores, what it recomputes, and that its values stay equal."""
 
 import gc
 import tracemalloc
@@ -29,12 +29,12 @@ X, W = RNG.normal(size=(6, 5)), RNG.normal(size=(5, 5))
 
 
 def products_only(bind) -> bool:
-    """A user's policy: keep products of matrices."""
+    """A user's policy: store only matrix products."""
     return bind.op.name == "matmul"
 
 
 def nothing(bind) -> bool:
-    """A user's policy: keep what must be kept."""
+    """A user's policy: store only what is required."""
     return False
 
 
@@ -43,20 +43,20 @@ POLICIES += [(products_only, False), (nothing, False)]
 
 
 def kept_bytes(g: lt.Gradient) -> int:
-    """The bytes of what ``g`` captures, arguments included."""
+    """The bytes of the residuals of ``g``, arguments included."""
     kinds = [g.f.params[i].type for i in g.df_input_captured_inputs]
     kinds += [g.f.ret.args[i].type for i in g.df_input_captured_outputs]
     return sum(kind.size * kind.dtype.itemsize for kind in kinds)
 
 
 def temporary_bytes(g: lt.Gradient) -> int:
-    """The bytes of what ``g`` captures beside arguments."""
+    """The bytes of the residuals of ``g`` that are not arguments."""
     kinds = [g.f.ret.args[i].type for i in g.df_input_captured_outputs]
     return sum(kind.size * kind.dtype.itemsize for kind in kinds)
 
 
 def layers(x, w):
-    """Products, activations, a normalisation and a mask."""
+    """Matrix products, activations, a normalisation and a mask."""
     h = x
     for _ in range(3):
         z = h @ w
@@ -82,7 +82,7 @@ def chain(length: int) -> Lambda:
 @given(programs(most_steps=8), st.sampled_from(POLICIES), st.booleans())
 @settings(deadline=None)
 def test_every_policy_gives_the_same_cotangents(program, policy, is_raw):
-    """What is computed again is the same operations, so the bits are the same."""
+    """Recomputation repeats the same operations, so the bits are the same."""
     f, args = program
     policy, exact = policy
     defined = None if is_raw else [True] * len(f.ret.args)
@@ -128,13 +128,13 @@ def test_no_policy_keeps_more_bytes(program, is_raw):
 
 
 def in_numbers(size) -> int:
-    """A size, of which the names stand for 5: what a loop keeps depends on its steps."""
+    """The value of a size if each name is 5: residuals of a loop grow with its trip count."""
     return size if type(size) is int else size.evaluate(dict.fromkeys(size.names, 5))
 
 
-def test_what_needs_no_cotangent_brings_no_steps_of_its_own():
-    """[D4] A temporary behind a function without derivative: its vjp would read more than is
-    saved.
+def test_a_value_that_needs_no_cotangent_adds_no_residuals():
+    """[D4] A temporary whose only use has no derivative: its vjp would read more residuals than the
+    whole gradient saves.
     """
     f = lt.trace(lambda x, y: np.abs(np.imag((x @ y)[:2, :2]).astype(complex)), X, W)
     plain, small = (lt.differentiate(f, policy=policy) for policy in ("keep_all", "min_bytes"))
@@ -154,7 +154,7 @@ def test_grad_value_and_grad_and_vjp_take_a_policy(policy, exact):
 
 
 @pytest.mark.parametrize(("policy", "exact"), POLICIES)
-def test_second_derivatives_go_through_what_is_computed_again(policy, exact):
+def test_second_derivatives_flow_through_recomputed_values(policy, exact):
     """[D11]"""
 
     def slope(x, w, **options):
@@ -183,8 +183,8 @@ def test_the_raw_form_can_be_differentiated_again(policy, exact):
 
 
 def second_by_hand(g: lt.Gradient) -> np.ndarray:
-    """The derivative of the sum of the gradient: cotangents of residuals sent back as vjps of
-    temporaries.
+    """The derivative of the sum of the gradient: cotangents of the residuals go back into ``df`` as
+    the vjps of temporaries.
     """
     (_, *late), one = g.df_input_vjps, np.float64(1.0)
     _, residuals = g.forward(X)
@@ -202,7 +202,7 @@ def second_by_hand(g: lt.Gradient) -> np.ndarray:
 
 @pytest.mark.parametrize(("policy", "exact"), [("keep_all", False), *POLICIES])
 def test_temporaries_take_cotangents_of_their_own(policy, exact):
-    """[D4] Also those that a policy adds: the second derivative by hand."""
+    """[D4] Temporaries that a policy adds, too: the second derivative assembled by hand."""
     f = lt.trace(lambda x: (np.sin(x * x) * np.exp(x) * np.tanh(np.sin(x))).sum(), X)
     g = lt.differentiate(f, policy=policy, exact=exact)
     expected = lt.grad(lambda x: lt.grad(f)(x).sum())(X)
@@ -211,13 +211,13 @@ def test_temporaries_take_cotangents_of_their_own(policy, exact):
 
 
 def shared_sum(x):
-    """Two functions of one sum."""
+    """Two functions of the same sum."""
     y = x + x * x
     return (np.sin(y) * np.exp(y)).sum()
 
 
-def test_a_user_may_keep_what_no_rule_reads():
-    """[D4] A sum is read by no rule; kept, it has a vjp of its own, so that nothing is lost."""
+def test_a_user_policy_may_store_values_that_no_rule_reads():
+    """[D4] No rule reads a sum; when stored it has a vjp of its own: no derivative is lost."""
     f = lt.trace(shared_sum, X)
     g = lt.differentiate(f, policy=lambda bind: bind.op.name == "add")
 
@@ -227,22 +227,22 @@ def test_a_user_may_keep_what_no_rule_reads():
     )
 
 
-# ---- what is kept ----
+# ---- which residuals are stored ----
 
 
 def made_by(g: lt.Gradient) -> list[str]:
-    """The operations whose results ``g`` keeps."""
+    """The operations whose results are residuals of ``g``."""
     made = {b: bind.op.name for bind in g.f.binds for b in bind.binders}
     captured = (g.f.ret.args[i] for i in g.df_input_captured_outputs)
     return [made[local] for local in captured]
 
 
 def kept_of(function, *args, policy, **options) -> list[str]:
-    """The operations whose results the gradient of ``function`` keeps."""
+    """The operations whose results are residuals of the gradient of ``function``."""
     return made_by(lt.differentiate(lt.trace(function, *args), policy=policy, **options))
 
 
-def test_min_bytes_keeps_one_value_where_several_are_cheap_to_compute_from_it():
+def test_min_bytes_stores_one_value_from_which_several_are_cheap_to_recompute():
     def gates(x, w):
         z = x @ w
         return np.tanh(z) / (1 + np.exp(-z))
@@ -251,21 +251,21 @@ def test_min_bytes_keeps_one_value_where_several_are_cheap_to_compute_from_it():
     assert ["matmul"] == kept_of(gates, X, W, policy="min_bytes")
 
 
-def test_a_rule_that_reads_only_the_result_keeps_only_the_result():
+def test_a_rule_that_reads_only_the_result_stores_only_the_result():
     def f(x, w):
         return np.exp(np.tanh(x @ w)) @ w
 
     assert ["tanh"] == kept_of(f, X, W, policy="min_bytes")
 
 
-def test_of_equal_cuts_the_one_that_computes_least_again_is_taken():
+def test_among_cuts_of_equal_size_the_one_with_least_recomputation_is_chosen():
     def f(x, w):
         return np.exp(np.tanh(x @ w)) @ w
 
     assert ["tanh"] == kept_of(f, X, W, policy="min_bytes", exact=True)
 
 
-def test_recompute_cheap_computes_sums_and_views_again_but_no_transcendental_function():
+def test_recompute_cheap_recomputes_sums_and_views_but_no_transcendental_function():
     def f(x, w):
         h = np.tanh(x @ w)
         return (2 * h.T - 1) @ x @ (h * h).T
@@ -273,8 +273,8 @@ def test_recompute_cheap_computes_sums_and_views_again_but_no_transcendental_fun
     assert ["tanh", "matmul"] == kept_of(f, X, W, policy="recompute_cheap")
 
 
-def test_a_mask_is_kept_in_the_place_of_what_it_compares():
-    """A truth value is a byte."""
+def test_a_mask_is_stored_instead_of_the_values_it_compares():
+    """An element of a mask takes one byte."""
 
     def f(x, w):
         return np.where(x @ w > 0, x, 0)
@@ -287,8 +287,8 @@ def test_a_mask_is_kept_in_the_place_of_what_it_compares():
 
 @pytest.mark.parametrize("policy", NAMED)
 @pytest.mark.parametrize("defined", [None, [True]])
-def test_a_size_is_never_kept_as_an_array(policy, defined):
-    """[D14] Rules read the shape of a value, of which that is all that is kept."""
+def test_a_value_of_which_only_the_size_is_read_is_stored_as_its_size(policy, defined):
+    """[D14] A rule that reads only the shape of a value."""
     sized = lt.ShapeDtype(("n", 4))
     f = lt.trace(lambda x: (x @ np.ones((4, 4))).sum(axis=0), sized)
     small = lt.differentiate(f, defined=defined, policy=policy)
@@ -325,8 +325,8 @@ def test_random_numbers_and_effects_happen_once(policy):
     assert found.count("random_draw") + found.count("dropout") <= 2
 
 
-def test_the_last_kept_value_of_a_long_chain_is_near():
-    """What is computed again at a time is about the root of the chain."""
+def test_a_long_chain_is_recomputed_in_segments():
+    """A segment has about as many binds as the square root of the length of the chain."""
     f = chain(400)
     g = lt.differentiate(f, policy="min_bytes")
 
@@ -336,19 +336,19 @@ def test_the_last_kept_value_of_a_long_chain_is_near():
 @pytest.mark.parametrize(
     ("policy", "said"), [("keep_some", "found 'keep_some'"), (3, "found 3"), (None, "found None")]
 )
-def test_what_is_no_policy_is_refused(policy, said):
+def test_an_unknown_policy_is_refused(policy, said):
     with pytest.raises(lt.LetirError, match=said):
         lt.grad(lt.trace(lambda x: (x * x).sum(), X), policy=policy)
 
 
-def test_a_function_cannot_be_exact():
+def test_exact_is_refused_for_a_policy_that_is_a_function():
     with pytest.raises(lt.LetirError, match="take the policy 'min_bytes'"):
         lt.vjp(np.sin, X, policy=nothing, exact=True)
 
 
 @pytest.mark.parametrize(("policy", "exact"), POLICIES)
-def test_policies_under_other_transforms(policy, exact):
-    """A gradient that keeps less maps, is pushed forward, and stands in a checkpoint."""
+def test_gradients_with_a_policy_compose_with_other_transforms(policy, exact):
+    """vmap and jvp of such a gradient, and such a gradient of a checkpoint."""
     options = {"policy": policy, "exact": exact}
     batch = np.stack([X, 2 * X])
     plain, small = lt.grad(layers), lt.grad(layers, **options)
@@ -365,7 +365,7 @@ def test_policies_under_other_transforms(policy, exact):
     assert_same(plain(X, W), lt.grad(lt.checkpoint(layers), **options)(X, W))
 
 
-def test_a_step_without_its_masks_prints_in_the_short_form():
+def test_a_grad_of_without_masks_prints_in_the_short_form():
     """[D3] Its captured operands stay in the order of their first use, and the text parses back."""
     g = lt.differentiate(lt.trace(lambda x: np.maximum(np.sin(x), 0), X), policy="min_bytes")
 
@@ -373,8 +373,8 @@ def test_a_step_without_its_masks_prints_in_the_short_form():
     assert lt.parse(lt.dumps(g.df)) == g.df
 
 
-def test_with_policy_takes_a_gradient():
-    """Where only the Gradient is known, its floating temporaries are not exchanged for others."""
+def test_with_policy_applies_to_an_existing_gradient():
+    """It cannot replace floating temporaries, as only the Gradient is known."""
     g = lt.differentiate(lt.trace(layers, X, W))
     small = with_policy(g, "min_bytes")
 
@@ -382,7 +382,7 @@ def test_with_policy_takes_a_gradient():
     assert_same(g.backward(g.forward(X, W)[1], 1.0), small.backward(small.forward(X, W)[1], 1.0))
 
 
-def test_an_exact_cut_of_a_long_program_goes_segment_by_segment():
+def test_the_exact_cut_of_a_long_program_is_computed_segment_by_segment():
     f = chain(2 * SEGMENT + 7)
     fewest = lt.differentiate(f, defined=[True], policy="min_bytes", exact=True)
 
@@ -400,7 +400,7 @@ def test_every_cost_in_a_record_is_a_grade():
 
 
 def peak_of(act) -> int:
-    """The most bytes that ``act()`` holds at a time."""
+    """The peak memory in bytes of ``act()``."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -411,14 +411,14 @@ def peak_of(act) -> int:
 
 
 def polynomials(x):
-    """Cheap operations on all of ``x``."""
+    """Cheap elementwise operations on ``x``."""
     for _ in range(60):
         x = x * 0.5 + x * x * 0.1
     return x.sum()
 
 
 def residual_blocks(x):
-    """Sums that run through the whole program, beside products."""
+    """Sums that are live through the whole program, beside matrix products."""
     w = np.eye(x.shape[1]) * 0.5
     for _ in range(12):
         z = x @ w
@@ -428,8 +428,8 @@ def residual_blocks(x):
 
 @pytest.mark.parametrize("function", [polynomials, residual_blocks])
 @pytest.mark.parametrize("policy", NAMED)
-def test_the_peak_of_a_gradient_is_lower(policy, function):
-    """What is computed again stands just before its use, is freed after it, and is never much."""
+def test_policies_lower_the_peak_memory_of_a_gradient(policy, function):
+    """Recomputed values stand just before their use, are freed after it, and are few at a time."""
     x = np.full((1000, 20), 0.3)
     program = lt.trace(function, x)
     plain, small = lt.grad(program), lt.grad(program, policy=policy)
@@ -439,8 +439,8 @@ def test_the_peak_of_a_gradient_is_lower(policy, function):
 
 
 @pytest.mark.parametrize("policy", NAMED)
-def test_a_pull_holds_less(policy):
-    """What was not chosen is freed when the forward part ends."""
+def test_policies_lower_the_memory_that_a_pullback_holds(policy):
+    """Values that are not residuals are freed when the forward pass ends."""
 
     def held(**options):
         gc.collect()

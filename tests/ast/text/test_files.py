@@ -1,4 +1,4 @@
-"""Files: round trip, and everything that a file from a stranger may do wrong."""
+"""Program files: the round trip, and every way in which an untrusted file may be malformed."""
 
 import io
 import json
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import letir.ops  # noqa: F401  fills the table of operations
+import letir.ops  # noqa: F401  registers all operations
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.text.files import array_from, load_programs, save_programs
 from letir.ast.text.literals import DTYPES
@@ -40,7 +40,7 @@ def path(tmp_path):
 
 
 def changed(path, **members):
-    """The file with other contents of members; None takes one out."""
+    """Replace members of the file; None removes one."""
     with zipfile.ZipFile(path) as archive:
         contents = {name: archive.read(name) for name in archive.namelist()}
     contents |= {name.replace("__", "/").replace("_", "."): c for name, c in members.items()}
@@ -52,7 +52,7 @@ def changed(path, **members):
 
 
 def head(path, **entries):
-    """The file with other entries in its head."""
+    """Replace entries of the file's head."""
     with zipfile.ZipFile(path) as archive:
         found = json.loads(archive.read("letir.json"))
     return changed(path, letir_json=json.dumps(found | entries))
@@ -64,7 +64,7 @@ def npy(array, **options) -> bytes:
     return stream.getvalue()
 
 
-def test_what_was_saved_is_loaded(path):
+def test_a_saved_program_is_loaded(path):
     """[A5]"""
     assert (load(path), dumps(load(path))) == (parse(TEXT), TEXT)
 
@@ -101,7 +101,7 @@ def test_equal_programs_give_equal_bytes(path, tmp_path):
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
 
-def test_a_file_says_the_operations_and_versions_that_it_needs(path):
+def test_a_file_lists_the_operations_and_versions_that_it_needs(path):
     """[A8]"""
     with zipfile.ZipFile(path) as archive:
         found = json.loads(archive.read("letir.json"))
@@ -109,7 +109,7 @@ def test_a_file_says_the_operations_and_versions_that_it_needs(path):
     assert found["ops"] == {"constant": 1, "mul": 1, "when_defined": 1}
 
 
-def test_the_operation_that_is_differentiated_is_needed_too(tmp_path):
+def test_the_operation_inside_a_grad_of_is_listed_too(tmp_path):
     """[A8]"""
     f = parse("lambda %0 { %1 = grad_of[exp](%0) { -> (%0) }; return %1 }")
     save(f, tmp_path / "f")
@@ -119,7 +119,7 @@ def test_the_operation_that_is_differentiated_is_needed_too(tmp_path):
     assert set(found["ops"]) == {"exp", "grad_of"}
 
 
-def test_several_programs_share_a_file_with_a_note_about_them(tmp_path):
+def test_several_programs_share_a_file_with_a_note(tmp_path):
     programs = {"f": parse(TEXT), "df": parse("lambda { return 1 }")}
     about = {"captures": [0, 1], "made": "here"}
     save_programs(tmp_path / "f", programs, about)
@@ -127,7 +127,7 @@ def test_several_programs_share_a_file_with_a_note_about_them(tmp_path):
     assert load_programs(tmp_path / "f") == (programs, about)
 
 
-def test_a_file_of_several_programs_is_not_one_program(tmp_path):
+def test_a_file_of_several_programs_cannot_be_loaded_as_one(tmp_path):
     save_programs(tmp_path / "f", {"f": parse(TEXT), "g": parse(TEXT)})
 
     with pytest.raises(ParseError, match="f, g\n  use load_programs"):
@@ -135,12 +135,12 @@ def test_a_file_of_several_programs_is_not_one_program(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", "../f", "a b", "a.b"])
-def test_a_program_in_a_file_has_a_word_for_a_name(tmp_path, name):
+def test_a_program_in_a_file_is_named_by_an_identifier(tmp_path, name):
     with pytest.raises(LetirError, match="cannot name"):
         save_programs(tmp_path / "f", {name: parse(TEXT)})
 
 
-def test_a_failed_save_leaves_the_old_file_and_nothing_else(path):
+def test_a_failed_save_leaves_the_old_file_alone(path):
     before = path.read_bytes()
     with pytest.raises(TypeError):
         save_programs(path, {"program": parse(TEXT)}, {"about": object()})
@@ -148,7 +148,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(path):
     assert (os.listdir(path.parent), path.read_bytes()) == (["f.letir"], before)
 
 
-def test_an_interrupted_save_leaves_the_old_file_and_nothing_else(path, monkeypatch):
+def test_an_interrupted_save_leaves_the_old_file_alone(path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
@@ -160,7 +160,7 @@ def test_an_interrupted_save_leaves_the_old_file_and_nothing_else(path, monkeypa
     assert (os.listdir(path.parent), path.read_bytes()) == (["f.letir"], before)
 
 
-def test_paths_of_sources_may_be_no_unicode(tmp_path):
+def test_source_paths_need_not_be_valid_unicode(tmp_path):
     f = parse("lambda %0 { %1 = neg(%0)  # a\udcff.py:3\n return %1 }")
     save(f, tmp_path / "f")
 
@@ -200,7 +200,7 @@ def test_a_missing_file_is_a_file_not_found_error(tmp_path):
         ({"constants__0_npy": npy(np.zeros(1, [("a", int)]))}, "no .npy"),
     ],
 )
-def test_a_file_that_is_not_whole_is_a_parse_error(path, members, message):
+def test_an_incomplete_file_is_a_parse_error(path, members, message):
     with pytest.raises(ParseError) as raised:
         load(changed(path, **members))
 
@@ -224,7 +224,7 @@ def test_a_file_that_is_not_whole_is_a_parse_error(path, members, message):
         ({"about": 7}, "does not say"),
     ],
 )
-def test_a_head_that_does_not_fit_is_a_parse_error(path, entries, message):
+def test_a_malformed_head_is_a_parse_error(path, entries, message):
     """[A8] Newer formats, newer or unknown operations."""
     with pytest.raises(ParseError) as raised:
         load(head(path, **entries))
@@ -249,27 +249,27 @@ def test_loading_imports_nothing(path):
 
 
 @pytest.mark.parametrize("content", [b"", b"lambda { return 1 }", b"PK\x03\x04" + bytes(40)])
-def test_what_is_no_zip_is_a_parse_error(tmp_path, content):
+def test_a_file_that_is_not_a_zip_is_a_parse_error(tmp_path, content):
     (tmp_path / "f").write_bytes(content)
 
     with pytest.raises(ParseError, match="no letir file"):
         load(tmp_path / "f")
 
 
-def test_a_parse_error_in_a_text_says_which_member(path):
+def test_a_parse_error_names_the_member(path):
     with pytest.raises(ParseError) as raised:
         load(changed(path, program_txt=b"lambda"))
 
     assert raised.value.__notes__ == [f"letir: in {path}, program.txt"]
 
 
-def test_members_that_say_they_are_too_large_are_not_read(path):
+def test_members_of_excessive_declared_size_are_not_read(path):
     with pytest.raises(ParseError, match="max_bytes allows 100"):
         load(path, max_bytes=100)
 
 
-def test_a_member_that_is_larger_than_it_says_is_not_unpacked(path):
-    """A zip bomb: a megabyte of spaces that says it has ten bytes."""
+def test_a_member_larger_than_its_declared_size_is_not_unpacked(path):
+    """A zip bomb: a megabyte of spaces that declares ten bytes."""
     changed(path, program_txt=b" " * (1 << 20))
     size = (1 << 20).to_bytes(4, "little")
     path.write_bytes(path.read_bytes().replace(size, (10).to_bytes(4, "little")))
@@ -279,8 +279,8 @@ def test_a_member_that_is_larger_than_it_says_is_not_unpacked(path):
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_other_compression_is_refused(path, method):
-    """Their decompressors know no limit."""
+def test_other_compression_methods_are_refused(path, method):
+    """Their decompressors have no limit on the size of the output."""
     with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr("letir.json", "{}")
 
@@ -289,14 +289,14 @@ def test_other_compression_is_refused(path, method):
 
 
 @pytest.mark.parametrize("shape", ["9" * 19, "999999999999999999, 999999999999999999", "1 1", "-1"])
-def test_a_npy_that_says_a_huge_shape_allocates_nothing(shape):
+def test_an_npy_that_declares_a_huge_shape_allocates_nothing(shape):
     content = npy(np.zeros(3)).replace(b"(3,)", f"({shape},)".encode())
 
     with pytest.raises(ParseError):
         array_from(content)
 
 
-def test_a_npy_of_bools_has_only_zeros_and_ones():
+def test_an_npy_of_booleans_may_only_hold_zeros_and_ones():
     content = npy(np.array([True, False]))
 
     with pytest.raises(ParseError, match="neither 0 nor 1"):
@@ -304,7 +304,7 @@ def test_a_npy_of_bools_has_only_zeros_and_ones():
 
 
 @pytest.mark.parametrize("dtype", [">f4", "<c16", ">i2", "|b1"])
-def test_npy_arrays_of_any_byte_and_memory_order_are_read(dtype):
+def test_npy_arrays_of_any_byte_order_and_memory_order_are_read(dtype):
     array = np.asfortranarray(np.arange(6).reshape(2, 3).astype(dtype))
     found = array_from(npy(array))
 
@@ -314,7 +314,7 @@ def test_npy_arrays_of_any_byte_and_memory_order_are_read(dtype):
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
-def test_a_damaged_file_is_a_program_or_a_parse_error(tmp_path_factory, data):
+def test_a_damaged_file_loads_or_is_a_parse_error(tmp_path_factory, data):
     folder = tmp_path_factory.getbasetemp()
     save(parse(TEXT), folder / "whole")
     content = bytearray((folder / "whole").read_bytes())

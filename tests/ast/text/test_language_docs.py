@@ -1,4 +1,4 @@
-"""The page on the language: its programs are programs, its examples print what it says."""
+"""The language page of the docs: its programs parse, and its examples print what it shows."""
 
 import contextlib
 import io
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import letir.ops  # noqa: F401  fills the table of operations
+import letir.ops  # noqa: F401  registers all operations
 from letir.ast.checker import check
 from letir.ast.text.lexer import MOST_DEPTH
 from letir.ast.text.literals import DTYPES
@@ -20,11 +20,11 @@ GRAMMAR = re.search(r"```ebnf\n(.*?)```", PAGE, re.DOTALL)[1]
 
 
 @pytest.mark.parametrize("text", re.findall(r"```letir\n(.*?)\n```", PAGE, re.DOTALL))
-def test_a_program_of_the_page_is_checked_and_printed_as_it_stands(text):
+def test_a_program_on_the_page_is_well_formed_and_printed_as_shown(text):
     assert dumps(check(parse(text))) == text
 
 
-def test_the_examples_print_what_the_page_says(tmp_path, monkeypatch):
+def test_the_examples_print_what_the_page_shows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     printed = []
@@ -40,7 +40,7 @@ def test_every_python_block_has_an_output():
     assert len(EXAMPLES) == PAGE.count("```python\n")
 
 
-def test_the_grammar_uses_what_it_defines_and_what_it_leaves_to_python():
+def test_the_grammar_defines_every_rule_that_it_uses():
     rules = dict(re.findall(r"^(\w+) *= (.*?) ;$", GRAMMAR, re.MULTILINE | re.DOTALL))
     used = {w for rule in rules.values() for w in re.findall(r"\w+", re.sub(r'"[^"]*"', "", rule))}
     left = set(re.findall(r"`(\w+)`", PAGE.rpartition("```")[2]))
@@ -49,7 +49,7 @@ def test_the_grammar_uses_what_it_defines_and_what_it_leaves_to_python():
     assert not rules.keys() & left
 
 
-def test_the_grammar_names_every_dtype_and_the_limit():
+def test_the_grammar_lists_every_dtype_and_the_nesting_limit():
     dtypes = re.search(r"^dtype .*? ;$", GRAMMAR, re.MULTILINE | re.DOTALL)[0]
 
     assert set(re.findall(r'"(\w+)"', dtypes)) == set(DTYPES)

@@ -1,4 +1,4 @@
-"""What single words mean."""
+"""Parsing single words of the text form: numbers, dtypes, elements."""
 
 import numpy as np
 import pytest
@@ -42,21 +42,21 @@ N, M = Size.named("n"), Size.named("m")
         (parse_type, "float64*[n, 2]", ArrayType(float, (N, 2), weak=True)),
     ],
 )
-def test_a_word_means_a_value(meaning, text, expected):
+def test_a_word_parses_to_its_value(meaning, text, expected):
     found = meaning(text)
 
     assert (type(found), found) == (type(expected), expected)
 
 
 @pytest.mark.parametrize("kind", sorted(DTYPES))
-def test_every_dtype_has_arrays_without_elements(kind):
+def test_every_dtype_has_empty_arrays(kind):
     """[A5]"""
     array = parse_array(DTYPES[kind], (2, 0, 3), " ")
 
     assert (array.shape, array.dtype.name) == ((2, 0, 3), kind)
 
 
-def test_a_float32_is_the_one_nearest_to_its_digits():
+def test_a_float32_literal_is_the_nearest_float32():
     texts = ["0.1", "16777217", "1e-46", "3.4028235e38"]
 
     assert parse_array(DTYPES["float32"], (4,), ",".join(texts)).tolist() == [
@@ -80,6 +80,6 @@ def test_a_float32_is_the_one_nearest_to_its_digits():
         (scalar_of, "object(1)"),
     ],
 )
-def test_a_word_that_means_nothing_is_a_value_error(meaning, text):
+def test_a_word_without_a_meaning_is_a_value_error(meaning, text):
     with pytest.raises(ValueError):
         meaning(text)

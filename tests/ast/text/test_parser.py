@@ -1,10 +1,10 @@
-"""From text to programs: what the grammar allows, and every error; see also test_round_trip."""
+"""Parsing programs: what the grammar allows, and every error; see also test_round_trip."""
 
 import math
 
 import pytest
 
-import letir.ops  # noqa: F401  fills the table of operations
+import letir.ops  # noqa: F401  registers all operations
 from letir.ast.attrs import Attrs
 from letir.ast.terms import Const, Source
 from letir.ast.text.lexer import MOST_DEPTH
@@ -15,7 +15,7 @@ from letir.errors import ParseError
 
 
 def parsed_value(text: str):
-    """The attribute that the text says."""
+    """The attribute value that ``text`` denotes."""
     return parse(f"lambda {{ %0 = index(item={text}); return %0 }}").binds[0].attrs["item"]
 
 
@@ -26,7 +26,7 @@ def test_parsed_arrays_are_frozen_and_own_their_memory():
     assert array.flags.owndata and array.flags.c_contiguous and not array.flags.writeable
 
 
-def test_sizes_with_names_are_parsed_in_types():
+def test_symbolic_sizes_are_parsed_in_types():
     """[B10]"""
     f = parse("lambda %0: float32[n, 2*n+1, n*m-3] { return %0 }")
 
@@ -59,7 +59,7 @@ lambda %0:x: float64[3], %1: float64*[] {
         CANONICAL.replace(": float64", ":float64"),
     ],
 )
-def test_white_space_comments_and_numbers_are_free(text):
+def test_white_space_comments_and_numbering_are_free(text):
     """[A1]"""
     assert dumps(parse(text)) == CANONICAL
 
@@ -72,7 +72,7 @@ def test_untyped_text_parses_to_unknown_types():
 
 
 @pytest.mark.parametrize("ret", ["return %0, 1", "return (%0, 1)", "return (%0,\n1,)"])
-def test_results_stand_in_parentheses_or_not(ret):
+def test_parentheses_around_results_are_optional(ret):
     assert parse(f"lambda %0 {{ {ret} }}").ret.args[1] == Const(1)
 
 
@@ -89,7 +89,7 @@ def test_results_stand_in_parentheses_or_not(ret):
         ("# 12", None),
     ],
 )
-def test_a_comment_with_a_line_number_is_the_place_of_its_bind(comment, place):
+def test_a_comment_with_a_line_number_is_the_source_line_of_its_bind(comment, place):
     """[A1]"""
     f = parse(f"lambda %0 {{ %1 = exp(%0) {comment}\n return %1 }}")
 
@@ -102,14 +102,14 @@ def test_a_bind_may_have_no_results():
     assert (f.binds[0].binders, f.ret.args) == ((), ())
 
 
-def test_attributes_that_are_left_out_are_the_defaults():
+def test_omitted_attributes_take_their_defaults():
     """[A2]"""
     (bind,) = parse("lambda %0 { %1 = sum(%0, keepdims=True); return %1 }").binds
 
     assert bind.attrs == Attrs(axis=None, dtype=None, keepdims=True, initial=None)
 
 
-def test_attributes_come_in_any_order():
+def test_attributes_may_be_written_in_any_order():
     f, g = (
         parse(f"lambda %0 {{ %1 = sum(%0, {attrs}); return %1 }}")
         for attrs in ("axis=1, keepdims=True", "keepdims=True, axis=1")
@@ -134,18 +134,18 @@ def test_attributes_come_in_any_order():
         (r"'\x41\u00e9\U0001f600\n\\'", "Aé😀\n\\"),
     ],
 )
-def test_values_may_be_written_freely(text, expected):
+def test_values_may_be_spelled_in_several_ways(text, expected):
     found = parsed_value(text)
 
     assert (type(found), found) == (type(expected), expected)
 
 
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
-def test_elements_may_be_written_without_point(kind):
+def test_floating_elements_may_be_written_without_a_point(kind):
     assert parsed_value(f"{kind}[2]{{1, 1e999}}").tolist() == [1.0, math.inf]
 
 
-def test_the_free_locals_of_a_grad_of_are_lifted_in_order_of_first_use():
+def test_free_locals_of_a_grad_of_are_lifted_in_order_of_first_use():
     """[D3]"""
     short = parse("""lambda %0: int8[], %1: int16[], %2: int32[] {
       %3, %4 = grad_of[mul](%0) { %5 = mul(%0, %2); %6 = mul(%1, %2) -> (%5, %6) }
@@ -159,7 +159,7 @@ def test_the_free_locals_of_a_grad_of_are_lifted_in_order_of_first_use():
     assert short == long
 
 
-def test_a_grad_of_inside_a_grad_of_lifts_through_both():
+def test_free_locals_of_nested_grad_ofs_are_lifted_through_both():
     """[D3]"""
     text = """\
 lambda %0, %1, %2 {
@@ -191,7 +191,7 @@ lambda %0, %1, %2 {
         "grad_of(%0, op=mul, n_cts=1, body=lambda %4 out (*,) { return %4 })",
     ],
 )
-def test_a_grad_of_that_lifting_would_not_give_back_is_written_as_a_call(bind):
+def test_a_grad_of_that_lifting_cannot_reproduce_is_written_as_a_call(bind):
     """[D3]"""
     f = parse(f"lambda %0, %1, %2 {{ %3 = {bind}; return %3 }}")
 
@@ -291,7 +291,7 @@ def error(text: str) -> str:
         ),
     ],
 )
-def test_an_error_says_what_was_expected_what_was_found_and_where(text, message):
+def test_an_error_names_what_was_expected_what_was_found_and_where(text, message):
     assert message in error(text)
 
 
@@ -324,7 +324,7 @@ def test_an_error_says_what_was_expected_what_was_found_and_where(text, message)
         ("9" * 5000, "4300"),
     ],
 )
-def test_values_that_mean_nothing_are_errors(value, message):
+def test_values_without_a_meaning_are_errors(value, message):
     assert message in error(f"lambda {{ %0 = index(item={value}); return %0 }}")
 
 
@@ -344,14 +344,14 @@ NESTS = {
 
 
 def nest(kind: str, levels: int) -> str:
-    """Text that nests so often."""
+    """Text of this kind nested ``levels`` deep."""
     before, opening, inside, closing, after = NESTS[kind]
     return before + opening * levels + inside + closing * levels + after
 
 
 @pytest.mark.parametrize("levels", [MOST_DEPTH + 1, 100_000])
 @pytest.mark.parametrize("kind", NESTS)
-def test_nesting_beyond_the_limit_is_an_error(kind, levels):
+def test_nesting_beyond_the_limit_is_a_parse_error(kind, levels):
     """[A3] RecursionError never escapes."""
     assert f"nested more than {MOST_DEPTH} levels deep" in error(nest(kind, levels))
 
@@ -364,7 +364,7 @@ def test_nesting_below_the_limit_parses_and_prints(kind):
     assert parse(dumps(f)) == f
 
 
-def test_a_stack_that_is_nearly_used_up_is_a_parse_error():
+def test_parsing_on_a_nearly_exhausted_stack_is_a_parse_error():
     """RecursionError never escapes."""
 
     def deepest(act):

@@ -1,9 +1,9 @@
-"""What programs look like: the lossless text, the bounded one, the bare listing."""
+"""Printing programs: the lossless text, the abbreviated one, and the bare listing."""
 
 import numpy as np
 import pytest
 
-import letir.ops  # noqa: F401  fills the table of operations
+import letir.ops  # noqa: F401  registers all operations
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.primitive import PRIMITIVES
@@ -47,12 +47,12 @@ def long_program(binds: int) -> Lambda:
 
 
 def with_attribute(value) -> str:
-    """The text of an attribute."""
+    """The printed form of an attribute."""
     bind = Bind((Local(),), PRIMITIVES["index"], (), Attrs(item=value))
     return dumps(Lambda((), [bind], Ret(()))).splitlines()[1]
 
 
-def test_the_text_says_params_types_names_attributes_and_lines():
+def test_the_text_shows_params_types_names_attributes_and_lines():
     """[A1]"""
     text = """\
 lambda %0: float64[3], %1:rate: float64*[] {
@@ -64,8 +64,8 @@ lambda %0: float64[3], %1:rate: float64*[] {
     assert dumps(parse(text)) == text
 
 
-def test_the_listing_is_bare():
-    """[A2] The front of a word-level language model, from its records."""
+def test_the_listing_shows_only_operations():
+    """[A2] The first layers of a word-level language model."""
     builder = LetBuilder()
     p = [builder.param() for _ in range(14)]
     rows = PRIMITIVES["embedding"](p[11], p[0])
@@ -83,7 +83,7 @@ def test_binds_are_listed_in_the_order_in_which_they_were_recorded():
     assert listing(f) == "%1 = exp %0\n%2 = neg %0\nreturn (%2, %1)\n"
 
 
-def test_plain_text_is_the_form_of_the_golden_gradients():
+def test_plain_text_has_the_form_of_the_golden_gradients():
     """[D5]"""
     _, *lines = GRADIENT.splitlines()
     text = "lambda %0, %1, %2, %3, %4 {\n" + "\n".join(lines) + "\n}"
@@ -92,7 +92,7 @@ def test_plain_text_is_the_form_of_the_golden_gradients():
     assert untyped_text(parse(text), "df", roles) == GRADIENT
 
 
-def test_locals_are_numbered_as_they_appear_through_nested_bodies():
+def test_locals_are_numbered_in_order_of_appearance_through_nested_bodies():
     f = parse(
         "lambda %7 { %3 = when_defined(%7, n_cts=0, body=lambda %8 { %9 = exp(%8); return %9 })\n"
         "%1 = neg(%3); return %1 }"
@@ -103,26 +103,26 @@ def test_locals_are_numbered_as_they_appear_through_nested_bodies():
     ]
 
 
-def test_names_that_are_no_words_are_left_out():
+def test_names_that_are_not_identifiers_are_omitted():
     param = Local(ArrayType(float), "x[0] = y")
 
     assert dumps(Lambda((param,), (), Ret(()))).startswith("lambda %0: float64[] {")
 
 
-def test_a_source_whose_path_has_a_line_break_is_left_out():
+def test_a_source_whose_path_has_a_line_break_is_omitted():
     x = Local()
     bind = Bind((Local(),), PRIMITIVES["neg"], (x,), NO_ATTRS, Source("a\nb.py", 3))
 
     assert "#" not in dumps(Lambda((x,), [bind], Ret(())))
 
 
-def test_attributes_that_are_the_defaults_are_left_out():
+def test_attributes_equal_to_their_defaults_are_omitted():
     f = parse("lambda %0 { %1 = sum(%0, axis=None, keepdims=True); return %1 }")
 
     assert "sum(%0, keepdims=True)" in dumps(f)
 
 
-def test_a_default_of_another_type_is_written():
+def test_a_value_equal_to_the_default_but_of_another_type_is_printed():
     f = parse("lambda %0 { %1 = sum(%0, keepdims=0); return %1 }")
 
     assert "sum(%0, keepdims=0)" in dumps(f)
@@ -147,7 +147,7 @@ def test_a_default_of_another_type_is_written():
         (np.array([1e22]), "float64[1]{1e+22}"),
     ],
 )
-def test_attributes_read_like_python(value, text):
+def test_attributes_print_as_python_literals(value, text):
     """[A5]"""
     assert with_attribute(value) == f"  %0 = index(item={text})"
 
@@ -158,7 +158,7 @@ def test_a_float32_has_enough_digits_for_readers_that_round_twice():
     assert np.float32(float(with_attribute(value).split("{")[1].rstrip("})"))) == value[0]
 
 
-def test_str_shows_head_and_tail_of_a_long_program():
+def test_str_shows_the_head_and_tail_of_a_long_program():
     """[A5]"""
     lines = str(long_program(1000)).splitlines()
 
@@ -168,7 +168,7 @@ def test_str_shows_head_and_tail_of_a_long_program():
     ]
 
 
-def test_str_of_a_program_of_200_binds_is_whole():
+def test_str_of_a_program_of_200_binds_is_complete():
     assert str(long_program(200)) == dumps(long_program(200))
 
 
@@ -196,7 +196,7 @@ def test_str_shows_file_names_without_folders():
     assert "  # model.py:3\n" in str(f) and "  # /home/me/model.py:3\n" in dumps(f)
 
 
-def test_a_line_of_a_long_program_has_the_numbers_of_the_whole():
+def test_a_line_of_an_abbreviated_program_keeps_its_number():
     f = parse(
         "lambda %0 { %1 = when_defined(%0, n_cts=1, body=lambda %2 { return %2 })\n"
         "%3 = neg(%1); return %3 }"
@@ -205,13 +205,13 @@ def test_a_line_of_a_long_program_has_the_numbers_of_the_whole():
     assert line_of(f, f.binds[1]) == "%3 = neg(%1)"
 
 
-def test_a_bind_on_its_own_has_no_numbers():
+def test_a_single_bind_prints_without_numbers():
     f = parse("lambda %0 { %1 = mul(%0, 2.0)  # a.py:3\n return %1 }")
 
     assert [bind_text(f.binds[0]), repr(f.binds[0])] == ["%? = mul(%?, 2.0)  # a.py:3"] * 2
 
 
-def test_html_is_the_text_with_its_signs_escaped():
+def test_html_is_the_escaped_text():
     f = parse("lambda %0 { guard(%0, value='<b>')\n return %0 }")
 
     assert "&lt;b&gt;" in f._repr_html_() and "<b>" not in html(f)

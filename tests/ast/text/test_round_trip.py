@@ -1,4 +1,4 @@
-"""``parse`` is the inverse of ``dumps``: on generated programs and values, and on damaged text."""
+"""``parse`` inverts ``dumps``: on generated programs and values, and on damaged text."""
 
 import math
 import struct
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import letir.ops  # noqa: F401  fills the table of operations
+import letir.ops  # noqa: F401  registers all operations
 from letir.ast.attrs import Attrs, Here
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret, Source
@@ -24,7 +24,7 @@ SOME = settings(max_examples=25, deadline=None, suppress_health_check=[HealthChe
 
 
 def bits_of(kind: str) -> st.SearchStrategy[bytes]:
-    """The bytes of an element: any bits, those of special numbers often."""
+    """The bytes of an element: any bits, special values often."""
     dtype = DTYPES[kind]
     if dtype.kind == "b":
         return st.sampled_from([b"\0", b"\1"])
@@ -53,7 +53,7 @@ def floats() -> st.SearchStrategy[float]:
 
 
 def numbers():
-    """Python numbers, None and Undef: what stands in an operand's place."""
+    """Python numbers, None and Undef: the constants that may be operands."""
     return st.one_of(
         st.integers(),
         floats(),
@@ -63,25 +63,25 @@ def numbers():
 
 
 def words():
-    """Words that name sizes, locals or programs."""
+    """Identifiers for sizes, locals and programs."""
     return st.sampled_from(["n", "m", "batch_size", "N2", "größe", "_", "return", "op", "e5"])
 
 
 def sizes():
-    """Sizes with names."""
+    """Symbolic sizes."""
     powers = st.lists(words(), max_size=3).map(lambda names: tuple(sorted(names)))
     return st.dictionaries(powers, st.integers(-99, 99), min_size=1, max_size=3).map(Size.of)
 
 
 def types():
-    """Array types, with names for sizes too."""
+    """Array types, also of symbolic sizes."""
     sized = sizes().filter(lambda n: type(n) is Size)
     shapes = st.lists(st.integers(0, 1 << 40) | sized, max_size=3)
     return st.builds(ArrayType, st.sampled_from(sorted(DTYPES)), shapes, st.booleans())
 
 
 def values():
-    """Attributes of every kind but lambdas."""
+    """Attribute values of every kind except Lambdas."""
     parts = st.none() | st.integers(-9, 9)
     leaves = st.one_of(
         numbers(),
@@ -99,7 +99,7 @@ def values():
 
 
 def sources():
-    """Lines of files with odd names."""
+    """Source lines in files with unusual names."""
     files = st.sampled_from(
         ["model.py", "/a b/c.py", "C:\\x.py", "<stdin>", "a#b:3", "x;y.py", "é"]
     )
@@ -108,7 +108,7 @@ def sources():
 
 @st.composite
 def programs(draw, depth=2):
-    """Closed programs of any operations and attributes: well scoped, hardly ever well typed."""
+    """Closed programs of any operations and attributes: well scoped, rarely well typed."""
     kinds, names = st.none() | types(), st.none() | words()
     bound = [Local(draw(kinds), draw(names)) for _ in range(draw(st.integers(0, 3)))]
     params, binds = tuple(bound), []
@@ -136,7 +136,7 @@ def programs(draw, depth=2):
 
 @st.composite
 def bodies(draw, args, depth):
-    """Bodies of a ``grad_of`` on these operands, many of which can be printed in place."""
+    """Bodies of a ``grad_of`` on these operands; many of them print in the short form."""
     body = draw(programs(depth - 1))
     if draw(st.booleans()) or len(body.params) != len(args):
         params = [Local(arg.type if type(arg) is Local else None) for arg in args]
@@ -147,14 +147,14 @@ def bodies(draw, args, depth):
 
 
 def attribute(value) -> Lambda:
-    """A program with this attribute."""
+    """A program with this value as an attribute."""
     out = Local()
     return Lambda((), [Bind((out,), INDEX, (), Attrs(item=value))], Ret((out,)))
 
 
 @SOME
 @given(programs())
-def test_the_text_of_a_program_parses_to_it(f):
+def test_parse_inverts_dumps(f):
     """[A5]"""
     assert parse(dumps(f)) == f
 
@@ -214,7 +214,7 @@ lambda %0: float64[] {
 
 
 def mutations(text: str):
-    """Texts that are nearly ``text``."""
+    """Texts with one small change."""
     places = st.integers(0, len(text))
     signs = "%:=(){}[],;@.*#'\"\\-+01ean \n"
     pieces = st.sampled_from([*signs, "%0", "lambda", "...", "nan", "return", "->"])
@@ -228,7 +228,7 @@ def mutations(text: str):
 
 @SOME
 @given(programs().map(dumps).flatmap(mutations))
-def test_a_damaged_text_is_a_program_or_a_parse_error(text):
+def test_a_damaged_text_parses_or_is_a_parse_error(text):
     try:
         f = parse(text)
     except ParseError as found:
@@ -239,7 +239,7 @@ def test_a_damaged_text_is_a_program_or_a_parse_error(text):
 
 @MANY
 @given(st.text() | st.text("lambda %0{}()=:,;[]@.*#'\\n-1e"))
-def test_any_text_is_a_program_or_a_parse_error(text):
+def test_any_text_parses_or_is_a_parse_error(text):
     for prefix in ("", "lambda %0 { ", "lambda %0 { %1 = index(%0, item="):
         try:
             parse(prefix + text)

@@ -1,9 +1,9 @@
-"""Reading values where they meet their neighbours; what each means is in test_literals."""
+"""Parsing values in their context; test_literals has what each single word means."""
 
 import numpy as np
 import pytest
 
-import letir.ops  # noqa: F401  fills the table of operations
+import letir.ops  # noqa: F401  registers all operations
 from letir.ast.attrs import Here
 from letir.ast.text.value_parser import TreeReader, ValueReader
 from letir.ast.types import ArrayType, Size
@@ -25,7 +25,7 @@ N = Size.named("n")
         ("( )", ()),
     ],
 )
-def test_a_value_ends_where_its_neighbour_begins(text, expected):
+def test_a_value_ends_where_the_next_token_begins(text, expected):
     expected = (
         expected
         if expected is not None
@@ -36,14 +36,14 @@ def test_a_value_ends_where_its_neighbour_begins(text, expected):
     assert (reader.value(), reader.take(","), reader.take("next")) == (expected, True, True)
 
 
-def test_an_array_of_a_file_is_given_by_its_number():
+def test_an_array_stored_in_a_file_is_referred_to_by_its_number():
     arrays = [np.zeros(2), np.ones((1, 3), "int8")]
 
     assert ValueReader("int8[1, 3]@1", arrays).value() is arrays[1]
 
 
 @pytest.mark.parametrize("text", ["int8[1, 3]@2", "int8[3]@1", "int16[1, 3]@1", "int8[1, 3]@0"])
-def test_an_array_of_a_file_must_be_there_and_of_its_type(text):
+def test_a_referred_array_must_exist_and_have_the_declared_type(text):
     with pytest.raises(ParseError, match=r"line 1, column 1: .*array"):
         ValueReader(text, [np.zeros(2), np.ones((1, 3), "int8")]).value()
 
@@ -54,7 +54,7 @@ def test_comments_may_stand_among_the_elements_of_an_array():
     assert found.tolist() == [1, 2]
 
 
-def test_an_error_counts_lines_and_columns_from_one():
+def test_error_positions_count_from_one():
     reader = ValueReader("(1,\n  ]")
 
     with pytest.raises(ParseError) as raised:
@@ -62,7 +62,7 @@ def test_an_error_counts_lines_and_columns_from_one():
     assert (raised.value.line, raised.value.column) == (2, 3)
 
 
-def test_a_tree_ends_where_its_neighbour_begins():
+def test_a_tree_ends_where_the_next_token_begins():
     reader = TreeReader("(*, {1: *}) {")
 
     assert (len(reader.tree()), reader.take("{")) == (2, True)
