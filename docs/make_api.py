@@ -105,8 +105,8 @@ def signature(name: str, value) -> str:
 
 
 def documentation(value) -> str:
-    """The docstring of a name, of an operation that is a name the one of its record."""
-    return inspect.getdoc(value) or ""
+    """The docstring of a public object, without references to numbered promises such as [B2]."""
+    return re.sub(r"\s*\[[A-G]\d+(?:(?:, | - )[A-G]\d+)*\]", "", inspect.getdoc(value) or "")
 
 
 def summary(value) -> str:

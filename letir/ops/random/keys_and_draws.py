@@ -1,4 +1,4 @@
-"""Random numbers by key [B9]: keys, and the one operation that draws.
+"""Random numbers by key: keys, and the one operation that draws.
 
 A key is two words of Philox, an integer array of shape (2,); an array of shape (..., 2) is a batch
 of keys, each of which draws numbers of its own. Philox is counter-based: key and counter determine
