@@ -1,4 +1,4 @@
-"""Variables behave as NumPy arrays."""
+"""Variables behave like NumPy arrays."""
 
 import copy
 import io
@@ -53,7 +53,7 @@ def test_expressions_compute_what_numpy_computes(name, requires_grad):
 
 
 @pytest.mark.parametrize("name", [name for name in EXPRESSIONS if name != "scalars"])
-def test_expressions_have_the_gradients_of_a_trace(name):
+def test_expressions_have_the_gradients_of_a_traced_function(name):
     expression = EXPRESSIONS[name]
     x, y = leaf(), leaf(B)
     np.sum(expression(x, y)).backward()
@@ -63,7 +63,7 @@ def test_expressions_have_the_gradients_of_a_trace(name):
     np.testing.assert_allclose(by_y, 0.0 if y.grad is None else y.grad.data, rtol=1e-12)
 
 
-def test_what_is_asked_of_an_array_is_answered():
+def test_array_attributes_and_conversions_work():
     x = leaf()
 
     assert ((1, 3), 2, 3, np.float64) == (x.shape, x.ndim, x.size, x.dtype)
@@ -78,12 +78,12 @@ def test_what_is_asked_of_an_array_is_answered():
     assert "Variable([[0.5, 2. , 1.5]], requires_grad=True)" == repr(x)
 
 
-def test_the_truth_of_several_elements_is_refused_as_numpy_refuses_it():
+def test_the_truth_value_of_several_elements_is_refused_as_in_numpy():
     with pytest.raises(ValueError, match="ambiguous"):
         bool(leaf())
 
 
-def test_arrays_of_what_requires_grad_would_lose_its_history():
+def test_conversion_to_an_array_is_refused_where_it_would_lose_history():
     x = leaf()
     for lose in (np.asarray, np.array, lambda v: np.zeros(3).__setitem__(0, v)):
         with pytest.raises((lt.TraceError, ValueError)):
@@ -97,7 +97,7 @@ def test_arrays_of_what_requires_grad_would_lose_its_history():
 
 
 def test_a_scalar_that_requires_grad_is_not_stored_in_an_ordinary_array():
-    """NumPy asks it for a number, as float() does."""
+    """NumPy converts it to a number, as float() does."""
     x, buffer = leaf(), np.zeros(2)
     with pytest.raises((lt.TraceError, ValueError)):
         buffer[0] = x[0, 0]
@@ -110,7 +110,7 @@ def test_a_scalar_that_requires_grad_is_not_stored_in_an_ordinary_array():
     assert 0.5 == float(x[0, 0]) == math.fabs(x[0, 0])
 
 
-def test_the_namespace_takes_lists_of_variables():
+def test_letir_numpy_accepts_lists_of_variables():
     x = leaf()
     made = lnp.array([[1.0, x[0, 1]], [x[0, 0], 3]])
     made.sum().backward()
@@ -120,7 +120,7 @@ def test_the_namespace_takes_lists_of_variables():
     assert np.float32 == lnp.asarray(x, np.float32).dtype
 
 
-def test_arrays_take_what_requires_no_grad():
+def test_ordinary_arrays_accept_variables_that_require_no_grad():
     weights = np.ones(3)
     weights -= 0.5 * Variable(np.ones(3))
     np.add(weights, Variable(np.ones(3)), out=weights)
@@ -131,8 +131,8 @@ def test_arrays_take_what_requires_no_grad():
         weights -= leaf(np.ones(3))
 
 
-def test_functions_that_no_record_knows_compute_where_nothing_is_recorded():
-    """No function of numbers is left: this one is of files."""
+def test_unrecorded_functions_compute_on_variables_that_require_no_grad():
+    """Every function of numbers is recorded; this one writes a file."""
     file = io.BytesIO()
     np.save(file, Variable(A))
 
@@ -141,7 +141,7 @@ def test_functions_that_no_record_knows_compute_where_nothing_is_recorded():
         np.save(file, leaf())
 
 
-def test_named_tuples_stay_named():
+def test_named_tuples_keep_their_type():
     values = on_arrays(np.unique_counts, (Variable(A[0]),), {})
     arrays = unwrap_arrays(values)
 
@@ -150,7 +150,7 @@ def test_named_tuples_stay_named():
     assert isinstance(arrays.counts, np.ndarray)
 
 
-def test_functions_without_a_derivative_compute_where_no_record_knows_them():
+def test_functions_without_a_derivative_compute_even_if_unrecorded():
     """[D1]"""
     x = leaf()
 
@@ -161,13 +161,13 @@ def test_functions_without_a_derivative_compute_where_no_record_knows_them():
     assert lt.trace(lambda t: np.allclose(x.detach(), t), A)(A)
 
 
-def test_variables_are_keys():
+def test_variables_are_hashable():
     x, y = leaf(), leaf()
 
     assert {x: 1, y: 2}[x] == 1
 
 
-def test_a_leaf_is_pickled_and_copied():
+def test_a_leaf_can_be_pickled_and_copied():
     x = leaf(A.copy())
     (x * x).sum().backward()
     for new in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
@@ -178,7 +178,7 @@ def test_a_leaf_is_pickled_and_copied():
         assert not np.shares_memory(x.grad.data, new.grad.data)
 
 
-def test_what_has_a_history_is_not_pickled_or_copied_deeply():
+def test_a_variable_with_a_history_is_refused_by_pickle_and_deepcopy():
     for make in (pickle.dumps, copy.deepcopy):
         with pytest.raises(lt.TraceError, match="history"):
             make(leaf() * 2.0)
@@ -191,7 +191,7 @@ def test_copies_are_recorded():
         assert not np.shares_memory(x.data, made.data)
 
 
-def test_other_objects_are_refused():
+def test_other_objects_are_refused_as_data():
     for other in ("text", np.array(["text"]), None, {}):
         with pytest.raises(lt.DTypeError):
             Variable(other)
@@ -199,14 +199,14 @@ def test_other_objects_are_refused():
         leaf() + "text"
 
 
-def test_numpy_is_not_asked_for_what_python_answers():
+def test_an_unknown_attribute_is_an_error_that_names_the_variable():
     x = leaf()
 
     with pytest.raises(AttributeError, match="a Variable has no attribute 'sums'"):
         _ = x.sums
 
 
-def test_requires_grad_changes_on_leaves_only():
+def test_requires_grad_can_be_changed_on_leaves_only():
     x = Variable(A)
     assert x.requires_grad_() is x
     assert x.requires_grad
@@ -216,7 +216,7 @@ def test_requires_grad_changes_on_leaves_only():
         (leaf() * 2.0).requires_grad_(False)
 
 
-def test_data_is_the_array_and_may_be_replaced_by_one_of_its_type():
+def test_data_may_be_replaced_by_an_array_of_the_same_type():
     x = leaf(A.copy())
     assert isinstance(x.data, np.ndarray)
     x.data -= 1.0
@@ -227,7 +227,7 @@ def test_data_is_the_array_and_may_be_replaced_by_one_of_its_type():
     np.testing.assert_array_equal(np.zeros((1, 3)), x.numpy())
 
 
-def test_grad_may_be_set_to_what_fits():
+def test_grad_may_be_set_to_a_value_of_the_same_type():
     x = leaf()
     x.grad = np.ones((1, 3))
     (x * 1.0).sum().backward()
@@ -237,7 +237,7 @@ def test_grad_may_be_set_to_what_fits():
         x.grad = np.ones(3)
 
 
-def test_subclasses_work():
+def test_variable_may_be_subclassed():
     class Parameter(Variable):
         pass
 
@@ -247,7 +247,7 @@ def test_subclasses_work():
     np.testing.assert_allclose(2 * A + np.cos(A), p.grad.data)
 
 
-def test_a_rule_of_the_users_sees_numbers():
+def test_a_users_rule_receives_python_numbers():
     def root_vjp(ct, y, x, n):
         return ct * y / (x * n) if n > 1 else ct, None
 
@@ -260,21 +260,21 @@ def test_a_rule_of_the_users_sees_numbers():
 
 
 @pytest.mark.parametrize("n", [2, 3, 0, 1, -1, 0.5, 2.0, -0.0, True])
-def test_a_power_has_the_rule_of_its_exponent(n):
+def test_the_rule_of_a_power_depends_on_its_exponent(n):
     x = leaf(np.array([2.0, 3.0]))
     found = gradients((x**n).sum(), x)
 
     np.testing.assert_allclose(n * np.array([2.0, 3.0]) ** (n - 1), found.data)
 
 
-def test_a_number_takes_part_weakly():
+def test_a_python_number_is_weakly_typed():
     x = leaf(np.ones(2, np.float32))
 
     for made in (x * 2.0, 2 + x, x**2, x**0.5, operator.truediv(1, x)):
         assert np.float32 == made.dtype
 
 
-def test_each_mask_selects_as_many_elements_as_it_has():
+def test_each_mask_selects_as_many_elements_as_are_true():
     x = Variable(np.arange(4.0), requires_grad=True)
 
     types = [x[x > bound].type.shape for bound in (2.5, 0.5, 2.5)]
@@ -282,7 +282,7 @@ def test_each_mask_selects_as_many_elements_as_it_has():
     assert [(1,), (3,), (1,)] == types
 
 
-def test_what_is_as_long_as_the_values_say():
+def test_results_of_data_dependent_length_have_gradients():
     x = Variable(np.array([3.0, 1.0, 3.0, -2.0]), requires_grad=True)
 
     loss = (np.unique(x) * np.array([1.0, 10.0, 100.0])).sum() + (x[np.where(x > 0)] ** 2).sum()
@@ -291,7 +291,7 @@ def test_what_is_as_long_as_the_values_say():
     assert_same(np.array([106.0, 12.0, 6.0, 1.0]), x.grad.array)
 
 
-def test_a_number_written_by_a_mask():
+def test_a_number_may_be_assigned_by_a_mask():
     x = Variable(np.array([3.0, -1.0, 2.0]), requires_grad=True)
     y = x * 1
     y[y < 0] = 0

@@ -1,4 +1,4 @@
-"""Changes of Variables in place."""
+"""In-place changes of Variables."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_an_augmented_assignment_is_recorded():
     np.testing.assert_allclose([6.0, 6.0, 6.0], x.grad.data)
 
 
-def test_an_item_is_set():
+def test_an_item_assignment_is_recorded():
     x = leaf()
     y = x * 2.0
     y[1] = x[0] * 10.0
@@ -37,7 +37,7 @@ def test_an_item_is_set():
     np.testing.assert_allclose([12.0, 0.0, 2.0], x.grad.data)
 
 
-def test_an_item_is_added_to():
+def test_an_augmented_item_assignment_is_recorded():
     x = leaf()
     y = x * 2.0
     y[1:] += x[:2]
@@ -46,7 +46,7 @@ def test_an_item_is_added_to():
     np.testing.assert_allclose([3.0, 3.0, 2.0], x.grad.data)
 
 
-def test_an_array_that_requires_no_grad_takes_one_that_does():
+def test_an_array_that_requires_no_grad_may_be_assigned_items_that_do():
     x = leaf()
     buffer = Variable(np.zeros(3))
     buffer[:2] = x[:2] * 3.0
@@ -55,7 +55,7 @@ def test_an_array_that_requires_no_grad_takes_one_that_does():
     np.testing.assert_allclose([3.0, 3.0, 0.0], x.grad.data)
 
 
-def test_out_is_written_into():
+def test_out_arguments_are_written_into():
     x = leaf()
     y = x * 1.0
     np.multiply(y, 3.0, out=y)
@@ -64,7 +64,7 @@ def test_out_is_written_into():
     np.testing.assert_allclose([3.0, 3.0, 3.0], x.grad.data)
 
 
-def test_a_scalar_is_replaced_as_numpy_does():
+def test_an_augmented_scalar_is_rebound_as_in_numpy():
     x = leaf()
     total = 0.0
     for i in range(3):
@@ -74,7 +74,7 @@ def test_a_scalar_is_replaced_as_numpy_does():
     np.testing.assert_allclose(2 * A, x.grad.data)
 
 
-def test_a_leaf_that_requires_grad_is_not_changed_while_recording():
+def test_an_in_place_change_of_a_leaf_that_requires_grad_is_refused():
     x = leaf()
     with pytest.raises(lt.TraceError, match=r"a leaf that requires grad.*\n  at .*test_changes"):
         x += 1.0
@@ -86,7 +86,7 @@ def test_a_leaf_that_requires_grad_is_not_changed_while_recording():
     np.testing.assert_array_equal(A, x.data)
 
 
-def test_without_recording_a_leaf_may_be_changed():
+def test_a_leaf_may_be_changed_inside_no_grad():
     x = leaf()
     (x * x).sum().backward()
     with no_grad():
@@ -102,7 +102,7 @@ def test_without_recording_a_leaf_may_be_changed():
 
 
 @pytest.mark.parametrize("change", ["operand", "result", "constant", "view", "base", "detached"])
-def test_a_kept_value_that_was_changed_is_an_error_with_both_lines(change):
+def test_backward_refuses_a_saved_value_that_was_changed_and_names_both_lines(change):
     x = leaf()
     y, w = x * 1.0, Variable(A.copy())
     part = y[:2]
@@ -131,7 +131,7 @@ def test_a_kept_value_that_was_changed_is_an_error_with_both_lines(change):
         z.sum().backward()
 
 
-def test_a_change_of_what_no_rule_reads_is_allowed():
+def test_a_value_that_no_rule_reads_may_be_changed():
     x = leaf()
     y = x * 1.0
     z = y + 1.0
@@ -141,7 +141,7 @@ def test_a_change_of_what_no_rule_reads_is_allowed():
     np.testing.assert_allclose(2 * (A + 1), x.grad.data)
 
 
-def test_a_value_that_is_kept_after_its_change_is_right():
+def test_a_value_saved_after_its_change_gives_the_right_gradient():
     x = leaf()
     y = x * 1.0
     y += 1.0
@@ -150,7 +150,7 @@ def test_a_value_that_is_kept_after_its_change_is_right():
     np.testing.assert_allclose(2 * (A + 1), x.grad.data)
 
 
-def test_a_change_of_a_leaf_after_it_was_kept_is_an_error():
+def test_a_change_of_a_leaf_after_it_was_saved_is_an_error():
     x = leaf()
     z = x * x
     with no_grad():
@@ -160,7 +160,7 @@ def test_a_change_of_a_leaf_after_it_was_kept_is_an_error():
         z.sum().backward()
 
 
-def test_the_version_counts_changes():
+def test_the_version_counts_in_place_changes():
     y = Variable(A.copy())
     assert 0 == y.version
     y += 1.0
@@ -169,7 +169,7 @@ def test_the_version_counts_changes():
     assert 2 == y.version
 
 
-def test_a_write_into_a_view_is_seen_by_its_base():
+def test_a_write_into_a_view_changes_its_base():
     """[B6]"""
     x = leaf()
     y = x * 1.0
@@ -181,7 +181,7 @@ def test_a_write_into_a_view_is_seen_by_its_base():
     np.testing.assert_allclose([1.0, 10.0, 10.0], x.grad.data)
 
 
-def test_a_write_is_seen_by_other_views():
+def test_a_write_into_a_base_or_view_changes_other_views():
     """[B6]"""
     x = leaf()
     y = x * 1.0
@@ -194,7 +194,7 @@ def test_a_write_is_seen_by_other_views():
     np.testing.assert_allclose([0.0, 13.0, 3.0], x.grad.data)
 
 
-def test_views_of_views_are_written_into():
+def test_views_of_views_may_be_written_into():
     """[B6]"""
     x = leaf(np.ones((2, 3)))
     y = x * 1.0
@@ -208,7 +208,7 @@ def test_views_of_views_are_written_into():
     np.testing.assert_allclose([[0.0, 1.0, 1.0], [2.0, 10.0, 0.0]], x.grad.data)
 
 
-def test_a_detached_array_that_is_written_into_has_a_history_of_its_own():
+def test_a_detached_array_that_is_written_into_gets_its_own_history():
     x = leaf()
     y = x * 1.0
     apart = y.detach()
@@ -222,7 +222,7 @@ def test_a_detached_array_that_is_written_into_has_a_history_of_its_own():
         part += x[1:]
 
 
-def test_one_item_is_set_to_another():
+def test_an_item_may_be_assigned_from_another_item():
     x = leaf(np.array([[1.0, 2.0], [3.0, 4.0]]))
     y = x * 1.0
     y[0] = y[1]
@@ -232,7 +232,7 @@ def test_one_item_is_set_to_another():
     np.testing.assert_allclose([[0.0, 0.0], [4.0, 2.0]], x.grad.data)
 
 
-def test_a_write_while_a_view_that_is_no_plain_one_is_in_use_is_an_error():
+def test_a_write_while_a_transposed_view_is_in_use_is_an_error():
     y = leaf(np.ones((2, 3))) * 1.0
     turned = y.T
     with pytest.raises(lt.TraceError, match=r"no plain .* is in use"):
@@ -240,7 +240,7 @@ def test_a_write_while_a_view_that_is_no_plain_one_is_in_use_is_an_error():
     assert turned.shape == (3, 2)
 
 
-def test_a_write_into_a_view_that_is_no_plain_one_is_an_error():
+def test_a_write_into_a_transposed_view_is_an_error():
     y = leaf(np.ones((2, 3))) * 1.0
     turned = y.T
     with pytest.raises(lt.TraceError, match="no plain"):

@@ -1,4 +1,4 @@
-"""What holds for every operation and every generated program: eager mode is the same machinery."""
+"""Laws of eager mode, for every operation and every generated program: it agrees with traces."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ NAMES = [
 
 
 def variables_of(args, requires_grad=True) -> list:
-    """Arrays as Variables; those that may require grad do."""
+    """Arrays as Variables; floating ones require grad."""
     found = []
     for arg in args:
         if not hasattr(arg, "dtype"):
@@ -39,12 +39,12 @@ def plain(value):
 
 
 def cotangents(outs) -> list:
-    """One for each result, of different numbers."""
+    """A cotangent for each result, with distinct elements."""
     return [np.linspace(0.5, 1.5, out.size, dtype=out.dtype).reshape(out.shape)[()] for out in outs]
 
 
 def compared(fn, args) -> None:
-    """Assert that eager values and gradients are bitwise those of the program and its vjp."""
+    """Assert that eager values and gradients have the bits of those of the program and its vjp."""
     with np.errstate(all="ignore"):
         expected = run_flat(fn, list(args))
         leaves = variables_of(args)
@@ -63,7 +63,7 @@ def compared(fn, args) -> None:
         kept = run_flat(df.f, list(args))
         captured = [args[i] for i in df.df_input_captured_inputs]
         captured += [kept[i] for i in df.df_input_captured_outputs]
-        # a program may know of a result in a body that no gradient flows to it
+        # the program may find, inside a body, that no gradient reaches a result
         given = [ct for i, ct in zip(used, cts, strict=True) if i in df.df_input_vjps]
         direct = dict(zip(df.df_output_vjps, run_flat(df.df, [*given, *captured]), strict=True))
     for i, ct in zip(inputs, found, strict=True):
@@ -73,8 +73,8 @@ def compared(fn, args) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_operation_computes_and_differentiates_as_its_program(name):
-    """[D15] One set of rules: emitted into a builder, or computed at once."""
+def test_every_operation_has_the_values_and_gradients_of_its_program(name):
+    """[D15] The same rules, emitted into a builder or computed at once."""
     for sample in SAMPLES[name]:
         if lt.Undef not in [arg for arg in sample.args if arg is lt.Undef]:
             fn, args = applied(PRIMITIVES[name], sample, constants=True)
@@ -82,14 +82,14 @@ def test_every_operation_computes_and_differentiates_as_its_program(name):
 
 
 @given(programs())
-def test_generated_programs_compute_and_differentiate_as_their_gradients(program):
+def test_generated_programs_have_the_values_and_gradients_of_their_gradient_programs(program):
     """[D15], [B7]"""
     fn, args = program
     compared(fn, args)
 
 
 @given(programs())
-def test_the_history_of_a_replay_is_the_program(program):
+def test_the_history_of_a_replay_computes_the_values_of_the_program(program):
     """[B7] The history replays to the same values."""
     fn, args = program
     with np.errstate(all="ignore"):
@@ -103,7 +103,7 @@ def test_the_history_of_a_replay_is_the_program(program):
 
 
 @given(programs())
-def test_without_recording_the_values_are_the_same(program):
+def test_values_are_the_same_without_recording(program):
     fn, args = program
     with np.errstate(all="ignore"), no_grad():
         outs = run_flat(fn, variables_of(args))

@@ -1,4 +1,4 @@
-"""[E4] What a history keeps, and when it goes free; long histories."""
+"""[E4] Which values a history keeps alive, when they are freed, and long histories."""
 
 import gc
 import sys
@@ -28,7 +28,7 @@ def leaf(array=None):
     return Variable(np.ones(3) if array is None else array, requires_grad=True)
 
 
-def test_a_value_that_no_rule_reads_goes_free_with_its_variable():
+def test_a_value_that_no_rule_reads_is_freed_with_its_variable():
     """[E4]"""
     x = leaf()
     y = np.exp(x) + 1.0
@@ -40,7 +40,7 @@ def test_a_value_that_no_rule_reads_goes_free_with_its_variable():
     assert z.requires_grad
 
 
-def test_a_kept_value_goes_free_with_backward():
+def test_a_saved_value_is_freed_by_backward():
     """[E4]"""
     x = leaf()
     y = np.sin(x) + 0.0
@@ -55,8 +55,8 @@ def test_a_kept_value_goes_free_with_backward():
     assert watched() is None
 
 
-def test_a_history_goes_free_with_its_last_variable():
-    """[E4] No cycle holds a value, also where an operation keeps its own result."""
+def test_a_history_is_freed_with_its_last_variable():
+    """[E4] There is no reference cycle, even where an operation saves its own result."""
     x = leaf()
     y = np.exp(x)
     z = np.tanh(y * y)
@@ -66,7 +66,7 @@ def test_a_history_goes_free_with_its_last_variable():
     assert [None, None, None] == [ref() for ref in watched]
 
 
-def test_views_hold_no_cycle():
+def test_views_create_no_reference_cycle():
     y = leaf() * 1.0
     part = y[1:]
     part += 1.0
@@ -76,7 +76,7 @@ def test_views_hold_no_cycle():
     assert [None, None, None] == [ref() for ref in watched]
 
 
-def test_hooks_hold_no_cycle():
+def test_hooks_create_no_reference_cycle():
     x = leaf()
     y = x * x
     y.register_hook(lambda g: None)
@@ -89,7 +89,7 @@ def test_hooks_hold_no_cycle():
     assert [None, None] == [ref() for ref in watched]
 
 
-def test_a_function_that_saves_its_result_holds_no_cycle():
+def test_a_function_that_saves_its_result_creates_no_reference_cycle():
     class Exp(Function):
         @staticmethod
         def forward(ctx, x):
@@ -111,7 +111,7 @@ def test_a_function_that_saves_its_result_holds_no_cycle():
     assert [None, None, None] == [ref() for ref in watched]
 
 
-def test_gradients_with_a_history_hold_no_cycle():
+def test_gradients_with_a_history_create_no_reference_cycle():
     x = leaf()
     y = np.exp(x)
     dx = gradients(y.sum(), x, create_graph=True)
@@ -121,7 +121,7 @@ def test_gradients_with_a_history_hold_no_cycle():
     assert [None, None] == [ref() for ref in watched]
 
 
-def test_an_error_in_backward_leaves_no_value_behind():
+def test_an_error_in_backward_keeps_no_value_alive():
     x = leaf()
     y = np.exp(x) * 1.0
     handle = x.register_hook(lambda g: 1 / 0)
@@ -134,7 +134,7 @@ def test_an_error_in_backward_leaves_no_value_behind():
     assert watched() is None
 
 
-def test_the_leaf_itself_is_not_held_by_what_does_not_read_it():
+def test_a_leaf_is_not_kept_alive_by_nodes_that_do_not_read_it():
     x = leaf()
     y = x + 1.0
     watched = weakref.ref(x)
@@ -145,7 +145,7 @@ def test_the_leaf_itself_is_not_held_by_what_does_not_read_it():
 
 
 def on_a_small_stack(act):
-    """The answer of ``act()`` in a thread with a stack of 256 KiB."""
+    """The result of ``act()`` in a thread with a stack of 256 KiB."""
     answers = []
     before = threading.stack_size(SMALL_STACK)
     try:
@@ -159,7 +159,7 @@ def on_a_small_stack(act):
 
 
 def chain(x, length):
-    """x * x, then - x, then * x and so on: 1 is mapped to ``1 - length / 2``."""
+    """x * x, then - x, then * x and so on: maps 1 to ``1 - length / 2``."""
     y = x
     for i in range(length):
         y = y - x if i % 2 else y * x
@@ -167,8 +167,8 @@ def chain(x, length):
 
 
 @pytest.mark.parametrize("length", [30_000, pytest.param(10**6, marks=pytest.mark.slow)])
-def test_long_histories_need_no_stack(length):
-    """[A3] They are built, read, run backward and freed without recursion."""
+def test_long_histories_use_no_stack(length):
+    """[A3] Histories are built, read, run backward and freed without recursion."""
     assert sys.getrecursionlimit() <= 1000
 
     def act():
@@ -188,7 +188,7 @@ def test_long_histories_need_no_stack(length):
     assert kept is None
 
 
-def test_a_long_history_that_was_run_goes_free_without_stack():
+def test_a_long_history_is_freed_without_stack_after_backward():
     def act():
         y = chain(leaf(np.float64(1.0)), 10**5)
         y.backward()
@@ -200,8 +200,8 @@ def test_a_long_history_that_was_run_goes_free_without_stack():
 
 
 @pytest.mark.parametrize("others", range(4))
-def test_every_part_of_a_history_is_cut_somewhere(others):
-    """Also where only every second or third step is on the way to the leaf."""
+def test_cuts_stand_at_bounded_distances_along_a_history(others):
+    """Also where only every second or third node is on the path to the leaf."""
     x = leaf(np.float64(1.0))
     y, gap, longest = x, 0, 0
     for _ in range(2000):
@@ -214,7 +214,7 @@ def test_every_part_of_a_history_is_cut_somewhere(others):
     assert longest < 300
 
 
-def test_a_cut_frees_what_is_shared_when_it_goes_only():
+def test_a_cut_keeps_shared_nodes_until_their_last_user_is_freed():
     x = leaf(np.float64(1.0))
     y = chain(x, 300)
     z = y
@@ -230,7 +230,7 @@ def test_a_cut_frees_what_is_shared_when_it_goes_only():
     assert x.grad is not None
 
 
-def test_a_long_history_of_gradients_needs_no_stack():
+def test_a_long_history_of_gradients_uses_no_stack():
     def act():
         x = leaf(np.float64(1.0))
         y = chain(x, 10**4)
@@ -242,8 +242,8 @@ def test_a_long_history_of_gradients_needs_no_stack():
 
 
 @pytest.mark.slow
-def test_backward_is_linear_in_the_length_of_the_history():
-    """[A3] The cost of a step at 10^6 is within 1.5 times that at 10^4."""
+def test_backward_takes_time_linear_in_the_length_of_the_history():
+    """[A3] The cost of a node at length 10^6 is at most 1.5 times the one at 10^4."""
 
     def cost(length):
         x = leaf(np.float64(1.0))

@@ -26,7 +26,7 @@ def test_nothing_is_recorded_inside_no_grad():
     assert y.is_leaf
 
 
-def test_modes_decorate_functions_that_may_call_themselves():
+def test_modes_decorate_recursive_functions():
     @no_grad()
     def product(x, depth):
         return x * x if depth == 0 else product(x, depth - 1) * x
@@ -45,7 +45,7 @@ def test_set_grad_enabled_takes_a_flag():
             assert flag == (x * x).requires_grad
 
 
-def test_an_exception_ends_a_mode():
+def test_an_exception_exits_a_mode():
     try:
         with no_grad():
             raise KeyError
@@ -55,7 +55,7 @@ def test_an_exception_ends_a_mode():
     assert is_grad_enabled()
 
 
-def test_one_mode_may_be_entered_twice():
+def test_a_mode_object_may_be_entered_twice():
     mode = no_grad()
     with mode:
         with mode:
@@ -65,7 +65,7 @@ def test_one_mode_may_be_entered_twice():
     assert is_grad_enabled()
 
 
-def test_modes_belong_to_their_thread():
+def test_modes_are_local_to_their_thread():
     seen = []
     with no_grad():
         thread = threading.Thread(target=lambda: seen.append(is_grad_enabled()))

@@ -1,4 +1,4 @@
-"""[E2] Hooks of Variables and of steps."""
+"""[E2] Hooks of Variables and of tape nodes."""
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ def leaf(array=A):
     return Variable(array, requires_grad=True)
 
 
-def test_the_order_of_one_step():
-    """[E2] The sum, hooks of the Variable, pre-hooks in their order, the step, post-hooks."""
+def test_hooks_of_one_node_run_in_the_documented_order():
+    """[E2] The sum, hooks of the Variable, pre-hooks in their order, the node, post-hooks."""
     events = []
     x = leaf()
     y = x * 3.0
@@ -65,7 +65,7 @@ def test_a_hook_of_a_leaf_may_replace_its_gradient():
     np.testing.assert_allclose([9.0, 9.0], x.grad.data)
 
 
-def test_a_post_hook_may_replace_what_came_out():
+def test_a_post_hook_may_replace_the_outgoing_gradients():
     x, y = leaf(), leaf()
     z = x * y
     z.grad_fn.register_hook(lambda inputs, outputs: (inputs[0] * 0.0, inputs[1]))
@@ -75,7 +75,7 @@ def test_a_post_hook_may_replace_what_came_out():
     np.testing.assert_allclose(A, y.grad.data)
 
 
-def test_none_keeps_the_value():
+def test_a_hook_that_returns_none_keeps_the_gradient():
     x = leaf()
     x.register_hook(lambda g: None)
     (x * 3.0).sum().backward()
@@ -83,7 +83,7 @@ def test_none_keeps_the_value():
     np.testing.assert_allclose([3.0, 3.0], x.grad.data)
 
 
-def test_handles_remove():
+def test_a_handle_removes_its_hook():
     seen = []
     x = leaf()
     handle = x.register_hook(seen.append)
@@ -106,7 +106,7 @@ def test_handles_remove():
         ("text", lt.DTypeError),
     ],
 )
-def test_a_replacement_of_another_type_names_the_hook(new, error):
+def test_a_replacement_of_another_type_is_an_error_that_names_the_hook(new, error):
     def wrong(grad):
         return new
 
@@ -116,7 +116,7 @@ def test_a_replacement_of_another_type_names_the_hook(new, error):
         (x * 3.0).sum().backward()
 
 
-def test_a_pre_hook_must_return_as_many_gradients():
+def test_a_pre_hook_must_return_as_many_gradients_as_it_got():
     def wrong(grads):
         return (*grads, None)
 
@@ -126,8 +126,8 @@ def test_a_pre_hook_must_return_as_many_gradients():
         y.sum().backward()
 
 
-def test_none_gradients_pass_through():
-    """[E2] Of several results only one has a gradient."""
+def test_pre_hooks_see_none_for_missing_gradients():
+    """[E2] Only one of several results has a gradient."""
     seen = []
     x = leaf(np.arange(4.0))
     first, _ = np.split(x, 2)
@@ -138,7 +138,7 @@ def test_none_gradients_pass_through():
     assert [[False, True], [False, True]] == seen
 
 
-def test_hooks_of_parts_see_their_own_gradients():
+def test_hooks_of_several_results_see_their_own_gradients():
     seen = {}
     x = leaf(np.arange(4.0))
     parts = np.split(x, 2)
@@ -149,7 +149,7 @@ def test_hooks_of_parts_see_their_own_gradients():
     assert {0: [2.0, 2.0], 1: [3.0, 3.0]} == seen
 
 
-def test_a_hook_has_a_history_under_create_graph():
+def test_a_hook_records_history_under_create_graph():
     x = leaf()
     x.register_hook(lambda g: g * x)
     (x * x).sum().backward(create_graph=True)
@@ -159,7 +159,7 @@ def test_a_hook_has_a_history_under_create_graph():
     np.testing.assert_allclose(4 * A * A, x.grad.data)
 
 
-def test_a_hook_that_raises_leaves_nothing_behind():
+def test_a_hook_that_raises_leaves_no_gradient_behind():
     x = leaf()
     y = x * x
 
@@ -175,7 +175,7 @@ def test_a_hook_that_raises_leaves_nothing_behind():
     np.testing.assert_allclose(2 * A, x.grad.data)
 
 
-def test_retain_grad_keeps_that_of_what_is_no_leaf_after_its_hooks():
+def test_retain_grad_keeps_the_gradient_of_an_intermediate_value_after_its_hooks():
     x = leaf()
     y = x * 3.0
     z = y * 2.0
@@ -187,18 +187,18 @@ def test_retain_grad_keeps_that_of_what_is_no_leaf_after_its_hooks():
     assert z.grad is None
 
 
-def test_hooks_need_a_variable_that_requires_grad():
+def test_hooks_require_a_variable_that_requires_grad():
     for ask in (Variable(A).retain_grad, lambda: Variable(A).register_hook(print)):
         with pytest.raises(lt.TraceError, match="does not require grad"):
             ask()
 
 
-def test_a_hook_is_a_function():
+def test_a_hook_must_be_a_function():
     with pytest.raises(lt.TraceError, match="a hook is a function"):
         leaf().register_hook(3)
 
 
-def test_a_hook_may_run_backward_itself():
+def test_a_hook_may_run_backward():
     x, w = leaf(), leaf()
 
     @enable_grad()

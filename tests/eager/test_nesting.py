@@ -1,4 +1,4 @@
-"""Variables, traces and transforms together."""
+"""Variables combined with traces and transforms."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def leaf(array=A, **options):
 # ---- histories ----
 
 
-def test_the_parameters_of_a_history_are_the_leaves_in_order_of_first_use():
+def test_the_parameters_of_a_history_are_its_leaves_in_order_of_first_use():
     x, y, c = leaf(name="x"), leaf(B, name="y"), Variable(np.array([7.0, 8.0]))
     program = history((y + c) * x + 1.0)
 
@@ -27,13 +27,13 @@ def test_the_parameters_of_a_history_are_the_leaves_in_order_of_first_use():
     np.testing.assert_array_equal((B + c.data) * A + 1.0, program(B, A))
 
 
-def test_a_history_has_the_lines_of_the_user():
+def test_a_history_has_the_source_lines_of_the_user():
     program = history(np.sin(leaf()))
 
     assert "test_nesting.py" in program.binds[0].source.file
 
 
-def test_the_inputs_of_a_history_may_be_given():
+def test_the_inputs_of_a_history_may_be_chosen():
     x, y = leaf(), leaf(B)
     program = history([x * y, y], [y, x])
 
@@ -50,7 +50,7 @@ def test_a_constant_is_bound_once():
     assert 1 == len(program.constants)
 
 
-def test_history_after_backward_says_what_to_do():
+def test_history_after_backward_is_an_error_that_names_retain_graph():
     y = leaf() * leaf(B)
     y.sum().backward()
 
@@ -58,14 +58,14 @@ def test_history_after_backward_says_what_to_do():
         history(y)
 
 
-def test_a_history_is_differentiated_as_any_program():
+def test_a_history_can_be_differentiated_as_a_program():
     x = leaf()
     program = history((np.sin(x) * x).sum())
 
     np.testing.assert_allclose(np.cos(A) * A + np.sin(A), lt.grad(program)(A))
 
 
-def test_a_history_of_several_results():
+def test_a_history_may_have_several_results():
     x = leaf(np.arange(4.0))
     first, second = np.split(x, 2)
     program = history([second, first * 2.0])
@@ -74,8 +74,8 @@ def test_a_history_of_several_results():
     np.testing.assert_array_equal([0.0, 2.0], program(np.arange(4.0))[1])
 
 
-def test_the_history_of_a_gradient():
-    """[D15] Under create_graph the rules record."""
+def test_the_history_of_a_gradient_is_a_program():
+    """[D15] With create_graph the rules record."""
     x = leaf()
     dx = gradients((x**3).sum(), x, create_graph=True)
     program = history(dx, [x])
@@ -86,8 +86,8 @@ def test_the_history_of_a_gradient():
 # ---- traces ----
 
 
-def test_a_variable_is_an_input_of_several_traces():
-    """[B3] A trace takes its array."""
+def test_a_variable_may_be_an_input_of_several_traces():
+    """[B3] A trace reads its array."""
     x = leaf()
     first, second = lt.trace(np.sin, x), lt.trace(lambda v: v * 2.0, x)
 
@@ -131,27 +131,27 @@ def test_a_trace_keeps_no_variable_alive():
     assert x.grad is None
 
 
-def test_a_replay_checks_its_arguments():
+def test_a_replay_on_variables_checks_its_arguments():
     """[B7]"""
     program = lt.trace(np.sin, A)
     with pytest.raises(lt.ShapeError, match=r"expected float64\[2\], found float64\[3\]"):
         program(leaf(np.ones(3)))
 
 
-def test_a_replay_keeps_the_lines_of_the_program():
+def test_a_replay_on_variables_keeps_the_source_lines_of_the_program():
     program = lt.trace(np.sin, A)
     y = program(leaf())
 
     assert program.binds[0].source == y.grad_fn.source
 
 
-def test_python_numbers_stay_weak_in_a_replay():
+def test_python_numbers_stay_weak_in_a_replay_on_variables():
     program = lt.trace(lambda x, rate: x * (rate * 2.0), np.ones(2, np.float32), 0.5)
 
     assert np.float32 == program(leaf(np.ones(2, np.float32)), 0.5).dtype
 
 
-def test_guards_hold_in_replays():
+def test_guards_hold_in_replays_on_variables():
     """[B2]"""
     program = lt.trace(lambda x: x * 2.0 if x.sum() > 0 else x, A)
 
@@ -163,7 +163,7 @@ def test_guards_hold_in_replays():
 # ---- transforms ----
 
 
-def test_transforms_of_functions_take_variables_and_are_recorded():
+def test_transforms_of_functions_accept_variables_and_are_recorded():
     x, y = leaf(), leaf(B)
 
     def f(a, b):
@@ -176,7 +176,7 @@ def test_transforms_of_functions_take_variables_and_are_recorded():
     assert all(isinstance(v, Variable) for v in (value, da, db))
 
 
-def test_vjp_jvp_and_linearize_take_variables():
+def test_vjp_jvp_and_linearize_accept_variables():
     x, v = leaf(), Variable(B)
     out, pull = lt.vjp(np.sin, x)
     np.testing.assert_allclose(np.sin(A), out.data)
@@ -188,7 +188,7 @@ def test_vjp_jvp_and_linearize_take_variables():
     np.testing.assert_allclose(-np.sin(A) * B, gradients(tangent.sum(), x).data)
 
 
-def test_a_function_with_a_rule_of_its_own_takes_variables():
+def test_a_function_with_a_custom_rule_accepts_variables():
     @lt.custom_vjp
     def clipped(x):
         return x * 1.0
@@ -200,7 +200,7 @@ def test_a_function_with_a_rule_of_its_own_takes_variables():
     np.testing.assert_allclose([1.0, 0.5], x.grad.data)
 
 
-def test_running_statistics_are_handed_back_to_their_owner():
+def test_running_statistics_are_returned_to_their_owner():
     """[B8] A buffer is an explicit input and an explicit result."""
 
     def normalised(x, mean):
@@ -218,7 +218,7 @@ def test_running_statistics_are_handed_back_to_their_owner():
     assert not mean.requires_grad
 
 
-def test_an_opaque_operation_without_a_rule_computes():
+def test_an_opaque_operation_without_a_rule_can_be_evaluated():
     """[B12]"""
     norm = lt.opaque(lambda x: np.float64((x * x).sum()), lt.ShapeDtype(()), name="tests.norm")
 

@@ -1,4 +1,4 @@
-"""Staged traces: forward, backward, double backward as stages of one program [E5]."""
+"""Staged traces: forward, backward and double backward as stages of one program [E5]."""
 
 import gc
 
@@ -33,7 +33,7 @@ def test_a_trace_with_n_derivatives_has_n_plus_one_stages():
     assert (3, True) == (len(trace.stages), trace.is_complete)
 
 
-def test_stages_have_parameters_and_results_of_their_own():
+def test_each_stage_has_its_own_parameters_and_results():
     """[E5]"""
     x, y = inputs()
     trace, (a, b) = staged_trace(product, x, y, derivatives=2)
@@ -72,7 +72,7 @@ def test_a_trace_prints_stage_by_stage():
     ] == lines
 
 
-def test_only_the_gradients_that_came_are_in_a_stage():
+def test_a_stage_has_only_the_gradients_that_arrived():
     """[E5]"""
     x, y = inputs()
     trace, (a, _) = staged_trace(product, x, y)
@@ -85,7 +85,7 @@ def test_only_the_gradients_that_came_are_in_a_stage():
     )
 
 
-def test_a_trace_whose_results_died_is_expired():
+def test_a_trace_expires_when_its_results_are_freed():
     """[E5]"""
     gc.disable()
     try:
@@ -101,7 +101,7 @@ def test_a_trace_whose_results_died_is_expired():
         gc.enable()
 
 
-def test_a_complete_trace_does_not_expire_and_sees_nothing_more():
+def test_a_complete_trace_does_not_expire_and_records_nothing_more():
     """[E5]"""
     x, y = inputs()
     trace, (a, _) = staged_trace(product, x, y)
@@ -118,7 +118,7 @@ def test_a_complete_trace_does_not_expire_and_sees_nothing_more():
     np.testing.assert_array_equal([3.0, 3.0], x.grad.numpy())
 
 
-def test_backward_without_history_leaves_the_next_stage_unseen():
+def test_backward_without_create_graph_does_not_record_the_next_stage():
     """[E5]"""
     x, y = inputs()
     trace, (a, b) = staged_trace(product, x, y, derivatives=2)
@@ -143,7 +143,7 @@ def test_results_and_gradients_are_those_of_the_function():
     np.testing.assert_array_equal(u.grad.numpy(), x.grad.numpy())
 
 
-def test_arguments_may_nest_and_need_no_gradient():
+def test_arguments_may_be_nested_and_need_not_require_grad():
     x, _ = inputs()
     trace, out = staged_trace(lambda p, n: {"y": p["x"] * p["z"] * n}, {"x": x, "z": Y}, 2.0)
 
@@ -154,6 +154,6 @@ def test_arguments_may_nest_and_need_no_gradient():
 
 
 @pytest.mark.parametrize("number", [-1, 1.5, None])
-def test_a_number_of_derivatives_that_is_none_is_an_error(number):
+def test_an_invalid_number_of_derivatives_is_an_error(number):
     with pytest.raises(lt.TraceError, match="derivatives is a number"):
         staged_trace(np.sin, inputs()[0], derivatives=number)

@@ -1,4 +1,4 @@
-"""Eager mode beside PyTorch's, on random programs with changes in place, where torch is there."""
+"""Eager mode beside PyTorch's, on random programs with in-place changes."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def run(xp, leaves, lines) -> list:
 
 @settings(max_examples=1000)
 @given(st.lists(LINES, max_size=12))
-def test_random_programs_have_torchs_gradients_and_errors(lines):
+def test_random_programs_have_the_gradients_and_errors_of_torch(lines):
     """[E1], [B6]"""
     tensors = [torch.tensor(leaf, requires_grad=True) for leaf in LEAVES]
     variables = [Variable(leaf.copy(), requires_grad=True) for leaf in LEAVES]

@@ -1,4 +1,4 @@
-"""Variables: gradients of what is computed from them."""
+"""Variables: gradients through computations and replays."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ def leaf(*numbers, **options):
     return Variable(np.array(numbers), requires_grad=True, **options)
 
 
-def test_replays_of_a_history_have_gradients_of_their_own_and_accumulate():
+def test_replays_of_a_history_accumulate_gradients():
     """[B7] The example of the semantics page."""
     x, y = leaf(4.0), leaf(7.0)
     z = x * y
@@ -27,7 +27,7 @@ def test_replays_of_a_history_have_gradients_of_their_own_and_accumulate():
     assert (10.0, 6.0) == (x.grad.item(), y.grad.item())
 
 
-def test_gradients_of_a_replay_on_fresh_leaves():
+def test_a_replay_on_fresh_leaves_has_gradients():
     """[B7]"""
     program = history(leaf(4.0) * leaf(7.0))
     x, y = leaf(2.0), leaf(3.0)
@@ -36,7 +36,7 @@ def test_gradients_of_a_replay_on_fresh_leaves():
     assert (3.0, 2.0) == (x.grad.item(), y.grad.item())
 
 
-def test_gradients_of_gradients():
+def test_gradients_may_be_differentiated():
     x = leaf(1.0, 2.0)
     first = gradients((x**3).sum(), x, create_graph=True)
     second = gradients(first.sum(), x, create_graph=True)
@@ -47,6 +47,6 @@ def test_gradients_of_gradients():
     np.testing.assert_allclose([6.0, 6.0], third.data)
 
 
-def test_what_requires_no_grad_has_no_backward():
+def test_backward_of_a_value_that_requires_no_grad_is_an_error():
     with pytest.raises(lt.TraceError, match="does not require grad"):
         Variable(1.0).backward()

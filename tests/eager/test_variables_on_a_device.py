@@ -1,4 +1,4 @@
-"""Variables on CuPy arrays, where a device is present."""
+"""Variables of CuPy arrays, where a device is present."""
 
 import warnings
 
@@ -10,7 +10,7 @@ from letir.eager import gradients, history, no_grad
 
 try:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of a missing CUDA installation
+        warnings.simplefilter("ignore")  # importing cupy warns of a missing CUDA installation
         import cupy
     REASON = None if cupy.cuda.is_available() else "no CUDA device is present"
 except ImportError:
@@ -28,7 +28,7 @@ X = np.linspace(-1.0, 2.0, 6).reshape(2, 3)
         lambda x: (x[:, 1:] ** 2 * 3.0 - x[0, 0]).sum(),
     ],
 )
-def test_values_and_gradients_on_the_device_are_those_on_the_host(function):
+def test_values_and_gradients_agree_between_device_and_host(function):
     host, device = Variable(X, True), Variable(cupy.asarray(X), True)
     for x in (host, device):
         function(x).backward()
@@ -37,7 +37,7 @@ def test_values_and_gradients_on_the_device_are_those_on_the_host(function):
     np.testing.assert_allclose(host.grad.data, device.grad.data.get(), rtol=1e-12)
 
 
-def test_second_derivatives_histories_and_changes_on_the_device():
+def test_second_derivatives_histories_and_in_place_changes_work_on_the_device():
     x = Variable(cupy.asarray(X), True)
     dx = gradients((x**3).sum(), x, create_graph=True)
     ddx = gradients(dx.sum(), x)

@@ -1,4 +1,4 @@
-"""backward and gradients."""
+"""``backward`` and ``gradients``, the entry points of the backward pass."""
 
 import threading
 
@@ -29,7 +29,7 @@ def test_grad_accumulates_until_it_is_zeroed():
     assert x.grad is None
 
 
-def test_a_second_backward_says_what_to_do():
+def test_a_second_backward_is_an_error_that_names_retain_graph():
     """[E4]"""
     y = (leaf() * leaf(B)).sum()
     y.backward()
@@ -48,7 +48,7 @@ def test_retain_graph_allows_a_second_backward():
     np.testing.assert_allclose(4 * A, x.grad.data)
 
 
-def test_a_part_that_kept_nothing_may_be_shared_by_two_backwards():
+def test_nodes_without_residuals_may_be_shared_by_two_backwards():
     x = leaf()
     shared = x + 1.0
     (shared * 2.0).sum().backward()
@@ -57,7 +57,7 @@ def test_a_part_that_kept_nothing_may_be_shared_by_two_backwards():
     np.testing.assert_allclose([5.0, 5.0], x.grad.data)
 
 
-def test_shared_subexpressions_are_summed():
+def test_cotangents_of_shared_subexpressions_are_summed():
     x = leaf()
     y = np.sin(x)
     (y * y + y).sum().backward()
@@ -65,7 +65,7 @@ def test_shared_subexpressions_are_summed():
     np.testing.assert_allclose((2 * np.sin(A) + 1) * np.cos(A), x.grad.data)
 
 
-def test_thirty_doublings_are_thirty_steps():
+def test_thirty_doublings_are_thirty_nodes():
     x = leaf()
     y = x
     for _ in range(30):
@@ -75,8 +75,8 @@ def test_thirty_doublings_are_thirty_steps():
     np.testing.assert_allclose([2.0**30] * 2, x.grad.data)
 
 
-def test_the_gradients_of_two_leaves_are_arrays_of_their_own():
-    """[C2] A rule may hand the same array to both operands."""
+def test_gradients_of_two_leaves_share_no_memory():
+    """[C2] A rule may return the same array for both operands."""
     x, y = leaf(np.ones((2, 2))), leaf(np.ones((2, 2)))
     g = np.ones((2, 2))
     (x.T + y).backward(g)
@@ -85,7 +85,7 @@ def test_the_gradients_of_two_leaves_are_arrays_of_their_own():
     assert 1.0 == y.grad.data[0, 0] == g[0, 0]
 
 
-def test_gradients_with_a_history_are_variables_of_their_own():
+def test_gradients_with_a_history_are_distinct_variables():
     """[C2]"""
     x, y = leaf(), leaf()
     (x + y).backward(np.ones(2), create_graph=True)
@@ -98,10 +98,10 @@ def test_gradients_with_a_history_are_variables_of_their_own():
     assert not np.shares_memory(dx.data, dy.data)
 
 
-# ---- gradients that are given ----
+# ---- given cotangents ----
 
 
-def test_backward_of_what_is_no_scalar_needs_a_gradient():
+def test_backward_from_a_non_scalar_needs_a_gradient():
     x = leaf()
     with pytest.raises(lt.ShapeError, match="no real scalar, needs a gradient"):
         (x * x).backward()
@@ -113,13 +113,13 @@ def test_backward_of_what_is_no_scalar_needs_a_gradient():
 @pytest.mark.parametrize(
     ("gradient", "error"), [(np.ones(3), lt.ShapeError), (np.ones(2, np.float32), lt.DTypeError)]
 )
-def test_a_gradient_of_another_type_is_an_error(gradient, error):
+def test_a_given_gradient_of_another_type_is_an_error(gradient, error):
     x = leaf()
     with pytest.raises(error, match=r"float64\[2\] is expected"):
         (x * x).backward(gradient)
 
 
-def test_several_outputs_have_a_gradient_each():
+def test_several_outputs_take_a_gradient_each():
     x = leaf()
     backward([x * 2.0, (x * x).sum()], [B, None])
 
@@ -132,20 +132,20 @@ def test_a_complex_result_needs_a_gradient():
         (x * x).sum().backward()
     (x * x).sum().backward(1.0 + 0j)
 
-    np.testing.assert_allclose([2.0 + 4.0j], x.grad.data)  # no conjugate, as in JAX and autograd
+    np.testing.assert_allclose([2.0 + 4.0j], x.grad.data)  # not conjugated, as in JAX and autograd
 
 
-def test_float32_stays_float32():
+def test_gradients_of_float32_are_float32():
     x = leaf(np.ones(2, np.float32))
     (x * 2.0 + 1).sum().backward()
 
     assert np.float32 == x.grad.dtype
 
 
-# ---- gradients by inputs ----
+# ---- gradients with respect to inputs ----
 
 
-def test_gradients_touches_no_grad():
+def test_gradients_leaves_grad_attributes_alone():
     x, y = leaf(), leaf(B)
     dx, dy = gradients((x * y).sum(), (x, y))
 
@@ -155,7 +155,7 @@ def test_gradients_touches_no_grad():
     assert y.grad is None
 
 
-def test_gradients_by_what_is_no_leaf():
+def test_gradients_with_respect_to_intermediate_values():
     x = leaf()
     y = np.sin(x)
     z = y * y
@@ -165,14 +165,14 @@ def test_gradients_by_what_is_no_leaf():
     np.testing.assert_allclose(2 * np.sin(A) * np.cos(A), dx.data)
 
 
-def test_gradients_by_the_output_itself():
+def test_the_gradient_with_respect_to_the_output_itself_is_one():
     x = leaf()
     y = (x * x).sum()
 
     assert 1.0 == gradients(y, y).item()
 
 
-def test_an_input_that_nothing_depends_on_is_an_error_or_none():
+def test_an_input_on_which_nothing_depends_is_an_error_or_none():
     x, unused = leaf(), leaf()
     with pytest.raises(lt.TraceError, match="no output depends on input 1"):
         gradients((x * x).sum(), [x, unused])
@@ -187,7 +187,7 @@ def test_an_input_that_requires_no_grad_is_an_error():
         gradients(leaf().sum(), Variable(A))
 
 
-def test_steps_that_do_not_lead_to_the_inputs_do_not_run():
+def test_nodes_that_do_not_lead_to_the_inputs_do_not_run():
     ran = []
     x, y = leaf(), leaf()
     aside = np.exp(y)
@@ -217,7 +217,7 @@ def test_backward_with_create_graph_gives_gradients_with_a_history():
     np.testing.assert_allclose(6 * A, x.grad.data)
 
 
-def test_a_gradient_that_is_given_may_have_a_history():
+def test_a_given_gradient_may_have_a_history():
     x, v = leaf(), leaf(B)
     (dx,) = gradients(x * x, [x], [v], create_graph=True)
 
@@ -237,7 +237,7 @@ def test_a_hessian_vector_product():
 
 
 @pytest.mark.parametrize("used", [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
-def test_results_that_nobody_uses_count_as_zeros(used):
+def test_unused_results_have_zero_cotangents(used):
     """[D7]"""
     x = leaf(np.arange(6.0))
     parts = np.split(x, 3)
@@ -273,7 +273,7 @@ def test_only_floating_variables_require_grad():
         Variable(np.arange(2), requires_grad=True)
 
 
-def test_an_operation_without_a_rule_says_so_in_backward():
+def test_backward_names_an_operation_without_a_rule():
     double = lt.opaque(lambda x: 2 * x, lt.ShapeDtype(2), name="tests.no_rule")
     y = double(leaf())
 
@@ -281,10 +281,10 @@ def test_an_operation_without_a_rule_says_so_in_backward():
         y.sum().backward()
 
 
-# ---- anomalies ----
+# ---- anomaly detection ----
 
 
-def test_the_first_nan_of_backward_is_located():
+def test_anomaly_detection_names_the_line_of_the_first_nan_in_backward():
     x = leaf(np.array([0.0]))
     with np.errstate(all="ignore"), detect_anomaly():
         y = np.log(x)
@@ -293,7 +293,7 @@ def test_the_first_nan_of_backward_is_located():
             z.backward()
 
 
-def test_without_anomaly_detection_a_nan_passes():
+def test_a_nan_passes_without_anomaly_detection():
     x = leaf(np.array([0.0]))
     with np.errstate(all="ignore"):
         (np.log(x) * 0.0).sum().backward()
@@ -304,7 +304,7 @@ def test_without_anomaly_detection_a_nan_passes():
 # ---- threads ----
 
 
-def test_threads_have_graphs_of_their_own():
+def test_threads_record_graphs_of_their_own():
     answers = {}
 
     def act(i):
@@ -326,7 +326,7 @@ def test_threads_have_graphs_of_their_own():
         np.testing.assert_array_equal(answers[i], together[i])
 
 
-def test_two_threads_may_run_backward_over_a_shared_part():
+def test_two_threads_may_run_backward_through_a_shared_part():
     x = leaf()
     shared = np.sin(x)
     outs = [(shared * float(i)).sum() for i in range(1, 5)]
@@ -339,8 +339,8 @@ def test_two_threads_may_run_backward_over_a_shared_part():
     np.testing.assert_allclose(10 * np.cos(A), x.grad.data)
 
 
-def test_a_result_that_its_own_rule_reads_has_one_gradient():
-    """One of several: what the first backward read of it, and what the user did with it, add up."""
+def test_gradients_through_a_result_that_its_own_rule_reads_add_up():
+    """The rule of an operation with several results reads one result, and the user uses it too."""
 
     def rule(cts, outs, x):
         square, cube = cts

@@ -30,7 +30,7 @@ def branches(x, count=20):
 
 
 @pytest.mark.parametrize("workers", [2, 3, 8])
-def test_gradients_are_bitwise_those_of_one_thread(workers):
+def test_gradients_are_bitwise_equal_to_those_of_one_thread(workers):
     """[E3]"""
     array = RNG.normal(size=50)
     one, many = variables(array, array)
@@ -41,9 +41,9 @@ def test_gradients_are_bitwise_those_of_one_thread(workers):
     lt.testing.assert_same(one.grad.numpy(), many.grad.numpy())
 
 
-@np.errstate(all="ignore")  # of the caller: it holds in the workers too
+@np.errstate(all="ignore")  # the caller's errstate holds in the workers too
 @given(programs())
-def test_generated_programs_have_bitwise_the_same_gradients(program):
+def test_gradients_of_generated_programs_are_bitwise_equal_to_those_of_one_thread(program):
     """[E3]"""
     fn, args = program
     found = []
@@ -72,7 +72,7 @@ def requires_grad(value):
     return isinstance(value, Variable) and value.requires_grad
 
 
-def test_gradients_of_several_results_of_one_step_arrive():
+def test_gradients_of_several_results_of_one_node_are_accumulated():
     """[E3]"""
     (x,) = variables(RNG.normal(size=(4, 6)))
     a, b, _ = np.split(x, 3, axis=1)
@@ -83,8 +83,8 @@ def test_gradients_of_several_results_of_one_step_arrive():
     np.testing.assert_array_equal(expected, x.grad.numpy())
 
 
-def test_independent_steps_run_side_by_side():
-    """[E3] Two hooks wait for each other: one thread alone would never come back."""
+def test_independent_nodes_run_concurrently():
+    """[E3] Two hooks wait for each other, which would never end on one thread."""
     barrier = threading.Barrier(2, timeout=30)
     (x,) = variables(np.ones(3))
     a, b = np.exp(x), np.sin(x)
@@ -100,7 +100,7 @@ def test_independent_steps_run_side_by_side():
     np.testing.assert_array_equal(np.exp(1.0) + np.cos(np.ones(3)), x.grad.numpy())
 
 
-def test_the_first_exception_reaches_the_caller_and_nothing_hangs():
+def test_an_exception_reaches_the_caller_and_ends_all_workers():
     """[E3]"""
 
     def fails(ct):
@@ -129,8 +129,8 @@ def test_of_several_exceptions_one_is_raised():
         sum(parts).sum().backward(workers=4)
 
 
-def test_slow_steps_change_nothing():
-    """[E3] Contributions are summed in the order of their steps, whichever comes first."""
+def test_slow_nodes_do_not_change_gradients():
+    """[E3] Cotangents are summed in the order of their nodes, whichever arrives first."""
 
     def gradient(workers):
         (x,) = variables(np.array([1e16, 1.0, -1e16, 3.0]))
@@ -143,7 +143,7 @@ def test_slow_steps_change_nothing():
     lt.testing.assert_same(gradient(1), gradient(4))
 
 
-def test_modes_of_the_caller_hold_in_the_workers():
+def test_modes_of_the_caller_apply_in_the_workers():
     """[E3]"""
     (x,) = variables(np.array([0.0, 1.0]))
     seen = []
@@ -155,7 +155,7 @@ def test_modes_of_the_caller_hold_in_the_workers():
     assert seen == [False]
 
 
-def test_values_go_free_as_with_one_thread():
+def test_values_are_freed_as_with_one_thread():
     """[E3], [E4]"""
     (x,) = variables(RNG.normal(size=5))
     y = branches(x)
@@ -165,7 +165,7 @@ def test_values_go_free_as_with_one_thread():
         y.backward(workers=2)
 
 
-def test_gradients_take_workers_too():
+def test_gradients_accepts_workers():
     """[E3]"""
     x, w = variables(RNG.normal(size=(3, 4)), RNG.normal(size=(4, 2)))
     y = np.tanh(x @ w) @ w.T
@@ -178,7 +178,7 @@ def test_gradients_take_workers_too():
 
 
 @pytest.mark.parametrize("workers", [0, -1, 2.0, None])
-def test_a_number_of_workers_that_is_none_is_an_error(workers):
+def test_an_invalid_number_of_workers_is_an_error(workers):
     (x,) = variables(np.ones(2))
 
     with pytest.raises(lt.TraceError, match="workers is a number of threads"):

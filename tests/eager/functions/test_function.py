@@ -1,4 +1,4 @@
-"""[E1] Functions: operations of the user's with a forward and a backward."""
+"""[E1] ``Function``: operations of users with a forward and a backward."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def make(backward, forward=None, **fields):
 
 
 @pytest.mark.parametrize("function", [Example, Traceable])
-def test_the_example(function):
+def test_the_example_of_the_docs_computes_and_differentiates(function):
     """[E1]"""
     x, y, g = leaf(A), leaf(B), np.array([0.5, -1.0])
     z = function.apply(x, 3, y)
@@ -64,7 +64,7 @@ def test_the_backward_of_the_example_is_differentiated(function):
 
 
 @pytest.mark.parametrize("function", [Example, Traceable])
-def test_a_trace_takes_a_function(function):
+def test_a_function_can_be_traced(function):
     """[B12]"""
     program = lt.trace(lambda a, b: function.apply(a, 3, b).sum(), A, B)
     by_a, by_b = lt.grad(program, (0, 1))(A, B)
@@ -73,7 +73,7 @@ def test_a_trace_takes_a_function(function):
     np.testing.assert_allclose(3 + A, by_b)
 
 
-def test_in_a_trace_the_call_is_one_operation():
+def test_a_call_in_a_trace_is_one_operation():
     """[B12]"""
     program = lt.trace(lambda a, b: Example.apply(a, 3, b), A, B)
 
@@ -82,7 +82,7 @@ def test_in_a_trace_the_call_is_one_operation():
     np.testing.assert_array_equal(A + 3 * B + A * B, program(A, B))
 
 
-def test_a_backward_that_is_not_traceable_is_one_operation():
+def test_a_call_with_an_untraceable_backward_is_one_operation():
     """[B12]"""
     program = lt.grad(lt.trace(lambda a, b: Example.apply(a, 3, b).sum(), A, B))
     names = [bind.op.name for bind in program.binds]
@@ -91,7 +91,7 @@ def test_a_backward_that_is_not_traceable_is_one_operation():
     assert 1 == sum("Example" in name for name in names)
 
 
-def test_a_history_has_the_call_as_one_operation():
+def test_a_call_is_one_operation_in_a_history():
     x, y = leaf(A), leaf(B)
     program = history(Example.apply(x, 3, y) * 2.0)
 
@@ -109,7 +109,7 @@ def test_saving_twice_is_an_error():
         make(None, forward).apply(leaf(A))
 
 
-def test_none_may_be_saved():
+def test_none_may_be_saved_for_backward():
     def forward(ctx, x):
         ctx.save_for_backward(x, None)
         return x * 1.0
@@ -152,7 +152,7 @@ def test_a_saved_result_that_was_changed_in_place_is_an_error():
         y.sum().backward()
 
 
-def test_a_saved_result_has_its_history():
+def test_a_saved_result_keeps_its_history():
     def forward(ctx, x):
         y = np.exp(x)
         ctx.save_for_backward(y)
@@ -168,7 +168,7 @@ def test_a_saved_result_has_its_history():
     np.testing.assert_allclose(np.exp(A), gradients(first.sum(), x).data)
 
 
-def test_a_dirty_argument_is_changed_and_has_a_gradient():
+def test_a_dirty_argument_is_changed_and_gets_a_gradient():
     def forward(ctx, x):
         x *= 2.0
         ctx.mark_dirty(x)
@@ -184,7 +184,7 @@ def test_a_dirty_argument_is_changed_and_has_a_gradient():
     np.testing.assert_allclose([2.0, 2.0], x.grad.data)
 
 
-def test_a_leaf_cannot_be_dirty():
+def test_a_leaf_cannot_be_marked_dirty():
     def forward(ctx, x):
         x *= 2.0
         ctx.mark_dirty(x)
@@ -203,7 +203,7 @@ def test_a_dirty_argument_must_be_returned():
         make(None, forward).apply(leaf(A) * 1.0)
 
 
-def test_backward_gets_zeros_for_a_result_that_is_not_differentiable():
+def test_backward_gets_zeros_for_a_nondifferentiable_result():
     seen = []
 
     def forward(ctx, x):
@@ -224,7 +224,7 @@ def test_backward_gets_zeros_for_a_result_that_is_not_differentiable():
     np.testing.assert_allclose([2.0, 2.0], x.grad.data)
 
 
-def test_backward_gets_zeros_for_a_result_that_nobody_used():
+def test_backward_gets_zeros_for_an_unused_result():
     def backward(ctx, first, second):
         np.testing.assert_array_equal(np.zeros(2), first.data)
         return second * 3.0
@@ -236,7 +236,7 @@ def test_backward_gets_zeros_for_a_result_that_nobody_used():
     np.testing.assert_allclose([3.0, 3.0], x.grad.data)
 
 
-def test_needs_input_grad_says_which():
+def test_needs_input_grad_tells_which_inputs_require_grad():
     asked = []
 
     class Asked(Function):
@@ -263,12 +263,12 @@ def test_surplus_trailing_nones_are_dropped(surplus):
 
 
 @pytest.mark.parametrize("found", [(), (None, A), (A, A, None)])
-def test_another_count_of_gradients_is_an_error(found):
+def test_a_wrong_number_of_gradients_is_an_error(found):
     with pytest.raises(lt.ShapeError, match="gradients for the 1 arguments"):
         make(lambda ctx, grad: found).apply(leaf(A)).sum().backward()
 
 
-def test_a_gradient_for_what_is_no_array_is_an_error():
+def test_a_gradient_for_an_argument_that_is_not_an_array_is_an_error():
     class Wrong(Function):
         @staticmethod
         def forward(ctx, x, s):
@@ -285,7 +285,7 @@ def test_a_gradient_for_what_is_no_array_is_an_error():
 @pytest.mark.parametrize(
     ("gradient", "error"), [(np.ones(3), lt.ShapeError), (np.ones(2, np.float32), lt.DTypeError)]
 )
-def test_a_gradient_of_another_type_is_an_error(gradient, error):
+def test_a_returned_gradient_of_another_type_is_an_error(gradient, error):
     """[D9]"""
     with pytest.raises(error, match=r"Made.* argument 0, expected float64\[2\]"):
         make(lambda ctx, grad: gradient).apply(leaf(A)).sum().backward()
@@ -313,7 +313,7 @@ def test_none_in_the_middle_does_not_shift_later_gradients():
     np.testing.assert_array_equal(np.zeros(2), zeros.data)
 
 
-def test_a_second_derivative_of_what_is_once_differentiable_is_an_error_when_it_is_taken():
+def test_a_second_derivative_of_a_once_differentiable_function_is_an_error_when_taken():
     """[E1]"""
 
     @once_differentiable
@@ -334,7 +334,7 @@ def test_a_second_derivative_of_what_is_once_differentiable_is_an_error_when_it_
         first.sum().backward()
 
 
-def test_forward_records_nothing_and_backward_only_where_asked():
+def test_forward_records_nothing_and_backward_records_only_under_create_graph():
     recorded = []
 
     def forward(ctx, x):
@@ -353,13 +353,13 @@ def test_forward_records_nothing_and_backward_only_where_asked():
     assert [False, False, False, True] == recorded
 
 
-def test_arguments_that_are_no_arrays_are_part_of_the_program():
+def test_arguments_that_are_not_arrays_are_attributes_of_the_operation():
     program = lt.trace(lambda x: Example.apply(x, 3, B), A)
 
     assert "3" in str(program.binds[-1].attrs["arguments"])
 
 
-def test_an_unhashable_argument_works_without_a_trace_and_is_refused_in_one():
+def test_an_unhashable_argument_works_outside_a_trace_and_is_refused_inside():
     class Weighted(Function):
         @staticmethod
         def forward(ctx, x, weights):

@@ -1,4 +1,4 @@
-"""jit_model: models that record themselves."""
+"""``jit_model``: models whose forward is recorded and replayed."""
 
 import gc
 import weakref
@@ -26,7 +26,7 @@ class Layer:
 
 
 class Network:
-    """Two layers in a list, a running mean, a switch, a function, and itself."""
+    """Two layers in a list, a running mean, a flag, a function, and a reference to itself."""
 
     def __init__(self):
         self.layers = [Layer(3, 4, 0), Layer(4, 2, 1)]
@@ -53,7 +53,7 @@ def assert_equal_results(expected, found):
         np.testing.assert_array_equal(expected[name], found[name])
 
 
-def test_a_model_records_once_and_then_replays():
+def test_a_model_is_recorded_once_and_then_replayed():
     plain, fast = Network(), jit_model(Network())
 
     for x in (X, 2 * X, -X):
@@ -63,7 +63,7 @@ def test_a_model_records_once_and_then_replays():
     assert 1 == len(fast.programs)
 
 
-def test_a_replay_sees_new_parameters_changed_in_place_or_replaced():
+def test_a_replay_reads_parameters_changed_in_place_or_replaced():
     fast = jit_model(Network())
     fast(X)
 
@@ -79,7 +79,7 @@ def test_a_replay_sees_new_parameters_changed_in_place_or_replaced():
     assert 1 == len(fast.programs)
 
 
-def test_another_plain_attribute_or_type_of_argument_records_again():
+def test_another_attribute_value_or_argument_type_is_recorded_anew():
     fast = jit_model(Network())
     fast(X)
     fast.model.training = False
@@ -98,14 +98,14 @@ class Choice(Layer):
         return x @ self.w if x.sum() > 0 else x * 0
 
 
-def test_a_choice_that_python_makes_otherwise_is_recorded_again():
+def test_a_branch_not_taken_before_is_recorded_when_it_is_taken():
     fast = jit_model(Choice(3, 3, 0))
 
     for x in (X, -X, X):
         np.testing.assert_array_equal(Choice(3, 3, 0).forward(x), fast(x))
 
 
-def test_choices_that_alternate_are_recorded_once_each():
+def test_alternating_branches_are_recorded_once_each():
     fast = jit_model(Choice(3, 3, 0))
 
     for x in (X, -X, X):
@@ -118,7 +118,7 @@ def test_choices_that_alternate_are_recorded_once_each():
     assert known == {id(program) for program in fast.programs}
 
 
-def test_a_buffer_that_forward_changes_in_place_is_changed():
+def test_a_buffer_that_forward_changes_in_place_is_updated():
     """[B6, B8]"""
 
     class Counter(Layer):
@@ -136,7 +136,7 @@ def test_a_buffer_that_forward_changes_in_place_is_changed():
     assert_same(plain.b, buffer)
 
 
-def test_a_new_attribute_is_handed_to_the_model():
+def test_an_attribute_that_forward_sets_is_set_on_the_model():
     class Remembering(Layer):
         def forward(self, x):
             self.last = {"x": 2 * x}
@@ -149,7 +149,7 @@ def test_a_new_attribute_is_handed_to_the_model():
         np.testing.assert_array_equal(2 * scale * X, fast.model.last["x"])
 
 
-def test_a_number_that_forward_changes_is_an_error():
+def test_an_attribute_number_that_forward_changes_is_an_error():
     class Counting(Layer):
         def forward(self, x):
             self.calls = getattr(self, "calls", 0) + 1
@@ -163,7 +163,7 @@ def test_a_number_that_forward_changes_is_an_error():
     assert 0 == model.calls
 
 
-def test_a_parameter_that_no_attribute_holds_is_an_error():
+def test_a_parameter_outside_all_attributes_is_an_error():
     class Hidden(Layer):
         def parameters(self):
             return [np.ones(3)]
@@ -173,12 +173,12 @@ def test_a_parameter_that_no_attribute_holds_is_an_error():
 
 
 @pytest.mark.parametrize("missing", [object(), np.ones(3)])
-def test_what_is_no_model_is_an_error(missing):
+def test_an_object_without_forward_is_refused(missing):
     with pytest.raises(lt.TraceError, match="has no forward"):
         jit_model(missing)
 
 
-def test_an_exception_while_recording_leaves_the_model_as_it_was():
+def test_an_exception_while_recording_leaves_the_model_unchanged():
     class Failing(Layer):
         def forward(self, x):
             self.w = x
@@ -207,7 +207,7 @@ def test_tied_weights_are_one_argument():
     assert 3 == len(fast.programs[0].params)  # w, b, x
 
 
-def test_no_outputs_are_held():
+def test_outputs_are_not_kept_alive():
     fast = jit_model(Layer(3, 3, 0))
     fast(X)
     gc.disable()
@@ -218,7 +218,7 @@ def test_no_outputs_are_held():
         gc.enable()
 
 
-def test_a_recorded_model_is_differentiated_and_traced_like_a_function():
+def test_a_recorded_model_can_be_differentiated_and_traced():
     model = Layer(3, 2, 0)
     fast = jit_model(model)
 
@@ -234,7 +234,7 @@ class Linear(Layer):
         self.w, self.b = (Variable(p, requires_grad=True) for p in (self.w, self.b))
 
 
-def test_a_model_of_variables_learns():
+def test_a_model_with_variables_is_trained():
     fast, plain = jit_model(Linear()), Linear()
 
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""verify: programs beside their functions."""
+"""``verify``: compares recorded programs with their functions."""
 
 import itertools
 
@@ -31,12 +31,12 @@ def test_verify_returns_the_program_of_a_function():
     np.testing.assert_array_equal(np.exp(X) * 2, program({"x": X}, 2.0)["out"])
 
 
-def test_verify_takes_a_nan_for_a_nan():
+def test_verify_accepts_a_nan_where_the_function_has_one():
     with np.errstate(invalid="ignore"):
         assert 1 == len(verify(np.sqrt, X).binds)
 
 
-def test_verify_shows_how_two_recordings_differ():
+def test_verify_shows_the_difference_between_two_recordings():
     count = itertools.count(1)
 
     with pytest.raises(lt.TraceError, match="recorded twice, differently") as error:
@@ -45,7 +45,7 @@ def test_verify_shows_how_two_recordings_differ():
     assert "mul(%0, 2)" in str(error.value)
 
 
-def test_verify_finds_a_function_that_computes_otherwise_while_it_is_traced():
+def test_verify_finds_a_function_that_computes_differently_under_a_trace():
     def sly(x):
         return x * 2 if lt.is_tracing() else x * 2 + 1e-3
 
@@ -69,12 +69,12 @@ def test_verify_leaves_arguments_and_random_state_alone():
     assert expected == np.random.normal()
 
 
-def test_verify_takes_variables():
+def test_verify_accepts_variables():
     assert 1 == len(verify(np.sin, Variable(X, requires_grad=True)).binds)
 
 
 @pytest.mark.parametrize("wrapped", [np.array, lambda w: Variable(w, requires_grad=True)])
-def test_verify_takes_a_recorded_model_and_leaves_it_alone(wrapped):
+def test_verify_accepts_a_recorded_model_and_leaves_it_alone(wrapped):
     fast = jit_model(Layer(wrapped))
 
     verify(fast, X)
@@ -83,7 +83,7 @@ def test_verify_takes_a_recorded_model_and_leaves_it_alone(wrapped):
     np.testing.assert_array_equal(np.zeros(3), fast.model.mean)
 
 
-def test_verify_finds_a_model_that_is_no_function_of_its_arrays():
+def test_verify_finds_a_model_that_is_not_a_function_of_its_arrays():
     count = itertools.count(1)
 
     class Drifting(Layer):
