@@ -63,11 +63,11 @@ def differentiate_lowered(
     exact: bool = False,
 ) -> Gradient:
     """``differentiate`` of a program that ``passes.lowering.lowered`` has made."""
-    again = recorder(f, requires_grad, defined)
-    gradient = again()
+    redifferentiate = recorder(f, requires_grad, defined)
+    gradient = redifferentiate()
     if policy == "keep_all" and not exact:
         return gradient
-    return LATE_BOUND["with_policy"](gradient, policy, exact=exact, again=again)
+    return LATE_BOUND["with_policy"](gradient, policy, exact=exact, redifferentiate=redifferentiate)
 
 
 def recorder(
@@ -118,12 +118,16 @@ class _Recording:
         self.loops, self.temporaries = loops, temporaries
         self.captures = Captures(f)
         self.vjps: dict[int, Local] = {}  # of results and temporaries, by position
-        self.late: dict[Local, Local] = {}  # of temporaries, by local
+        self.residual_cotangents: dict[Local, Local] = {}  # of temporaries, by local
         if defined is None:
-            self.reverse = Reverse(self.builder, self.capture, self.late.get, loops.saved)
+            self.reverse = Reverse(
+                self.builder, self.capture, self.residual_cotangents.get, loops.with_residuals
+            )
         else:
             capture = self.captures.capture
-            self.reverse = Direct(self.builder, capture, self.late.get, loops.saved)
+            self.reverse = Direct(
+                self.builder, capture, self.residual_cotangents.get, loops.with_residuals
+            )
 
     def seeds(self, ret: Ret):
         """One vjp parameter for each result position that requires grad and may have a cotangent
@@ -143,7 +147,7 @@ class _Recording:
         count = len(self.captures.results)
         self.captures.capture(local)
         if len(self.captures.results) > count and local in self.reverse.needed:
-            self.vjps[count] = self.late[local] = Local(strong_type(local.type))
+            self.vjps[count] = self.residual_cotangents[local] = Local(strong_type(local.type))
         return local
 
     @paused_gc()

@@ -23,21 +23,21 @@ from letir.visitors.visitor import ExprVisitor, TailCall
 
 class _Forward(ExprVisitor):
     """Emits the tangents of a body into ``builder``; ``capture(local)`` gives the operand for a
-    primal value, ``saved(bind, mask)`` the loop that also gives what its tangents read.
+    primal value, ``with_residuals(bind, mask)`` the loop that also gives what its tangents read.
 
     Returns the tangent of each result, None for zero.
     """
 
-    def __init__(self, builder: LetBuilder, capture, saved=None):
-        self.builder, self.capture, self.saved = builder, capture, saved
+    def __init__(self, builder: LetBuilder, capture, with_residuals=None):
+        self.builder, self.capture, self.with_residuals = builder, capture, with_residuals
 
     def visit_let(self, let: Let, tangents: dict):
         bind = let.bind
         mask = tuple([type(arg) is Local and arg in tangents for arg in bind.args])
         # final: it has no derivative, rather than no rule yet
         if True in mask and not is_final(bind.op.jvp):
-            if bind.op.saving_tangents is not None and self.saved is not None:
-                bind = self.saved(bind, mask)
+            if bind.op.with_tangent_residuals is not None and self.with_residuals is not None:
+                bind = self.with_residuals(bind, mask)
             self.step(bind, mask, tangents)
         return TailCall(let.body, tangents)
 
@@ -69,7 +69,7 @@ class _Interleaving(_Forward):
     def visit_let(self, let: Let, tangents: dict):
         bind = let.bind
         mask = tuple([type(arg) is Local and arg in tangents for arg in bind.args])
-        if True in mask and bind.op.joint is not None:
+        if True in mask and bind.op.fused_jvp is not None:
             self.join(bind, tangents)
             return TailCall(let.body, tangents)
         self.builder.binds.append(bind)
@@ -81,7 +81,7 @@ class _Interleaving(_Forward):
         args = [Value(builder, a) if type(a) is Local else a.value for a in bind.args]
         given = [Value(builder, tangents[a]) if a in tangents else None for a in bind.args]
         try:
-            outs, found = bind.op.joint(given, *args, **bind.attrs, transform=_push_forward)
+            outs, found = bind.op.fused_jvp(given, *args, **bind.attrs, transform=_push_forward)
         except LetirError as error:
             raise error_at_bind(error, bind) from None
         names = {out.arg: binder for out, binder in zip(outs, bind.binders, strict=True)}
@@ -126,11 +126,11 @@ def linear_program(f: Lambda, inputs: Sequence[int]) -> Linearization:
         params = list(tangents.values())
         loops: dict[int, Bind] = {}  # those that give what their tangents read
 
-        def saved(bind: Bind, mask: tuple) -> Bind:
-            loops[id(bind)] = bind.op.saving_tangents(bind, mask, linear_program)
+        def with_residuals(bind: Bind, mask: tuple) -> Bind:
+            loops[id(bind)] = bind.op.with_tangent_residuals(bind, mask, linear_program)
             return loops[id(bind)]
 
-        found = _Forward(builder, captures.capture, saved).visit(f.body, tangents)
+        found = _Forward(builder, captures.capture, with_residuals).visit(f.body, tangents)
         outputs = tuple(i for i, tangent in enumerate(found) if tangent is not None)
         builder.params = [*params, *captures.params()]
         linear = builder.build([found[i] for i in outputs])
@@ -154,7 +154,7 @@ def jvp_program(f: Lambda, inputs: Sequence[int]) -> tuple[Lambda, tuple[int, ..
     """
     f = without_combinators(f)
     builder = LetBuilder()
-    apart = not any(bind.op.joint for bind in f.binds)
+    apart = not any(bind.op.fused_jvp for bind in f.binds)
     builder.binds = list(f.binds) if apart else []  # tangents follow, and read values by name
     given = [Local(strong_type(f.params[i].type)) for i in inputs]
     tangents: dict[Local, Arg] = dict(zip([f.params[i] for i in inputs], given, strict=True))

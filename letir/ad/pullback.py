@@ -1,7 +1,7 @@
-"""``pull``: what the vjp rules of operations with bodies call to differentiate these.
+"""``pull``: differentiates the body of a loop or branch inside the vjp rule of that operation.
 
-It is late bound, as ``pull`` and ``differentiate_body``: ``letir.ad.reverse``, which runs the
-rules, stands before it in the order of imports.
+Rules reach ``pull`` and ``differentiate_body`` through the late-bound table, because ``letir/ops``
+comes before ``letir/ad`` in the order of imports.
 """
 
 from collections.abc import Sequence
@@ -19,17 +19,16 @@ from letir.passes.lowering import lowered
 def pull(
     fn: Lambda, args: Sequence[Value], cts, *, wanted: Sequence[bool] | None = None, known=None
 ) -> tuple[Value | None, ...]:
-    """The cotangents of ``args`` for the cotangents ``cts`` of the results of ``fn``, emitted where
-    ``args`` are: for rules.
+    """The vjp of ``fn`` at ``args``, emitted into the builder of ``args``; for use in rules.
 
-    ``cts``: one for each result, None for zero. Results: one for each argument, None for zero.
-    ``wanted``: for which arguments; ``known``: {position: Value} of results that need not be
-    computed again.
+    ``cts``: the cotangents of the results of ``fn``, None for zero. Returns the cotangents of
+    ``args``, None for zero. ``wanted``: which arguments require grad. ``known``: {position: Value}
+    of results of ``fn`` that are at hand and need not be recomputed.
     """
     cts = cts if isinstance(cts, tuple | list) else (cts,)
     gradient = differentiate(fn, wanted, defined=[ct is not None for ct in cts])
     builder = next(v.emitter for v in (*args, *cts) if isinstance(v, Value))
-    operands = [builder.enter(arg) for arg in args]  # numbers of a rule become constants
+    operands = [builder.enter(arg) for arg in args]  # Python numbers become constants
     primal, given = _with_known_results(gradient.f, known or {})
     outs = builder.inline(primal, [*operands, *map(builder.enter, given)])
     captured = [operands[i] for i in gradient.df_input_captured_inputs]
@@ -47,23 +46,24 @@ def pull(
 def differentiate_body(
     f: Lambda, requires_grad: Sequence[bool] | None = None, *, defined: Sequence[bool]
 ) -> Gradient:
-    """``differentiate`` of a loop's body: its residuals have the same shape in each iteration, so
-    that the loop can stack them; other values are computed again.
+    """``differentiate`` for the body of a loop, whose residuals the loop has to stack.
+
+    Residuals are values whose shape is the same in each iteration; others are rematerialised.
     """
-    again = recorder(lowered(f), requires_grad, defined, fixed_shapes=True)
-    gradient = again()
+    redifferentiate = recorder(lowered(f), requires_grad, defined, fixed_shapes=True)
+    gradient = redifferentiate()
     if all(map(has_fixed_shape, gradient.f.ret.args[gradient.f_real_outputs :])):
         return gradient
-    return with_policy(gradient, _keeps_fixed_shapes, again=again)
+    return with_policy(gradient, _keeps_fixed_shapes, redifferentiate=redifferentiate)
 
 
 def _keeps_fixed_shapes(bind: Bind) -> bool:
-    """The policy that keeps the values whose shape does not vary between iterations."""
+    """Residual policy: keep only values whose shape does not vary between iterations."""
     return all(map(has_fixed_shape, bind.binders))
 
 
 def _with_known_results(fn: Lambda, known: dict) -> tuple[Lambda, list]:
-    """(``fn`` with further parameters for the results that are ``known``, the Values for these).
+    """``fn`` with parameters in place of its ``known`` results, and the Values for them.
 
     A bind is dropped if all its results are known.
     """
@@ -71,12 +71,12 @@ def _with_known_results(fn: Lambda, known: dict) -> tuple[Lambda, list]:
         return fn, []
     values = {fn.ret.args[i]: value for i, value in known.items()}
     made = {b: bind for bind in fn.binds for b in bind.binders if b in values}
-    # one result that is not known needs the whole bind
+    # a bind with an unknown result stays, and computes the known ones too
     dropped = {id(bind) for bind in made.values() if all(b in values for b in bind.binders)}
     given = {b: values[b] for b, bind in made.items() if id(bind) in dropped}
     binds = tuple([bind for bind in fn.binds if id(bind) not in dropped])
     return Lambda([*fn.params, *given], binds, fn.ret), list(given.values())
 
 
-pull.program = differentiate_body  # type: ignore[attr-defined]  # for rules of loops
+pull.program = differentiate_body  # type: ignore[attr-defined]  # used by the rules of loops
 LATE_BOUND.update(pull=pull, differentiate_body=differentiate_body)

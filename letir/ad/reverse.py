@@ -1,9 +1,9 @@
 """The reverse transform: from a program to its gradient program.
 
-``Reverse`` visits a body forwards, remembering the binds through which a derivative flows, and from
-the return goes back over these, one ``grad_of`` each; ``Direct`` emits the rules themselves, where
-it is known which cotangents there are. ``differentiate`` wraps them into a ``Gradient``; grad, vjp
-and all others stand on that. The conventions are those of docs/semantics.md, D1 to D6.
+``Reverse`` visits a body in order and puts the binds through which a derivative flows on a tape;
+from the return it goes back over the tape and emits a ``grad_of`` for each. ``Direct`` emits the
+vjp rules themselves, for when it is known which cotangents are defined. ``differentiate`` wraps the
+result into a ``Gradient``, which grad, vjp and the others use. [D1] to [D6]: docs/semantics.md.
 """
 
 from collections.abc import Callable
@@ -26,22 +26,23 @@ DEFINED = (True,)
 class Reverse(ExprVisitor):
     """Emits the gradient program of a body into ``emitter``, a builder or an executor.
 
-    ``capture(local)`` gives the emitter's operand for a primal value, ``late(local)`` the cotangent
-    that a captured temporary has of its own, or None; ``saved(bind, mask, needed)`` the loop that
-    also gives what its rule reads of the steps. ``visit(body, needed, trail, seeds)`` returns the
-    cotangents by local: ``needed`` are the locals that require grad, ``seeds(ret)`` gives (local,
-    cotangent) of the results.
+    ``capture(local)``: the emitter's operand for a primal value. ``residual_cotangent(local)``: the
+    cotangent parameter of a temporary, or None. ``with_residuals(bind, mask, needed)``: a loop with
+    its residuals as further results. ``visit(body, needed, tape, seeds)`` returns the cotangents by
+    local; ``needed``: the locals that require grad; ``seeds(ret)``: pairs (local, cotangent) of the
+    results.
     """
 
     sum: Primitive = autograd_add
-    saved: Callable | None = None
+    with_residuals: Callable | None = None
 
-    def __init__(self, emitter, capture, late, saved=None):
-        self.emitter, self.capture, self.late, self.saved = emitter, capture, late, saved
+    def __init__(self, emitter, capture, residual_cotangent, with_residuals=None):
+        self.emitter, self.capture = emitter, capture
+        self.residual_cotangent, self.with_residuals = residual_cotangent, with_residuals
         self.needed: set[Local] = set()
         self.cotangents: dict[Local, Arg] = {}
 
-    def visit_let(self, let: Let, needed: set, trail: list, seeds):
+    def visit_let(self, let: Let, needed: set, tape: list, seeds):
         bind = let.bind
         if bind.op.is_differentiable:
             # a loop, not any(...): a generator would be a Python frame for every bind
@@ -50,36 +51,34 @@ class Reverse(ExprVisitor):
                     made = list(filter(carries_derivative, bind.binders))
                     if made:
                         needed.update(made)
-                        trail.append(bind)
+                        tape.append(bind)
                     break
-        return TailCall(let.body, needed, trail, seeds)
+        return TailCall(let.body, needed, tape, seeds)
 
-    def visit_ret(self, ret: Ret, needed: set, trail: list, seeds):
+    def visit_ret(self, ret: Ret, needed: set, tape: list, seeds):
         self.needed = needed
         for local, ct in seeds(ret):
             self.contribute(local, ct)
-        # so that every user of a value comes before the bind that makes it
-        for bind in reversed(trail):
+        # in reverse, so that all uses of a value are visited before the bind that defines it
+        for bind in reversed(tape):
             self.step(bind)
         return self.cotangents
 
     def step(self, bind: Bind) -> None:
-        """Emit the rule of ``bind`` for the cotangents of its results, and give what comes out to
-        its operands.
-        """
+        """Emit the vjp of ``bind`` and add its results to the cotangents of the operands."""
         if not self.has_cotangent(bind):
             return
         try:
-            if bind.op.saving is not None and self.saved is not None:
-                bind = self.saved(bind, self.mask(bind), self.needed)
+            if bind.op.with_residuals is not None and self.with_residuals is not None:
+                bind = self.with_residuals(bind, self.mask(bind), self.needed)
             rule = self.rule(bind)
             for position, reason in rule.missing:
-                # an error only where that cotangent is wanted
+                # a missing rule is an error only if that operand requires grad
                 if bind.args[position] in self.needed:
                     raise MissingRule(reason)
         except LetirError as error:
             raise error_at_bind(error, bind) from None
-        if not rule.results:  # a rule that answers zero for all that need one
+        if not rule.results:  # all cotangents of operands that require grad are zero
             return
         self.emitter.source = bind.source
         found = self.emit(rule, bind, self.captured(rule, bind))
@@ -91,10 +90,10 @@ class Reverse(ExprVisitor):
 
     def has_cotangent(self, bind: Bind) -> bool:
         """Whether any result of ``bind`` has a cotangent."""
-        cts, late, binders = self.cotangents, self.late, bind.binders
+        cts, seeded, binders = self.cotangents, self.residual_cotangent, bind.binders
         if len(binders) == 1:
-            return binders[0] in cts or late(binders[0]) is not None
-        return any(binder in cts or late(binder) is not None for binder in binders)
+            return binders[0] in cts or seeded(binders[0]) is not None
+        return any(binder in cts or seeded(binder) is not None for binder in binders)
 
     def mask(self, bind: Bind) -> tuple[bool, ...]:
         """Which results may have a cotangent."""
@@ -102,32 +101,30 @@ class Reverse(ExprVisitor):
 
     def captured(self, rule: RuleBody, bind: Bind) -> list:
         """The primal values that the rule reads."""
-        # no comprehension: before Python 3.12 each is a frame, for every bind
+        # map, not a comprehension: before Python 3.12 that is a Python frame for every bind
         return list(map(self.capture, map((bind.args + bind.binders).__getitem__, rule.captured)))
 
     def rule(self, bind: Bind) -> RuleBody:
-        """The rule for whatever cotangents the run will find."""
+        """The vjp rule of ``bind`` where any cotangent may be undefined when the program runs."""
         return rule_body("vjp", bind, None, None)
 
     def emit(self, rule: RuleBody, bind: Bind, captured: list) -> tuple:
-        """``grad_of[bind.op]``."""
+        """Emit a ``grad_of[bind.op]`` that holds the rule, and return its results."""
         operands = [self.cotangent(binder) for binder in bind.binders]
         return self.emitter.emit(grad_of, (*operands, *captured), rule.attrs, rule.types)
 
     def cotangent(self, local: Local) -> Arg:
-        """The full cotangent of ``local``: the vjp of the temporary that it is, and what was
-        contributed.
-        """
-        late, ct = self.late(local), self.cotangents.pop(local, None)  # complete now, and read once
-        if late is None:
+        """The sum of all contributions, and of the parameter if ``local`` is a temporary."""
+        seed, ct = self.residual_cotangent(local), self.cotangents.pop(local, None)
+        if seed is None:
             return UNDEFINED if ct is None else ct
         if ct is None:
-            return late
-        return self.emitter.emit(self.sum, (late, ct), NO_ATTRS, (strong_type(local.type),))[0]
+            return seed
+        return self.emitter.emit(self.sum, (seed, ct), NO_ATTRS, (strong_type(local.type),))[0]
 
     def contribute(self, local: Local, ct: Arg) -> None:
         """Add ``ct`` to the cotangent of ``local``."""
-        previous = self.cotangents.get(local)  # previous first: the order of rounding [D3]
+        previous = self.cotangents.get(local)  # the left operand: fixes the rounding [D3]
         if previous is not None:
             (ct,) = self.emitter.emit(
                 self.sum, (previous, ct), NO_ATTRS, (strong_type(local.type),)
@@ -136,25 +133,25 @@ class Reverse(ExprVisitor):
 
 
 class Direct(Reverse):
-    """Emits the rules themselves, for the cotangents that there are and the operands that need one.
+    """Emits the vjp rules themselves, for defined cotangents and operands that require grad only.
 
-    What ``specialize_undef`` and dead-code removal would make of the other form.
+    The result is what ``specialize_undef`` and dead-code elimination make of ``Reverse``'s.
     """
 
     sum: Primitive = add
 
     def rule(self, bind: Bind) -> RuleBody:
-        """The rule for these cotangents and operands."""
+        """The vjp rule for the defined cotangents and the operands that require grad."""
         return rule_body("vjp", bind, self.mask(bind), self.needed)
 
     def mask(self, bind: Bind) -> tuple[bool, ...]:
         """Which results have a cotangent."""
         cts, binders = self.cotangents, bind.binders
-        # one result: ``step`` has seen its cotangent
+        # with one result, ``step`` has checked that it has a cotangent
         return DEFINED if len(binders) == 1 else tuple([binder in cts for binder in binders])
 
     def emit(self, rule: RuleBody, bind: Bind, captured: list) -> tuple:
-        """The rule's binds."""
+        """Emit the binds of the rule and return its results."""
         cts, operands = self.cotangents, []
         for binder in bind.binders:
             if binder in cts:

@@ -1,8 +1,8 @@
 """The ``Primitive`` record: all that letir knows of an operation, and the one table of records.
 
-``ops/`` fills the table; ``letir.ast.builder`` reads ``aval``, the evaluator ``impl``, the
-derivatives ``vjp`` and ``jvp``. A rule that cannot exist is ``never(reason)``, one that a later
-version brings ``todo(reason)``.
+``letir/ops`` fills the table. The builder reads ``aval``, the evaluator ``impl``, the derivative
+transforms ``vjp`` and ``jvp``. A rule that cannot exist is ``never(reason)``; a rule that is not
+written yet is ``todo(reason)``.
 """
 
 import operator
@@ -18,7 +18,7 @@ from letir.errors import LetirError, MissingRule
 
 @frozen
 class Absent:
-    """A missing rule with the reason. ``final``: the rule cannot exist.
+    """A missing rule, and why it is missing. ``final``: it cannot exist.
 
     >>> from letir.extend import PRIMITIVES
     >>> PRIMITIVES["argmax"].vjp.reason
@@ -39,7 +39,7 @@ def never(reason: str) -> Absent:
 
 
 def todo(reason: str) -> Absent:
-    """A rule that a later version brings.
+    """A rule that is not written yet, because of ``reason``.
 
     >>> todo("complex operands")
     Absent(reason='complex operands', final=False)
@@ -52,12 +52,12 @@ _NO_ONNX = todo("export comes with the onnx package")
 
 
 def is_final(rule) -> bool:
-    """Whether a rule is absent for good."""
+    """Whether a rule is absent and cannot exist."""
     return type(rule) is Absent and rule.final
 
 
 class Required:
-    """A marker for attributes without a default."""
+    """The default of attributes that have to be given."""
 
 
 def _keywords(function) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _keywords(function) -> dict[str, Any]:
 # eq=False: binds of one operation share one record, and are compared by `is`.
 @define(eq=False, repr=False)
 class Primitive:
-    """One operation: everything that letir knows about it.
+    """One operation, with everything that letir knows about it.
 
     Rules are written in letir's own operations on ``Value``s, so that they can be differentiated
     and batched again. The five required fields come first, then the optional ones, in groups.
@@ -96,129 +96,132 @@ class Primitive:
     jvp: Callable | Absent
 
     # ---- numerics ----
-    results: Callable | None = None  # results(**attrs) counts them; None: one, which is no tuple
-    # the function whose keyword-only parameters are the attributes, where that is not `impl`
+    # results(**attrs) is the number of results; None: one result, which is not in a tuple
+    results: Callable | None = None
+    # the function whose keyword-only parameters are the attributes; None: `impl`
     attributes: Callable | None = None
-    # computes as `impl`, but in the array of the first operand, which nobody else has
+    # computes the same as `impl`, in place in the first operand; used if that has no other use
     update: Callable | None = None
     reusable: bool = False  # the result may be written into the buffer of a dead operand
-    version: int = 1  # of the meaning of the attributes, in files
+    version: int = 1  # of the attributes in files; increased when their meaning changes
 
     # ---- derivatives ----
-    # decompose(*args, **attrs) says of which operations a composite is made
+    # decompose(*args, **attrs) computes the operation by more basic ones
     decompose: Callable | None = None
-    inlined: bool = False  # derivatives are those of the decomposition, put in its place beforehand
-    # saving(bind, needed, defined, differentiate) is the bind with further results: the residuals
-    # that its vjp reads, given which operands require grad and which results have a cotangent
-    saving: Callable | None = None
-    saving_tangents: Callable | None = None  # (bind, mask, linear): the same for `linearize`
-    # joint(tangents, *args, transform, **attrs) gives (results, tangents) by one operation that
-    # stands in the place of this one
-    joint: Callable | None = None
-    rule_reads_numbers: bool = False  # the rules are simpler for known numbers among the operands
+    inlined: bool = False  # AD replaces it by its decomposition, and differentiates that
+    # with_residuals(bind, needed, defined, differentiate) is the bind with the residuals that its
+    # vjp reads as further results; `needed`: which operands require grad, `defined`: which results
+    # have a cotangent
+    with_residuals: Callable | None = None
+    # with_tangent_residuals(bind, mask, linear) is the same for `linearize`; `mask`: which operands
+    # have a tangent
+    with_tangent_residuals: Callable | None = None
+    # fused_jvp(tangents, *args, transform, **attrs) is (results, tangents), computed by one
+    # operation that replaces this one, such as a loop that carries values and tangents
+    fused_jvp: Callable | None = None
+    rule_reads_numbers: bool = False  # the rules are simpler if an operand is a known number
 
     # ---- batching ----
     batch: Callable | Absent = NO_BATCH  # see letir.transforms.batching
 
     # ---- bodies ----
     holds_lambdas: bool = False  # attributes are programs, or `impl` runs some
-    bodies: BodyLayout | None = None  # None: passes know no more than that there are bodies
-    # consume(xp, operands, *, call, **attrs) computes as `impl` of an operation that holds bodies,
-    # and empties the list, so that each operand is freed at its last use inside of them
+    bodies: BodyLayout | None = None  # None: passes leave the bodies alone
+    # consume(xp, operands, *, call, **attrs) computes the same as `impl`, and empties the list
+    # `operands`, so that each operand is freed at its last use inside the bodies
     consume: Callable | None = None
 
     # ---- facts ----
-    # what part the operation plays in the language, for passes that treat that part in a special
-    # way: "constant", "guard", "write_back", "barrier", "fused", "subgraph", or a step of gradient
-    # programs, "grad_of", "when_defined", "autograd_add", "instantiate"; or it is "index", x[item],
-    # or "fold_in", which makes a random key of a key and a number
+    # the special meaning that passes give to the operation: "constant", "guard", "write_back",
+    # "barrier", "fused", "subgraph"; in gradient programs "grad_of", "when_defined",
+    # "autograd_add", "instantiate"; "index", which is x[item]; "fold_in", which derives a random
+    # key from a key and a number
     role: str | None = None
-    elementwise: bool = False  # each element of the result comes of those in its place
-    effect: bool = False  # is kept alive, and in order
-    random: bool = False  # draws numbers: two such binds are never merged
-    # of what draws: which operand is the random key that it uses up; None: it draws the numbers of
-    # another bind again, on purpose
+    elementwise: bool = False  # an element of the result depends on the operands' at its place only
+    effect: bool = False  # dead-code elimination keeps it, and no pass reorders it
+    random: bool = False  # draws random numbers, so that equal binds are never merged
+    # the operand of a random operation that is the key it consumes; None: it consumes no key,
+    # because it repeats the draw of another bind on purpose
     key_operand: int | None = 0
     reads_sizes_only: bool = False  # the result depends on the shapes of operands, not on elements
-    commutative: bool = False  # op(x, y) and op(y, x) are the same bits
-    exact: bool = False  # rounds correctly: the bits do not depend on how operands lie in memory
+    commutative: bool = False  # op(x, y) and op(y, x) are equal bit by bit
+    exact: bool = False  # correctly rounded: the bits do not depend on the memory layout
     odd_in: tuple[int, ...] = ()  # operands whose negation negates the result
     # the operands in which it can be linear; None: those that its vjp does not read
     linear_in: tuple[int, ...] | None = None
-    added: str | None = None  # the attribute that is a number added to what depends on operands
-    # is_zero(*types, **attrs): whether the result is zero whatever the values of operands are
+    added: str | None = None  # the attribute whose number is added to the result
+    # is_zero(*types, **attrs): whether the result is zero for all values of the operands
     is_zero: Callable | None = None
-    result_below: int | None = None  # the operand that the result is less than, if that is positive
-    # never raises and never warns, whatever the values are, if all operands are arrays of known
-    # shapes: with dtypes of these kinds; or of any kind, with at most one operand
+    result_below: int | None = None  # if this operand is positive, the result is less than it
+    # never raises and never warns, for all values, if all operands are arrays of static shapes:
+    # `never_fails`: with dtypes of these kinds; `never_fails_alone`: with at most one operand
     never_fails: str = ""
     never_fails_alone: bool = False
-    # warns of nothing but floating-point errors, which np.errstate governs; of all ufuncs this is
-    # known
+    # warns of floating-point errors only, which np.errstate controls; implied for ufuncs
     only_float_warnings: bool = False
-    casts_operands: bool = False  # to the dtype of the result: complex to real is a warning
-    needs_elements: bool = False  # refuses arrays without elements
-    # operand_dtypes(dtype, count): the dtypes in which operands are taken where that is not said by
-    # a ufunc's loop, for a result of this dtype
+    casts_operands: bool = False  # to the dtype of the result; complex to real warns
+    needs_elements: bool = False  # raises for empty arrays
+    # operand_dtypes(dtype, count): the dtypes to which operands are cast for a result of this
+    # dtype; None: those of the ufunc's loop
     operand_dtypes: Callable | None = None
-    ends_fusion: bool = False  # may stand last in a group of fused elementwise operations
+    ends_fusion: bool = False  # may be the last operation of a group of fused elementwise ones
 
-    no_float_errors: bool = False  # or none that np.errstate should govern
+    no_float_errors: bool = False  # no floating-point errors, or none for np.errstate to control
 
     # ---- memory and cost ----
-    # where results lie: "new": in memory of their own; "view": in that of the first operand, where
-    # `views` says so; "if_same_shape": a result of another shape than the first operand is new;
-    # "may_alias": nothing is known. By default "may_alias" for users' operations and those that
-    # hold bodies, "new" for all others.
+    # aliasing of results: "new": they have memory of their own; "view": they share the memory of
+    # the first operand if `views` returns True; "if_same_shape": they may share it only if they
+    # have the shape of the first operand; "may_alias": unknown. The default is "may_alias" for
+    # users' operations and those that hold bodies, else "new".
     memory: str | None = None
-    # views(*types, **attrs): whether results lie in the memory of the first operand
+    # views(*types, **attrs): whether results share the memory of the first operand
     views: Callable | None = None
-    # of which operands the result is a view, not a copy: of those whose elements strides can
-    # describe in the new shape ("strided"), or that lie in one piece ("contiguous"); None: of all
+    # what an operand must be for the result to be a view, not a copy: "strided": strides can
+    # describe its elements in the new shape; "contiguous"; None: any operand will do
     view_needs: str | None = None
     # write_through(parent, new, *others, **attrs) is the first operand after `new` was written into
-    # the result, its view. "by_place": the result only picks elements. "read_only": NumPy lets
-    # nobody write there. "own": the result is a new array that can be written to, never a scalar.
+    # the result, its view. "by_place": the result only selects elements. "read_only": NumPy makes
+    # the view read-only. "own": the result is a new, writable array, never a scalar.
     write_through: Callable | str | None = None
-    # part(type, place, **attrs) is (operation, attributes) of the result at `place` alone
+    # part(type, place, **attrs) is (operation, attributes) of the result number `place` alone
     part: Callable | None = None
-    # the memory order of results of several axes: "C" whatever operands are; C if the "first"
-    # operand, of as many elements, lies in C order; or if "all" operands do, as of all elementwise
-    # operations; None: not known
+    # the memory order of results with several axes: "C": always C order; "first": C order if the
+    # first operand, of the same size, has it; "all": C order if all operands have it, the default
+    # of elementwise operations; None: unknown
     order: str | None = None
-    # what computing it again costs: "free"; "cheap": one pass of few instructions an element;
-    # "moderate": a few passes, or elements in other places; "dear"; "bodies": as its dearest bind.
-    # By default "moderate" for elementwise operations.
+    # the cost of recomputing it: "free"; "cheap": one pass, few instructions an element;
+    # "moderate": a few passes, or elements are moved; "dear"; "bodies": that of the dearest bind
+    # in its bodies. The default is "moderate" for elementwise operations.
     cost: str | None = None
 
     # ---- numpy ----
-    # the NumPy callables that record the operation, each with its own `prepare` where they differ
+    # the NumPy callables that record the operation; a dict gives each its own `prepare`
     numpy: tuple[Callable, ...] | dict[Callable, Callable | None] = ()
-    # prepare(*args, **kwargs) takes the call of NumPy's function and gives (operands, attrs)
+    # prepare(*args, **kwargs) turns the arguments of NumPy's function into (operands, attrs)
     prepare: Callable | None = None
-    # returned(results, **attrs) is what NumPy's function returns for several results, where that is
-    # not a plain tuple: a list, or a named tuple
+    # returned(results, **attrs) is the list or named tuple that NumPy's function returns for
+    # several results; None: a plain tuple
     returned: Callable | None = None
-    out_takes_part: bool = False  # the dtype of `out=` takes part in the one that is computed in
+    out_takes_part: bool = False  # the dtype of `out=` has a say in the dtype of the computation
 
     takes_shape: bool = False  # one argument is a shape
-    spreads: bool = False  # the last argument may come in parts: x.reshape(2, 3)
-    for_scripts: bool = True  # not: steps of gradient programs, what scripts write in another way
+    spreads: bool = False  # the last argument may be unpacked: x.reshape(2, 3)
+    for_scripts: bool = True  # scripts may call it; False for operations that only letir emits
 
     # ---- source and export ----
-    # how a bind is written in NumPy: a template such as "{0} * {axis}", or a function
-    # source(write, *operands, **attrs), see letir.source.steps. By default its `symbol`, or the
-    # function of `numpy` with the attributes as keywords.
+    # the NumPy source of a bind: a template such as "{0} * {axis}", or a function
+    # source(write, *operands, **attrs), see letir.source.steps. The default is `symbol`, else a
+    # call of the first function of `numpy` with the attributes as keywords.
     source: Callable | str | None = None
-    symbol: str | None = None  # of the operator, such as "+"
+    symbol: str | None = None  # Python's operator, such as "+"
     onnx: str | Callable | Absent = _NO_ONNX
 
-    # ---- made from the others ----
-    is_users: bool = field(init=False)  # a user's operation: what no field says is not known
-    # the attributes and their defaults, in the order of texts: of impl's signature
+    # ---- derived from the others ----
+    is_users: bool = field(init=False)  # a user's operation: passes assume only what its fields say
+    # {attribute: default}, in the order of impl's signature, in which texts print them
     attrs: dict[str, Any] = field(init=False)
-    default_attrs: Attrs | None = field(init=False)  # None if one has no default
-    is_differentiable: bool = field(init=False)  # in reverse mode, now or in a later version
+    default_attrs: Attrs | None = field(init=False)  # None if an attribute has no default
+    is_differentiable: bool = field(init=False)  # has a vjp, or will have one in a later version
 
     def __attrs_post_init__(self):
         self.is_users = "." in self.name
@@ -233,19 +236,19 @@ class Primitive:
             self.numpy = dict.fromkeys(self.numpy, self.prepare)
 
     def set_attrs(self, defaults: dict[str, Any]) -> None:
-        """Let these be the attributes and their defaults, ``Required`` where there is none."""
+        """Set the attributes and their defaults; ``Required`` stands for no default."""
         self.attrs = defaults
-        is_complete = id(Required) not in map(id, defaults.values())  # not ==: of arrays too
+        is_complete = id(Required) not in map(id, defaults.values())  # not ==: may be arrays
         self.default_attrs = Attrs(defaults) if is_complete else None
 
     def __call__(self, *args, **kwargs):
         """Record the operation if an operand is traced or a Value, compute it if all are arrays.
 
-        Rules are written in this form, and users call operations that NumPy lacks in this form.
+        Rules call operations this way, and users call those that NumPy lacks this way.
         """
         if self.prepare is not None:
             args, kwargs = self.prepare(*args, **kwargs)
-        # the first emitter: it handles operands that belong to another one, or refuses them
+        # the first operand's emitter handles operands of other emitters, or refuses them
         for arg in args:
             emitter = getattr(arg, "emitter", None)
             if emitter is not None:
@@ -254,16 +257,16 @@ class Primitive:
 
     def complete(self, attrs: dict[str, Any]) -> Attrs:
         """``attrs`` with the defaults filled in, in the record's order."""
-        # most operations: the shared object, tested by `is` elsewhere
+        # most operations have no attributes: one shared object, which others compare by `is`
         if not self.attrs and not attrs:
             return NO_ATTRS
-        # one object, with one token, for the calls that give nothing but the defaults
+        # all calls with the default values share one object, so that its token is computed once
         given = map(operator.is_, map(self.attrs.get, attrs), attrs.values())
         if self.default_attrs is not None and self.attrs.keys() >= attrs.keys() and all(given):
             return self.default_attrs
         full = {name: attrs.get(name, default) for name, default in self.attrs.items()}
         required = [name for name, value in full.items() if value is Required]
-        if required or not full.keys() >= attrs.keys():  # >=: an unknown name is refused too
+        if required or not full.keys() >= attrs.keys():  # the latter: an unknown name
             expected = ", ".join(self.attrs) or "none"
             raise LetirError(f"{self.name}: its attributes are ({expected}), found {dict(attrs)!r}")
         return Attrs(full)
@@ -279,11 +282,11 @@ class Primitive:
         return self.name
 
     def __reduce__(self):
-        return primitive_named, (self.name,)  # by name: rules are lambdas, which do not pickle
+        return primitive_named, (self.name,)  # by name, because lambdas cannot be pickled
 
 
 class _Table(dict):
-    """A dict that others fill: for a name that it lacks it calls ``load(name)`` and looks again."""
+    """A dict that calls ``load(name)`` on a missing name, which enters it, and looks again."""
 
     def __init__(self, load: Callable[[str], None]):
         super().__init__()
@@ -301,16 +304,18 @@ def _load_record(name: str) -> None:
 
 
 def _load_late_bound(name: str) -> None:
-    if name != "load":  # letir/__init__.py enters this one: it knows where the others are
+    if name != "load":  # entered by letir/__init__.py, which knows where the others are defined
         LATE_BOUND["load"](name)
 
 
 PRIMITIVES: dict[str, Primitive] = _Table(_load_record)
-LATE_BOUND: dict[str, Callable] = _Table(_load_late_bound)  # what modules to the right define
+LATE_BOUND: dict[str, Callable] = _Table(
+    _load_late_bound
+)  # functions of packages that ``ast`` must not import
 
 
 def register(record: Primitive) -> Primitive:
-    """Enter ``record`` in the table of primitives.
+    """Enter ``record`` into the table of operations.
 
     Raises LetirError if its name is taken, or is not made of words and dots.
     """
@@ -325,14 +330,12 @@ def register(record: Primitive) -> Primitive:
 
 
 def results_tuple(op: Primitive, out) -> tuple:
-    """What a call of ``op`` returned, as a tuple of its results also if there is one."""
+    """``out``, the return value of ``op``, as a tuple: (out,) if ``op`` has a single result."""
     return (out,) if op.results is None else tuple(out)
 
 
 def unwrap_results(op: Primitive, results: tuple):
-    """The results of ``op`` as a call of it returns them: the only one alone, several as they
-    are.
-    """
+    """The return value of ``op`` for the tuple of its results; a single result is unwrapped."""
     return results[0] if op.results is None else results
 
 
@@ -342,7 +345,7 @@ def result_count(op: Primitive, attrs: Mapping[str, Any]) -> int:
 
 
 def record_of(name: str) -> Primitive | None:
-    """The record with this name, None if there is none: unlike ``get`` it loads the file."""
+    """The record with this name, or None. Unlike ``PRIMITIVES.get`` it loads the file."""
     try:
         return PRIMITIVES[name]
     except KeyError:

@@ -37,19 +37,19 @@ def with_policy(
     policy: Policy,
     *,
     exact: bool = False,
-    again: Callable[[list[Local]], Gradient] | None = None,
+    redifferentiate: Callable[[list[Local]], Gradient] | None = None,
 ) -> Gradient:
     """``gradient`` with the residuals that ``policy`` chooses; it gives the same cotangents, bit by
     bit.
 
-    "keep_all" keeps what is captured now, "recompute_cheap" computes sums, products, comparisons
-    and views again from what is kept anyway, "min_bytes" everything but products of matrices,
-    loops, random numbers and effects, where that saves bytes. ``policy(bind)`` says for each bind
-    of ``f`` whether its results are kept; all others but random numbers and effects are computed
-    again. ``exact`` finds the fewest bytes that "min_bytes" (or "recompute_cheap") can reach, as a
-    minimum cut in segments of 2,000 binds; needs networkx. ``again(locals)`` differentiates anew
-    with these as temporaries: without it a Gradient whose cotangents may be undefined keeps no
-    floating value that it does not keep now.
+    "keep_all" changes nothing. "recompute_cheap" recomputes sums, products, comparisons and views
+    from other residuals. "min_bytes" recomputes everything but matrix products, loops, random
+    numbers and effects, where that saves bytes. ``policy(bind)`` says whether the results of a bind
+    of ``f`` are kept; others are recomputed, unless they are random or effects. ``exact`` finds the
+    fewest bytes that "min_bytes" (or "recompute_cheap") can reach, as a minimum cut in segments of
+    2,000 binds; needs networkx. ``redifferentiate(locals)`` differentiates ``f`` again with these
+    locals as temporaries; without it, a Gradient whose cotangents may be undefined gets no new
+    floating residuals.
 
     >>> import numpy as np
     >>> from letir import differentiate, trace
@@ -61,19 +61,19 @@ def with_policy(
     if policy == "keep_all" and not exact:
         return gradient
     parts = split_gradient(gradient)
-    choosing = Choice(parts, policy, anything=again is not None)
+    choosing = Choice(parts, policy, anything=redifferentiate is not None)
     kept = choosing.kept(exact)
     # these need vjp parameters [D4], which only the reverse transform can give them
     missing = choosing.without_cotangent(kept)
     if not missing:
         return rebuild_gradient(parts, kept)
-    after = split_gradient(again(missing))
+    after = split_gradient(redifferentiate(missing))
     found = Choice(after, policy).closed(never, _translate_kept(kept, parts, after))
     if callable(policy) or choosing.total(found) <= choosing.total(kept):
         return rebuild_gradient(after, found)
     # the new cotangents have steps of their own, which read more than what was saved
     kept = Choice(parts, policy).kept(exact)
-    other = with_policy(gradient, policy, again=again) if exact else None
+    other = with_policy(gradient, policy, redifferentiate=redifferentiate) if exact else None
     if other is None or choosing.total(kept) <= choosing.total(captured_locals(other)):
         return rebuild_gradient(parts, kept)
     return other

@@ -190,7 +190,7 @@ class _Recomputing:
             return arg
         return self.captures.capture(arg) if arg in self.kept else self.made[arg]
 
-    def again(self, arg: Arg) -> Arg:
+    def behind_barrier(self, arg: Arg) -> Arg:
         """As ``value``, behind a barrier: a pass that merges equal binds would else keep what was
         computed first.
         """
@@ -215,7 +215,7 @@ class _Recomputing:
             if missing:
                 stack += missing
                 continue
-            args = tuple([self.again(arg) for arg in bind.args])
+            args = tuple([self.behind_barrier(arg) for arg in bind.args])
             binders = fresh_binders(bind.binders, self.made)
             self.builder.binds.append(Bind(binders, bind.op, args, bind.attrs, bind.source))
 
@@ -226,11 +226,11 @@ class _Recomputing:
         results = [self.operand(arg) for arg in self.parts.results]
         params = dict(zip(old.df_input_vjps, old.df.params, strict=False))  # captured follow
         # cotangents of temporaries go with these: to their new position, or out of the program
-        late = {old.f.ret.args[i]: p for i, p in params.items() if i >= old.f_real_outputs}
+        cotangents = {old.f.ret.args[i]: p for i, p in params.items() if i >= old.f_real_outputs}
         vjps = {i: p for i, p in params.items() if i < old.f_real_outputs}
         for i, local in enumerate(captures.results[old.f_real_outputs :], old.f_real_outputs):
-            if local in late:
-                vjps[i] = late[local]
+            if local in cotangents:
+                vjps[i] = cotangents[local]
         self.builder.params = [*vjps.values(), *captures.params()]
         df = self.builder.build(results)
         still = set(vjps.values())

@@ -1,7 +1,7 @@
 """Derivatives of ``cond`` and ``switch``: the same choice, among the derivatives of the bodies.
 
-``choice_saving`` adds the residuals of the branches to the results of a bind; a residual of a
-branch that was not taken is zeros. The backward pass of a bind without residuals recomputes the
+``choice_with_residuals`` adds the residuals of the branches to the results of a bind; a residual of
+a branch that was not taken is zeros. The backward pass of a bind without residuals recomputes the
 branch.
 """
 
@@ -138,7 +138,7 @@ def choice_vjp(name: str) -> Callable:
     return vjp
 
 
-def choice_saving(
+def choice_with_residuals(
     bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate: Callable
 ) -> Bind:
     """``bind`` with the residuals of its branches as further results; ``bind`` if there are none.
@@ -205,10 +205,10 @@ def _with_results(fn: Lambda, count: int, further: Sequence) -> Lambda:
 # ---- forward mode ----
 
 
-def choice_joint(name: str) -> Callable:
-    """The rule ``joint`` of ``cond`` or ``switch``: one choice gives results and tangents."""
+def choice_fused_jvp(name: str) -> Callable:
+    """The rule ``fused_jvp`` of ``cond`` or ``switch``: one choice gives results and tangents."""
 
-    def joint(tangents, choice, *args, transform, **attrs):
+    def fused_jvp(tangents, choice, *args, transform, **attrs):
         count, types = len(args), tuple(map(body_type, args))
         inputs = [i for i, t in enumerate(tangents[1:]) if t is not None]
         bodies = [fit_body_keeping_numbers(body, types) for body in branches_in(attrs)]
@@ -233,7 +233,7 @@ def choice_joint(name: str) -> Callable:
         along = dict(zip(moving, found[width:], strict=True))
         return found[:width], tuple([along.get(i) for i in range(width)])
 
-    return joint
+    return fused_jvp
 
 
 def choice_jvp(name: str) -> Callable:

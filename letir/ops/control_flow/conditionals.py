@@ -20,10 +20,10 @@ from letir.ops.autodiff.checkpoint_and_custom_jvp import (
 )
 from letir.ops.control_flow.conditional_batching import choice_batch
 from letir.ops.control_flow.conditional_derivatives import (
-    choice_joint,
+    choice_fused_jvp,
     choice_jvp,
-    choice_saving,
     choice_vjp,
+    choice_with_residuals,
 )
 
 
@@ -38,9 +38,9 @@ def _define_choice(
         bodies=BodyLayout(ahead=1, in_place=in_place),
         vjp=choice_vjp(name),
         jvp=choice_jvp(name),
-        joint=choice_joint(name),
+        fused_jvp=choice_fused_jvp(name),
         batch=choice_batch(name),
-        saving=choice_saving,
+        with_residuals=choice_with_residuals,
         results=results,
         **fields,
     )

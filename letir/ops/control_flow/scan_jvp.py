@@ -1,9 +1,9 @@
 """The forward mode of ``scan``: a scan of the tangents in the same direction.
 
-It has three forms. For ``jvp``, ``scan_joint`` replaces the loop by one that carries tangents
-beside values. For ``linearize``, ``scan_saving_tangents`` makes the loop stack what the tangents
-read, and ``scan_jvp`` is then a loop of the tangents alone. Without these residuals ``scan_jvp``
-computes the values once more, without their effects.
+It has three forms. For ``jvp``, ``scan_fused_jvp`` replaces the loop by one that carries tangents
+beside values. For ``linearize``, ``scan_with_tangent_residuals`` makes the loop stack what the
+tangents read, and ``scan_jvp`` is then a loop of the tangents alone. Without these residuals
+``scan_jvp`` computes the values once more, without their effects.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ from letir.ops.shape.shape_and_creation import zeros, zeros_like
 _MOST_ROUNDS = 4  # as for the reverse mode, see letir.ops.control_flow.scan_vjp
 
 
-def scan_joint(
+def scan_fused_jvp(
     tangents: Sequence,
     *args: Any,
     body: Lambda,
@@ -116,7 +116,7 @@ class _ForwardStep(StepDerivative):
             inputs = grown
 
     @classmethod
-    def saving(
+    def with_residuals(
         cls, body: Lambda, n_carry: int, n_xs: int, there: Sequence[bool], linear: Callable
     ) -> "_ForwardStep":
         """As ``of``, for a body with further results, so that no residual is missing."""
@@ -140,10 +140,12 @@ class _ForwardStep(StepDerivative):
         return inputs + [f.ret.args[i] for i in p.captured_outputs]
 
 
-def scan_saving_tangents(bind: Bind, there: Sequence[bool], linear: Callable) -> Bind:
+def scan_with_tangent_residuals(bind: Bind, there: Sequence[bool], linear: Callable) -> Bind:
     """``bind`` with the residuals that its tangents read as further results, where it lacks any."""
     attrs = bind.attrs
-    along = _ForwardStep.saving(attrs["body"], attrs["n_carry"], attrs["n_xs"], there, linear)
+    along = _ForwardStep.with_residuals(
+        attrs["body"], attrs["n_carry"], attrs["n_xs"], there, linear
+    )
     if not all(has_fixed_shape(arg) for arg in along.body.ret.args[len(bind.binders) :]):
         return bind  # ragged values cannot be stacked: scan_jvp recomputes them
     return with_stacking_body(bind, along.body)
@@ -167,7 +169,7 @@ def scan_jvp(
     along = _ForwardStep.of(body, n_carry, n_xs, there, transform.linear)
     if along.missing():  # recompute, without the effects, which have happened
         attrs["body"] = without_effects(body)
-        return scan_joint(tangents, *args, **attrs, transform=transform)[1]
+        return scan_fused_jvp(tangents, *args, **attrs, transform=transform)[1]
     return _scan_forward(along, tangents, outs, args, length, reverse)
 
 

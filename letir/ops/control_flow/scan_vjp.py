@@ -1,8 +1,8 @@
 """The reverse mode of ``scan``: a scan of the cotangents in the opposite direction.
 
-The backward pass reads residuals of every step. ``scan_saving`` makes the forward scan stack them;
-the reverse transform calls it. If residuals are missing, ``scan_vjp`` reruns the loop and stacks
-them.
+The backward pass reads residuals of every step. ``scan_with_residuals`` makes the forward scan
+stack them; the reverse transform calls it. If residuals are missing, ``scan_vjp`` reruns the loop
+and stacks them.
 """
 
 from collections.abc import Callable, Sequence
@@ -143,7 +143,7 @@ def stack_residuals(
     return back
 
 
-def scan_saving(
+def scan_with_residuals(
     bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate: Callable
 ) -> Bind:
     """``bind`` with the residuals of its vjp as further results; ``bind`` if it stacks them all."""

@@ -17,8 +17,8 @@ from letir.errors import DTypeError, ShapeError
 from letir.ops.as_numpy import loops
 from letir.ops.autodiff.checkpoint_and_custom_jvp import define_body_op, fit_body
 from letir.ops.control_flow.scan_batching import scan_batch
-from letir.ops.control_flow.scan_jvp import scan_joint, scan_jvp, scan_saving_tangents
-from letir.ops.control_flow.scan_vjp import scan_saving, scan_vjp
+from letir.ops.control_flow.scan_jvp import scan_fused_jvp, scan_jvp, scan_with_tangent_residuals
+from letir.ops.control_flow.scan_vjp import scan_vjp, scan_with_residuals
 
 # ---- types ----
 
@@ -148,9 +148,9 @@ scan = define_body_op(
     vjp=scan_vjp,
     jvp=scan_jvp,
     batch=scan_batch,
-    saving=scan_saving,
-    saving_tangents=scan_saving_tangents,
-    joint=scan_joint,
+    with_residuals=scan_with_residuals,
+    with_tangent_residuals=scan_with_tangent_residuals,
+    fused_jvp=scan_fused_jvp,
     results=lambda *, body, **_: len(body.ret.args),
     source=loops.scan,
     bodies=BodyLayout(

@@ -1,9 +1,10 @@
 """Derivatives of ``while_loop``, ``while_scan`` and ``fori_loop``.
 
 Forward mode carries the tangents beside the values, in a loop of the same kind. Reverse mode is a
-``scan`` over the iterations in the opposite order that reads stacked residuals: the ``saving`` rule
-of a record makes the forward loop stack them, else the loop is rerun. To stack residuals, a
-``fori_loop`` becomes a ``scan`` if its bounds are constants, else a ``while_scan``.
+``scan`` over the iterations in the opposite order that reads stacked residuals: the
+``with_residuals`` rule of a record makes the forward loop stack them, else the loop is rerun. To
+stack residuals, a ``fori_loop`` becomes a ``scan`` if its bounds are constants, else a
+``while_scan``.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,14 +47,14 @@ def _while_scan_types(args: Sequence[Arg], attrs: dict) -> tuple:
     return PRIMITIVES["while_scan"].aval(*[arg.type for arg in args], **attrs)
 
 
-def while_saving(
+def while_with_residuals(
     bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate: Callable
 ) -> Bind:
     """The ``while_loop`` as a ``while_scan`` that stacks the residuals of the backward pass."""
-    return while_scan_saving(_as_while_scan(bind), needed, [*defined, False], differentiate)
+    return while_scan_with_residuals(_as_while_scan(bind), needed, [*defined, False], differentiate)
 
 
-def while_scan_saving(
+def while_scan_with_residuals(
     bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate: Callable
 ) -> Bind:
     """``bind`` with its residuals as further stacked results; ``bind`` if it stacks them all."""
@@ -151,7 +152,7 @@ def fori_vjp(
     return _vjp_through("fori_loop", _as_stacking_loop, cts, args, attrs, transform, wanted)
 
 
-def fori_saving(
+def fori_with_residuals(
     bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate: Callable
 ) -> Bind:
     """The ``fori_loop`` as a loop that stacks the residuals of the backward pass."""
@@ -159,7 +160,7 @@ def fori_saving(
     flags = [*needed[2 : 2 + n_carry], False, *needed[2 + n_carry :]]
     flags += [False] * (len(made.args) - len(flags))
     more = [False] * (len(made.binders) - len(defined))
-    return made.op.saving(made, flags, [*defined, *more], differentiate)
+    return made.op.with_residuals(made, flags, [*defined, *more], differentiate)
 
 
 def _as_stacking_loop(bind: Bind) -> Bind:
@@ -194,7 +195,7 @@ def _as_stacking_loop(bind: Bind) -> Bind:
 # ---- forward mode ----
 
 
-def while_joint(
+def while_fused_jvp(
     tangents: Sequence, *args: Any, test: Lambda, body: Lambda, transform: Any
 ) -> tuple:
     """(results, their tangents) by one loop, which carries tangents beside values."""
@@ -204,7 +205,7 @@ def while_joint(
     return found[: made.n_carry], made.answers(found)
 
 
-def fori_joint(
+def fori_fused_jvp(
     tangents: Sequence, lower: Any, upper: Any, *args: Any, body: Lambda, transform: Any
 ) -> tuple:
     """(results, their tangents) by one loop, which carries tangents beside values."""
@@ -213,7 +214,7 @@ def fori_joint(
     return found[: made.n_carry], made.answers(found)
 
 
-def while_scan_joint(
+def while_scan_fused_jvp(
     tangents: Sequence,
     *args: Any,
     test: Lambda,
@@ -233,19 +234,19 @@ def while_scan_joint(
     return (*outs[:n_carry], *rest), along
 
 
-def _jvp_from_joint(joint: Callable) -> Callable:
-    """The jvp of a loop from its ``joint`` rule: rerun it with tangents and without effects."""
+def _jvp_from_fused(fused_jvp: Callable) -> Callable:
+    """The jvp of a loop from its ``fused_jvp`` rule: rerun it with tangents and without effects."""
 
     def jvp(tangents, outs, *args, transform, **attrs):
         attrs = {k: without_effects(v) if type(v) is Lambda else v for k, v in attrs.items()}
-        return joint(tangents, *args, transform=transform, **attrs)[1]
+        return fused_jvp(tangents, *args, transform=transform, **attrs)[1]
 
     return jvp
 
 
-while_jvp = _jvp_from_joint(while_joint)
-fori_jvp = _jvp_from_joint(fori_joint)
-while_scan_jvp = _jvp_from_joint(while_scan_joint)
+while_jvp = _jvp_from_fused(while_fused_jvp)
+fori_jvp = _jvp_from_fused(fori_fused_jvp)
+while_scan_jvp = _jvp_from_fused(while_scan_fused_jvp)
 
 
 class _LoopWithTangents:
