@@ -143,7 +143,7 @@ def test_a_constant_function_has_zero_gradient():
     np.testing.assert_array_equal(np.zeros(3), lt.grad(lambda a: 3.0)(A))
 
 
-def test_the_transform_emits_into_an_evaluator_as_into_a_builder():
+def test_the_transform_emits_into_an_executor_as_into_a_builder():
     """[D15]: one transform, which records into a builder or computes at once."""
     fn = lt.trace(first_golden, A, B)
     values = dict(zip(fn.params, (A, B), strict=True))

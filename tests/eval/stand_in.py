@@ -1,4 +1,4 @@
-"""A stand-in for CuPy: ``DeviceModule`` offers what CuPy has, on arrays NumPy does not take.
+"""A stand-in for CuPy: ``DeviceModule`` offers CuPy's functions on arrays that NumPy refuses.
 
 ``DeviceArray`` and ``DeviceModule`` compute with NumPy, but NumPy itself does not take a
 ``DeviceArray``, and the module does not take a NumPy array.
@@ -14,11 +14,11 @@ import scipy.special
 
 
 def words(text: str) -> list[str]:
-    """The words of a list that is long."""
+    """The words of a text."""
     return text.split()
 
 
-# What cupyx.scipy.special 14.2 has of the functions that letir records.
+# The functions recorded by letir that cupyx.scipy.special 14.2 has.
 SPECIAL = words(
     """
     i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e y0 y1 yn ndtr log_ndtr ndtri logit expit log_expit entr huber
@@ -28,22 +28,22 @@ SPECIAL = words(
     xlogy xlog1py
     """
 )
-# They are no formulas of others, and CuPy lacks them.
+# Functions that CuPy lacks and that are not composed of others.
 LACKING = words(
     """
     beta_sf betaincc dawsn erfi iv ive jv kn kv kve ndtri_exp odeint riemann_zeta spence sqrtm stdtr
     stdtrit t_cdf t_isf t_ppf t_sf wofz wrightomega yv
     """
 )
-# Draws from the state of a NumPy generator, which is on the host as the generator is.
+# Reads the state of a NumPy generator, which lives on the host.
 ON_HOST = ["generator_draw"]
 LINALG = ["expm", "solve_triangular", "lu", "lu_factor", "lu_solve"]
-# The methods of its random generators.
+# The methods of CuPy's random generators.
 DRAWS = ["integers", "random", "standard_exponential", "standard_gamma", "standard_normal"]
 
 
 class DeviceArray:
-    """An array that is not in the host's memory."""
+    """An array outside the host's memory."""
 
     __array_ufunc__ = None  # NumPy's functions and operators refuse it
     __hash__ = None
@@ -102,7 +102,7 @@ for _type in (bool, int, float, complex):
 
 
 class DeviceFunction:
-    """A function of NumPy's that takes and gives device arrays; scalars become 0-d arrays."""
+    """A NumPy function that takes and returns device arrays; scalars become 0-d arrays."""
 
     def __init__(self, function):
         self.function = function
@@ -117,7 +117,7 @@ class DeviceFunction:
 
 
 class DeviceModule:
-    """NumPy's functions on device arrays; ``calls`` collects their names."""
+    """NumPy's functions on device arrays; ``calls`` collects the names of those called."""
 
     ndarray = DeviceArray
 
@@ -125,19 +125,19 @@ class DeviceModule:
         self.module, self.calls = module, [] if calls is None else calls
 
     def asarray(self, value, dtype=None):
-        """A copy of a host array on the device; an array of the device itself, if it fits."""
+        """A device copy of a host array; a device array of the same dtype itself."""
         if isinstance(value, DeviceArray):
             return DeviceArray(np.asarray(value.host, dtype)) if dtype else value
         return DeviceArray(np.array(value, dtype))
 
     def prod(self, array, **kwargs):
-        """CuPy's reductions call the method, also that of a host array of sizes."""
+        """CuPy's reductions call the array's method, also for a host array of sizes."""
         on_host = isinstance(array, np.ndarray)
         return array.prod(**kwargs) if on_host else DeviceFunction(np.prod)(array, **kwargs)
 
     @property
     def random(self):
-        """Its bit generator takes one word; a generator has fewer methods than NumPy's."""
+        """CuPy's bit generator takes one word; its generators have fewer methods than NumPy's."""
 
         def device_bits(seed: int):
             self.calls.append("Philox4x3210")
@@ -163,12 +163,12 @@ def device_generator(bits):
 
 
 def offered(module, names) -> types.SimpleNamespace:
-    """A module with these functions of another."""
+    """A module with the named functions of another."""
     return types.SimpleNamespace(**{name: DeviceFunction(getattr(module, name)) for name in names})
 
 
 def modules(numpy: DeviceModule) -> dict:
-    """What has been imported as cupy, and what can be as cupyx."""
+    """The modules imported as cupy and importable as cupyx."""
     parts = types.SimpleNamespace(
         special=offered(scipy.special, SPECIAL),
         linalg=offered(scipy.linalg, LINALG),
@@ -180,14 +180,14 @@ def modules(numpy: DeviceModule) -> dict:
 
 
 def moved(value):
-    """A copy of an array or NumPy scalar on the device; another operand as it is."""
+    """A device copy of an array or NumPy scalar; other operands unchanged."""
     return to_device(np.array(value) if isinstance(value, np.ndarray | np.generic) else value)
 
 
 def to_device(value):
-    """What NumPy gave, on the device."""
+    """A NumPy result as device arrays."""
     if isinstance(value, tuple | list):
-        make = getattr(type(value), "_make", type(value))  # named tuples, as np.linalg gives
+        make = getattr(type(value), "_make", type(value))  # named tuples, as np.linalg returns
         return make(map(to_device, value))
     if isinstance(value, np.ndarray | np.generic):
         return DeviceArray(value)
@@ -195,7 +195,7 @@ def to_device(value):
 
 
 def to_host(value):
-    """An operand for NumPy. Raises TypeError for a host array: CuPy would not take it."""
+    """An operand for NumPy. Raises TypeError for a host array, which CuPy would refuse."""
     if isinstance(value, tuple | list):
         return type(value)(map(to_host, value))
     if isinstance(value, DeviceArray):

@@ -1,4 +1,4 @@
-"""NumPy or CuPy: which one runs, what is refused, and that no operation calls NumPy by name."""
+"""Which array module runs a program, what is refused, and that no operation calls NumPy by name."""
 
 import contextlib
 import sys
@@ -25,7 +25,7 @@ MATRIX = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
 
 @contextlib.contextmanager
 def imported_device() -> Iterator[DeviceModule]:
-    """A device: what has been imported as cupy in this block."""
+    """A stand-in for CuPy, imported as cupy within the block."""
     module = DeviceModule()
     with pytest.MonkeyPatch.context() as patch:
         for name, found in modules(module).items():
@@ -35,7 +35,7 @@ def imported_device() -> Iterator[DeviceModule]:
 
 @pytest.fixture
 def device() -> Iterator[DeviceModule]:
-    """A device: what has been imported as cupy."""
+    """A stand-in for CuPy, imported as cupy."""
     with imported_device() as module:
         yield module
 
@@ -43,37 +43,37 @@ def device() -> Iterator[DeviceModule]:
 # ---- which module ----
 
 
-def test_without_cupy_all_arrays_are_numpys(monkeypatch):
+def test_without_cupy_all_arrays_belong_to_numpy(monkeypatch):
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
 
     assert array_module([X, 1.0, None]) is np
 
 
-def test_arrays_of_the_device_choose_its_module(device):
+def test_device_arrays_select_the_module_of_the_device(device):
     assert array_module([1.0, DeviceArray(X), np.float64(2.0)]) is device
 
 
-def test_host_arrays_and_numbers_choose_numpy(device):
+def test_host_arrays_and_numbers_select_numpy(device):
     assert array_module([X, 1.0, np.float64(2.0)]) is np
     assert array_module([]) is np
 
 
-def test_mixed_arrays_are_an_error_with_the_remedy(device):
+def test_mixing_host_and_device_arrays_is_an_error_with_the_remedy(device):
     with pytest.raises(lt.DTypeError, match=r"mix NumPy and CuPy .*\n.*cupy.asarray\(x\) or"):
         array_module([DeviceArray(X), X])
 
 
-def test_a_0d_host_array_is_a_number_beside_arrays_of_the_device(device):
+def test_a_0d_host_array_counts_as_a_number_beside_device_arrays(device):
     assert array_module([np.array(2.0), DeviceArray(X)]) is device
 
 
-def test_arrays_of_the_device_are_arrays(device):
+def test_device_arrays_are_arrays(device):
     found = [is_array(v) for v in (DeviceArray(X), X, X[0], 1.0, None, [X])]
 
     assert [True, True, True, False, False, False] == found
 
 
-def test_the_type_of_an_array_of_the_device_is_its_dtype_and_shape(device):
+def test_the_type_of_a_device_array_has_its_dtype_and_shape(device):
     assert ArrayType("float32", (3,)) is type_of(DeviceArray(X.astype("float32")))
 
 
@@ -100,7 +100,7 @@ def test_the_type_of_an_array_or_number(value, text):
 
 
 def pandas_like(name: str):
-    """An object of a class that is called like one of pandas'."""
+    """An object of a class with the name of one of pandas."""
     return type(name, (), {"__module__": "pandas"})()
 
 
@@ -124,7 +124,7 @@ def pandas_like(name: str):
         (None, "pass NumPy arrays and numbers"),
     ],
 )
-def test_foreign_values_are_refused_with_the_conversion(value, conversion):
+def test_foreign_values_are_refused_with_their_conversion(value, conversion):
     """[B11]"""
     with pytest.raises(lt.DTypeError, match=conversion):
         type_of(value)
@@ -134,13 +134,13 @@ def test_foreign_values_are_refused_with_the_conversion(value, conversion):
 
 
 def same_on_the_device(f: lt.Lambda, args: list) -> None:
-    """Assert that ``f`` gives the same on the host and on the device, and stays there."""
+    """Assert that ``f`` gives the same on the host and on the device, in device arrays."""
     expected = run_flat(f, list(args))
     same(expected, run_flat(f, [moved(arg) for arg in args]))
 
 
 def same(expected: list, found: list) -> None:
-    """Assert that what the device gave is the expected, and of the device."""
+    """Assert that ``found`` are device arrays equal to ``expected``."""
     for a, b in zip(expected, found, strict=True):
         if a is Undef or type(b) in (int, float, complex, bool):
             assert_same(a, b)
@@ -151,7 +151,7 @@ def same(expected: list, found: list) -> None:
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 @each_sample(among=lambda op: op.name not in (*LACKING, *ON_HOST))
 def test_no_operation_calls_numpy_by_name(op, sample):
-    """Every record's ``impl`` computes with the array module that it gets."""
+    """Every record's ``impl`` computes with the array module it is given."""
     f, args = applied(op, sample)
     if op.name == "size" or not any(isinstance(arg, np.ndarray | np.generic) for arg in args):
         args = [X, *args]
@@ -161,7 +161,7 @@ def test_no_operation_calls_numpy_by_name(op, sample):
         if op.name == "size":  # sizes stay on the host
             assert_same(expected, found)
             return
-        if "Philox4x3210" in module.calls:  # CuPy's generators give other numbers, but repeat them
+        if "Philox4x3210" in module.calls:  # CuPy's generators draw other numbers, reproducibly
             assert [type_of(a) for a in expected] == [type_of(b) for b in found]
             expected = [b.host for b in run_flat(f, list(map(moved, args)))]
     same(expected, found)
@@ -169,7 +169,7 @@ def test_no_operation_calls_numpy_by_name(op, sample):
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 @pytest.mark.parametrize("name", LACKING)
-def test_what_the_device_has_no_function_for_is_an_error_with_the_remedy(device, name):
+def test_a_function_missing_on_the_device_is_an_error_with_the_remedy(device, name):
     f, args = applied(PRIMITIVES[name], SAMPLES[name][0])
 
     with pytest.raises(lt.LetirError, match=r"CuPy has no scipy\..*\n.*pass cupy.asnumpy\(x\)"):
@@ -177,7 +177,7 @@ def test_what_the_device_has_no_function_for_is_an_error_with_the_remedy(device,
 
 
 class WithoutNorms(DeviceModule):
-    """A module that lacks what CuPy lacks of numpy.linalg."""
+    """A module without the functions of numpy.linalg that CuPy lacks."""
 
     def __getattr__(self, name):
         if name in ("vector_norm", "multi_dot", "matvec"):
@@ -187,7 +187,7 @@ class WithoutNorms(DeviceModule):
 
 
 @pytest.mark.parametrize("name", ["vector_norm", "multi_dot", "matvec"])
-def test_what_the_module_lacks_is_computed_from_its_parts(name, monkeypatch):
+def test_a_function_missing_in_the_module_is_computed_from_others(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", WithoutNorms())
     f, args = applied(PRIMITIVES[name], SAMPLES[name][0])
 

@@ -16,7 +16,7 @@ from tests.eval.stand_in import LACKING, ON_HOST
 
 try:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of a missing CUDA installation
+        warnings.simplefilter("ignore")  # importing cupy warns of a missing CUDA installation
         import cupy
     REASON = None if cupy.cuda.is_available() else "no CUDA device is present"
 except ImportError:
@@ -28,13 +28,13 @@ NUMBERS = np.float64(2.0), 1.0, True, 3j
 
 
 def on_device(value):
-    """An array or NumPy scalar on the device; other operands as they are."""
+    """Arrays and NumPy scalars copied to the device; other operands unchanged."""
     return cupy.asarray(value) if isinstance(value, np.ndarray | np.generic) else value
 
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 @each_of([n for n in SAMPLES if n not in (*LACKING, *ON_HOST)])
-def test_every_operation_gives_on_the_device_what_it_gives_on_the_host(name):
+def test_every_operation_agrees_between_device_and_host(name):
     for sample in SAMPLES[name]:
         f, args = applied(PRIMITIVES[name], sample)
         if not any(isinstance(arg, np.ndarray) for arg in args):
@@ -47,7 +47,7 @@ def test_every_operation_gives_on_the_device_what_it_gives_on_the_host(name):
             else:
                 assert isinstance(b, cupy.ndarray)
                 assert np.asarray(a).dtype == b.dtype
-                if not PRIMITIVES[name].random:  # CuPy's generators give other numbers
+                if not PRIMITIVES[name].random:  # CuPy's generators draw other numbers
                     assert_close(a, b)
 
 
@@ -59,7 +59,7 @@ def test_every_operation_gives_on_the_device_what_it_gives_on_the_host(name):
         lambda x: (x[[0, 1, 1]] * np.arange(3.0)).sum(),
     ],
 )
-def test_gradients_on_the_device_are_those_on_the_host(function):
+def test_gradients_agree_between_device_and_host(function):
     df = lt.grad(lt.trace(function, X))
     found = df(cupy.asarray(X))
 
@@ -67,7 +67,7 @@ def test_gradients_on_the_device_are_those_on_the_host(function):
     assert_close(df(X), found)
 
 
-def test_arrays_of_the_device_are_recorded_and_choose_cupy():
+def test_traces_of_device_arrays_run_on_cupy():
     x = cupy.asarray(X)
     f = lt.trace(lambda x: np.exp(x) * 2, x)
 
@@ -76,15 +76,15 @@ def test_arrays_of_the_device_are_recorded_and_choose_cupy():
     assert_close(np.exp(X) * 2, f(x))
 
 
-def test_mixed_arguments_are_refused_with_the_remedy():
+def test_mixing_host_and_device_arrays_is_refused_with_the_remedy():
     f = lt.trace(lambda x, y: x + y, X, X)
 
     with pytest.raises(lt.DTypeError, match="mix NumPy and CuPy arrays"):
         f(X, cupy.asarray(X))
 
 
-def test_the_pool_holds_two_arrays_at_the_peak_of_a_chain():
-    """[C1, C3] Of the pool's used bytes, beyond the argument."""
+def test_the_memory_pool_holds_two_arrays_at_the_peak_of_a_chain():
+    """[C1, C3] Bytes of the pool in use, without the argument's."""
 
     def chain(x):
         for _ in range(20):

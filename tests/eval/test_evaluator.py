@@ -1,4 +1,4 @@
-"""run_forward: what it computes, when it frees, what it returns, what it says when it fails."""
+"""``run_forward``: its results, when values are freed, and what its errors say."""
 
 import gc
 import itertools
@@ -29,7 +29,7 @@ VECTOR = ArrayType(float, (3,))
 
 
 class Stage:
-    """Where the operation ``tests.act`` makes its arrays: it knows which of them are alive.
+    """The arrays made by the operation ``tests.act``, and which of them are alive.
 
     ``before(index)`` is called when the operation runs for the ``index``-th time.
     """
@@ -38,7 +38,7 @@ class Stage:
         self.alive, self.ran, self.before = set(), 0, lambda index: None
 
     def new(self) -> np.ndarray:
-        """Another array; it is in ``alive`` as long as anything keeps it."""
+        """A new array; it is in ``alive`` until it is freed."""
         array = np.ones(3)
         key = next(KEYS)
         self.alive.add(key)
@@ -64,7 +64,7 @@ ACT = lt.primitive(
 
 @contextmanager
 def stage():
-    """The stage, emptied, while the cyclic garbage collector is off."""
+    """An empty stage; the cyclic garbage collector is off."""
     STAGE.__init__()
     gc.disable()
     try:
@@ -75,7 +75,7 @@ def stage():
 
 @st.composite
 def plays(draw) -> lt.Lambda:
-    """A program of ``tests.act``: some locals are used often, some by no one, some are returned."""
+    """A program of ``tests.act``: locals are used often, once, or never, and some are returned."""
     builder = LetBuilder()
     known = [builder.param(VECTOR).arg for _ in range(draw(st.integers(0, 3)))]
     for _ in range(draw(st.integers(1, 8))):
@@ -88,8 +88,8 @@ def plays(draw) -> lt.Lambda:
 
 
 @given(plays())
-def test_at_every_operation_just_the_arrays_of_live_locals_are_alive(f):
-    """[C1] Operands included, unused results and parameters not."""
+def test_at_every_operation_only_arrays_of_live_locals_are_alive(f):
+    """[C1] Live are operands too, but neither unused results nor unused parameters."""
     seen = []
     with stage() as play:
         play.before = lambda index: seen.append(len(play.alive))
@@ -104,7 +104,7 @@ def test_at_every_operation_just_the_arrays_of_live_locals_are_alive(f):
 
 @given(plays(), st.data())
 def test_after_an_exception_no_array_is_alive(f, data):
-    """[C1] Whichever operation fails, although the exception and its traceback are kept."""
+    """[C1] Whichever operation fails, even while the exception and its traceback are kept."""
     failing = data.draw(st.integers(0, len(f) - 1))
 
     def fail(index):
@@ -137,7 +137,7 @@ def test_parameters_are_freed_at_their_last_use():
     assert [2, 1, 0] == seen
 
 
-def test_an_observer_keeps_nothing_alive():
+def test_an_observer_keeps_no_array_alive():
     f = parse("lambda %0 { %1 = tests.act(%0); %2 = tests.act(%1); %3 = tests.act(%2); return %3 }")
     seen = []
     with stage() as play:
@@ -146,7 +146,7 @@ def test_an_observer_keeps_nothing_alive():
     assert [1, 1, 1] == seen
 
 
-def test_an_array_that_is_used_twice_in_one_operation_is_freed_after_it():
+def test_an_array_used_twice_in_one_operation_is_freed_after_it():
     f = parse(
         "lambda %0 { %1 = tests.act(%0, %0); %2 = tests.act(%1, %1); %3 = tests.act(); return %3 }"
     )
@@ -158,8 +158,8 @@ def test_an_array_that_is_used_twice_in_one_operation_is_freed_after_it():
     assert [1, 1, 0] == seen
 
 
-def test_values_in_a_nested_body_are_freed_there():
-    """[C1] Operands of the owning bind stay until it is over."""
+def test_values_in_a_nested_body_are_freed_inside_it():
+    """[C1] The operands of the bind that holds the body live until it ends."""
     body = parse("lambda %0, %1 { %2 = tests.act(%1); %3 = tests.act(%2); return %3 }")
     builder = LetBuilder()
     ct, x = builder.param(VECTOR), builder.param(VECTOR)
@@ -175,8 +175,8 @@ def test_values_in_a_nested_body_are_freed_there():
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, MemoryError])
-def test_an_interruption_frees_everything(kind):
-    """[C1] What is no ordinary exception, too."""
+def test_an_interruption_frees_all_arrays(kind):
+    """[C1] Also by an exception that is not an ``Exception``."""
     f = parse(
         "lambda %0 { %1 = tests.act(%0); %2 = tests.act(%1); %3 = tests.act(%0, %2); return %3 }"
     )
@@ -210,7 +210,7 @@ def by_context(array):
     try:
         fail(array)
     except KeyError:
-        raise ValueError("translated")  # noqa: B904  what is tested
+        raise ValueError("translated")  # noqa: B904  the test is about the implicit context
 
 
 def by_group(array):
@@ -222,7 +222,7 @@ def by_group(array):
 
 
 @pytest.mark.parametrize("translate", [by_cause, by_context, by_group])
-def test_frames_of_what_an_exception_came_from_keep_nothing(translate):
+def test_frames_of_causes_and_contexts_keep_no_array_alive(translate):
     """[C1] The arrays are in the frames of several tracebacks."""
     failing = lt.primitive("tests.translate", lambda xp, x: translate(x), lambda x: x)
     f = lt.trace(failing, lt.ShapeDtype(3))
@@ -234,8 +234,8 @@ def test_frames_of_what_an_exception_came_from_keep_nothing(translate):
         assert set() == play.alive
 
 
-def test_frames_of_an_exception_that_was_there_before_are_left_alone():
-    """They belong to the user, who may look at them."""
+def test_frames_of_an_earlier_exception_are_not_cleared():
+    """They belong to the user, who may inspect them."""
 
     def fail(evidence):
         raise KeyError("first")
@@ -269,8 +269,8 @@ def test_the_peak_of_a_chain_is_two_arrays():
     assert 2 * x.nbytes <= peak < 2.1 * x.nbytes
 
 
-def test_a_program_is_freed_when_it_is_forgotten():
-    """Nothing that is kept with it refers back to it."""
+def test_a_program_is_freed_when_its_last_reference_is_dropped():
+    """No data cached with it refers back to it."""
     gone = []
     with stage():
         f = parse("lambda %0 { %1 = exp(%0); return %1 }")
@@ -315,12 +315,12 @@ def test_a_parameter_may_be_returned_twice():
         lambda x: np.expand_dims(x.sum(), 0),
     ],
 )
-def test_results_have_the_kind_that_numpy_gives_them(function):
+def test_results_have_the_python_type_that_numpy_gives_them(function):
     """[C4] A scalar, a 0-d array or a Python number."""
     assert_same(function(X), lt.trace(function, X)(X))
 
 
-def test_a_python_number_comes_back_as_one():
+def test_a_python_number_is_returned_as_a_python_number():
     """[C4]"""
     f = lt.trace(lambda x, rate: (rate, x * rate), X, 0.5)
 
@@ -341,7 +341,7 @@ TABLE = np.arange(6.0).reshape(2, 3)
     ],
 )
 def test_results_share_no_memory_with_a_constant(function):
-    """[C4] They may be written to; the next call gives the same."""
+    """[C4] They are writable; the next call returns the same values."""
     f = lt.trace(function, X)
     expected = lt.trace(function, X)(X)
     for result in results_of(f, X):
@@ -355,12 +355,12 @@ def test_results_share_no_memory_with_a_constant(function):
 
 
 def results_of(f, *args) -> list:
-    """The results in a row."""
+    """The results as a flat list."""
     found = f(*args)
     return list(found) if isinstance(found, tuple) else [found]
 
 
-def test_the_constant_of_a_nested_body_is_not_handed_out():
+def test_the_constant_of_a_nested_body_is_copied_when_returned():
     """[C4]"""
     body = parse("lambda %0 { %1 = constant(value=float64[2]{1.0, 2.0}); return %1 }")
     builder = LetBuilder()
@@ -374,8 +374,8 @@ def test_the_constant_of_a_nested_body_is_not_handed_out():
     assert [1.0, 2.0] == f(X).tolist()
 
 
-def test_a_window_onto_a_constant_is_not_handed_out():
-    """[C4] NumPy's strides tricks put an object between a view and its array."""
+def test_a_sliding_window_view_of_a_constant_is_copied_when_returned():
+    """[C4] NumPy's stride tricks put an object between a view and its array."""
     windows = lt.primitive(
         "tests.windows",
         lambda xp, x: xp.lib.stride_tricks.as_strided(x, (2, 2), (8, 8)),
@@ -415,7 +415,7 @@ VIEWING = [
 
 
 @pytest.mark.parametrize("function", VIEWING)
-def test_results_are_views_of_arguments_where_numpys_are(function):
+def test_results_are_views_of_arguments_where_they_are_in_numpy(function):
     """[C4]"""
     assert np.shares_memory(function(X), X) == np.shares_memory(lt.trace(function, X)(X), X)
 
@@ -424,7 +424,7 @@ def test_results_are_views_of_arguments_where_numpys_are(function):
 
 
 def logging(log: list):
-    """An operation with an effect: it logs its attribute."""
+    """An operation with an effect: it appends its attribute to ``log``."""
 
     def impl(xp, x, *, text):
         log.append(text)
@@ -435,7 +435,7 @@ def logging(log: list):
     )
 
 
-def test_effects_happen_in_the_order_of_binds():
+def test_effects_happen_in_program_order():
     """[C5]"""
     log: list = []
     write, builder = logging(log), LetBuilder()
@@ -448,7 +448,7 @@ def test_effects_happen_in_the_order_of_binds():
     assert ["a", "b", "c"] == log
 
 
-def test_a_guard_runs_before_what_its_branch_recorded():
+def test_a_guard_runs_before_the_binds_of_its_branch():
     """[C5]"""
     log: list = []
     write, builder = logging(log), LetBuilder()
@@ -462,7 +462,7 @@ def test_a_guard_runs_before_what_its_branch_recorded():
     assert [] == log
 
 
-# ---- looking on ----
+# ---- observers ----
 
 
 def test_an_observer_sees_every_bind_and_its_results():
@@ -483,7 +483,7 @@ def test_an_observer_sees_a_guard_without_results():
     assert ("guard", 0) in seen
 
 
-def test_a_nan_is_found_where_it_is_made():
+def test_debug_nans_names_the_bind_that_made_a_nan():
     f = lt.trace(lambda x: np.sqrt(x) + np.log(np.abs(x)), np.ones(3))
     with np.errstate(invalid="ignore"), pytest.raises(FloatingPointError) as caught:
         lt.run_forward(f, X, debug_nans=True)
@@ -502,7 +502,7 @@ def test_a_program_without_nans_runs_with_debug_nans_and_an_observer():
     assert len(f) == len(seen)
 
 
-def test_debug_nans_sees_python_numbers():
+def test_debug_nans_checks_python_numbers():
     f = lt.trace(lambda x: x - x, 1.0)
 
     assert_same(0.0, lt.run_forward(f, 2.0, debug_nans=True))
@@ -510,7 +510,7 @@ def test_debug_nans_sees_python_numbers():
         lt.run_forward(f, np.inf.__float__(), debug_nans=True)
 
 
-def test_an_observer_that_raises_ends_the_run_with_the_line():
+def test_an_observer_that_raises_ends_the_run_with_the_source_line():
     f = parse("lambda %0 { %1 = neg(%0); return %1 }")
     error = RuntimeError("seen enough")
 
@@ -526,7 +526,7 @@ def test_an_observer_that_raises_ends_the_run_with_the_line():
 # ---- errors ----
 
 
-def test_an_exception_is_the_same_object_with_the_let_line_and_the_users_line():
+def test_an_exception_is_reraised_with_the_let_line_and_the_users_line():
     """[C1] Architecture, section 8."""
     error = ValueError("as it was raised")
 
@@ -547,7 +547,7 @@ def test_an_exception_is_the_same_object_with_the_let_line_and_the_users_line():
     ] == error.__notes__
 
 
-def test_an_exception_in_a_nested_body_has_the_lines_inside_out():
+def test_an_exception_in_a_nested_body_lists_lines_from_the_inside_out():
     body = parse("lambda %0 { %1 = reshape(%0, shape=(7,)); return %1 }")
     builder = LetBuilder()
     attrs = Attrs(n_cts=1, body=body)
@@ -583,14 +583,14 @@ def test_arguments_and_results_nest_as_recorded():
     assert_same(f(params, X, scale=1.0), lt.run_forward(f, params, X, scale=1.0))
 
 
-def test_other_nesting_is_refused():
+def test_arguments_of_another_structure_are_refused():
     f = lt.trace(lambda params: params["w"] * 2, {"w": X})
 
     with pytest.raises(lt.DTypeError, match=r"nested as .*'w'.*found .*'v'"):
         f({"v": X})
 
 
-def test_a_static_argument_of_another_value_is_refused():
+def test_another_value_of_a_static_argument_is_refused():
     f = lt.trace(lambda x, mode: x if mode == "same" else -x, X, "same")
 
     assert f(X, "same") is X
@@ -598,17 +598,17 @@ def test_a_static_argument_of_another_value_is_refused():
         f(X, "other")
 
 
-def test_keywords_of_a_program_without_any_are_refused():
+def test_keywords_are_refused_by_a_program_without_keywords():
     with pytest.raises(lt.DTypeError, match="no keyword arguments, found axis"):
         parse("lambda %0 { return %0 }")(X, axis=0)
 
 
-def test_a_program_with_one_result_returns_it_and_with_none_an_empty_tuple():
+def test_one_result_is_returned_alone_and_no_results_as_an_empty_tuple():
     assert () == parse("lambda %0 { return () }")(X)
     assert parse("lambda %0 { return %0 }")(X) is X
 
 
-def test_a_program_that_is_called_in_a_trace_is_inlined():
+def test_a_program_called_in_a_trace_is_inlined():
     """[B7]"""
     f = lt.trace(lambda x: np.exp(x) * 2, X)
     g = lt.trace(lambda x: lt.run_forward(f, -x), X)
@@ -617,8 +617,8 @@ def test_a_program_that_is_called_in_a_trace_is_inlined():
     assert_same(f(-X), g(X))
 
 
-def test_threads_evaluate_one_program_at_the_same_time():
-    """[B3] The program is fresh: its use counts are made in all threads at once."""
+def test_threads_may_evaluate_one_program_concurrently():
+    """[B3] The program is fresh, so all threads compute its use counts at once."""
     builder = LetBuilder()
     y = x = builder.param(ArrayType(float, (3,)))
     for i in range(300):
@@ -631,7 +631,7 @@ def test_threads_evaluate_one_program_at_the_same_time():
     assert_same([lt.run_forward(f, x) for x in inputs], found)
 
 
-def test_an_operation_may_evaluate_programs_itself():
+def test_an_operation_may_evaluate_programs_in_its_impl():
     """[B3]"""
     inner = parse("lambda %0 { %1 = neg(%0); return %1 }")
     calling = lt.opaque(inner.__call__, VECTOR, name="tests.calling")
@@ -640,10 +640,10 @@ def test_an_operation_may_evaluate_programs_itself():
     assert_same(-X * 2, f(X))
 
 
-# ---- operations that hold programs ----
+# ---- operations with bodies ----
 
 
-def test_a_step_of_a_gradient_program_runs_its_body():
+def test_a_grad_of_runs_its_body():
     g = lt.differentiate(lt.trace(lambda x, y: x * y, X, X))
     out, residuals = g.forward(X, X + 1)
 
@@ -651,7 +651,7 @@ def test_a_step_of_a_gradient_program_runs_its_body():
     assert_same((X + 1, X), g.backward(residuals, np.ones(3)))
 
 
-def test_a_step_without_cotangents_gives_undefined_results():
+def test_a_grad_of_without_cotangents_returns_undefined_results():
     """[D7]"""
     body = parse("lambda %0, %1 { %2 = mul(%0, %1); return (%2, %0) }")
     attrs = Attrs(n_cts=1, body=body)
@@ -667,10 +667,10 @@ def test_a_body_that_returns_none_gives_an_undefined_result():
     assert (Undef, True) == (found[0], found[1] is X)
 
 
-# ---- the executor ----
+# ---- the executor, which computes what is emitted ----
 
 
-def test_an_executor_computes_what_it_is_given():
+def test_an_executor_computes_emitted_operations():
     """[D15]"""
     split = PRIMITIVES["split"]
 
@@ -690,6 +690,6 @@ def test_an_executor_runs_bodies():
     assert_same((X * X, X), tuple(found))
 
 
-def test_an_operation_on_arrays_is_computed_at_once():
+def test_an_operation_applied_to_arrays_is_computed_at_once():
     assert_same(np.tanh(X), PRIMITIVES["tanh"](X))
     assert_same(3.0, float(PRIMITIVES["add"](1.0, 2.0)))

@@ -1,4 +1,4 @@
-"""[C2, F6] Updates are done in the operand's memory where nobody else has it, and only there."""
+"""[C2, F6] An update writes into its operand's memory exactly where nobody else can see it."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ N, UPDATES = 50_000, 100
 
 
 def addresses(f, *args) -> set:
-    """Where the large arrays of a run lie."""
+    """The addresses of the large arrays of a run."""
     found, kept = set(), []
 
     def look(bind, results):
@@ -62,7 +62,7 @@ def test_the_gradient_of_a_loop_of_updates_copies_few():
     assert len(addresses(f, x, v)) <= 8
 
 
-def test_a_row_that_is_kept_for_the_gradient_keeps_no_buffer():
+def test_a_row_saved_for_the_gradient_does_not_keep_its_buffer_alive():
     def program(v):
         buffer = lnp.zeros((UPDATES, N // 10))
         for i in range(1, UPDATES):
@@ -89,11 +89,11 @@ ALIASES = {
 
 @pytest.mark.parametrize("use", ALIASES.values(), ids=ALIASES)
 @pytest.mark.parametrize("made", [lambda x: x * 1.0, lambda x: x], ids=["own", "argument"])
-def test_what_others_see_is_not_updated(use, made):
+def test_a_shared_array_is_not_updated_in_place(use, made):
     x = np.arange(4.0)
     f = lt.trace(lambda x: use(made(x)), x)
     expected = []
-    # one by one, each on a copy: the meaning of the program
+    # the meaning of the program: bind by bind, each update on a copy
     values = dict(zip(f.params, [x.copy()], strict=True))
     for bind in f.binds:
         args = [np.copy(values[a]) if a in values else a.value for a in bind.args]
@@ -106,7 +106,7 @@ def test_what_others_see_is_not_updated(use, made):
     assert_same(np.arange(4.0), x)
 
 
-def test_a_constant_is_not_updated():
+def test_a_constant_is_not_updated_in_place():
     def first_set(v):
         made = lnp.array([1.0, 2.0])
         made[0] = v
@@ -118,7 +118,7 @@ def test_a_constant_is_not_updated():
     assert_same(np.array([4.0, 2.0]), f(4.0))
 
 
-def test_an_array_has_one_owner_or_not():
+def test_is_owned_tells_whether_an_array_has_one_owner():
     whole = np.zeros((2, 3))
     alone = [np.zeros((2, 3))]
     turned = [np.zeros((2, 3)).T]
@@ -132,7 +132,7 @@ def test_an_array_has_one_owner_or_not():
     assert not is_owned(np, [np.float64(1.0)])
 
 
-def test_elements_at_one_place_are_found():
+def test_is_unfolded_finds_elements_that_share_memory():
     x = np.zeros(6)
     strided = np.lib.stride_tricks.as_strided
 

@@ -1,4 +1,4 @@
-"""The pipeline from a recorded program to the one that plans are made of [F3]."""
+"""The default pipeline of passes from a recorded program to the one of plans [F3]."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def steps_of(fn, **options) -> list[tuple]:
 
 
 def scaled(x, y):
-    """Something for most passes: equal terms, constants, a chain that fuses, what nobody uses."""
+    """Work for most passes: common subexpressions, constants, a fusible chain, dead code."""
     np.exp(y)
     return np.sin(x * y) + np.sin(x * y) * np.log(np.full(3, 2.0))
 
@@ -52,7 +52,7 @@ def test_the_passes_run_in_the_order_of_the_pipeline():
     assert exact == [name for name in PIPELINE if name != "batch_matmuls"]
 
 
-def test_only_the_required_passes_run_where_nothing_is_to_be_optimised():
+def test_only_the_required_passes_run_without_optimisation():
     fn = lt.trace(scaled, ONES, ONES)
 
     ran = [name for name, _, _ in steps_of(fn, optimize=False)]
@@ -62,7 +62,7 @@ def test_only_the_required_passes_run_where_nothing_is_to_be_optimised():
     assert "exp" not in names(optimize_program(fn, optimize=False))
 
 
-def test_gradient_programs_lose_what_is_known_not_to_be_zero():
+def test_gradient_programs_lose_steps_for_cotangents_known_to_be_defined():
     gradient = lt.differentiate(lt.trace(scaled, ONES, ONES))
 
     assert "grad_of" in names(gradient.df)
@@ -71,7 +71,7 @@ def test_gradient_programs_lose_what_is_known_not_to_be_zero():
     )
 
 
-def test_what_is_known_of_cotangents_is_the_callers_to_say():
+def test_the_caller_says_which_cotangents_are_defined():
     fn = lt.trace(lambda x: (np.sin(x), np.exp(x)), ONES)
     df = lt.differentiate(fn).df
 
@@ -82,7 +82,7 @@ def test_what_is_known_of_cotangents_is_the_callers_to_say():
     assert len(one) < len(optimize_program(df, optimize=False))
 
 
-def test_a_gradient_is_cut_out_where_one_is_needed():
+def test_a_differentiable_graph_is_cut_out_only_if_an_argument_requires_grad():
     fn = lt.trace(lambda x, y: np.exp(np.sin(np.exp(x) * y) * 2) + x, ONES, ONES)
 
     assert "differentiable_graph" not in names(optimize_program(fn))
@@ -90,7 +90,7 @@ def test_a_gradient_is_cut_out_where_one_is_needed():
     assert ["differentiable_graph"] == names(optimize_program(fn, requires_grad=[True, False]))
 
 
-def test_small_graphs_are_inlined_again():
+def test_small_graphs_are_inlined():
     fn = lt.trace(lambda x: np.exp(np.sin(x)), ONES)
 
     assert ["sin", "exp"] == names(optimize_program(fn, requires_grad=[True]))
@@ -106,7 +106,7 @@ def test_the_forward_programs_of_graphs_are_fused():
     assert "fused" in names(graph.attrs["f"])
 
 
-def test_passes_of_the_users_run_at_their_points():
+def test_user_passes_run_at_their_registered_points():
     fn = lt.trace(lambda x: np.exp(np.sin(np.exp(x) * 2) * 2) + x, ONES)
     seen = []
 
@@ -166,10 +166,10 @@ def test_optimised_programs_are_themselves_differentiable(exact):
 
 
 def checked_prefixes(fn, args, **options):
-    """Check that every pass keeps the results of the program before it."""
+    """Check that the program after every pass has the results of the one before."""
     expected, current = lt.run_forward(fn, *args), fn
     for name, before, after in steps_of(fn, exact=True, **options):
-        if before is not current:  # the forward program of a graph
+        if before is not current:  # not the forward program of a differentiable graph
             lt.check(after)
             continue
         if after is not before:
@@ -190,7 +190,7 @@ def test_every_prefix_of_the_pipeline_keeps_results(program):
 
 @settings(max_examples=40)
 @given(programs())
-def test_every_prefix_keeps_results_where_gradients_are_needed(program):
+def test_every_prefix_keeps_results_when_gradients_are_required(program):
     fn, args = program
     requires = [p.type.inexact and not p.type.weak for p in fn.params]
     with smallest_subgraphs():

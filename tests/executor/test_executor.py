@@ -1,4 +1,4 @@
-"""``jit``: specs, guards, sizes, methods, errors, what is counted [F1, F2, B5]."""
+"""``jit``: argument specs, guards, symbolic sizes, methods, errors and counters [F1, F2, B5]."""
 
 import functools
 import gc
@@ -26,7 +26,7 @@ def compiles(f) -> int:
     return f.counters["compiles"]
 
 
-# ---- F1: what a plan is made for ----
+# ---- F1: the key of a plan ----
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def compiles(f) -> int:
     ],
     ids=repr,
 )
-def test_another_kind_of_argument_is_another_plan(other):
+def test_an_argument_of_another_type_gets_another_plan(other):
     """[F1]"""
     f = jit(lambda x, y: x * 2 if isinstance(y, bool | str | type(None)) else x * y)
     f(X, X)
@@ -57,7 +57,7 @@ def test_another_kind_of_argument_is_another_plan(other):
     assert compiles(f) == 2
 
 
-def test_the_data_and_other_strides_of_an_argument_are_not_in_the_key():
+def test_values_and_exact_strides_of_an_argument_are_not_in_the_key():
     """[F1]"""
     f = jit(lambda x: x.sum())
     f(np.zeros(3))
@@ -65,11 +65,11 @@ def test_the_data_and_other_strides_of_an_argument_are_not_in_the_key():
     f(np.ones((3, 2))[:, 0])
     f(np.ones((3, 3))[:, 0])
 
-    assert compiles(f) == 2  # contiguous or not
+    assert compiles(f) == 2  # one contiguous, one not
 
 
 @pytest.mark.parametrize("values", [(1, True, 1.0), (0.0, -0.0), (float("nan"),)], ids=repr)
-def test_static_values_are_told_apart_by_their_types_and_bits(values):
+def test_static_values_are_distinguished_by_type_and_bits(values):
     """[F1]"""
     f = jit(lambda x, n: x * n, static_argnums=1)
     for value in values * 2:
@@ -78,12 +78,12 @@ def test_static_values_are_told_apart_by_their_types_and_bits(values):
     assert compiles(f) == len(values)
 
 
-def test_a_static_value_that_has_no_hash_is_refused():
+def test_an_unhashable_static_value_is_refused():
     with pytest.raises(lt.DTypeError, match="hashable"):
         jit(lambda x, n: x, static_argnums=1)(X, [1])
 
 
-def test_whether_gradients_are_recorded_at_all_is_in_the_key():
+def test_grad_mode_is_in_the_key():
     """[F1]"""
     f, x = jit(lambda x: (x * x * x * x * x).sum()), lt.Variable(X, requires_grad=True)
     f(x)
@@ -93,7 +93,7 @@ def test_whether_gradients_are_recorded_at_all_is_in_the_key():
     assert compiles(f) == 2
 
 
-def test_a_python_number_is_no_part_of_the_key_and_widens_nothing():
+def test_the_value_of_a_python_number_is_not_in_the_key_and_is_weakly_typed():
     f, x = jit(lambda x, rate: x * rate), np.ones(3, np.float32)
 
     assert [f(x, rate).dtype for rate in (0.1, 0.2, 0.3)] == [np.float32] * 3
@@ -110,7 +110,7 @@ def sizes_served(f, sizes) -> list:
     return [str(entry.key) for entry in f.cache.entries.values()]
 
 
-def test_a_second_size_gets_a_plan_that_serves_others_too():
+def test_a_second_size_gets_a_symbolic_plan_that_serves_further_sizes():
     """[F1, B10]"""
     f = jit(lambda x: np.exp(-x) / (x * x).mean())
 
@@ -118,14 +118,14 @@ def test_a_second_size_gets_a_plan_that_serves_others_too():
     assert f.counters["hits"] == 3
 
 
-def test_sizes_that_broadcast_or_are_empty_have_their_own_plans():
+def test_sizes_0_and_1_have_their_own_plans():
     f = jit(lambda x: (x + 1.0).sum())
 
     assert len(sizes_served(f, [3, 4, 1, 0, 5])) == 4
 
 
 @pytest.mark.parametrize("static", [True, False])
-def test_names_for_sizes_can_be_had_at_once_or_never(static):
+def test_symbolic_sizes_can_be_used_at_once_or_never(static):
     f = jit(lambda x: x.sum() * 2.0, static_shapes=static)
 
     assert len(sizes_served(f, [3, 4, 5])) == (3 if static else 1)
@@ -168,15 +168,15 @@ def number_or(n, other: int) -> int:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_results_at_new_sizes_are_right_whatever_python_asks(name):
-    """[F1]: a second size is tried with names, never with a wrong answer."""
+def test_results_at_new_sizes_are_right_however_python_reads_the_size(name):
+    """[F1]: a second size is tried with symbolic sizes, never with a wrong answer."""
     f = jit(READERS[name])
     for n in (3, 4, 5, 6, 7, 2, 4, 5):
         x = np.arange(1.0, n + 1)
         assert_same(f.f(x), f(x))
 
 
-def test_sizes_that_happen_to_be_equal_once_need_not_be_so_again():
+def test_sizes_that_were_equal_once_may_differ_later():
     f = jit(lambda x, y: x.sum() * y)
     for n, m in ((3, 3), (4, 4), (5, 6), (6, 5), (2, 9)):
         assert_same(np.ones(n).sum() * np.ones(m), f(np.ones(n), np.ones(m)))
@@ -189,7 +189,7 @@ def branching(x):
     return x + 1.0 if x.sum() > 0 else x - 1.0
 
 
-def test_a_branch_that_does_not_change_compiles_once():
+def test_a_branch_always_taken_is_compiled_once():
     f = jit(branching)
     for _ in range(5):
         f(np.ones(3))
@@ -197,7 +197,7 @@ def test_a_branch_that_does_not_change_compiles_once():
     assert compiles(f) == 1
 
 
-def test_branches_that_alternate_use_both_plans():
+def test_alternating_branches_use_both_plans():
     f = jit(branching)
     for i in range(6):
         x = np.full(3, (-1.0) ** i)
@@ -206,7 +206,7 @@ def test_branches_that_alternate_use_both_plans():
     assert (compiles(f), f.counters["misses"], f.counters["hits"]) == (2, 2, 4)
 
 
-def test_an_integer_that_python_asks_for_chooses_the_plan():
+def test_the_value_of_an_integer_that_python_reads_selects_the_plan():
     f = jit(lambda x, n: sum(x * i for i in range(n)))
 
     assert [f(1.0, n) for n in (2, 3, 2, 3)] == [1.0, 3.0, 1.0, 3.0]
@@ -216,7 +216,7 @@ def test_an_integer_that_python_asks_for_chooses_the_plan():
 # ---- calls ----
 
 
-def test_arguments_and_results_nest():
+def test_arguments_and_results_may_be_nested():
     f = jit(lambda tree, *rest, scale, **more: {"a": tree["w"][0] * scale, "b": (rest, more["c"])})
     args = ({"w": [X, None], "n": "text"}, 1.0, X)
     for _ in range(2):
@@ -227,7 +227,7 @@ def test_arguments_and_results_nest():
     assert compiles(f) == 1
 
 
-def test_it_is_a_decorator_with_and_without_options():
+def test_jit_is_a_decorator_with_and_without_options():
     @jit
     def f(x):
         """Doc."""
@@ -274,7 +274,7 @@ class Other(Model):
     scale = 3.0
 
 
-def test_what_an_object_holds_is_an_argument_of_its_method():
+def test_attributes_of_an_object_are_arguments_of_its_jitted_method():
     model = Model()
     assert_same(X * 2.0 + 1.0, model.apply(X))
     model.w = model.w * 10.0
@@ -285,18 +285,18 @@ def test_what_an_object_holds_is_an_argument_of_its_method():
     assert model.count == 3
 
 
-def test_a_method_may_be_called_through_its_class():
+def test_a_jitted_method_may_be_called_through_its_class():
     model = Model()
 
     assert_same(X * 2.0 + 1.0, Model.apply(model, X))
 
 
-def test_what_is_no_array_is_refused_by_its_name():
+def test_an_unsupported_argument_is_refused_by_name():
     with pytest.raises(lt.DTypeError, match=r"argument y: numpy\.ma\.MaskedArray is no array"):
         jit(lambda x, y: x)(X, np.ma.array([1.0]))
 
 
-def test_what_a_method_changes_is_changed():
+def test_in_place_changes_of_a_method_reach_its_object():
     model = Model()
     w = model.w
     model.grow(X)
@@ -307,7 +307,7 @@ def test_what_a_method_changes_is_changed():
     assert_same(np.full(3, 4.0), model.inner["b"])
 
 
-def test_objects_of_two_classes_do_not_share_plans():
+def test_objects_of_different_classes_do_not_share_plans():
     assert (Model.named(2.0), Other.named(2.0)) == (2.0, 6.0)
 
 
@@ -323,7 +323,7 @@ def test_a_plan_keeps_no_object_alive():
 
 
 @pytest.mark.parametrize("make", [lambda m: m.__call__, lambda m: m])
-def test_bound_methods_and_objects_that_can_be_called(make):
+def test_bound_methods_and_callable_objects_can_be_jitted(make):
     model = Model()
     f = jit(make(model))
     assert_same(X, f(X))
@@ -331,7 +331,7 @@ def test_bound_methods_and_objects_that_can_be_called(make):
     assert_same(X * 2.0, f(X))
 
 
-def test_arrays_that_a_partial_has_bound_are_arguments():
+def test_arrays_bound_by_a_partial_are_arguments():
     w = np.ones(3)
     f = jit(functools.partial(lambda w, x, n: w * x * n, w, n=2))
     assert_same(X * 2.0, f(X))
@@ -341,14 +341,14 @@ def test_arrays_that_a_partial_has_bound_are_arguments():
     assert compiles(f) == 1
 
 
-def test_a_program_is_compiled_as_the_function_that_it_is():
+def test_a_program_can_be_jitted():
     f = jit(lt.trace(lambda x, y: x * y["a"], X, {"a": X}))
 
     assert_same(X * X, f(X, {"a": X}))
 
 
 @pytest.mark.parametrize("f", [lambda x, y: x, lt.trace(lambda x, y: x + y, X, X)], ids=["f", "fn"])
-def test_the_wrong_number_of_inputs_is_said_before_anything_runs(f):
+def test_the_wrong_number_of_inputs_is_an_error_before_anything_runs(f):
     """[F2]"""
     with pytest.raises((TypeError, ShapeError), match="expected 2 inputs, but got 3"):
         jit(f)(X, X, X)
@@ -365,14 +365,14 @@ def test_writes_into_arguments_reach_the_caller():
     assert_same(np.array([1.0, 3.0, 5.0]), x)
 
 
-def test_a_generator_moves_on_as_without_jit():
+def test_a_generator_argument_advances_as_without_jit():
     f = jit(lambda rng: rng.standard_normal(3))
     a, b = np.random.default_rng(0), np.random.default_rng(0)
 
     assert_same([b.standard_normal(3), b.standard_normal(3)], [f(a), f(a)])
 
 
-def test_results_are_no_memory_of_a_plan():
+def test_results_do_not_share_memory_with_constants_of_the_plan():
     f = jit(lambda x: (np.array([1.0, 2.0]), x * 2.0))
     f(X)[0][:] = 7.0
 
@@ -382,7 +382,7 @@ def test_results_are_no_memory_of_a_plan():
 # ---- B5: inside traces and transforms ----
 
 
-def test_inside_a_trace_the_function_is_recorded_not_its_plan():
+def test_inside_a_trace_the_function_is_recorded_instead_of_its_plan():
     """[B5]"""
     f = jit(lambda x: x * 2.0 + 0.0 * x)
     f(X)
@@ -392,21 +392,21 @@ def test_inside_a_trace_the_function_is_recorded_not_its_plan():
     assert f.counters["invocations"] == 1
 
 
-def test_it_inlines_into_the_other_forms_of_a_branch():
-    """[B5]: a trace takes the path of its own arguments, not that of a plan."""
+def test_a_trace_records_the_branch_of_its_own_arguments():
+    """[B5]: even if the plan took the other branch."""
     f = jit(branching)
     f(np.ones(3))
 
     assert_same(-np.ones(3) - 1.0, lt.trace(f, -np.ones(3))(-np.ones(3)))
 
 
-def test_what_is_closed_over_by_a_function_in_a_trace_is_lifted():
+def test_a_closure_jitted_inside_a_trace_lifts_its_free_values():
     fn = lt.trace(lambda x, y: jit(lambda z: z * x)(y), X, X)
 
     assert_same(X * X, fn(X, X))
 
 
-def test_transforms_compose():
+def test_jit_and_transforms_compose():
     f = jit(lambda x: (x**3).sum())
 
     assert_same(3.0 * X**2, lt.grad(f)(X))
@@ -414,7 +414,7 @@ def test_transforms_compose():
     assert_same(3.0 * np.stack([X, X]) ** 2, jit(lt.vmap(lt.grad(f)))(np.stack([X, X])))
 
 
-def test_a_function_may_call_its_executor():
+def test_a_jitted_function_may_call_itself():
     @jit
     def power(x, n):
         return x if n == 0 else x * power(x, n - 1)
@@ -422,7 +422,7 @@ def test_a_function_may_call_its_executor():
     assert power(2.0, 3) == 16.0
 
 
-def test_while_tracing_is_paused_the_executor_waits_for_itself_never():
+def test_an_executor_called_while_its_tracing_is_paused_does_not_deadlock():
     def f(x):
         with lt.pause_tracing():
             if g.depth == 0:
@@ -439,7 +439,7 @@ def test_while_tracing_is_paused_the_executor_waits_for_itself_never():
 # ---- errors ----
 
 
-def test_an_error_is_that_of_the_program_with_the_users_line():
+def test_a_runtime_error_is_the_programs_error_with_the_users_line():
     f = jit(lambda x: np.linalg.inv(x * 1.0))
     f(np.eye(2))
 
@@ -472,7 +472,7 @@ def test_an_error_of_a_run_keeps_no_argument_alive():
     assert [ref() is None for ref in gone] == [True] * 4
 
 
-def test_a_compile_that_fails_is_not_kept():
+def test_a_failed_compile_is_not_cached():
     """[F2]"""
     works = []
 
@@ -491,10 +491,10 @@ def test_a_compile_that_fails_is_not_kept():
     assert (compiles(g), len(g.cache.entries)) == (1, 1)
 
 
-# ---- what is known ----
+# ---- the plan cache ----
 
 
-def test_plans_that_were_not_used_for_longest_go_first():
+def test_the_least_recently_used_plans_are_evicted():
     """[F2]"""
     f = jit(lambda x, n: x * n, static_argnums=1, max_plans=2)
     for n in (1, 2, 1, 3, 1):
@@ -504,7 +504,7 @@ def test_plans_that_were_not_used_for_longest_go_first():
     assert sorted(entry.key.leaves[1].value for entry in f.cache.entries.values()) == [1, 3]
 
 
-def test_clear_forgets_the_plans():
+def test_clear_frees_the_plans():
     f = jit(lambda x: x * 2.0)
     f(X)
     gone = weakref.ref(next(iter(f.cache.entries.values())).plans[0])
@@ -516,7 +516,7 @@ def test_clear_forgets_the_plans():
     assert compiles(f) == 2
 
 
-def test_the_graph_that_ran_last_is_of_this_thread_and_after_success():
+def test_last_executed_graph_is_per_thread_and_set_after_success():
     """[F2]"""
     f, g = jit(np.linalg.inv), jit(lambda x: x * 2.0)
     f(np.eye(2))
@@ -544,7 +544,7 @@ def test_compiles_are_logged_with_their_reason(caplog):
     assert "argument 0 is float32[3], was float64[3]" in caplog.messages[1]
 
 
-def test_a_copy_of_an_executor_is_itself():
+def test_a_copy_of_an_executor_is_the_executor():
     import copy
     import pickle
 
@@ -568,7 +568,7 @@ ARGUMENTS = st.one_of(
 
 @settings(max_examples=200)
 @given(st.lists(st.tuples(ARGUMENTS, ARGUMENTS), min_size=1, max_size=6))
-def test_jit_agrees_with_the_function_whatever_the_arguments_are(calls):
+def test_jit_agrees_with_the_function_for_all_arguments(calls):
     def f(x, y):
         if y is None:
             return -x if x is not None else 0.0
@@ -593,7 +593,7 @@ def check_same_outcome(f, g, *args):
         assert_same(expected, g(*args))
 
 
-def test_a_plan_for_named_sizes_knows_arrays_without_axes_from_scalars():
+def test_a_plan_of_symbolic_sizes_distinguishes_0d_arrays_from_scalars():
     def f(x, total):
         total = total.copy()
         total -= total
@@ -606,8 +606,8 @@ def test_a_plan_for_named_sizes_knows_arrays_without_axes_from_scalars():
     assert [np.ndarray] * 3 == kinds
 
 
-def test_what_was_printed_before_a_guard_failed_is_not_printed_again(capsys):
-    """[C5]: whichever plan goes on."""
+def test_prints_before_a_failed_guard_are_not_repeated(capsys):
+    """[C5]: when another plan continues."""
 
     def f(x):
         lt.debug.print("{}", x)
@@ -624,7 +624,7 @@ def test_what_was_printed_before_a_guard_failed_is_not_printed_again(capsys):
     assert capsys.readouterr().out.split() == ["1.0", "more", "-1.0", "1.0", "more", "-1.0", "-1.0"]
 
 
-def test_a_donated_argument_is_written_in_place():
+def test_a_donated_argument_is_updated_in_place():
     f = jit(lambda x, v: x.at[0].set(v) if hasattr(x, "at") else x, donate_argnums=0)
     x = np.zeros(5)
     found = f(x, 3.0)
@@ -642,7 +642,7 @@ def test_a_donated_argument_is_written_in_place():
         lambda x, y: x.at[0].set(5.0) if y[0] > 0 else x.at[1].set(5.0),
     ],
 )
-def test_a_donated_argument_that_others_read_is_not(f):
+def test_a_donated_argument_with_other_uses_is_not_updated_in_place(f):
     """[C2]"""
     g = jit(f, donate_argnums=0)
     for y in (np.ones(3), -np.ones(3)):
@@ -657,7 +657,7 @@ def test_a_donated_argument_that_others_read_is_not(f):
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 @settings(max_examples=60)
 @given(programs())
-def test_a_compiled_program_gives_what_it_gives_as_it_is(program):
+def test_a_compiled_program_agrees_with_its_evaluation(program):
     fn, args = program
     try:
         expected = lt.run_forward(fn, *args)
@@ -667,7 +667,7 @@ def test_a_compiled_program_gives_what_it_gives_as_it_is(program):
     assert_same(expected, lt.compile(fn, exact=True)(*args))
 
 
-def test_arrays_of_a_device_have_plans_of_their_own(monkeypatch):
+def test_device_arrays_have_their_own_plans(monkeypatch):
     """[F1]"""
     device = DeviceModule()
     for name, module in modules(device).items():

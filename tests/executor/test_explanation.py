@@ -1,4 +1,4 @@
-"""explain: which plan, why it was compiled, what each pass did, and what each bind costs."""
+"""``explain``: the plan of a call, why it was compiled, what passes did, and what binds cost."""
 
 import functools
 
@@ -11,12 +11,12 @@ X, W = np.ones((3, 4)), np.ones((4, 4))
 
 
 def net(x, w):
-    """With equal terms, and a chain that fuses."""
+    """A function with common subexpressions and a fusible chain."""
     h = np.tanh(x @ w) * 2 + np.tanh(x @ w)
     return (h * h).sum(), h.argmax()
 
 
-def test_the_first_call_and_what_differs_from_the_one_before():
+def test_the_reason_of_a_compile_is_the_difference_from_the_last_call():
     fast = jit(net)
 
     first, second = explain(fast, X, W), explain(fast, X, W)
@@ -28,7 +28,7 @@ def test_the_first_call_and_what_differs_from_the_one_before():
     assert 2 == fast.counters["compiles"]
 
 
-def test_what_each_pass_did():
+def test_the_changes_of_each_pass_are_counted():
     found = explain(jit(net), X, W)
 
     steps = {step.name.partition("(")[0]: step for step in found.passes}
@@ -38,18 +38,18 @@ def test_what_each_pass_did():
     assert len(found.program) == found.passes[0].before
 
 
-def test_every_bind_has_a_time_and_the_bytes_of_its_result():
+def test_every_bind_has_a_time_and_the_size_of_its_result():
     found = explain(jit(net), X, W)
 
     assert all(bind.calls == 1 and bind.seconds > 0 for bind in found.binds)
     (product,) = [bind for bind in found.binds if "matmul" in bind.text][:1]
     assert 96 == product.bytes
     assert "test_explanation.py" in product.source
-    assert any(bind.depth == 1 for bind in found.binds)  # in the group
+    assert any(bind.depth == 1 for bind in found.binds)  # inside the fused group
     assert found.seconds > 0
 
 
-def test_it_reads_as_a_text_and_as_html():
+def test_an_explanation_prints_as_text_and_as_html():
     found = explain(jit(net), X, W)
 
     for word in ("net(float64[3, 4]", "fuse", "matmul", "it is the first call", "new bytes"):
@@ -58,7 +58,7 @@ def test_it_reads_as_a_text_and_as_html():
     assert "&gt;" in found._repr_html_()
 
 
-def test_programs_and_plain_functions_are_explained_too():
+def test_programs_and_plain_functions_can_be_explained():
     fn = lt.trace(net, X, W)
 
     assert len(fn) == len(explain(fn, X, W).program)
@@ -66,7 +66,7 @@ def test_programs_and_plain_functions_are_explained_too():
     assert len(fn) == len(explain(lt.compile(fn), X, W).program)
 
 
-def test_a_call_with_variables_has_its_graphs():
+def test_the_explanation_of_a_call_with_variables_shows_its_graphs():
     w = Variable(W, requires_grad=True)
 
     found = explain(jit(net), X, w)
@@ -92,7 +92,7 @@ def test_a_program_with_effects_runs_once(capsys):
     assert "effects" in str(found)
 
 
-def test_a_long_program_shows_its_slowest_binds():
+def test_a_long_program_lists_its_slowest_binds():
     def f(x):
         for _ in range(50):
             x = x @ W
@@ -103,7 +103,7 @@ def test_a_long_program_shows_its_slowest_binds():
     assert "the 40 slowest binds of 51" in text  # the weights are a constant
 
 
-def test_the_body_of_a_loop_is_counted_by_its_runs():
+def test_binds_in_the_body_of_a_loop_count_their_runs():
     def f(x):
         return lt.fori_loop(0, 100, lambda i, c: np.sin(c @ W) @ W, x)
 
@@ -112,7 +112,7 @@ def test_the_body_of_a_loop_is_counted_by_its_runs():
     assert any(bind.calls == 100 for bind in found.binds) or len(found.binds) > 5
 
 
-def test_methods_and_partials_are_explained():
+def test_methods_and_partials_can_be_explained():
     class Scale:
         def __init__(self):
             self.weight = np.arange(3.0)

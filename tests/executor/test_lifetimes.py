@@ -1,4 +1,4 @@
-"""What is compiled keeps no array alive once it is gone: no cache holds constants of programs."""
+"""Caches keep no constants of programs alive once a plan is dropped."""
 
 import gc
 import tracemalloc
@@ -57,14 +57,14 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_constants_go_with_their_plan(way):
+def test_constants_are_freed_with_their_plan(way):
     def held() -> int:
         for _ in range(3):
             WAYS[way](np.random.default_rng(0).random(N))
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
 
-    held()  # what is made once, and kept
+    held()  # fill the caches that stay
     tracemalloc.start()
     try:
         before = held()

@@ -1,4 +1,4 @@
-"""Plans that look at their first calls [F3]."""
+"""Profiled plans, which are specialised for the arguments of their first calls [F3]."""
 
 import threading
 
@@ -16,7 +16,7 @@ def scaled(x, n, k):
 
 
 def version(f):
-    """The one plan of an executor."""
+    """The single plan of an executor."""
     (entry,) = f.cache.entries.values()
     return entry.plans[0]
 
@@ -25,7 +25,7 @@ def names(fn):
     return [bind.op.name for bind in fn.binds]
 
 
-def test_the_first_calls_run_what_was_recorded():
+def test_the_first_calls_run_the_recorded_program():
     fast = jit(lambda x: np.sin(x) + np.sin(x), profile=2)
 
     for _ in range(2):
@@ -37,7 +37,7 @@ def test_the_first_calls_run_what_was_recorded():
     assert 1 == len(version(fast).specialized.binds) or "sin" in names(version(fast).specialized)
 
 
-def test_numbers_that_were_always_the_same_are_constants():
+def test_numbers_that_never_changed_become_constants():
     fast = jit(scaled, profile=3)
     for k in range(4):
         assert_same(scaled(X, 2, float(k)), fast(X, 2, float(k)))
@@ -46,7 +46,7 @@ def test_numbers_that_were_always_the_same_are_constants():
     assert 2 == len(version(fast).specialized.params)
 
 
-def test_another_number_is_right_too():
+def test_other_numbers_than_the_profiled_ones_give_right_results():
     fast = jit(scaled, profile=1)
     fast(X, 2, 1.0)
     fast(X, 2, 1.0)
@@ -56,7 +56,7 @@ def test_another_number_is_right_too():
     assert 1 == fast.counters["compiles"]
 
 
-def test_zeros_of_both_signs_differ():
+def test_zeros_of_different_sign_are_different_numbers():
     fast = jit(lambda x, k: x * k, profile=2)
     fast(X, 0.0)
     fast(X, -0.0)
@@ -66,7 +66,7 @@ def test_zeros_of_both_signs_differ():
     assert_same(X * -0.0, fast(X, -0.0))
 
 
-def test_guards_choose_among_profiled_plans():
+def test_guards_select_among_profiled_plans():
     fast = jit(lambda x, k: x * k if x.sum() > 0 else x - k, profile=1)
     for _ in range(3):
         for sign in (1, -1):
@@ -75,7 +75,7 @@ def test_guards_choose_among_profiled_plans():
     assert 2 == fast.counters["compiles"]
 
 
-def test_threads_profile_together():
+def test_threads_profile_one_plan_together():
     fast, found = jit(scaled, profile=5), []
 
     def work():
@@ -90,7 +90,7 @@ def test_threads_profile_together():
     assert [1] == list(version(fast).constants)
 
 
-def test_writes_and_transforms_of_profiled_functions():
+def test_profiled_functions_write_into_arguments_and_can_be_transformed():
     def fill(x, k):
         x[0] = k
         return x.sum()
@@ -104,7 +104,7 @@ def test_writes_and_transforms_of_profiled_functions():
         np.testing.assert_allclose(slope(X, 3), 3 * X**2)
 
 
-def test_it_is_explained():
+def test_a_profiled_plan_can_be_explained():
     fast = jit(scaled, profile=1)
     for _ in range(3):
         found = explain(fast, X, 2, 1.0)

@@ -1,5 +1,5 @@
-"""Many threads, many kinds of arguments, errors at any time: one compile each, exact counters, no
-thread that waits for ever [F2].
+"""Many threads, many argument specs, errors at any time: one compile each, exact counters, and
+no thread that waits for ever [F2].
 """
 
 import random
@@ -20,7 +20,7 @@ THREADS, CALLS, SPECS = 16, 1000, 50
 
 @pytest.fixture(autouse=True)
 def switching():
-    """Threads take turns far more often than usual."""
+    """Switch threads far more often than usual."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)
     yield
@@ -28,7 +28,7 @@ def switching():
 
 
 def together(work, threads: int = THREADS, seconds: float = 60.0) -> list:
-    """What ``work(number)`` gives in each of these threads, all begun at once."""
+    """The results of ``work(number)`` in this many threads, all started at once."""
     barrier, results = threading.Barrier(threads), [None] * threads
 
     def begin(number):
@@ -46,14 +46,14 @@ def together(work, threads: int = THREADS, seconds: float = 60.0) -> list:
 
 
 class Flaky:
-    """A function of a static ``n`` that fails the first times that some ``n`` are recorded."""
+    """A function of a static ``n`` whose first recordings fail for some ``n``."""
 
     def __init__(self):
         self.recorded, self.failed = Counter(), Counter()
         self.lock = threading.Lock()
 
     def __call__(self, x, n):
-        time.sleep(0.0005)  # so that others come while it is recorded
+        time.sleep(0.0005)  # so that other threads come while it is recorded
         with self.lock:
             if n % 5 == 0 and self.failed[n] < 3:
                 self.failed[n] += 1
@@ -62,7 +62,7 @@ class Flaky:
         return np.linalg.inv(x * n)
 
 
-def test_each_kind_of_arguments_is_compiled_once():
+def test_each_argument_spec_is_compiled_once():
     flaky = Flaky()
 
     def function(x, n):
@@ -93,11 +93,11 @@ def test_each_kind_of_arguments_is_compiled_once():
     assert outcomes["refused"] >= sum(flaky.failed.values()) == f.cache.failures == 30
     assert counters["invocations"] == THREADS * CALLS == counters["hits"] + counters["misses"]
     assert (counters["compiles"], counters["evictions"]) == (SPECS, 0)
-    # all who came while a plan was made have waited for it, and only they
+    # a miss is a call that came while its plan was made, and waited for it
     assert SPECS + outcomes["refused"] <= counters["misses"] < THREADS * CALLS / 10
 
 
-def test_the_cache_stays_as_small_as_it_was_asked_to_be():
+def test_the_cache_keeps_at_most_max_plans_entries():
     f, x = jit(lambda x, n: x * n, static_argnums=1, max_plans=8), np.ones(2)
 
     def work(number):
@@ -112,7 +112,7 @@ def test_the_cache_stays_as_small_as_it_was_asked_to_be():
     assert len(f.keys) <= 40
 
 
-def test_branches_are_compiled_once_each_whoever_comes_first():
+def test_each_branch_is_compiled_once_whichever_thread_comes_first():
     f = jit(lambda x: x * 2.0 if x.sum() > 0 else x * 3.0)
 
     def work(number):
@@ -123,7 +123,7 @@ def test_branches_are_compiled_once_each_whoever_comes_first():
     assert f.counters["compiles"] == 2
 
 
-def test_new_sizes_in_many_threads_get_right_results():
+def test_results_at_new_sizes_are_right_in_many_threads():
     f = jit(lambda x: (x * x).sum() + x.shape[0] * 0 if x.ndim > 1 else (x * x).sum())
 
     def work(number):
@@ -132,11 +132,11 @@ def test_new_sizes_in_many_threads_get_right_results():
         return all(f(np.ones(n)) == n for n in sizes)
 
     assert all(together(work))
-    # three with names of their own at most, and what was compiled before there were names
+    # at most three symbolic keys, and what was compiled before sizes became symbolic
     assert f.counters["compiles"] <= 2 + 1 + 1 + THREADS
 
 
-def test_another_key_is_not_blocked_by_a_compile():
+def test_a_compile_does_not_block_calls_with_another_key():
     going, go_on = threading.Event(), threading.Event()
 
     def function(x, slow):
@@ -159,7 +159,7 @@ def test_another_key_is_not_blocked_by_a_compile():
     assert f.counters["compiles"] == 2
 
 
-def test_who_waits_for_a_compile_that_is_interrupted_compiles():
+def test_a_thread_compiles_if_the_compile_it_waits_for_is_interrupted():
     cache, going, go_on = PlanCache(8), threading.Event(), threading.Event()
 
     def interrupted():
@@ -184,7 +184,7 @@ def test_who_waits_for_a_compile_that_is_interrupted_compiles():
     assert (cache.compiles, cache.failures) == (1, 1)
 
 
-def test_gradients_of_executors_in_many_threads_are_one_executor():
+def test_threads_get_the_same_executor_for_a_gradient():
     f = jit(lambda x: (x**3).sum())
 
     def work(number):

@@ -1,4 +1,4 @@
-"""Transforms of jitted functions are jitted functions, which share their plans."""
+"""Transforms of jitted functions are jitted functions that share plans."""
 
 import functools
 
@@ -15,7 +15,7 @@ def cube(x):
     return (x**3).sum()
 
 
-def test_the_gradient_of_a_jitted_function_is_one_executor_and_compiles_once():
+def test_the_gradient_of_a_jitted_function_is_one_executor_that_compiles_once():
     fast = jit(cube)
 
     for _ in range(3):
@@ -26,7 +26,7 @@ def test_the_gradient_of_a_jitted_function_is_one_executor_and_compiles_once():
     assert 0 == fast.counters["compiles"]
 
 
-def test_options_are_part_of_what_a_transform_is_kept_by():
+def test_options_of_a_transform_are_in_its_cache_key():
     fast = jit(lambda x, y: ((x * y).sum(), x))
 
     first, second = lt.grad(fast, has_aux=True), lt.grad(fast, argnums=1, has_aux=True)
@@ -76,7 +76,7 @@ def test_transforms_nest_in_any_order():
     np.testing.assert_allclose(lt.grad(lt.grad(jit(lambda x: x**3)))(2.0), 12.0)
 
 
-def test_transforms_at_a_point_take_jitted_functions_too():
+def test_vjp_and_jvp_accept_jitted_functions():
     fast = jit(cube)
 
     assert 36.0 == lt.vjp(fast, X)[0]
@@ -101,7 +101,7 @@ def test_static_arguments_stay_static():
     assert 4 == lt.grad(fast).counters["compiles"]
 
 
-def test_a_transform_of_a_jitted_function_in_a_trace_records_what_it_does():
+def test_a_transform_of_a_jitted_function_is_recorded_inside_a_trace():
     fast = jit(cube)
 
     fn = lt.trace(lambda x: lt.grad(fast)(x) * 2, X)
@@ -110,7 +110,7 @@ def test_a_transform_of_a_jitted_function_in_a_trace_records_what_it_does():
     np.testing.assert_allclose(fn(X), 6 * X**2)
 
 
-def test_options_without_a_hash_are_transformed_anew():
+def test_a_policy_may_be_a_partial():
     fast = jit(cube)
     policy = functools.partial(lambda bind: False)
 
@@ -118,7 +118,7 @@ def test_options_without_a_hash_are_transformed_anew():
     np.testing.assert_allclose(lt.grad(fast, policy=policy)(X), 3 * X**2)
 
 
-def test_transforms_of_jitted_functions_take_variables():
+def test_transforms_of_jitted_functions_accept_variables():
     fast, x = jit(lambda x: (np.sin(x) * np.exp(x) * x + x**3).sum()), Variable(X, True)
     eager = Variable(X, True)
 
@@ -141,7 +141,7 @@ class Scale:
         return (self.weight * x**n).sum()
 
 
-def test_the_gradient_of_a_jitted_method_is_one_too():
+def test_the_gradient_of_a_jitted_method_is_a_jitted_method():
     model, other = Scale(X.copy()), Scale(3 * X)
 
     for _ in range(2):
@@ -154,7 +154,7 @@ def test_the_gradient_of_a_jitted_method_is_one_too():
     assert 1 == lt.grad(model.loss).counters["compiles"]
 
 
-def test_transforms_of_partials_see_what_these_hold():
+def test_transforms_of_partials_read_their_bound_arrays():
     weight = X.copy()
     fast = jit(functools.partial(lambda w, x, n: (w * x**n).sum(), weight), static_argnums=1)
 

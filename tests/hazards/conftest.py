@@ -1,4 +1,4 @@
-"""``replays``: a hazard is traced at one input and replayed at others and at other sizes."""
+"""``replays``: trace a hazard at one input and replay it at others, also of other sizes."""
 
 import os
 
@@ -12,7 +12,7 @@ RIGHT = "right"
 
 
 def outcome(action, where: str | None) -> str:
-    """ "right", or the name of the error; letir's say the user's file if ``where`` is one."""
+    """ "right", or the name of the error; a LetirError must name the file ``where`` unless None."""
     try:
         action()
     except Exception as error:
@@ -25,10 +25,10 @@ def outcome(action, where: str | None) -> str:
 
 @pytest.fixture
 def replays():
-    """Raise AssertionError unless a hazard has the outcome that its row says.
+    """Raise AssertionError unless a hazard has the outcomes that its row states.
 
     A row: (function, arguments, outcome of the trace or a list of (other arguments, outcome)). An
-    outcome is "right", that is what plain NumPy gives, or the name of an error.
+    outcome is "right" (what plain NumPy gives) or the name of an error.
     """
 
     def check(f, args, expected, **options):
@@ -39,7 +39,7 @@ def replays():
             return
         assert RIGHT == traced
         for other, wanted in [(args, RIGHT), *expected]:
-            # arguments that do not fit are refused before any line runs
+            # mismatched arguments are refused before any line runs
             place = None if wanted in ("ShapeError", "DTypeError") else where
             results = []
             found = outcome(lambda o=other, r=results: r.append(recorded[0](*o)), place)

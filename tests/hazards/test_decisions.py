@@ -1,4 +1,4 @@
-"""Hazards: what Python decides by a value of an argument [B2]."""
+"""Hazards: decisions of Python that depend on the value of an argument [B2]."""
 
 import itertools
 import statistics

@@ -1,4 +1,4 @@
-"""Hazards: views, buffers and other memory that is shared [B6]."""
+"""Hazards: views, buffers and other shared memory [B6]."""
 
 import types
 
@@ -200,12 +200,12 @@ MEMORY = {
 
 
 @pytest.mark.parametrize("name", MEMORY)
-def test_writes_are_seen_as_numpy_shows_them(name, replays):
+def test_writes_are_visible_as_in_numpy(name, replays):
     replays(*MEMORY[name])
 
 
 @pytest.mark.parametrize("name", ["an ordinary buffer", "an ordinary sum", "out="])
-def test_ordinary_buffers_record_where_numpy_is_exchanged(name, replays):
+def test_ordinary_buffers_can_be_recorded_where_numpy_is_replaced(name, replays):
     f, args, _ = MEMORY[name]
 
     replays(f, args, [([Y], "right")], intercept=True)

@@ -1,4 +1,4 @@
-"""Hazards: traced values as Python's objects: copies, keys, formats, types [B2, B11]."""
+"""Hazards: traced values used as Python objects: copies, keys, formats, types [B2, B11]."""
 
 import copy
 import dataclasses
@@ -276,7 +276,7 @@ def test_the_result_is_right_or_a_named_error(name, replays):
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_foreign_argument_is_refused_by_name(name):
+def test_a_foreign_argument_is_refused_with_its_type(name):
     """[B11] As an argument, and beside a traced value."""
     with pytest.raises(lt.DTypeError):
         lt.trace(lambda x: x * 2, FOREIGN[name])

@@ -28,14 +28,14 @@ SIZES = {
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_a_program_of_one_size_refuses_another(name, replays):
+def test_a_program_recorded_at_one_size_refuses_another(name, replays):
     """[B7]"""
     replays(SIZES[name], [X], [([Y], "right"), ([LONG], SHAPE)])
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_a_size_that_is_a_name_is_never_a_number(name):
-    """[B10] The program holds for all sizes, or there is none."""
+def test_a_symbolic_size_is_never_converted_to_a_number(name):
+    """[B10] The program is right at all sizes, or the trace fails."""
     try:
         program = lt.trace(SIZES[name], lt.ShapeDtype(("n",), float))
     except (TraceError, lt.ShapeError, lt.MissingRule, TypeError):

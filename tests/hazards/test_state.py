@@ -1,4 +1,4 @@
-"""Hazards: what a function reads and writes beside its arguments, and shared memory [B1]."""
+"""Hazards: state that a function reads and writes beside its arguments, and shared memory [B1]."""
 
 import itertools
 import os
@@ -25,7 +25,7 @@ RATE = 2.0
 
 
 class Model:
-    """A class attribute, an attribute, and a method."""
+    """A class attribute, an instance attribute, and a method."""
 
     scale = 3.0
 
@@ -91,8 +91,8 @@ CHANGED_LATER = {
 
 
 @pytest.mark.parametrize("name", CHANGED_LATER)
-def test_what_changes_later_is_as_it_was_recorded(name):
-    """[B1] The program has its own: a replay gives what the function gave then."""
+def test_state_is_replayed_as_it_was_recorded(name):
+    """[B1] The program has a copy: a replay returns what the function returned then."""
     f, change = CHANGED_LATER[name]
     program, expected = lt.trace(f, X), f(Y)
 
@@ -102,7 +102,7 @@ def test_what_changes_later_is_as_it_was_recorded(name):
     assert not np.array_equal(expected, f(Y))
 
 
-def test_an_array_that_changes_while_it_is_recorded_has_both_values():
+def test_an_array_changed_while_recording_contributes_both_values():
     table = np.ones(3)
 
     def program(x):
@@ -135,7 +135,7 @@ IMPURE = {
 
 
 @pytest.mark.parametrize("name", IMPURE)
-def test_what_differs_between_calls_is_found_by_the_check(name):
+def test_check_finds_what_differs_between_calls(name):
     with pytest.raises(TraceError, match="it reads what changes between calls"):
         lt.trace(IMPURE[name], X, check=True)
 
@@ -147,10 +147,10 @@ def test_random_numbers_are_refused(draws):
         lt.trace(draws, X)
 
 
-# ---- values that get out ----
+# ---- escaped values ----
 
 
-def test_a_value_that_is_kept_is_no_value_any_more():
+def test_a_traced_value_kept_after_the_trace_is_an_escaped_tracer():
     kept = []
     lt.trace(lambda x: kept.append(x * 2) or x, X)
 
@@ -158,7 +158,7 @@ def test_a_value_that_is_kept_is_no_value_any_more():
         kept[0] + 1
 
 
-def test_a_generator_that_runs_on_is_stopped():
+def test_a_generator_that_runs_on_after_the_trace_is_an_error():
     kept = []
     lt.trace(lambda x: kept.append(v * 2 for v in x) or x, X)
 
@@ -166,7 +166,7 @@ def test_a_generator_that_runs_on_is_stopped():
         next(kept[0])
 
 
-def test_a_value_in_another_thread_is_refused():
+def test_a_traced_value_used_in_another_thread_is_refused():
     found = []
 
     def ask(x):
@@ -186,7 +186,7 @@ def test_a_value_in_another_thread_is_refused():
     assert "another thread" in str(found[0])
 
 
-def test_a_value_in_a_cache_is_refused_by_the_next_trace():
+def test_a_traced_value_in_a_cache_is_refused_by_the_next_trace():
     cache = {}
 
     def program(x):
@@ -200,18 +200,18 @@ def test_a_value_in_a_cache_is_refused_by_the_next_trace():
         lt.trace(program, Y)
 
 
-# ---- what cannot be seen ----
+# ---- undetected ----
 
 
-def test_arguments_are_two_values_even_where_they_are_one_array():
+def test_one_array_passed_twice_is_two_arguments():
     """[B1]"""
     f = lt.trace(lambda x, y: x if x is y else x * y, X, X)
 
     assert_same(Y * Y, f(Y, Y))
 
 
-def test_the_type_of_a_traced_value_is_no_array():
-    """``isinstance`` answers as for an array, ``type`` does not; the check compares results."""
+def test_the_type_of_a_traced_value_is_not_ndarray():
+    """``isinstance`` answers as for an array, ``type`` does not; ``check`` compares the results."""
 
     def program(x):
         return x * 2 if type(x) is np.ndarray else x

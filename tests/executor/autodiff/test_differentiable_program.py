@@ -1,4 +1,4 @@
-"""Optimised programs on Variables: results, gradients and histories are those of eager mode."""
+"""Optimised programs on Variables: results, gradients and histories agree with eager mode."""
 
 import gc
 import threading
@@ -20,7 +20,7 @@ X, W = np.linspace(-1.0, 1.5, 12).reshape(3, 4), np.linspace(0.2, -0.7, 16).resh
 
 
 def net(x, w):
-    """A result of each kind: a scalar, integers, an array on the way."""
+    """A scalar, an array of integers, and an intermediate array."""
     h = np.tanh(np.tanh(x @ w) @ w) * 2
     return (h * h).sum(), h.argmax(), h
 
@@ -30,12 +30,12 @@ def leaf(array):
 
 
 def compiled(f, *args):
-    """``f`` for Variables of which all require grad."""
+    """``f`` compiled for Variables that all require grad."""
     fn = lt.trace(f, *args)
     return compile_differentiable(fn, [True] * len(fn.params))
 
 
-def test_a_program_is_one_step_of_the_history():
+def test_a_program_is_one_node_of_the_history():
     f = compiled(lambda x, w: net(x, w)[:2], X, W)
 
     value, _ = f(leaf(X), leaf(W))
@@ -45,7 +45,7 @@ def test_a_program_is_one_step_of_the_history():
     assert value.grad_fn.args[0].is_leaf
 
 
-def test_a_result_from_which_others_are_computed_ends_a_graph():
+def test_a_result_that_others_are_computed_from_ends_a_graph():
     f = compiled(net, X, W)
 
     _, _, h = f(leaf(X), leaf(W))
@@ -56,7 +56,7 @@ def test_a_result_from_which_others_are_computed_ends_a_graph():
     assert h.grad_fn.op.name == "differentiable_graph"
 
 
-def test_gradients_of_every_subset_of_results_are_those_of_eager_mode():
+def test_gradients_of_every_subset_of_results_agree_with_eager_mode():
     f = compiled(net, X, W)
     for chosen in ([0], [2], [0, 2]):
         found, expected = [], []
@@ -70,7 +70,7 @@ def test_gradients_of_every_subset_of_results_are_those_of_eager_mode():
             np.testing.assert_allclose(one, other, rtol=1e-13)
 
 
-def test_gradients_of_gradients_to_the_third_order():
+def test_gradients_agree_with_eager_mode_to_the_third_order():
     f = compiled(net, X, W)
     found = []
     for function in (f, net):
@@ -83,7 +83,7 @@ def test_gradients_of_gradients_to_the_third_order():
     np.testing.assert_allclose(*found, rtol=1e-11)
 
 
-def test_the_gradient_program_is_made_at_the_first_backward_and_once():
+def test_the_gradient_program_is_made_once_at_the_first_backward():
     f = compiled(net, X, W)
     for _ in range(3):
         value = f(leaf(X), leaf(W))[0]
@@ -94,14 +94,14 @@ def test_the_gradient_program_is_made_at_the_first_backward_and_once():
     assert 1 == len(backward.made)
 
 
-def test_nothing_is_made_for_backward_before_it_runs():
+def test_no_gradient_program_is_made_before_backward():
     f = compiled(net, X, W)
     f(leaf(X), leaf(W))
 
     assert not f.graphs[0].backwards
 
 
-def test_hooks_see_what_they_see_in_eager_mode():
+def test_hooks_see_the_gradients_of_eager_mode():
     seen = []
     for function in (compiled(net, X, W), net):
         w, calls = leaf(W), []
@@ -115,7 +115,7 @@ def test_hooks_see_what_they_see_in_eager_mode():
     np.testing.assert_allclose(seen[0][1], seen[1][1])
 
 
-def test_values_go_free_after_backward_unless_the_graph_is_retained():
+def test_residuals_are_freed_by_backward_unless_the_graph_is_retained():
     f, w = compiled(net, X, W), leaf(W)
     value = f(leaf(X), w)[0]
     value.backward(retain_graph=True)
@@ -134,7 +134,7 @@ def test_no_grad_records_nothing():
     assert isinstance(index, Variable)
 
 
-def test_a_result_that_was_changed_in_place_is_only_an_error_if_backward_reads_it():
+def test_a_result_changed_in_place_is_an_error_only_if_backward_reads_it():
     f = compiled(lambda x: (np.exp(np.sin(x) * 2) * 3 + x, np.cos(x)), X)
     x = leaf(X)
     y, _ = f(x)
@@ -148,7 +148,7 @@ def test_a_result_that_was_changed_in_place_is_only_an_error_if_backward_reads_i
         y.sum().backward()
 
 
-def test_an_argument_that_was_changed_in_place_is_an_error():
+def test_an_argument_changed_in_place_is_an_error():
     f, x = compiled(lambda x: np.sin(np.cos(x) * x) * x * 2, X), leaf(X)
     x = x * 1.0
     y = f(x)
@@ -158,7 +158,7 @@ def test_an_argument_that_was_changed_in_place_is_an_error():
         y.sum().backward()
 
 
-def test_only_arguments_that_require_grad_get_one():
+def test_only_arguments_that_require_grad_get_a_gradient():
     f = compile_differentiable(lt.trace(net, X, W), [False, True])
     x, w = Variable(X), leaf(W)
     f(x, w)[0].backward()
@@ -167,7 +167,7 @@ def test_only_arguments_that_require_grad_get_one():
     assert w.grad is not None
 
 
-def test_a_function_that_is_taken_as_it_is_may_have_variables_of_its_own():
+def test_an_opaque_function_may_capture_variables():
     hidden = leaf(np.array([1.0, 2.0]))
     op = lt.opaque(lambda x: x * hidden, lambda x: x, name="test_differentiable.scaled")
     fn = lt.trace(lambda x: np.exp(np.sin(op(x) * 2) * 2) * 3 + x, np.ones(2))
@@ -180,7 +180,7 @@ def test_a_function_that_is_taken_as_it_is_may_have_variables_of_its_own():
     np.testing.assert_allclose(found.numpy(), hidden.grad.numpy())
 
 
-def test_the_history_is_a_program_with_the_graph():
+def test_a_history_contains_the_differentiable_graph():
     f, w = compiled(lambda x, w: net(x, w)[0], X, W), leaf(W)
     fn = history(f(Variable(X), w), [w])
 
@@ -190,7 +190,7 @@ def test_the_history_is_a_program_with_the_graph():
     np.testing.assert_allclose(lt.grad(fn)(W), eager.grad.numpy(), rtol=1e-13)
 
 
-def test_a_history_holds_no_results():
+def test_a_history_keeps_no_results_alive():
     f, w = compiled(net, X, W), leaf(W)
     value, _, h = f(leaf(X), w)
     gc.disable()
@@ -203,7 +203,7 @@ def test_a_history_holds_no_results():
     value.backward()
 
 
-def test_writes_into_arguments_are_seen():
+def test_writes_into_arguments_reach_the_caller():
     def add_one(x, y):
         x[0] = x[0] + 1.0
         return np.sin(np.exp(x) * y) * np.cos(y) + x
@@ -220,7 +220,7 @@ def test_writes_into_arguments_are_seen():
 
 
 def variables(fn, args):
-    """The arguments as Variables that require grad where that can be."""
+    """The arguments as Variables, floating ones requiring grad."""
     return [
         leaf(arg) if p.type.inexact and not p.type.weak else arg
         for p, arg in zip(fn.params, args, strict=True)
@@ -228,7 +228,7 @@ def variables(fn, args):
 
 
 def slopes(call, inputs, *, again: bool):
-    """The results of a call, and the gradients of their sum; with ``again`` of those gradients."""
+    """The results of a call and the gradients of their sum; with ``again`` second gradients too."""
     results = call(*inputs)
     outs = results if isinstance(results, tuple) else (results,)
     leaves = [x for x in inputs if isinstance(x, Variable)]
@@ -246,13 +246,13 @@ def slopes(call, inputs, *, again: bool):
 
 @settings(max_examples=60)
 @given(programs(dtypes=("float64", "complex128", "int64", "bool")))
-def test_generated_programs_have_the_results_and_gradients_of_eager_mode(program):
+def test_generated_programs_agree_with_eager_mode(program):
     fn, args = program
     requires = [p.type.inexact and not p.type.weak for p in fn.params]
     try:
         expected = slopes(fn, variables(fn, args), again=True)
     except lt.LetirError:
-        return  # no rule, or none of a second order
+        return  # no derivative rule, or none of second order
     with smallest_subgraphs():
         f = compile_differentiable(fn, requires, exact=True)
 
@@ -269,7 +269,7 @@ def test_generated_programs_have_the_results_and_gradients_of_eager_mode(program
 # ---- jit ----
 
 
-def test_jit_compiles_once_for_what_requires_grad_and_once_for_what_does_not():
+def test_jit_compiles_once_with_and_once_without_required_gradients():
     fast = jit(net)
     for _ in range(3):
         for requires in (True, False):
@@ -279,10 +279,10 @@ def test_jit_compiles_once_for_what_requires_grad_and_once_for_what_does_not():
     with lt.no_grad():
         assert not fast(X, leaf(W))[0].requires_grad
 
-    assert 2 == fast.counters["compiles"]  # no_grad is as if nothing required grad
+    assert 2 == fast.counters["compiles"]  # under no_grad nothing requires grad
 
 
-def test_arrays_and_variables_have_plans_of_their_own():
+def test_arrays_and_variables_have_separate_plans():
     fast = jit(net)
 
     assert type(fast(X, W)[0]) is np.float64
@@ -290,7 +290,7 @@ def test_arrays_and_variables_have_plans_of_their_own():
     assert type(fast(X, W)[0]) is np.float64
 
 
-def test_training_with_jit_is_training_without():
+def test_training_with_jit_agrees_with_training_without():
     def trained(function):
         w, b = leaf(W * 0.1), leaf(np.zeros(4))
         for _ in range(20):
@@ -311,7 +311,7 @@ def test_training_with_jit_is_training_without():
     assert 1 == fast.counters["compiles"]
 
 
-def test_guards_choose_among_plans_of_variables():
+def test_guards_select_among_plans_of_variables():
     def branch(x):
         return (np.sin(x) * x * np.exp(x)).sum() if x.sum() > 0 else (x * x * np.cos(x)).sum()
 
@@ -346,7 +346,7 @@ def test_threads_share_a_plan_and_its_gradient_program():
     assert [1] * len(entry.plans[0].graphs) == [len(g.backwards) for g in entry.plans[0].graphs]
 
 
-def test_workers_of_one_backward_run_graphs_too():
+def test_backward_with_workers_runs_graphs():
     fast, x = jit(net), leaf(X)
     total = sum(fast(x, leaf(W * k))[0] for k in (1.0, 0.5, 0.25))
     total.backward(workers=3)
@@ -356,7 +356,7 @@ def test_workers_of_one_backward_run_graphs_too():
     np.testing.assert_allclose(x.grad.numpy(), eager.grad.numpy(), rtol=1e-12)
 
 
-def test_what_fails_leaves_nothing_behind():
+def test_a_failed_call_does_not_affect_later_calls():
     def f(x, w):
         return np.linalg.cholesky(x @ x.T * np.sin(w).sum()).sum() * w.sum()
 
@@ -371,7 +371,7 @@ def test_what_fails_leaves_nothing_behind():
         np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy())
 
 
-def test_anomalies_are_told_with_their_place():
+def test_anomaly_detection_finds_nans_in_graphs():
     fast, x = jit(lambda x: np.sqrt(np.sin(x) * x * 2 * np.cos(x)).sum()), leaf(np.zeros(3))
     with np.errstate(all="ignore"), lt.eager.detect_anomaly():
         value = fast(x)
@@ -379,7 +379,7 @@ def test_anomalies_are_told_with_their_place():
             value.backward()
 
 
-def test_results_may_be_written_into_when_nobody_reads_them():
+def test_results_that_backward_does_not_read_may_be_written_into():
     fast, x = jit(lambda x: (np.sin(np.exp(x) * 2) * x, x.T)), leaf(X)
     y, _ = fast(x)
     with lt.no_grad():
@@ -403,7 +403,7 @@ def test_results_may_be_written_into_when_nobody_reads_them():
         max_size=5,
     )
 )
-def test_jit_on_variables_agrees_whatever_the_arguments_are(calls):
+def test_jit_on_variables_agrees_with_the_function_for_all_arguments(calls):
     def f(x, k):
         return (np.sin(x * k) * x + np.tanh(x) * k) * np.cos(x)
 
@@ -421,7 +421,7 @@ def test_jit_on_variables_agrees_whatever_the_arguments_are(calls):
             assert one.grad.dtype == other.grad.dtype
 
 
-def test_a_function_of_the_users_keeps_its_own_backward():
+def test_a_users_function_keeps_its_own_backward():
     class Scaled(lt.Function):
         calls = 0
 
@@ -472,7 +472,7 @@ def test_control_flow_in_graphs_has_the_gradients_of_eager_mode(f):
         np.testing.assert_allclose(one, other, rtol=1e-11)
 
 
-def test_a_plan_that_is_dropped_goes_free_at_once():
+def test_a_dropped_plan_is_freed_at_once():
     constant = np.arange(4.0)
     f = compile_differentiable(lt.trace(lambda x: np.exp(np.sin(x) * 2) * x * constant, X), [True])
     f(leaf(X)).sum().backward()
@@ -486,7 +486,7 @@ def test_a_plan_that_is_dropped_goes_free_at_once():
         gc.enable()
 
 
-def test_results_that_are_one_array_change_together():
+def test_results_that_share_memory_change_together():
     def f(x):
         y = np.exp(np.sin(x) * 2) * x + 1
         return y, lt.stop_gradient(y)

@@ -1,4 +1,4 @@
-"""Differentiable subgraphs: what is cut out, in which order it runs, and what comes back [F3]."""
+"""Differentiable subgraphs: which binds they take, in which order, and what they return [F3]."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def names(fn) -> list[str]:
 
 
 def graphs(fn) -> list[list[str]]:
-    """The operations in each differentiable graph."""
+    """The operations in each differentiable subgraph."""
     return [names(b.attrs["f"]) for b in fn.binds if b.op.name == "differentiable_graph"]
 
 
@@ -32,13 +32,13 @@ def test_a_differentiable_program_is_one_graph():
     assert [["sin", "exp", "mul"]] == graphs(create_autodiff_subgraphs(fn, [True]))
 
 
-def test_what_requires_no_grad_is_no_graph():
+def test_a_program_that_requires_no_grad_has_no_graph():
     fn = lt.trace(lambda x: np.exp(np.sin(x)) * 2, ONES)
 
     assert create_autodiff_subgraphs(fn, [False]) is fn
 
 
-def test_one_operation_is_no_graph_but_when_debugging():
+def test_a_single_operation_is_a_graph_only_when_debugging():
     fn = lt.trace(np.sin, ONES)
 
     assert create_autodiff_subgraphs(fn, [True]) is fn
@@ -47,11 +47,13 @@ def test_one_operation_is_no_graph_but_when_debugging():
         assert [["sin"]] == graphs(inline_autodiff_subgraphs(small))
 
 
-def test_what_has_no_rule_is_in_no_graph_and_its_users_are_in_another():
+def test_an_operation_without_a_rule_separates_two_graphs():
     def f(x, y):
         a = np.sin(x) * 2
         b = opaque_sort(a)
-        return np.cos(np.exp(y)) + a, np.sin(b) * b  # the first does not need to wait for the sort
+        return np.cos(np.exp(y)) + a, np.sin(
+            b
+        ) * b  # the first result does not need to wait for the sort
 
     fn = lt.trace(f, ONES, ONES)
     found = create_autodiff_subgraphs(fn, [True, True])
@@ -62,13 +64,13 @@ def test_what_has_no_rule_is_in_no_graph_and_its_users_are_in_another():
     assert_same(fn(ONES, ONES), found(ONES, ONES))
 
 
-def test_masks_and_integers_between_do_not_split_a_graph():
+def test_masks_and_integers_do_not_split_a_graph():
     fn = lt.trace(lambda x: np.where(x > 0, x, np.exp(x))[np.argmax(x)], ONES)
 
     assert len(graphs(create_autodiff_subgraphs(fn, [True]))) == 1
 
 
-def test_effects_keep_their_order_and_nothing_passes_them():
+def test_effects_keep_their_order_among_all_binds():
     def f(x):
         y = opaque_sort(np.sin(x))
         if y.sum() > 0:
@@ -86,7 +88,7 @@ def test_effects_keep_their_order_and_nothing_passes_them():
         found(-ONES)
 
 
-def test_short_graphs_are_inlined_again():
+def test_short_graphs_are_inlined():
     fn = lt.trace(lambda x: np.exp(np.sin(x)), ONES)
     cut = create_autodiff_subgraphs(fn, [True])
 
@@ -101,9 +103,9 @@ def test_long_graphs_are_not_inlined():
     assert inline_autodiff_subgraphs(cut) is cut
 
 
-def test_a_graph_without_a_rule_that_only_differentiating_finds_stays_as_it_was():
+def test_a_graph_whose_differentiation_fails_keeps_its_results():
     def f(x, y):
-        g = lt.custom_jvp(lambda x: x * y)  # a rule that says nothing of y
+        g = lt.custom_jvp(lambda x: x * y)  # a rule without a tangent for y
         g.defjvp(lambda primals, tangents: (g(*primals), tangents[0]))
         return np.sin(g(x)) * 2
 
