@@ -37,7 +37,7 @@ class Linearity:
             self.step(bind)
         for arg in self.fn.ret.args:
             if not self.vanishes(arg):
-                same = "is no zero, and the same for all arguments"
+                same = "is the same for all arguments, but not zero"
                 raise LetirError(f"{asked}: the result {arg!r} {same}\n  {remedy}")
 
     def vanishes(self, arg) -> bool:

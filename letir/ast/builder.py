@@ -158,7 +158,8 @@ class LetBuilder:
         if isinstance(operand, np.ndarray | np.generic):
             return self.constant(operand)
         raise DTypeError(
-            f"{operand!r} of type {type(operand).__name__} is no operand: use arrays and numbers"
+            f"{operand!r} of type {type(operand).__name__} is not an operand: use "
+            "arrays and numbers"
         )
 
     def constant(self, array) -> Local:

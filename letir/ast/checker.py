@@ -82,7 +82,7 @@ def _check_types(fn: Lambda, bind: Bind) -> None:
     op, attrs = bind.op, bind.attrs
     # a user's package.name may be redefined: programs keep the record they were made with
     if PRIMITIVES.get(op.name) is not op and not op.is_users:
-        raise ScopeError(f"{op.name} is no operation of this letir")
+        raise ScopeError(f"{op.name} is not an operation of this letir")
     # in order, too: tokens and the bare text depend on it
     if tuple(attrs) != tuple(op.attrs):
         expected, found = ", ".join(op.attrs) or "none", ", ".join(attrs) or "none"

@@ -352,7 +352,7 @@ class ShapeDtype:
         for n in shape:
             if isinstance(n, str) and n.startswith("_"):
                 raise ShapeError(
-                    f"{n!r} cannot name a size: a leading underscore is for those of loops"
+                    f"{n!r} cannot name a size: a leading underscore is reserved for sizes in loops"
                 )
         sizes = tuple(Size.named(n) if isinstance(n, str) else n for n in shape)
         self.__attrs_init__(ArrayType(dtype, sizes, weak))

@@ -33,7 +33,7 @@ class Handle:
 def add_hook(hooks: dict, hook: Callable) -> Handle:
     """Register ``hook`` after the existing ones."""
     if not callable(hook):
-        raise TraceError(f"a hook is a function of gradients, found {hook!r}")
+        raise TraceError(f"a hook must be a function of gradients, found {hook!r}")
     key = _NUMBERS()
     hooks[key] = hook
     return Handle(hooks, key)

@@ -168,12 +168,13 @@ def refuse_write(variable, base, is_view: bool) -> None:
             )
     if _path_of(variable) is None or (not is_view and _path_of(variable)):
         raise TraceError(
-            f"a view that is no plain x[i] cannot be changed in place{at_user()}\n"
+            f"a view other than a plain x[i] cannot be changed in place{at_user()}\n"
             "  copy it first, y = x.T.copy(), or write into the whole: x[i] = v"
         )
     others = [_path_of(view) for view in _other_views(variable, base)]
     if any(path is None or (path and not is_view and base is not variable) for path in others):
         raise TraceError(
-            f"{variable.type}, of which a view that is no plain x[i] is in use, cannot be changed "
+            f"{variable.type}, of which a view other than a plain x[i] is in use, "
+            "cannot be changed "
             f"in place{at_user()}\n  copy the view, y = x.T.copy(), or make a new array: x + v"
         )

@@ -66,7 +66,7 @@ class _Writer:
         form, builder = step.form, self.builder
         if step.kept is FREED and form.kept:
             raise TraceError(
-                f"history: the values of {form.op.name} went free after backward{node_line(step)}\n"
+                f"history: the values of {form.op.name} were freed by backward{node_line(step)}\n"
                 "  say backward(retain_graph=True), or ask for the history before"
             )
         builder.source = step.source
@@ -96,7 +96,8 @@ class _Writer:
             if self.only_inputs:
                 raise error_at_user_line(
                     TraceError(
-                        f"history: a leaf of type {origin.type} requires grad and is no input\n"
+                        f"history: a leaf of type {origin.type} requires grad and is not among "
+                        "the inputs\n"
                         "  add it to inputs, or detach it before it is used"
                     )
                 )

@@ -185,7 +185,10 @@ def staged_trace(f: Callable, *args, derivatives: int = 1) -> tuple[StagedTrace,
       return (%4)
     """
     if type(derivatives) is not int or derivatives < 0:
-        raise TraceError(f"staged_trace: derivatives is a number of them, found {derivatives!r}")
+        raise TraceError(
+            "staged_trace: derivatives must be an integer that is not negative, "
+            f"found {derivatives!r}"
+        )
     fn = record(f, *mark_static(f, args, {}, (), ()), LAZY).fn
     inputs = flatten(args)[0] if fn.in_tree is None else fn.in_tree.leaves_of((args, {}), "tracing")
     trace = StagedTrace(fn, inputs, derivatives)

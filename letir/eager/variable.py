@@ -89,7 +89,7 @@ class Variable(ArrayValue):
         if requires_grad != self.requires_grad:
             if not self.is_leaf:
                 raise TraceError(
-                    f"only of a leaf requires_grad can be changed{at_user()}\n"
+                    f"requires_grad can be changed for leaves only{at_user()}\n"
                     "  x.detach() is a leaf with the same array"
                 )
             self.arg = _new_origin(self.type, requires_grad, None)

@@ -90,7 +90,7 @@ def compile(
     """
     if not isinstance(fn, Lambda):
         raise TraceError(
-            f"compile: a program is compiled, found {type(fn).__name__}\n"
+            f"compile: expected a program, found {type(fn).__name__}\n"
             "  trace the function first, or take letir.jit(f), which does so for each new type"
         )
     made = optimize_program(fn, optimize=optimize, exact=exact)

@@ -106,7 +106,7 @@ def jit(
 def _executor_of(f: Callable, options: Options) -> Callable:
     """The executor of a function, a method, a callable object, or a partial."""
     if not callable(f):
-        raise TraceError(f"jit: a function is compiled, found {type(f).__name__}")
+        raise TraceError(f"jit: expected a function, found {type(f).__name__}")
     if isinstance(f, MethodType):
         return Executor(f.__func__, _shift_positions(options, 1)).__get__(f.__self__)
     if isinstance(f, functools.partial) and bound_arrays(f):

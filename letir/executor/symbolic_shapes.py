@@ -129,7 +129,7 @@ def recorded_by_name(record: Callable, named: ArgumentSpec) -> Lambda:
     finally:
         SIZE_READS.reset(before)
     if reads:
-        raise NotNamed(f"{reads[0]} asks for a size")
+        raise NotNamed(f"{reads[0]} reads a size")
     return fn
 
 
@@ -143,9 +143,9 @@ def check_agrees(named: Lambda, fixed: Lambda, leaves: Sequence) -> None:
     except Exception as error:  # the plan for the fixed sizes will raise it if it is real
         raise NotNamed(f"{type(error).__name__}: {error}") from None
     if named.out_tree != fixed.out_tree or len(found) != len(expected):
-        raise NotNamed("its results nest in another way for other sizes")
+        raise NotNamed("its results nest differently for other sizes")
     if not all(map(_agree_up_to_rounding, found, expected)):
-        raise NotNamed("its program for named sizes gives other results")
+        raise NotNamed("its program for symbolic sizes gives different results")
 
 
 def _agree_up_to_rounding(a, b) -> bool:

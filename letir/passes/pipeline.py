@@ -127,7 +127,9 @@ def register(point: str, pass_: _Pass) -> _Pass:
     if point not in _POINTS:
         raise LetirError(f"register: there is no point {point!r}, expected one of {_POINTS}")
     if not callable(pass_):
-        raise LetirError(f"register: a pass is a function from a Lambda to a Lambda: {pass_!r}")
+        raise LetirError(
+            f"register: a pass must be a function from a Lambda to a Lambda, found {pass_!r}"
+        )
     with _lock:
         others = [r for r in _registered[point] if not _is_same_pass(r.pass_, pass_)]
         _registered[point] = (*others, _Registered(pass_))

@@ -67,7 +67,7 @@ class _Values:
             return self.named(wanted)
         if isinstance(wanted, Local):
             if wanted not in self.numbers:
-                raise ScopeError(f"slice: {wanted} is no value of this program")
+                raise ScopeError(f"slice: {wanted} is not a value of this program")
             return wanted
         if not -len(results) <= as_size(wanted) < len(results):
             raise ScopeError(f"slice: there is no result {wanted} among {len(results)}")

@@ -57,7 +57,7 @@ def script_op(
     if source is None:
         return functools.partial(script_op, name)
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name):
-        raise LetirError(f"name your own operation package.name, found {name!r}")
+        raise LetirError(f"name your operation package.name, found {name!r}")
     operation = _Operation(name, script(source))
     record = composite_record(
         name,

@@ -142,7 +142,9 @@ class Script:
         """``backward(context, *gradients) -> gradients of the arguments``, without types."""
         found = self._untyped().backward
         if found is None:
-            raise LetirError(f"{self.__name__} has no backward: it is differentiated as it is")
+            raise LetirError(
+                f"{self.__name__} defines no backward: the script itself is differentiated"
+            )
         return found
 
     def _untyped(self) -> Closed:
@@ -162,7 +164,9 @@ class Script:
             )
         if param.kind == GROUP:
             if param.parts is None:
-                raise LetirError(f"{self.__name__}: the parts of {param.name!r} are not counted")
+                raise LetirError(
+                    f"{self.__name__}: the number of parts of {param.name!r} is not known"
+                )
             return (None,) * len(param.parts)
         return constant_of(param.default) if param.kind == STATIC else None
 
@@ -281,7 +285,7 @@ def check_distinct(text: Text, function: Function, others: list[Function]) -> No
         if kinds == [param.annotation or param.kind for param in other.params]:
             raise text.error(
                 function.at,
-                f"{function.signature} is there already, at line {other.at.line}\n"
+                f"{function.signature} is already defined, at line {other.at.line}\n"
                 "  overloads differ in the kinds of their parameters: x: Tensor, x: float",
             )
 

@@ -186,7 +186,8 @@ def _static_leaf(value, name) -> StaticLeaf:
     except TypeError:
         remedy = "an array as an ordinary argument" if is_array(value) else "a tuple for a list"
         raise DTypeError(
-            f"static argument {name}: a static argument is hashable, found {type(value).__name__}\n"
+            f"static argument {name}: a static argument must be hashable, found "
+            f"{type(value).__name__}\n"
             f"  pass {remedy}"
         ) from None
     return StaticLeaf(value)

@@ -56,7 +56,7 @@ def positive_int(value, name: str) -> int:
     except TypeError:
         found = 0
     if found < 1:
-        raise error_at_user_line(ShapeError(f"{name} is 1 or more, found {value!r}"))
+        raise error_at_user_line(ShapeError(f"{name} must be 1 or more, found {value!r}"))
     return found
 
 
@@ -86,7 +86,7 @@ def refuse_traced_list(items) -> np.ndarray:
     """A list of numbers as an array. Raises TraceError if it contains traced values."""
     if any(isinstance(item, Value) for item in items):
         raise TraceError(
-            f"a list that holds traced values is no operand{at_user()}\n"
+            f"a list that holds traced values is not an operand{at_user()}\n"
             "  stack it first: numpy.stack([...]), or letir.numpy.array([...])"
         )
     return np.asarray(items)

@@ -134,7 +134,7 @@ class Trace(ChangesArguments, LetBuilder):
                     TraceError(
                         "a program that changes its argument is called on an ordinary array or "
                         "generator while a trace is under way: the change would be lost\n"
-                        "  make that an argument of the traced function"
+                        "  make that array or generator an argument of the traced function"
                     )
                 )
             return operands[0].written_back(operands[1])
@@ -356,7 +356,8 @@ def _apply_elsewhere(trace: Trace, active, op: Primitive, operands, attrs: Attrs
     values = [o.concrete_value() if isinstance(o, Value) else o for o in operands]
     if any(value is ABSENT for value in values):
         raise TraceError(
-            "while tracing is paused operations compute: trace with concrete arguments"
+            "while tracing is paused, operations compute their results: trace with "
+            "concrete arguments"
         )
     return compute(op, values, attrs)
 

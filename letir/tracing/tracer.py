@@ -193,7 +193,8 @@ class Tracer(ArrayValue):
         value = self.concrete_value()
         if value is ABSENT:
             raise TraceError(
-                f"while tracing is paused operations compute, but a traced value of type "
+                "while tracing is paused, operations compute their results, but a "
+                "traced value of type "
                 f"{self.type} has no value{at_user()}\n  trace with concrete arguments"
             )
         return value

@@ -59,7 +59,8 @@ def checkpoint(
     """
     if isinstance(f, Lambda) and changed_params(f):
         raise TraceError(
-            "checkpoint: the program changes its arguments, which it would do again on the way back"
+            "checkpoint: the program changes its arguments, and would change them "
+            "again in the backward pass"
             "\n  return the new values instead"
         )
     f = as_program(f)

@@ -148,14 +148,15 @@ class custom_jvp(CustomFunction[P, R]):
     def tangents_of(self, found, tree: Tree, outs: list) -> list:
         """The tangents that the rule gave, one for each floating result."""
         if not isinstance(found, tuple) or len(found) != 2:
-            raise ShapeError(f"{self}: its rule returns (result, tangent), found {found!r}")
+            raise ShapeError(f"{self}: its rule must return (result, tangent), found {found!r}")
         out, tangent = found  # out is checked only: the result is that of the function itself
         for again, expected in zip(tree.leaves_of(out, f"{self}: its rule"), outs, strict=True):
             self.check_type("result", _type_of_value(again), expected.type)
         leaves = [None] * len(outs) if tangent is None else _tangent_leaves(tree, tangent)
         if leaves is None:
             raise ShapeError(
-                f"{self}: the tangent of its rule nests as the result, {tree}, found {tangent!r}"
+                f"{self}: the tangent that its rule returns must nest like the result, "
+                f"{tree}, found {tangent!r}"
             )
         pairs = zip(leaves, outs, strict=True)
         return [self.tangent(t, out) for t, out in pairs if carries_derivative(out)]

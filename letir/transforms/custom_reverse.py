@@ -152,7 +152,7 @@ class custom_vjp(CustomFunction[P, R]):
             found = self.backward(*fixed, residuals, ct)
             if not isinstance(found, tuple) or len(found) != len(given):
                 raise ShapeError(
-                    f"{self}: backward returns a tuple with one "
+                    f"{self}: backward must return a tuple with one "
                     f"cotangent for each of {len(given)} arguments, found {found!r}"
                 )
             return [

@@ -130,11 +130,11 @@ def _gradient(
         positions, tree = arguments_of(call.tree, argnums)
         check_inputs(call.fn, positions)
         check_result(call.fn, holomorphic)
-        flat = gradient_program(call.fn, positions, with_value, keeping)
         outs, ret = None, call.fn.ret.args
         is_plain = call.fn.out_tree is None and len(ret) == 1 and tree is tree_of_results(1)
         if has_aux or not is_plain:
             outs = _nested_outputs(example(call.out_tree), example(tree), has_aux, with_value)
+        flat = gradient_program(call.fn, positions, with_value, keeping)
         # taken as f is, by all its arguments
         return Lambda(flat.params, flat.binds, flat.ret, call.fn.in_tree, outs)
 
@@ -159,6 +159,11 @@ def _nested_outputs(out, gradients, has_aux: bool, with_value: bool) -> Tree | N
     if has_aux and not (isinstance(out, tuple) and len(out) == 2):
         raise ShapeError("has_aux: the function must return (value, aux)")
     first = out if not has_aux else out[0]
+    if first is None:
+        raise ShapeError(
+            "grad needs a function that returns one scalar, the function returned None\n"
+            "  end it with return"
+        )
     if first is not LEAF:
         found = Tree.of(out).text
         raise ShapeError(

@@ -203,7 +203,7 @@ def _product_function(f: Callable, product: Callable, program: Callable) -> Call
     @functools.wraps(f)
     def of(*args):
         if len(args) % 2:
-            raise ShapeError(f"{len(args)} arguments: there is one tangent for each primal")
+            raise ShapeError(f"{len(args)} arguments: one tangent is needed for each primal")
         half = len(args) // 2
         return product(args[:half], args[half:])
 

@@ -195,7 +195,8 @@ def _the_size(sizes: dict[str, int], axis_size):
         sizes = sizes | {f"axis_size is {axis_size}": axis_size}
     if not sizes:
         raise ShapeError(
-            "vmap: no argument is mapped, so that there is no size\n  pass axis_size, or in_axes"
+            "vmap: no argument is mapped, so the size of the batch is not known\n  "
+            "pass axis_size, or in_axes"
         )
     if len(set(sizes.values())) > 1:
         listed = "".join(f"\n  {line}" for line in sizes)
@@ -228,7 +229,7 @@ def _prefix_leaves(prefix, tree, name: str, what: str) -> list[int | None]:
         found = optree.broadcast_prefix(marked, tree, namespace=NAMESPACE)
     except ValueError:
         raise ShapeError(
-            f"vmap: {name}={prefix!r} is no prefix of the {what}, which nest as {Tree(spec)}"
+            f"vmap: {name}={prefix!r} is not a prefix of the {what}, which nest as {Tree(spec)}"
         ) from None
     return [None if axis is _SHARED else _as_axis(axis, name) for axis in found]
 
@@ -252,7 +253,7 @@ def _axis_from_front(axis: int | None, rank: int | None, name: str, option: str)
     if not -rank <= axis < rank:
         raise BoundsError(
             f"vmap: {option} says axis {axis} of {name}, which has rank {rank}\n"
-            "  say None for what all examples share"
+            "  pass None for what all examples share"
         )
     return axis % rank
 
@@ -284,7 +285,7 @@ def _place_batch(
         if axis is not None:
             raise ShapeError(
                 f"vmap: out_axes is None for {name}, which depends on mapped arguments\n"
-                "  say along which axis its examples are to stand"
+                "  pass the axis along which its examples are stacked"
             )
         return arg
     value = Value(builder, arg) if type(arg) is Local else arg.value

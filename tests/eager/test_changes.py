@@ -218,7 +218,7 @@ def test_a_detached_array_that_is_written_into_gets_its_own_history():
 
     np.testing.assert_allclose([0.0, 0.0, 3.0], x.grad.data)
     part = y.detach()[1:]
-    with pytest.raises(lt.TraceError, match="no plain"):
+    with pytest.raises(lt.TraceError, match="other than a plain"):
         part += x[1:]
 
 
@@ -235,7 +235,7 @@ def test_an_item_may_be_assigned_from_another_item():
 def test_a_write_while_a_transposed_view_is_in_use_is_an_error():
     y = leaf(np.ones((2, 3))) * 1.0
     turned = y.T
-    with pytest.raises(lt.TraceError, match=r"no plain .* is in use"):
+    with pytest.raises(lt.TraceError, match=r"other than a plain .* is in use"):
         y += 1.0
     assert turned.shape == (3, 2)
 
@@ -243,7 +243,7 @@ def test_a_write_while_a_transposed_view_is_in_use_is_an_error():
 def test_a_write_into_a_transposed_view_is_an_error():
     y = leaf(np.ones((2, 3))) * 1.0
     turned = y.T
-    with pytest.raises(lt.TraceError, match="no plain"):
+    with pytest.raises(lt.TraceError, match="other than a plain"):
         turned += 1.0
 
 

@@ -38,7 +38,7 @@ def test_the_inputs_of_a_history_may_be_chosen():
     program = history([x * y, y], [y, x])
 
     np.testing.assert_array_equal(A * B, program(B, A)[0])
-    with pytest.raises(lt.TraceError, match="requires grad and is no input"):
+    with pytest.raises(lt.TraceError, match="requires grad and is not among the inputs"):
         history(x * y, [x])
 
 

@@ -217,5 +217,5 @@ def test_the_type_of_a_traced_value_is_not_ndarray():
         return x * 2 if type(x) is np.ndarray else x
 
     assert_same(Y, lt.trace(program, X)(Y))
-    with pytest.raises(TraceError, match="the program gives another result than the function"):
+    with pytest.raises(TraceError, match="the program and the function give different results"):
         lt.trace(program, X, check=True)

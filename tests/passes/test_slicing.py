@@ -85,7 +85,7 @@ def test_guards_stay_up_to_the_last_value_that_is_needed():
         (2, "no result 2 among 2"),
         ("hh", "no value is called 'hh'\n  did you mean h"),
         ("%99", "no value is called '%99'"),
-        (lt.Local(), "is no value of this program"),
+        (lt.Local(), "is not a value of this program"),
     ],
 )
 def test_what_is_not_there_is_an_error(results, message):

@@ -227,8 +227,8 @@ def test_scripts_may_use_operations_of_scripts():
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("alone", "def f(x): return x", "name your own operation package.name"),
-        ("a.b c", "def f(x): return x", "name your own operation package.name"),
+        ("alone", "def f(x): return x", "name your operation package.name"),
+        ("a.b c", "def f(x): return x", "name your operation package.name"),
         ("scripts.f", "def f(n: int): return n", "an operation needs an array"),
         ("scripts.f", "def f(p: Tuple[Tensor, Tensor]): return p[0]", "an operand is one array"),
         (

@@ -56,7 +56,7 @@ def test_python_functions_are_overloads():
     assert repr(mul) == "<script mul(Tensor, np.ndarray), mul(Tensor, float)>"
     assert lt.grad(lambda x: mul(x, 2.0).sum())(X).tolist() == [20.0, 20.0, 20.0]
     assert lt.grad(lambda x: mul(x, X + 1).sum())(X).tolist() == (X + 1).tolist()
-    with pytest.raises(lt.ParseError, match=r"mul\(Tensor, float\) is there already, at line"):
+    with pytest.raises(lt.ParseError, match=r"mul\(Tensor, float\) is already defined, at line"):
         mul.overload("def mul(x, y: float): return x")
 
 

@@ -46,9 +46,9 @@ def test_integers_that_leave_64_bits_are_an_error_and_never_wrap(name, args):
     small = lt.trace(function, 3, 2)
 
     assert function(3, 2) == small(3, 2)
-    with pytest.raises(OverflowError, match="does not fit 64 bits"):
+    with pytest.raises(OverflowError, match="does not fit the 64 bits"):
         lt.trace(function, *args)
-    with pytest.raises(OverflowError, match="does not fit 64 bits"):
+    with pytest.raises(OverflowError, match="does not fit the 64 bits"):
         small(*args)
 
 

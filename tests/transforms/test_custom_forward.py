@@ -185,7 +185,7 @@ def test_the_derivative_by_a_traced_value_that_the_function_closes_over_is_an_er
 
 
 RULES = {
-    "not a pair": (lambda p, t: t[0], lt.ShapeError, r"its rule returns \(result, tangent\)"),
+    "not a pair": (lambda p, t: t[0], lt.ShapeError, r"its rule must return \(result, tangent\)"),
     "another shape": (
         lambda p, t: (p[0] * 2, t[0][:1]),
         lt.ShapeError,
@@ -193,7 +193,7 @@ RULES = {
     ),
     "another result": (lambda p, t: (p[0][:1], t[0]), lt.ShapeError, r"gives a result of .*\[1\]"),
     "a complex tangent": (lambda p, t: (p[0], 1j * t[0]), lt.DTypeError, "tangent of complex128"),
-    "another nesting": (lambda p, t: (p[0], (t[0],)), lt.LetirError, "nests as the result"),
+    "another nesting": (lambda p, t: (p[0], (t[0],)), lt.LetirError, "must nest like the result"),
     "a square": (lambda p, t: (p[0], t[0] * t[0]), lt.LetirError, "mul is not linear.*\n.*\n  at "),
     "a sum": (lambda p, t: (p[0], t[0] + p[0]), lt.LetirError, "adds what does not depend"),
     "a value": (lambda p, t: (p[0], p[0]), lt.LetirError, "the same for all arguments"),

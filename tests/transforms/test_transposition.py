@@ -119,7 +119,7 @@ def test_the_first_operation_that_is_not_linear_is_named_with_its_line(f, messag
 
 
 def test_a_constant_result_is_not_linear():
-    with pytest.raises(lt.LetirError, match="is no zero, and the same for all arguments"):
+    with pytest.raises(lt.LetirError, match="is the same for all arguments, but not zero"):
         lt.linear_transpose(lambda x: (x, np.ones(3)), X)
 
 

@@ -145,9 +145,14 @@ def test_a_mapped_python_number_is_an_element_of_an_array():
     ("in_axes", "args", "error", "message"),
     [
         ((0,), (X, X), lt.ShapeError, r"in_axes has 1 entries for 2 positional arguments"),
-        (({"a": 0},), (X,), lt.ShapeError, r"is no prefix of the arguments, which nest as \(\*,\)"),
+        (
+            ({"a": 0},),
+            (X,),
+            lt.ShapeError,
+            r"is not a prefix of the arguments, which nest as \(\*,\)",
+        ),
         (2, (X,), lt.BoundsError, r"in_axes says axis 2 of x, which has rank 2"),
-        (0, (X, 3.0), lt.BoundsError, r"in_axes says axis 0 of y, which has rank 0\n  say None"),
+        (0, (X, 3.0), lt.BoundsError, r"in_axes says axis 0 of y, which has rank 0\n  pass None"),
         (0, (np.array(["a"]),), lt.DTypeError, r"vmap: x: letir computes with"),
         (True, (X,), lt.DTypeError, r"in_axes takes ints \(or None\), found True"),
         ((0, 1), (X, X), lt.ShapeError, r"x has 4 along axis 0\n  y has 3 along axis 1"),

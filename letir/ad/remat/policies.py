@@ -94,7 +94,8 @@ def check_policy(policy: Policy, exact: bool = False) -> None:
         )
     if exact and callable(policy):
         raise LetirError(
-            f"exact=True finds the fewest bytes, but {policy!r} says itself what is kept\n"
+            f"exact=True finds the fewest bytes, but {policy!r} itself decides "
+            "which values are kept\n"
             "  leave exact out, or take the policy 'min_bytes'"
         )
 

@@ -81,7 +81,7 @@ def load_programs(
         try:
             archive = zipfile.ZipFile(stream)
         except _DAMAGED as error:
-            raise ParseError(f"{path} is no letir file: {error}") from None
+            raise ParseError(f"{path} is not a letir file: {error}") from None
         with archive:
             members = _Members(archive, max_bytes)
             try:
@@ -130,11 +130,13 @@ class _Members:
         """The bytes of a member, unpacked up to the limit."""
         self.last = name
         if not self.has(name):
-            raise ParseError(f"this is no letir file, or a part of one: it has no member {name}")
+            raise ParseError(
+                f"this is not a letir file, or only a part of one: it has no member {name}"
+            )
         info = self.archive.getinfo(name)
         # zipfile unpacks bzip2 and lzma without a bound on the result of one read
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ParseError("its compression is neither that of save nor deflate")
+            raise ParseError("its compression is not one that save writes, nor deflate")
         try:
             with self.archive.open(info) as stream:
                 # the declared size may be a lie: one byte too many reveals it
@@ -162,7 +164,7 @@ def _checked_head(content: bytes) -> dict:
     try:
         head = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ParseError(f"it is no JSON: {error}") from None
+        raise ParseError(f"it is not JSON: {error}") from None
     match head:
         case {"format": int(version)} if version > _FORMAT:
             raise ParseError(f"it has format {version}, a newer letir's; this one reads {_FORMAT}")
@@ -171,7 +173,7 @@ def _checked_head(content: bytes) -> dict:
                 _check_operation(name, version)
             if all(type(name) is str and _PROGRAM_NAME.fullmatch(name) for name in names):
                 return head
-    raise ParseError("it does not say format, ops, programs and about as letir writes them")
+    raise ParseError("format, ops, programs or about is missing, or not as letir writes it")
 
 
 def _check_operation(name: str, version: int) -> None:
@@ -191,7 +193,7 @@ def array_from(content: bytes) -> np.ndarray:
     size = int.from_bytes(content[len(_NPY) : end], "little")
     head = _NPY_HEAD.fullmatch(content[end : end + size].decode("latin-1"))
     if not content.startswith(_NPY) or head is None or head[2] not in _NPY_DTYPES:
-        raise ParseError("this is no .npy of an array of numbers")
+        raise ParseError("this is not a .npy file of numbers")
     dtype = _NPY_DTYPES[head[2]].newbyteorder(head[1])
     elements = content[end + size :]
     try:

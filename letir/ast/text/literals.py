@@ -41,7 +41,7 @@ def string_of(text: str) -> str:
     try:
         return ast.literal_eval(text)  # safe: STRING matches exactly one string literal
     except SyntaxError as error:
-        raise ValueError(f"this is no string: {error.msg}") from None
+        raise ValueError(f"this is not a string: {error.msg}") from None
 
 
 def int_of(text: str) -> int:
@@ -80,7 +80,7 @@ def scalar_of(text: str) -> np.generic:
     """``dtype(element)``."""
     name, _, element = text[:-1].partition("(")
     if name.strip() not in DTYPES:
-        raise ValueError(f"{name}(...) is no value here: bind its result to a local first")
+        raise ValueError(f"{name}(...) is not a value here: bind its result to a local first")
     return parse_array(DTYPES[name.strip()], (), element)[()]
 
 

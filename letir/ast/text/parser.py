@@ -68,7 +68,7 @@ def parse(text: str, *, arrays: Sequence[np.ndarray] | None = None) -> Lambda:
         with paused_gc():  # no term becomes garbage before the program does
             return parser.program()
     except RecursionError:
-        raise parser.error("this is nested deeper than what is left of Python's stack") from None
+        raise parser.error("this is nested too deeply for the rest of Python's stack") from None
 
 
 @define(eq=False)
@@ -261,7 +261,7 @@ class _Parser(TreeReader):
     def check_attribute(self, op: Primitive, name: str, attrs: dict, at: int) -> None:
         """Raise ParseError if ``op`` has no attribute of this name, or has its value already."""
         if name in attrs:
-            raise self.error(f"{op.name}: the attribute {name} is there twice", at)
+            raise self.error(f"{op.name}: the attribute {name} appears twice", at)
         if name not in op.attrs:
             known = ", ".join(op.attrs) or "none"
             raise self.error(f"{op.name} has no attribute {name!r}, its attributes: {known}", at)
@@ -309,7 +309,7 @@ class _Parser(TreeReader):
     def grad_of(self, name: str, at: int) -> tuple[Primitive, tuple[Arg, ...], Attrs]:
         """``grad_of[op](cts) { binds -> (results) }``: free locals become the captured operands."""
         if name != "grad_of":
-            raise self.error(f"expected {name}(...): brackets are the form of grad_of only", at)
+            raise self.error(f"expected {name}(...): only grad_of takes brackets", at)
         self.descend()
         op = self.operation()
         self.expect("]")
@@ -336,7 +336,7 @@ class _Parser(TreeReader):
         if key is None:
             return arg, Local(WEAK.get(type(arg.value)))
         if key[0] in inner.bound:
-            raise self.error(f"{key[0]} stands twice there: write grad_of(...) with its body", at)
+            raise self.error(f"{key[0]} appears twice there: write grad_of(...) with its body", at)
         param = inner.bound[key[0]] = Local(arg.type)
         return arg, param
 

@@ -89,7 +89,7 @@ class ValueReader(Reader):
         if found is None:
             if self.text.startswith(("'", '"'), at):
                 raise self.error(
-                    "unterminated string, or one with an escape that is none of repr's"
+                    "unterminated string, or one with an escape that repr never writes"
                 )
             self.fail(expected)
         self.pos = found.end()
@@ -161,7 +161,7 @@ class TreeReader(ValueReader):
         try:
             return Tree.of(node)
         except Exception as error:  # constructors of users' classes may raise anything
-            raise self.error(f"no tree can be made of this: {error}", at) from None
+            raise self.error(f"this does not describe a tree: {error}", at) from None
 
     def tree(self):
         """A tree of ``LEAF``, ``Static``, None, containers and instances of classes."""
@@ -207,7 +207,7 @@ class TreeReader(ValueReader):
         """The dict of entries whose keys differ."""
         found = dict(entries)
         if len(found) < len(entries):
-            raise self.error("a key is there twice", at)
+            raise self.error("a key appears twice", at)
         return found
 
     def named(self, at: int):
@@ -225,7 +225,7 @@ class TreeReader(ValueReader):
         try:
             return named_node(name, fields)
         except Exception as error:  # see tree_after
-            raise self.error(f"no {name} can be made of these fields: {error}", at) from None
+            raise self.error(f"these fields do not make a {name}: {error}", at) from None
 
     def named_container(self, name: str):
         """An OrderedDict, a defaultdict or a deque."""

@@ -225,4 +225,4 @@ def _check_nan(step: TapeNode, found: tuple) -> None:
     for ct in found:
         if ct is not None and has_nan(getattr(ct, "array", ct)):
             name = step.form.op.name
-            raise FloatingPointError(f"backward of {name} made the first nan{node_line(step)}")
+            raise FloatingPointError(f"backward of {name} produced the first nan{node_line(step)}")

@@ -70,7 +70,7 @@ def gradients(
     for i, variable in enumerate(wanted):
         if not isinstance(variable, Recorder.variable) or not variable.requires_grad:
             raise error_at_user_line(
-                TraceError(f"gradients: input {i} is no Variable that requires grad")
+                TraceError(f"gradients: input {i} is not a Variable that requires grad")
             )
     origins = [variable.arg for variable in wanted]
     needed = _on_the_way([origin for origin, _ in given], origins)
@@ -139,7 +139,7 @@ def _output_cotangent(output, ct, records: bool):
         if output.size != 1 or output.dtype.kind == "c":
             raise error_at_user_line(
                 ShapeError(
-                    f"backward of {output.type}, which is no real scalar, needs a gradient\n"
+                    f"backward of {output.type}, which is not a real scalar, needs a gradient\n"
                     "  pass one of this type, or sum it first"
                 )
             )

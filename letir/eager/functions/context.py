@@ -26,7 +26,7 @@ class Context:
         """
         if self._saved is not None:
             raise TraceError(
-                f"{self._function}: save_for_backward is called once, with all values{at_user()}"
+                f"{self._function}: call save_for_backward only once, with all values{at_user()}"
             )
         self._saved = values
 

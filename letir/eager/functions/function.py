@@ -50,12 +50,12 @@ class Function:
     @staticmethod
     def forward(ctx: Context, *args):
         """The result, a Variable or a tuple of them."""
-        raise NotImplementedError("a Function defines forward(ctx, *args)")
+        raise NotImplementedError("a Function must define forward(ctx, *args)")
 
     @staticmethod
     def backward(ctx: Context, *grads):
         """The gradients of the arguments of forward."""
-        raise NotImplementedError("a Function defines backward(ctx, *grads)")
+        raise NotImplementedError("a Function must define backward(ctx, *grads)")
 
     @classmethod
     def apply(cls, *args):
@@ -122,7 +122,7 @@ def _check_dirty(ctx: Context, args: tuple, results: tuple) -> None:
     for variable in ctx._dirty:
         if not is_among(variable, args) or not is_among(variable, results):
             raise TraceError(
-                f"{ctx._function}: what is marked as dirty is an argument of forward that it "
+                f"{ctx._function}: a value marked as dirty must be an argument of forward that it "
                 f"returns{at_user()}"
             )
         base = memory_root(variable)

@@ -152,12 +152,12 @@ def _check_gradients(form: FunctionForm, found: Sequence) -> list:
     if len(found) != count:
         raise ShapeError(
             f"{name}: backward returned {len(found)} gradients for the {count} arguments of forward"
-            "\n  return None for those that are no arrays"
+            "\n  return None for arguments that are not arrays"
         )
     for i, ct in enumerate(found):
         if ct is not None and form.arguments[i] is not HERE:
             raise DTypeError(
-                f"{name}: backward returned a gradient for argument {i}, which is no array\n"
+                f"{name}: backward returned a gradient for argument {i}, which is not an array\n"
                 "  return None for it"
             )
     needed = [(form.operands[k], form.operand_types[k]) for k in form.rule.results]

@@ -106,7 +106,7 @@ def call_function_at(function, arguments: Sequence, arrays: Sequence) -> tuple[t
     for result in outs:
         if not isinstance(result, Value):
             raise TraceError(
-                f"{function.__name__}: a result of forward is {result!r}, no array: "
+                f"{function.__name__}: a result of forward is {result!r}, not an array: "
                 "it cannot be recorded"
             )
     return outs, isinstance(out, tuple)
@@ -174,7 +174,8 @@ def _operand_array(operand):
         return value
     if not is_static_shape(operand.shape):
         raise TraceError(
-            f"a Function of a value of type {operand.type} is traced: its size must be known"
+            f"a Function of a value of type {operand.type} is traced, but the size "
+            "of the value must be known"
             f"{at_user()}\n  trace with concrete arguments, or say traceable = True"
         )
     return np.zeros(operand.shape, operand.dtype)

@@ -43,7 +43,7 @@ class RecordedModel:
         for name in ("forward", "parameters"):
             if not callable(getattr(model, name, None)):
                 raise TraceError(
-                    f"jit_model: a model has the methods forward and parameters, "
+                    f"jit_model: a model needs the methods forward and parameters, "
                     f"{type(model).__name__} has no {name}"
                 )
         self.model = model
@@ -149,7 +149,7 @@ def _check_attributes(old: Place, new: Place) -> None:
         was = "absent" if old is _NOTHING else repr(old.value)
         raise TraceError(
             f"jit_model: forward changes {new.path} from {was} to {new.value!r}, "
-            "which a replay would not do\n"
+            "which a replay would not repeat\n"
             "  keep it in an array, numpy.array(...), from the start: "
             "arrays that forward assigns are handed back"
         )
@@ -161,8 +161,8 @@ def _check_reached(parameters, arrays: Sequence) -> None:
     for i, parameter in enumerate(parameters):
         if id(parameter) not in known:
             raise TraceError(
-                f"jit_model: parameter {i} is in no attribute of the model, "
-                "so that the program could not take it as an argument\n"
+                f"jit_model: parameter {i} is not in any attribute of the model, "
+                "so the program could not take it as an argument\n"
                 "  keep it in an attribute, a list or a dict of the model"
             )
 

@@ -126,7 +126,7 @@ def _root_of(fn: Lambda, made: dict[Local, Bind]) -> Bind:
     computed = fn.ret.args and all(arg in made for arg in fn.ret.args)
     if not computed or any(map(has_effect, fn.binds)):
         raise LetirError(
-            "rewrite: a pattern returns what operations without effects compute, found\n"
+            "rewrite: a pattern must return results of operations without effects, found\n"
             f"{fn.listing()}"
         )
     root = max((made[arg] for arg in fn.ret.args), key=fn.binds.index)  # patterns are small
@@ -190,7 +190,7 @@ def pattern_parameters(function: Callable) -> tuple[list[str], list[str]]:
         return list("xyz"[: function.nin]), []
     found = inspect.signature(function).parameters.values()
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found):
-        raise LetirError("rewrite: the parameters of a pattern have names of their own, no * or **")
+        raise LetirError("rewrite: a pattern takes parameters with names, not * or **")
     attributes = [p.name for p in found if p.kind is p.KEYWORD_ONLY]
     return [p.name for p in found if p.name not in attributes], attributes
 
@@ -250,7 +250,7 @@ def attribute_choices(f: Lambda, wanted: list[str]) -> list[dict]:
         if base not in known:
             raise LetirError(
                 f"rewrite: no operation has an attribute {name!r}\n"
-                "  keyword-only parameters of a pattern are called as attributes are: axis, axis_2"
+                "  keyword-only parameters of a pattern have the names of attributes: axis, axis_2"
             )
         there = [bind.attrs[base] for bind in f.binds if base in bind.attrs]
         # 1 is not True or 1.0

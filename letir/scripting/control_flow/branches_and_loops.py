@@ -242,7 +242,9 @@ def loop_for(emitter, statement: Count) -> None:
     """Counted ``for``."""
     start, stop, stride = [_integer(emitter, term) for term in statement.bounds]
     if type(stride) is not int or stride == 0:
-        raise emitter.error(statement.bounds[2], "the step of a range is a number, and not 0")
+        raise emitter.error(
+            statement.bounds[2], "the step of a range must be a number other than 0"
+        )
     if stride != 1:
         # the trip count, which is 0 or negative for an empty range
         start, stop, origin = 0, -((start - stop) // stride), start
@@ -272,7 +274,7 @@ def _integer(emitter, term: Term) -> int | Value:
         kind = value.type
         if kind is None or (kind.shape == () and kind.dtype.kind in "iu"):
             return value
-    raise emitter.error(term, f"a range counts by integers, found {described(value)}")
+    raise emitter.error(term, f"the bounds of a range must be integers, found {described(value)}")
 
 
 def _agreed(emitter, statement, lifting: _Lifting, initial: Sequence, stride: int = 1) -> _Step:

@@ -96,7 +96,7 @@ class ExpressionReader:
         """A number, a string, None or ``...``."""
         value = node.value
         if type(value) not in _LITERALS:
-            raise self.error(node, f"{value!r} is no number, string or None")
+            raise self.error(node, f"{value!r} is not a number, a string or None")
         if type(value) is int and value >= 1 << 64:
             raise self.error(node, "the integer does not fit into 64 bits")
         return Literal(value, self.place(node))
@@ -287,7 +287,7 @@ class ExpressionReader:
         if isinstance(known, Primitive):
             word = known.name
         elif known is not None and not _is_recorded(known):
-            raise self.error(function, f"{word!r} is no script, and no operation of letir's")
+            raise self.error(function, f"{word!r} is neither a script nor an operation of letir")
         elif known is not None:
             word = known.__name__
         return self.operation(node, word, node.args, at)

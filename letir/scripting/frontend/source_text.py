@@ -81,9 +81,9 @@ class Text:
         except SyntaxError as error:
             line, column = error.lineno or 1, error.offset or 1
             at = Place(line + self.above, max(column, 1))
-            raise self.error(at, f"no Python: {error.msg}") from None
+            raise self.error(at, f"not valid Python: {error.msg}") from None
         except (ValueError, RecursionError, MemoryError, OverflowError) as error:
-            raise self.error(Place(1, 1), f"no Python: {error}") from None
+            raise self.error(Place(1, 1), f"not valid Python: {error}") from None
 
 
 def _is_docstring(node: ast.stmt) -> bool:
@@ -109,7 +109,7 @@ def text_of(source: str | Callable) -> Text:
         lines, first = inspect.getsourcelines(source)
     except (OSError, TypeError):
         raise LetirError(
-            f"script: the source of {source.__qualname__} is not at hand\n"
+            f"script: the source of {source.__qualname__} is not available\n"
             "  define it in a file or a notebook, or pass its text"
         ) from None
     file = source.__code__.co_filename

@@ -160,7 +160,7 @@ class FunctionReader(FlowReader):
     def param(self, node: ast.arg, default: Term | None) -> Param:
         """One parameter."""
         if node.arg in self.scope:
-            raise self.error(node, f"the parameter {node.arg!r} is there twice")
+            raise self.error(node, f"the parameter {node.arg!r} appears twice")
         kind, text, parts = _kind_of_default(default), None, None
         if node.annotation is not None:
             text = ast.unparse(node.annotation)
@@ -243,14 +243,16 @@ class FunctionReader(FlowReader):
     def define(self, node: ast.FunctionDef) -> None:
         """Remember the inner function."""
         if self.blocks:
-            raise self.error(node, "the backward stands beside the steps, not inside of one")
+            raise self.error(node, "define the backward outside of branches and loops")
         if self.outer is not None or self.inner is not None:
-            raise self.error(node, "a script has one inner function, its backward")
+            raise self.error(node, "a script can have only one inner function, its backward")
         if node.decorator_list:
             raise self.error(node.decorator_list[0], "an inner function has no decorators")
         arguments = node.args
         if arguments.defaults or arguments.kwonlyargs or arguments.vararg or arguments.kwarg:
-            raise self.error(node, "a backward takes gradients: plain parameters, no defaults")
+            raise self.error(
+                node, "a backward takes plain parameters, one for each gradient, without defaults"
+            )
         self.inner = node
 
     # ---- results ----

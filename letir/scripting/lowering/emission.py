@@ -119,7 +119,7 @@ class Emitter:
             return self.guarded(term, lambda: script.emit(self.builder, args, keywords))
         found = meaning(term.function)
         if found is None:
-            raise self.error(term, f"{term.function} is no operation any more")
+            raise self.error(term, f"{term.function} is not an operation any more")
         return self.guarded(term, lambda: self.operation(found, args, keywords))
 
     def operation(self, found: Meaning, args: list, keywords: dict) -> Any:

@@ -62,9 +62,10 @@ def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) ->
     alike = len(expected) == len(found) and all(map(_results_agree, expected, found))
     if not alike:
         raise TraceError(
-            "check: the program gives another result than the function\n"
+            "check: the program and the function give different results\n"
             f"  the function: {expected!r:.300}\n  the program:  {found!r:.300}\n"
-            "  it asks what no recording sees: the type or the identity of an argument, its text\n"
+            "  it reads what a recording cannot see: the type, "
+            "identity or text of an argument\n"
             "  use isinstance(x, numpy.ndarray), which answers as for an array"
         )
 

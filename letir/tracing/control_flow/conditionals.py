@@ -59,7 +59,7 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
     source, _ = user_place(2)
     branches = tuple(branches)
     if not branches:
-        raise error_at_user_line(ShapeError("switch: there is no branch to choose from"))
+        raise error_at_user_line(ShapeError("switch: at least one branch is needed"))
     _check_one_number("switch", index, "biu")
     names = [_name_of_branch(f, f"branch {i}") for i, f in enumerate(branches)]
     tree, bodies, captured = _branches_of("switch", branches, names, operands)
@@ -73,18 +73,20 @@ def _check_one_number(asked: str, value, kinds: str) -> None:
     try:
         kind = type_of(value)
     except DTypeError as error:
-        raise error_at_user_line(DTypeError(f"{asked}: it chooses by a number: {error}")) from None
+        raise error_at_user_line(
+            DTypeError(f"{asked}: the branch must be chosen by a number: {error}")
+        ) from None
     if kind is not None and kind.shape:
         raise error_at_user_line(
             ShapeError(
-                f"{asked}: it chooses by one number, found {kind!r}\n"
+                f"{asked}: the branch must be chosen by one number, found {kind!r}\n"
                 "  reduce it first (x.all(), x.any()), or choose element by element: numpy.where"
             )
         )
     if kind is not None and kind.dtype.kind not in kinds:
         raise error_at_user_line(
             DTypeError(
-                f"{asked}: it chooses by an integer, found {kind!r}\n"
+                f"{asked}: the branch must be chosen by an integer, found {kind!r}\n"
                 "  say how to round it: numpy.floor(x).astype(int)"
             )
         )
@@ -105,7 +107,7 @@ def _branches_of(asked: str, functions: Sequence[Callable], names: Sequence[str]
         if body.tree != first.tree:
             raise error_at_user_line(
                 DTypeError(
-                    f"{asked}: its branches nest their results differently\n"
+                    f"{asked}: the branches nest their results differently\n"
                     f"  {names[0]}: {first.tree}\n  {name}: {body.tree}\n"
                     "  return the same containers from each"
                 )

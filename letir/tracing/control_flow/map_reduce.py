@@ -50,10 +50,10 @@ def map(f: Callable[..., Any], *xs: Any) -> Any:
     array([ 3., 12.])
     """
     if not xs:
-        raise TraceError(f"map: there is nothing to go over{at_user()}")
+        raise TraceError(f"map: an array is needed to map over{at_user()}")
     leaves, spec = flatten(xs)
     if not leaves:
-        raise ShapeError(f"map: the pytrees have no arrays{at_user()}")
+        raise ShapeError(f"map: the pytrees contain no arrays{at_user()}")
     rows = [as_row(x) for x in leaves]
     step_count(rows, None, "map")
     wrapped = _Nested(lambda elements: f(*elements), spec)
@@ -162,7 +162,7 @@ def _element_types(tree, axis: int, asked: str) -> tuple[list, object, list[Arra
     leaves, spec = flatten(tree)
     rows = [as_row(x) for x in leaves]
     if not rows:
-        raise ShapeError(f"{asked}: xs has no arrays{at_user()}")
+        raise ShapeError(f"{asked}: xs contains no arrays{at_user()}")
     kinds = [row_type(x) for x in rows]
     for i, kind in enumerate(kinds):
         if kind is None or not -kind.ndim <= axis < kind.ndim:
@@ -187,7 +187,9 @@ def _initial_leaves(tree, spec, asked: str, what: str) -> list:
         raise TraceError(f"{asked}: {what} nests as {found}, the elements as {spec}{at_user()}")
     for leaf in leaves:
         if not (isinstance(leaf, Value) or is_array(leaf) or type(leaf) in PYTHON_NUMBERS):
-            raise DTypeError(f"{asked}: {what} has the leaf {leaf!r}, which is no array{at_user()}")
+            raise DTypeError(
+                f"{asked}: {what} has the leaf {leaf!r}, which is not an array{at_user()}"
+            )
     return leaves
 
 
@@ -270,7 +272,7 @@ def _row_of_indices(indices, asked: str):
     if kind is None or len(kind.shape) != 1 or kind.dtype.kind not in "iu":
         if kind is not None and kind.shape == (0,) and not isinstance(found, Value):
             return found.astype(np.int64)  # [] is an array of floats
-        raise DTypeError(f"{asked}: indices are integers in a row, found {kind}{at_user()}")
+        raise DTypeError(f"{asked}: indices must be a vector of integers, found {kind}{at_user()}")
     return found
 
 
@@ -286,9 +288,9 @@ def _check_destinations(dest, values, indices, asked: str) -> tuple:
     for i, (d, v) in enumerate(zip(dests, arrays, strict=True)):
         target, kind = row_type(d), row_type(v)
         if not target.shape or target.shape[1:] != kind.shape[1:]:
-            raise ShapeError(f"{asked}: leaf {i} of dest, {target}, holds no {kind}{at_user()}")
+            raise ShapeError(f"{asked}: leaf {i} of dest, {target}, cannot hold {kind}{at_user()}")
         if not np.can_cast(kind.dtype, target.dtype, "same_kind"):
-            raise DTypeError(f"{asked}: leaf {i} of dest, {target}, holds no {kind}{at_user()}")
+            raise DTypeError(f"{asked}: leaf {i} of dest, {target}, cannot hold {kind}{at_user()}")
     return dests, spec, places, arrays
 
 

@@ -87,14 +87,14 @@ def step_count(rows: Sequence, length, asked: str):
             raise TraceError(f"{asked}: the type of xs is not known{at_user()}")
         if not kind.shape:
             raise ShapeError(
-                f"{asked}: leaf {i} of xs is {kind}, which has no axis to go over{at_user()}\n"
-                "  what is the same in every step can be closed over"
+                f"{asked}: leaf {i} of xs is {kind}, which has no axis to scan over{at_user()}\n"
+                "  close over what is the same in every step"
             )
         sizes.append(kind.shape[0])
     if length is not None:
         sizes.append(length if type(length) is Size else operator.index(length))
     if not sizes:
-        raise ShapeError(f"{asked}: xs is empty, so that length is needed{at_user()}")
+        raise ShapeError(f"{asked}: xs is empty, so length must be given{at_user()}")
     if any(n != sizes[0] for n in sizes):
         listed = ", ".join(map(str, sizes))
         what = "the leading axes of xs" + (" and length" if length is not None else "")
@@ -164,8 +164,8 @@ def _initial_leaf(leaf, name: str, asked: str):
     if isinstance(leaf, Value) or is_array(leaf) or type(leaf) in PYTHON_NUMBERS:
         return leaf
     raise DTypeError(
-        f"{asked}: init{name} is {leaf!r} of type {type(leaf).__name__}, which no step can hand "
-        f"on{at_user()}\n  carry arrays and numbers; other values can be closed over"
+        f"{asked}: init{name} is {leaf!r} of type {type(leaf).__name__}, which no step can pass "
+        f"on{at_user()}\n  carry arrays and numbers; close over other values"
     )
 
 
@@ -211,8 +211,9 @@ def _check_carry(kinds: Sequence, results: Sequence, names: Sequence[str], asked
     )
     error = DTypeError if any(k.dtype != o.dtype for _, k, o in wrong) else ShapeError
     raise error(
-        f"{asked}: the carry that f returns has not the types of the carry that it gets{listed}"
-        f"{at_user()}\n  convert one of them, as with .astype, so that every step is alike"
+        f"{asked}: the carry that f returns differs in type from the carry that it gets{listed}"
+        f"{at_user()}\n  convert one of them, as with .astype: the types must "
+        "be the same in every step"
     )
 
 
@@ -229,7 +230,7 @@ class _Returned:
         out = self.f(carry, self.x_spec.unflatten(leaves[count:]))
         if not isinstance(out, tuple | list) or len(out) != 2:
             raise TraceError(
-                f"{self.asked}: f returns (carry, y), found {out!r}{at_user()}\n"
+                f"{self.asked}: f must return (carry, y), found {out!r}{at_user()}\n"
                 "  return (carry, None) where a step adds nothing to the stacked results"
             )
         handed_on, spec = flatten(out[0])
@@ -263,7 +264,7 @@ def _loop_program(
 ) -> Lambda:
     """The program of the loop: one bind, or a few with checkpoints."""
     if every is not None and type(n) is not int:
-        raise ShapeError(f"checkpoint_every needs the number of steps, which is {n}{at_user()}")
+        raise ShapeError(f"checkpoint_every needs a known number of steps, found {n}{at_user()}")
     builder = LetBuilder()
     builder.source = source
     pairs = zip(leaves, step.fn.params, strict=True)

@@ -116,11 +116,11 @@ def _check_bound(value):
         kind = type_of(value)
     except DTypeError as error:
         raise error_at_user_line(
-            DTypeError(f"fori_loop: its bounds are integers: {error}")
+            DTypeError(f"fori_loop: the bounds must be integers: {error}")
         ) from None
     if kind is not None and (kind.shape or kind.dtype.kind not in "biu"):
         error = ShapeError if kind.shape else DTypeError
-        raise error_at_user_line(error(f"fori_loop: its bounds are integers, found {kind!r}"))
+        raise error_at_user_line(error(f"fori_loop: the bounds must be integers, found {kind!r}"))
     if isinstance(value, Value):
         is_there = kind is None or kind.dtype == WEAK[int].dtype
         return value if is_there else cast(value, WEAK[int].dtype)
@@ -144,9 +144,10 @@ def _record_carried(asked: str, f: Callable, init, before: tuple) -> tuple[list,
         if body.tree != tree:
             raise error_at_user_line(
                 DTypeError(
-                    f"{asked}: its body returns another nesting than it gets\n"
+                    f"{asked}: the body returns its results nested in another way than its "
+                    "arguments\n"
                     f"  carried: {tree}\n  returned: {body.tree}\n"
-                    "  return all that is carried, in the same containers"
+                    "  return every carried value, in the same containers"
                 )
             )
         wider = [_wider_carry_type(*pair) for pair in zip(kinds, body.types, strict=True)]
@@ -177,8 +178,8 @@ def _check_kept(asked: str, tree: Tree, kinds: list[ArrayType], body: Body) -> N
     if lines:
         raise error_at_user_line(
             error(
-                f"{asked}: its body changes the type of what it carries{''.join(lines)}\n"
-                "  begin with an array of the type that the body gives, or convert in the body: "
+                f"{asked}: the body changes the type of a carried value{''.join(lines)}\n"
+                "  begin with an array of the type that the body returns, or convert in the body: "
                 "x.astype(...)"
             )
         )
@@ -192,14 +193,14 @@ def _recorded_test(f: Callable, tree: Tree, params) -> Body:
     if len(test.types) != 1 or test.types[0] is None or test.types[0].shape:
         raise error_at_user_line(
             ShapeError(
-                f"while_loop: its test gives one truth value, found {test.types}\n"
+                f"while_loop: the test must return one truth value, found {test.types}\n"
                 "  reduce it: x.any(), x.all()"
             )
         )
     if test.types[0].dtype.kind != "b":  # a float that never becomes exactly 0 would loop for ever
         raise error_at_user_line(
             DTypeError(
-                f"while_loop: its test gives a truth value, found {test.types[0]!r}\n"
+                f"while_loop: the test must return a truth value, found {test.types[0]!r}\n"
                 "  compare it: x != 0"
             )
         )

@@ -152,7 +152,7 @@ def _depth_of(arrays) -> int:
         return 0
     depths = {_depth_of(part) for part in arrays}
     if len(depths) != 1:
-        raise ShapeError("block: lists are nested to one depth, and none is empty")
+        raise ShapeError("block: all lists must be nested to the same depth, and none may be empty")
     return depths.pop() + 1
 
 

@@ -36,7 +36,7 @@ def ix_(*args):
     found, n = [], len(args)
     for i, places in enumerate(map(traced_or_array, args)):
         if places.ndim != 1:
-            raise ShapeError(f"ix_: places have one axis, found {places.ndim}")
+            raise ShapeError(f"ix_: indices must have one axis, found {places.ndim}")
         kept = places.nonzero()[0] if places.dtype == bool else places
         kept = kept if kept.size else kept.astype(np.intp)
         found.append(kept.reshape((1,) * i + (-1,) + (1,) * (n - i - 1)))
@@ -75,7 +75,7 @@ def select(condlist, choicelist, default=0):
         raise ShapeError("select: the list of conditions is empty")
     conditions = [traced_or_array(c) for c in condlist]
     if any(c.dtype != bool for c in conditions):
-        raise DTypeError("select: conditions are boolean arrays")
+        raise DTypeError("select: conditions must be boolean arrays")
     # Python numbers are weak here
     number = (int, float, complex)
     choices = [c if type(c) in number else traced_or_array(c) for c in (*choicelist, default)]
@@ -166,7 +166,7 @@ def apply_over_axes(func, a, axes):
         if result.ndim != found.ndim:
             result = np.expand_dims(result, at)
         if result.ndim != found.ndim:
-            raise ShapeError("apply_over_axes: the function gives a result of a wrong rank")
+            raise ShapeError("apply_over_axes: the function returns a result of the wrong rank")
         found = result
     return found
 
@@ -195,7 +195,8 @@ def shares_memory(a, b, /, max_work=-1):
     """np.shares_memory, if it is known."""
     if a is not b and may_share_memory(a, b):
         raise TraceError(
-            f"shares_memory: of two parts of one traced value it is not known{at_user()}\n"
+            "shares_memory: whether two parts of one traced value overlap is not "
+            f"known{at_user()}\n"
             "  compare their indices, or ask numpy.may_share_memory"
         )
     return a is b and a.size > 0

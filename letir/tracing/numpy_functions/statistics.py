@@ -84,7 +84,7 @@ def _end_of_ediff1d(more, ary):
     more = traced_or_array(more)
     if not np.can_cast(more.dtype, ary.dtype, "same_kind"):
         raise DTypeError(
-            f"ediff1d: what is added at an end must be castable to {ary.dtype}, found "
+            f"ediff1d: a value added at an end must be castable to {ary.dtype}, found "
             f"{more.dtype}{at_user()}"
         )
     return np.ravel(more).astype(ary.dtype)

@@ -62,7 +62,7 @@ def extract(condition, arr):
 def compress(condition, a, axis=None, out=None):
     """np.compress: the slices along an axis where the condition is true."""
     if np.ndim(condition) != 1:
-        raise ShapeError(f"compress: the condition has one axis, found {np.ndim(condition)}")
+        raise ShapeError(f"compress: the condition must have one axis, found {np.ndim(condition)}")
     a = stack_traced(a)
     if axis is None:
         a, axis = np.ravel(a), 0
@@ -191,9 +191,9 @@ def bincount(x, weights=None, minlength=0):
     x, weights = stack_traced(x), stack_traced(weights)
     x = x if isinstance(x, Value) else np.asarray(x)
     if x.ndim != 1:
-        raise ShapeError(f"bincount: the numbers have one axis, found {x.ndim}")
+        raise ShapeError(f"bincount: the numbers must have one axis, found {x.ndim}")
     if x.dtype.kind not in "biu" or x.dtype == np.uint64:
-        raise DTypeError(f"bincount: numbers of {x.dtype} are no int64 without loss; cast them")
+        raise DTypeError(f"bincount: numbers of {x.dtype} cannot be cast to int64 without loss")
     least = operator.index(minlength)
     if least < 0:
         raise ShapeError(f"bincount: 'minlength' must not be negative, found {least}")

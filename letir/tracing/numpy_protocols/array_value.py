@@ -111,7 +111,7 @@ class ArrayValue(ArrayMethods):
         why = refusal_reason(getattr(np.ndarray, name)) or refusal_reason(function)
         raise AttributeError(
             f"ndarray.{name} of {self.called} is not recorded{at_user()}\n"
-            f"  {why or 'write it with functions that are: docs/operations.md lists them'}"
+            f"  {why or 'write it with recorded functions: docs/operations.md lists them'}"
         )
 
     def knows(self, function) -> bool:

@@ -201,7 +201,7 @@ def unsupported_error(function, method: str | None = None) -> MissingRule:
     return note_refusal(
         MissingRule(
             f"{called} of traced values is not recorded{at_user()}\n"
-            f"  write it with functions that are: docs/operations.md lists them{add}\n"
+            f"  write it with recorded functions: docs/operations.md lists them{add}\n"
             f"  or call it without a derivative: letir.opaque({called}, aval)(...)"
         )
     )

@@ -22,7 +22,8 @@ def _core_axes(ufunc: np.ufunc, axes, axis) -> list[tuple]:
     found = [tuple(entry) if isinstance(entry, tuple | list) else (entry,) for entry in axes]
     if len(found) < ufunc.nin or len(found) > len(cores):
         raise ShapeError(
-            f"numpy.{ufunc.__name__}: axes has an entry for each operand, and for each result that "
+            f"numpy.{ufunc.__name__}: axes must have an entry for each operand, and "
+            "for each result that "
             f"has axes, found {axes}"
         )
     return found + [()] * (len(cores) - len(found))

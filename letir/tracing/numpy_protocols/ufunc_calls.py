@@ -194,7 +194,7 @@ def _operands_in_domain(ufunc, op: Primitive, inputs: tuple, outs: tuple, mask) 
             f"{at_user()}\n  give out=, or write numpy.where(mask, {name}(...), other)"
         )
     if (mask if isinstance(mask, Value) else np.asarray(mask)).dtype.kind != "b":
-        raise DTypeError(f"{name}: where= is a mask, an array of bool{at_user()}")
+        raise DTypeError(f"{name}: where= must be a boolean array{at_user()}")
     if op.vjp is DISCRETE:  # comparisons and bit operations have no restricted domain
         return inputs
     return tuple([_inside_domain(x, mask, _INSIDE.get(ufunc, 0.5)) for x in inputs])
@@ -237,7 +237,9 @@ def _dtype_into_out(ufunc, x: Value, out) -> np.dtype:
     found = ufunc.resolve_dtypes((out.dtype, x.dtype, None), reduction=True, casting="unsafe")[-1]
     # NumPy keeps the first element in `out` then, cast
     if found != out.dtype and ufunc not in REDUCTIONS:
-        raise unsupported_arguments(ufunc, f"out= of dtype {out.dtype} given, to fold in {found}")
+        raise unsupported_arguments(
+            ufunc, f"out= of dtype {out.dtype} given, for a reduction in {found}"
+        )
     return found
 
 

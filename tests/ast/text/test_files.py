@@ -179,15 +179,15 @@ def test_a_missing_file_is_a_file_not_found_error(tmp_path):
         ({"program_txt": None}, "no member program.txt"),
         ({"constants__0_npy": None}, "there is no array 0, the file has 0"),
         ({"constants__1_npy": None}, "there is no array 1, the file has 1"),
-        ({"letir_json": b"{"}, "no JSON"),
-        ({"letir_json": b"[" * 100_000}, "no JSON"),
-        ({"letir_json": b"[1]"}, "does not say"),
-        ({"letir_json": b"{}"}, "does not say"),
+        ({"letir_json": b"{"}, "is not JSON"),
+        ({"letir_json": b"[" * 100_000}, "is not JSON"),
+        ({"letir_json": b"[1]"}, "is missing, or not as letir writes it"),
+        ({"letir_json": b"{}"}, "is missing, or not as letir writes it"),
         ({"program_txt": b"\xff"}, "not UTF-8"),
         ({"program_txt": b"import os"}, "expected 'lambda'"),
         ({"program_txt": b"lambda { %0 = my.pkg.op(); return %0 }"}, "import my.pkg first"),
-        ({"constants__0_npy": b""}, "no .npy"),
-        ({"constants__0_npy": b"\x93NUMPY\x01\x00\xff\xff"}, "no .npy"),
+        ({"constants__0_npy": b""}, "not a .npy"),
+        ({"constants__0_npy": b"\x93NUMPY\x01\x00\xff\xff"}, "not a .npy"),
         ({"constants__0_npy": npy(np.zeros(2, np.float32))[:-1]}, "do not fit"),
         ({"constants__0_npy": npy(np.zeros(2, np.float32)) + b"\0"}, "do not fit"),
         ({"constants__0_npy": npy(np.zeros(2))}, "float64[2], the text says float32[2]"),
@@ -195,9 +195,9 @@ def test_a_missing_file_is_a_file_not_found_error(tmp_path):
             {"constants__0_npy": npy(np.zeros(3, np.float32))},
             "float32[3], the text says float32[2]",
         ),
-        ({"constants__0_npy": npy(np.array([None]), allow_pickle=True)}, "no .npy"),
-        ({"constants__0_npy": npy(np.array(["a"]))}, "no .npy"),
-        ({"constants__0_npy": npy(np.zeros(1, [("a", int)]))}, "no .npy"),
+        ({"constants__0_npy": npy(np.array([None]), allow_pickle=True)}, "not a .npy"),
+        ({"constants__0_npy": npy(np.array(["a"]))}, "not a .npy"),
+        ({"constants__0_npy": npy(np.zeros(1, [("a", int)]))}, "not a .npy"),
     ],
 )
 def test_an_incomplete_file_is_a_parse_error(path, members, message):
@@ -211,17 +211,17 @@ def test_an_incomplete_file_is_a_parse_error(path, members, message):
     ("entries", "message"),
     [
         ({"format": 2}, "format 2, a newer letir's"),
-        ({"format": "1"}, "does not say"),
+        ({"format": "1"}, "is missing, or not as letir writes it"),
         ({"ops": {"mul": 2}}, "needs version 2 of mul, here is 1: update letir"),
         ({"ops": {"mul": "x"}}, "needs version x of mul"),
         ({"ops": {"far.away.op": 1}}, "import far.away first"),
         ({"ops": {"nonsense": 1}}, "'nonsense'"),
-        ({"ops": []}, "does not say"),
-        ({"programs": ["../../etc/passwd"]}, "does not say"),
-        ({"programs": [7]}, "does not say"),
+        ({"ops": []}, "is missing, or not as letir writes it"),
+        ({"programs": ["../../etc/passwd"]}, "is missing, or not as letir writes it"),
+        ({"programs": [7]}, "is missing, or not as letir writes it"),
         ({"programs": ["other"]}, "no member other.txt"),
         ({"programs": []}, "use load_programs"),
-        ({"about": 7}, "does not say"),
+        ({"about": 7}, "is missing, or not as letir writes it"),
     ],
 )
 def test_a_malformed_head_is_a_parse_error(path, entries, message):
@@ -252,7 +252,7 @@ def test_loading_imports_nothing(path):
 def test_a_file_that_is_not_a_zip_is_a_parse_error(tmp_path, content):
     (tmp_path / "f").write_bytes(content)
 
-    with pytest.raises(ParseError, match="no letir file"):
+    with pytest.raises(ParseError, match="not a letir file"):
         load(tmp_path / "f")
 
 

@@ -103,7 +103,7 @@ def test_gradients_with_a_history_are_distinct_variables():
 
 def test_backward_from_a_non_scalar_needs_a_gradient():
     x = leaf()
-    with pytest.raises(lt.ShapeError, match="no real scalar, needs a gradient"):
+    with pytest.raises(lt.ShapeError, match="not a real scalar, needs a gradient"):
         (x * x).backward()
     (x * x).backward(B)
 
@@ -128,7 +128,7 @@ def test_several_outputs_take_a_gradient_each():
 
 def test_a_complex_result_needs_a_gradient():
     x = leaf(np.array([1.0 + 2.0j]))
-    with pytest.raises(lt.ShapeError, match="no real scalar"):
+    with pytest.raises(lt.ShapeError, match="not a real scalar"):
         (x * x).sum().backward()
     (x * x).sum().backward(1.0 + 0j)
 
@@ -183,7 +183,7 @@ def test_an_input_on_which_nothing_depends_is_an_error_or_none():
 
 
 def test_an_input_that_requires_no_grad_is_an_error():
-    with pytest.raises(lt.TraceError, match="input 0 is no Variable that requires grad"):
+    with pytest.raises(lt.TraceError, match="input 0 is not a Variable that requires grad"):
         gradients(leaf().sum(), Variable(A))
 
 

@@ -278,7 +278,7 @@ def test_a_gradient_for_an_argument_that_is_not_an_array_is_an_error():
         def backward(ctx, grad):
             return grad, grad
 
-    with pytest.raises(lt.DTypeError, match="argument 1, which is no array"):
+    with pytest.raises(lt.DTypeError, match="argument 1, which is not an array"):
         Wrong.apply(leaf(A), 2.0).sum().backward()
 
 

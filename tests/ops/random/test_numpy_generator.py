@@ -119,7 +119,9 @@ def test_what_is_not_recorded_is_an_error_with_the_remedy():
 def test_a_program_that_would_move_a_constant_generator_is_refused():
     f = lt.trace(lambda g, x: g.normal(x), new(), X)
 
-    with pytest.raises(lt.TraceError, match="make that an argument of the traced function"):
+    with pytest.raises(
+        lt.TraceError, match="make that array or generator an argument of the traced function"
+    ):
         lt.trace(lambda x: f(new(), x), X)
 
 

@@ -269,8 +269,8 @@ def test_array_constants_match_by_their_bits():
 @pytest.mark.parametrize(
     ("pattern", "replacement", "message"),
     [
-        (lambda x: x, lambda x: x, "returns what operations without effects compute"),
-        (lambda x: 2.0, lambda x: x, "returns what operations without effects compute"),
+        (lambda x: x, lambda x: x, "must return results of operations without effects"),
+        (lambda x: 2.0, lambda x: x, "must return results of operations without effects"),
         (lambda x, y: np.sin(x), lambda x, y: x, "does not use its parameter y"),
         (lambda x: (np.sin(x), np.cos(x)), lambda x: (x, x), "must need all the others"),
         (
@@ -280,7 +280,7 @@ def test_array_constants_match_by_their_bits():
         ),
         (lambda x: np.sin(x) / x.size, lambda x: x, r"asks a parameter for its shape(.|\n)*where="),
         (lambda x: x if x > 0 else -x, lambda x: x, "asks a parameter for its .* truth value"),
-        (lambda *x: np.sin(x[0]), lambda x: x, "names of their own"),
+        (lambda *x: np.sin(x[0]), lambda x: x, "takes parameters with names"),
         (np.sin, lambda y: y, "the replacement takes y, the pattern has x"),
         (np.sin, lambda x: (x, x), "gives 2 results, the pattern 1"),
     ],

@@ -85,19 +85,19 @@ def outside(statement: str) -> str:
         (outside("w = np.load('a')"), 6, 9, "unknown name 'load'"),
         (outside("w = np.__builtins__(x)"), 6, 9, "unknown name"),
         (outside("w = x.__class__"), 6, 9, "no attribute '__class__'"),
-        ("def f(x):\n    return x\n\n  x", 4, 4, "no Python"),
+        ("def f(x):\n    return x\n\n  x", 4, 4, "not valid Python"),
         ("x = 1", 1, 1, "consists of functions"),
         ("", 1, 1, "there is no function"),
         ("@decorated\ndef f(x): return x", 1, 2, "no decorators"),
         ("def f(x):\n    x = x", 1, 1, "'f' returns nothing"),
         ("def f(x):\n    return", 2, 5, "'f' returns nothing"),
         ("def f(*x):\n    return x", 1, 8, "a fixed number of parameters"),
-        ("def f(x, x):\n    return x", 1, 10, "the parameter 'x' is there twice"),
+        ("def f(x, x):\n    return x", 1, 10, "the parameter 'x' appears twice"),
         ("def f(x: Foo):\n    return x", 1, 10, "unknown annotation 'Foo'"),
         ("def f(x, n=g(1)):\n    return x", 1, 12, "unknown name 'g'"),
         ("def f(x, n=exp(1)):\n    return x", 1, 12, "a default is a number"),
         ("def f(x): return x\ndef g(x): return x", 2, 1, "a script is one function, found f, g"),
-        ("def f(x): return x\ndef f(y): return y", 2, 1, "f(Tensor) is there already, at line 1"),
+        ("def f(x): return x\ndef f(y): return y", 2, 1, "f(Tensor) is already defined, at line 1"),
         ("\n    def f(x):\n        return y\n", 3, 16, "unknown name 'y'"),
     ],
 )
@@ -197,7 +197,7 @@ def test_a_mask_is_no_index():
 
 def test_text_that_is_nested_too_deeply_is_an_error():
     assert "nested too deeply" in str(error_of(f"def f(x): return {'x + ' * 500}x"))
-    assert "no Python" in str(error_of(f"def f(x): return {'(' * 500}x{')' * 500}"))
+    assert "not valid Python" in str(error_of(f"def f(x): return {'(' * 500}x{')' * 500}"))
 
 
 def test_a_script_of_many_lines_is_read_in_one_go():

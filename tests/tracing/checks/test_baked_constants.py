@@ -168,10 +168,11 @@ def test_a_function_that_writes_into_its_arguments_is_checked_on_copies():
 
 def test_what_the_program_cannot_see_shows_in_the_results(told):
     message = """\
-check: the program gives another result than the function
+check: the program and the function give different results
   the function: [array([2., 4., 6.])]
   the program:  [array([1., 2., 3.])]
-  it asks what no recording sees: the type or the identity of an argument, its text
+  the function reads something that a recording cannot see: the type, identity or text of an
+argument
   use isinstance(x, numpy.ndarray), which answers as for an array"""
 
     def program(x):

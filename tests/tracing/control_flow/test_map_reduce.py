@@ -325,10 +325,10 @@ WRONG = {
     "nesting": (lambda: lt.associative_scan(lambda a, b: (a, b), MANY), r"returns .*nest as"),
     "sizes": (lambda: lt.map(lambda a, b: a, MANY, MANY[1:]), "differ: 9, 8"),
     "no axis": (lambda: lt.reduce(np.add, 0.0, 3.0), "has no axis 0"),
-    "indices": (lambda: lt.scatter(DEST, [0.5], MANY[:1]), "integers in a row"),
-    "dtype": (lambda: lt.scatter(np.zeros(3, int), [0], MANY[:1]), "holds no float64"),
-    "shape": (lambda: lt.scatter(SQUARES, [0], MANY[:1]), "holds no float64"),
-    "nothing": (lambda: lt.map(lambda: 0), "nothing to go over"),
+    "indices": (lambda: lt.scatter(DEST, [0.5], MANY[:1]), "vector of integers"),
+    "dtype": (lambda: lt.scatter(np.zeros(3, int), [0], MANY[:1]), "cannot hold float64"),
+    "shape": (lambda: lt.scatter(SQUARES, [0], MANY[:1]), "cannot hold float64"),
+    "nothing": (lambda: lt.map(lambda: 0), "an array is needed"),
 }
 
 

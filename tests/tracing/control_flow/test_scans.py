@@ -210,22 +210,22 @@ WRONG = {
         lambda: lt.scan(lambda c, x: ({"a": c["a"] * ONES}, x), {"a": np.float64(1)}, ONES),
         r"carry\['a'\]: float64\[\] comes in, float64\[3\] goes out",
     ),
-    "no pair": (lambda: lt.scan(lambda c, x: c, 0.0, ONES), r"returns \(carry, y\)"),
+    "no pair": (lambda: lt.scan(lambda c, x: c, 0.0, ONES), r"must return \(carry, y\)"),
     "nesting": (lambda: lt.scan(lambda c, x: ((c, c), x), 0.0, ONES), "nests as"),
-    "no length": (lambda: lt.scan(lambda c, x: (c, x), 0.0), "length is needed"),
+    "no length": (lambda: lt.scan(lambda c, x: (c, x), 0.0), "length must be given"),
     "sizes": (lambda: lt.scan(lambda c, x: (c, x), 0.0, (ONES, np.ones(4))), "differ: 3, 4"),
     "length": (lambda: lt.scan(lambda c, x: (c, x), 0.0, ONES, length=4), "length differ: 3, 4"),
     "text": (lambda: lt.scan(lambda c, x: (c, x), "a", ONES), "'a' of type str"),
-    "no axis": (lambda: lt.scan(lambda c, x: (c, x), 0.0, 3.0), "no axis to go over"),
+    "no axis": (lambda: lt.scan(lambda c, x: (c, x), 0.0, 3.0), "no axis to scan over"),
     "question": (lambda: lt.scan(lambda c, x: (c if c > 0 else -c, x), 0.0, ONES), "truth value"),
     "negative": (lambda: lt.scan(lambda c, x: (c, x), 0.0, length=-1), "length is -1"),
     "every": (
         lambda: lt.scan(lambda c, x: (c, x), 0.0, ONES, checkpoint_every=0),
-        "scan: checkpoint_every is 1 or more, found 0",
+        "scan: checkpoint_every must be 1 or more, found 0",
     ),
     "every, no integer": (
         lambda: lt.scan(lambda c, x: (c, x), 0.0, ONES, checkpoint_every=2.5),
-        "scan: checkpoint_every is 1 or more, found 2.5",
+        "scan: checkpoint_every must be 1 or more, found 2.5",
     ),
 }
 

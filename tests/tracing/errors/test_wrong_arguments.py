@@ -164,7 +164,7 @@ result of the traced function: {NO_NUMBERS} object
 
 def test_a_static_list_is_not_hashable(told):
     message = """\
-static argument axes: a static argument is hashable, found list
+static argument axes: a static argument must be hashable, found list
   pass a tuple for a list"""
 
     assert (DTypeError, message) == told(lambda x, axes: x, X, [0, 1], static_argnums=1)
@@ -172,7 +172,7 @@ static argument axes: a static argument is hashable, found list
 
 def test_a_static_array_is_not_hashable(told):
     message = """\
-static argument table: a static argument is hashable, found ndarray
+static argument table: a static argument must be hashable, found ndarray
   pass an array as an ordinary argument"""
 
     assert (DTypeError, message) == told(lambda x, table: x, X, X, static_argnames="table")
@@ -300,8 +300,8 @@ grad needs a scalar, the function returns float64[3]
         lambda: lt.grad(lambda x: None)(X),
         ShapeError,
         """\
-grad needs a function that returns one scalar, found None
-  for further results see has_aux""",
+grad needs a function that returns one scalar, the function returned None
+  end it with return""",
     ),
     "a truth value": (
         lambda: lt.grad(lambda x: x.sum() > 0)(X),

@@ -33,7 +33,7 @@ def test_an_unsupported_function_says_how_to_add_it(told, program, short, name):
     message = f"""\
 {name} of traced values is not recorded
   at test_wrong_functions.py:NN
-  write it with functions that are: docs/operations.md lists them
+  write it with recorded functions: docs/operations.md lists them
   or add it: letir.primitive('package.{short}', impl, aval, vjp=..., numpy=({name},))
   or call it without a derivative: letir.opaque({name}, aval)(...)"""
 

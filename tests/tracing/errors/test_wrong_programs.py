@@ -304,7 +304,7 @@ a pickle of a traced value of type float64[3] cannot be recorded
 
 def test_a_list_that_holds_traced_values_is_no_operand(told):
     message = """\
-a list that holds traced values is no operand
+a list that holds traced values is not an operand
   at test_wrong_programs.py:NN
   stack it first: numpy.stack([...]), or letir.numpy.array([...])"""
 

@@ -61,7 +61,7 @@ def test_a_view_of_unknown_memory_cannot_be_changed(told):
     """[B6] Never a guess: whether NumPy copies depends on the order of memory."""
 
     def program(x):
-        y = x @ x
+        y = x.T @ x
         row = y.reshape(-1)
         y[0] = 1.0  # here
         return row

@@ -78,7 +78,7 @@ def test_shifts_are_operators():
         return n << 1, 3 << n, n >> i, i << 3, 1 << i
 
     agrees(f, BYTES, 2)
-    with pytest.raises(OverflowError, match="does not fit 64 bits"):
+    with pytest.raises(OverflowError, match="does not fit the 64 bits"):
         lt.trace(lambda i: i << 62, 2)
 
 
@@ -167,7 +167,7 @@ def test_where_has_derivatives():
 
 
 def test_where_takes_masks_only():
-    with pytest.raises(lt.DTypeError, match="where= is a mask"):
+    with pytest.raises(lt.DTypeError, match="where= must be a boolean array"):
         lt.trace(lambda x: np.log(x, out=x.copy(), where=N), X)
 
 
@@ -226,7 +226,7 @@ def test_the_dtype_of_out_takes_part_in_a_sum(function):
 
 def test_out_of_a_narrower_dtype_is_refused():
     agrees(lambda x: np.add.reduce(x, out=x[0].astype("f4")), X)
-    with pytest.raises(lt.MissingRule, match="to fold in float64"):
+    with pytest.raises(lt.MissingRule, match="for a reduction in float64"):
         lt.trace(lambda x: np.subtract.reduce(x, out=x[0].astype("f4")), X)
     with pytest.raises(lt.DTypeError, match="casting is 'same_kind'"):
         lt.trace(lambda x: np.add.reduce(x, out=x[0].astype(int)), X)
