@@ -19,7 +19,7 @@ MODELS = {
 }
 
 
-def test_the_mixture_is_that_of_adbench():
+def test_the_gaussian_mixture_agrees_with_adbench():
     """As in ADBench's own loops over points and components, with gamma 1 and m 0."""
     (alphas, means, factors, x), d, k = models.gmm_model().args, models.DIMENSION, models.COMPONENTS
     x = x[:5]
@@ -45,7 +45,7 @@ def test_the_mixture_is_that_of_adbench():
 
 
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
-def test_the_gradient_of_a_model_agrees_with_a_difference(make):
+def test_the_gradient_of_a_model_agrees_with_a_finite_difference(make):
     model = make()
     loss = lt.trace(partial(model.f, np), *model.args)
     given = model.args[: model.parameters]

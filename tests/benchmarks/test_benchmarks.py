@@ -27,7 +27,7 @@ def test_a_figure_is_taken_in_u_at_every_size(row):
     assert "drift" in text
 
 
-def test_the_figure_of_eager_mode_is_taken(monkeypatch):
+def test_eager_mode_is_measured(monkeypatch):
     monkeypatch.setattr(eager_mode, "OPERATIONS", 50)
     monkeypatch.setattr(eager_mode, "ROUNDS", 1)
 
@@ -81,7 +81,7 @@ def test_a_row_is_a_line_of_markdown():
     assert taken(missing, TINY) == "(not installed)"
 
 
-def test_a_package_that_is_not_there_is_skipped():
+def test_a_package_that_is_not_installed_is_skipped():
     with pytest.raises(Skipped, match="not installed"):
         installed("no_such_package_as_this")
 
@@ -106,7 +106,7 @@ def test_the_floor_is_subtracted():
     assert per_op(plain, lambda n, size: (n, size), 1000, 3, floor=plain) < 1
 
 
-def test_what_a_fresh_process_prints_is_a_figure():
+def test_the_output_of_a_fresh_process_is_read_as_a_figure():
     assert fresh_process("print('figure', 1.5)") == 1.5
 
 
@@ -132,7 +132,7 @@ PEERS_KEEP = {
 
 
 @pytest.mark.parametrize("name", residuals.MODELS)
-def test_no_more_bytes_are_kept_than_peers_keep(name):
+def test_residuals_take_no_more_bytes_than_those_of_peers(name):
     own, total = residuals.letir_bytes(name)
 
     assert own <= min(kept for kept, _ in PEERS_KEEP[name])
@@ -141,20 +141,20 @@ def test_no_more_bytes_are_kept_than_peers_keep(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", residuals.MODELS)
-def test_peers_keep_what_is_written_here(name):
+def test_peers_keep_as_many_bytes_as_the_table_says(name):
     pytest.importorskip("jax")
     pytest.importorskip("torch")
 
     assert PEERS_KEEP[name] == (residuals.jax_bytes(name), residuals.torch_bytes(name))
 
 
-def test_the_figure_of_a_convolution_is_taken(monkeypatch):
+def test_a_convolution_is_measured(monkeypatch):
     monkeypatch.setattr(networks, "SIDE", 4)
 
     assert networks.convolution(TINY).endswith(" ms")
 
 
-def test_the_figures_of_executors_are_taken(monkeypatch):
+def test_executors_are_measured(monkeypatch):
     monkeypatch.setattr(executors, "CALLS", 5)
     monkeypatch.setattr(executors, "STEPS", 5)
     monkeypatch.setattr(executors, "RK4_STEPS", 2)

@@ -85,13 +85,13 @@ def test_every_operation_is_on_its_page():
 
 
 @pytest.mark.parametrize("code", idioms(0))
-def test_what_cannot_be_recorded_is_an_error(code):
+def test_idioms_that_cannot_be_recorded_are_errors(code):
     with pytest.raises((lt.LetirError, ValueError)):
         recorded(code)
 
 
 @pytest.mark.parametrize("code", idioms(2))
-def test_what_is_written_instead_is_recorded(code):
+def test_the_replacement_of_each_idiom_is_recorded(code):
     lt.check(recorded(code))
 
 
@@ -120,7 +120,7 @@ def test_the_readme_names_every_command():
     assert not [name for name in commands if name not in text_of("README.md")]
 
 
-def test_an_output_that_differs_is_put_right():
+def test_an_outdated_output_on_a_page_is_corrected():
     page = "```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n"
 
     assert OUTPUTS["refreshed"](page) == page.replace("3", "2")

@@ -32,7 +32,7 @@ from letir.testing import programs
         ),
     ],
 )
-def test_a_bind_is_differentiable_if_all_of_it_is(bind, expected):
+def test_a_bind_is_differentiable_if_its_operands_and_results_are(bind, expected):
     lt.opaque(lambda x: x, lambda x: x, name="mine.opaque")
     try:
         f = parse(f"lambda %0 {{ %1 = {bind}; return %1 }}")
@@ -45,7 +45,7 @@ def names(f, *flags) -> str:
     return "".join(sorted(local.name for local in propagate_requires_grad(f, flags) if local.name))
 
 
-def test_what_requires_grad_goes_from_operands_to_results():
+def test_requires_grad_propagates_from_operands_to_results():
     """[D1]"""
     f = parse("""lambda %0:x: float64[], %1:y: float64[], %2:n: int64[] {
       %3:a: float64[] = mul(%0, %1)
@@ -62,7 +62,7 @@ def test_what_requires_grad_goes_from_operands_to_results():
     assert names(f, False, False, True) == ""  # integers never do
 
 
-def test_results_of_a_conditional_are_told_apart():
+def test_each_result_of_a_conditional_has_its_own_requires_grad():
     """[D1]"""
     f = parse(
         """lambda %0:p: bool[], %1:x: float64[], %2:y: float64[] {
@@ -79,7 +79,7 @@ def test_results_of_a_conditional_are_told_apart():
     assert names(f, False, False, True) == "by"
 
 
-def test_what_a_loop_carries_requires_grad_if_it_does_in_any_iteration():
+def test_a_carried_value_requires_grad_if_it_does_in_any_iteration():
     """[D1] A fixpoint, and it ends."""
     f = parse("""lambda %0:x: float64[], %1:y: float64[], %2:z: float64[], %9:w: float64[] {
       %3:a: float64[], %4:b: float64[], %5:c: float64[] = fori_loop(0, 3, %0, %1, %2, %9,
@@ -95,7 +95,7 @@ def test_what_a_loop_carries_requires_grad_if_it_does_in_any_iteration():
 
 
 @given(programs(), st.data())
-def test_a_result_without_it_has_no_gradient(program, data):
+def test_a_result_without_requires_grad_has_no_gradient(program, data):
     """The analysis says no less than the reverse transform."""
     f, _ = program
     flags = data.draw(st.lists(st.booleans(), min_size=len(f.params), max_size=len(f.params)))
@@ -112,7 +112,7 @@ def test_a_result_without_it_has_no_gradient(program, data):
             assert f.ret.args[i] in found
 
 
-def test_a_bind_may_introduce_it():
+def test_a_bind_may_introduce_requires_grad():
     f = parse("lambda %0:x: float64[] { %1:a: float64[] = exp(%0); return %1 }")
 
     found = propagate_requires_grad(f, [False], introduces=lambda bind: bind.op.name == "exp")
@@ -120,7 +120,7 @@ def test_a_bind_may_introduce_it():
     assert [local.name for local in found] == ["a"]
 
 
-def test_nesting_50_deep_is_no_problem():
+def test_requires_grad_propagates_through_50_nested_loops():
     f = lt.trace(np.exp, np.ones(()))
     for _ in range(50):
         f = lt.checkpoint(f)

@@ -57,7 +57,7 @@ def spelled(text: str) -> lt.Lambda:
 
 
 @pytest.mark.parametrize("word", SPELLINGS)
-def test_the_same_is_said_in_one_way(word):
+def test_equivalent_spellings_become_one(word):
     """[F3]."""
     expected = spelled(word)
     assert expected is canonicalize_ops(expected)
@@ -66,13 +66,13 @@ def test_the_same_is_said_in_one_way(word):
 
 
 @pytest.mark.parametrize("text", KEPT)
-def test_what_might_change_a_bit_is_kept(text):
+def test_a_spelling_is_kept_where_another_could_change_a_bit(text):
     fn = spelled(text)
 
     assert fn is canonicalize_ops(fn)
 
 
-def test_equal_parts_are_counted():
+def test_a_split_into_equal_parts_is_written_as_their_number():
     def parts(sections, axis):
         fn = program(lambda x: OPS["split"](x, sections, axis), X)
         return dict(canonicalize_ops(fn).binds[0].attrs)
@@ -82,7 +82,7 @@ def test_equal_parts_are_counted():
     assert {"sections": (2, 0), "axis": 1} == parts((2, 0), 1)
 
 
-def test_truth_values_are_combined_by_logic():
+def test_bitwise_operations_on_booleans_become_logical_ones():
     def function(x):
         c, d = x > 1, x < 3
         return ~(c & d) ^ (c | d)
@@ -100,7 +100,7 @@ def test_a_condition_is_not_negated():
 
 
 @pytest.mark.parametrize("word", SPELLINGS)
-def test_other_words_give_the_same_bits(word):
+def test_the_canonical_spelling_gives_the_same_bits(word):
     for text, dtype in itertools.product(SPELLINGS[word], DTYPES):
         try:
             fn = lt.retype(spelled(text), *[ArrayType(dtype, (3, 4))] * 2)
@@ -114,7 +114,7 @@ def test_other_words_give_the_same_bits(word):
 # ---- remove_implicit_expands ----
 
 
-def test_what_broadcasts_itself_is_not_broadcast_before():
+def test_an_explicit_broadcast_before_an_operation_that_broadcasts_is_removed():
     """[F3]."""
 
     def function(x, row):
@@ -130,7 +130,7 @@ def test_what_broadcasts_itself_is_not_broadcast_before():
     )
 
 
-def test_one_operand_keeps_the_shape():
+def test_one_operand_keeps_its_explicit_broadcast():
     fn = program(lambda row: (wide := OPS["broadcast_to"](row, (3, 4))) * wide, ROW)
 
     assert ["broadcast_to", "mul"] == ops(remove_implicit_expands(fn))
@@ -147,20 +147,20 @@ def test_one_operand_keeps_the_shape():
         lambda row: row * 2,
     ],
 )
-def test_what_needs_the_shape_gets_it(function):
+def test_a_broadcast_that_an_operation_needs_is_kept(function):
     fn = program(function, ROW)
 
     assert fn is remove_implicit_expands(fn)
 
 
-def test_what_was_made_an_array_without_axes_stays_one():
+def test_an_explicit_0d_array_stays_a_0d_array():
     fn = program(lambda x: OPS["broadcast_to"](x * 2, ()).astype("float32"), ArrayType(float))
 
     assert fn is remove_implicit_expands(fn)
     assert_unchanged(remove_implicit_expands, fn, np.float64(1.0))
 
 
-def test_a_number_that_was_made_an_array_stays_one_where_it_widens():
+def test_a_number_made_an_array_stays_one_where_it_widens_the_dtype():
     fn = parse(
         "lambda %0: float64*[], %1: float32[3] { %2: float64[3] = broadcast_to(%0, shape=(3,)); "
         "%3: float64[3] = mul(%2, %1); return %3 }"
@@ -174,7 +174,7 @@ def test_a_number_that_was_made_an_array_stays_one_where_it_widens():
 
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("change", [canonicalize_ops, remove_implicit_expands])
-def test_results_of_generated_programs_are_the_same(change):
+def test_results_of_generated_programs_are_unchanged(change):
     @SOME
     @given(programs(most_steps=20))
     def run(program):
@@ -187,7 +187,7 @@ def test_results_of_generated_programs_are_the_same(change):
 
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("change", [canonicalize_ops, remove_implicit_expands])
-def test_gradients_of_generated_functions_are_the_same(change):
+def test_gradients_of_generated_functions_are_unchanged(change):
     @SOME
     @given(functions(smooth=True))
     def run(drawn):

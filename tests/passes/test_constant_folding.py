@@ -43,7 +43,7 @@ def test_a_scalar_stays_a_scalar_and_an_array_an_array():
     assert type(lt.run_forward(found)[0]) is np.float64
 
 
-def test_nothing_that_raises_or_warns_is_computed():
+def test_an_operation_that_raises_or_warns_is_not_folded():
     """[F4]"""
     texts = [
         "%1: float64[] = log(0.0)",
@@ -60,7 +60,7 @@ def test_nothing_that_raises_or_warns_is_computed():
 
 
 @pytest.mark.parametrize("limit, folded", [(80, True), (79, False)])
-def test_results_beyond_the_limit_stay(limit, folded):
+def test_results_above_the_size_limit_are_not_folded(limit, folded):
     """[F4]"""
     f = lt.trace(lambda x: x + lnp.exp(lnp.ones(10)), np.ones(10))
 
@@ -69,7 +69,7 @@ def test_results_beyond_the_limit_stay(limit, folded):
     assert ("exp" not in names(found)) == folded
 
 
-def test_what_would_be_large_is_not_tried():
+def test_an_operation_with_a_large_result_is_not_even_tried():
     text = """lambda %0: float64[] {
       %1: float64[1000000000000] = zeros(shape=(1000000000000,), dtype=float64)
       %2: float64[] = sum(%1, axis=None)
@@ -79,7 +79,7 @@ def test_what_would_be_large_is_not_tried():
     assert constant_propagation(parse(text)) is not None
 
 
-def test_small_constants_of_large_parts_are_not_computed_early():
+def test_a_small_result_of_large_intermediate_arrays_is_not_folded():
     f = lt.trace(lambda x: x + np.arange(10_000.0)[:3], np.ones(3))
     g = lt.trace(lambda x: x + lnp.arange(10_000.0).sum(), np.ones(3))
 
@@ -95,7 +95,7 @@ def test_small_constants_of_large_parts_are_not_computed_early():
         "%1: float64[3] = random_normal(%0, shape=(3,), dtype=float64)",
     ],
 )
-def test_what_depends_on_an_argument_stays(bind):
+def test_a_bind_that_depends_on_an_argument_stays(bind):
     f = parse(f"lambda %0 {{ {bind}; return %1 }}")
 
     assert constant_propagation(f) is f
@@ -132,7 +132,7 @@ def test_a_buffer_that_is_updated_stays_a_buffer():
     assert "zeros" in names(constant_propagation(f))
 
 
-def test_order_in_memory_stays():
+def test_the_memory_order_of_a_folded_constant_is_kept():
     """Sums round in the order of memory."""
     f = parse("""lambda {
       %0: float64[2, 3] = constant(value=float64[2, 3]{1, 2, 3, 4, 5, 6})
@@ -149,7 +149,7 @@ def test_order_in_memory_stays():
     assert_same(lt.run_forward(f), lt.run_forward(found))
 
 
-def test_views_that_no_copy_is_like_stay():
+def test_a_view_that_no_copy_can_replace_is_not_folded():
     f = parse("""lambda {
       %0: float64[3] = constant(value=float64[3]{1, 2, 3})
       %1: float64[2, 3] = broadcast_to(%0, shape=(2, 3))
@@ -194,7 +194,7 @@ def test_constants_in_bodies_are_computed():
 
 @each_of(sorted(n for n in SAMPLES if is_foldable(PRIMITIVES[n])))
 @pytest.mark.filterwarnings("error")
-def test_what_is_computed_early_is_what_a_run_gives(name):
+def test_a_folded_result_equals_the_result_of_a_run(name):
     for sample in SAMPLES[name]:
         program, args = applied(PRIMITIVES[name], sample, constants=True)
         closed = with_constants(program, args)
@@ -212,14 +212,14 @@ def with_constants(program: Lambda, args) -> Lambda:
 
 
 @given(programs())
-def test_results_stay(program):
+def test_results_are_unchanged(program):
     f, args = program
 
     assert_same(lt.run_forward(f, *args), lt.run_forward(lt.check(constant_propagation(f)), *args))
 
 
 @given(programs())
-def test_results_of_programs_of_constants_stay(program):
+def test_results_of_programs_of_constants_are_unchanged(program):
     f, args = program
     closed = with_constants(f, args)
 

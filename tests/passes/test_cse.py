@@ -48,7 +48,7 @@ def test_results_of_an_operation_with_several_are_merged():
     assert common_subexpressions(f) == parse(expected)
 
 
-def test_bodies_are_merged_in_and_as_a_whole():
+def test_equal_binds_in_bodies_and_equal_bodies_are_merged():
     f = parse("""
     lambda %0: bool[], %1: float64[] {
       %2: float64[] = cond(%0, %1, on_true=lambda %3: float64[] {
@@ -81,7 +81,7 @@ def test_bodies_are_merged_in_and_as_a_whole():
         "%2 = barrier(%1); %3 = barrier(%1)",
     ],
 )
-def test_what_differs_or_happens_stays(binds):
+def test_binds_that_differ_or_have_effects_are_not_merged(binds):
     """[F4]"""
     binds = binds.replace("float64[3]", "float64[]") if "expand" not in binds else binds
     binds = binds.replace("DRAW", "random_normal(%0, shape=(3,), dtype=float64)")
@@ -119,7 +119,7 @@ def test_two_results_do_not_come_to_share_memory_through_views():
     assert not np.shares_memory(a, b)
 
 
-def test_a_result_and_what_is_no_result_are_merged():
+def test_a_result_is_merged_with_a_value_that_is_not_a_result():
     f = parse("""
     lambda %0: float64[2] {
       %1: float64[2] = exp(%0)
@@ -173,7 +173,7 @@ def test_draws_in_bodies_are_not_merged():
     assert common_subexpressions(f) is f
 
 
-def test_users_operations_are_taken_to_do_anything():
+def test_operations_of_users_are_never_merged():
     """[B12]"""
     count = iter(range(9))
     record = lt.opaque(lambda x: x + next(count), lambda x: x, name="mine.counter")
@@ -184,7 +184,7 @@ def test_users_operations_are_taken_to_do_anything():
         del PRIMITIVES["mine.counter"]
 
 
-def test_what_is_computed_again_is_not_merged_with_the_first():
+def test_a_recomputation_is_not_merged_with_the_original():
     """[F4] Else the values would be kept that a checkpoint does not keep."""
     layer = lt.checkpoint(lambda x: np.tanh(np.sin(np.exp(x))))
     f = lt.value_and_grad(lt.trace(lambda x: layer(layer(x)).sum(), np.ones(3)))
@@ -204,7 +204,7 @@ def test_what_is_computed_again_is_not_merged_with_the_first():
         assert_same(program(np.ones(3)), found(np.ones(3)))
 
 
-def test_names_and_lines_of_what_is_left_stay():
+def test_the_remaining_binds_keep_their_names_and_source_lines():
     f = lt.trace(lambda x: np.exp(x) + np.exp(x), np.ones(2))
 
     assert common_subexpressions(f).binds[0] is f.binds[0]
@@ -217,7 +217,7 @@ def test_a_program_without_repetitions_is_the_same_object():
 
 
 @given(programs())
-def test_results_stay(program):
+def test_results_are_unchanged(program):
     f, args = program
 
     assert_same(lt.run_forward(f, *args), lt.run_forward(lt.check(twice_shared(f)), *args))
@@ -282,7 +282,7 @@ def test_both_results_are_copies_of_a_constant():
 
 
 @each_of(sorted(SAMPLES))
-def test_what_is_said_to_share_nothing_does_not(name):
+def test_results_declared_to_share_no_memory_share_none(name):
     record = PRIMITIVES[name]
     if may_share(record):
         pytest.skip("it may share")
@@ -297,7 +297,7 @@ def test_what_is_said_to_share_nothing_does_not(name):
                 assert a is not b and not np.may_share_memory(a, b)
 
 
-def test_only_binds_that_may_be_merged_are():
+def test_only_binds_that_may_be_merged_are_merged():
     fn = parse("lambda %0 { %1 = exp(%0); %2 = exp(%0); %3 = mul(%1, %2); return %3 }")
 
     assert merge_equal_binds(fn, lambda op: op.name != "exp") is fn

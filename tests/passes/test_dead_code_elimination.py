@@ -39,20 +39,20 @@ def test_parameters_stay():
     assert f == dead_code(f)
 
 
-def test_what_stays_is_shared_with_its_names_and_lines():
+def test_the_remaining_binds_are_the_same_objects():
     f = lt.trace(lambda x: (x * 2, x + 1)[0], np.ones(2))
 
     assert [f.binds[0]] == list(dead_code(f).binds)
     assert dead_code(f).binds[0] is f.binds[0]
 
 
-def test_nesting_stays():
+def test_the_nesting_of_arguments_and_results_is_kept():
     f = lt.trace(lambda p: {"y": p["w"] * 2}, {"w": np.ones(2)})
 
     assert (f.in_tree, f.out_tree) == (dead_code(f).in_tree, dead_code(f).out_tree)
 
 
-def test_effects_stay_in_their_order_with_what_they_need():
+def test_effects_and_their_operands_stay_in_order():
     """[C5]"""
     f = parse("""
     lambda %0 {
@@ -96,20 +96,20 @@ def test_a_bind_whose_body_has_an_effect_stays(levels):
 
 
 @pytest.mark.parametrize("levels", [1, 3])
-def test_a_bind_whose_body_has_none_is_dropped(levels):
+def test_a_bind_whose_body_has_no_effect_is_dropped(levels):
     f = holding(parse("lambda %0 { %1 = neg(%0); return %1 }"), levels)
 
     assert parse("lambda %0 { return %0 }") == dead_code(f)
 
 
-def test_twice_is_once():
+def test_running_the_pass_twice_gives_the_result_of_running_it_once():
     f = parse("lambda %0 { %1 = exp(%0); %2 = neg(%1); %3 = sin(%0); return %3 }")
 
     assert dead_code(f) == dead_code(dead_code(f))
 
 
 @given(programs())
-def test_results_stay(program):
+def test_results_are_unchanged(program):
     f, args = program
 
     assert_same(lt.run_forward(f, *args), lt.run_forward(lt.check(dead_code(f)), *args))
@@ -124,7 +124,7 @@ def test_a_program_without_dead_binds_is_the_same_object():
     assert dead_code(f) is f
 
 
-def test_dead_results_of_a_conditional_go_with_what_they_need():
+def test_dead_results_of_a_conditional_are_dropped_with_their_operands():
     """[F4]"""
     f = parse("""
     lambda %0: bool[], %1: float64[3], %2: float64[3] {
@@ -149,7 +149,7 @@ def test_dead_results_of_a_conditional_go_with_what_they_need():
     assert lt.check(dead_code(f)) == expected
 
 
-def test_dead_results_of_a_switch_in_a_switch_go():
+def test_dead_results_of_a_switch_in_a_switch_are_dropped():
     """[F4] The results of the inner one are dead once those of the outer are."""
     inner = """switch(%0, %1, %2, branches=(
       lambda %20: float64[], %21: float64[] { %22: float64[] = exp(%20); return (%22, %21) },))"""
@@ -173,7 +173,7 @@ def all_binds(f: Lambda) -> list:
     return [bind for body in all_bodies(f) for bind in body.binds]
 
 
-def test_dead_results_of_a_step_of_a_gradient_go():
+def test_dead_results_of_a_backward_step_are_dropped():
     """[F4, D3] What is captured stays in the order of first use; the cotangents stay."""
     f = parse("""
     lambda %0, %1, %2 {
@@ -200,7 +200,7 @@ def test_a_cotangent_that_nobody_reads_stays():
     assert len(dead_code(f).binds[0].args) == 2 and len(dead_code(f).binds[0].binders) == 1
 
 
-def test_what_a_checkpoint_saves_for_nobody_is_not_saved():
+def test_a_checkpoint_does_not_save_an_unused_value():
     """[F4]"""
     layer = lt.checkpoint(lambda x: np.exp(np.sin(x) @ x), lambda bind: bind.op.name == "sin")
     f = lt.trace(layer, np.ones((2, 2)))
@@ -237,7 +237,7 @@ lambda %0: int64[], %1: float64[], %2: float64[], %3: float64[], %4: float64[] {
         ("(%6, %8)", ["%0", "%1", "%2", "%3", "%4"]),
     ],
 )
-def test_a_carried_value_goes_if_nothing_that_stays_depends_on_it(result, operands):
+def test_a_carried_value_is_dropped_if_no_live_value_depends_on_it(result, operands):
     """[F4] In any number of iterations."""
     f = parse(WHILE.replace("RESULT", result))
     args = [np.int64(0), *map(np.float64, (1.5, 2.0, 1.0, 3.0))]
@@ -250,7 +250,7 @@ def test_a_carried_value_goes_if_nothing_that_stays_depends_on_it(result, operan
     assert dead_code(found) is found
 
 
-def test_a_loop_with_an_effect_keeps_what_that_reads():
+def test_a_loop_with_an_effect_keeps_the_values_that_the_effect_reads():
     """[C5, F4]"""
     f = parse(
         WHILE.replace("%27: float64[] = ", "guard(%23, value=1.0); %27: float64[] = ").replace(
@@ -263,7 +263,7 @@ def test_a_loop_with_an_effect_keeps_what_that_reads():
     assert len(bind.binders) == 2 and len(bind.args) == 3  # %3 and what it is multiplied by
 
 
-def test_dead_values_of_a_counted_loop_go():
+def test_dead_values_of_a_counted_loop_are_dropped():
     """[F4]"""
     f = parse("""
     lambda %0: int64[], %1: float64[], %2: float64[] {
@@ -302,7 +302,7 @@ lambda %0: float64[], %1: float64[], %2: float64[4], %3: float64[4] {
         ("(%5, %8)", "4", (2, 2, 4)),
     ],
 )
-def test_dead_values_of_a_scan_go(result, length, kept):
+def test_dead_values_of_a_scan_are_dropped(result, length, kept):
     """[F4]"""
     f = parse(SCAN.replace("RESULT", result).replace("LENGTH", length))
     args = [np.float64(1), np.float64(2), np.arange(4.0), np.arange(1.0, 5.0)]
@@ -357,7 +357,7 @@ lambda %0: int64[], %1: float64[], %2: float64[] {
         ("(%4, %7)", (2, 4, 3)),
     ],
 )
-def test_dead_values_of_a_loop_that_keeps_its_history_go(result, kept):
+def test_dead_values_of_a_loop_that_keeps_its_history_are_dropped(result, kept):
     """[F4]"""
     f = parse(WHILE_SCAN.replace("RESULT", result))
     args = [np.int64(2), np.float64(1.5), np.float64(0.5)]

@@ -28,7 +28,7 @@ def deeply(fn):
 
 
 @each_of(COMPOSITES)
-def test_what_is_computed_by_its_parts_gives_the_same_bits(name):
+def test_a_decomposed_composite_gives_the_same_bits(name):
     """[B4]."""
     for sample in SAMPLES[name]:
         fn, args = applied(PRIMITIVES[name], sample)
@@ -38,7 +38,7 @@ def test_what_is_computed_by_its_parts_gives_the_same_bits(name):
 
 
 @each_of(COMPOSITES)
-def test_no_composite_is_left_where_all_are_wanted(name):
+def test_every_composite_is_decomposed_when_all_are_requested(name):
     for sample in SAMPLES[name]:
         fn, _ = applied(PRIMITIVES[name], sample)
         found = lt.check(decompose(fn, keep_rules=False, exact=False))
@@ -47,14 +47,14 @@ def test_no_composite_is_left_where_all_are_wanted(name):
         assert left == [] or None in [a.type for a in (*fn.params, *fn.ret.args)], name
 
 
-def test_rules_are_kept_unless_nobody_will_ask_for_them():
+def test_composites_with_their_own_derivative_are_kept_unless_asked_otherwise():
     fn = lt.trace(lambda x: nn.softmax(x, axis=-1), X)
 
     assert fn is decompose(fn)
     assert "exp" in ops(deeply(fn))
 
 
-def test_numpys_own_function_is_kept_unless_rounding_may_differ():
+def test_a_composite_that_numpy_computes_is_kept_unless_rounding_may_differ():
     fn = lt.trace(np.var, X)
 
     assert fn is decompose(fn, keep_rules=False)
@@ -63,7 +63,7 @@ def test_numpys_own_function_is_kept_unless_rounding_may_differ():
     assert_close(fn(W[:2]), found(W[:2]))
 
 
-def test_composites_are_named():
+def test_composites_are_selected_by_name():
     fn = lt.trace(lambda x: (np.var(x), np.std(x)), X)
 
     assert ["std"] == [name for name in ops(decompose(fn, ops=("var",))) if name in ("var", "std")]
@@ -91,7 +91,7 @@ def test_a_program_without_composites_is_returned():
     assert fn is decompose(fn) is decompose_addmm(fn)
 
 
-def test_a_linear_layer_with_a_bias_is_a_product_and_a_sum():
+def test_a_linear_layer_with_a_bias_becomes_a_product_and_a_sum():
     fn = lt.trace(nn.linear, X, W, B)
 
     assert ["transpose", "matmul", "add"] == ops(decompose_addmm(fn))
@@ -119,7 +119,7 @@ def run(fn: lt.Lambda, args: list) -> tuple:
 
 @SOME
 @given(programs(ops=SMOOTH))
-def test_gradients_by_parts_are_the_same(program):
+def test_gradients_of_decomposed_programs_are_unchanged(program):
     fn, args = program
     try:
         df, given = gradient_of(fn, args)
@@ -133,7 +133,7 @@ def test_gradients_by_parts_are_the_same(program):
     assert_close(*found)
 
 
-def test_a_reduction_of_named_size_stays():
+def test_a_reduction_of_symbolic_size_stays():
     """For three elements it is a tree, for any number a loop, which adds in another order."""
     f = lt.trace(
         lambda x: lt.reduce(lambda p, q: p + q + p * q, np.float64(0.0), x),

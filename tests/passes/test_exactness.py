@@ -100,7 +100,7 @@ def check_pipeline(f: Lambda, args, expected) -> None:
     assert_close(expected, results(lt.check(optimize_program(f)), args), **CLOSE)
 
 
-def test_every_pass_is_under_a_law():
+def test_every_pass_is_covered_by_a_law():
     assert {*EXACT, *LOOSE, *OTHERS, *NO_PASSES} == set(passes.__all__)
 
 
@@ -133,7 +133,7 @@ def test_passes_in_any_order_keep_results_to_the_bit(program, names):
 
 @QUICK
 @given(PROGRAMS)
-def test_passes_come_to_an_end(program):
+def test_passes_reach_a_fixpoint(program):
     """A pass that has nothing to do returns the very program that it got."""
     f, _ = program
     for name in EXACT:
@@ -145,7 +145,7 @@ def test_passes_come_to_an_end(program):
 
 @QUICK
 @given(control_functions(most_steps=3), st.integers(-1, 4))
-def test_passes_keep_results_for_other_arguments(program, steps):
+def test_passes_keep_results_for_arguments_that_take_another_path(program, steps):
     """A loop takes another number of steps, a choice another branch."""
     f, args = recorded(program)
     others = [~x if x.dtype.kind == "b" else -x for x in args[:4]]

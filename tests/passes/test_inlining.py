@@ -54,13 +54,13 @@ def test_a_bound_constant_chooses_too():
     assert names(inline_bodies(f)) == ["constant", "sin", "neg"]
 
 
-def test_what_an_argument_chooses_stays():
+def test_a_choice_that_depends_on_an_argument_stays():
     f = switch("%0")
 
     assert inline_bodies(f) is f
 
 
-def test_the_only_branch_is_taken_whatever_the_index():
+def test_a_switch_with_one_branch_is_inlined():
     f = parse("""lambda %0: int64[], %1: float64[] {
       %2: float64[] = switch(%0, %1, branches=(lambda %3: float64[] {
         %4: float64[] = exp(%3); return %4 },))
@@ -80,7 +80,7 @@ def test_a_condition_is_true_as_in_python(value, name):
     assert names(inline_bodies(f)) == [name]
 
 
-def test_choices_in_choices_go_as_well():
+def test_nested_conditionals_are_inlined():
     """The inner one is known once the outer is inlined."""
     f = parse("""lambda %1: float64[] {
       %2: float64[] = cond(True, True, %1, on_true=lambda %10: bool*[], %3: float64[] {
@@ -109,7 +109,7 @@ def test_effects_keep_their_order():
     assert [bind.attrs["value"] for bind in inline_bodies(f).binds] == [1.0, 2.0, 3.0]
 
 
-def test_what_is_there_for_derivatives_stays_unless_it_is_said():
+def test_custom_rules_and_checkpoints_stay_unless_asked_otherwise():
     @lt.custom_vjp
     def mine(x):
         return np.exp(x)
@@ -139,7 +139,7 @@ def test_a_custom_jvp_is_inlined_as_its_function():
     assert_same(f(np.ones(3)), found(np.ones(3)))
 
 
-def test_what_a_checkpoint_computes_again_is_not_merged_with_what_it_inlined():
+def test_a_checkpoints_recomputation_is_not_merged_with_its_inlined_forward_pass():
     """[F4]"""
     layer = lt.checkpoint(lambda x: np.tanh(np.sin(np.exp(x))))
     f = lt.value_and_grad(lt.trace(lambda x: layer(layer(x)).sum(), np.ones(3)))
@@ -150,7 +150,7 @@ def test_what_a_checkpoint_computes_again_is_not_merged_with_what_it_inlined():
     assert_same(f(np.ones(3)), found(np.ones(3)))
 
 
-def test_barriers_are_taken_out_in_the_end():
+def test_barriers_are_removed_at_the_end():
     f = parse("""lambda %0 {
       %1 = barrier(%0)
       %2 = barrier(%1)
@@ -163,7 +163,7 @@ def test_barriers_are_taken_out_in_the_end():
     assert without_barriers(f) == parse(expected)
 
 
-def test_bodies_that_share_do_not_grow_without_bounds():
+def test_inlining_shared_bodies_does_not_grow_without_bound():
     body = parse("lambda %0: float64[] { %1: float64[] = exp(%0); return %1 }")
     for _ in range(30):
         x, y, z = (Local(body.params[0].type) for _ in range(3))
@@ -185,7 +185,7 @@ def test_nesting_50_deep_is_inlined():
 
 
 @given(programs(), st.booleans())
-def test_results_stay(program, keep_rules):
+def test_results_are_unchanged(program, keep_rules):
     f, args = program
 
     found = lt.check(inline_bodies(f, keep_rules=keep_rules))

@@ -31,7 +31,7 @@ def test_binds_stand_in_the_order_in_which_results_ask_for_them():
     assert normalize_order(f) == parse(expected)
 
 
-def test_effects_keep_their_order_and_nothing_passes_one():
+def test_effects_keep_their_order_and_no_bind_moves_past_one():
     """[C5]"""
     f = parse("""lambda %0 {
       %1 = exp(%0)
@@ -57,7 +57,7 @@ def test_effects_keep_their_order_and_nothing_passes_one():
     assert normalize_order(f) == parse(expected)
 
 
-def test_an_order_that_is_normal_stays():
+def test_a_program_in_normal_order_stays():
     f = lt.trace(lambda x: np.exp(x) + np.sin(x), np.ones(3))
 
     assert normalize_order(f) is f
@@ -75,14 +75,14 @@ def test_a_program_that_changes_its_arguments_stays():
     assert normalize_order(f) is f
 
 
-def test_what_nobody_needs_comes_last():
+def test_dead_binds_come_last():
     f = parse("lambda %0 { %1 = exp(%0); %2 = sin(%0); return %2 }")
 
     assert normalize_order(f) == parse("lambda %0 { %2 = sin(%0); %1 = exp(%0); return %2 }")
 
 
 @given(programs(), st.randoms(use_true_random=False))
-def test_shuffled_programs_are_equal_when_they_are_normal(program, random):
+def test_shuffled_programs_have_the_same_normal_order(program, random):
     f, args = program
     g = shuffled(f, random)
 

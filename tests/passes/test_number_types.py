@@ -59,7 +59,7 @@ def test_a_number_beside_an_array_is_an_array_of_its_dtype(name):
             assert_unchanged(erase_number_types, fn, np.asarray(x))
 
 
-def test_a_constant_does_not_widen():
+def test_an_erased_constant_does_not_widen_the_dtype():
     fn = program(lambda x: (x * 0.1 + 2) ** 2, ArrayType(np.float32, (3,)))
     found = erase_number_types(fn)
 
@@ -75,7 +75,7 @@ def test_equal_numbers_of_one_dtype_are_bound_once():
     assert [(1.0, "float64"), (1.0, "float32")] == [(v.item(), v.dtype.name) for v in values]
 
 
-def test_choices_and_bounds_are_erased():
+def test_numbers_in_conditions_and_loop_bounds_are_erased():
     fn = program(
         lambda x: OPS["where"](x > 1, x, 0) + OPS["clip"](x, 0, 1.5), ArrayType(np.float32, (12,))
     )
@@ -85,7 +85,7 @@ def test_choices_and_bounds_are_erased():
 
 
 @pytest.mark.parametrize("number", [1, 1.75, True, -0.0])
-def test_what_is_written_is_erased(number):
+def test_numbers_that_are_written_into_arrays_are_erased(number):
     for dtype in DTYPES:
         fn = program(lambda x: x.at[1:3].set(number), ArrayType(dtype, (12,)))
         assert [] == numbers(erase_number_types(fn))
@@ -102,7 +102,7 @@ KEPT = [
 
 
 @pytest.mark.parametrize("text", KEPT)
-def test_other_numbers_stay(text):
+def test_numbers_that_cannot_be_erased_stay(text):
     fn = parse(text)
 
     assert fn is erase_number_types(fn)
@@ -110,7 +110,7 @@ def test_other_numbers_stay(text):
 
 @SOME
 @given(programs())
-def test_results_of_generated_programs_are_the_same(program):
+def test_results_of_generated_programs_are_unchanged(program):
     fn, args = program
 
     assert_unchanged(erase_number_types, fn, *args)
@@ -118,5 +118,5 @@ def test_results_of_generated_programs_are_the_same(program):
 
 @SOME
 @given(functions(smooth=True))
-def test_gradients_of_generated_functions_are_the_same(drawn):
+def test_gradients_of_generated_functions_are_unchanged(drawn):
     assert_gradient_unchanged(erase_number_types, *drawn)

@@ -101,7 +101,7 @@ def test_any_pipeline_keeps_results_of_functions(function, pipeline):
 @pytest.mark.parametrize("pass_", PASSES, ids=lambda p: p.__name__)
 @settings(max_examples=15)
 @given(program=programs())
-def test_a_pass_that_has_nothing_more_to_do_gives_the_same_object(pass_, program):
+def test_a_pass_with_nothing_left_to_do_returns_the_same_object(pass_, program):
     """A pipeline may see a fixpoint."""
     g, _ = program
     for _ in range(len(g) + 3):
@@ -113,14 +113,14 @@ def test_a_pass_that_has_nothing_more_to_do_gives_the_same_object(pass_, program
 
 
 @pytest.mark.parametrize("pass_", PASSES, ids=lambda p: p.__name__)
-def test_a_pass_of_an_empty_program_is_that_program(pass_):
+def test_a_pass_returns_an_empty_program_unchanged(pass_):
     f = lt.parse("lambda %0 { return %0 }")
 
     assert pass_(f) is f
 
 
 @pytest.mark.parametrize("pass_", PASSES, ids=lambda p: p.__name__)
-def test_a_pass_changes_nothing_that_it_was_given(pass_):
+def test_a_pass_never_mutates_its_argument(pass_):
     f = lt.trace(lambda x: (np.exp(x) * np.exp(x) * 1.0, x[None] + 0 * x), np.ones(3))
     text = lt.dumps(f)
 

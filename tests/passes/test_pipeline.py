@@ -42,13 +42,13 @@ def test_passes_run_in_their_order_and_are_observed():
     assert all(seconds >= 0 for *_, seconds in seen)
 
 
-def test_no_passes_change_nothing():
+def test_an_empty_pipeline_changes_nothing():
     f = parse(PROGRAM)
 
     assert run_pipeline((), f) is f
 
 
-def test_options_are_part_of_a_name():
+def test_the_name_of_a_pass_includes_its_options():
     names = []
 
     def limited(fn, *, limit):
@@ -74,7 +74,7 @@ def test_every_pass_writes_its_input_and_output(tmp_path, monkeypatch):
     assert [parse(file.read_text()) for file in files] == [f, f, f, g]
 
 
-def test_an_error_says_which_pass_it_is_in():
+def test_an_error_names_the_pass_in_which_it_was_raised():
     def broken(fn):
         raise ValueError("no")
 
@@ -123,7 +123,7 @@ def test_a_pass_that_is_defined_again_replaces_the_first(points):
         ("lambda { return 1 }", "other parameters or results"),
     ],
 )
-def test_what_a_registered_pass_gives_is_checked(points, found, message):
+def test_the_program_that_a_registered_pass_returns_is_checked(points, found, message):
     def given(fn):
         return parse(found)
 
@@ -148,6 +148,6 @@ def test_a_registered_pass_that_breaks_a_program_is_refused(points):
 
 
 @pytest.mark.parametrize("point, pass_", [("later", nothing), ("before", "nothing")])
-def test_what_cannot_be_registered_is_refused(point, pass_):
+def test_an_invalid_registration_is_refused(point, pass_):
     with pytest.raises(LetirError, match="register"):
         register(point, pass_)

@@ -34,7 +34,7 @@ X, Y = np.array([0.5, -1.0]), np.arange(3.0)
         ((), "lambda %0, %1 { return () }"),
     ],
 )
-def test_results_are_said_by_position_by_name_by_number_or_by_local(results, expected):
+def test_results_are_selected_by_position_name_number_or_local(results, expected):
     part = lt.check(lt.slice(PROGRAM, results))
 
     if expected is not None:
@@ -43,14 +43,14 @@ def test_results_are_said_by_position_by_name_by_number_or_by_local(results, exp
         assert_same((Y * 2, np.sin(np.exp(X)), np.exp(X)), part(X, Y))
 
 
-def test_parameters_that_nothing_uses_may_go():
+def test_unused_parameters_may_be_dropped():
     part = lt.slice(PROGRAM, "w", drop_unused=True)
 
     assert [param.name for param in part.params] == ["y"]
     assert_same(Y * 2, part(Y))
 
 
-def test_nesting_stays_as_far_as_it_can():
+def test_a_slice_keeps_as_much_nesting_as_it_can():
     g = lt.trace(lambda p: {"a": p["w"] * 2, "b": p["v"]}, {"w": np.ones(2), "v": np.ones(1)})
 
     assert lt.slice(g, range(2)).out_tree == g.out_tree
@@ -59,7 +59,7 @@ def test_nesting_stays_as_far_as_it_can():
     assert lt.slice(g, 0, drop_unused=True).in_tree is None
 
 
-def test_guards_stay_up_to_the_last_value_that_is_needed():
+def test_a_slice_keeps_guards_up_to_the_last_value_it_needs():
     """[C5] Behind a guard the path is what was recorded; what follows does not matter."""
 
     def branching(x):
@@ -88,18 +88,18 @@ def test_guards_stay_up_to_the_last_value_that_is_needed():
         (lt.Local(), "is not a value of this program"),
     ],
 )
-def test_what_is_not_there_is_an_error(results, message):
+def test_slicing_by_an_unknown_value_is_an_error(results, message):
     with pytest.raises(lt.ScopeError, match=message):
         lt.slice(PROGRAM, results)
 
 
-def test_what_says_no_result_is_an_error():
+def test_slicing_by_an_object_of_another_type_is_an_error():
     with pytest.raises(lt.DTypeError, match=r"is an integer, found 0\.5"):
         lt.slice(PROGRAM, 0.5)
     assert lt.slice(PROGRAM, np.int64(1)) == lt.slice(PROGRAM, 1)
 
 
-def test_a_name_that_is_there_twice_asks_which():
+def test_an_ambiguous_name_is_an_error_that_lists_the_candidates():
     def twice(x):
         y = x * 2
         y = y + 1
@@ -116,7 +116,7 @@ def test_binds_are_shared_in_their_order():
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs(), st.integers(0, 5))
-def test_a_slice_gives_what_the_program_gives(program, choice):
+def test_a_slice_computes_the_result_of_the_program(program, choice):
     g, args = program
     place = choice % len(g.ret.args)
     results = g(*args)

@@ -23,7 +23,7 @@ def test_unknown_types_are_filled_in():
     assert propagate_shapes(g).ret.args[0].name == "y"
 
 
-def test_named_sizes_become_numbers_where_they_are_known():
+def test_symbolic_sizes_become_numbers_where_they_are_known():
     f = parse("""lambda %0: float64[3] {
       %1: float64[n] = barrier(%0)
       %2: float64[n] = exp(%1)
@@ -41,7 +41,7 @@ def attributes(bind: Bind) -> tuple:
     return bind.op, bind.args, bind.attrs, bind.source
 
 
-def test_what_is_unknown_for_good_stays_so():
+def test_a_type_that_cannot_be_inferred_stays_unknown():
     f = parse("lambda %0 { %1 = exp(%0); return %1 }")
 
     assert propagate_shapes(f) is f
@@ -90,7 +90,7 @@ def test_a_program_of_known_types_is_the_same_object():
 
 
 @given(programs())
-def test_all_types_come_back(program):
+def test_propagation_restores_all_erased_types(program):
     """What a program without types can know, it does; results stay."""
     f, args = program
     bare = untyped(f)

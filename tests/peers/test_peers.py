@@ -138,7 +138,7 @@ def case_of(name: str, peer) -> tuple:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_values_and_vjps_are_the_peers(name, peer):
+def test_values_and_vjps_agree_with_the_peers(name, peer):
     f, args, ct, _ = case_of(name, peer)
 
     assert_close(f(peer.np, *args), f(numpy, *args))
@@ -146,7 +146,7 @@ def test_values_and_vjps_are_the_peers(name, peer):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_jvps_are_those_of_jax(name):
+def test_jvps_agree_with_jax(name):
     jax = Jax()
     f, args, _, tangents = case_of(name, jax)
 
@@ -154,7 +154,7 @@ def test_jvps_are_those_of_jax(name):
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-def test_second_derivatives_are_the_peers(name, peer):
+def test_second_derivatives_agree_with_the_peers(name, peer):
     f, args, ct, vectors = case_of(name, peer)
 
     def second(side):

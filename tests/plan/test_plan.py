@@ -55,20 +55,20 @@ def owner(results, args, result) -> int:
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 @each_sample(in_one_test=True)
-def test_every_operation_gives_what_run_forward_gives(op, sample):
+def test_every_operation_agrees_with_run_forward(op, sample):
     for constants in (False, True):
         check_plan(*applied(op, sample, constants=constants))
 
 
 @given(programs())
-def test_programs_give_what_run_forward_gives(program):
+def test_generated_programs_agree_with_run_forward(program):
     check_plan(*program)
 
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 @settings(max_examples=40)
 @given(programs())
-def test_gradients_give_what_run_forward_gives(program):
+def test_gradients_agree_with_run_forward(program):
     fn, args = program
     try:
         df = lt.differentiate(fn).joined()
@@ -83,7 +83,7 @@ def test_gradients_give_what_run_forward_gives(program):
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "i1", "u1", "i8", "?"])
 @pytest.mark.parametrize("number", [2, 0.1, 1j, True, -3, float("nan"), -0.0])
-def test_a_number_is_what_numpy_makes_of_it(dtype, number):
+def test_a_python_number_has_the_dtype_that_numpy_gives_it(dtype, number):
     """An array of the dtype that promotion gives it in that operation, made once."""
     x = np.arange(3).astype(dtype)
     for name in ("add", "mul", "less", "maximum", "power", "div"):
@@ -97,7 +97,7 @@ def test_a_number_is_what_numpy_makes_of_it(dtype, number):
 
 @pytest.mark.parametrize("number", [300, -1, 1e300, 1e-300, 2**40])
 @pytest.mark.parametrize("dtype", ["u1", "f4", "f2", "i4"])
-def test_a_number_that_does_not_fit_is_numpys_error_or_warning(dtype, number):
+def test_a_python_number_that_does_not_fit_raises_or_warns_as_in_numpy(dtype, number):
     for name in ("add", "less", "equal", "mul"):
         builder = LetBuilder()
         made = PRIMITIVES[name](builder.param(ArrayType(dtype, (3,))), number)
@@ -122,7 +122,7 @@ def outcome(run) -> tuple:
     return results, flags
 
 
-def test_ufuncs_are_called_themselves():
+def test_steps_of_a_plan_call_numpys_ufuncs_directly():
     fn = lt.trace(lambda x, y: np.arctan2(x, y) * y, X, X)
 
     assert [f for _, f, *_ in plan_of(fn).tables[np].steps] == [np.arctan2, np.multiply]
@@ -281,7 +281,7 @@ def test_an_argument_is_not_updated():
 # ---- errors and effects ----
 
 
-def test_an_error_has_the_notes_that_run_forward_gives_it():
+def test_an_error_has_the_same_notes_as_in_run_forward():
     fn = lt.trace(lambda x: np.linalg.inv(x + 0.0) * 2.0, np.eye(2))
     notes = []
     for run in (run_flat, lambda f, leaves: plan_of(f).run(leaves)):
@@ -331,7 +331,7 @@ def test_bodies_run_as_plans():
     assert Plan in bind.attrs["body"]._memo
 
 
-def test_groups_are_steps_of_the_plan_around_them():
+def test_the_binds_of_a_group_are_steps_of_the_enclosing_plan():
     inner = LetBuilder()
     a, b = (inner.param(ArrayType(float, (3,))) for _ in range(2))
     body = inner.build([a * b + 1.0, a])
@@ -346,7 +346,7 @@ def test_groups_are_steps_of_the_plan_around_them():
     assert [f for _, f, *_ in plan_of(fn).tables[np].steps] == [np.multiply, np.add] * 2
 
 
-def test_an_error_in_a_group_has_its_lines_inside_out():
+def test_an_error_in_a_group_lists_the_innermost_line_first():
     inner = LetBuilder()
     body = inner.build([PRIMITIVES["inv"](inner.param(ArrayType(float, (2, 2))))])
     outer = LetBuilder()
@@ -413,7 +413,7 @@ def test_a_plan_may_run_inside_itself():
         PRIMITIVES.pop("test.again", None)
 
 
-def test_arrays_of_a_device_stay_there(monkeypatch):
+def test_arrays_on_a_device_stay_on_it(monkeypatch):
     device = DeviceModule()
     for name, module in modules(device).items():
         monkeypatch.setitem(sys.modules, name, module)

@@ -71,7 +71,7 @@ def test_mapped_keys_give_what_a_loop_gives(name):
     assert_same(np.stack([draw(key, *args) for key in keys]), found)
 
 
-def test_eager_variables_draw_the_same():
+def test_eager_variables_draw_the_same_numbers():
     x = lt.Variable(np.ones(3), requires_grad=True)
 
     y = random.normal(KEY, None, x, 2.0)
@@ -81,7 +81,7 @@ def test_eager_variables_draw_the_same():
     assert_same(np.ones(3), x.grad.data)
 
 
-def test_a_shape_with_a_name_is_drawn_at_other_sizes():
+def test_a_draw_of_symbolic_shape_runs_at_other_sizes():
     def noisy(key, x):
         return random.normal(key, None, x, 1.0) + random.bernoulli(key, 0 * x + 0.5)
 
@@ -91,7 +91,7 @@ def test_a_shape_with_a_name_is_drawn_at_other_sizes():
         assert_same(noisy(KEY, np.zeros((n, 3))), f(KEY, np.zeros((n, 3))))
 
 
-def test_numbers_are_those_of_numpys_philox():
+def test_numbers_agree_with_numpys_philox():
     generator = np.random.Generator(np.random.Philox(key=KEY))
 
     assert_same(generator.standard_normal((2, 3)), random.normal(KEY, (2, 3)))
@@ -116,7 +116,7 @@ def test_split_keys_do_not_depend_on_their_number_and_differ():
     assert (10, 100, 2) == random.split(KEY, (10, 100)).shape
 
 
-def test_keys_that_belong_together_draw_independently():
+def test_keys_split_from_one_key_draw_independently():
     keys = [KEY, *random.split(KEY, 3), random.fold_in(KEY, 0), random.fold_in(KEY, 1)]
     numbers = np.stack([random.normal(key, (MANY,)) for key in keys])
 
@@ -126,7 +126,7 @@ def test_keys_that_belong_together_draw_independently():
     assert fits(numbers.sum(0) / np.sqrt(len(keys)), stats.norm.cdf)
 
 
-def test_first_numbers_of_split_and_folded_keys_are_of_the_distribution():
+def test_first_numbers_of_split_and_folded_keys_follow_the_distribution():
     keys = random.split(KEY, 4000)
     folded = random.fold_in(KEY, np.arange(4000))
 
@@ -142,7 +142,7 @@ def test_consecutive_seeds_draw_independently():
     assert abs(np.corrcoef(first[1:], first[:-1])[0, 1]) < 4 / np.sqrt(4000)
 
 
-def test_what_is_no_key_is_refused():
+def test_a_value_that_is_not_a_key_is_refused():
     with pytest.raises(lt.DTypeError, match=r"a random key is two integers.*\n.*letir.random.key"):
         random.normal(np.zeros(2), (3,))
     with pytest.raises(lt.DTypeError, match="a random key is two integers"):
@@ -153,7 +153,7 @@ def test_what_is_no_key_is_refused():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_floating_numbers_are_of_their_distribution(dtype):
+def test_floating_numbers_follow_their_distribution(dtype):
     shape = (MANY,)
 
     assert fits(random.normal(KEY, shape, 1.0, 2.0, dtype), stats.norm(1, 2).cdf)
@@ -178,14 +178,14 @@ def test_choices_have_their_probabilities():
     assert counted(random.randint(KEY, (MANY,), 0, 3), even)
 
 
-def test_every_order_is_as_likely():
+def test_every_permutation_is_equally_likely():
     numbers = {order: i for i, order in enumerate(itertools.permutations(range(3)))}
     orders = [random.permutation(key, 3) for key in random.split(KEY, 6000)]
 
     assert counted([numbers[tuple(map(int, order))] for order in orders], np.full(6, 1 / 6))
 
 
-def test_choices_without_replacement_are_drawn_one_after_the_other():
+def test_choices_without_replacement_have_the_probabilities_of_successive_draws():
     found = [random.choice(key, 3, (2,), False, P) for key in random.split(KEY, 6000)]
     pairs = {(i, j): P[i] * P[j] / (1 - P[i]) for i in range(3) for j in range(3) if i != j}
     numbers = {pair: i for i, pair in enumerate(pairs)}
@@ -200,7 +200,7 @@ def test_a_permutation_holds_every_element():
     assert_same(np.arange(5), np.sort(random.permutation(KEY, 5)))
 
 
-def test_what_cannot_be_chosen_is_refused():
+def test_an_invalid_choice_is_refused():
     with pytest.raises(lt.ShapeError, match="cannot choose 4 of 3 without replacement"):
         random.choice(KEY, 3, (4,), replace=False)
     with pytest.raises(lt.ShapeError, match="p must have 3 probabilities"):
@@ -212,7 +212,7 @@ def test_what_cannot_be_chosen_is_refused():
 # ---- derivatives ----
 
 
-def test_numbers_are_reparameterised():
+def test_random_numbers_are_differentiated_by_reparameterisation():
     loc, scale = np.array([0.5, -1.0]), np.array([0.5, 2.0])
     for draw in (random.normal, random.uniform):
         check_grads(lambda a, b, draw=draw: draw(KEY, None, a, b), (loc, scale), order=2)
@@ -232,13 +232,13 @@ def test_the_gradient_of_an_expectation_is_estimated():
     assert_close((3.0, 1.0), found, rtol=0.05)
 
 
-def test_gamma_numbers_are_of_their_distribution():
+def test_gamma_numbers_follow_their_distribution():
     for a in (0.3, 2.5, 40.0):
         assert fits(random.gamma(KEY, a, (MANY,)), stats.gamma(a).cdf)
         assert fits(random.gamma(KEY, a, (MANY,), np.float32), stats.gamma(a).cdf)
 
 
-def test_the_implicit_derivative_of_a_gamma_number_is_that_at_its_quantile():
+def test_the_implicit_derivative_of_a_gamma_number_agrees_with_its_quantile():
     a = np.array([0.2, 0.9, 1.0, 7.5, 300.0])
     x = random.gamma(KEY, a)
     quantile, h = stats.gamma.cdf(x, a), 1e-4 * a
@@ -262,14 +262,14 @@ def test_the_gradient_of_the_expectation_of_a_gamma_number_is_estimated():
 
 
 @pytest.mark.parametrize(("lower", "upper"), [(-1.0, 0.5), (2.0, 9.0), (-9.0, -7.0), (6.0, 40.0)])
-def test_truncated_normal_numbers_are_of_their_distribution(lower, upper):
+def test_truncated_normal_numbers_follow_their_distribution(lower, upper):
     numbers = random.truncated_normal(KEY, lower, upper, (MANY,))
 
     assert fits(numbers, stats.truncnorm(lower, upper).cdf)
     assert ((lower <= numbers) & (numbers <= upper)).all()
 
 
-def test_truncated_normal_numbers_have_derivatives_by_the_bounds():
+def test_truncated_normal_numbers_have_derivatives_with_respect_to_the_bounds():
     lower, upper = np.array([-1.0, 0.5, -3.0]), np.array([0.5, 2.0, -1.0])
 
     check_grads(lambda a, b: random.truncated_normal(KEY, a, b), (lower, upper))
@@ -291,7 +291,7 @@ def test_a_key_that_draws_twice_is_found():
     assert [["random_normal", "dropout"]] == reuses(f, KEY, np.ones(3))
 
 
-def test_a_row_that_is_read_twice_is_one_key():
+def test_reading_one_row_of_keys_twice_is_reuse():
     def f(key):
         keys = random.split(key, 2)
         return random.normal(keys[1]) + random.uniform(keys[-1])
@@ -299,13 +299,13 @@ def test_a_row_that_is_read_twice_is_one_key():
     assert [["random_normal", "random_uniform"]] == reuses(f, KEY)
 
 
-def test_a_key_that_was_split_is_used():
+def test_drawing_from_a_key_that_was_split_is_reuse():
     assert [["random_split", "random_normal"]] == reuses(
         lambda key: (random.split(key), random.normal(key)), KEY
     )
 
 
-def test_folding_different_numbers_in_is_no_reuse():
+def test_folding_in_different_numbers_is_not_reuse():
     def f(key, i):
         return [random.normal(random.fold_in(key, n)) for n in (0, 1, i)]
 
@@ -313,13 +313,13 @@ def test_folding_different_numbers_in_is_no_reuse():
     assert [["random_normal"] * 2] == reuses(lambda key: (f(key, 2), f(key, 3)[0]), KEY)[:1]
 
 
-def test_what_a_gradient_draws_again_is_meant():
+def test_a_gradient_that_repeats_a_draw_is_not_reuse():
     f = lt.trace(lambda key, s: (random.normal(key, (3,), 0.0, s) ** 2).sum(), KEY, 2.0)
 
     assert () == random.reused_keys(lt.value_and_grad(f, argnums=1))
 
 
-def test_a_finding_says_the_lines_and_the_remedy():
+def test_a_report_of_key_reuse_has_the_lines_and_the_remedy():
     f = lt.trace(lambda key: random.normal(key) + random.normal(key), KEY)
 
     (found,) = random.reused_keys(f)

@@ -117,7 +117,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_outside_of_a_trace_it_is_scipy(name):
+def test_outside_a_trace_the_namespace_gives_scipys_results(name):
     call, args = CALLS[name]
 
     if "cho_solve" not in name:
@@ -160,7 +160,7 @@ SUPPORTS = {
 
 @pytest.mark.parametrize("name", SUPPORTS)
 @pytest.mark.parametrize("method", ["pdf", "logpdf", "cdf", "sf"])
-def test_at_and_beyond_the_edges_of_the_support_it_is_scipy(name, method):
+def test_at_and_beyond_the_edges_of_the_support_values_agree_with_scipy(name, method):
     shape = SUPPORTS[name]
     expected = getattr(getattr(stats, name), method)(EDGES, *shape)
 
@@ -180,13 +180,13 @@ def test_a_scale_that_is_not_positive_gives_nan():
     assert np.isnan(f(X, 0.0)).all()
 
 
-def test_a_density_is_traced_as_itself():
+def test_a_density_is_recorded_as_one_bind():
     f = lt.trace(lambda x, a: letir.scipy.stats.gamma(a, scale=2.0).logpdf(x), X, 1.5)
 
     assert ["gamma_logpdf"] == [bind.op.name for bind in f.binds]
 
 
-def test_what_a_distribution_has_besides_is_scipys_own():
+def test_other_attributes_of_a_distribution_are_those_of_scipy():
     assert_same(
         stats.norm.rvs(size=3, random_state=1), letir.scipy.stats.norm.rvs(size=3, random_state=1)
     )
@@ -194,7 +194,7 @@ def test_what_a_distribution_has_besides_is_scipys_own():
     assert 0.5 == letir.scipy.stats.norm(0.5).mean()
 
 
-def test_what_is_not_recorded_is_an_error_with_the_reason():
+def test_a_function_that_is_not_recorded_is_an_error_with_the_reason():
     for call in (
         lambda x: letir.scipy.stats.t.logcdf(x, 3),
         lambda x: letir.scipy.stats.norm(x).mean(),
@@ -222,7 +222,7 @@ def solved(y0, t, a, **options):
     return letir.scipy.integrate.odeint(decay, y0, t, (a,), **{**ODE, **options})
 
 
-def test_an_equation_is_solved_as_scipy_solves_it():
+def test_solutions_of_differential_equations_agree_with_scipy():
     expected = scipy.integrate.odeint(decay, START, TIMES, (RATES,), **ODE)
     f = lt.trace(solved, START, TIMES, RATES)
 
@@ -257,7 +257,7 @@ def test_second_derivatives_of_a_solution_agree_with_the_closed_form():
     assert_close(expected, lt.hessian(lambda a: solution(a).sum())(RATES), rtol=1e-6, atol=1e-7)
 
 
-def test_what_the_right_side_captures_is_an_argument():
+def test_values_captured_by_the_right_hand_side_become_arguments():
     def end(a):
         return letir.scipy.integrate.odeint(lambda y, t: -a * y, START, TIMES[:2], **ODE)[-1].sum()
 

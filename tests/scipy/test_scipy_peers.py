@@ -128,7 +128,7 @@ def case_of(name: str) -> tuple:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_values_and_gradients_are_those_of_jax(name):
+def test_values_and_gradients_agree_with_jax(name):
     jax, call, args, weights, every = case_of(name)
 
     found = lt.grad(lambda *a: (call(Ours, *a) * weights).sum(), argnums=every)(*args)
@@ -139,7 +139,7 @@ def test_values_and_gradients_are_those_of_jax(name):
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS.keys() - FIRST_ORDER))
-def test_second_derivatives_are_those_of_jax(name):
+def test_second_derivatives_agree_with_jax(name):
     jax, call, args, weights, every = case_of(name)
 
     def second(grad, module):
@@ -159,7 +159,7 @@ def at_quantile(q: float):
     return lambda a: special.gammaincinv(a, q)
 
 
-def test_gamma_numbers_have_the_implicit_derivative_of_jax():
+def test_implicit_derivatives_of_gamma_numbers_agree_with_jax():
     jax = Jax().jax
     a = np.array([0.05, 0.5, 2.0, 30.0, 500.0])
     for quantile in (0.01, 0.5, 0.99):

@@ -106,7 +106,7 @@ def test_a_script_means_what_python_means(text, number):
 
 @QUICK
 @given(texts(), st.sampled_from([0.25, -1.5, 1.0]))
-def test_gradients_are_those_of_the_way_that_python_takes(text, number):
+def test_gradients_follow_the_branches_that_python_takes(text, number):
     """[G3]"""
     s = np.float64(number)
 

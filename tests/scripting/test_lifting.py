@@ -35,12 +35,12 @@ def lifted(body: str) -> str:
 # ---- text ----
 
 
-def test_a_script_prints_before_lifting_as_it_was_written():
+def test_before_lifting_a_script_prints_as_it_was_written():
     """[G1]"""
     assert script(MUL).code == str(script(MUL)) == MUL
 
 
-def test_a_script_prints_after_lifting():
+def test_after_lifting_a_script_prints_as_two_closed_functions():
     """[G1]"""
     assert script(MUL).lifted == LIFTED
 
@@ -111,14 +111,14 @@ def test_a_value_called_as_an_operation_does_not_hide_it():
     assert "  exp = lt.exp(x)\n  return mul(lt.exp(exp), y)\n" in text
 
 
-def test_a_user_who_calls_something_context_keeps_it():
+def test_a_variable_named_context_keeps_its_name():
     text = lifted("context = x * y\ndef back(g):\n    return g * context, g\nreturn context, back")
 
     assert "def back(context_: Tuple[Tensor], g: Tensor)" in text
     assert "  context, = context_\n" in text
 
 
-def test_shapes_and_numbers_have_their_types():
+def test_shapes_and_numbers_are_annotated_with_their_types():
     text = lifted(
         "s = x.size()\nn = 2\ndef back(g):\n    return g.sum_to_size(s) * n, g\nreturn x, back"
     )
@@ -175,14 +175,14 @@ def test_the_golden_text_is_a_script_of_the_same_programs():
     assert again.mul.lifted == LIFTED[: LIFTED.index("def backward")]
 
 
-def test_programs_at_types_know_shapes():
+def test_programs_at_given_types_know_their_shapes():
     at = script(MUL).at(X, Y)
 
     assert "sum_to_size(%3, shape=(1, 3))" in str(at.backward)
     assert at.forward(X, Y)[1] == (Y, X)
 
 
-def test_a_size_that_is_not_known_is_a_value():
+def test_an_unknown_size_is_a_value_of_the_program():
     total = script("""
         def total(x):
             def backward(g):
@@ -195,7 +195,7 @@ def test_a_size_that_is_not_known_is_a_value():
     np.testing.assert_array_equal(by_x, np.ones((1, 3)))
 
 
-def test_sizes_made_of_sizes_are_a_value():
+def test_sizes_computed_from_sizes_are_values_of_the_program():
     swapped = script("def f(x): return x.reshape(x.size(1), x.size(0))")
 
     assert swapped.forward(np.zeros((2, 3))).shape == (3, 2)

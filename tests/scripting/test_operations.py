@@ -103,7 +103,7 @@ def test_attributes_have_names_and_defaults():
     assert len(f.binds[-1].args) == 3  # eps is a number, and may be traced
 
 
-def test_arguments_that_do_not_fit_are_an_error():
+def test_arguments_that_do_not_match_the_parameters_are_an_error():
     with pytest.raises(lt.DTypeError, match="scale_norm: no overload takes"):
         scale_norm(X, ROW, "a")
     with pytest.raises(lt.LetirError, match="axis is int, part of the program"):
@@ -126,7 +126,7 @@ def test_an_operation_is_batched(name):
         np.testing.assert_allclose(out, PRIMITIVES[name](*(arg[i] for arg in many)))
 
 
-def test_a_backward_of_its_own_survives_a_batch():
+def test_a_backward_of_its_own_survives_vmap():
     clipped = script_op(
         "scripts.clipped",
         """
@@ -147,7 +147,7 @@ def clipped(x, w):
     np.testing.assert_allclose(lt.vmap(lambda x: moments(x, 0)[1])(many)[1], 4 * X.var(0)[None])
 
 
-def test_results_are_read_not_computed_again():
+def test_the_backward_reads_results_instead_of_recomputing_them():
     exponential = script_op(
         "scripts.exponential",
         """
@@ -165,7 +165,7 @@ def exponential(x):
     assert names.count("scripts.exponential") == 1
 
 
-def test_one_gradient_program_serves_all_sizes():
+def test_one_gradient_program_works_for_all_sizes():
     """[D14]"""
     f = lt.trace(lambda x: swish(x).sum() + scale_norm(x, ROW).sum(), lt.ShapeDtype(("n", 3)))
     gradient = lt.grad(f)
@@ -238,7 +238,7 @@ def test_scripts_may_use_operations_of_scripts():
         ),
     ],
 )
-def test_what_cannot_be_an_operation_is_an_error(name, text, message):
+def test_an_invalid_operation_is_an_error(name, text, message):
     with pytest.raises(lt.LetirError, match=message):
         script_op(name, text)
 

@@ -271,7 +271,7 @@ def test_a_condition_gets_no_gradient():
 
 
 @pytest.mark.parametrize("name", ["mul", "linear", "layer_norm", "sigmoid"])
-def test_single_precision_stays(name):
+def test_single_precision_is_kept(name):
     _, args, *_ = CASES[name]
     single = tuple(arg.astype("float32") for arg in args)
 
@@ -282,7 +282,7 @@ def test_single_precision_stays(name):
 
 
 @pytest.mark.parametrize("name", ["tanh", "mul", "layer_norm", "batch_norm_stats"])
-def test_a_script_is_batched_as_its_body(name):
+def test_vmap_of_a_script_maps_its_body(name):
     reference, args, *_ = CASES[name]
     many = tuple(np.stack([arg, arg + 0.5, 2 * arg]) for arg in args)
 
@@ -307,7 +307,7 @@ def test_the_gradient_of_a_batch_is_the_batch_of_gradients():
 @pytest.mark.parametrize(
     "name", ["add", "mul", "layer_norm", "mean", "softmax", "batch_norm_stats"]
 )
-def test_one_gradient_program_serves_all_sizes(name):
+def test_one_gradient_program_works_for_all_sizes(name):
     """[D14]"""
     script = RULES[name]
     _, args, *_ = CASES[name]

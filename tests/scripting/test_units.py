@@ -27,7 +27,7 @@ def mul(self, other: float):
 
 
 @pytest.mark.parametrize("text", [OVERLOADS, "\n".join(OVERLOADS.split("\n\n")[::-1])])
-def test_overloads_are_picked_by_the_kinds_of_arguments(text):
+def test_overloads_are_selected_by_the_kinds_of_arguments(text):
     """[G2]"""
     mul = script(text)
 
@@ -82,7 +82,7 @@ def test_a_gradient_that_is_given_for_a_scalar_is_dropped():
     np.testing.assert_array_equal(lt.grad(lambda x: mul(x, 2.0).sum())(X), [2.0, 2.0, 2.0])
 
 
-def test_a_number_in_the_place_of_an_array_is_one():
+def test_a_number_passed_for_an_array_becomes_an_array():
     mul = script(OVERLOADS.split("\n\n")[0].replace(": Tensor", ""))
 
     np.testing.assert_array_equal(mul(X, 2), 2 * X)
@@ -90,7 +90,7 @@ def test_a_number_in_the_place_of_an_array_is_one():
     check_grads(mul, (X, 2.0), order=2)
 
 
-def test_what_is_computed_of_numbers_is_a_number():
+def test_a_value_computed_from_numbers_is_a_number():
     f = script("def f(x, rate): return x * (1 - rate) / np.sqrt(rate) ** 2 + -rate")
 
     for rate in (0.5, 2):
@@ -225,7 +225,7 @@ def test_the_code_of_a_unit_gives_the_same_unit():
     assert again.both.backward == unit.both.backward
 
 
-def test_a_unit_grows():
+def test_functions_can_be_added_to_a_unit():
     unit = CompilationUnit(UNIT)
     unit.define("def cube(x): return square(x) * x")
     unit.define("def square(x: float): return x * x")
@@ -268,7 +268,7 @@ def test_recursion_is_an_error_that_names_the_cycle(text, cycle, line):
     assert caught.value.line == line
 
 
-def test_calls_that_meet_again_are_no_recursion():
+def test_two_calls_of_one_function_are_not_recursion():
     """[G3]"""
     text = "def f0(x): return x + x\n"
     for i in range(30):
@@ -289,7 +289,7 @@ def test_long_chains_of_calls_need_no_stack():
     assert unit.f1990(1.0) == 1.0
 
 
-def test_in_a_function_called_as_an_operation_the_name_means_the_operation():
+def test_inside_a_function_named_like_an_operation_the_name_means_the_operation():
     """[G3]"""
     unit = CompilationUnit("def exp(x): return 10 * exp(x)\ndef f(x): return exp(x) + np.exp(x)")
 
@@ -395,7 +395,7 @@ def test_an_argument_passed_twice_gets_both_gradients():
     check_grads(lambda x: mul(x, x), (X,), order=3)
 
 
-def test_a_derivative_through_what_the_backward_keeps_is_right():
+def test_a_derivative_through_captured_values_is_right():
     """Second derivatives flow through captured values that are neither operands nor results."""
     f = script("""
         def f(x):

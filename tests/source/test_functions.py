@@ -23,7 +23,7 @@ def without_undef(results):
 
 
 @each_sample()
-def test_the_source_of_an_operation_computes_what_it_does(op, sample):
+def test_the_source_of_an_operation_computes_the_same(op, sample):
     """Of parameters, and of Python numbers in the bind."""
     for constants in (False, True):
         program, args = applied(op, sample, constants=constants)
@@ -35,7 +35,7 @@ def test_the_source_of_an_operation_computes_what_it_does(op, sample):
 
 
 @each_sample()
-def test_the_source_of_a_gradient_computes_what_it_does(op, sample):
+def test_the_source_of_a_gradient_computes_the_same(op, sample):
     program, args = applied(op, sample)
     try:
         g = lt.differentiate(program)

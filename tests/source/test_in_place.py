@@ -22,7 +22,7 @@ def program(x, z):
     return x[1:], y
 
 
-def test_arguments_are_changed_and_parts_are_filled():
+def test_sources_write_into_arguments_and_parts():
     x, z = np.arange(6.0).reshape(2, 3), np.ones(3) * (1 + 2j)
     f = made(program, x, z)
     expected, found = x.copy(), x.copy()

@@ -41,7 +41,7 @@ SPECIAL = [
 
 
 @pytest.mark.parametrize("value", SPECIAL, ids=lambda v: f"{v.dtype}{list(np.shape(v))}")
-def test_constants_come_back_to_the_bit(value):
+def test_constants_survive_to_the_last_bit(value):
     builder = LetBuilder()
     program = builder.build([builder.constant(value)])
 
@@ -52,13 +52,13 @@ def test_constants_come_back_to_the_bit(value):
 
 
 @pytest.mark.parametrize("value", [0.0, -0.0, 1e300, np.nan, np.inf, -np.inf, 3, True, -2])
-def test_numbers_among_the_results_come_back_to_the_bit(value):
+def test_numbers_among_the_results_survive_to_the_last_bit(value):
     program = lt.trace(lambda x: (value, complex(value, -0.0), x), 1.0)
 
     assert_same(program(1.0), loaded(lt.to_source(program))(1.0))
 
 
-def test_a_large_constant_is_the_callers_to_change():
+def test_the_caller_may_change_a_large_constant():
     program = lt.trace(lambda x: np.arange(100.0), 1.0)
     f = loaded(lt.to_source(program))
 

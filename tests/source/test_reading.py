@@ -58,7 +58,7 @@ def test_a_function_reads_as_its_author_wrote_it():
     assert "h = np.tanh(x @ w)\n" in source  # the line itself, as a comment
 
 
-def test_operators_stand_only_where_they_do_what_the_ufunc_does():
+def test_operators_are_written_only_where_they_equal_the_ufunc():
     def f(x, z, b, n, e):
         powers = x**2, x**-3, 2**x, x**x, x**0.5, x**-1, x**e, np.power(b, 2), np.power(z, 2)
         products = x * z, z[0] * z[1], x[0] * x[1], n[0] * n[1], x[0] ** x[1]
@@ -110,7 +110,7 @@ def test_a_gradient_reads_as_a_forward_and_a_backward_function():
     assert_same(g.backward(residuals, None), loaded(source, "loss_backward")(residuals, None))
 
 
-def test_a_backward_function_of_several_results_asks_which_cotangents_there_are():
+def test_a_backward_function_of_several_results_checks_which_cotangents_are_given():
     g = lt.differentiate(lt.trace(lambda x: (x * x, np.exp(x)), np.ones(2)))
     source = lt.to_source(g)
     backward = loaded(source, "f_backward")
@@ -124,7 +124,7 @@ def test_a_backward_function_of_several_results_asks_which_cotangents_there_are(
 @pytest.mark.parametrize(
     "file", ["a\nb.py", "a\x00b.py", "a\u2028b.py", "\ud800.py", "/no/such.py"]
 )
-def test_odd_file_names_make_no_odd_comments(file):
+def test_unusual_file_names_are_escaped_in_comments(file):
     program = lt.trace(lambda x: x * 2, np.ones(2))
     (bind,) = program.binds
     program = program.with_binds(
@@ -134,7 +134,7 @@ def test_odd_file_names_make_no_odd_comments(file):
     assert_same(np.full(2, 2.0), loaded(lt.to_source(program))(np.ones(2)))
 
 
-def test_settings_of_composites_are_written_whatever_they_are():
+def test_attributes_of_composites_of_every_kind_are_written():
     odd = composite("reading.odd", lambda x, *, note: x + 1)
 
     the_same(lambda x: odd(x, note='"""\\'), np.ones(2))
@@ -154,7 +154,7 @@ def test_python_numbers_stay_python_numbers():
     "name",
     ["lambda", "np", "float", "f", "x.0.w", "2nd", "ﬁ", "sum", "sum_1", "_", "tuple", "print"],
 )
-def test_names_that_would_collide_are_changed(name):
+def test_colliding_names_are_changed(name):
     builder = LetBuilder()
     x = builder.param(ArrayType(float, (2,)), name)
     y = builder.param(ArrayType(float, (), True), name)
@@ -168,7 +168,7 @@ def test_names_that_would_collide_are_changed(name):
 
 
 @pytest.mark.parametrize("name", ["no name", "lambda", "np", "1st", ""])
-def test_a_function_needs_a_name(name):
+def test_a_function_name_must_be_valid(name):
     with pytest.raises(lt.ExportError, match="cannot name a function"):
         lt.to_source(lt.trace(lambda x: x, 1.0), name)
 
@@ -195,7 +195,7 @@ def test_a_guard_is_a_statement(f, other):
         written(other)
 
 
-def test_composites_are_functions_of_their_own_one_for_all_alike():
+def test_equal_composites_share_one_function():
     def f(x):
         return lt.nn.log_softmax(x) + lt.nn.log_softmax(2 * x) + lt.nn.log_softmax(x, axis=0)
 
@@ -205,7 +205,7 @@ def test_composites_are_functions_of_their_own_one_for_all_alike():
     assert "def log_softmax(x):" in source
 
 
-def test_a_custom_rule_leaves_the_function():
+def test_a_custom_rule_is_written_as_its_function():
     @lt.custom_vjp
     def clipped(x):
         return x
@@ -220,7 +220,7 @@ def test_a_custom_rule_leaves_the_function():
     assert_same(g.backward(residuals, np.full(2, 5.0)), found)
 
 
-def test_an_opaque_function_is_imported_from_where_it_is():
+def test_an_opaque_function_is_imported_from_its_module():
     softplus = lt.opaque(textwrap.indent, ArrayType(float), name="reading.indent")
     builder = LetBuilder()
     program = builder.build([builder.apply(softplus, [builder.param(ArrayType(float), "x")])])
@@ -251,7 +251,7 @@ def test_an_opaque_function_without_a_place_is_an_error():
         lt.to_source(program)
 
 
-def test_an_operation_of_the_users_says_how_it_is_written():
+def test_an_operation_of_a_user_defines_its_source_form():
     impl, aval = (lambda xp, x, *, n: n * x - x), (lambda x, *, n: x)
     mute = lt.primitive("reading.mute", impl, aval)
     written = lt.primitive("reading.written", impl, aval, source="{n} * {0} - {0}")
@@ -265,7 +265,7 @@ def test_an_operation_of_the_users_says_how_it_is_written():
         lt.to_source(lt.trace(lambda x: mute(x, n=3), np.ones(2)))
 
 
-def test_sizes_that_are_names_are_read_from_the_arrays():
+def test_symbolic_sizes_are_read_from_the_arrays():
     f = lt.trace(lambda x: np.zeros_like(x) + x.sum(axis=0), lt.ShapeDtype(("n", 2)))
     g = lt.differentiate(f)
     x = np.arange(6.0).reshape(3, 2)
@@ -277,7 +277,7 @@ def test_sizes_that_are_names_are_read_from_the_arrays():
     assert_same(g.backward(residuals, np.ones((3, 2))), backward(residuals, np.ones((3, 2))))
 
 
-def test_unknown_types_make_no_assumption():
+def test_the_source_assumes_nothing_about_unknown_types():
     text = (
         "lambda %0:x, %1:y { %2 = mul(%0, %1); %3 = neg(%2); %4 = power(%3, 2); return (%2, %4) }"
     )
@@ -288,7 +288,7 @@ def test_unknown_types_make_no_assumption():
         assert_same(program(*args), written(*args))
 
 
-def test_what_is_no_program_is_refused():
+def test_a_value_that_is_not_a_program_is_refused():
     with pytest.raises(lt.DTypeError, match=r"found function\n  record it first"):
         lt.to_source(lambda x: x)
 

@@ -38,7 +38,7 @@ def the_same(f, *args, **kwargs) -> str:
     return source
 
 
-def test_arguments_and_results_nest_as_the_user_nested_them():
+def test_arguments_and_results_nest_as_in_the_original_function():
     def f(layers, options, *, scale):
         (x, y) = options["data"]
         h = x @ layers[0].w + layers[0].b
@@ -52,13 +52,13 @@ def test_arguments_and_results_nest_as_the_user_nested_them():
     assert 'return {"all": [' in source
 
 
-def test_attrs_classes_and_dataclasses_are_taken_apart():
+def test_attrs_classes_and_dataclasses_are_flattened():
     source = the_same(lambda m: m.hidden["w"] * m.out, Model({"w": np.ones(2)}, 3.0))
 
     assert 'w = m_hidden["w"]' in source
 
 
-def test_further_containers_are_taken_apart_and_built():
+def test_other_containers_are_flattened_and_rebuilt():
     def f(queue, table):
         return OrderedDict(b=queue[0], a=table["k"]), deque([queue[1]])
 
@@ -74,14 +74,14 @@ def test_a_named_tuple_of_results_is_defined_in_the_source():
     assert_same(tuple(program(np.ones(2))), tuple(found))
 
 
-def test_results_in_a_class_of_the_users_come_in_a_row_as_a_comment_says():
+def test_results_in_a_class_of_a_user_are_flat_with_a_comment():
     source = lt.to_source(lt.trace(lambda x: Model(x, x * 2), np.ones(2)))
 
     assert "# the results are those of Model(hidden=*, out=*), in a row" in source
     assert_same((np.ones(2), np.full(2, 2.0)), loaded(source)(np.ones(2)))
 
 
-def test_nestings_that_cannot_be_written_are_flat_as_a_comment_says():
+def test_nestings_that_cannot_be_written_are_flat_with_a_comment():
     program = lt.trace(lambda d: d[np.nan] * 2, {np.nan: np.ones(2)})
 
     source = lt.to_source(program)
@@ -90,7 +90,7 @@ def test_nestings_that_cannot_be_written_are_flat_as_a_comment_says():
     assert_same(np.full(2, 2.0), loaded(source)(np.ones(2)))
 
 
-def test_empty_and_missing_arguments_keep_their_places():
+def test_empty_and_missing_arguments_keep_their_positions():
     the_same(lambda a, b, x, c: x * 2, None, (), np.ones(2), {"k": None})
     the_same(lambda a, x: x * a["s"][1], {"s": (None, 2.0), "e": []}, np.ones(2))
 
@@ -106,7 +106,7 @@ def test_a_static_argument_must_be_what_it_was():
 
 
 @pytest.mark.parametrize("value", ["%d", "'\"", "a\nb", "", True, False])
-def test_static_arguments_are_compared_as_they_are(value):
+def test_static_arguments_are_compared_by_type_and_value(value):
     source = the_same(lambda x, s: x * 2, np.ones(2), value)
 
     with pytest.raises(ValueError, match="found 'other'"):
@@ -120,7 +120,7 @@ def test_a_static_argument_that_cannot_be_written_is_a_comment():
     assert_same(np.full(2, 2.0), loaded(lt.to_source(f))(np.ones(2), np.sin))
 
 
-def test_keyword_arguments_keep_their_names_whatever_else_is_called_so():
+def test_keyword_arguments_keep_their_names_when_variables_share_them():
     the_same(lambda t, *, w: t["w"] * w, {"w": np.ones(2)}, w=3.0)
     the_same(lambda x, *, max: x * max, np.ones(2), max=3.0)
     with pytest.raises(lt.ExportError, match="'float' has a name that the source needs"):
@@ -143,7 +143,7 @@ NODES = st.recursive(
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(NODES, max_size=3), st.dictionaries(st.sampled_from(["k", "x", "if_"]), NODES))
-def test_any_nesting_is_taken_apart_and_built_again(args, kwargs):
+def test_generated_nestings_are_flattened_and_rebuilt(args, kwargs):
     def doubled(*args, **kwargs):
         leaves, spec = flatten((args, kwargs))
         return spec.unflatten([x if type(x) in (str, bool) else x * 2 for x in leaves])

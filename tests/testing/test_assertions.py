@@ -37,18 +37,18 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("expected", "found"), SAME)
-def test_what_has_the_same_bits_is_the_same(expected, found):
+def test_values_with_equal_bits_are_the_same(expected, found):
     assert_same(expected, found)
 
 
 @pytest.mark.parametrize(("expected", "found", "message"), DIFFERENT)
-def test_what_differs_is_said_with_its_place(expected, found, message):
+def test_a_difference_is_reported_with_its_place(expected, found, message):
     with pytest.raises(AssertionError, match=message):
         assert_same(expected, found)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex64])
-def test_close_is_what_the_coarser_dtype_allows(dtype):
+def test_the_default_tolerance_is_that_of_the_coarser_dtype(dtype):
     eps = float(np.finfo(dtype).eps)
     x = np.array([1.0, 100.0, -3.0]).astype(dtype)
 

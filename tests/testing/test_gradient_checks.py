@@ -39,7 +39,7 @@ def test_functions_may_take_and_return_pytrees():
     check_grads(f, ({"w": np.ones((3, 2)), "b": [X]}, X))
 
 
-def test_lambdas_are_checked_as_they_are():
+def test_lambdas_are_checked_at_their_own_types():
     check_grads(trace(lambda p, x: (p[0] * x, p[1]), (X, 2.0), X), ((X, 2.0), X))
 
 
@@ -102,7 +102,7 @@ def test_the_path_to_a_wrong_second_derivative_is_named():
         check_grads(wrong_at(2), (X,), modes=("rev",))
 
 
-def test_modes_that_disagree_by_less_than_differences_tell_are_found():
+def test_a_disagreement_of_modes_below_the_error_of_differences_is_found():
     exp = PRIMITIVES["exp"]
     wrong = evolve(exp, vjp=lambda ct, y, x: ((1 + 1e-9) * ct * y,))
 
@@ -116,14 +116,14 @@ def test_a_missing_rule_is_an_error_that_says_which():
         check_grads(wrong_at(9), (X,), modes=("fwd",))
 
 
-def test_nothing_to_check_is_an_error():
+def test_arguments_without_anything_to_check_are_an_error():
     with pytest.raises(LetirError, match="no argument is floating"):
         check_grads(lambda n: n + 1, (3,))
     with pytest.raises(LetirError, match="modes are 'rev' and 'fwd'"):
         check_grads(np.sin, (X,), modes=("reverse",))
 
 
-def test_arguments_are_left_as_they_are():
+def test_arguments_are_not_changed():
     x = X.copy()
 
     check_grads(lambda x: np.sin(x) * 2, (x,))
@@ -132,7 +132,7 @@ def test_arguments_are_left_as_they_are():
 
 
 @pytest.mark.parametrize("make", [lambda f: f, lambda f: trace(f, X.copy())])
-def test_functions_that_change_their_arguments_are_checked_at_what_was_given(make):
+def test_functions_that_change_their_arguments_are_checked_at_the_given_values(make):
     def f(x):
         x[0] *= x[1]
         return x * x

@@ -60,7 +60,7 @@ def test_reductions_are_sampled_with_axes_keepdims_and_masks(name):
 
 
 @each_sample(in_one_test=True)
-def test_evaluating_a_sample_leaves_its_arrays_alone(op, sample):
+def test_evaluating_a_sample_does_not_change_its_arrays(op, sample):
     program, args = applied(op, sample)
     before = [np.copy(arg) for arg in args]
 

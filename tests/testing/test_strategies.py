@@ -59,7 +59,7 @@ def is_as_declared(declared: ArrayType, found: ArrayType) -> bool:
     return declared.with_shape(tuple(known)) is found
 
 
-def test_programs_run_quietly_and_their_results_are_as_declared(examples):
+def test_programs_run_without_warnings_and_their_results_have_the_declared_types(examples):
     for fn, args in examples:
         results = run_forward(fn, *args)
         results = results if isinstance(results, tuple) else (results,)
@@ -67,11 +67,11 @@ def test_programs_run_quietly_and_their_results_are_as_declared(examples):
             assert is_as_declared(arg.type, type_of(result))
 
 
-def test_programs_are_of_some_length(examples):
+def test_programs_have_several_binds(examples):
     assert statistics.median(len(fn) for fn, _ in examples) >= 8
 
 
-def test_half_of_the_programs_take_or_change_a_part(examples):
+def test_half_of_the_programs_index_or_update_arrays(examples):
     taking = sum(not PARTS.isdisjoint(bind.op.name for bind in fn.binds) for fn, _ in examples)
 
     assert taking / len(examples) >= 0.5
@@ -104,7 +104,7 @@ def test_every_operation_is_drawn():
     assert SAMPLES.keys() <= seen
 
 
-def test_programs_shrink_to_what_matters():
+def test_failing_programs_shrink_to_the_relevant_operation():
     fn, _ = find(
         # of all operations a single one is not drawn soon
         programs(ops=(*VIEWS, "add", "cumsum", "sort", "tanh", "where"), most_steps=6),
@@ -130,7 +130,7 @@ def test_arrays_are_small_and_finite(array):
 
 
 @given(avals().flatmap(lambda kind: arrays(kind).map(lambda array: (kind, array))))
-def test_arrays_have_the_type_that_is_asked_for(pair):
+def test_arrays_have_the_requested_type(pair):
     kind, array = pair
 
     assert kind is type_of(array)
@@ -145,7 +145,7 @@ def test_the_namespace_imports_hypothesis_only_for_strategies():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_namespace_has_what_it_names():
+def test_the_namespace_has_every_listed_name():
     import letir.testing
 
     assert all(getattr(letir.testing, name) for name in letir.testing.__all__)

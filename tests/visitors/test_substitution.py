@@ -53,7 +53,7 @@ def test_a_parameter_becomes_a_constant():
     )
 
 
-def test_a_parameter_that_is_substituted_drops_out_with_the_nesting():
+def test_substituting_a_parameter_drops_it_and_the_nesting():
     f = lt.trace(lambda p: p["a"] + p["b"], {"a": 1.0, "b": 2.0})
     g = substitute(f, {f.params[0]: Const(1.0)})
 
@@ -80,7 +80,7 @@ def test_a_renamed_program_is_equal_and_shares_no_local():
     assert "a.py:3" == str(g.binds[0].source)
 
 
-def test_renaming_gives_the_names_that_are_asked_for():
+def test_renaming_gives_the_requested_names():
     f = parse("lambda %0:x, %1:y { %2 = add(%0, %1); return %2 }")
     g = rename(f, {f.params[1]: "rate", bound(f)[0]: "total"})
 
@@ -165,7 +165,7 @@ def test_a_lifted_program_is_closed():
     assert [bound(f)[0]] == free
 
 
-def test_a_lifted_program_shares_no_locals_with_the_one_it_is_from():
+def test_a_lifted_program_shares_no_locals_with_its_original():
     """It may stand inside that, where a text has one number for each local."""
     f = parse("lambda %0, %1 { %2 = mul(%0, %1); %3 = neg(%2); return %3 }")
 
@@ -231,7 +231,7 @@ def test_inputs_are_reached_in_order():
     assert ["y", "x"] == [param.name for param in f.params]
 
 
-def test_inputs_that_are_given_come_first_and_stay_where_unused():
+def test_given_inputs_come_first_and_stay_even_if_unused():
     x, y, z = (Input(Local(name=name)) for name in "xyz")
 
     f = from_dag([Node(ADD, (z, y))], [x, y])
@@ -262,7 +262,7 @@ def test_the_results_of_one_node_are_bound_together():
     assert expected == from_dag([Node(ADD, (second, whole))])
 
 
-def test_a_result_that_is_not_the_first_may_be_the_only_output():
+def test_a_later_result_of_a_node_may_be_the_only_output():
     f = parse("lambda %0 { %1, %2 = split(%0, sections=2); return %2 }")
 
     assert f == from_dag(to_dag(f)[1])
@@ -284,7 +284,7 @@ def test_a_cycle_is_an_error(length):
         from_dag([nodes[0]])
 
 
-def test_a_node_that_is_met_twice_is_no_cycle():
+def test_a_node_that_is_reached_twice_is_not_a_cycle():
     x = Input(Local())
     low = Node(NEG, (x,))
     middle = Node(ADD, (low, low))
@@ -292,7 +292,7 @@ def test_a_node_that_is_met_twice_is_no_cycle():
     assert 4 == len(from_dag([Node(ADD, (middle, Node(ADD, (low, middle)))), low]))
 
 
-def test_an_effect_has_no_place_in_a_graph():
+def test_an_effect_in_a_graph_is_an_error():
     """[C5]"""
     f = parse("lambda %0 { guard(%0, value=True)  # a.py:3\n return %0 }")
 
@@ -310,7 +310,7 @@ def test_a_deep_graph_becomes_a_program():
 
 
 @given(programs(PURE))
-def test_a_program_without_dead_code_survives_the_way_through_a_graph(program):
+def test_a_program_without_dead_code_survives_a_round_trip_through_a_graph(program):
     f, args = program
     inputs, outputs = to_dag(dead_code(f))
     g = lt.check(from_dag(outputs, inputs))

@@ -49,7 +49,7 @@ def test_uses_are_binds_and_operand_positions(f):
     assert [(f.binds[0], 0), (f.binds[3], 0)] == uses(f).uses(f.params[0])
 
 
-def test_a_local_that_is_there_twice_in_one_bind_has_two_uses(f):
+def test_a_local_used_twice_in_one_bind_has_two_uses(f):
     y = locals_of(f)[2]
 
     assert [(f.binds[1], 0), (f.binds[1], 1)] == uses(f).uses(y)[:2]
@@ -69,7 +69,7 @@ def test_a_parameter_that_is_returned_by_a_program_without_binds_is_returned():
     assert [True, False] == [uses(g).is_returned(param) for param in g.params]
 
 
-def test_what_nobody_uses_has_no_last_use(f):
+def test_an_unused_local_has_no_last_use(f):
     unused, dead = f.params[1], locals_of(f)[5]
 
     assert [([], None, 0)] * 2 == [
@@ -117,14 +117,14 @@ def test_the_analysis_does_not_keep_its_program(f):
     assert [True] == gone
 
 
-def test_use_counts_are_those_of_what_is_used(f):
+def test_use_counts_cover_exactly_the_used_locals(f):
     x, _, y, z, first, _, total = locals_of(f)
 
     assert {x: 2, y: 3, z: 1, first: 1, total: 2} == use_counts(f)
 
 
 @given(programs())
-def test_all_answers_agree_with_the_counts(program):
+def test_all_queries_agree_with_the_use_counts(program):
     """[A7]"""
     f, _ = program
     analysis, counts = uses(f), use_counts(f)

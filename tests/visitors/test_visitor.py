@@ -75,7 +75,7 @@ def test_arguments_and_keywords_are_forwarded_to_every_term():
     assert "first exp!" == Names().visit(f.body, "first", last="!")
 
 
-def test_an_answer_that_is_no_tail_call_ends_the_visit():
+def test_a_return_value_that_is_not_a_tail_call_ends_the_visit():
     class First(Names):
         def visit_let(self, let):
             return let.bind.op.name
@@ -83,7 +83,7 @@ def test_an_answer_that_is_no_tail_call_ends_the_visit():
     assert "exp" == First().visit(parse("lambda %0 { %1 = exp(%0); %2 = neg(%1); return %2 }").body)
 
 
-def test_an_answer_may_be_none():
+def test_a_return_value_may_be_None():
     class Nothing(Names):
         def visit_let(self, let):
             return None
@@ -129,7 +129,7 @@ def test_a_subclass_of_a_subclass_inherits_methods_and_may_replace_them():
     assert ("EXP.", "exp.") == (Loud().visit(f.body), Names().visit(f.body))
 
 
-def test_a_base_of_other_variants_checks_its_own_subclasses():
+def test_a_visitor_base_with_other_variants_checks_its_own_subclasses():
     class Scalars(Visitor):
         variants = {int: "visit_int", float: "visit_float"}  # noqa: RUF012  as the two bases do
 
@@ -145,12 +145,12 @@ def test_a_base_of_other_variants_checks_its_own_subclasses():
         type("Half", (Scalars,), {"visit_int": lambda self, n: n})
 
 
-def test_what_is_no_variant_is_an_error_that_names_them():
+def test_a_value_of_no_variant_is_an_error_that_names_the_variants():
     with pytest.raises(TypeError, match="Names visits Let and Ret, not int"):
         Names().visit(3)
 
 
-def test_a_program_in_the_place_of_its_body_is_an_error_with_the_remedy():
+def test_passing_a_program_instead_of_its_body_is_an_error_with_the_remedy():
     with pytest.raises(TypeError, match="not Lambda: visit its body"):
         Names().visit(parse("lambda %0 { return %0 }"))
 

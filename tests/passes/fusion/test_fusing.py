@@ -48,7 +48,7 @@ def test_a_chain_becomes_one_bind():
     assert ["exp+mul+add"] == ops(fuse(f))
 
 
-def test_values_inside_that_are_needed_outside_are_results():
+def test_values_of_a_group_that_are_used_outside_are_its_results():
     f = fuse(program("%2 = exp(%0); %3 = mul(%2, %1); return (%2, %3)"))
 
     assert ["exp+mul"] == ops(f)
@@ -61,25 +61,25 @@ def test_one_bind_stays_as_it_is():
     assert f is fuse(f)
 
 
-def test_other_shapes_are_apart():
+def test_binds_of_different_shapes_are_not_grouped():
     f = program("%2 = exp(%0); %3 = neg(%9); %4 = mul(%2, %3); %5 = sin(%4); return %5")
 
     assert ["exp", "neg+mul+sin"] == ops(fuse(f))
 
 
-def test_unknown_types_are_no_group():
+def test_binds_of_unknown_types_are_not_grouped():
     f = parse("lambda %0 { %1 = exp(%0); %2 = neg(%1); return %2 }")
 
     assert f is fuse(f)
 
 
-def test_what_comes_in_between_is_computed_before():
+def test_a_bind_between_members_of_a_group_is_computed_before_it():
     assert ["matmul", "exp+mul"] == fused(
         "%2 = exp(%0); %3 = matmul(%9, %1); %4 = mul(%2, %3); return %4"
     )
 
 
-def test_a_split_of_something_else_moves_before_a_group():
+def test_a_split_of_another_value_moves_before_a_group():
     """[F7]"""
     assert ["split", "exp+mul+reciprocal"] == fused(
         "%2 = exp(%0); %3 = mul(%2, %1); %4, %5 = split(%9, sections=2); %6 = reciprocal(%3);"
@@ -142,22 +142,22 @@ def test_dead_bindings_never_block_a_group():
     assert ["exp+mul"] == ops(fuse(f))
 
 
-def test_a_group_makes_no_cycle():
+def test_a_group_never_depends_on_its_own_result():
     """[F7] The sum needs both the exponential and what is made of it outside."""
     f = program("%2 = exp(%0); %3 = matmul(%9, %2); %4 = add(%2, %3); %5 = neg(%4); return %5")
 
     assert ["exp", "matmul", "add+neg"] == ops(lt.check(fuse(f)))
 
 
-def test_groups_that_a_bind_reads_become_one():
+def test_groups_that_one_bind_reads_are_merged():
     assert ["exp+sin+mul"] == fused("%2 = exp(%0); %3 = sin(%1); %4 = mul(%2, %3); return %4")
 
 
-def test_neighbours_that_read_the_same_become_one():
+def test_neighbours_that_read_the_same_values_are_merged():
     assert ["exp+sin"] == fused("%2 = exp(%0); %3 = sin(%0); return (%2, %3)")
 
 
-def test_neighbours_that_have_nothing_in_common_stay_apart():
+def test_neighbours_that_read_different_values_stay_apart():
     f = program("%2 = exp(%0); %3 = sin(%1); return (%2, %3)")
 
     assert f is fuse(f)
@@ -170,7 +170,7 @@ def test_nothing_moves_past_an_effect():
     assert f is fuse(f)
 
 
-def test_random_numbers_are_in_no_group():
+def test_random_draws_are_never_grouped():
     """[F7]"""
     key = lt.random.key(1)
     f = lt.trace(lambda x: np.exp(x * lt.random.uniform(key, (3,)) + 1), np.ones(3))
@@ -185,7 +185,7 @@ def test_random_numbers_are_in_no_group():
 # ---- what stays ----
 
 
-def test_names_and_lines_stay():
+def test_names_and_source_lines_are_kept():
     def f(x):
         inner = np.exp(x)
         return inner * 2
@@ -215,13 +215,13 @@ def test_bodies_of_loops_are_fused():
     assert ["mul+add+tanh"] == ops(f.binds[0].attrs["body"])
 
 
-def test_twice_is_once():
+def test_running_the_pass_twice_gives_the_result_of_running_it_once():
     f = fuse(program("%2 = exp(%0); %3 = mul(%2, %1); return %3"))
 
     assert f is fuse(f)
 
 
-def test_a_group_says_what_it_reads_writes_and_spares():
+def test_the_cost_of_a_group_counts_bytes_read_written_and_saved():
     (bind,) = fuse(program("%2 = exp(%0); %3 = mul(%2, %1); return %3")).binds
     group = group_of(bind)
 
@@ -232,7 +232,7 @@ def test_a_group_says_what_it_reads_writes_and_spares():
     assert (bind.args, bind.binders) == (group.inputs, group.outputs)
 
 
-def test_a_group_has_the_types_that_it_is_run_with():
+def test_a_retyped_group_has_the_new_shape():
     f = lt.retype(
         fuse(program("%2 = exp(%0); %3 = mul(%2, %1); return %3")),
         *[lt.ShapeDtype((7,), np.float32)] * 2,
@@ -264,14 +264,14 @@ def test_a_group_has_elementwise_binds_of_its_shape(program):
         assert group.shape is None or {group.shape} == shapes
 
 
-def test_derivatives_of_a_fused_program_are_those_of_its_binds():
+def test_a_fused_program_has_the_derivatives_of_its_binds():
     f = fuse(lt.trace(lambda x, y: np.sin(x * y) * np.exp(x) + y, np.ones((2, 3)), np.ones(3)))
 
     assert 1 == len(f)
     check_grads(f, (np.linspace(0.2, 1, 6).reshape(2, 3), np.array([0.5, 1.5, -0.7])), order=2)
 
 
-def test_a_fused_program_is_written_as_its_binds():
+def test_the_source_of_a_fused_program_computes_the_same():
     f = program("%2 = exp(%0); %3 = mul(%2, %1); return %3")
     namespace: dict = {}
     exec(lt.to_source(fuse(f)), namespace)
@@ -309,7 +309,7 @@ def test_a_sum_of_large_arrays_does_not_keep_them_all():
     assert most_alive(fuse(before)) <= most_alive(before)
 
 
-def test_large_arrays_that_come_in_between_are_not_kept_waiting():
+def test_fusing_around_large_products_keeps_no_more_memory_alive():
     def f(x, ws):
         total = np.exp(x)
         for w in ws:
@@ -321,7 +321,7 @@ def test_large_arrays_that_come_in_between_are_not_kept_waiting():
     assert most_alive(fuse(before)) <= most_alive(before)
 
 
-def test_small_arrays_wait():
+def test_a_group_may_wait_for_small_products():
     f = lt.trace(lambda x, w: np.exp(x) + (w @ w) + (w @ x), np.ones((2, 2)), np.ones((2, 2)))
 
     assert ["matmul", "matmul", "exp+add+add"] == ops(fuse(f))

@@ -40,14 +40,14 @@ def moved(f: lt.Lambda) -> list[str]:
     return names(lt.check(loop_invariants(f)))[:-1]
 
 
-def test_what_reads_captured_values_alone_moves():
+def test_a_bind_that_reads_captured_values_only_moves():
     f = fori("%7: float64[3] = exp(%6); %8: float64[3] = sin(%7); %9: float64[3] = mul(%5, %8)")
 
     assert ["exp", "sin"] == moved(f)
     assert_same(f(X, Y, TWO), loop_invariants(f)(X, Y, TWO))
 
 
-def test_captured_values_that_only_moved_binds_read_are_captured_no_more():
+def test_a_value_that_only_moved_binds_read_is_no_longer_captured():
     f = fori("%8: float64[3] = exp(%6); %9: float64[3] = mul(%5, %8)")
     before, after = f.binds[-1], loop_invariants(f).binds[-1]
 
@@ -55,13 +55,13 @@ def test_captured_values_that_only_moved_binds_read_are_captured_no_more():
     assert f.params[1] not in after.args
 
 
-def test_what_reads_the_carry_or_the_number_of_the_step_stays():
+def test_a_bind_that_reads_the_carry_or_the_step_number_stays():
     f = fori("%8: float64[3] = exp(%5); %7: float64[3] = mul(%4, %6); %9: float64[3] = add(%8, %7)")
 
     assert f is loop_invariants(f)
 
 
-def test_a_bind_that_may_warn_stays_where_there_may_be_no_step():
+def test_a_bind_that_may_warn_stays_if_the_trip_count_may_be_zero():
     """A division by zero warns; a comparison does not."""
     body = (
         "%7: float64[3] = div(1.0, %6); %10: bool[3] = less(%6, %6);"
@@ -73,7 +73,7 @@ def test_a_bind_that_may_warn_stays_where_there_may_be_no_step():
     assert ["less"] == moved(fori(body, "1, 1"))
 
 
-def test_what_costs_much_is_computed_before_if_there_is_a_step():
+def test_an_expensive_bind_moves_if_the_trip_count_is_not_zero():
     def f(x, w, n):
         return lt.fori_loop(0, n, lambda i, y: y / (w @ w).sum(), x)
 
@@ -92,7 +92,7 @@ def test_what_costs_much_is_computed_before_if_there_is_a_step():
                 assert_same(traced(X, w, np.int64(n)), found(X, w, np.int64(n)))
 
 
-def test_nothing_that_may_warn_moves_before_an_effect():
+def test_a_bind_that_may_warn_never_moves_before_an_effect():
     """[C5] The guard is what keeps the quotient from being computed."""
     body = (
         "%7: bool[] = all(%6, axis=None); guard(%7, value=True); %8: float64[3] = div(1.0, %6);"
@@ -102,7 +102,7 @@ def test_nothing_that_may_warn_moves_before_an_effect():
     assert ["all"] == moved(fori(body))
 
 
-def test_effects_and_random_numbers_stay():
+def test_effects_and_random_draws_stay_in_the_loop():
     key = lt.random.key(3)
 
     def body(i, x):
@@ -113,7 +113,7 @@ def test_effects_and_random_numbers_stay():
     assert not [bind for bind in loop_invariants(f).binds if bind.op.random]
 
 
-def test_large_values_are_not_kept_through_a_loop():
+def test_a_large_value_is_not_kept_alive_through_a_loop():
     def f(x, n):
         grid = lambda i, y: y + (n[:, None] * n[None, :]).sum()  # noqa: E731
         return lt.fori_loop(0, 3, grid, x)
@@ -151,7 +151,7 @@ def test_the_test_of_a_while_loop_runs_at_least_once_and_its_body_may_not():
         assert_same(f(x, Y), loop_invariants(f)(x, Y))
 
 
-def test_loops_inside_loops_hand_on_what_moves():
+def test_a_bind_moves_out_of_nested_loops():
     def f(x, w):
         def outer(i, y):
             return lt.fori_loop(0, 2, lambda j, z: z * np.exp(w) + y, y)
@@ -164,7 +164,7 @@ def test_loops_inside_loops_hand_on_what_moves():
     assert_same(traced(X, Y), loop_invariants(traced)(X, Y))
 
 
-def test_scans_and_maps_hand_on_what_moves():
+def test_binds_move_out_of_scans_and_maps():
     def f(h, xs, w):
         def step(h, x):
             h = np.tanh(h @ w.T + x)
@@ -179,14 +179,14 @@ def test_scans_and_maps_hand_on_what_moves():
     assert_same(traced(*args), loop_invariants(traced)(*args))
 
 
-def test_no_step_computes_what_has_moved_all_the_same():
+def test_a_moved_bind_is_no_longer_in_the_body():
     f = fori("%8: bool[3] = isnan(%6); %9: float64[3] = where(%8, %5, %5)", "0, %2")
 
     assert ["isnan"] == moved(f)
     assert_same(f(X, Y, NONE), loop_invariants(f)(X, Y, NONE))
 
 
-def test_constants_stay_with_what_reads_them():
+def test_constants_stay_beside_the_binds_that_read_them():
     """They cost nothing, and would be operands."""
     f = fori(
         "%7: float64[3] = constant(value=float64[3]{1, 2, 3}); %8: float64[3] = mul(%6, %7);"
@@ -199,13 +199,13 @@ def test_constants_stay_with_what_reads_them():
     assert_same(f(X, Y, TWO), after(X, Y, TWO))
 
 
-def test_twice_is_once():
+def test_running_the_pass_twice_gives_the_result_of_running_it_once():
     f = loop_invariants(fori("%8: float64[3] = exp(%6); %9: float64[3] = mul(%5, %8)"))
 
     assert f is loop_invariants(f)
 
 
-def test_names_and_lines_stay():
+def test_names_and_source_lines_are_kept():
     def f(x, w):
         def body(i, y):
             wave = np.sin(w)

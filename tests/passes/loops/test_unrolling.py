@@ -65,7 +65,7 @@ def names(f: lt.Lambda) -> list[str]:
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 @pytest.mark.parametrize("bounds", BOUNDS, ids=map(str, BOUNDS))
-def test_a_loop_with_known_bounds_is_the_same_to_the_bit(bounds, body):
+def test_unrolling_a_loop_with_known_bounds_keeps_every_bit(bounds, body):
     """[F5]"""
     f = fori(*bounds, body)
     g = lt.check(unroll(f))
@@ -76,7 +76,7 @@ def test_a_loop_with_known_bounds_is_the_same_to_the_bit(bounds, body):
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 @pytest.mark.parametrize("bounds", LATE, ids=map(str, LATE))
-def test_a_loop_whose_bounds_come_late_is_the_same_to_the_bit(bounds, body):
+def test_unrolling_a_loop_with_traced_bounds_keeps_every_bit(bounds, body):
     """[F5] Bounds that are reached, met and missed by less and more than a block."""
     f = fori(*bounds, body)
     g = lt.check(unroll(f))
@@ -86,13 +86,13 @@ def test_a_loop_whose_bounds_come_late_is_the_same_to_the_bit(bounds, body):
         assert_same(f(*arguments(*given)), g(*arguments(*given)))
 
 
-def test_fewer_than_64_steps_are_put_in_a_row():
+def test_fewer_than_64_steps_are_unrolled_completely():
     """[F5]"""
     assert "fori_loop" not in names(unroll(fori(0, 63)))
     assert 63 == names(unroll(fori(0, 63))).count("sin")
 
 
-def test_64_steps_and_more_are_a_loop_over_blocks_of_eight():
+def test_64_or_more_steps_become_a_loop_over_blocks_of_eight():
     """[F5]"""
     f = unroll(fori(0, 67))
     (loop,) = [bind for bind in f.binds if bind.op.name == "fori_loop"]
@@ -103,7 +103,7 @@ def test_64_steps_and_more_are_a_loop_over_blocks_of_eight():
 
 
 @pytest.mark.parametrize("bounds", [(3, 3), (5, -1)])
-def test_no_steps_are_nothing_at_all(bounds):
+def test_a_loop_with_trip_count_zero_disappears(bounds):
     """[F5]"""
     f = unroll(fori(*bounds))
 
@@ -120,7 +120,7 @@ def test_a_body_of_more_than_32_binds_stays_a_loop(size, is_unrolled):
     assert is_unrolled == (unroll(f) is not f)
 
 
-def test_other_loops_stay():
+def test_loops_of_other_kinds_stay():
     f = parse("""
     lambda %0: float64[] {
       %1: float64[] = while_loop(%0, test=lambda %2: float64[] {
@@ -143,7 +143,7 @@ def test_a_bound_that_is_a_constant_is_known():
     assert_same(f(np.float64(1.0)), unroll(f)(np.float64(1.0)))
 
 
-def test_the_number_of_a_step_is_one_of_numpy():
+def test_the_step_number_is_a_numpy_integer():
     """A Python number would leave float32 as it is, an int64 widens it."""
     f = parse("""
     lambda %0: float32[], %1: float64[] {
@@ -170,7 +170,7 @@ def test_an_effect_happens_in_every_step():
         unroll(f)(np.float64(0.0))
 
 
-def test_loops_inside_are_unrolled_before():
+def test_inner_loops_are_unrolled_first():
     inner = """%6: float64[] = fori_loop(0, 3, %5, body=lambda %7: int64[], %8: float64[] {
       %9: float64[] = sin(%8); return %9 });"""
     f = parse(f"""
@@ -182,7 +182,7 @@ def test_loops_inside_are_unrolled_before():
     assert ["sin"] * 12 == names(unroll(f))
 
 
-def test_names_and_lines_stay():
+def test_names_and_source_lines_are_kept():
     def f(x):
         return lt.fori_loop(0, 2, lambda i, y: np.sin(y), x)
 
@@ -201,7 +201,7 @@ def test_names_and_lines_stay():
 @pytest.mark.parametrize("n", [0, 1, 5, 63, 64, 65, 203])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_a_scan_is_the_same_to_the_bit(n, reverse, body, order):
+def test_unrolling_a_scan_keeps_every_bit(n, reverse, body, order):
     """[F5] Rows of an array in the order of columns stay views with steps between elements."""
     f = scan(n, body=body, reverse=reverse, length=n or None)
     rng = np.random.default_rng(n)
@@ -213,7 +213,7 @@ def test_a_scan_is_the_same_to_the_bit(n, reverse, body, order):
     assert_same(f(*args), g(*args))
 
 
-def test_a_long_scan_is_one_over_blocks_of_eight():
+def test_a_long_scan_becomes_a_scan_over_blocks_of_eight():
     """[F5]"""
     (loop,) = [bind for bind in unroll(scan(100)).binds if bind.op.name == "scan"]
 
@@ -230,7 +230,7 @@ def test_a_scan_with_large_results_stays():
     assert f is unroll(f)
 
 
-def test_a_scan_of_an_unknown_number_of_steps_stays():
+def test_a_scan_with_an_unknown_trip_count_stays():
     f = parse("""
     lambda %0: float64[], %1: float64[n] {
       %2: float64[] = scan(%0, %1, body=lambda %3: float64[], %4: float64[] {
@@ -240,7 +240,7 @@ def test_a_scan_of_an_unknown_number_of_steps_stays():
     assert f is unroll(f)
 
 
-def test_a_number_that_is_carried_is_what_it_is_in_the_loop():
+def test_a_carried_python_number_has_the_type_that_the_loop_gives_it():
     """A Python number is no operand of a second step."""
     f = parse("""
     lambda %0: float32[3] {

@@ -26,13 +26,13 @@ def rows(x):
     return first, z, x
 
 
-def test_a_part_that_ends_before_the_update_is_a_view():
+def test_a_view_whose_last_use_is_before_the_update_stays_a_view():
     fn = lt.trace(rows, np.ones((4, 2)))
 
     assert fn is copy_outliving_views(fn)
 
 
-def test_a_part_that_outlives_the_update_is_copied():
+def test_a_view_that_outlives_the_update_is_copied():
     def program(x):
         y = x * 2
         return y[0], y.T[:1], y.at[1].set(1.0)
@@ -44,7 +44,7 @@ def test_a_part_that_outlives_the_update_is_copied():
     assert_same(fn(np.ones((4, 2))), apart(np.ones((4, 2))))
 
 
-def test_parts_of_arguments_and_large_parts_stay_views():
+def test_views_of_arguments_and_views_of_most_of_an_array_stay_views():
     """An argument is copied in any case, and so would most of the array be."""
 
     def program(x):
@@ -69,7 +69,7 @@ def test_a_gradient_keeps_rows_of_a_buffer_and_no_buffers():
 
 
 @given(programs())
-def test_results_stay_what_they_are(program):
+def test_results_that_are_views_stay_as_they_are(program):
     fn, args = program
 
     with np.errstate(all="ignore"):
@@ -114,7 +114,7 @@ def test_results_share_memory_where_the_record_says_that_they_are_views(name):
 
 
 @each_of([name for name in sorted(SAMPLES) if PRIMITIVES[name].memory == "if_same_shape"])
-def test_results_of_another_shape_are_new(name):
+def test_a_reduction_returns_new_memory(name):
     op, seen = PRIMITIVES[name], set()
     for sample in SAMPLES[name]:
         args = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in sample.args]

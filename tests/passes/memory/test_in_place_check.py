@@ -43,7 +43,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("name", COPIED)
-def test_what_is_needed_otherwise_is_copied(name):
+def test_a_buffer_that_is_used_later_is_copied(name):
     fn = program(COPIED[name], X)
 
     assert 1 == ops(in_place_check(fn)).count("copy")
@@ -51,7 +51,7 @@ def test_what_is_needed_otherwise_is_copied(name):
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_what_nobody_else_needs_is_consumed(name):
+def test_a_buffer_without_further_uses_is_consumed(name):
     fn = program(KEPT[name], X)
 
     assert fn is in_place_check(fn)
@@ -77,7 +77,7 @@ def in_place(fn: lt.Lambda, *args):
 
 @SOME
 @given(programs(ops=UPDATES, most_steps=25))
-def test_updates_may_then_be_done_in_place_without_asking(program):
+def test_after_the_pass_every_update_can_run_in_place(program):
     fn, args = program
     expected = run_forward(fn, *[np.copy(a) if type(a) is np.ndarray else a for a in args])
 
@@ -98,7 +98,7 @@ def test_an_argument_is_read_before_it_changes():
     assert_same(np.ones(4), changed)
 
 
-def test_what_a_function_writes_needs_no_copies():
+def test_updates_of_new_arrays_need_no_copies():
     def step(w, g):
         w -= g
         w[0] = 1.0
@@ -109,7 +109,7 @@ def test_what_a_function_writes_needs_no_copies():
     assert fn is in_place_check(fn)
 
 
-def test_bodies_are_checked():
+def test_bodies_of_loops_are_checked():
     inner = lt.checkpoint(lambda x: ((y := x * 2), y.at[0].set(1.0)))
     found = in_place_check(lt.trace(inner, np.ones(3)))
 
@@ -118,7 +118,7 @@ def test_bodies_are_checked():
 
 @SOME
 @given(functions())
-def test_results_of_generated_functions_are_the_same(drawn):
+def test_results_of_generated_functions_are_unchanged(drawn):
     f, args = drawn
     try:
         fn = lt.trace(f, *[arg.copy() for arg in args])
@@ -131,7 +131,7 @@ def test_results_of_generated_functions_are_the_same(drawn):
 
 @SOME
 @given(functions(smooth=True))
-def test_gradients_of_generated_functions_are_the_same(drawn):
+def test_gradients_of_generated_functions_are_unchanged(drawn):
     f, args = drawn
     try:
         df, given = gradient_of(lt.trace(f, *[arg.copy() for arg in args]), args)

@@ -44,7 +44,7 @@ def test_a_pattern_becomes_a_composite_for_any_axis():
     assert_close(before(X), lt.check(after)(X))
 
 
-def test_two_attributes_of_one_name_are_told_apart_by_a_number():
+def test_two_attributes_with_one_name_are_told_apart_by_a_number():
     f = lt.trace(lambda x: (x.sum(axis=0).sum(axis=0), x.sum(axis=1).sum(axis=0)), X)
     g = lt.rewrite(
         f,
@@ -81,7 +81,7 @@ def test_a_replacement_of_another_type_is_an_error_that_says_what_to_do():
         lt.rewrite(lt.trace(np.exp, X), np.exp, lambda x: x.sum())
 
 
-def test_numbers_in_a_pattern_are_the_same_with_their_type():
+def test_numbers_in_a_pattern_match_numbers_of_the_same_type():
     f = lt.trace(lambda x: x * 2 + x * 2.0 + x * 3, X)
 
     assert len(lt.rewrite(f, lambda x: x * 2, lambda x: x)) == len(f) - 1
@@ -95,14 +95,14 @@ def test_a_parameter_stands_for_a_number_too_and_the_replacement_computes_with_i
     assert lt.rewrite(f, lambda x, n: x + n, lambda x, n: x, lambda match: match["n"] == 4) is f
 
 
-def test_a_parameter_that_is_there_twice_stands_for_one_value():
+def test_a_parameter_that_a_pattern_uses_twice_stands_for_one_value():
     f = lt.trace(lambda x, y: (x * x, x * y), X, X)
     g = lt.rewrite(f, lambda x: x * x, np.square)
 
     assert ops(g) == ["square", "mul"]
 
 
-def test_matches_follow_on_each_other():
+def test_the_result_of_a_match_can_be_matched_again():
     def f(x, y, z):
         return np.concatenate([np.concatenate([x, y], axis=0), z], axis=1)
 
@@ -174,7 +174,7 @@ def test_a_result_that_is_needed_too_early_prevents_a_match():
     assert lt.rewrite(program, pattern, lambda x: (x, x)) is program
 
 
-def test_operations_of_several_results_match_by_their_results():
+def test_operations_with_several_results_match_result_by_result():
     def f(x):
         a, b = np.split(x, 2)
         return np.sin(a) * b, np.sin(b) * a
@@ -189,7 +189,7 @@ def test_operations_of_several_results_match_by_their_results():
     assert ops(lt.rewrite(program, pattern, lambda x: x[:2], shared=True)).count("sin") == 1
 
 
-def test_python_numbers_stay_what_they_were():
+def test_a_replacement_keeps_python_numbers_weak():
     """In a program an operation on Python numbers is NumPy's, then ``weaken``."""
     f = lt.trace(lambda n, x: x * (n * 2), 3.0, X)
     g = lt.trace(lambda n, x: np.log(np.exp(n)) * x, 3.0, X)
@@ -200,7 +200,7 @@ def test_python_numbers_stay_what_they_were():
     assert after.ret.args[0].type is g.ret.args[0].type
 
 
-def test_a_match_of_numbers_alone_is_computed_at_once():
+def test_a_match_of_constants_only_is_computed_at_once():
     f = parse("lambda %0 { %1: float64[] = add(1.0, 2.0); return %1 }")
 
     assert ops(lt.rewrite(f, np.add, np.multiply)) == ["constant"]
@@ -224,7 +224,7 @@ def test_commutative_operations_match_in_both_orders_if_asked():
     assert ops(lt.rewrite(f, pattern, lambda x, y: x, commutative=True)) == []
 
 
-def test_effects_stay_where_they_are():
+def test_effects_are_never_rewritten():
     """[A2, C5]"""
 
     def f(x):
@@ -258,7 +258,7 @@ def test_programs_are_patterns_too():
     assert len(lt.rewrite(f, pattern, parse("lambda %0 { return %0 }"))) == 0
 
 
-def test_array_constants_match_by_their_bits():
+def test_array_constants_in_patterns_match_bit_for_bit():
     table = np.arange(3.0)
     f = lt.trace(lambda x: x + np.arange(3.0), X)
 
@@ -318,7 +318,7 @@ def cone(f: lt.Lambda, at: int, depth: int) -> lt.Lambda:
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs(), st.integers(0, 20), st.integers(0, 3))
-def test_a_part_of_a_program_is_found_there_and_can_stand_for_itself(program, place, depth):
+def test_a_pattern_cut_from_a_program_matches_there_and_can_replace_itself(program, place, depth):
     f, args = program
     places = [i for i, b in enumerate(f.binds) if b.binders and not b.op.effect]
     pattern = cone(f, places[place % len(places)], depth) if places else None
@@ -332,7 +332,7 @@ def test_a_part_of_a_program_is_found_there_and_can_stand_for_itself(program, pl
     assert_same(f(*args), lt.check(g)(*args))
 
 
-def test_a_bind_with_a_result_that_nobody_uses_is_found():
+def test_a_bind_with_an_unused_result_matches():
     f = parse("""lambda %0: float64[3] {
       %1: float64[3], %2: float64[3] = checkpoint(%0, body=lambda %3: float64[3] {
         %4: float64[3] = sin(%3)

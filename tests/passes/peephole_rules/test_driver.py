@@ -88,7 +88,7 @@ NOTHING = {
 
 
 @pytest.mark.parametrize("name", NOTHING)
-def test_what_adds_nothing_is_left_out_where_it_adds_nothing(name):
+def test_neutral_operations_are_removed_where_they_change_no_bit(name):
     """[F4]: x * 0, x + 0 and x - x of floats stay."""
     function, dtypes = NOTHING[name]
     for dtype in DTYPES:
@@ -105,7 +105,7 @@ def test_what_adds_nothing_is_left_out_where_it_adds_nothing(name):
 
 
 @pytest.mark.parametrize("name", NOTHING)
-def test_arguments_in_any_order_and_scalars_stay_what_they_are(name):
+def test_memory_order_and_scalars_are_kept(name):
     function, dtypes = NOTHING[name]
     for dtype in map(np.dtype, dtypes):
         x = special(dtype).reshape(3, 4)
@@ -167,7 +167,7 @@ SHORTER = {
 
 
 @pytest.mark.parametrize("name", SHORTER)
-def test_two_operations_are_one(name):
+def test_pairs_of_operations_become_one(name):
     function, expected = SHORTER[name]
 
     # used by a sum: as a result it might have to be a new array
@@ -175,7 +175,7 @@ def test_two_operations_are_one(name):
 
 
 @pytest.mark.parametrize("name", SHORTER)
-def test_one_operation_gives_what_two_gave(name):
+def test_the_merged_operation_gives_the_bits_of_the_pair(name):
     function, _ = SHORTER[name]
     for dtype in DTYPES:
         x = special(dtype).reshape(3, 4)
@@ -191,7 +191,7 @@ def test_one_operation_gives_what_two_gave(name):
 
 
 @pytest.mark.parametrize("first", DTYPES, ids=str)
-def test_two_casts_are_one_only_if_that_gives_the_same(first):
+def test_two_casts_are_merged_only_if_the_result_is_the_same(first):
     for second, third in itertools.product(DTYPES, DTYPES):
         fn = program(lambda x, s=second, t=third: x.astype(s).astype(t), ArrayType(first, (12,)))
         if is_direct(first, second, third):
@@ -202,7 +202,7 @@ def test_two_casts_are_one_only_if_that_gives_the_same(first):
             assert fn is peephole(fn)
 
 
-def test_a_number_that_a_cast_would_round_twice_is_cast_twice():
+def test_casts_that_round_twice_are_not_merged():
     assert not is_direct(np.dtype("i8"), np.dtype("f8"), np.dtype("f4"))
     assert not is_direct(np.dtype("f8"), np.dtype("f4"), np.dtype("f2"))
     assert is_direct(np.dtype("f4"), np.dtype("f8"), np.dtype("f2"))
@@ -211,7 +211,7 @@ def test_a_number_that_a_cast_would_round_twice_is_cast_twice():
 SHAPES = [(12,), (1, 12), (3, 4), (4, 3), (2, 6), (2, 2, 3), (3, 1, 4), (12, 1), (6, 2), (3, 2, 2)]
 
 
-def test_two_reshapes_lie_in_memory_as_one():
+def test_merging_two_reshapes_keeps_the_memory_layout():
     base = np.arange(96.0).reshape(6, 4, 4)
     views = [base[0, :3], base[0, :3].T, base[::2, :1, :], base[2, :3, ::2]]
     views += [np.broadcast_to(base[0, 0], (3, 4)), base[0, :3].copy("F"), base[:3, 0, :2]]
@@ -223,7 +223,7 @@ def test_two_reshapes_lie_in_memory_as_one():
             )
 
 
-def test_axes_are_split_or_not():
+def test_only_splits_axes_tells_a_split_from_a_merge_of_axes():
     assert only_splits_axes((12,), (3, 4))
     assert only_splits_axes((3, 4), (3, 2, 2))
     assert only_splits_axes((3, 4), (1, 3, 1, 4, 1))
@@ -231,13 +231,13 @@ def test_axes_are_split_or_not():
     assert not only_splits_axes((3, 4), (12,))
 
 
-def test_powers_are_asked_of_numpy():
+def test_is_power_holds_for_the_exponents_that_numpy_multiplies_out():
     assert is_power(np.dtype(float), 2.0)
     assert not is_power(np.dtype(float), 3.0)
     assert not is_power(np.dtype(complex), 2.0)
 
 
-def test_two_sums_are_one_where_order_is_nothing():
+def test_two_sums_are_merged_where_the_order_of_additions_does_not_matter():
     """[D10]."""
 
     def function(x):
@@ -262,7 +262,7 @@ def test_two_sums_are_one_where_order_is_nothing():
 
 @SOME
 @given(programs())
-def test_results_of_generated_programs_are_the_same(program):
+def test_results_of_generated_programs_are_unchanged(program):
     fn, args = program
 
     assert_unchanged(peephole, fn, *args)
@@ -270,7 +270,7 @@ def test_results_of_generated_programs_are_the_same(program):
 
 @SOME
 @given(programs(dtypes=[np.float64]))
-def test_gradients_of_generated_programs_are_the_same(program):
+def test_gradients_of_generated_programs_are_unchanged(program):
     try:
         df, args = gradient_of(*program)
     except LetirError:  # an operation without a derivative
@@ -281,7 +281,7 @@ def test_gradients_of_generated_programs_are_the_same(program):
 
 @SOME
 @given(functions())
-def test_results_of_generated_functions_are_the_same(drawn):
+def test_results_of_generated_functions_are_unchanged(drawn):
     f, args = drawn
     try:
         fn = lt.trace(f, *[arg.copy() for arg in args])
@@ -291,7 +291,7 @@ def test_results_of_generated_functions_are_the_same(drawn):
     assert_unchanged(peephole, fn, *args)
 
 
-def test_a_choice_in_columns_is_made_as_before():
+def test_nested_where_on_fortran_ordered_masks_is_unchanged():
     def function(c, a, b, d):
         a = a.T * 2
         return OPS["where"](c, OPS["where"](c, a, b), d.T * 2)

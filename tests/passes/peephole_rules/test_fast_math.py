@@ -22,7 +22,7 @@ FAST = {
 
 
 @pytest.mark.parametrize("name", FAST)
-def test_fast_math_takes_numbers_for_finite(name):
+def test_fast_math_assumes_that_numbers_are_finite(name):
     function, expected = FAST[name]
     fn = program(lambda x: function(x * x).sum(), X)
 
@@ -33,13 +33,13 @@ def test_fast_math_takes_numbers_for_finite(name):
     assert_same(fn(np.ones((3, 4))), peephole(fn, fast_math=True)(np.ones((3, 4))))
 
 
-def test_fast_zeros_of_scalars_are_scalars():
+def test_fast_math_gives_scalar_zeros_for_scalars():
     fn = program(lambda x: x - x, ArrayType(np.float32))
 
     assert_same(np.float32(0), peephole(fn, fast_math=True)(np.float32(3)))
 
 
-def test_two_sums_are_one():
+def test_two_sums_are_merged():
     fn = program(lambda x: OPS["sum_to_size"](OPS["sum_to_size"](new(x), (1, 4)), ()), X)
 
     assert fn is peephole(fn)
@@ -48,7 +48,7 @@ def test_two_sums_are_one():
 
 @SOME
 @given(programs())
-def test_results_are_close_and_of_the_same_kind(program):
+def test_results_are_close_and_keep_their_kind_and_dtype(program):
     fn, args = program
     with np.errstate(all="ignore"):
         expected, found = (

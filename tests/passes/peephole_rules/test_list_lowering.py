@@ -50,7 +50,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("name", LOWERED)
-def test_what_was_packed_is_taken_as_it_was(name):
+def test_unpacking_a_packed_list_gives_the_original_values(name):
     function, expected = LOWERED[name]
     fn = program(function, ROW)
 
@@ -60,13 +60,13 @@ def test_what_was_packed_is_taken_as_it_was(name):
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_what_is_something_else_is_kept(name):
+def test_other_uses_of_split_and_stack_are_kept(name):
     fn = program(KEPT[name], ROW)
 
     assert fn is lower_tuples(fn)
 
 
-def test_parts_that_do_not_lie_in_rows_are_kept():
+def test_parts_that_are_not_contiguous_are_kept():
     def function(x):
         a, b = split(OPS["concatenate"]((-x, x * 2), 1), 2, 1)
         return a.sum() + b.sum()
@@ -75,7 +75,7 @@ def test_parts_that_do_not_lie_in_rows_are_kept():
     assert fn is lower_tuples(fn)
 
 
-def test_each_part_may_be_the_one_that_is_used():
+def test_any_single_part_of_a_split_becomes_a_slice():
     x = np.arange(24.0).reshape(4, 6)
     for sections, axis in [(2, 1), (3, -1), ((1, 4), 1), ((-2,), 0), ((3, 9), 1), ((5, 2), 1)]:
         count = sections if type(sections) is int else len(sections) + 1
@@ -90,7 +90,7 @@ def test_each_part_may_be_the_one_that_is_used():
 
 @SOME
 @given(programs(ops=LISTS, most_steps=20))
-def test_results_of_generated_programs_are_the_same(program):
+def test_results_of_generated_programs_are_unchanged(program):
     fn, args = program
 
     assert_unchanged(lower_tuples, fn, *args)
@@ -98,5 +98,5 @@ def test_results_of_generated_programs_are_the_same(program):
 
 @SOME
 @given(functions(smooth=True))
-def test_gradients_of_generated_functions_are_the_same(drawn):
+def test_gradients_of_generated_functions_are_unchanged(drawn):
     assert_gradient_unchanged(lower_tuples, *drawn)

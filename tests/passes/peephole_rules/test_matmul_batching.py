@@ -38,25 +38,25 @@ def matrices(count: int, *shape: int) -> list[np.ndarray]:
 # ---- a common factor ----
 
 
-def test_products_with_a_common_right_factor_are_one():
+def test_products_with_a_common_right_factor_are_merged():
     w = np.linspace(-1, 1, 15).reshape(3, 5)
 
     assert 1 == products(batched(lambda xs: [x @ w for x in xs], matrices(5, 2, 3)))
 
 
-def test_products_with_a_common_left_factor_are_one():
+def test_products_with_a_common_left_factor_are_merged():
     x = np.linspace(-1, 1, 6).reshape(2, 3)
 
     assert 1 == products(batched(lambda ws: [x @ w for w in ws], matrices(6, 3, 4)))
 
 
-def test_rows_of_different_numbers_are_one_product():
+def test_products_of_different_numbers_of_rows_are_merged():
     w, xs = np.linspace(-1, 1, 15).reshape(3, 5), [*matrices(2, 2, 3), *matrices(3, 4, 3)]
 
     assert 1 == products(batched(lambda xs: [x @ w for x in xs], xs))
 
 
-def test_a_loop_computes_what_it_makes_of_its_inputs_at_once():
+def test_an_unrolled_rnn_multiplies_all_its_inputs_at_once():
     """The state needs what comes before it, its inputs do not."""
 
     def rnn(xs, w, u):
@@ -70,7 +70,7 @@ def test_a_loop_computes_what_it_makes_of_its_inputs_at_once():
     assert 1 + 8 == products(batched(rnn, *args))
 
 
-def test_products_that_need_each_other_stay():
+def test_products_that_depend_on_each_other_stay():
     def f(x, w):
         for _ in range(6):
             x = np.tanh(x @ w)
@@ -81,21 +81,21 @@ def test_products_that_need_each_other_stay():
     assert recorded is batch_matmuls(recorded)
 
 
-def test_few_products_stay():
+def test_too_few_products_are_not_merged():
     w, xs = np.linspace(-1, 1, 15).reshape(3, 5), matrices(3, 2, 3)
     recorded = lt.trace(lambda xs: [x @ w for x in xs], xs)
 
     assert recorded is batch_matmuls(recorded)
 
 
-def test_large_products_stay():
+def test_large_products_are_not_merged():
     w, xs = np.ones((80, 90)), matrices(6, 70, 80)
     recorded = lt.trace(lambda xs: [x @ w for x in xs], xs)
 
     assert recorded is batch_matmuls(recorded)
 
 
-def test_a_batch_has_no_more_rows_than_pay():
+def test_a_batch_has_no_more_rows_than_is_profitable():
     w = np.ones((3, 5))
 
     assert 4 == products(batched(lambda xs: [x @ w for x in xs], matrices(48, 20, 3)))
@@ -117,7 +117,7 @@ def test_nothing_moves_past_an_effect():
     assert 6 == products(batched(halves, *args))
 
 
-def test_exact_leaves_products_as_they_are():
+def test_exact_mode_leaves_products_as_they_are():
     """[F4]"""
     w, xs = np.linspace(-1, 1, 15).reshape(3, 5), matrices(6, 2, 3)
     recorded = lt.trace(lambda xs: [x @ w for x in xs], xs)
@@ -126,7 +126,7 @@ def test_exact_leaves_products_as_they_are():
     assert recorded is not batch_matmuls(recorded)
 
 
-def test_names_stay():
+def test_names_are_kept():
     def f(xs, w):
         first = xs[0] @ w
         return [first, *[x @ w for x in xs[1:]]]
@@ -148,7 +148,7 @@ def test_bodies_are_batched():
 # ---- sums ----
 
 
-def test_a_sum_of_thin_products_is_one_product():
+def test_a_sum_of_thin_products_becomes_one_product():
     """A tree of sums needs one product of the factors side by side."""
 
     def in_a_row(xs, ys):

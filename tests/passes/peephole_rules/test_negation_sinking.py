@@ -33,7 +33,7 @@ def ops(f: lt.Lambda) -> list[str]:
 
 
 @pytest.mark.parametrize("body", SUMS)
-def test_a_sign_goes_as_far_as_it_can(body):
+def test_a_negation_moves_as_far_down_as_possible(body):
     f = parse(f"{HEAD}{body} }}")
     args = np.array([0.5, -1.5, 2.0]), np.array([1.0, 0.25, -3.0])
 
@@ -43,13 +43,13 @@ def test_a_sign_goes_as_far_as_it_can(body):
     assert_close(run_forward(f, *args), run_forward(carried, *args))
 
 
-def test_integers_are_negated_where_they_are():
+def test_negations_of_integers_do_not_move():
     f = parse("lambda %0: uint8[3] { %1: uint8[3] = neg(%0); %2: uint8[3] = neg(%1); return %2 }")
 
     assert f == sink_negations(f)
 
 
-def test_the_gradient_of_a_sigmoid_negates_nothing_on_the_way_back():
+def test_the_backward_pass_of_a_sigmoid_contains_no_negation():
     f = lt.trace(lambda x: (1 / (1 + np.exp(-x))).sum(), np.ones(3))
 
     df = lt.differentiate(f, defined=[True]).df
@@ -64,7 +64,7 @@ def finite(results) -> list:
 
 
 @given(programs())
-def test_carrying_keeps_results(program):
+def test_sinking_negations_keeps_results(program):
     f, args = program
     carried = lt.check(sink_negations(f))
 

@@ -35,7 +35,7 @@ def results_of(f: lt.Lambda, seed: int = 0):
     return run_forward(f, *[rng.normal(size=p.type.shape) for p in f.params])
 
 
-def test_parts_at_different_places_are_put_together_once():
+def test_cotangents_of_different_parts_are_assembled_once():
     f = parse(PARTS.format(":2", "2:", "%4"))
 
     merged = lt.check(combine_sums(f))
@@ -44,7 +44,7 @@ def test_parts_at_different_places_are_put_together_once():
     assert_same(results_of(f), results_of(merged))
 
 
-def test_parts_that_overlap_add_up():
+def test_cotangents_of_overlapping_parts_are_added():
     f = parse(PARTS.format(":2", "1:4", "%4"))
 
     assert_same(results_of(f), results_of(combine_sums(f)))
@@ -61,7 +61,7 @@ def test_a_guard_beside_a_sum_stays():
     assert 1 == ops(merged).count("matmul")
 
 
-def test_parts_at_one_place_are_added_before():
+def test_cotangents_of_the_same_part_are_added_first():
     f = lt.trace(lambda x: x[1:] * x[1:] + x[1:] * x[:-1], np.ones(9))
     df = lt.differentiate(f, defined=[True]).df
 
@@ -70,7 +70,7 @@ def test_parts_at_one_place_are_added_before():
     assert 2 == len(assemble.attrs["items"])
 
 
-def test_a_sum_that_is_read_in_between_is_not_merged_with_what_follows():
+def test_a_partial_sum_that_is_read_is_not_merged_with_later_terms():
     f = parse(PARTS.format(":2", "2:", "(%4, %2)"))
 
     assert f is combine_sums(f)
@@ -130,7 +130,7 @@ def test_reading_every_element_costs_one_bind_in_the_gradient():
     assert_same(2 * np.arange(100.0), lt.grad(f)(np.arange(100.0)))
 
 
-def test_gates_cut_from_one_product_cost_one_bind_in_the_gradient():
+def test_gates_split_from_one_product_cost_one_bind_in_the_gradient():
     def gates(x):
         a, b = x[:, :2], x[:, 2:]
         return (np.tanh(a) * b).sum()
@@ -176,7 +176,7 @@ def test_the_cotangent_of_a_buffer_that_is_read_and_written_is_updated():
 
 
 @given(programs())
-def test_merging_keeps_results(program):
+def test_merging_sums_keeps_results(program):
     f, args = program
     merged = lt.check(combine_sums(f))
 

@@ -13,7 +13,7 @@ from letir.testing import assert_same
 from tests.passes.exactness import assert_unchanged, ops, program
 
 
-def test_a_result_does_not_become_an_argument_or_another_result():
+def test_a_result_never_becomes_an_argument_or_another_result():
     """[C4]."""
     three = ArrayType(float, (3,))
     fn = program(lambda x: (x * 1, x - 0, OPS["copy"](x)), three)
@@ -23,7 +23,7 @@ def test_a_result_does_not_become_an_argument_or_another_result():
     assert_unchanged(peephole, twice, np.ones(3))
 
 
-def test_a_view_of_an_argument_is_no_argument():
+def test_a_view_of_an_argument_is_not_the_argument():
     x = np.ones((2, 3))
     y = run_forward(peephole(program(lambda x: x.T.T, ArrayType(float, (2, 3)))), x)
 
@@ -31,7 +31,7 @@ def test_a_view_of_an_argument_is_no_argument():
     assert np.shares_memory(x, y)
 
 
-def test_nothing_is_read_later_than_an_argument_changes():
+def test_a_read_never_moves_past_a_write_to_an_argument():
     def function(x, new):
         y = x.astype("float64")
         OPS["write_back"](x, new)
@@ -46,7 +46,7 @@ def test_nothing_is_read_later_than_an_argument_changes():
     )
 
 
-def test_bodies_are_shortened_once_each():
+def test_each_body_is_rewritten_once():
     inner = lt.checkpoint(lambda x: (x * 2).T.T * 1)
     fn = lt.trace(lambda x: inner(inner(x)), np.ones((2, 3)))
 
@@ -65,7 +65,7 @@ def test_a_body_for_other_types_stays_as_it_is():
     assert np.float64 == peephole(other)(np.ones(3, "f")).dtype
 
 
-def test_sizes_with_names_are_compared_by_name():
+def test_symbolic_sizes_are_compared_by_name():
     n = Size.named("n")
     kind = ArrayType(float, (n, 3))
 
@@ -79,7 +79,7 @@ def test_sizes_with_names_are_compared_by_name():
     assert "constant" in found
 
 
-def test_private_sizes_are_not_compared():
+def test_private_symbolic_sizes_are_never_compared():
     kind = ArrayType(float, (Size.named("_trips"),))
     fn = program(lambda x, y: (OPS["size"](x * 2), OPS["size"](y * 2)), kind, kind)
 
@@ -93,7 +93,7 @@ EACH = [
 
 
 @pytest.mark.parametrize("change", EACH, ids=lambda change: change.__name__)
-def test_bodies_in_bodies_are_changed_at_any_depth(change):
+def test_nested_bodies_are_rewritten_at_any_depth(change):
     x = np.ones((2, 2))
 
     def innermost(x):

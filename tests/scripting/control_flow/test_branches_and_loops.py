@@ -41,7 +41,7 @@ def test_if_becomes_a_conditional():
     assert lt.parse(lt.dumps(program)) == program
 
 
-def test_an_if_without_else_keeps_what_was_there():
+def test_an_if_without_else_keeps_the_previous_values():
     """[G3]"""
     f = script("""
         def f(x):
@@ -56,7 +56,7 @@ def test_an_if_without_else_keeps_what_was_there():
     assert f(-X.astype("f")).dtype == "float32"
 
 
-def test_a_choice_in_an_expression():
+def test_a_conditional_expression_becomes_a_conditional():
     """[G3]"""
     f = script("def f(x, s): return (x * 2 if s > 0 and not s > 5 else x + 1) * 3")
 
@@ -64,7 +64,7 @@ def test_a_choice_in_an_expression():
         np.testing.assert_array_equal(f(X, s), (X * 2 if 0 < s <= 5 else X + 1) * 3)
 
 
-def test_what_is_not_needed_is_not_computed():
+def test_the_branch_not_taken_is_not_computed():
     """[G3]: no index beyond the end, and no nan in a derivative."""
     f = script("""
         def f(x, i):
@@ -81,7 +81,7 @@ def test_what_is_not_needed_is_not_computed():
     np.testing.assert_array_equal(found, [1.0, 1.0, 1.0])
 
 
-def test_what_is_known_is_chosen_at_once():
+def test_a_known_condition_is_decided_while_lifting():
     """[G3]"""
     f = script("""
         def f(x, reduction: str = "mean", bias: Optional[Tensor] = None):
@@ -125,7 +125,7 @@ def test_a_branch_that_only_a_dropped_branch_reads_is_dropped():
 # ---- loops ----
 
 
-def test_a_counted_for_becomes_a_loop_whose_size_is_that_of_its_body():
+def test_a_counted_for_becomes_a_loop_of_constant_size():
     """[G3]"""
     power = script("""
         def power(x, n: int):
@@ -160,7 +160,7 @@ def test_ranges_count_as_in_python(bounds):
     assert f(X.astype("f")).dtype == "float32"  # numbers in a loop stay numbers
 
 
-def test_the_bounds_of_a_range_may_be_values():
+def test_the_bounds_of_a_range_may_be_traced_values():
     """[G3]"""
     f = script("""
         def f(x, start, stop):
@@ -252,7 +252,7 @@ def test_the_index_keeps_its_last_value_if_it_had_one():
     np.testing.assert_array_equal(f(X, 0), X * 10)
 
 
-def test_a_number_of_the_caller_becomes_an_array_where_it_meets_one():
+def test_a_number_of_the_caller_becomes_an_array_where_a_branch_gives_one():
     """[G3]"""
     f = script("""
         def f(x, s):
@@ -273,7 +273,7 @@ def test_a_number_of_the_caller_becomes_an_array_where_it_meets_one():
             assert f(x, start).dtype == dtype
 
 
-def test_values_in_tuples_are_carried():
+def test_loops_carry_values_in_tuples():
     """[G3]"""
     f = script("""
         def f(x):
@@ -304,7 +304,7 @@ def test_constants_that_a_loop_does_not_change_stay_constants():
     assert f(X) == 7.5
 
 
-def test_what_a_loop_carries_for_a_dropped_branch_alone_is_dropped():
+def test_a_carried_value_that_only_a_dropped_branch_reads_is_dropped():
     made = script("""
         def f(x, y, n):
             total, last, k = x, y, 0
@@ -346,7 +346,7 @@ def test_control_flow_in_a_function_with_a_backward_of_its_own():
     np.testing.assert_array_equal(lt.grad(lambda x: f(x, 3).sum())(X), 3 * X**2)
 
 
-def test_a_backward_captures_what_a_loop_gave():
+def test_a_backward_captures_the_result_of_a_loop():
     """[G3]"""
     f = script("""
         def f(x):
@@ -449,7 +449,7 @@ def reason(body: str, match: str = "") -> lt.ParseError:
         ("x = x is y", 2, 9, "'is' compares with None"),
     ],
 )
-def test_what_a_script_cannot_say_is_an_error_with_its_place(body, line, column, message):
+def test_an_unsupported_statement_is_an_error_with_its_place(body, line, column, message):
     """[G3]"""
     error = reason(body, match=message)
 
@@ -488,7 +488,7 @@ def test_values_that_change_their_type_are_an_error(body, error, message):
     assert "at <script>:" in str(caught.value)
 
 
-def test_blocks_may_nest_deeply_but_not_without_end():
+def test_blocks_may_nest_deeply_but_not_without_limit():
     """[G3]"""
 
     def text(depth: int) -> str:
@@ -500,7 +500,7 @@ def test_blocks_may_nest_deeply_but_not_without_end():
         script(text(60))
 
 
-def test_loops_in_loops_are_read_once_a_level():
+def test_nested_loops_are_read_a_fixed_number_of_times_per_level():
     """[G3]: each level turns a number into an array, which takes a second round."""
     depth, lines = 16, []
     for i in range(depth):

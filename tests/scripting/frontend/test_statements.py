@@ -165,7 +165,7 @@ def test_a_gradient_of_a_wrong_type_is_an_error_that_says_which(returned, found)
         lt.grad(lambda x, y: f(x, y).sum())(np.ones(3), np.ones(3))
 
 
-def test_a_gradient_of_none_is_zero():
+def test_a_gradient_of_None_is_zero():
     """[D9]"""
     f = script(inside("pass").replace("g * y, g * x", "None, g * x"))
     by_x, by_y = lt.grad(lambda x, y: f(x, y).sum(), (0, 1))(X, 2 * X)
@@ -174,33 +174,33 @@ def test_a_gradient_of_none_is_zero():
     np.testing.assert_array_equal(by_y, X)
 
 
-def test_an_operation_that_fails_says_the_line_of_the_script():
+def test_an_operation_that_fails_is_an_error_with_the_line_of_the_script():
     f = script("def f(x, y):\n    z = x + 1\n    return x @ y")
 
     with pytest.raises(lt.ShapeError, match=r"matmul(.|\n)*at <script>:3"):
         f(np.ones((2, 3)), np.ones((2, 3)))
 
 
-def test_what_is_no_operand_says_the_line_of_the_script():
+def test_an_invalid_operand_is_an_error_with_the_line_of_the_script():
     f = script("def f(x):\n    z = x + 1\n    return z * 'a'")
 
     with pytest.raises(lt.DTypeError, match=r"'a'(.|\n)*in mul\(z, 'a'\)\n  at <script>:3"):
         f(np.ones(2))
 
 
-def test_a_mask_is_no_index():
+def test_a_mask_is_not_an_index():
     f = script("def f(x):\n    return x[x > 0]")
 
     with pytest.raises(lt.LetirError, match=r"write where\(mask, x, 0\)(.|\n)*at <script>:2"):
         f(X)
 
 
-def test_text_that_is_nested_too_deeply_is_an_error():
+def test_a_text_that_is_nested_too_deeply_is_an_error():
     assert "nested too deeply" in str(error_of(f"def f(x): return {'x + ' * 500}x"))
     assert "not valid Python" in str(error_of(f"def f(x): return {'(' * 500}x{')' * 500}"))
 
 
-def test_a_script_of_many_lines_is_read_in_one_go():
+def test_a_script_of_many_lines_is_read():
     lines = "".join(f"    x = x * {i % 3 + 1}.5\n" for i in range(2000))
     f = script(f"def f(x):\n{lines}    return x")
 
@@ -236,7 +236,7 @@ def test_scripts_are_read_in_linear_time():
 
 
 @pytest.mark.parametrize("text", ["9 ** 9 ** 9 ** 9", "1 / 0", "(2 ** 1000) ** 1000 * 1.5", "-'a'"])
-def test_numbers_that_cannot_be_are_an_error(text):
+def test_results_that_are_too_large_are_errors(text):
     f = script(f"def f(x):\n    return x * ({text})")
 
     with pytest.raises(lt.LetirError, match="at <script>:2"):
@@ -290,7 +290,7 @@ def read(text: str) -> None:
 # ---- what can be said ----
 
 
-def test_methods_functions_and_operators_are_one():
+def test_methods_functions_and_operators_are_equivalent():
     texts = ["x.tanh() @ x.T", "np.tanh(x).matmul(transpose(x))", "torch.mm(tanh(x), x.t())"]
     programs = [script(f"def f(x): return {text}").forward for text in texts]
 
@@ -343,7 +343,7 @@ def test_results_nest_as_they_are_written():
     assert c == 0.5
 
 
-def test_every_word_means_something():
+def test_every_known_word_can_be_called():
     assert not [word for word in words() if meaning(word) is None]
 
 
@@ -403,6 +403,6 @@ def test_a_script_may_use_the_scripts_around_it():
     [lambda x: x, np.exp, 3, None, eval("lambda x: x")],
     ids=["lambda", "ufunc", "3", "None", "eval"],
 )
-def test_what_has_no_text_is_an_error(f):
+def test_a_function_without_source_text_is_an_error(f):
     with pytest.raises(lt.LetirError):
         script(f)

@@ -34,14 +34,14 @@ def test_pairs_are_equal_and_increase(a, b):
 
 @settings(deadline=None)
 @given(WORDS, WORDS)
-def test_without_anchors_as_many_correspond_as_can(a, b):
+def test_without_anchors_the_alignment_is_a_longest_common_subsequence(a, b):
     assert len(between(a, b, 0, 0, len(a), len(b))) == longest_common(a, b)
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])
 @settings(deadline=None)
 @given(WORDS, WORDS)
-def test_few_edits_at_a_time_lead_to_the_end_too(most, a, b):
+def test_aligning_with_a_small_edit_limit_reaches_the_end(most, a, b):
     before, alignment.MOST_EDITS = alignment.MOST_EDITS, most
     try:
         pairs = between(a, b, 0, 0, len(a), len(b))
@@ -63,6 +63,6 @@ def test_the_subsequence_increases_and_none_is_longer(values):
     assert len(found) == max(lengths)
 
 
-def test_sequences_that_have_nothing_in_common_take_linear_time():
+def test_sequences_without_common_elements_take_linear_time():
     assert aligned(range(5000), range(5000, 10_000)) == []
     assert len(aligned([i % 2 for i in range(5000)], [i % 3 == 0 for i in range(5000)])) > 2000

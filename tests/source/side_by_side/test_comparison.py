@@ -24,7 +24,7 @@ def marks(f, g) -> str:
     return "".join(row.mark for row in lt.diff(f, g).rows)
 
 
-def test_insertions_and_changes_are_marked_beside_what_they_stand_for():
+def test_insertions_and_changes_are_marked_beside_their_counterparts():
     found = lt.diff(BEFORE, AFTER)
 
     assert str(found).splitlines() == [
@@ -46,7 +46,7 @@ def test_a_notebook_shows_the_same():
     assert "&gt;  %3 = add(%2, 1)" in html
 
 
-def test_the_other_way_round_they_are_deletions():
+def test_in_the_opposite_direction_insertions_are_deletions():
     assert marks(BEFORE, AFTER) == "   >|| "
     assert marks(AFTER, BEFORE) == "   <|| "
 
@@ -83,14 +83,14 @@ def test_programs_that_differ_in_names_and_lines_only_are_the_same():
         ),
     ],
 )
-def test_marks(f, g, expected):
+def test_each_kind_of_change_has_its_mark(f, g, expected):
     f, g = parse(f), parse(g)
 
     assert marks(f, g).rstrip() == expected.rstrip()
     assert lt.diff(f, g).same == (set(marks(f, g)) == {" "}) == (f == g)
 
 
-def test_nesting_that_differs_is_shown():
+def test_differences_in_nesting_are_shown():
     f, g = lt.trace(lambda p: p[0] * 1.0, (2.0,)), lt.trace(lambda p: p["k"] * 1.0, {"k": 2.0})
 
     assert (
@@ -99,7 +99,7 @@ def test_nesting_that_differs_is_shown():
     )
 
 
-def test_bodies_are_shown_in_lines():
+def test_bodies_are_shown_line_by_line():
     df, dg = (lt.differentiate(lt.trace(h, np.ones(2))).df for h in (np.exp, np.sin))
     text = str(lt.diff(df, dg))
 
@@ -116,7 +116,7 @@ def chain(length: int, extra=()) -> lt.Lambda:
     return builder.build([y])
 
 
-def test_long_programs_show_what_is_near_a_difference():
+def test_long_programs_show_only_the_lines_near_a_difference():
     found = lt.diff(chain(3000), chain(3000, {1000, 2000}))
 
     assert len(str(found).splitlines()) == 19
@@ -131,14 +131,14 @@ def test_programs_that_differ_everywhere_show_the_beginning():
     assert str(found).endswith("more rows: .rows has them")
 
 
-def test_what_is_no_program_is_refused():
+def test_a_value_that_is_not_a_program_is_refused():
     with pytest.raises(lt.DTypeError, match=r"found Gradient\n .* take .f and .df"):
         lt.diff(chain(1), lt.differentiate(chain(1)))
 
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs(), programs())
-def test_all_binds_are_there_in_their_order(first, second):
+def test_all_binds_are_listed_in_order(first, second):
     (f, _), (g, _) = first, second
     rows = lt.diff(f, g).rows
 
@@ -154,7 +154,7 @@ def test_all_binds_are_there_in_their_order(first, second):
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs())
-def test_what_is_marked_is_what_differs(program):
+def test_exactly_the_differing_binds_are_marked(program):
     f, _ = program
 
     assert set(marks(f, f)) == {" "}
@@ -186,7 +186,7 @@ return %2                                                    return %2"""  # noq
     assert str(lt.diff(f, common_subexpressions(f))) == expected
 
 
-def test_a_bind_that_has_lost_results_is_beside_itself():
+def test_a_bind_that_lost_results_stands_beside_its_original():
     f = parse("""lambda %0, %1 {
       %2, %3 = checkpoint(%0, %1, saved=0, body=lambda %4, %5 {
         %6 = exp(%4); %7 = sin(%5); return (%6, %7) })
