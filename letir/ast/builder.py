@@ -5,7 +5,7 @@ cache by (op, types, attrs). A ``Value`` is an operand of an emitter (a builder,
 executor that computes at once) with NumPy's operators and methods.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -272,6 +272,15 @@ class Value:
     """
 
     __slots__ = ("arg", "emitter")
+    # what traced values and Variables, which users write to and ask for values, have besides
+    array: Any
+    requires_grad: bool
+    concrete_value: Callable[[], Any]
+    is_scalar: Callable[[], bool]
+    replace: Callable[[Any], "Value"]
+    written_back: Callable[[Any], "Value"]
+    assign: Callable[..., "Value"]
+    __int__: Callable[[], int]
     __array_priority__ = 1000
     __hash__ = None  # == records a comparison, so Values cannot be in sets or dicts
 

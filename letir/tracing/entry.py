@@ -3,7 +3,7 @@
 import functools
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
@@ -43,7 +43,7 @@ class Recording:
     fn: Lambda
     tree: Tree
     leaves: list
-    lifted: tuple[Tracer, ...]
+    lifted: tuple[Value, ...]
 
 
 def trace(
@@ -82,10 +82,18 @@ def trace(
     fn = record(recorded, marked_args, marked_kwargs, mode, KEEP).fn
     if check:
         leaves, spec = flatten((marked_args, marked_kwargs))
-        refuse_baked(fn, leaves, lambda new: record(recorded, *spec.unflatten(new), mode, KEEP).fn)
+        refuse_baked(
+            fn, leaves, lambda new: record(recorded, *_arguments(spec, new), mode, KEEP).fn
+        )
         if mode is EAGER and ACTIVE.get() is None:
             refuse_another_result(f, fn, args, kwargs)
     return fn
+
+
+def _arguments(spec: optree.PyTreeSpec, leaves: list) -> tuple[tuple, dict]:
+    """The positional and keyword arguments with these leaves."""
+    arguments: Any = spec.unflatten(leaves)
+    return arguments
 
 
 @paused_gc()  # a trace makes objects by the million and no garbage
@@ -154,7 +162,13 @@ def _with_static(statics: dict[int, object], tracers: Sequence) -> list:
     return [leaf.value if type(leaf) is StaticLeaf else leaf for leaf in found]
 
 
-def mark_static(f, args: tuple, kwargs: dict, argnums, argnames) -> tuple[tuple, dict]:
+def mark_static(
+    f: Callable[..., Any],
+    args: tuple,
+    kwargs: dict,
+    argnums: int | Sequence[int],
+    argnames: str | Sequence[str],
+) -> tuple[tuple, dict]:
     """The arguments with the static ones wrapped. Raises TraceError for a missing one."""
     if argnums == () == argnames:
         return args, kwargs
@@ -198,7 +212,7 @@ def unmark_arguments(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     leaves, spec = flatten((args, kwargs))
     if not any(type(leaf) is StaticLeaf for leaf in leaves):
         return args, kwargs
-    return spec.unflatten([x.value if type(x) is StaticLeaf else x for x in leaves])
+    return _arguments(spec, [x.value if type(x) is StaticLeaf else x for x in leaves])
 
 
 def _parameters_of(f) -> dict[str, inspect.Parameter]:
@@ -209,7 +223,7 @@ def _parameters_of(f) -> dict[str, inspect.Parameter]:
         return {}
 
 
-def positional_names(f) -> list[str]:
+def positional_names(f: Callable[..., Any]) -> list[str]:
     """The names of the positional parameters of ``f``, if its signature is known."""
     if type(f) is FunctionType and not f.__dict__:  # no wrapper of another function
         return list(f.__code__.co_varnames[: f.__code__.co_argcount])
@@ -228,11 +242,12 @@ def _refuse_ambiguous_options(f) -> None:
         )
 
 
-def leaf_names(f, args: tuple, kwargs: dict) -> list[str | None]:
+def leaf_names(f: Callable[..., Any], args: tuple, kwargs: dict) -> list[str | None]:
     """A name for each leaf: its parameter followed by its path; None if unknown."""
     names = positional_names(f)
-    found = []
-    for kind, place, *rest in optree.tree_paths((args, kwargs), namespace=NAMESPACE):
+    found: list[str | None] = []
+    given: Any = (args, kwargs)
+    for kind, place, *rest in optree.tree_paths(given, namespace=NAMESPACE):
         key = place  # by keyword
         if kind == 0:  # by position
             key = names[place] if place < len(names) else f"arg{place}"
@@ -244,7 +259,7 @@ def leaf_names(f, args: tuple, kwargs: dict) -> list[str | None]:
 
 
 @contextmanager
-def trace_for(inputs: list, names: list, mode: str):
+def trace_for(inputs: list, names: list, mode: str) -> Iterator[tuple[Trace, list[Tracer]]]:
     """A context with (trace, traced values): a new trace with parameters for ``inputs``.
 
     The trace is closed at the end, whatever fails.
@@ -266,7 +281,7 @@ def open_trace(mode: str) -> Trace:
     return Trace(Tracer, parent, mode)
 
 
-def add_parameter(new: Trace, leaf, name: str | None) -> Tracer:
+def add_parameter(new: Trace, leaf: Any, name: str | None) -> Tracer:
     """A parameter of the type of ``leaf``, with its value unless the trace is abstract."""
     if isinstance(leaf, Tracer) and (
         leaf.emitter not in new.enclosing() or not leaf.emitter.is_open
@@ -284,7 +299,7 @@ def add_parameter(new: Trace, leaf, name: str | None) -> Tracer:
         raise
 
 
-def finish_trace(new: Trace, result, in_tree: Tree | None) -> tuple[Lambda, tuple[Tracer, ...]]:
+def finish_trace(new: Trace, result: Any, in_tree: Tree | None) -> tuple[Lambda, tuple[Value, ...]]:
     """(program that returns the leaves of ``result``, traced values lifted into it)."""
     if new.refusal is not None:
         raise TraceError(
@@ -292,9 +307,10 @@ def finish_trace(new: Trace, result, in_tree: Tree | None) -> tuple[Lambda, tupl
             f"been with NumPy:\n  {new.refusal}\n  or let the error through"
         )
     leaves, spec = flatten(result)
+    row: Any = tuple(leaves)
     args = [_result_arg(new, leaf) for leaf in leaves]
     # (y,) is not y: a tuple of one needs its tree
-    in_a_row = len(leaves) != 1 and spec == optree.tree_structure(tuple(leaves))
+    in_a_row = len(leaves) != 1 and spec == optree.tree_structure(row)
     plain = optree.treespec_is_leaf(spec) or in_a_row
     lifted = tuple([outer for outer, _ in new.lifted.values()]) if new.lifted else ()
     # lifted values are further parameters, which the tree of arguments does not describe

@@ -31,7 +31,8 @@ def tracer_enter(inputs: R, abstract: bool = False) -> R:
     new.writes = True
     tracers = [add_parameter(new, leaf, None) for leaf in leaves]
     ACTIVE.set(new)
-    return spec.unflatten(tracers)
+    entered: Any = spec.unflatten(tracers)
+    return entered
 
 
 def tracer_exit(outputs: Any) -> Lambda:
@@ -131,7 +132,9 @@ def set_local(value: R, local: Any) -> R:
     if len(leaves) != len(locals_) or not all(isinstance(arg, Local | Const) for arg in locals_):
         raise TraceError(f"set_local: {len(leaves)} values need as many locals, found {local!r}")
     arrays = [leaf.concrete_value() if isinstance(leaf, Tracer) else leaf for leaf in leaves]
-    return spec.unflatten([Tracer(active, *pair) for pair in zip(locals_, arrays, strict=True)])
+    pairs = zip(locals_, arrays, strict=True)
+    made: Any = spec.unflatten([Tracer(active, *pair) for pair in pairs])
+    return made
 
 
 def _active_trace(asked: str) -> Trace:

@@ -5,6 +5,8 @@ Used by ``Trace.enter`` and ``Trace.frozen``.
 """
 
 import operator
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,8 +16,11 @@ from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.array_modules import type_of
 from letir.tracing.source_locations import at_user, error_at_user_line
 
+# the rules of np.can_cast
+Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
-def stack_traced(items):
+
+def stack_traced(items: Any) -> Any:
     """A list with traced elements as the traced array that np.array would make of it.
 
     Other objects are returned as they are. Numbers become float64, int64 or complex128.
@@ -26,27 +31,27 @@ def stack_traced(items):
     return PRIMITIVES["stack"]([strong_element(stack_traced(item)) for item in items])
 
 
-def traced_or_array(x):
+def traced_or_array(x: Any) -> Any:
     """An operand as a traced value or an ordinary array; lists are stacked."""
     x = stack_traced(x)
     return x if isinstance(x, Value) else np.asarray(x)
 
 
-def first_traced(items) -> Value | None:
+def first_traced(items: Any) -> Value | None:
     """The first traced value in nested lists and tuples, None if there is none."""
     if isinstance(items, list | tuple):
         return next((found for item in items if (found := first_traced(item)) is not None), None)
     return items if isinstance(items, Value) else None
 
 
-def strong_element(item):
+def strong_element(item: Any) -> Any:
     """An element of a list as an array: a Python number has NumPy's default dtype."""
     if not isinstance(item, Value):
         return np.asarray(item)
     return item.astype(item.dtype) if item.type.weak else item
 
 
-def positive_int(value, name: str) -> int:
+def positive_int(value: Any, name: str) -> int:
     """``value`` as an int. Raises ShapeError with the user's line unless it is a positive integer.
 
     ``name``: the argument, for the message.
@@ -60,7 +65,7 @@ def positive_int(value, name: str) -> int:
     return found
 
 
-def captured_array(variable: Value):
+def captured_array(variable: Value) -> Any:
     """The array of a Variable that a traced function captures.
 
     Raises TraceError if it requires grad, since the program would treat it as constant [B1].
@@ -74,7 +79,7 @@ def captured_array(variable: Value):
     return variable.concrete_value()
 
 
-def check_array_type(operand) -> None:
+def check_array_type(operand: Any) -> None:
     """Raise DTypeError with the remedy and the user's line unless it is an array of numbers."""
     try:
         type_of(operand)
@@ -82,7 +87,7 @@ def check_array_type(operand) -> None:
         raise error_at_user_line(error) from None
 
 
-def refuse_traced_list(items) -> np.ndarray:
+def refuse_traced_list(items: Sequence[Any]) -> np.ndarray:
     """A list of numbers as an array. Raises TraceError if it contains traced values."""
     if any(isinstance(item, Value) for item in items):
         raise TraceError(

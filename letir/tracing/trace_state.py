@@ -8,7 +8,9 @@ and computes it in a concrete trace.
 import operator
 import threading
 import weakref
+from collections.abc import Iterable
 from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from letir.ast.error_locations import error_at
 from letir.ast.primitive import PRIMITIVES, Primitive, result_count, results_tuple
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
-from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, Size, UndefType
+from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size, UndefType
 from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
 from letir.eval.array_modules import is_array
 from letir.eval.evaluator import Environment, compute
@@ -31,6 +33,9 @@ from letir.tracing.numpy_protocols.errstate_regions import current_state, in_err
 from letir.tracing.operands import captured_array, check_array_type, refuse_traced_list
 from letir.tracing.source_locations import at_user, error_at_user_line, user_place
 
+if TYPE_CHECKING:
+    from letir.tracing.tracer import Tracer
+
 _type_of = operator.attrgetter("type")
 
 
@@ -42,11 +47,9 @@ class Absent:
 
 
 ABSENT = Absent()
-EAGER, LAZY, ABSTRACT = (
-    "eager",
-    "lazy",
-    "abstract",
-)  # a trace computes at once, on demand, or never
+# a trace computes at once, on demand, or never
+EAGER, LAZY, ABSTRACT = "eager", "lazy", "abstract"
+E = TypeVar("E", bound=Exception)  # an error that is returned as it is
 
 
 class Trace(ChangesArguments, LetBuilder):
@@ -68,19 +71,16 @@ class Trace(ChangesArguments, LetBuilder):
         self.is_open, self.error_state = True, current_state()
         self.refusal: str | None = None  # the first error of this trace, in case it is caught
         self.lifts_variables = self.watches_sizes = False
-        self.lifted: dict[
-            Local, tuple[Value, Local]
-        ] = {}  # outer local -> (outer traced value, parameter here)
-        self.known: dict[
-            Local, object
-        ] = {}  # in a lazy trace: arguments, and values computed on demand
+        # outer local -> (outer traced value, parameter here)
+        self.lifted: dict[Any, tuple[Value, Local]] = {}
+        # in a lazy trace: arguments, and values computed on demand
+        self.known: dict[Local, Any] = {}
         # shared by nested traces: else a checkpoint in a loop would copy the weights at each call
         self._copies: dict[int, tuple] = {} if parent is None else parent._copies
-        self._frozen: dict[
-            int, tuple
-        ] = {}  # id of an array -> (weak reference, frozen copy, local)
+        # id of an array -> (weak reference, frozen copy, local)
+        self._frozen: dict[int, tuple] = {}
 
-    def parameter(self, kind, name: str | None, given):
+    def parameter(self, kind: ArrayType | None, name: str | None, given: Any) -> "Tracer":
         """A traced parameter for an argument: an array, a number, a value of an outer trace, or a
         type.
         """
@@ -99,7 +99,7 @@ class Trace(ChangesArguments, LetBuilder):
 
     # ---- recording ----
 
-    def apply(self, op: Primitive, operands, attrs: Attrs = NO_ATTRS):
+    def apply(self, op: Primitive, operands: Iterable[Any], attrs: Attrs = NO_ATTRS) -> Any:
         """Record ``op`` on traced values, arrays and numbers, and return its traced results."""
         active = ACTIVE.get()
         if active is not self:
@@ -151,7 +151,7 @@ class Trace(ChangesArguments, LetBuilder):
         binders[0].name = name
         return out[0]
 
-    def computed(self, op: Primitive, operands: tuple, attrs: Attrs) -> tuple:
+    def computed(self, op: Primitive, operands: Iterable[Any], attrs: Attrs) -> tuple:
         """The results on the operands' values, ABSENT if one has none.
 
         On an exception the bind is removed again.
@@ -173,11 +173,11 @@ class Trace(ChangesArguments, LetBuilder):
             raise
         return results_tuple(op, out)
 
-    def value_of(self, op: Primitive, operands: tuple, attrs: Attrs):
+    def value_of(self, op: Primitive, operands: tuple, attrs: Attrs) -> Any:
         """The result on the operands' values in a concrete trace, else ABSENT."""
         return self.computed(op, operands, attrs)[0] if self.mode is EAGER else ABSENT
 
-    def enter(self, operand) -> Arg:
+    def enter(self, operand: Any) -> Arg:
         """``operand`` as an argument of this program.
 
         Values of enclosing traces are lifted into parameters, arrays are bound as constants.
@@ -227,11 +227,11 @@ class Trace(ChangesArguments, LetBuilder):
             trace = trace.parent
         return found
 
-    def constant(self, array) -> Local:
+    def constant(self, array: Any) -> Local:
         """The local of an array constant; an unchanged array is bound only once."""
         return self.frozen(array)[1]
 
-    def frozen(self, array) -> tuple[np.ndarray, Local]:
+    def frozen(self, array: Any) -> tuple[np.ndarray, Local]:
         """(read-only copy of an array constant, its local)."""
         key = id(array)
         found = self._frozen.get(key)
@@ -284,13 +284,13 @@ class Trace(ChangesArguments, LetBuilder):
             for binder, original in zip(copy.binders, bind.binders, strict=True):
                 binder.name = original.name
 
-    def result(self, arg: Arg):
+    def result(self, arg: Arg) -> Any:
         """A result of inlined code as a traced value or a number."""
         return self.make_tracer(self, arg, ABSENT) if type(arg) is Local else arg.value
 
     # ---- values that are asked for ----
 
-    def demand(self, local: Local):
+    def demand(self, local: Local) -> Any:
         """The value of ``local`` in a lazy trace, computed on first demand.
 
         ABSENT if it depends on an argument without a value.
@@ -373,7 +373,7 @@ def unanswered_error(value: Value, asked: str) -> TraceError:
     )
 
 
-def note_refusal(error: Exception) -> Exception:
+def note_refusal(error: E) -> E:
     """``error``, also noted in the trace: with NumPy there would be no error, so a function that
     catches it takes a path that NumPy would not take [B2].
     """

@@ -4,6 +4,8 @@ A question whose answer would be baked into the program is refused, or recorded 
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -75,6 +77,7 @@ class Tracer(ArrayValue):
     """
 
     __slots__ = ("__weakref__", "sharing", "value")
+    sharing: Any
     stale: type  # its class while it is a view of a value that has changed
     fresh: type
 
@@ -84,13 +87,13 @@ class Tracer(ArrayValue):
 
     # ---- what it is ----
 
-    def concrete_value(self):
+    def concrete_value(self) -> Any:
         """The concrete array, computed on demand in a lazy trace; ABSENT if there is none."""
         if self.value is ABSENT and self.emitter.mode is LAZY:
             self.value = self.emitter.demand(self.arg)
         return self.value
 
-    def known_value(self):
+    def known_value(self) -> Any:
         """The concrete array if it has been computed, else None."""
         value = self.emitter.known.get(self.arg, ABSENT) if self.value is ABSENT else self.value
         return None if value is ABSENT or isinstance(value, Value | ShapeDtype) else value
@@ -165,7 +168,7 @@ class Tracer(ArrayValue):
             raise self.refused("round(x, ndigits)", "write numpy.round(x, ndigits)")
         return np.round(self, ndigits)
 
-    def guarded(self, convert, asked: str):
+    def guarded(self, convert: Callable[[Any], Any], asked: str) -> Any:
         """``convert(value)``, recorded as a guard: a replay with another answer fails."""
         value = self.concrete_value()
         if value is ABSENT:
@@ -186,7 +189,7 @@ class Tracer(ArrayValue):
             )
         )
 
-    def paused(self):
+    def paused(self) -> Any:
         """The concrete value while tracing is paused, else None."""
         if not isinstance(ACTIVE.get(), Paused):
             return None
@@ -205,7 +208,7 @@ class Tracer(ArrayValue):
     def __complex__(self):
         return self.number(complex)
 
-    def number(self, convert):
+    def number(self, convert: type) -> Any:
         """``float()`` or ``complex()``: recorded as a guard for integers, refused for others."""
         if self.dtype.kind in "iub":
             return self.guarded(convert, f"{convert.__name__}()")
@@ -213,7 +216,7 @@ class Tracer(ArrayValue):
             return convert(value)
         raise self.refused(f"{convert.__name__}()", _MATH_REMEDY)
 
-    def item(self, *args):
+    def item(self, *args: Any) -> Any:
         """``item()``: recorded as a guard for integers, refused for other values."""
         if self.dtype.kind in "iub" and not args and self.size == 1:
             return bool(self) if self.dtype.kind == "b" else int(self)
@@ -221,7 +224,7 @@ class Tracer(ArrayValue):
             return value.item(*args)
         raise self.refused("item()", _VALUE_REMEDY)
 
-    def tolist(self):
+    def tolist(self) -> Any:
         """Refused: the numbers would be baked into the program."""
         if (value := self.paused()) is not None:
             return value.tolist()
@@ -237,7 +240,7 @@ class Tracer(ArrayValue):
             )
         )
 
-    def as_integer_ratio(self):
+    def as_integer_ratio(self) -> Any:
         """Refused like ``float()``: the modules statistics and fractions call it."""
         if (value := self.paused()) is not None:
             return value.as_integer_ratio()
@@ -312,7 +315,8 @@ class Tracer(ArrayValue):
         """Take the new contents that an inlined program writes into its argument."""
         return new if self.is_scalar() else self.replace(new)
 
-    def part(name):
+    @staticmethod
+    def part(name: str) -> property:
         """``x.real`` or ``x.imag``, which ``x.real = v`` and ``x.real += v`` write."""
         read = getattr(ArrayValue, name).fget
 
@@ -328,7 +332,7 @@ class Tracer(ArrayValue):
     del part
 
 
-def _in_memory_order(base: Tracer, new: Tracer) -> Tracer:
+def _in_memory_order(base: Tracer, new: Tracer) -> Any:
     """``new`` in the memory order of ``base``, which a write preserves.
 
     The rounding of sums depends on that order, and so does which operations give views.
@@ -390,5 +394,5 @@ class _Stale(Tracer):
         return _LAST_ARG(self).type
 
 
-_LAST_ARG = Value.arg.__get__  # the content of the slot, bypassing the property
+_LAST_ARG = Value.__dict__["arg"].__get__  # the content of the slot, bypassing the property
 Tracer.stale, Tracer.fresh = _Stale, Tracer

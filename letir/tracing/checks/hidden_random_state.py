@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
+from typing import Any
 
 from letir.ast.terms import Lambda, Source
 from letir.errors import TraceError
@@ -81,7 +82,9 @@ def _generators_of(f: Callable) -> list:
     if "numpy.random" not in sys.modules:
         return []
     kinds = _generator_types()
-    found, todo, seen = [], [f], set()
+    found: list[Any] = []
+    todo: list[Any] = [f]
+    seen: set[FunctionType] = set()
     while todo and len(seen) < _MOST:
         function = _plain_function(todo.pop())
         if function is None or function in seen:
@@ -203,7 +206,8 @@ def _drawn_from(what: str, f: Callable) -> TraceError:
 
 def _draws_in(f: Callable) -> Iterator[tuple[Source, str]]:
     """(source, method) of each call on a global or captured generator in the code of ``f``."""
-    todo, seen = [f], set()
+    todo: list[Any] = [f]
+    seen: set[FunctionType] = set()
     while todo and len(seen) < _MOST:
         function = _plain_function(todo.pop())
         if function is None or function in seen:
@@ -229,7 +233,7 @@ def _is_draw(value) -> bool:
     )
 
 
-def _values_spelled(code: CodeType, names: dict) -> Iterator[tuple[Source, object]]:
+def _values_spelled(code: CodeType, names: dict) -> Iterator[tuple[Source, Any]]:
     """(source, value) of each name with attributes that a code object reads."""
     value, line = None, code.co_firstlineno
     for instruction in dis.get_instructions(code):

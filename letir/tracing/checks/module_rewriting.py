@@ -10,6 +10,7 @@ import dis
 import functools
 from collections.abc import Callable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def _exchanged_names() -> dict[int, object]:
     """{id of a NumPy function or module: its replacement from ``letir.numpy``}."""
     new = namespace()
     pairs = [(np, new), (np.linalg, new.linalg), (np.fft, new.fft)]
-    found = {}
+    found: dict[int, object] = {}
     for old, other in pairs:
         names = [name for name, value in vars(old).items() if callable(value)]
         found |= {id(getattr(old, n)): getattr(other, n) for n in names if not n.startswith("_")}
@@ -246,7 +247,10 @@ def exchange_numpy(f: Callable) -> Callable:
     if function is None:
         return f
     exchange = _Interception(function)
-    made = exchange(f if type(f) in (FunctionType, MethodType, functools.partial) else f.__call__)
+    called: Any = f
+    if type(f) not in (FunctionType, MethodType, functools.partial):
+        called = called.__call__
+    made = exchange(called)
 
     @functools.wraps(f)
     def run(*args, **kwargs):

@@ -3,12 +3,16 @@
 """
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from letir.ast.types import SIZE_READS
 from letir.errors import TraceError
 
+if TYPE_CHECKING:
+    from letir.tracing.trace_state import Trace
 
-def watch_size_reads(trace) -> None:
+
+def watch_size_reads(trace: "Trace") -> None:
     """Refuse such reads until ``trace``, which has a parameter with symbolic sizes, is closed.
 
     An existing watch stays: ``jit`` then gives up symbolic sizes, and uses the numbers.
@@ -18,7 +22,7 @@ def watch_size_reads(trace) -> None:
         trace.watches_sizes = True
 
 
-def unwatch_size_reads(trace) -> None:
+def unwatch_size_reads(trace: "Trace") -> None:
     """End the watch started by ``watch_size_reads``."""
     SIZE_READS.set(None)
     trace.watches_sizes = False

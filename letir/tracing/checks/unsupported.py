@@ -5,17 +5,19 @@ An entry is ``function: "reason; remedy"``, sorted by family, with methods such 
 that are only missing so far do not belong here.
 """
 
+from typing import Any
+
 import numpy as np
 
 # ---- ufuncs ----
 
-_UFUNCS = {
+_UFUNCS: dict[Any, str] = {
     np.isnat: "dates are not recorded, only numbers; call it before the trace",
 }
 
 # ---- user-defined functions ----
 
-_USERS = {
+_USERS: dict[Any, str] = {
     np.frompyfunc: "it makes arrays of objects; write letir.numpy.vectorize(f), or letir.vmap(f)",
 }
 
@@ -23,7 +25,7 @@ _USERS = {
 
 _LAYOUT = "how an array lies in memory is the evaluator's; compute with its elements"
 _BYTES = "its bytes would be baked into the program; return it, and take them of the result"
-METHODS = {
+METHODS: dict[Any, str] = {
     np.ndarray.base: _LAYOUT + ", or ask numpy.may_share_memory",
     np.ndarray.byteswap: "bytes are always in native order; swap them before the trace",
     np.ndarray.ctypes: _BYTES,
@@ -40,10 +42,10 @@ METHODS = {
     np.ndarray.tofile: _BYTES,
 }
 
-REFUSED = {**_USERS, **METHODS, **_UFUNCS}
+REFUSED: dict[Any, str] = {**_USERS, **METHODS, **_UFUNCS}
 
 
-def refusal_reason(function) -> str | None:
+def refusal_reason(function: Any) -> str | None:
     """The reason why a NumPy callable cannot be recorded; None if there is none."""
     if isinstance(function, np.ufunc) and function.__name__.endswith(" (vectorized)"):
         return REFUSED[np.frompyfunc]  # which made it

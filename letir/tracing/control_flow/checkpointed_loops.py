@@ -6,9 +6,10 @@ deep nets with sublinear memory cost, 2016).
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from letir.ast.builder import LetBuilder, Value
-from letir.ast.terms import Lambda, Local
+from letir.ast.terms import Lambda, Local, Source
 from letir.ops.autodiff.checkpoint_and_custom_jvp import checkpoint
 from letir.ops.control_flow.fori_as_while import convert_number
 from letir.ops.control_flow.while_and_fori import INDEX_AS_NUMBER, fori_loop, while_loop
@@ -34,7 +35,7 @@ def _checkpoint_segment(body: Lambda, operands: Sequence) -> list[Value]:
 # ---- until a test fails ----
 
 
-def while_in_segments(test: Lambda, body: Lambda, every: int, source) -> Lambda:
+def while_in_segments(test: Lambda, body: Lambda, every: int, source: Source | None) -> Lambda:
     """The program of a checkpointed ``while_loop``, on its carried and captured values."""
     builder = LetBuilder()
     builder.source = source
@@ -82,16 +83,18 @@ def _inner_while(test: Lambda, body: Lambda, every: int, goes_on: Value) -> Lamb
 # ---- counted ----
 
 
-def fori_in_segments(lower, upper, body: Lambda, every: int, source) -> Lambda:
+def fori_in_segments(
+    lower: Any, upper: Any, body: Lambda, every: int, source: Source | None
+) -> Lambda:
     """The program of a checkpointed ``fori_loop``, on its bounds that are arrays, and its carried
     and captured values.
     """
     builder = LetBuilder()
     builder.source = source
-    bounds = [b if type(b) is int else builder.param(b.type) for b in (lower, upper)]
+    bounds: list[Any] = [b if type(b) is int else builder.param(b.type) for b in (lower, upper)]
     values = _params_like(builder, body.params[1:])
     if any(isinstance(b, Value) for b in bounds):
-        return builder.build(_uneven_segments(*bounds, values, body, every))
+        return builder.build(_uneven_segments(bounds[0], bounds[1], values, body, every))
     whole, rest = divmod(max(upper - lower, 0), every)
     captured = values[len(body.ret.args) :]
     operands = [0, whole, *values]

@@ -123,7 +123,8 @@ def _branches_differ_error(
     asked: str, bodies: Sequence[Body], names: Sequence[str], kinds: list
 ) -> Exception:
     """The error that lists the different results."""
-    lines, error = [], ShapeError
+    lines: list[str] = []
+    error: type[ShapeError] | type[DTypeError] = ShapeError
     for place, kind in enumerate(kinds):
         if kind is None:
             found: list[ArrayType] = [body.types[place] for body in bodies]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from attrs import frozen
+from optree import PyTreeSpec
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
@@ -73,8 +74,9 @@ def _element_type(kind: ArrayType) -> ArrayType:
 class _Nested:
     """A function of one pytree as a function of its leaves; stores the nesting of its results."""
 
-    def __init__(self, f: Callable, spec):
-        self.f, self.spec, self.out_spec = f, spec, None
+    def __init__(self, f: Callable, spec: PyTreeSpec):
+        self.f, self.spec = f, spec
+        self.out_spec: PyTreeSpec | None = None
 
     def __call__(self, *leaves):
         found, self.out_spec = flatten(self.f(self.spec.unflatten(leaves)))
@@ -98,7 +100,7 @@ class _Recorded:
 
 def _run_combinator(
     name: str, operands: Sequence, attrs: dict, arrange: Callable | None = None
-) -> tuple:
+) -> list:
     """The results of a program with one combinator.
 
     ``arrange(values)`` converts the parameters to its operands, and returns the conversion of its
@@ -121,7 +123,7 @@ def _run_combinator(
 class _Binary:
     """A binary operation on pytrees as one on leaves, with checked results."""
 
-    def __init__(self, f: Callable, spec, kinds: Sequence[ArrayType], asked: str):
+    def __init__(self, f: Callable, spec: PyTreeSpec, kinds: Sequence[ArrayType], asked: str):
         self.f, self.spec, self.kinds, self.asked = f, spec, kinds, asked
 
     def __call__(self, *leaves):
@@ -145,7 +147,9 @@ class _Binary:
         return tuple(found)
 
 
-def _recorded_binary(f: Callable, spec, kinds: Sequence[ArrayType], asked: str) -> _Recorded:
+def _recorded_binary(
+    f: Callable, spec: PyTreeSpec, kinds: Sequence[ArrayType], asked: str
+) -> _Recorded:
     """A binary operation recorded on two elements of these types."""
     names = leaf_names(f, (spec.unflatten(kinds), spec.unflatten(kinds)), {})
     return _Recorded.of(_Binary(f, spec, kinds, asked), [*kinds, *kinds], names)
@@ -157,7 +161,7 @@ def _binary_attrs(step: _Recorded, n_xs: int, **more) -> dict:
     return {"body": step.fn, "n_xs": n_xs, "batched": can_batch(step.fn, mapped), **more}
 
 
-def _element_types(tree, axis: int, asked: str) -> tuple[list, object, list[ArrayType]]:
+def _element_types(tree, axis: int, asked: str) -> tuple[list, PyTreeSpec, list[ArrayType]]:
     """(arrays, their nesting, their types with ``axis`` in front)."""
     leaves, spec = flatten(tree)
     rows = [as_row(x) for x in leaves]
@@ -180,7 +184,7 @@ def _axis_in_front(kind: ArrayType, axis: int) -> ArrayType:
     return kind.with_shape((kind.shape[axis], *rest))
 
 
-def _initial_leaves(tree, spec, asked: str, what: str) -> list:
+def _initial_leaves(tree, spec: PyTreeSpec, asked: str, what: str) -> list:
     """The leaves of an initial or neutral element, which has the nesting of the elements."""
     leaves, found = flatten(tree)
     if found != spec:
@@ -257,9 +261,9 @@ def associative_scan(
         return [*arrays, *values[k:]], lambda outs: [move_from_front(y, axis) for y in outs]
 
     attrs = _binary_attrs(step, k, reverse=bool(reverse))
-    return spec.unflatten(
-        _run_combinator("associative_scan", [*rows, *step.lifted], attrs, arrange)
-    )
+    outs = _run_combinator("associative_scan", [*rows, *step.lifted], attrs, arrange)
+    prefixes: Any = spec.unflatten(outs)
+    return prefixes
 
 
 # ---- places ----

@@ -65,20 +65,21 @@ def scan(
     program = _loop_program(step, leaves, n, bool(reverse), every, source)
     outs = run_program(program, leaves)
     count = len(step.init)
-    return step.carry_spec.unflatten(outs[:count]), step.y_spec.unflatten(outs[count:])
+    carry: Any = step.carry_spec.unflatten(outs[:count])
+    return carry, step.y_spec.unflatten(outs[count:])
 
 
-def as_row(x):
+def as_row(x: Any) -> Any:
     """An array over which a loop runs."""
     return x if isinstance(x, Value) or is_array(x) else np.asarray(x)
 
 
-def row_type(x) -> ArrayType:
+def row_type(x: Any) -> ArrayType:
     """The type of an array over which a loop runs."""
     return x.type if isinstance(x, Value) else type_of(as_row(x))
 
 
-def step_count(rows: Sequence, length, asked: str):
+def step_count(rows: Sequence, length: Any, asked: str) -> Size | int:
     """The number of steps: an int or a symbolic size. Raises ShapeError if lengths differ."""
     sizes = []
     for i, x in enumerate(rows):
@@ -246,7 +247,7 @@ class _Returned:
         return (*carry, *[carry_as_array(leaf, None) for leaf in ys])
 
 
-def carry_as_array(leaf, kind: ArrayType | None):
+def carry_as_array(leaf: Any, kind: ArrayType | None) -> Any:
     """A result of a step as an array; numbers take the dtype of the carry if it fits."""
     if type(leaf) in PYTHON_NUMBERS:
         known = kind is not None and not kind.weak and _can_become(type_of(leaf), kind)
@@ -311,8 +312,9 @@ class _Loop:
         """A loop over segments of ``every`` steps, and one more for the remaining steps."""
         count, rest = divmod(n, every)
         end = len(operands) - self.n_lifted
-        carry, xs, lifted = operands[: self.n_carry], operands[self.n_carry : end], operands[end:]
-        parts = []  # of the ys, in the order in which they are computed
+        carry: Sequence = operands[: self.n_carry]
+        xs, lifted = operands[self.n_carry : end], operands[end:]
+        parts: list[Sequence] = []  # of the ys, in the order in which they are computed
         if count:  # what comes first in the order of the loop
             rows = [x[rest:] if self.reverse else x[: n - rest] for x in xs]
             rows = [x.reshape((count, every, *x.shape[1:])) for x in rows]

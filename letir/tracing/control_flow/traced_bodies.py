@@ -6,6 +6,7 @@ path of a leaf whose type differs.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import optree
@@ -14,7 +15,7 @@ from attrs import frozen
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.pytrees import Tree, flatten
-from letir.ast.terms import Arg, Const, Lambda, Local
+from letir.ast.terms import Arg, Const, Lambda, Local, Source
 from letir.ast.types import ArrayType, ShapeDtype
 from letir.errors import DTypeError
 from letir.eval.array_modules import type_of
@@ -77,7 +78,7 @@ def close_bodies(bodies: Sequence[Body]) -> tuple[list[Lambda], list]:
     return programs, list(captured.values())
 
 
-def results_of(op: Primitive, attrs: dict, leaves: list, source) -> list:
+def results_of(op: Primitive, attrs: dict, leaves: list, source: Source | None) -> list:
     """The results of ``op``, recorded if a leaf is traced, else computed; ``leaves`` is emptied."""
     builder = LetBuilder()
     builder.source = source
@@ -87,7 +88,9 @@ def results_of(op: Primitive, attrs: dict, leaves: list, source) -> list:
 
 def run_program(program: Lambda, leaves: list) -> list:
     """The results of ``program``, recorded if a leaf is traced, else computed."""
-    traced = next((leaf for leaf in leaves if isinstance(leaf, Value) and _is_traced(leaf)), None)
+    traced: Any = next(
+        (leaf for leaf in leaves if isinstance(leaf, Value) and _is_traced(leaf)), None
+    )
     # together with a traced value, a Variable is just an operand
     return list(
         run_flat(program, leaves) if traced is None else traced.__letir_run__(program, leaves)
@@ -107,7 +110,7 @@ def _user_name(leaf) -> str | None:
 # ---- types ----
 
 
-def example_of(leaf, what: str) -> ShapeDtype:
+def example_of(leaf: Any, what: str) -> ShapeDtype:
     """The abstract stand-in for ``leaf`` while a body is recorded."""
     try:
         kind = type_of(leaf)
@@ -123,7 +126,7 @@ def example_of(leaf, what: str) -> ShapeDtype:
     return ShapeDtype(kind.shape, kind.dtype, kind.weak)
 
 
-def examples_of(tree, what: str):
+def examples_of(tree: Any, what: str) -> Any:
     """The types of the leaves of ``tree``, with the same nesting."""
     leaves, spec = flatten(tree)  # not tree_map: an error would say its line as the user's
     return spec.unflatten([example_of(leaf, what) for leaf in leaves])
@@ -142,7 +145,7 @@ def common_type(kinds: Sequence[ArrayType]) -> ArrayType | None:
     return ArrayType(dtype, kinds[0].shape) if fits else None
 
 
-def as_type(leaf, kind: ArrayType):
+def as_type(leaf: Any, kind: ArrayType) -> Any:
     """A number, or a traced one, as an array or a number of this type; other values as they are."""
     if type_of(leaf) is kind and type(leaf) is not bool:
         return leaf

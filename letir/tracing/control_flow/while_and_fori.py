@@ -57,9 +57,9 @@ def while_loop(
     (3.0, 0.166666667)
     """
     source, _ = user_place(2)
-    carry, tree, body = _record_carried("while_loop", body_fun, init, ())
-    test = _recorded_test(cond_fun, tree, body.own)
-    (test, body), captured = close_bodies([test, body])
+    carry, tree, recorded = _record_carried("while_loop", body_fun, init, ())
+    recorded_test = _recorded_test(cond_fun, tree, recorded.own)
+    (test, body), captured = close_bodies([recorded_test, recorded])
     leaves = [*carry, *captured]
     every = checkpoint_every
     if every is not None:
@@ -97,13 +97,13 @@ def fori_loop(
     source, _ = user_place(2)
     bounds = [_check_bound(lower), _check_bound(upper)]
     index = ShapeDtype((), WEAK[int].dtype, weak=True)  # as Python's range gives it
-    carry, tree, body = _record_carried("fori_loop", body_fun, init, (index,))
-    (body,), captured = close_bodies([body])
+    carry, tree, recorded = _record_carried("fori_loop", body_fun, init, (index,))
+    (body,), captured = close_bodies([recorded])
     every = checkpoint_every
     if every is not None:
         every = positive_int(every, "fori_loop: checkpoint_every")
     if every is not None and carry:
-        program = fori_in_segments(*bounds, body, every, source)
+        program = fori_in_segments(bounds[0], bounds[1], body, every, source)
         given = [b for b in bounds if type(b) is not int]
         return tree.unflatten(run_program(program, [*given, *carry, *captured]))
     leaves = [*bounds, *carry, *captured]
@@ -119,8 +119,8 @@ def _check_bound(value):
             DTypeError(f"fori_loop: the bounds must be integers: {error}")
         ) from None
     if kind is not None and (kind.shape or kind.dtype.kind not in "biu"):
-        error = ShapeError if kind.shape else DTypeError
-        raise error_at_user_line(error(f"fori_loop: the bounds must be integers, found {kind!r}"))
+        wrong = ShapeError if kind.shape else DTypeError
+        raise error_at_user_line(wrong(f"fori_loop: the bounds must be integers, found {kind!r}"))
     if isinstance(value, Value):
         is_there = kind is None or kind.dtype == WEAK[int].dtype
         return value if is_there else cast(value, WEAK[int].dtype)
@@ -168,7 +168,8 @@ def _wider_carry_type(kind: ArrayType, returned: ArrayType) -> ArrayType:
 
 def _check_kept(asked: str, tree: Tree, kinds: list[ArrayType], body: Body) -> None:
     """Raise ShapeError or DTypeError that lists the leaves whose type the body changes."""
-    lines, error = [], ShapeError
+    lines: list[str] = []
+    error: type[ShapeError] | type[DTypeError] = ShapeError
     for place, (kind, returned) in enumerate(zip(kinds, body.types, strict=True)):
         if returned is None or common_type([kind, returned]) is not kind:
             if returned is None or returned.dtype != kind.dtype:

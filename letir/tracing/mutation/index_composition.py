@@ -1,10 +1,12 @@
 """Composition of indices: ``x[first][second] == x[composed(x.shape, first, second)]``."""
 
+from typing import Any
+
 from letir.ast.attrs import Here
 from letir.ops.indexing.index_expressions import expand_item
 
 
-def compose_items(shape: tuple, first, second) -> tuple | None:
+def compose_items(shape: tuple, first: Any, second: Any) -> tuple | None:
     """The item with ``x[first][second] == x[item]`` for basic indices; None if there is none."""
     items = [item if type(item) is tuple else (item,) for item in (first, second)]
     if any(type(e) is Here for item in items for e in item):

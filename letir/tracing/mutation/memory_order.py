@@ -6,6 +6,7 @@ gets a guard.
 """
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,10 @@ from letir.errors import TraceError
 from letir.ops.effects.writes_to_arguments import order_of
 from letir.tracing.mutation.views import Memory, items_of, ravel_in_order
 from letir.tracing.source_locations import at_user
+
+if TYPE_CHECKING:
+    from letir.tracing.trace_state import Trace
+    from letir.tracing.tracer import Tracer
 
 
 def _order_sources(trace, local: Local) -> frozenset:
@@ -35,20 +40,20 @@ def _order_sources(trace, local: Local) -> frozenset:
     return found.get(local, frozenset())
 
 
-def fix_order(trace, local: Local) -> None:
+def fix_order(trace: "Trace", local: Local) -> None:
     """Record a guard on the current memory order of these arguments."""
     for param in _order_sources(trace, local) - trace.fixed:
         trace.fixed.add(param)
         trace.emit(PRIMITIVES["guard_order"], (param,), Attrs(order=trace.arguments[param]))
 
 
-def given_order(given) -> "str | tuple":
+def given_order(given: Any) -> "str | tuple":
     """The memory order of an argument; C for an abstract one."""
     given = given.known_value() if hasattr(given, "known_value") else getattr(given, "array", given)
     return order_of(given) if isinstance(given, np.ndarray) else "C"
 
 
-def array_like(trace, base, local: Local) -> "np.ndarray | None":
+def array_like(trace: "Trace", base: "Tracer", local: Local) -> "np.ndarray | None":
     """An array with the memory layout of ``base`` (initially ``local``); None if it is unknown."""
     another = trace.as_another.get(local)
     value = trace.demand(local if another is None else another)
@@ -108,7 +113,7 @@ def _takes_rows(item) -> bool:
     return all(type(e) is int for e in numbers) and (last is None or last.step in (None, 1))
 
 
-def ordered_like(made, like, order: str = "K"):
+def ordered_like(made: Any, like: Any, order: str = "K") -> Any:
     """``made`` with the memory order of NumPy's ``zeros_like``."""
     trace = made.emitter
     if not hasattr(trace, "orders"):  # of a Variable
@@ -134,7 +139,7 @@ def ordered_like(made, like, order: str = "K"):
     return PRIMITIVES["transpose"](rows, tuple(sorted(range(made.ndim), key=axes.__getitem__)))
 
 
-def raveled_as_it_lies(a, order: str = "C"):
+def raveled_as_it_lies(a: Any, order: str = "C") -> Any:
     """np.ravel; the orders A and K depend on the memory layout, and hold for these arguments."""
     if order not in ("A", "K"):
         return ravel_in_order(a, order)

@@ -1,11 +1,16 @@
 """``ChangesArguments``: the arguments of a trace, their memory order, and in-place changes."""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Local
 from letir.tracing.mutation.memory_order import given_order
+
+if TYPE_CHECKING:
+    from letir.tracing.tracer import Tracer
 
 
 class ChangesArguments:
@@ -15,24 +20,27 @@ class ChangesArguments:
     ``changed``: the traced values of changed ones; ``orders`` and ``fixed``: see ``memory_order``.
     """
 
+    make_tracer: Callable[..., Any]
+    emit: Callable[..., tuple[Local, ...]]  # of the builder
+
     def __init__(self):
         super().__init__()
         self.writes = False
         self.arguments: dict[Local, object] = {}
-        self.changed: dict[Local, Value] = {}
+        self.changed: dict[Local, Tracer] = {}
         self.orders: tuple[dict, int] = ({}, 0)
         self.fixed: set[Local] = set()
         self.in_c_order = True  # whether all arguments have C order
         self.as_another: dict[Local, Local] = {}  # value -> value with the same memory layout
 
-    def note_argument(self, local: Local, given) -> None:
+    def note_argument(self, local: Local, given: Any) -> None:
         """Remember the memory order of the argument ``given``."""
         is_plain = type(given) is np.ndarray and given.flags.c_contiguous
         order = "C" if is_plain else given_order(given)
         self.arguments[local], self.orders[0][local] = order, frozenset([local])
         self.in_c_order = self.in_c_order and order == "C"
 
-    def note_change(self, value: Value) -> None:
+    def note_change(self, value: "Tracer") -> None:
         """Remember an in-place change of this value if it is an argument."""
         if value.arg in self.arguments:
             self.changed[value.arg] = value

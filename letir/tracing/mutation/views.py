@@ -8,6 +8,7 @@ used (``_Stale`` in ``tracer``), so that unused views cost nothing.
 """
 
 import weakref
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from attrs import define, field
@@ -19,6 +20,9 @@ from letir.eval.evaluator import compute
 from letir.ops.indexing.index_expressions import spelled_item
 from letir.tracing.mutation.index_composition import compose_items
 from letir.tracing.source_locations import at_user
+
+if TYPE_CHECKING:
+    from letir.tracing.tracer import Tracer
 
 DEEPEST = 100  # nested views: a longer chain of objects could not be freed on a small stack
 _SHORT = 20  # longer chains of indices are composed into one
@@ -37,7 +41,7 @@ class Memory:
     doubts: list = field(factory=list)  # (weak reference to the reshape, local of the base)
     reason: tuple[str, str] | None = None
 
-    def add(self, view) -> None:
+    def add(self, view: "Tracer") -> None:
         """Add a fresh view; dead references are dropped whenever the length is a power of two."""
         count = len(self.fresh)
         if count > 8 and not count & (count - 1):
@@ -53,7 +57,7 @@ class View:
     gives a view only of contiguous arrays.
     """
 
-    parent: object
+    parent: "Tracer"
     op: Primitive | None
     extra: tuple
     attrs: Attrs
@@ -64,7 +68,7 @@ class View:
 # ---- a write into a view, as a write into its parent ----
 
 
-def write_through(parent, new, view: View):
+def write_through(parent: "Tracer", new: Any, view: View) -> Any:
     """The value of ``parent`` after ``new`` was written into its view."""
     order, rule = view.attrs.get("order", "C"), view.op.write_through
     if order not in ("C", "F"):
@@ -99,7 +103,7 @@ def _write_by_place(parent, new, view: View):
 # ---- which results are views ----
 
 
-def note_view(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> None:
+def note_view(result: Any, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> None:
     """Remember that ``result``, the one at ``place``, may share memory with the first operand."""
     parent = operands[0]
     if type(parent) is not type(result) or parent.type is None or result.type is None:
@@ -166,7 +170,7 @@ def _in_one_memory(value, array) -> bool:
     return both and bool(np.may_share_memory(value, array))
 
 
-def items_of(item) -> tuple:
+def items_of(item: Any) -> tuple:
     """The entries of an index."""
     return item if type(item) is tuple else (item,)
 
@@ -181,7 +185,7 @@ def _is_sure(old: tuple, new: tuple) -> bool:
     return [n for n in old if n != 1] == [n for n in new if n != 1]
 
 
-def root(node):
+def root(node: Any) -> Any:
     """The traced value that owns the memory of this one."""
     while type(node.sharing) is View:
         node = node.sharing.parent
@@ -200,7 +204,7 @@ def _shorten_views(view: View) -> View:
     return view
 
 
-def mark_as_array(made):
+def mark_as_array(made: Any) -> Any:
     """``made``, marked as an array that ``+=`` changes in place, even if 0-d and abstract."""
     if not made.shape and getattr(made, "sharing", made) is None:
         made.sharing = Memory(made.arg)
@@ -217,7 +221,7 @@ def _note_doubtful_reshape(result, parent) -> None:
     result.sharing = Memory(result.arg, doubts=[(weakref.ref(base), origin)])
 
 
-def ravel_in_order(a, order: str = "C"):
+def ravel_in_order(a: Any, order: str = "C") -> Any:
     """np.ravel: a view if the array is contiguous in this order, else a copy.
 
     In an abstract trace it is recorded as ``ravel``; in a concrete one as a reshape, with a copy if
@@ -244,6 +248,6 @@ def ravel_in_order(a, order: str = "C"):
     return made
 
 
-def is_contiguous(array, order: str) -> bool:
+def is_contiguous(array: Any, order: str) -> bool:
     """Whether the elements of an array are contiguous in this order."""
     return array.flags.f_contiguous if order == "F" else array.flags.c_contiguous

@@ -4,6 +4,7 @@ Read ``write_into_view``, then ``refresh_view``; the chain from a view to its ba
 """
 
 import sys
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,11 +27,14 @@ from letir.tracing.mutation.views import (
 )
 from letir.tracing.source_locations import at_user, user_place
 
+if TYPE_CHECKING:
+    from letir.tracing.tracer import Tracer
+
 _COPY = Attrs(order="K")
 _ONLY_ITS_VIEW = 2  # the reference count of a parent held only by its view (and by the call)
 
 
-def whole_place(target, item) -> tuple:
+def whole_place(target: "Tracer", item: Any) -> tuple:
     """(x, item) such that writing ``x[item]`` writes ``target[item]``; x is as far up as possible.
 
     So ``x[i][j] = v`` is one update, not an update of a row and then of a matrix.
@@ -52,7 +56,7 @@ def whole_place(target, item) -> tuple:
     return target, place
 
 
-def is_own_item(new, target, item) -> bool:
+def is_own_item(new: "Tracer", target: "Tracer", item: Any) -> bool:
     """Whether ``new`` is the view ``target[item]``: the end of ``x[item] += y``."""
     view = new.sharing
     if type(view) is not View or view.parent is not target or view.op.role != "index":
@@ -68,7 +72,7 @@ def _has_traced_value(item) -> bool:
     return any(isinstance(e, Value) for e in (item if type(item) is tuple else (item,)))
 
 
-def write_into_view(view, new) -> tuple:
+def write_into_view(view: "Tracer", new: "Tracer") -> tuple:
     """(base, its new value) after ``new`` is written into ``view``."""
     _detach_view(view)
     memory = root(view).sharing
@@ -102,7 +106,7 @@ def _detach_view(view) -> None:
     memory.origin, top.sharing = top.arg, memory
 
 
-def forget_views(memory: Memory, absent) -> None:
+def forget_views(memory: Memory, absent: Any) -> None:
     """Make all views stale: they are read again at their next use."""
     fresh, memory.fresh = memory.fresh, []
     for ref in fresh:
@@ -112,7 +116,7 @@ def forget_views(memory: Memory, absent) -> None:
             view.__class__ = type(view).stale
 
 
-def refresh_view(stale):
+def refresh_view(stale: "Tracer") -> "Tracer":
     """Read a stale view, and the views on its path, again from the base."""
     chain, node = [], stale
     while type(node) is type(node).stale:
@@ -133,7 +137,7 @@ def refresh_view(stale):
     return stale
 
 
-def why_unwritable(node) -> tuple[str, str] | None:
+def why_unwritable(node: "Tracer") -> tuple[str, str] | None:
     """(description, remedy) if a write to the memory of ``node`` cannot be recorded."""
     while type(node.sharing) is View:
         if node.sharing.op is None:

@@ -5,6 +5,8 @@ choice becomes a guard: a replay whose values would choose otherwise fails. Wher
 Python bool the result is a traced boolean, which becomes a guard when Python asks for it.
 """
 
+from typing import Any
+
 import numpy as np
 
 from letir.ast.builder import Value
@@ -37,14 +39,16 @@ def _as_python_bool(found):
     return weaken_result(found) if isinstance(found, Value) else bool(found)
 
 
-def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+def allclose(
+    a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Any:
     """np.allclose."""
     return _as_python_bool(
         np.all(np.isclose(stack_traced(a), stack_traced(b), rtol, atol, equal_nan))
     )
 
 
-def array_equal(a1, a2, equal_nan=False):
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """np.array_equal: shapes are compared now, elements at run time."""
     a1, a2 = (
         x if isinstance(x, Value) else np.asarray(x) for x in (stack_traced(a1), stack_traced(a2))
@@ -70,7 +74,7 @@ def _array_equiv(a1, a2):
 # ---- dtypes and shapes that depend on values ----
 
 
-def real_if_close(a, tol=100):
+def real_if_close(a: Any, tol: int = 100) -> Any:
     """np.real_if_close: whether it is recorded as a guard."""
     if a.dtype.kind != "c":
         return a
@@ -79,7 +83,7 @@ def real_if_close(a, tol=100):
     return a.real if bool(np.all(np.abs(a.imag) < tol)) else a
 
 
-def trim_zeros(filt, trim="fb", axis=None):
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     """np.trim_zeros: where to cut is recorded as guards."""
     trim = trim.lower()
     if trim not in {"fb", "bf", "f", "b"}:
@@ -135,7 +139,7 @@ def _logn(n, x):
     return np.log(_complex_where(x, _below_zero)) / np.log(_complex_where(n, _below_zero))
 
 
-def power(x, p):
+def power(x: Any, p: Any) -> Any:
     """np.emath.power; negative integer exponents become floating."""
     x, p = _complex_where(x, _below_zero), _emath_operand(p)
     if p.dtype.kind in "iu" and bool(np.any(p < 0)):

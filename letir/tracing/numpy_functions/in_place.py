@@ -4,6 +4,8 @@ Each computes the new array with functional operations and replaces the traced v
 an in-place update [B6]. Ordinary arrays are refused earlier.
 """
 
+from typing import Any
+
 import numpy as np
 
 from letir.errors import ShapeError
@@ -12,13 +14,13 @@ from letir.tracing.numpy_functions.value_dependent_shapes import take_along
 from letir.tracing.operands import traced_or_array
 
 
-def repeat_to_fit(values, count: int, dtype, shape=-1):
+def repeat_to_fit(values: Any, count: int, dtype: Any, shape: Any = -1) -> Any:
     """``values`` repeated cyclically, in the shape of the positions."""
     row = traced_or_array(values).reshape(-1)
     return np.resize(row, count).astype(dtype).reshape(shape)
 
 
-def put(a, ind, v, mode="raise"):
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """np.put: writes at flat indices."""
     places = traced_or_array(ind).reshape(-1)
     if not traced_or_array(v).size or not places.size:
@@ -29,7 +31,7 @@ def put(a, ind, v, mode="raise"):
     a.replace(new.reshape(a.shape))
 
 
-def place(arr, mask, vals):
+def place(arr: Any, mask: Any, vals: Any) -> None:
     """np.place: writes the values in order where the mask is true."""
     mask, row = traced_or_array(mask).reshape(-1).astype(bool), traced_or_array(vals).reshape(-1)
     if mask.size != arr.size:
@@ -43,7 +45,7 @@ def place(arr, mask, vals):
     arr.replace(new.reshape(arr.shape))
 
 
-def putmask(a, /, mask, values):
+def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """np.putmask: writes to each element its own value."""
     mask = traced_or_array(mask).astype(bool)
     if mask.size != a.size:
@@ -53,7 +55,7 @@ def putmask(a, /, mask, values):
         a.replace(np.where(mask.reshape(a.shape), new, a))
 
 
-def put_along_axis(arr, indices, values, axis):
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
     """np.put_along_axis."""
     whole = arr.reshape(-1) if axis is None else arr
     item = item_along(whole, traced_or_array(indices), 0 if axis is None else axis)
@@ -62,7 +64,7 @@ def put_along_axis(arr, indices, values, axis):
     arr.replace(new)
 
 
-def fill_diagonal(a, val, wrap=False):
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """np.fill_diagonal."""
     if a.ndim < 2 or (a.ndim > 2 and len(set(a.shape)) > 1):
         raise ShapeError(f"fill_diagonal: all axes must be equally long, found {a.shape}")

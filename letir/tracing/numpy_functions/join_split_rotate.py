@@ -3,20 +3,22 @@ split and index. Any of their arrays may be the traced one.
 """
 
 import operator
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.types import broadcast_shapes
 from letir.errors import ShapeError
-from letir.tracing.operands import stack_traced, strong_element, traced_or_array
+from letir.tracing.operands import Casting, stack_traced, strong_element, traced_or_array
 
 _FEW = 8  # runs of indices that are read as slices
 
 # ---- axes ----
 
 
-def at_least(places: tuple[tuple, ...]):
+def at_least(places: tuple[tuple, ...]) -> Callable[..., Any]:
     """np.atleast_nd: ``places[ndim]`` is the index that adds the missing axes."""
 
     def raised(*arys):
@@ -35,7 +37,7 @@ atleast_2d = at_least(((None,), (None,)))
 atleast_3d = at_least(((None, ..., None), (None, ..., None), (..., None)))
 
 
-def rollaxis(a, axis, start=0):
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """np.rollaxis as a transpose."""
     n = a.ndim
     axis, start = axis_from_front(axis, n), start + n if start < 0 else start
@@ -46,7 +48,7 @@ def rollaxis(a, axis, start=0):
     return np.transpose(a, order)
 
 
-def axis_from_front(axis, ndim: int) -> int:
+def axis_from_front(axis: Any, ndim: int) -> int:
     """A non-negative axis. Raises ShapeError if it does not exist."""
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
@@ -54,7 +56,7 @@ def axis_from_front(axis, ndim: int) -> int:
     return axis % ndim
 
 
-def rot90(m, k=1, axes=(0, 1)):
+def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
     """np.rot90 as a transpose and flips."""
     first, second = [axis_from_front(axis, m.ndim) for axis in axes]
     if first == second:
@@ -67,7 +69,7 @@ def rot90(m, k=1, axes=(0, 1)):
     return turned if k == 1 else np.flip(turned, second)
 
 
-def flip_axis(axis: int):
+def flip_axis(axis: int) -> Callable[..., Any]:
     """np.flipud and np.fliplr, as views ``m[::-1]``."""
 
     def flip(m):
@@ -78,14 +80,14 @@ def flip_axis(axis: int):
     return flip
 
 
-def matrix_transpose(x, /):
+def matrix_transpose(x: Any, /) -> Any:
     """np.matrix_transpose."""
     if x.ndim < 2:
         raise ShapeError(f"matrix_transpose: at least 2 axes are needed, found {x.ndim}")
     return np.swapaxes(x, -1, -2)
 
 
-def unstack(x, /, *, axis=0):
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """np.unstack: the parts along an axis, as views."""
     axis = axis_from_front(axis, x.ndim)
     front = (slice(None),) * axis
@@ -95,31 +97,31 @@ def unstack(x, /, *, axis=0):
 # ---- joining ----
 
 
-def vstack(tup, *, dtype=None, casting="same_kind"):
+def vstack(tup: Any, *, dtype: Any = None, casting: Casting = "same_kind") -> Any:
     """np.vstack."""
     return np.concatenate([atleast_2d(a) for a in tup], 0, dtype=dtype, casting=casting)
 
 
-def hstack(tup, *, dtype=None, casting="same_kind"):
+def hstack(tup: Any, *, dtype: Any = None, casting: Casting = "same_kind") -> Any:
     """np.hstack."""
     parts = [atleast_1d(a) for a in tup]
     axis = 0 if parts and parts[0].ndim == 1 else 1
     return np.concatenate(parts, axis, dtype=dtype, casting=casting)
 
 
-def dstack(tup):
+def dstack(tup: Any) -> Any:
     """np.dstack."""
     return np.concatenate([atleast_3d(a) for a in tup], 2)
 
 
-def column_stack(tup):
+def column_stack(tup: Any) -> Any:
     """np.column_stack: rows become columns."""
     return np.concatenate(
         [a if a.ndim > 1 else a.reshape(-1, 1) for a in map(traced_or_array, tup)], 1
     )
 
 
-def append(arr, values, axis=None):
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """np.append."""
     arr, values = traced_or_array(arr), traced_or_array(values)
     if axis is None:
@@ -127,7 +129,7 @@ def append(arr, values, axis=None):
     return np.concatenate([arr, values], axis)
 
 
-def block(arrays):
+def block(arrays: Any) -> Any:
     """np.block: innermost lists are joined along the last axis."""
     depth = _depth_of(arrays)
     leaves = list(_nested_arrays(arrays))
@@ -165,7 +167,7 @@ def _nested_arrays(arrays):
         yield strong_element(arrays) if isinstance(arrays, Value) else np.asarray(arrays)
 
 
-def broadcast_arrays(*args, subok=False):
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     """np.broadcast_arrays."""
     arrays = [traced_or_array(a) for a in args]
     shape = broadcast_shapes(*[a.shape for a in arrays])
@@ -186,7 +188,7 @@ def _split_along(axis: int, least: int):
     return parts
 
 
-def hsplit(ary, indices_or_sections):
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """np.hsplit."""
     if not ary.ndim:
         raise ShapeError("hsplit: an array with at least 1 axis is needed, found a number")
@@ -203,7 +205,7 @@ def _take_places(x, places: np.ndarray, axis: int):
     return np.concatenate(parts, axis) if len(parts) > 1 else parts[0].copy()
 
 
-def resize(a, new_shape):
+def resize(a: Any, new_shape: Any) -> Any:
     """np.resize: the elements repeated cyclically."""
     a = traced_or_array(a).reshape(-1)
     if not a.size:
@@ -222,7 +224,7 @@ def _known_places(obj):
     return np.array([operator.index(o) for o in obj], int)
 
 
-def delete(arr, obj, axis=None):
+def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     """np.delete: an index of the remaining elements."""
     arr = traced_or_array(arr)
     if axis is None:
@@ -231,7 +233,7 @@ def delete(arr, obj, axis=None):
     return _take_places(arr, np.delete(np.arange(arr.shape[axis]), _known_places(obj)), axis)
 
 
-def insert(arr, obj, values, axis=None):
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """np.insert: an index into the array followed by the new values."""
     arr, obj = traced_or_array(arr), _known_places(obj)
     if axis is None:

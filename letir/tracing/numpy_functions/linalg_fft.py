@@ -3,6 +3,9 @@
 They call NumPy's other functions on the traced values.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from letir.ast.builder import Value
@@ -16,13 +19,17 @@ def _other_norm(norm):
     return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
 
 
-def hfft(a, n=None, axis=-1, norm=None, out=None):
+def hfft(
+    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
+) -> Any:
     """np.fft.hfft, as NumPy computes it."""
     n = 2 * (a.shape[axis] - 1) if n is None else n
     return np.fft.irfft(np.conjugate(a), n, axis, _other_norm(norm), out=out)
 
 
-def ihfft(a, n=None, axis=-1, norm=None, out=None):
+def ihfft(
+    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
+) -> Any:
     """np.fft.ihfft, as NumPy computes it."""
     found = np.conjugate(np.fft.rfft(a, n, axis, _other_norm(norm)))
     return found if out is None else out.assign(found)
@@ -40,7 +47,7 @@ def _shift_spectrum(sign: int):
     return shift
 
 
-FUNCTIONS = {
+FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.fft.hfft: hfft,
     np.fft.ihfft: ihfft,
     np.fft.fftshift: _shift_spectrum(1),
@@ -48,7 +55,7 @@ FUNCTIONS = {
 }
 
 
-def einsum_path(*operands, optimize="greedy", einsum_call=False):
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
     """np.einsum_path, computed from shapes."""
     return np.einsum_path(*map(_of_its_shape, operands), optimize=optimize)
 
@@ -58,7 +65,7 @@ def _of_its_shape(x):
     return np.broadcast_to(np.zeros((), x.dtype), x.shape) if isinstance(x, Value) else x
 
 
-def vecdot(x1, x2, /, *, axis=-1):
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """np.linalg.vecdot: the ufunc along one axis."""
     x1, x2 = traced_or_array(x1), traced_or_array(x2)
     if axis != -1:
@@ -66,7 +73,7 @@ def vecdot(x1, x2, /, *, axis=-1):
     return np.vecdot(x1, x2)
 
 
-def outer(x1, x2, /):
+def outer(x1: Any, x2: Any, /) -> Any:
     """np.linalg.outer, which accepts only vectors."""
     x1, x2 = traced_or_array(x1), traced_or_array(x2)
     if x1.ndim != 1 or x2.ndim != 1:
@@ -77,7 +84,7 @@ def outer(x1, x2, /):
     return np.outer(x1, x2)
 
 
-def cross(x1, x2, /, *, axis=-1):
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """np.linalg.cross, which accepts only vectors of three components."""
     x1, x2 = traced_or_array(x1), traced_or_array(x2)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:

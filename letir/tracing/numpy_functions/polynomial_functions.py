@@ -5,6 +5,7 @@ result depends on which coefficients are zero, or its dtype on conjugate pairs o
 """
 
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def _of_one_length(a1, a2) -> list:
     ]
 
 
-def polymul(a1, a2):
+def polymul(a1: Any, a2: Any) -> Any:
     """np.polymul, which removes leading zeros."""
     return np.convolve(*map(_without_leading_zeros, (a1, a2)))
 
@@ -59,7 +60,7 @@ def _derivative_order(m) -> int:
     return m
 
 
-def polyder(p, m=1):
+def polyder(p: Any, m: int = 1) -> Any:
     """np.polyder."""
     p = traced_or_array(p)
     for _ in range(_derivative_order(m)):
@@ -67,7 +68,7 @@ def polyder(p, m=1):
     return p
 
 
-def polyint(p, m=1, k=None):
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """np.polyint, with constants of integration ``k``."""
     p, m = traced_or_array(p), _derivative_order(m)
     k = _as_coefficients(np.zeros(m) if k is None else k)
@@ -86,7 +87,7 @@ def polyint(p, m=1, k=None):
 # ---- roots ----
 
 
-def poly(seq_of_zeros):
+def poly(seq_of_zeros: Any) -> Any:
     """np.poly: the polynomial with these roots, or with the eigenvalues of a matrix."""
     zeros = traced_or_array(seq_of_zeros)
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] != 0:
@@ -105,7 +106,7 @@ def poly(seq_of_zeros):
     return found
 
 
-def roots(p):
+def roots(p: Any) -> Any:
     """np.roots: the eigenvalues of the companion matrix."""
     p = _as_coefficients(p)
     inner = np.trim_zeros(p, "f")
@@ -119,14 +120,23 @@ def roots(p):
         return np.zeros(at_zero)
     below = np.eye(len(inner) - 1, dtype=inner.dtype)[:-1]
     first = (-inner[1:] / inner[0])[None]
-    found = eigvals_real_where_possible(np.concatenate([first, below]))
+    companion: Any = np.concatenate([first, below])
+    found = eigvals_real_where_possible(companion)
     return np.concatenate([found, np.zeros(at_zero, found.dtype)])
 
 
 # ---- least squares ----
 
 
-def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+def polyfit(
+    x: Any,
+    y: Any,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: Any = None,
+    cov: bool = False,
+) -> Any:
     """np.polyfit, with its optional further results."""
     x, y, w = traced_or_array(x), traced_or_array(y), None if w is None else traced_or_array(w)
     if not full and not cov:

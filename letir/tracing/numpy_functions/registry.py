@@ -6,6 +6,7 @@ They query a traced value, make arrays like it, or combine other operations. The
 
 import functools
 import importlib
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from letir.ops.shape.shape_and_creation import shape_from_call
 from letir.tracing.mutation.memory_order import ordered_like, raveled_as_it_lies
 from letir.tracing.numpy_functions.function_index import FUNCTIONS
 from letir.tracing.numpy_functions.in_place import WRITES
-from letir.tracing.operands import stack_traced
+from letir.tracing.operands import Casting, stack_traced
 from letir.tracing.source_locations import at_user
 from letir.tracing.trace_state import note_refusal
 
@@ -35,7 +36,16 @@ def _filled_like(name: str):
     return made
 
 
-def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
     """np.full_like of a traced value."""
     op = PRIMITIVES["full"]
     operands, attrs = op.prepare(
@@ -44,19 +54,19 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
     return ordered_like(a.emitter.apply(op, operands, op.complete(attrs)), a, order)
 
 
-def result_type(*operands):
+def result_type(*operands: Any) -> np.dtype:
     """np.result_type, in which traced Python numbers are weak."""
-    kinds = [promotion_type(x.type) if isinstance(x, Value) else x for x in operands]
+    kinds: list[Any] = [promotion_type(x.type) if isinstance(x, Value) else x for x in operands]
     # type(...): the dtype float64 equals the class float
     weak = [type(kind) is type and kind in (int, float, complex) for kind in kinds]
     return np.result_type(*[k(0) if w else k for k, w in zip(kinds, weak, strict=True)])
 
 
-def copyto(dst, src, casting="same_kind", where=True):
+def copyto(dst: Any, src: Any, casting: Casting = "same_kind", where: Any = True) -> None:
     """np.copyto: changes a traced value in place; refused for an ordinary array."""
     if not isinstance(dst, Value):
         raise into_ordinary_array()
-    kind = promotion_type(src.type) if isinstance(src, Value) else promote_operand(src)
+    kind: Any = promotion_type(src.type) if isinstance(src, Value) else promote_operand(src)
     # np.can_cast takes no Python numbers since NumPy 2:
     # https://numpy.org/neps/nep-0050-scalar-promotion.html
     found = kind if isinstance(kind, np.dtype) else np.result_type(dst.dtype, kind(0))
@@ -68,7 +78,7 @@ def copyto(dst, src, casting="same_kind", where=True):
     dst.replace(new if where is True else PRIMITIVES["where"](where, new, dst))
 
 
-def promote_operand(x):
+def promote_operand(x: Any) -> Any:
     """An operand that is not traced, in the form for NumPy's promotion."""
     return type(x) if type(x) in (int, float, complex) else np.asarray(x).dtype
 

@@ -1,6 +1,8 @@
 """NumPy functions that select, make grids, or call user functions; queries of memory sharing."""
 
 import operator
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +20,9 @@ from letir.tracing.source_locations import at_user
 _SPARSE_GRID = type(np.meshgrid([0], sparse=True, copy=False))
 
 
-def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
+def meshgrid(
+    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> Sequence[Any]:
     """np.meshgrid."""
     if indexing not in ("xy", "ij"):
         raise ShapeError(f"meshgrid: indexing={indexing!r} is neither 'xy' nor 'ij'")
@@ -26,12 +30,12 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     shapes = [(1,) * i + (-1,) + (1,) * (n - 1 - i) for i in range(n)]
     if indexing == "xy" and n > 1:
         shapes[:2] = (1, -1, *shapes[0][2:]), (-1, 1, *shapes[1][2:])
-    grid = [traced_or_array(x).reshape(shape) for x, shape in zip(xi, shapes, strict=True)]
+    grid: Any = [traced_or_array(x).reshape(shape) for x, shape in zip(xi, shapes, strict=True)]
     grid = _SPARSE_GRID(grid) if sparse else broadcast_arrays(*grid)
     return tuple([x.copy() for x in grid]) if copy else grid
 
 
-def ix_(*args):
+def ix_(*args: Any) -> tuple[Any, ...]:
     """np.ix_: indices along each axis; masks become indices."""
     found, n = [], len(args)
     for i, places in enumerate(map(traced_or_array, args)):
@@ -43,7 +47,7 @@ def ix_(*args):
     return tuple(found)
 
 
-def diag_indices_from(arr):
+def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     """np.diag_indices_from, computed from the shape."""
     if arr.ndim < 2 or len(set(arr.shape)) > 1:
         raise ShapeError(f"diag_indices_from: all axes must be equally long, found {arr.shape}")
@@ -57,7 +61,7 @@ def _of_matrix(arr, k: int) -> tuple:
     return arr.shape[0], k, arr.shape[1]
 
 
-def diag(v, k=0):
+def diag(v: Any, k: int = 0) -> Any:
     """np.diag: the diagonal of a matrix, or a matrix with a diagonal."""
     if v.ndim not in (1, 2):
         raise ShapeError(f"diag: an array with 1 or 2 axes is needed, found {v.ndim}")
@@ -67,7 +71,7 @@ def diag(v, k=0):
 # ---- selection ----
 
 
-def select(condlist, choicelist, default=0):
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     """np.select as nested np.where."""
     if len(condlist) != len(choicelist):
         raise ShapeError(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
@@ -86,7 +90,7 @@ def select(condlist, choicelist, default=0):
     return out.astype(dtype, copy=False)
 
 
-def piecewise(x, condlist, funclist, *args, **kw):
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """np.piecewise; where several conditions hold, the last function counts.
 
     A function of elementwise operations is computed for all elements (with a valid stand-in where
@@ -142,7 +146,9 @@ def _is_elementwise(bind) -> bool:
 # ---- user functions ----
 
 
-def apply_along_axis(func1d, axis, arr, *args, **kwargs):
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> Any:
     """np.apply_along_axis: one call of the function for each row, as in NumPy."""
     arr = traced_or_array(arr)
     axis = axis_from_front(axis, arr.ndim)
@@ -157,7 +163,7 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     return np.moveaxis(found, list(range(n, n + more)), list(range(axis, axis + more)))
 
 
-def apply_over_axes(func, a, axes):
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
     """np.apply_over_axes."""
     found = traced_or_array(a)
     for axis in map(operator.index, axes if np.ndim(axes) else (axes,)):
@@ -174,7 +180,7 @@ def apply_over_axes(func, a, axes):
 # ---- queries ----
 
 
-def sort_complex(a):
+def sort_complex(a: Any) -> Any:
     """np.sort_complex: complex numbers of single precision for short integers only."""
     found = np.sort(a)
     if found.dtype.kind == "c":
@@ -183,7 +189,7 @@ def sort_complex(a):
     return found.astype("F" if found.dtype.char in "bhBH" else "D")
 
 
-def may_share_memory(a, b, /, max_work=0):
+def may_share_memory(a: Any, b: Any, /, max_work: int = 0) -> bool:
     """np.may_share_memory: whether both have the same base."""
     arrays = [getattr(x, "array", x) for x in (a, b)]  # of Variables
     if not any(isinstance(x, Value) for x in arrays):
@@ -191,7 +197,7 @@ def may_share_memory(a, b, /, max_work=0):
     return all(isinstance(x, Value) for x in arrays) and root(a) is root(b)
 
 
-def shares_memory(a, b, /, max_work=-1):
+def shares_memory(a: Any, b: Any, /, max_work: int = -1) -> bool:
     """np.shares_memory, if it is known."""
     if a is not b and may_share_memory(a, b):
         raise TraceError(

@@ -2,6 +2,8 @@
 np.histogram2d in terms of other operations. Any of their operands may be the traced one.
 """
 
+from typing import Any
+
 import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
@@ -12,9 +14,17 @@ from letir.tracing.source_locations import at_user
 # ---- average ----
 
 
-def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
+def average(
+    a: Any,
+    axis: int | tuple[int, ...] | None = None,
+    weights: Any = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
+) -> Any:
     """np.average: the mean, or the weighted sum divided by the sum of weights."""
-    a, options = traced_or_array(a), {"axis": axis, "keepdims": keepdims is True}
+    a = traced_or_array(a)
+    options: dict[str, Any] = {"axis": axis, "keepdims": keepdims is True}
     if weights is None:
         found = np.mean(a, **options)
         if found.size == 0:  # as NumPy, which divides by it in any case
@@ -68,7 +78,7 @@ def _cumulative_record(name: str):
 # ---- differences ----
 
 
-def ediff1d(ary, to_end=None, to_begin=None):
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """np.ediff1d: the differences of neighbours in the flat array, with optional ends."""
     ary = traced_or_array(ary)
     row = np.ravel(ary)
@@ -90,7 +100,12 @@ def _end_of_ediff1d(more, ary):
     return np.ravel(more).astype(ary.dtype)
 
 
-def gradient(f, *varargs, axis=None, edge_order=1):
+def gradient(
+    f: Any,
+    *varargs: Any,
+    axis: int | tuple[int, ...] | None = None,
+    edge_order: int = 1,
+) -> Any:
     """np.gradient: an array, or a tuple with one for each axis."""
     f = traced_or_array(f)
     axes = tuple(range(f.ndim)) if axis is None else axis
@@ -117,7 +132,9 @@ def _gradient_along(f, spacing, axis, edge_order):
 # ---- histograms ----
 
 
-def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Any, Any, Any]:
     """np.histogram2d: the histogram of points, and the edges along both axes."""
     x, y = traced_or_array(x), traced_or_array(y)
     if len(x) != len(y):
@@ -126,7 +143,7 @@ def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
     count = len(bins) if isinstance(bins, list | tuple) else np.size(bins)
     bins = [traced_or_array(bins)] * 2 if count not in (1, 2) else bins
     found, edges = np.histogramdd(np.stack([x, y], 1), bins, range, density, weights)
-    return found, *edges
+    return found, edges[0], edges[1]
 
 
 FUNCTIONS = {

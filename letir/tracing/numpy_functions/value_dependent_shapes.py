@@ -6,6 +6,7 @@ Each reads the value of its argument, records operations for the lengths found, 
 
 import functools
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ def _select_counted(name: str, x, **attrs) -> tuple:
     return tuple(results)
 
 
-def nonzero(a) -> tuple:
+def nonzero(a: Any) -> tuple:
     """np.nonzero."""
     if not np.ndim(a):  # NumPy's own words
         raise ValueError(
@@ -42,24 +43,24 @@ def nonzero(a) -> tuple:
     return _select_counted("nonzero", stack_traced(a), rank=np.ndim(a))
 
 
-def flatnonzero(a):
+def flatnonzero(a: Any) -> Any:
     """np.flatnonzero."""
     return nonzero(np.ravel(a))[0]
 
 
-def argwhere(a):
+def argwhere(a: Any) -> Any:
     """np.argwhere: a row for each position."""
     if not np.ndim(a):
         return argwhere(a.reshape(1))[:, :0]
     return np.transpose(np.stack(nonzero(a)))
 
 
-def extract(condition, arr):
+def extract(condition: Any, arr: Any) -> Any:
     """np.extract: the elements where the condition is true."""
     return take_along(np.ravel(arr), nonzero(np.ravel(condition))[0])
 
 
-def compress(condition, a, axis=None, out=None):
+def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
     """np.compress: the slices along an axis where the condition is true."""
     if np.ndim(condition) != 1:
         raise ShapeError(f"compress: the condition must have one axis, found {np.ndim(condition)}")
@@ -70,14 +71,14 @@ def compress(condition, a, axis=None, out=None):
     return found if out is None else out.assign(found)
 
 
-def take_along(a, places, axis: int = 0):
+def take_along(a: Any, places: Any, axis: int = 0) -> Any:
     """``a`` at indices along an axis."""
     item = (*[slice(None)] * axis, places)
     # an array that is not traced would ask the traced places for their numbers
     return PRIMITIVES["index"](a, item) if isinstance(places, Value) else a[item]
 
 
-def trim_zeros(filt, trim="fb", axis=None):
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     """np.trim_zeros: without leading and trailing zeros."""
     trim = trim.lower()
     if trim not in {"fb", "bf", "f", "b"}:
@@ -113,15 +114,15 @@ def _mask_extent(mask, axis: int, trim: str) -> slice:
 
 
 def unique(
-    ar,
-    return_index=False,
-    return_inverse=False,
-    return_counts=False,
-    axis=None,
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
     *,
-    equal_nan=True,
-    sorted=True,
-):
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
     """np.unique: the values, or a tuple with the requested further results."""
     flags = [bool(flag) for flag in (return_index, return_inverse, return_counts)]
     attrs = {
@@ -134,7 +135,7 @@ def unique(
     return found if any(flags) else found[0]
 
 
-def unique_values(x, /):
+def unique_values(x: Any, /) -> Any:
     """np.unique_values, in NumPy's own order."""
     return unique(x, equal_nan=False, sorted=False)
 
@@ -150,12 +151,14 @@ def _values_where(values, mask):
     return take_along(values, nonzero(mask)[0])
 
 
-def union1d(ar1, ar2):
+def union1d(ar1: Any, ar2: Any) -> Any:
     """np.union1d."""
     return unique(np.concatenate((stack_traced(ar1), stack_traced(ar2)), axis=None))
 
 
-def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
+def intersect1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False
+) -> Any:
     """np.intersect1d: the sorted unique common values."""
     (u1, *i1), (u2, *i2) = [
         unique(ar, return_index=True) if return_indices else (unique(ar),) for ar in (ar1, ar2)
@@ -164,16 +167,16 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
     values = _values_where(u1, mask).astype(np.result_type(u1.dtype, u2.dtype), copy=False)
     if not return_indices:
         return values
-    return values, _values_where(*i1, mask), _values_where(*i2, np.isin(u2, u1))
+    return values, _values_where(i1[0], mask), _values_where(i2[0], np.isin(u2, u1))
 
 
-def setdiff1d(ar1, ar2, assume_unique=False):
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     """np.setdiff1d: in the given order with ``assume_unique``, else sorted."""
     left = np.ravel(stack_traced(ar1)) if assume_unique else unique(ar1)
     return _values_where(left, np.isin(left, stack_traced(ar2), invert=True))
 
 
-def setxor1d(ar1, ar2, assume_unique=False):
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     """np.setxor1d, sorted."""
     u1, u2 = [np.ravel(stack_traced(ar)) if assume_unique else unique(ar) for ar in (ar1, ar2)]
     only = (
@@ -186,7 +189,7 @@ def setxor1d(ar1, ar2, assume_unique=False):
 # ---- counts ----
 
 
-def bincount(x, weights=None, minlength=0):
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     """np.bincount, with a guard on its length, which depends on the largest number."""
     x, weights = stack_traced(x), stack_traced(weights)
     x = x if isinstance(x, Value) else np.asarray(x)

@@ -4,6 +4,9 @@
 Methods that change an array compute a new one and ``replace`` the value by it.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from letir.ast.builder import Value
@@ -54,9 +57,11 @@ class ArrayMethods(Value):
     """Array methods for classes with ``numpy_call`` and ``replace``."""
 
     __slots__ = ()
+    numpy_call: Callable[..., Any]
+    __setitem__: Callable[[Any, Any], None]
 
     @property
-    def mT(self):
+    def mT(self) -> Value:
         """The transposed matrices."""
         return self.numpy_call(np.matrix_transpose, (self,), {})
 
@@ -66,7 +71,7 @@ class ArrayMethods(Value):
         return _Flat(self)
 
     @flat.setter
-    def flat(self, new) -> None:
+    def flat(self, new: Any) -> None:
         _Flat(self)[:] = new
 
     @property
@@ -74,17 +79,17 @@ class ArrayMethods(Value):
         """NumPy's name of the device; a replay runs on the device of its arguments."""
         return "cpu"
 
-    def to_device(self, device, /, *, stream=None):
+    def to_device(self, device: str, /, *, stream: Any = None) -> Value:
         """NumPy's ``ndarray.to_device``."""
         if device != "cpu":
             raise ValueError(f"unsupported device {device!r}: only 'cpu' is allowed")
         return self
 
-    def round(self, decimals=0, out=None):
+    def round(self, decimals: int = 0, out: Any = None) -> Value:
         """NumPy's ``ndarray.round``."""
         return self.numpy_call(np.round, (self, decimals), {} if out is None else {"out": out})
 
-    def view(self, dtype=None, type=None):
+    def view(self, dtype: Any = None, type: Any = None) -> Value:
         """NumPy's ``ndarray.view`` with the same dtype: a view of the whole array."""
         if type is not None or (dtype is not None and np.dtype(dtype) != self.dtype):
             raise DTypeError(
@@ -95,21 +100,25 @@ class ArrayMethods(Value):
 
     # ---- in place ----
 
-    def sort(self, axis=-1, kind=None, order=None, *, stable=None) -> None:
+    def sort(
+        self, axis: int = -1, kind: Any = None, order: str | None = None, *, stable: Any = None
+    ) -> None:
         """NumPy's ``ndarray.sort``, in place."""
         options = {"axis": axis, "kind": kind, "order": order, "stable": stable}
         # of a copy: the derivative needs the original order, which a Variable would lose
         self.replace(self.numpy_call(np.sort, (self.copy(),), options))
 
-    def partition(self, kth, axis=-1, kind="introselect", order=None) -> None:
+    def partition(
+        self, kth: Any, axis: int = -1, kind: str = "introselect", order: str | None = None
+    ) -> None:
         """NumPy's ``ndarray.partition``, in place."""
         options = {"axis": axis, "kind": kind, "order": order}
         self.replace(self.numpy_call(np.partition, (self.copy(), kth), options))
 
-    def put(self, indices, values, mode="raise") -> None:
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """NumPy's ``ndarray.put``, in place."""
         put(self, indices, values, mode)
 
-    def fill(self, new) -> None:
+    def fill(self, new: Any) -> None:
         """NumPy's ``ndarray.fill``, in place."""
         self[...] = new

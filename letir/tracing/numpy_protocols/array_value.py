@@ -6,7 +6,9 @@ NumPy's protocols are implemented here: ufuncs, functions and methods go to the 
 
 import functools
 import importlib
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from letir.tracing.numpy_functions.registry import PLAIN
 from letir.tracing.numpy_protocols.array_methods import ArrayMethods
 from letir.tracing.numpy_protocols.dispatch import call_function, recorder_of, ufunc_records
 from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
+from letir.tracing.operands import Casting
 from letir.tracing.source_locations import at_user
 
 _NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
@@ -80,7 +83,7 @@ class ArrayValue(ArrayMethods):
 
     # ---- attributes ----
 
-    def takes(self, other) -> bool:
+    def takes(self, other: object) -> bool:
         """Whether NumPy's operators combine this value with ``other``.
 
         An integer scalar leaves lists to Python: ``[0.0] * n`` repeats the list.
@@ -114,7 +117,7 @@ class ArrayValue(ArrayMethods):
             f"  {why or 'write it with recorded functions: docs/operations.md lists them'}"
         )
 
-    def knows(self, function) -> bool:
+    def knows(self, function: Any) -> bool:
         """Whether a NumPy function on this value is recorded or computed."""
         return recorder_of(function) is not None or function in PLAIN
 
@@ -129,7 +132,7 @@ class ArrayValue(ArrayMethods):
     def __array_function__(self, func, types, args, kwargs):
         return self.numpy_call(func, args, kwargs)
 
-    def numpy_call(self, func, args: tuple, kwargs: dict):
+    def numpy_call(self, func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
         """The result of NumPy's function ``func``, with this value among the arguments."""
         return call_function(self, func, args, kwargs)
 
@@ -153,21 +156,28 @@ class ArrayValue(ArrayMethods):
     )
     ravel, nonzero = _recorded_method(np.ravel), _recorded_method(np.nonzero)
 
-    def reshape(self, *shape, order="C"):
+    def reshape(self, *shape: Any, order: str = "C") -> Value:
         """NumPy's ``ndarray.reshape``, of sizes one by one or in a tuple."""
         return PRIMITIVES["reshape"](
             self, shape_from_call(shape[0]) if len(shape) == 1 else shape, order
         )
 
-    def compress(self, condition, axis=None, out=None):
+    def compress(self, condition: Any, axis: int | None = None, out: Any = None) -> Value:
         """NumPy's ``ndarray.compress``."""
         return self.numpy_call(np.compress, (condition, self, axis, out), {})
 
-    def flatten(self, order="C"):
+    def flatten(self, order: str = "C") -> Value:
         """NumPy's ``ndarray.flatten``."""
         return PRIMITIVES["copy"](self.ravel(order))
 
-    def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: Casting = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> Value:
         """NumPy's ``ndarray.astype``; without ``copy`` the array itself if it has the dtype."""
         if not copy and self.dtype == dtype and not self.type.weak:
             return self
@@ -176,13 +186,13 @@ class ArrayValue(ArrayMethods):
             return made
         return mark_as_array(made if order == "K" else PRIMITIVES["copy"](made, order))
 
-    def conj(self):
+    def conj(self) -> Value:
         """NumPy's ``ndarray.conj``: the array itself if it is real."""
         return PRIMITIVES["conj"](self) if self.dtype.kind == "c" else self
 
     conjugate = conj
 
-    def copy(self, order="C"):
+    def copy(self, order: str = "C") -> Value:
         """NumPy's ``copy``: the same scalar, or a new array."""
         return self if self.is_scalar() else PRIMITIVES["copy"](self, order)
 
@@ -216,7 +226,7 @@ class ArrayValue(ArrayMethods):
 
     # ---- in place ----
 
-    def assign(self, new: "ArrayValue", casting: str = "same_kind") -> "ArrayValue":
+    def assign(self, new: Value, casting: Casting = "same_kind") -> Value:
         """Write ``new``, of this shape, into this array, with the cast rules of ``out=``."""
         if new.shape != self.shape:
             raise ShapeError(

@@ -4,6 +4,8 @@ import functools
 import inspect
 import sys
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +32,7 @@ _users: list[Primitive] = []  # user-defined records among them
 _filling = threading.RLock()
 
 
-def recorder_of(function) -> tuple | None:
+def recorder_of(function: Any) -> tuple | None:
     """(record, prepare) of a NumPy callable; None if no record has it."""
     found = _table.get(function)
     # at a miss only: NumPy's functions are looked up for each call that is recorded
@@ -60,7 +62,8 @@ def _derive_tables() -> None:
             _table.clear()
             ufunc_records.clear()
         for op in records[known:]:
-            for function, prepare in op.numpy.items():
+            table: Any = op.numpy  # a dict, which the record has made of it
+            for function, prepare in table.items():
                 # users' operations take the place of letir's, also of those loaded later
                 if function in _table and _table[function][0].is_users and not op.is_users:
                     continue
@@ -82,7 +85,7 @@ def refresh_tables() -> None:
         _derive_tables()
 
 
-def is_keyword_given(value) -> bool:
+def is_keyword_given(value: Any) -> bool:
     """Whether a keyword of a reduction was given: NumPy has a marker for "not given"."""
     return value is not np._NoValue and value is not None
 
@@ -90,7 +93,7 @@ def is_keyword_given(value) -> bool:
 # ---- functions ----
 
 
-def call_function(tracer, func, args: tuple, kwargs: dict):
+def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
     """The recorded result of a NumPy function on traced values."""
     found = recorder_of(func)
     # of a condition alone np.where is np.nonzero
@@ -143,7 +146,9 @@ def _out_place(prepare) -> int | None:
     return names.index("out") if "out" in names else None
 
 
-def prepare_call(func, prepare, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+def prepare_call(
+    func: Any, prepare: Callable[..., Any] | None, args: tuple, kwargs: dict
+) -> tuple[tuple, dict]:
     """(operands, attrs) of a NumPy call; errors get the user's line."""
     try:
         return prepare(*args, **kwargs)
@@ -188,7 +193,7 @@ def _callable_name(function) -> str:
     return f"{module.replace('numpy._core', 'numpy')}.{name}"
 
 
-def unsupported_error(function, method: str | None = None) -> MissingRule:
+def unsupported_error(function: Any, method: str | None = None) -> MissingRule:
     """The error for a NumPy callable without a record: the reason, or how to add one."""
     name = _callable_name(function)
     called = name if method is None else f"{name}.{method}"
@@ -207,7 +212,7 @@ def unsupported_error(function, method: str | None = None) -> MissingRule:
     )
 
 
-def unsupported_arguments(function, reason: str) -> MissingRule:
+def unsupported_arguments(function: Any, reason: str) -> MissingRule:
     """The error for a call with arguments that the record does not support."""
     return MissingRule(
         f"{_callable_name(function)} of traced values is not recorded with these arguments"

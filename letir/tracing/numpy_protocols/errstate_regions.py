@@ -4,8 +4,9 @@ NumPy keeps the state in a context variable, which is the same object unless the
 comparing it is faster than reading the state.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +16,13 @@ from letir.ast.primitive import PRIMITIVES, Primitive, unwrap_results
 from letir.errors import LetirError
 from letir.eval.array_modules import is_array, type_of
 
+if TYPE_CHECKING:
+    from letir.tracing.trace_state import Trace
+
 try:
     from numpy._core.umath import _extobj_contextvar as ERROR_STATE
 except ImportError:  # another NumPy: the state at run time applies
-    ERROR_STATE = None
+    ERROR_STATE = None  # type: ignore[misc]  # NumPy declares the name as final
 
 _KNOWN = frozenset(["ignore", "warn", "raise", "print"])  # the others call user functions
 
@@ -32,7 +36,7 @@ def is_silent(op: Primitive) -> bool:
     return op.effect or op.random or op.no_float_errors
 
 
-def in_error_state(trace, op: Primitive, operands, attrs):
+def in_error_state(trace: "Trace", op: Primitive, operands: Iterable[Any], attrs: Attrs) -> Any:
     """``op`` on these operands as a bind that runs in the current error state."""
     state = np.geterr()
     if not _KNOWN.issuperset(state.values()):

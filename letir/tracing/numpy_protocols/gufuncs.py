@@ -6,10 +6,10 @@ https://numpy.org/doc/stable/reference/ufuncs.html#optional-keyword-arguments
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import ShapeError
 
@@ -30,7 +30,12 @@ def _core_axes(ufunc: np.ufunc, axes, axis) -> list[tuple]:
 
 
 def on_core_axes(
-    ufunc: np.ufunc, inputs: tuple, *, axes=None, axis=None, keepdims=False
+    ufunc: np.ufunc,
+    inputs: tuple,
+    *,
+    axes: Any = None,
+    axis: int | None = None,
+    keepdims: bool = False,
 ) -> tuple[tuple, Callable]:
     """(operands with their core axes last, function that moves the core axes of a result)."""
     if axes is None and axis is None and not keepdims:
@@ -38,7 +43,7 @@ def on_core_axes(
     places = _core_axes(ufunc, axes, -1 if axis is None else axis)
     inputs = tuple([_axes_at_end(x, place) for x, place in zip(inputs, places, strict=False)])
 
-    def placed(result: Value) -> Value:
+    def placed(result: Any) -> Any:
         place = places[-1]
         if keepdims:
             # NumPy keeps them last where axes says nothing of the result

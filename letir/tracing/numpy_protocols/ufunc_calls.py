@@ -3,6 +3,9 @@
 Plain calls do not come here: ``array_value`` and eager Variables look up the record themselves.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from letir.ast.builder import Value
@@ -19,10 +22,10 @@ from letir.tracing.numpy_protocols.dispatch import (
     unsupported_error,
 )
 from letir.tracing.numpy_protocols.gufuncs import on_core_axes
-from letir.tracing.operands import stack_traced
+from letir.tracing.operands import Casting, stack_traced
 from letir.tracing.source_locations import at_user
 
-REDUCTIONS = {
+REDUCTIONS: dict[Any, str] = {
     np.add: "sum",
     np.multiply: "prod",
     np.maximum: "max",
@@ -35,7 +38,7 @@ _CUMULATIVE = {np.add: "cumsum", np.multiply: "cumprod"}
 _INSIDE = {np.arccosh: 1.5}
 
 
-def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
     """The recorded result of ``ufunc`` (or one of its methods) on traced values."""
     found = recorder_of(ufunc)
     if found is None:
@@ -60,7 +63,7 @@ def _call_with_keywords(
     ufunc, op: Primitive, inputs: tuple, outs: tuple, *, where=True, **keywords
 ):
     """A call of a ufunc with keywords; its results are written into ``outs``, if given."""
-    casting = keywords.get("casting") or "same_kind"
+    casting: Casting = keywords.get("casting") or "same_kind"
     outs = outs or (None,) * ufunc.nout
     emitter = _emitter_of(*inputs, *outs, where)
     if ufunc.signature:
@@ -76,7 +79,9 @@ def _call_with_keywords(
     return found if ufunc.nout > 1 else found[0]
 
 
-def _called_on_stacks(ufunc, op: Primitive, emitter, inputs, out, casting: str, where, keywords):
+def _called_on_stacks(
+    ufunc, op: Primitive, emitter, inputs, out, casting: Casting, where, keywords
+):
     """A call of a generalised ufunc, perhaps with axes; all of NumPy's have one result."""
     if where is not True:  # as NumPy says it
         raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument 'where'")
@@ -157,7 +162,7 @@ def _cross_operands(a, b) -> tuple:
 # ---- out and where ----
 
 
-def _write_where(ufunc, result: Value, out, mask, casting: str):
+def _write_where(ufunc, result: Value, out, mask, casting: Casting):
     """A result written into ``out`` where the mask is true."""
     if not isinstance(out, Value):
         raise into_ordinary_array()
@@ -243,7 +248,9 @@ def _dtype_into_out(ufunc, x: Value, out) -> np.dtype:
     return found
 
 
-def reduce(ufunc, op: Primitive, x: Value, *, dtype=None, where=True, **given):
+def reduce(
+    ufunc: np.ufunc, op: Primitive, x: Value, *, dtype: Any = None, where: Any = True, **given: Any
+) -> Value:
     """``ufunc.reduce``."""
     name = REDUCTIONS.get(ufunc)
     if name in ("sum", "prod"):
@@ -281,7 +288,11 @@ def _reduceat(ufunc, op: Primitive, x: Value, indices, *, axis=0, dtype=None):
     return PRIMITIVES["ufunc_reduceat"](x, ufunc=op.name, indices=indices, axis=axis, dtype=dtype)
 
 
-_FOLDS = {"reduce": reduce, "accumulate": _accumulate, "reduceat": _reduceat}
+_FOLDS: dict[str, Callable[..., Any]] = {
+    "reduce": reduce,
+    "accumulate": _accumulate,
+    "reduceat": _reduceat,
+}
 
 # ---- at ----
 
@@ -301,5 +312,5 @@ def _update_in_place(ufunc, op: Primitive, target, item, *new) -> None:
 
 def _is_alike(x, dtype: np.dtype) -> bool:
     """Whether an operand has this dtype, or is a Python number that is promoted to it."""
-    kind = promotion_type(x.type) if isinstance(x, Value) else promote_operand(x)
+    kind: Any = promotion_type(x.type) if isinstance(x, Value) else promote_operand(x)
     return kind == dtype or dtype.kind in {int: "iufc", float: "fc", complex: "c"}.get(kind, "")
