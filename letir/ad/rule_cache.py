@@ -6,7 +6,7 @@ program of a million binds has few different ones; the transforms then only rena
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from attrs import frozen
 
@@ -118,7 +118,7 @@ def compile_steps(body: Lambda) -> tuple[tuple, tuple, Callable]:
     return tuple(constants), tuple(steps), select(body.ret.args)
 
 
-def rule_body(kind: str, bind: Bind, mask: tuple | None, needed: set | None) -> RuleBody:
+def rule_body(kind: str, bind: Bind, mask: tuple | None, needed: Set | None) -> RuleBody:
     """The rule ``kind`` ("vjp" or "jvp") for ``bind``.
 
     ``mask`` says which directions there are, all of them defined; None stands for a vjp of which

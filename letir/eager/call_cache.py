@@ -5,6 +5,7 @@ apart and complete its attributes each time would cost more than a small sum.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,12 +15,15 @@ from letir.ast.primitive import Primitive
 from letir.eager.recorder import RECORDER
 from letir.tracing.numpy_protocols.dispatch import call_function, prepare_call, recorder_of
 
+if TYPE_CHECKING:
+    from letir.eager.variable import Variable
+
 _calls = BoundedCache(1 << 12)  # key -> (op, attrs), None for a call that is not remembered
 _known_call = _calls.get  # bound once, which makes the look-up as fast as a dict's
 _PLAIN = frozenset([int, bool, str, type(None)])
 
 
-def numpy_call(variable, func: Callable, args: tuple, kwargs: dict):
+def numpy_call(variable: "Variable", func: Callable, args: tuple, kwargs: dict) -> Any:
     """The recorded result of a NumPy function or operation; ``variable`` is one argument."""
     key, operands = _call_key(type(variable), func, args, kwargs)
     # the key itself: never seen; None: not to be
@@ -33,12 +37,13 @@ def numpy_call(variable, func: Callable, args: tuple, kwargs: dict):
     return call_function(variable, func, args, kwargs)
 
 
-def _call_key(kind: type, func: Callable, args: tuple, kwargs: dict) -> tuple[tuple, list]:
+def _call_key(kind: Any, func: Callable, args: tuple, kwargs: dict) -> tuple[tuple, list]:
     """(cache key, operands) of a call.
 
     The operands are empty if an argument is neither a Variable, a number nor a plain static value.
     """
-    key, operands = [func], []
+    key: list[Any] = [func]
+    operands: list[Any] = []
     for arg in args:
         if type(arg) is kind:
             operands.append(arg)
@@ -61,6 +66,7 @@ def _call_key(kind: type, func: Callable, args: tuple, kwargs: dict) -> tuple[tu
 
 def _plain_key(value) -> tuple | None:
     """A hashable stand-in for a static argument in a cache key, None if the call has no key."""
+    parts: tuple
     kind = type(value)
     if kind in _PLAIN:
         return kind, value  # with its type: 1 == True == 1.0

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable
 from functools import partial
 from types import CodeType
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ def straight_line(body: Lambda) -> Callable:
     (0.0, np.float64(0.0))
     """
     names: dict[Local, str] = {}
-    space: dict[str, object] = {}
+    space: dict[str, Any] = {}
 
     def named(local: Local) -> str:
         names[local] = f"v{len(names)}"

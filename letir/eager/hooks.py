@@ -7,6 +7,7 @@ operands. A hook that returns None keeps the gradients as they are.
 
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 from letir.errors import DTypeError, ShapeError, TraceError
 
@@ -39,7 +40,7 @@ def add_hook(hooks: dict, hook: Callable) -> Handle:
     return Handle(hooks, key)
 
 
-def changed_one(hooks: dict, value):
+def changed_one(hooks: dict, value: Any) -> Any:
     """The gradient of a Variable after calling each hook as ``hook(value)``."""
     for hook in tuple(hooks.values()):  # a tuple: a hook may remove itself
         new = hook(value)
@@ -47,7 +48,7 @@ def changed_one(hooks: dict, value):
     return value
 
 
-def call_hooks(hooks: dict, values: tuple, *others) -> tuple:
+def call_hooks(hooks: dict, values: tuple, *others: Any) -> tuple:
     """``values``, Variables and None, after calling each hook as ``hook(values, *others)``."""
     for hook in tuple(hooks.values()):
         new = hook(values, *others)
@@ -81,8 +82,8 @@ def _check_replacement(hook: Callable, position: int, new, old):
         except DTypeError as error:
             raise DTypeError(f"hook {_hook_name(hook)} returned no gradient: {error}") from None
     if new.type is not old.type:  # is: types are interned
-        error = ShapeError if new.dtype == old.dtype else DTypeError
-        raise error(
+        wrong = ShapeError if new.dtype == old.dtype else DTypeError
+        raise wrong(
             f"hook {_hook_name(hook)} returned a gradient of type {new.type} "
             f"at position {position}, expected {old.type}"
         )

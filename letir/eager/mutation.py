@@ -6,6 +6,8 @@ memory is marked as changed, even if its Variable is gone: a node may have saved
 """
 
 import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from attrs import define, field
@@ -13,6 +15,9 @@ from attrs import define, field
 from letir.eager.grad_mode import RECORDS
 from letir.errors import TraceError
 from letir.tracing.source_locations import at_user, user_place
+
+if TYPE_CHECKING:
+    from letir.eager.variable import Variable
 
 
 class _Refs(list):
@@ -45,12 +50,14 @@ class _View:
     ``detached``: a write into it is not recorded for the base.
     """
 
-    base: object
+    base: "Variable"
     path: tuple | None
     detached: bool = False
 
 
-def add_view(view, operand, item=None, detached: bool = False) -> None:
+def add_view(
+    view: "Variable", operand: "Variable", item: Any = None, detached: bool = False
+) -> None:
     """Remember that ``view`` may share memory with ``operand`` (as ``operand[item]`` if given)."""
     base, path = memory_root(operand), _path_of(operand)
     if base.sharing is None:
@@ -66,7 +73,7 @@ def add_view(view, operand, item=None, detached: bool = False) -> None:
     view.sharing = _View(base, path, detached)
 
 
-def memory_root(variable):
+def memory_root(variable: "Variable") -> "Variable":
     """The Variable that owns the memory: the base of a view, else the Variable itself."""
     sharing = variable.sharing
     return sharing.base if type(sharing) is _View else variable
@@ -78,7 +85,7 @@ def _path_of(variable) -> tuple | None:
     return sharing.path if type(sharing) is _View else ()
 
 
-def is_item(view, variable, item) -> bool:
+def is_item(view: "Variable", variable: "Variable", item: Any) -> bool:
     """Whether ``view`` is ``variable[item]`` and shares its memory."""
     path = _path_of(variable)
     return (
@@ -88,7 +95,7 @@ def is_item(view, variable, item) -> bool:
     )
 
 
-def may_share_result(array, other) -> bool:
+def may_share_result(array: Any, other: Any) -> bool:
     """Whether a result may share memory with an operand."""
     owner = getattr(array, "base", None)  # a Python number has none
     if array is other or (owner is other and owner is not None):
@@ -96,7 +103,7 @@ def may_share_result(array, other) -> bool:
     return owner is not None and bool(np.may_share_memory(array, other))
 
 
-def write_variable(variable, new) -> None:
+def write_variable(variable: "Variable", new: "Variable") -> None:
     """Write ``new``, a Variable of the same type, into ``variable`` and the history of both."""
     base = memory_root(variable)
     is_view = base is not variable and not variable.sharing.detached
@@ -119,7 +126,7 @@ def write_variable(variable, new) -> None:
                 _take_origin(view, _part_at(base, view.sharing.path), base)
 
 
-def _replace_part(whole, path: tuple, new):
+def _replace_part(whole, path: Sequence, new):
     """``whole`` with the part at ``path`` replaced by ``new``."""
     item, *rest = path
     return whole.at[item].set(_replace_part(whole[item], rest, new) if rest else new)
@@ -139,7 +146,7 @@ def _other_views(variable, base) -> list:
     return [v for v in views if v is not variable and v.sharing.detached == detached]
 
 
-def note_change(variable, base) -> None:
+def note_change(variable: "Variable", base: "Variable") -> None:
     """Mark every edge whose value may lie in the memory as changed."""
     source, _ = user_place(2)
     origins = {variable.arg, base.arg}
@@ -157,7 +164,7 @@ def _take_origin(variable, new, base) -> None:
         base.sharing.origins.add(new.arg)
 
 
-def refuse_write(variable, base, is_view: bool) -> None:
+def refuse_write(variable: "Variable", base: "Variable", is_view: bool) -> None:
     """Raise TraceError where a write cannot be recorded."""
     for changed in (variable, base) if is_view else (variable,):
         if changed.is_leaf and changed.requires_grad:

@@ -4,8 +4,9 @@ How to compute and differentiate it, its result types and the values to save are
 each (operation, attributes, types of the operands, which of them require grad), and cached.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -103,7 +104,7 @@ class OpSpecialization:
                 found.append(Part.of(self.types[place - count], step, place - count))
         return found
 
-    def pull(self, rule: RuleBody, emitter, cts: list, captured: Sequence) -> tuple:
+    def pull(self, rule: RuleBody, emitter: Any, cts: list, captured: Sequence) -> tuple:
         """The cotangents of the operands in ``rule.results``; None in ``cts`` means zero."""
         if len(cts) > 1:  # a single result has a cotangent, or the node would not run
             cts = [ct for ct in cts if ct is not None]
@@ -120,7 +121,7 @@ def forget_kernels() -> None:
         forms[_DEVICE] = None  # only once: from now on ``kernel_of`` asks the operands
 
 
-def array_type(array) -> ArrayType:
+def array_type(array: Any) -> ArrayType:
     """``type_of(array)``, cached by dtype and shape."""
     if type(array) is not np.ndarray:
         return type_of(array)
@@ -139,7 +140,7 @@ def looks_at_numbers(op: Primitive) -> bool:
     return op.rule_reads_numbers or op.is_users
 
 
-def operand_key(operand, by_value: bool = False):
+def operand_key(operand: Any, by_value: bool = False) -> Hashable:
     """The part of a cache key for an operand that does not require grad: its type, or its value."""
     weak = WEAK.get(type(operand))
     if weak is not None:

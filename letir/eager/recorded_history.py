@@ -1,6 +1,7 @@
 """``history``: the recorded tape of Variables as a program."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
@@ -13,7 +14,7 @@ from letir.tracing.source_locations import error_at_user_line
 
 
 @paused_gc()
-def history(outputs, inputs: Sequence | None = None) -> Lambda:
+def history(outputs: Any, inputs: Sequence | None = None) -> Lambda:
     """The program that computed ``outputs``, a Variable or a sequence of them.
 
     Its parameters are ``inputs`` if given (another leaf that requires grad is then an error), else

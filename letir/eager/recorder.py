@@ -3,6 +3,9 @@
 Every operation passes through ``apply``; its cost is measured in benchmarks, row "eager".
 """
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from letir.ast.attrs import NO_ATTRS, Attrs
@@ -20,13 +23,16 @@ from letir.eager.op_cache import (
     looks_at_numbers,
     operand_key,
 )
-from letir.eager.tape import GOLDEN, ORDER, RARELY, Constant, Cut, Part, TapeNode
+from letir.eager.tape import GOLDEN, ORDER, RARELY, Constant, Cut, GradEdge, Part, TapeNode
 from letir.errors import DTypeError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.operands import check_array_type
 from letir.tracing.source_locations import error_at_user_line, user_place
 
-_new = object.__new__
+if TYPE_CHECKING:
+    from letir.eager.variable import Variable
+
+_new: Callable[[Any], Any] = object.__new__
 
 
 class Recorder:
@@ -36,10 +42,10 @@ class Recorder:
     ``variable`` is the class of the results, set once that class exists.
     """
 
-    variable: type | None = None
+    variable: type["Variable"] | None = None
     source: Source | None = None  # the line of the nodes; None: the user's current line
 
-    def apply(self, op: Primitive, operands, attrs: Attrs = NO_ATTRS):
+    def apply(self, op: Primitive, operands: Sequence[Any], attrs: Attrs = NO_ATTRS) -> Any:
         """The result of ``op`` as a Variable, or a tuple of them.
 
         The hot path: 48 lines, because calls of its own would double its time. Measured in
@@ -50,7 +56,8 @@ class Recorder:
         order = ORDER()
         # a Cut now and then: see the head of steps
         args = TapeNode() if order * GOLDEN & RARELY else Cut()
-        values, key = [], [op, attrs.token if attrs else None]
+        values: list[Any] = []
+        key: Any = [op, attrs.token if attrs else None]
         for operand in operands:
             kind = type(operand)  # compared by ``is``: subclasses go to ``apply_others``
             if kind is variable:
@@ -111,7 +118,7 @@ class Recorder:
         ]
         return form_of(key, attrs, operands)
 
-    def apply_others(self, op: Primitive, operands, attrs: Attrs):
+    def apply_others(self, op: Primitive, operands: Sequence[Any], attrs: Attrs) -> Any:
         """An operation with an operand of another kind: a tracer, or a subclass of Variable."""
         variable = self.variable
         for operand in operands:
@@ -120,7 +127,14 @@ class Recorder:
         plain = [o.plain() if isinstance(o, variable) else o for o in operands]
         return self.apply(op, plain, attrs)
 
-    def several(self, form: OpSpecialization, operands, args: TapeNode, values: list, out):
+    def several(
+        self,
+        form: OpSpecialization,
+        operands: Sequence[Any],
+        args: TapeNode,
+        values: list,
+        out: Any,
+    ) -> Any:
         """The results of an operation with several, or with one of unknown type."""
         single = form.op.results is None
         outs = (out,) if single else tuple(out)
@@ -134,7 +148,7 @@ class Recorder:
                 variable.share_memory(operands, form)
         return made[0] if single else made
 
-    def result(self, step: TapeNode | None, single: bool, index: int, array):
+    def result(self, step: TapeNode | None, single: bool, index: int, array: Any) -> "Variable":
         """One result as a Variable.
 
         A result that is not an array stays as it is unless a gradient flows to it: a Python number,
@@ -143,6 +157,7 @@ class Recorder:
         if array is Undef or array is None or (step is None and not is_array(array)):
             return array
         kind = type_of(array)
+        arg: GradEdge
         if step is None or not kind.inexact:  # integers among the results of a step: no gradient
             arg = Constant(kind)
         elif single:
@@ -151,13 +166,15 @@ class Recorder:
             arg = Part.of(kind, step, index)
         return self.wrapped(array, arg)
 
-    def wrapped(self, array, arg):
+    def wrapped(self, array: Any, arg: Any) -> "Variable":
         """A Variable with this array and grad edge."""
         made = _new(self.variable)
         made.array, made.arg, made.sharing = array, arg, None
         return made
 
-    def emit(self, op: Primitive, args, attrs: Attrs = NO_ATTRS, types=None) -> tuple:
+    def emit(
+        self, op: Primitive, args: Sequence[Any], attrs: Attrs = NO_ATTRS, types: Any = None
+    ) -> tuple:
         """The results of ``op`` on these operands, as a tuple: the interface of emitters."""
         out = self.apply(op, [a.value if type(a) is Const else a for a in args], attrs)
         return results_tuple(op, out)

@@ -1,5 +1,7 @@
 """Calls of programs on Variables [B7]: each bind is computed and recorded."""
 
+from typing import Any
+
 from letir.ast.builder import Value
 from letir.ast.primitive import results_tuple
 from letir.ast.terms import Bind, Lambda
@@ -25,7 +27,7 @@ def replay_program(f: Lambda, leaves: list) -> tuple:
     return tuple(map(result_as_variable, Evaluator(array_module(arrays)).call(f, arrays)))
 
 
-def result_as_variable(result):
+def result_as_variable(result: Any) -> Any:
     """A result as a Variable; a Python number or ``Undef`` as it is."""
     return RECORDER.variable(result) if hasattr(result, "dtype") else result
 
@@ -42,7 +44,7 @@ def _bind_by_bind(f: Lambda, leaves: list) -> tuple:
     return tuple(env.operands(f.ret.args))
 
 
-def run_bind(bind: Bind, operands: list):
+def run_bind(bind: Bind, operands: list) -> Any:
     """The results of one bind, recorded if an operand is a Variable; ``operands`` is emptied."""
     if bind.op.role == "write_back" and isinstance(operands[0], Value):
         x, new = operands

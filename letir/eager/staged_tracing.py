@@ -7,6 +7,7 @@ when a backward pass reaches the results of the previous stage, for the gradient
 
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 from attrs import frozen
 
@@ -42,11 +43,9 @@ class Stage:
         earlier stages in the order of first use.
         """
         made = {*self.params, *(binder for bind in self.binds for binder in bind.binders)}
+        terms: list[Any] = [*self.binds, Ret(self.results)]
         read = dict.fromkeys(
-            local
-            for term in (*self.binds, Ret(self.results))
-            for local in term.locals()
-            if local not in made
+            local for term in terms for local in term.locals() if local not in made
         )
         return Lambda([*self.params, *read], self.binds, Ret(self.results))
 
@@ -63,7 +62,9 @@ class StagedTrace:
         self._whole = fn  # all stages, with the results of the last
         self._requires = [_requires_grad(value) for value in inputs]
         # weak references: the trace is expired once the results no longer exist
-        self._inputs = [weakref.ref(v.arg) if _requires_grad(v) else None for v in inputs]
+        self._inputs: list[Any] = [
+            weakref.ref(v.arg) if _requires_grad(v) else None for v in inputs
+        ]
         self._watched: dict[int, weakref.ref] = {}  # origins of results of the last stage
         self._arrived: dict[int, bool] = {}  # which have a gradient, whether that requires grad
         self._handles: list[Handle] = []
@@ -92,7 +93,7 @@ class StagedTrace:
         """Whether the missing stages can no longer be seen, because the results no longer exist."""
         return not self.is_complete and all(origin() is None for origin in self._watched.values())
 
-    def watch(self, position: int, result) -> None:
+    def watch(self, position: int, result: Any) -> None:
         """Watch for the gradient of a result of the last stage."""
         if _requires_grad(result) and len(self._stages) <= self.derivatives:
             self._watched[position] = weakref.ref(result.arg)
@@ -166,7 +167,7 @@ def _requires_grad(value) -> bool:
     return isinstance(value, Variable) and value.requires_grad
 
 
-def staged_trace(f: Callable, *args, derivatives: int = 1) -> tuple[StagedTrace, object]:
+def staged_trace(f: Callable, *args: Any, derivatives: int = 1) -> tuple[StagedTrace, object]:
     """(trace, f(*args)) for arguments that are Variables, in any nesting.
 
     The trace starts with one stage. Each ``backward`` or ``gradients`` through the results adds

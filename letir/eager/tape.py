@@ -13,14 +13,20 @@ frees containers, but CPython 3.13 allows more levels than the stack of a thread
 import itertools
 import threading
 import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from attrs import define, field, frozen
 
 from letir.ast.error_locations import source_line
+from letir.ast.primitive import Primitive
 from letir.ast.terms import Source
 from letir.ast.types import ArrayType
 from letir.eager.hooks import Handle, add_hook
 from letir.errors import TraceError
+
+if TYPE_CHECKING:
+    pass
 
 ORDER = itertools.count(1).__next__  # numbers nodes and in-place changes: operands before users
 GOLDEN, RARELY = 0x9E3779B1, 0xFC000000  # multiples of the first have no pattern in these bits
@@ -52,14 +58,16 @@ class _Notes:
 class GradEdge:
     """The origin of a Variable's value: a node of the tape, one of its results, or a leaf."""
 
-    __slots__ = ()  # each kind has slots of its own, ``type`` and ``notes`` among them
+    __slots__ = ()  # each kind has slots of its own, these two among them
+    type: ArrayType | None
+    notes: _Notes | None
     requires_grad = True
     is_leaf = False
 
     def noted(self) -> _Notes:
         """The notes of this edge, made on first use."""
         if self.notes is None:
-            self.notes = _Notes()
+            self.notes = _Notes()  # type: ignore[misc]  # a slot of each kind of edge
         return self.notes
 
     def note_change(self, source: Source | None) -> None:
@@ -100,9 +108,16 @@ class TapeNode(GradEdge, list):
     """
 
     __slots__ = ("__weakref__", "form", "kept", "notes", "order", "parts", "source", "type")
-    __hash__, __eq__, __ne__ = object.__hash__, object.__eq__, object.__ne__  # by identity
+    # by identity; lists have no hash
+    __hash__ = object.__hash__  # type: ignore[assignment]
+    __eq__, __ne__ = object.__eq__, object.__ne__
+    form: Any  # an OpSpecialization, or another form with its interface
+    kept: Any
+    order: int
+    parts: "dict[int, weakref.ref[Part]]"
+    source: Source | None
 
-    def filled(self, form, kept, order: int, source: Source | None) -> "TapeNode":
+    def filled(self, form: Any, kept: Any, order: int, source: Source | None) -> "TapeNode":
         """This node, with its fields set."""
         self.type, self.notes = form.type, None
         self.form, self.kept, self.order, self.source = form, kept, order, source
@@ -116,7 +131,7 @@ class TapeNode(GradEdge, list):
         """The edges of the operands."""
         return self
 
-    def register_prehook(self, hook) -> Handle:
+    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
         """Call ``hook(grad_outputs)`` before the derivative rule of this node runs.
 
         ``grad_outputs`` is the tuple of the gradients of its results; a result of the hook that is
@@ -124,7 +139,7 @@ class TapeNode(GradEdge, list):
         """
         return add_hook(self.noted().before, hook)
 
-    def register_hook(self, hook) -> Handle:
+    def register_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call ``hook(grad_inputs, grad_outputs)`` after the derivative rule has run.
 
         A result of the hook that is not None replaces ``grad_inputs``, the operands' gradients.
@@ -132,7 +147,7 @@ class TapeNode(GradEdge, list):
         return add_hook(self.noted().after, hook)
 
     @property
-    def op(self):
+    def op(self) -> Primitive:
         """The operation."""
         return self.form.op
 
@@ -161,7 +176,7 @@ class Cut(TapeNode):
             local.waiting = None
 
 
-def step_at(order: int, args=()) -> TapeNode:
+def step_at(order: int, args: Sequence[Any] = ()) -> TapeNode:
     """A new node; about one in 64 is a ``Cut``, whatever the pattern of orders in a history."""
     return Cut(args) if order * GOLDEN & RARELY == 0 else TapeNode(args)
 

@@ -1,6 +1,7 @@
 """NumPy calls on Variables that are not recorded: they compute with the arrays."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ DISCRETE = frozenset(
 )  # functions whose results are no floating numbers: there is no derivative to lose
 
 
-def must_be_recorded(value) -> bool:
+def must_be_recorded(value: Any) -> bool:
     """Whether a call with this argument (or a list that contains one) must be recorded."""
     if isinstance(value, list | tuple):
         return any(map(must_be_recorded, value))
@@ -27,21 +28,21 @@ def must_be_recorded(value) -> bool:
     return not is_variable or (value.requires_grad and RECORDS.get())  # tracers record everything
 
 
-def is_tracer(value) -> bool:
+def is_tracer(value: Any) -> bool:
     """Whether a value is traced (but not a Variable), or a list that contains such a value."""
     if isinstance(value, list | tuple):
         return any(map(is_tracer, value))
     return isinstance(value, Value) and not isinstance(value, Recorder.variable)
 
 
-def unwrap_arrays(value):
+def unwrap_arrays(value: Any) -> Any:
     """The array of a Variable, also inside lists; other values as they are."""
     if isinstance(value, list | tuple):
         return _with_items(value, map(unwrap_arrays, value))
     return value.array if isinstance(value, Recorder.variable) else value
 
 
-def on_arrays(function: Callable, args: tuple, kwargs: dict):
+def on_arrays(function: Callable, args: tuple, kwargs: dict) -> Any:
     """The results of NumPy's ``function`` on the arrays, as Variables; ``out`` as it is."""
     out = function(
         *map(unwrap_arrays, args), **{name: unwrap_arrays(v) for name, v in kwargs.items()}

@@ -2,6 +2,8 @@
 
 import dis
 import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +37,9 @@ from letir.tracing.operands import stack_traced
 from letir.tracing.source_locations import at_user, error_at_user_line
 from letir.tracing.tracer import Tracer
 
+if TYPE_CHECKING:
+    from letir.eager.op_cache import OpSpecialization
+
 INDEX, RESHAPE = PRIMITIVES["index"], PRIMITIVES["reshape"]
 _ARRAY_REMEDY = (
     "compute with it as it is; x.detach() or x.numpy() is the value without its history,\n"
@@ -57,6 +62,8 @@ class Variable(ArrayValue):
     """
 
     __slots__ = ("__weakref__", "array", "sharing")
+    array: Any
+    sharing: Any
     __letir_variable__ = True  # how ``jit`` knows this class, without loading it
     emitter = RECORDER
     called = "a Variable"
@@ -106,12 +113,12 @@ class Variable(ArrayValue):
         return None if self.arg.is_leaf else getattr(self.arg, "step", self.arg)
 
     @property
-    def data(self):
+    def data(self) -> Any:
         """The array. Assigning to it replaces the array, without a record."""
         return self.array
 
     @data.setter
-    def data(self, array) -> None:
+    def data(self, array: Any) -> None:
         array = array.array if isinstance(array, Variable) else array
         if type_of(array) is not self.type:
             raise error_at_user_line(
@@ -119,11 +126,11 @@ class Variable(ArrayValue):
             )
         self.array = array
 
-    def numpy(self):
+    def numpy(self) -> Any:
         """The array, without its history."""
         return self.array
 
-    def concrete_value(self):
+    def concrete_value(self) -> Any:
         """The array, asked by a trace that has this Variable as an argument."""
         return self.array
 
@@ -160,7 +167,7 @@ class Variable(ArrayValue):
         return None if self.arg.notes is None else self.arg.notes.grad
 
     @grad.setter
-    def grad(self, value) -> None:
+    def grad(self, value: Any) -> None:
         if value is not None and not isinstance(value, Variable):
             value = Variable(value)
         if value is not None and (value.type is not self.type or not self.requires_grad):
@@ -174,7 +181,7 @@ class Variable(ArrayValue):
 
     def backward(
         self,
-        gradient=None,
+        gradient: Any = None,
         retain_graph: bool | None = None,
         create_graph: bool = False,
         *,
@@ -199,7 +206,7 @@ class Variable(ArrayValue):
         if not self.is_leaf:
             self.arg.noted().keeps_grad = True
 
-    def register_hook(self, hook) -> Handle:
+    def register_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call ``hook(grad)`` when backward has the full gradient of this Variable.
 
         A result of the hook that is not None replaces the gradient.
@@ -233,7 +240,7 @@ class Variable(ArrayValue):
             return on_arrays(getattr(ufunc, method), inputs, kwargs)
         return call_ufunc(ufunc, method, inputs, kwargs)
 
-    def numpy_call(self, func, args: tuple, kwargs: dict):
+    def numpy_call(self, func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
         """The result of NumPy's function ``func``; this Variable is one of the arguments."""
         unknown = recorder_of(func) is None and func not in PLAIN
         if unknown or "out" in kwargs:
@@ -242,14 +249,14 @@ class Variable(ArrayValue):
                 return on_arrays(func, args, kwargs)
         return numpy_call(self, func, args, kwargs)
 
-    def knows(self, function) -> bool:
+    def knows(self, function: Any) -> bool:
         """Whether a NumPy function can be recorded or computed on this Variable."""
         return callable(function)
 
     def __getitem__(self, item):
         return numpy_call(self, INDEX, (self, item), {})
 
-    def reshape(self, *shape, order="C"):
+    def reshape(self, *shape: Any, order: str = "C") -> "Variable":
         """NumPy's ``ndarray.reshape``: sizes one by one or in a tuple."""
         return numpy_call(self, RESHAPE, (self, shape[0] if len(shape) == 1 else shape, order), {})
 
@@ -303,15 +310,16 @@ class Variable(ArrayValue):
     def __format__(self, spec):
         return format(self.array, spec) if spec else repr(self)
 
-    def item(self, *args):
+    def item(self, *args: Any) -> Any:
         """NumPy's ``ndarray.item``."""
         return self.array.item(*args)
 
-    def tolist(self):
+    def tolist(self) -> Any:
         """NumPy's ``ndarray.tolist``."""
         return self.array.tolist()
 
-    __hash__ = object.__hash__  # by identity: Variables are keys in the state of optimisers
+    # by identity, other than Values: Variables are keys in the state of optimisers
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __reduce_ex__(self, protocol):
         if not self.is_leaf:
@@ -329,7 +337,7 @@ class Variable(ArrayValue):
 
     # ---- in place ----
 
-    def share_memory(self, operands, form) -> None:
+    def share_memory(self, operands: Sequence[Any], form: "OpSpecialization") -> None:
         """Remember the operand of which this result is a view, if there is one."""
         for operand in operands:
             if isinstance(operand, Variable) and may_share_result(self.array, operand.array):

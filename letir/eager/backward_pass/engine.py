@@ -6,8 +6,9 @@ before the node that made it, and its gradient is complete. Contributions are su
 which they are made, starting with the last user.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from heapq import heappop, heappush
+from typing import Any
 
 from letir.ad.reverse import Direct
 from letir.ast.attrs import NO_ATTRS
@@ -30,6 +31,9 @@ from letir.eval.computing_emitter import Executor
 from letir.eval.nan_checks import has_nan
 from letir.ops.elementwise.ufuncs import add
 
+# nodes and edges of the tape, where ``Direct`` has binds and locals
+_Node = Any
+_Edge = Any
 _SUM = kernel_of(add, NO_ATTRS)  # called for every further use of a value
 
 
@@ -48,6 +52,9 @@ class Backward(Direct):
     values for another pass; ``needed``: the edges that lead to ``wanted``, None for all edges.
     """
 
+    needed: Any
+    cotangents: dict[Any, Any]
+
     def __init__(self, records: bool, keeps: bool, wanted=(), needed=None):
         self.records, self.keeps = records, keeps
         self.emitter = Recorder() if records else Executor()
@@ -55,7 +62,7 @@ class Backward(Direct):
         self.needed = _Everything() if needed is None else needed
         self.wanted = frozenset(wanted)
         self.found: dict[GradEdge, object] = {}
-        self.cotangents: dict[GradEdge, object] = {}
+        self.cotangents = {}
         self.parts: dict[
             TapeNode, list
         ] = {}  # of steps with several results: those with a gradient
@@ -63,7 +70,7 @@ class Backward(Direct):
         self.finds_nan = ANOMALY.get()
         self.is_short = not (records or self.finds_nan)
 
-    def run(self, seeds) -> dict[GradEdge, object]:
+    def run(self, seeds: Iterable[tuple[GradEdge, Any]]) -> dict[GradEdge, object]:
         """Propagate the gradients ``seeds``, pairs (edge, gradient), to the leaves."""
         for origin, ct in seeds:
             self.contribute(origin, ct)
@@ -74,7 +81,7 @@ class Backward(Direct):
             self.taken(leaf)
         return self.found
 
-    def step(self, step: TapeNode) -> None:
+    def step(self, step: _Node) -> None:
         """Run one node; an exception gets a note that names it.
 
         Most nodes take the short path, without the calls that hooks, several results and a recorded
@@ -105,7 +112,7 @@ class Backward(Direct):
             error.add_note(f"letir: in the backward of {step.form.op.name}{node_line(step)}")
             raise
 
-    def contribute(self, origin: GradEdge, ct) -> None:
+    def contribute(self, origin: _Edge, ct: Any) -> None:
         """Add ``ct`` to the gradient of a value, and queue the node that made it."""
         if ct is None:
             return
@@ -120,7 +127,7 @@ class Backward(Direct):
         elif type(origin) is Part:
             self.contribute_part(origin)
 
-    def plus(self, x, y):
+    def plus(self, x: Any, y: Any) -> Any:
         """The sum of two gradients."""
         return self.emitter.apply(add, (x, y), NO_ATTRS) if self.records else _SUM(x, y)
 
@@ -132,17 +139,17 @@ class Backward(Direct):
             heappush(self.queue, (-step.order, step))
         self.parts[step][origin.index] = origin
 
-    def has_cotangent(self, step: TapeNode) -> bool:
+    def has_cotangent(self, step: _Node) -> bool:
         """Always true: a queued node has a cotangent."""
         return True
 
-    def rule(self, step: TapeNode):
+    def rule(self, step: _Node) -> Any:
         """The rule for the set of results that have a gradient."""
         parts = self.parts.get(step)
         mask = None if parts is None else tuple([part is not None for part in parts])
         return step.form.rule_for(mask)
 
-    def captured(self, rule, step: TapeNode) -> Sequence:
+    def captured(self, rule: Any, step: _Node) -> Any:
         """The saved values that the rule reads, as Variables if the backward pass is recorded."""
         if not rule.captured:
             return ()
@@ -152,12 +159,12 @@ class Backward(Direct):
         origins = step.form.origins(rule, step)
         return [self.variable(*pair) for pair in zip(values, origins, strict=True)]
 
-    def variable(self, value, origin: GradEdge | None):
+    def variable(self, value: Any, origin: GradEdge | None) -> Any:
         """A saved value as a Variable with its grad edge."""
         constant = origin is None or type(origin) is Constant
         return value if constant else self.emitter.wrapped(value, origin)
 
-    def emit(self, rule, step: TapeNode, captured) -> tuple:
+    def emit(self, rule: Any, step: _Node, captured: Any) -> tuple:
         """The results of the rule, with hooks run before and after; then saved values are freed."""
         parts = self.parts.pop(step, None)  # None: one result, whose edge is the node itself
         if parts is None:
@@ -177,7 +184,7 @@ class Backward(Direct):
             _check_nan(step, found)
         return found
 
-    def taken(self, origin: GradEdge):
+    def taken(self, origin: GradEdge) -> Any:
         """The complete gradient of a value, after its hooks."""
         ct = self.cotangents.pop(origin)
         notes = origin.notes
@@ -192,20 +199,20 @@ class Backward(Direct):
 
     # ---- hooks ----
 
-    def shown(self, ct):
+    def shown(self, ct: Any) -> Any:
         """A gradient in the form for hooks: a Variable, or None."""
         return ct if ct is None or self.records else Recorder.variable(ct)
 
-    def hidden(self, ct):
+    def hidden(self, ct: Any) -> Any:
         """A gradient in the form for rules."""
         return ct if ct is None or self.records else ct.array
 
-    def hooked(self, hooks: dict, cts, *others) -> list:
+    def hooked(self, hooks: dict, cts: Any, *others: Any) -> list:
         """The gradients after running ``hooks`` on them."""
         found = call_hooks(hooks, tuple(map(self.shown, cts)), *others)
         return list(map(self.hidden, found))
 
-    def after(self, hooks: dict, rule, step: TapeNode, found: tuple, cts) -> tuple:
+    def after(self, hooks: dict, rule: Any, step: TapeNode, found: tuple, cts: Any) -> tuple:
         """The gradients of the operands after the post-hooks, which see ``cts`` as well."""
         inputs: list = [None] * len(step.args)
         for position, ct in zip(rule.results, found, strict=True):
@@ -214,7 +221,7 @@ class Backward(Direct):
         return tuple([inputs[position] for position in rule.results])
 
 
-def add_gradient(previous, ct):
+def add_gradient(previous: Any, ct: Any) -> Any:
     """The sum of an accumulated gradient and a new one."""
     ct = ct if isinstance(ct, Recorder.variable) else Recorder.variable(ct)
     return ct if previous is None else previous + ct

@@ -2,6 +2,7 @@
 
 import threading
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +20,8 @@ _ACCUMULATING = threading.Lock()  # two threads may add to one .grad
 
 
 def backward(
-    outputs,
-    gradient=None,
+    outputs: Any,
+    gradient: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     *,
@@ -44,15 +45,15 @@ def backward(
 
 
 def gradients(
-    outputs,
-    inputs,
-    grad_outputs=None,
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
     create_graph: bool = False,
     retain_graph: bool | None = None,
     allow_unused: bool = False,
     *,
     workers: int = 1,
-):
+) -> Any:
     """The gradients of ``outputs`` with respect to ``inputs``, each a Variable or a sequence.
 
     ``grad_outputs``: a cotangent for each output, None for a scalar. No ``.grad`` changes. An input

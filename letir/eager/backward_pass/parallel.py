@@ -8,6 +8,7 @@ import threading
 from collections import defaultdict
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
+from typing import Any
 
 from letir.ast.attrs import NO_ATTRS
 from letir.eager.backward_pass.engine import Backward
@@ -107,7 +108,8 @@ class _ParallelBackward(Backward):
 
     def work(self, step: TapeNode) -> list[tuple[GradEdge, object]]:
         """Run one node in a worker thread, and return its contributions."""
-        self.made.by_step = found = []
+        found: list[tuple[GradEdge, object]] = []
+        self.made.by_step = found
         results = [part for part in self.parts.get(step, [step]) if part is not None]
         # no lock: all users are done, so only this thread touches these edges now
         if any(result in self.contributions for result in results):
@@ -116,7 +118,7 @@ class _ParallelBackward(Backward):
             self.step(step)
         return found
 
-    def contribute(self, origin: GradEdge, ct) -> None:
+    def contribute(self, origin: Any, ct: Any) -> None:
         """Collect a contribution of this thread's current node."""
         if ct is not None:
             self.made.by_step.append((origin, ct))
@@ -141,7 +143,7 @@ class _ParallelBackward(Backward):
         return self.found
 
 
-def make_engine(workers: int, *args) -> Backward:
+def make_engine(workers: int, *args: Any) -> Backward:
     """``Backward(*args)`` with this number of threads.
 
     With ``create_graph`` the pass runs in one thread, because its own tape needs an order.

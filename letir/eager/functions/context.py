@@ -1,5 +1,6 @@
 """``Context``: the object through which a Function's forward passes values to its backward."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from letir.errors import TraceError
@@ -18,7 +19,7 @@ class Context:
         self._dirty: tuple = ()
         self._without_gradient: tuple = ()
 
-    def save_for_backward(self, *values) -> None:
+    def save_for_backward(self, *values: Any) -> None:
         """Save Variables, arrays and None for backward, which reads them as ``saved_tensors``.
 
         To be called at most once. They are freed after backward, which refuses values that were
@@ -35,15 +36,15 @@ class Context:
         """The saved values (the name is PyTorch's)."""
         return self._saved or ()
 
-    def mark_dirty(self, *variables) -> None:
+    def mark_dirty(self, *variables: Any) -> None:
         """Declare the arguments that forward changes in place; it must return them."""
         self._dirty = variables
 
-    def mark_non_differentiable(self, *variables) -> None:
+    def mark_non_differentiable(self, *variables: Any) -> None:
         """Declare results without a gradient; backward gets zeros for them."""
         self._without_gradient = variables
 
-    def with_saved(self, values) -> "Context":
+    def with_saved(self, values: Sequence[Any]) -> "Context":
         """A copy for one run of backward, with these saved values."""
         found = object.__new__(Context)  # a copy: two threads may run the backward of one call
         found.__dict__.update(self.__dict__)
@@ -55,11 +56,11 @@ class Context:
         raise AttributeError(f"{self.__dict__.get('_function', 'ctx')}: forward set no ctx.{name}")
 
 
-def is_among(value, values: tuple) -> bool:
+def is_among(value: Any, values: tuple) -> bool:
     """Whether ``value`` is one of these objects, by identity."""
     return any(value is other for other in values)
 
 
-def place_among(value, values) -> int | None:
+def place_among(value: Any, values: Sequence[Any]) -> int | None:
     """The position of this object among ``values`` by identity, None if it is not there."""
     return next((i for i, other in enumerate(values) if value is other), None)

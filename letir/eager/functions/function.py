@@ -2,7 +2,9 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
+from letir.ast.primitive import Primitive
 from letir.eager.functions.context import Context, is_among, place_among
 from letir.eager.functions.function_cache import FunctionForm, Saved
 from letir.eager.functions.operation import call_traced, make_operation
@@ -41,6 +43,7 @@ class Function:
     Variable(3.)
     """
 
+    operation: Primitive
     traceable = False
 
     def __init_subclass__(cls, **kwargs):
@@ -48,17 +51,17 @@ class Function:
         cls.operation = make_operation(cls)
 
     @staticmethod
-    def forward(ctx: Context, *args):
+    def forward(ctx: Context, *args: Any) -> Any:
         """The result, a Variable or a tuple of them."""
         raise NotImplementedError("a Function must define forward(ctx, *args)")
 
     @staticmethod
-    def backward(ctx: Context, *grads):
+    def backward(ctx: Context, *grads: Any) -> Any:
         """The gradients of the arguments of forward."""
         raise NotImplementedError("a Function must define backward(ctx, *grads)")
 
     @classmethod
-    def apply(cls, *args):
+    def apply(cls, *args: Any) -> Any:
         """The results as Variables, recorded as one node."""
         if any(isinstance(arg, Tracer) for arg in args):
             return call_traced(cls, args)
@@ -144,5 +147,6 @@ def once_differentiable(backward: Callable) -> Callable:
     def once(ctx, *grads):
         return backward(ctx, *grads)
 
-    once.is_once_differentiable = True
-    return once
+    marked: Any = once  # a type without attributes of its own
+    marked.is_once_differentiable = True
+    return marked

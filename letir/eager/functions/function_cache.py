@@ -1,6 +1,7 @@
 """``FunctionForm``: the specialization of one call of a ``Function``, stored in its tape node."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -30,7 +31,7 @@ class Saved:
     result: int | None = None
 
     @classmethod
-    def of(cls, value, args: tuple, origins: list, outs: list) -> "Saved":
+    def of(cls, value: Any, args: tuple, origins: list, outs: list) -> "Saved":
         """The provenance of a value passed to ``save_for_backward``."""
         if value is None or isinstance(value, np.ndarray | np.generic):
             return cls(False)
@@ -107,7 +108,7 @@ class FunctionForm:
         """The grad edges of the saved values, None for plain arrays."""
         return [saved.origin_in(step) for saved in self.saved]
 
-    def pull(self, rule: _FunctionRule, emitter, cts: list, captured: Sequence) -> tuple:
+    def pull(self, rule: _FunctionRule, emitter: Any, cts: list, captured: Sequence) -> tuple:
         """The gradients that backward returns for the operands that require grad."""
         records, variable = isinstance(emitter, Recorder), Recorder.variable
         once = getattr(self.function.backward, "is_once_differentiable", False)
@@ -129,7 +130,7 @@ class FunctionForm:
             [None if ct is None else _refuse_derivative(self, ct, through) for ct in found]
         )
 
-    def gradient(self, i: int, ct):
+    def gradient(self, i: int, ct: Any) -> Any:
         """The gradient of a result as backward gets it, zeros if it is missing."""
         kind = self.types[i]
         if ct is None and kind is not None:

@@ -6,6 +6,7 @@ The operation is named after the class, ``module.Class``. Its derivative is anot
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,10 +29,13 @@ from letir.tracing.trace_state import ABSENT, ACTIVE, EAGER
 from letir.tracing.tracer import Tracer
 from letir.transforms.custom_reverse import custom_vjp
 
+if TYPE_CHECKING:
+    from letir.eager.functions.function import Function
+
 HERE = Here()  # stands for an array among the arguments
 
 
-def make_operation(function) -> Primitive:
+def make_operation(function: type["Function"]) -> Primitive:
     """The operation of a Function, registered under the name of the class."""
     # a class defined in a function, m.f.<locals>.C, is named m.f.C
     name = re.sub(r"<locals>\.|[^\w.]", "", f"{function.__module__}.{function.__qualname__}")
@@ -44,7 +48,8 @@ def make_operation(function) -> Primitive:
         _check_result_types(name, tuple(map(type_of, found)), types)
         return found
 
-    impl.function = function  # called instead in eager mode, see ``function_behind``
+    named: Any = impl  # a type without attributes of its own
+    named.function = function  # called instead in eager mode, see ``function_behind``
 
     def vjp(cts, outs, *args, arguments, types):
         cts = [zeros_like(o) if ct is None else ct for ct, o in zip(cts, outs, strict=True)]
@@ -92,12 +97,14 @@ def _backward_operation(function, name: str) -> Primitive:
     )
 
 
-def function_behind(op: Primitive):
+def function_behind(op: Primitive) -> type["Function"] | None:
     """The Function behind ``op``, None for other operations."""
     return getattr(op.impl, "function", None)
 
 
-def call_function_at(function, arguments: Sequence, arrays: Sequence) -> tuple[tuple, bool]:
+def call_function_at(
+    function: type["Function"], arguments: Sequence, arrays: Sequence
+) -> tuple[tuple, bool]:
     """(Variables, whether they are a tuple): a call with these arrays in the places of ``HERE``."""
     rest = iter(arrays)
     filled = [_wrap_array(next(rest)) if arg is HERE else arg for arg in arguments]
@@ -126,7 +133,7 @@ def _check_result_types(name: str, found: tuple, expected: tuple) -> None:
         )
 
 
-def call_attributes(function, arguments: Sequence, types: tuple) -> Attrs:
+def call_attributes(function: type["Function"], arguments: Sequence, types: tuple) -> Attrs:
     """The attributes of a call. Raises DTypeError for an argument that a program cannot hold."""
     found = Attrs(arguments=tuple(arguments), types=types)
     try:
@@ -141,11 +148,11 @@ def call_attributes(function, arguments: Sequence, types: tuple) -> Attrs:
 # ---- in a trace ----
 
 
-def call_traced(function, args: tuple):
+def call_traced(function: type["Function"], args: tuple) -> Any:
     """The results of a call on traced values."""
     if function.traceable:
         return _record_traceable(function, args)
-    active = ACTIVE.get()
+    active: Any = ACTIVE.get()
     arguments = [HERE if is_array(arg) or isinstance(arg, Value) else arg for arg in args]
     operands = [arg for arg, mark in zip(args, arguments, strict=True) if mark is HERE]
     with no_grad():

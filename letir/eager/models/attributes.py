@@ -6,6 +6,7 @@ They turn a model into a function of its parameters and buffers.
 import copy
 import types
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from attrs import frozen
 
@@ -30,7 +31,7 @@ class Place:
     value: object
 
 
-def put_part(owner, key, value) -> None:
+def put_part(owner: Any, key: Any, value: Any) -> None:
     """Set an attribute, or an existing or new item of a dict or list."""
     if isinstance(owner, dict):
         owner[key] = value
@@ -41,7 +42,7 @@ def put_part(owner, key, value) -> None:
         object.__setattr__(owner, key, value)
 
 
-def holds_numbers(value) -> bool:
+def holds_numbers(value: Any) -> bool:
     """Whether ``value`` is an array, or behaves as one in expressions."""
     return is_array(value) or hasattr(type(value), "__letir_run__")
 
@@ -70,7 +71,7 @@ def _instance_attributes(value) -> Iterator[tuple[str, object]]:
                 yield name, getattr(value, name)
 
 
-def places_by_path(root, name: str) -> dict[str, Place]:
+def places_by_path(root: Any, name: str) -> dict[str, Place]:
     """Everything that ``root`` holds, by path starting with ``name``; shared parts appear once."""
     found: dict[str, Place] = {}
     seen, todo = {id(root)}, [(name, root)]  # objects may hold each other in a circle
@@ -86,12 +87,12 @@ def places_by_path(root, name: str) -> dict[str, Place]:
     return found
 
 
-def has_no_parts(value) -> bool:
+def has_no_parts(value: Any) -> bool:
     """Whether ``value`` is an array or has no parts."""
     return next(_direct_parts(value), None) is None
 
 
-def mirror_value(value, swap: Callable, memo: dict):
+def mirror_value(value: Any, swap: Callable, memo: dict) -> Any:
     """A deep copy of ``value`` with ``swap(array)`` in place of every array.
 
     Sharing and cycles are preserved. ``memo``: the copies made so far, by id.

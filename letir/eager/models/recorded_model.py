@@ -1,6 +1,7 @@
 """``jit_model``: a model with ``forward`` and ``parameters()`` as a recorded program."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from attrs import frozen
 
@@ -56,11 +57,11 @@ class RecordedModel:
         """
         return [one.program for found in self._recorded.values() for one in found]
 
-    def parameters(self):
+    def parameters(self) -> Any:
         """The parameters of the model."""
         return self.model.parameters()
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The result of the model's ``forward``; arrays that it replaces go into the model."""
         held = places_by_path(self.model, "model")
         arrays = distinct_arrays(held)
@@ -179,7 +180,7 @@ def _program_key(held: dict[str, Place], arrays: Sequence, args: tuple, kwargs: 
     return where, spec, tuple(map(value_token, leaves))
 
 
-def value_token(value):
+def value_token(value: Any) -> Any:
     """The part of a cache key for one value: the type of an array, any other value itself."""
     if holds_numbers(value):
         return value.type if isinstance(value, Value) else type_of(value)
@@ -191,7 +192,7 @@ def value_token(value):
         return id(value)
 
 
-def jit_model(model) -> RecordedModel:
+def jit_model(model: Any) -> RecordedModel:
     """``model``, an object with ``forward`` and ``parameters()``, as a callable that records at the
     first call and replays at later ones.
 

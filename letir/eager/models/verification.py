@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from letir.tracing.entry import mark_static, record
 from letir.tracing.trace_state import EAGER
 
 
-def verify(f: Callable, *args, **kwargs) -> Lambda:
+def verify(f: Callable, *args: Any, **kwargs: Any) -> Lambda:
     """The program of ``f`` at these arguments, if its replay equals ``f`` bit for bit.
 
     ``f``: a function, or a result of ``jit_model``. It is recorded twice and called once, each time
