@@ -6,6 +6,7 @@ Variable whether it requires grad in the current mode; for a static value the va
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import optree
@@ -62,7 +63,8 @@ def key_of_call(args: tuple, kwargs: dict, static: Sequence) -> tuple[tuple | No
         key = key_of_arrays(leaves, [*names, *tokens, len(tokens)])
         if key is not None:
             return key, leaves
-    leaves, tree = optree.tree_flatten((args, kwargs), namespace=NAMESPACE)
+    given: Any = (args, kwargs)
+    leaves, tree = optree.tree_flatten(given, namespace=NAMESPACE)
     return key_of_arrays(leaves, [tree, *tokens]), leaves
 
 
@@ -138,7 +140,8 @@ class ArgumentSpec:
     def of(cls, args: tuple, kwargs: dict) -> tuple["ArgumentSpec", list]:
         """(spec, arrays) of arguments whose static leaves are marked."""
         leaves, tree = flatten((args, kwargs))
-        specs, arrays = [], []
+        specs: list[_StaticSpec | _ArraySpec] = []
+        arrays = []
         for leaf in leaves:
             if type(leaf) is StaticLeaf:
                 specs.append(_StaticSpec(token(leaf.value), leaf.value))

@@ -5,6 +5,7 @@ Also ``debug_state()``: the plans and counters of an executor, for people and fo
 
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 from attrs import define, field, frozen
 
@@ -15,7 +16,7 @@ from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry
 from letir.plan.effect_log import EffectLog
-from letir.plan.plan import plan_of
+from letir.plan.plan import Plan, plan_of
 from letir.tracing.entry import StaticLeaf
 
 
@@ -26,7 +27,7 @@ class Request:
     number: int
     spec: ArgumentSpec
     leaves: list
-    marked: tuple
+    marked: tuple[tuple, dict]
     reason: str = ""
     wants_fixed: bool = False  # no plan for symbolic sizes
     log: EffectLog = field(factory=EffectLog)  # effects of plans whose guards failed
@@ -36,24 +37,24 @@ class Request:
         self.leaves, self.marked, self.log = [], ((), {}), EffectLog()
 
 
-def dynamic_leaves(leaves, places: list[int] | None) -> list:
+def dynamic_leaves(leaves: Any, places: list[int] | None) -> list:
     """A new list of the leaves that are not static."""
     return list(leaves) if places is None else [leaves[i] for i in places]
 
 
-def attempt_plan(version, leaves: list, log: EffectLog) -> tuple:
+def attempt_plan(version: Any, leaves: list, log: EffectLog) -> tuple:
     """The results of a plan; raises GuardError if its guards fail."""
     if type(version) is not Compiled:
         return version.run(leaves)
     return version.run(leaves, tries=True, log=log)
 
 
-def needs_log(version) -> bool:
+def needs_log(version: Any) -> bool:
     """Whether effects may precede a failing guard of this plan."""
     return type(version) is Compiled and version.needs_log
 
 
-def fall_back(version, request: Request) -> tuple:
+def fall_back(version: Any, request: Request) -> tuple:
     """The results of a plan's recorded program, without optimisation."""
     leaves = list(request.leaves)
     if type(version) is not Compiled:
@@ -61,7 +62,7 @@ def fall_back(version, request: Request) -> tuple:
     return version.run_fallback(leaves, request.log)
 
 
-def promote_plan(entry: Entry, version) -> None:
+def promote_plan(entry: Entry, version: Any) -> None:
     """Move the plan that ran to the front of its entry: it is tried first next time."""
     if entry.plans[0] is not version:
         with entry.lock:
@@ -74,7 +75,8 @@ def donated_positions(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:
     """The parameter positions of these positional arguments, among marked arguments."""
     if not argnums:
         return ()
-    chosen, found, place = {n % len(args) for n in argnums}, [], 0
+    chosen, place = {n % len(args) for n in argnums}, 0
+    found: list[int] = []
     for i, arg in enumerate(args):
         count = sum(type(leaf) not in (StaticLeaf, bool, str) for leaf in flatten(arg)[0])
         if i in chosen:
@@ -83,16 +85,17 @@ def donated_positions(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def with_types(marked: tuple, kinds: list) -> tuple:
+def with_types(marked: tuple[tuple, dict], kinds: list) -> tuple[tuple, dict]:
     """Marked arguments with abstract types in place of arrays."""
     leaves, tree = flatten(marked)
     new = iter(kinds)
-    return tree.unflatten(
+    abstract: Any = tree.unflatten(
         [
             leaf if type(leaf) in (StaticLeaf, bool, str) else _abstract_argument(leaf, next(new))
             for leaf in leaves
         ]
     )
+    return abstract
 
 
 def _abstract_argument(leaf, kind):
@@ -127,7 +130,7 @@ class PlanState:
     plan: object
 
     @property
-    def fallback(self):
+    def fallback(self) -> Plan:
         """The plan of the recorded graph, which runs where the optimised plan must not."""
         return plan_of(self.graph)
 
@@ -152,7 +155,7 @@ class ExecutorState:
         return self.plans[0].graph if self.plans else None
 
     @property
-    def fallback(self):
+    def fallback(self) -> Plan:
         """The plan of that recorded program, without optimisation."""
         return self.plans[0].fallback if self.plans else None
 
@@ -161,7 +164,7 @@ class ExecutorState:
         return "\n".join([f"{self.function}: {counted}", *[f"  {plan}" for plan in self.plans]])
 
 
-def executor_state(executor, name: str) -> ExecutorState:
+def executor_state(executor: Any, name: str) -> ExecutorState:
     """The state of the executor of this name."""
     entries = sorted(executor.cache.entries.values(), key=lambda e: e.used, reverse=True)
     plans = [

@@ -8,7 +8,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
@@ -107,7 +107,7 @@ class Executor(Generic[P, R]):
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         if ACTIVE.get() is not None:
             return self.f(*args, **kwargs)  # a trace records the function itself [B5]
-        leaves = args
+        leaves: Any = args
         key = None if kwargs or self.marker.is_needed else key_of_arrays(args)
         if key is None:
             key, leaves = key_of_call(*self.marker.apart(args, kwargs))
@@ -132,8 +132,14 @@ class Executor(Generic[P, R]):
         return tree.unflatten(results)
 
     def other_branch(
-        self, number: int, args: tuple, kwargs: dict, key: tuple, leaves, known: tuple
-    ):
+        self,
+        number: int,
+        args: tuple,
+        kwargs: dict,
+        key: tuple,
+        leaves: Sequence[Any],
+        known: tuple,
+    ) -> Any:
         """Try the other plans for the same spec, after a guard of the last one failed."""
         entry, _, _, executed, places = known
         for version in entry.plans:
@@ -162,7 +168,9 @@ class Executor(Generic[P, R]):
             return functools.partial(self, instance)
         return LATE_BOUND["bound_executor"](self, Executor, instance)
 
-    def choose(self, n: int, args: tuple, kwargs: dict, key: tuple | None, leaves):
+    def choose(
+        self, n: int, args: tuple, kwargs: dict, key: tuple | None, leaves: Sequence[Any]
+    ) -> Any:
         """Call number ``n``: find its plan by the full spec, or make one."""
         marked = self.marker.mark(args, kwargs)
         try:
@@ -191,7 +199,9 @@ class Executor(Generic[P, R]):
 
     def executed(self, request: Request) -> tuple:
         """(entry, plan, results) of the first plan whose guards hold."""
-        fresh, tried, missed, entry = [], [], False, None
+        fresh: list[Compiled] = []
+        tried: list[Any] = []
+        missed, entry = False, None
         while True:
             entry = self.entry_for(request) if entry is None else entry
             entry.used, plans = request.number, entry.plans
@@ -239,14 +249,14 @@ class Executor(Generic[P, R]):
 
     def like(self, f: Callable, options: Options) -> "Executor":
         """An executor of another function, with the same class and bound arrays."""
-        found = object.__new__(type(self))
+        found: Any = object.__new__(type(self))
         found.__dict__.update(self.__dict__)  # the arrays that a partial has bound
         Executor.__init__(found, f, options)
         return found
 
     # ---- compiling ----
 
-    def make(self, request: Request, key: ArgumentSpec, fresh: list):
+    def make(self, request: Request, key: ArgumentSpec, fresh: list) -> Any:
         """A new plan for a request; ``key``: its spec, or one with symbolic sizes."""
         begun = time.perf_counter()
         reason = request.reason or self.reason(key)
@@ -264,7 +274,7 @@ class Executor(Generic[P, R]):
         )
         return version
 
-    def recorded(self, marked: tuple, mode: str = LAZY) -> Lambda:
+    def recorded(self, marked: tuple[tuple, dict], mode: str = LAZY) -> Lambda:
         """The function recorded at these arguments."""
         return record(self.f, *marked, mode, KEEP).fn
 
@@ -276,9 +286,9 @@ class Executor(Generic[P, R]):
         check_agrees(fn, self.recorded(request.marked), request.leaves)
         return fn
 
-    def compiled(self, fn: Lambda, request: Request, reason: str):
+    def compiled(self, fn: Lambda, request: Request, reason: str) -> Any:
         """The plan of a program."""
-        options = {"optimize": self.options.optimize, "exact": self.options.exact}
+        options: dict[str, Any] = {"optimize": self.options.optimize, "exact": self.options.exact}
         if request.spec.has_variables or might_require_grad(fn):
             return autodiff.compile_differentiable(
                 fn, request.spec.requires_grad, reason, **options
@@ -297,7 +307,7 @@ class Executor(Generic[P, R]):
             return "other sizes came, which get names"
         return difference(key, self.latest)
 
-    def remember(self, key: tuple, entry: Entry, version: Compiled, leaves) -> None:
+    def remember(self, key: tuple, entry: Entry, version: Any, leaves: Sequence[Any]) -> None:
         """Store the plan for the short key of a call, so that the next call finds it at once."""
         if entry.gone or type(version) is Profiled or needs_log(version):
             return

@@ -91,12 +91,14 @@ def jit(
     ((2,), 1)
     """
     options = Options(
-        *(
-            _names_as_tuple(static_argnums),
-            _names_as_tuple(static_argnames),
-            _names_as_tuple(donate_argnums),
-        ),
-        *(static_shapes, optimize, exact, max_plans, profile),
+        static_argnums=_names_as_tuple(static_argnums),
+        static_argnames=_names_as_tuple(static_argnames),
+        donate_argnums=_names_as_tuple(donate_argnums),
+        static_shapes=static_shapes,
+        optimize=optimize,
+        exact=exact,
+        max_plans=max_plans,
+        profile=profile,
     )
     return (
         functools.partial(_executor_of, options=options) if f is None else _executor_of(f, options)
@@ -118,13 +120,11 @@ def _executor_of(f: Callable, options: Options) -> Callable:
 
 def _shift_positions(options: Options, by: int) -> Options:
     """The options with argument positions shifted by ``by``."""
-    return evolve(
-        options,
-        **{
-            name: tuple([n + by if n >= 0 else n for n in getattr(options, name)])
-            for name in ("static_argnums", "donate_argnums")
-        },
-    )
+    shifted: dict[str, Any] = {
+        name: tuple([n + by if n >= 0 else n for n in getattr(options, name)])
+        for name in ("static_argnums", "donate_argnums")
+    }
+    return evolve(options, **shifted)
 
 
 def _names_as_tuple(value) -> tuple:

@@ -8,7 +8,7 @@ partial are arguments too. A plan keeps none of them alive.
 import functools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Generic
+from typing import Any, Generic
 
 import optree
 from attrs import define, evolve, field, frozen
@@ -61,7 +61,8 @@ class _Changed:
     values: list
 
 
-optree.register_pytree_node(
+_register_node: Any = optree.register_pytree_node  # its types know collections only
+_register_node(
     _Changed,
     lambda changed: (changed.values, changed.places, None),
     lambda places, values: _Changed(places, list(values)),
@@ -115,7 +116,7 @@ class BoundExecutor(Generic[P, R]):
             put_part(held[owner].value if owner in held else instance, key, value)
         return out
 
-    def as_function(self, ask: Callable, *args, **kwargs):
+    def as_function(self, ask: Callable, *args: Any, **kwargs: Any) -> Any:
         """``ask(executor, ...)`` for the executor that takes the object's arrays as arguments."""
         instance = self.__self__
         held = places_by_path(instance, _ROOT)
@@ -137,7 +138,7 @@ class BoundExecutor(Generic[P, R]):
         return f"<{self.executor!r} bound to {type(self.__self__).__name__}>"
 
 
-def options_of_method(options):
+def options_of_method(options: Any) -> Any:
     """The options of a method, shifted for its function of (state, arrays, *arguments)."""
     return evolve(
         options,
@@ -146,7 +147,7 @@ def options_of_method(options):
     )
 
 
-def bound_executor(executor, make: Callable, instance) -> BoundExecutor:
+def bound_executor(executor: Any, make: Callable, instance: object) -> BoundExecutor:
     """``executor`` as a method of ``instance``. ``make(function, options)`` is its class."""
     if executor.method is None:
         with executor.lock:

@@ -10,7 +10,7 @@ from letir.ast.pytrees import flatten
 from letir.eval.array_modules import is_array
 
 
-def is_callable_object(f) -> bool:
+def is_callable_object(f: object) -> bool:
     """Whether ``f`` is a user's object whose class defines ``__call__``."""
     if type(f).__module__.partition(".")[0] == "letir":
         return False

@@ -6,6 +6,7 @@ it; other keys are not blocked. A failed compile is not cached, and all waiters 
 
 import threading
 from collections.abc import Callable, Hashable
+from typing import Any
 
 from attrs import define, field
 
@@ -23,7 +24,7 @@ class _Flight:
 class Entry:
     """The plans of one key, most recently used first, one for each outcome of the guards."""
 
-    key: Hashable
+    key: Any  # hashable
     plans: tuple = ()
     used: int = 0  # the number of the last call that used it
     gone: bool = False  # evicted from the cache

@@ -4,6 +4,7 @@ there are as many as it takes.
 
 import inspect
 from collections.abc import Callable
+from typing import Any
 
 from attrs import frozen
 
@@ -110,7 +111,7 @@ def name_refused(f: Callable, marked: tuple, error: DTypeError) -> DTypeError:
     return error
 
 
-def is_method_of(executor, args: tuple) -> bool:
+def is_method_of(executor: Any, args: tuple) -> bool:
     """Whether the first argument is an instance of a class with this executor as a method, or a
     class with it as a class method.
     """

@@ -5,6 +5,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
@@ -12,17 +13,20 @@ from letir.ast.terms import Lambda
 from letir.tracing.entry import mark_static
 from letir.transforms.jitted_functions import Transform
 
+if TYPE_CHECKING:
+    from letir.executor.executor import Executor
+
 _MOST = 64  # transforms per executor: new functions among their options would accumulate
 
 
-def transformed_executor(executor, transform: Transform):
+def transformed_executor(executor: "Executor", transform: Transform) -> Any:
     """The executor of the transformed function, with the same options; cached by transform."""
     return _cached_executor(
         executor, transform.key, lambda: _transformed_function(executor, transform)
     )
 
 
-def transformed_method(executor, transform: Transform):
+def transformed_method(executor: Any, transform: Transform) -> Any:
     """The executor of the transformed method."""
     f, options = executor.f, _shift_static(executor.options, -1)
 

@@ -8,6 +8,7 @@ in eager mode.
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from attrs import frozen
 
@@ -102,7 +103,8 @@ class _Part:
 def _program_parts(fn: Lambda, requires_grad: Sequence[bool], making: Making) -> list[_Part]:
     """The parts of a program: graphs, stretches that do not require grad, single operations."""
     needs, parts, stretch = requiring_grad(fn, requires_grad), [], []
-    last = {arg: i for i, term in enumerate((*fn.binds, fn.ret)) for arg in term.locals()}
+    terms: list[Any] = [*fn.binds, fn.ret]
+    last = {arg: i for i, term in enumerate(terms) for arg in term.locals()}
     for i, bind in enumerate(fn.binds):
         touches = bind.op.role == "write_back" or not needs.isdisjoint((*bind.args, *bind.binders))
         if not touches:

@@ -7,6 +7,7 @@ made on first use.
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from attrs import define, field, frozen
 
@@ -47,7 +48,7 @@ class Backward:
         requires = tuple([getattr(value, "requires_grad", False) for value in values])
         return self.plan(requires).run_flat(values)
 
-    def plan(self, requires: tuple | None):
+    def plan(self, requires: tuple | None) -> Any:
         """The callable that runs it, made once."""
         found = self.made.get(requires)
         if found is None:
@@ -67,7 +68,7 @@ class Making:
     optimize: Callable
     record: Callable
 
-    def plan(self, program: Lambda, requires: tuple | None):
+    def plan(self, program: Lambda, requires: tuple | None) -> Any:
         """The callable for a program on arrays, or on Variables with these flags."""
         if requires is None:
             return plan_of(self.optimize(program))

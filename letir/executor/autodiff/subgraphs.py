@@ -5,7 +5,7 @@ node in eager mode. Groups are convex by construction: a bind that cannot join a
 level of all binds that depend on it, and the groupable binds of one level form one group.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -15,7 +15,7 @@ from letir.ad.differentiation import differentiate
 from letir.ast.attrs import Attrs
 from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
-from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.eager.functions.operation import function_behind
 from letir.errors import LetirError
 from letir.executor.opaque_calls import is_opaque_call
@@ -29,7 +29,7 @@ _SMALLEST: ContextVar[bool] = ContextVar("letir_smallest_subgraphs", default=Fal
 
 
 @contextmanager
-def smallest_subgraphs():
+def smallest_subgraphs() -> Iterator[None]:
     """A context in which single operations form subgraphs too: for finding bugs."""
     before = _SMALLEST.set(True)
     try:
@@ -80,7 +80,8 @@ def _bind_levels(fn: Lambda, needs: set[Local]) -> list[_Level]:
     its hooks see its full gradient. Effects keep their order: later ones have the same level or a
     higher one.
     """
-    found, floor, above = [_Level()], 0, {}
+    found, floor = [_Level()], 0
+    above: dict[Local, int] = {}
     returned = needs.intersection(fn.ret.locals())
     for bind in fn.binds:
         level = max([floor, *[above.get(arg, 0) for arg in bind.args if type(arg) is Local]])
@@ -202,7 +203,7 @@ def inline_autodiff_subgraphs(fn: Lambda, *, fewest: int | None = None) -> Lambd
     if not any(b.op.role == "subgraph" and len(b.attrs["f"]) < fewest for b in fn.binds):
         return fn
     binds: list[Bind] = []
-    names: dict[Local, object] = {}
+    names: dict[Local, Arg] = {}
     for bind in fn.binds:
         if bind.op.role == "subgraph" and len(bind.attrs["f"]) < fewest:
             binds += _in_place(bind, names)

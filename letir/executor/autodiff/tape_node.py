@@ -4,6 +4,7 @@ Its forward runs as a plan on arrays; ``_GraphForm`` is its form for the backwar
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from attrs import define, field, frozen
 
@@ -24,7 +25,7 @@ from letir.eager.tape import (
 )
 from letir.eager.variable import Variable
 from letir.eval.array_modules import array_module, is_array
-from letir.executor.autodiff.gradient_plans import Backward, Graph
+from letir.executor.autodiff.gradient_plans import Graph
 from letir.passes.dead_code_elimination import dead_code
 from letir.plan.plan import plan_of
 
@@ -37,12 +38,12 @@ class _GraphForm(OpSpecialization):
     requires: tuple[bool, ...]  # for each operand, whether it requires grad in this call
     places: dict[int, int]  # operand or result position -> position among the saved values
 
-    def rule_for(self, mask: tuple | None) -> Backward:
+    def rule_for(self, mask: tuple | None) -> Any:
         """The gradient program for these results with a gradient."""
         mask = (True,) * len(self.types) if mask is None else mask
         return self.graph.backward(mask, self.requires)
 
-    def read(self, rule: Backward, step: TapeNode) -> Sequence:
+    def read(self, rule: Any, step: TapeNode) -> Sequence:
         """The values that the gradient program reads.
 
         Raises TraceError if one was freed, or changed in place.
@@ -59,7 +60,7 @@ class _GraphForm(OpSpecialization):
                 check_unchanged(origin, step)
         return [kept[places[place]] for place in rule.captured]
 
-    def origins(self, rule: Backward, step: TapeNode) -> list[GradEdge | None]:
+    def origins(self, rule: Any, step: TapeNode) -> list[GradEdge | None]:
         """The grad edges of these values; None for constants, also among the graph's results."""
         count, flows = len(step), self.graph.flows
         found: list = []
@@ -71,7 +72,7 @@ class _GraphForm(OpSpecialization):
                 found.append(Part.of(self.types[n], step, n) if n in flows else None)
         return found
 
-    def pull(self, rule: Backward, emitter, cts: list, captured: Sequence) -> tuple:
+    def pull(self, rule: Any, emitter: Any, cts: list, captured: Sequence) -> tuple:
         """The gradients of the operands in ``rule.results``."""
         given = [ct for ct in cts if ct is not None]
         return rule.run([*given, *captured], isinstance(emitter, Recorder))
