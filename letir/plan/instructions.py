@@ -7,9 +7,10 @@ Python numbers among the operands become the 0-d arrays that NumPy would convert
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 from types import FunctionType, MethodType
+from typing import Any
 
 import numpy as np
 
@@ -60,8 +61,9 @@ _ready = BoundedCache(1 << 12)  # (token of a number, dtype) -> the array that s
 
 def direct_ufunc(bind: Bind) -> np.ufunc | None:
     """The NumPy ufunc that computes this bind by itself, None if there is none."""
-    ufunc = getattr(bind.op.impl, "ufunc", None)
-    if ufunc is None or not bind.op.impl.exact_integers:
+    impl: Any = bind.op.impl
+    ufunc = getattr(impl, "ufunc", None)
+    if ufunc is None or not impl.exact_integers:
         return ufunc
     # on Python integers alone ``impl`` computes exactly; only these have a weak type
     for arg in bind.args:
@@ -77,12 +79,12 @@ def is_simple(bind: Bind) -> bool:
     return op.results is None and op.update is None and not op.holds_lambdas
 
 
-def numeric_callable(bind: Bind, xp) -> Callable:
+def numeric_callable(bind: Bind, xp: Any) -> Callable:
     """The callable that computes a bind from its operands alone."""
     return _with_attributes(bind.op.impl, xp, bind.attrs)
 
 
-def special_step(bind: Bind, xp, call: Callable, log: int | None = None) -> Callable:
+def special_step(bind: Bind, xp: Any, call: Callable, log: int | None = None) -> Callable:
     """The step ``f(slots, i, k, c)`` of a bind that is not simple.
 
     ``log``: for an effect that must happen once, the slot of the effect log.
@@ -115,7 +117,7 @@ def _storing_logged(f: Callable, is_one: bool) -> Callable:
     return step
 
 
-def in_donated(bind: Bind, xp, counts: int) -> Callable:
+def in_donated(bind: Bind, xp: Any, counts: int) -> Callable:
     """The step that updates a donated array, in place if it has no new references.
 
     ``counts``: the slot with the reference count of each donated array at the start of the run.
@@ -218,7 +220,7 @@ def operand_values(args: tuple[Arg, ...], ufunc: np.ufunc | None) -> list:
     ]
 
 
-def number_key(value):
+def number_key(value: Any) -> Hashable:
     """The key by which equal numbers among the operands share a slot."""
     return id(value) if type(value) is np.ndarray else token(value)
 
@@ -247,7 +249,7 @@ def _resolve_dtypes(ufunc: np.ufunc, types: tuple) -> tuple | None:
     return found[: ufunc.nin] if found == again else None
 
 
-def ready_number(number, dtype: np.dtype):
+def ready_number(number: Any, dtype: np.dtype) -> np.ndarray:
     """The 0-d array to which NumPy converts a Python number for a loop of this dtype.
 
     The number itself where the conversion raises or warns.

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from operator import length_hint
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,9 @@ class Plan:
         self.params, self.binds, self.ret, self.donated = fn.params, fn.binds, fn.ret, donated
         self.tables: dict[object, Table] = {np: laid_out(fn, np, _call, donated)}  # by array module
 
-    def run(self, leaves: list, xp=np, tries: bool = False, log: EffectLog | None = None) -> tuple:
+    def run(
+        self, leaves: list, xp: Any = np, tries: bool = False, log: EffectLog | None = None
+    ) -> tuple:
         """The results as a flat tuple; ``leaves`` is emptied.
 
         ``tries``: a failed guard raises without its location, as the caller then tries another
@@ -82,7 +85,7 @@ class Plan:
             raise
         return _owned(table, results) if table.constants else results
 
-    def table_for(self, xp) -> Table:
+    def table_for(self, xp: Any) -> Table:
         """The step table for another array module."""
         found = self.tables[xp] = laid_out(self.program(), xp, partial(_call, xp=xp))
         return found

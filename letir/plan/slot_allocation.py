@@ -5,6 +5,7 @@ operand. The slots of constants are never reused.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from attrs import define
@@ -52,7 +53,7 @@ class Table:
     log: int | None
 
 
-def laid_out(fn: Lambda, xp, call: Callable, donated: tuple = ()) -> Table:
+def laid_out(fn: Lambda, xp: Any, call: Callable, donated: tuple = ()) -> Table:
     """The step table of ``fn`` for arrays of the module ``xp``; ``call`` runs bodies.
 
     ``donated``: positions of parameters whose arrays may be overwritten. Linear time.
@@ -123,8 +124,8 @@ class _Layout:
             else:
                 f = special_step(bind, self.xp, self.call, self.log if is_logged else None)
             self.free += dying
-            k = tuple([self.slot_for(b) if b in self.left else None for b in bind.binders])
-            self.steps.append((_OTHER, f, tuple(slots), None, k, tuple(dying)))
+            made = tuple([self.slot_for(b) if b in self.left else None for b in bind.binders])
+            self.steps.append((_OTHER, f, tuple(slots), None, made, tuple(dying)))
             return
         (binder,) = bind.binders
         if ufunc is not None:
@@ -142,6 +143,7 @@ class _Layout:
 
     def add(self, f: Callable, slots: list[int], k: int, cleared: list[int]) -> None:
         """Append the step ``slot k = f(slots)`` and the slots to clear after it."""
+        step: tuple
         if len(cleared) > 1 or not 1 <= len(slots) <= 2:
             step = (MANY, f, tuple(slots), None, k, tuple(cleared))
         elif len(slots) == 1:
