@@ -5,8 +5,8 @@ bits.
 """
 
 import struct
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from attrs import define, field, frozen
@@ -56,7 +56,7 @@ def _float_bits(value: float):
 
 
 # Looked up by the exact type: bool is a subclass of int, and np.float64 one of float.
-_TOKENS = {
+_TOKENS: dict[type, Callable[[Any], Any]] = {
     int: lambda v: (int, v),
     bool: lambda v: (bool, v),
     str: lambda v: v,
@@ -68,7 +68,7 @@ _TOKENS = {
 }
 
 
-def token(value):
+def token(value: Any) -> Any:
     """A hashable stand-in for ``value`` that is equal to another's only if type and bits are.
 
     Raises DTypeError for a value that is not hashable and so cannot say how an operation works.

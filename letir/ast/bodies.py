@@ -5,7 +5,7 @@ Bodies are closed and may be shared by many binds. The functions here visit each
 many binds share it, and use no Python frame per level of nesting.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def first_body(bind: Bind, number: Callable | None = None) -> tuple[Lambda, tupl
     return body, bind.args[: len(body.params)]
 
 
-def bodies_in(values) -> tuple[Lambda, ...]:
+def bodies_in(values: Iterable) -> tuple[Lambda, ...]:
     """The Lambdas among attributes, also those in tuples."""
     found: list[Lambda] = []
     for value in values:

@@ -31,7 +31,7 @@ from letir.ast.primitive import (
 )
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret, Source
-from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType, number_dtype
+from letir.ast.types import PYTHON_NUMBERS, ArrayType, Size, UndefType, number_dtype
 from letir.errors import DTypeError, InternalError, LetirError
 
 # (op, types, attrs) -> result types; bounded, or types of programs that are gone would stay
@@ -63,7 +63,7 @@ def _infer(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType | None,
     return results_tuple(op, found)
 
 
-def freeze(array) -> np.ndarray:
+def freeze(array: Any) -> Any:
     """A read-only copy of an array constant in native byte order.
 
     An array that is read-only and owns its memory is returned as it is.
@@ -91,7 +91,7 @@ def fresh_binders(
         (old,) = binders
         new = names[old] = Local(old.type if types is None else types[0], old.name)
         return (new,)
-    types = [old.type for old in binders] if types is None else types
+    types = tuple([old.type for old in binders]) if types is None else types
     fresh = tuple([Local(kind, old.name) for kind, old in zip(types, binders, strict=True)])
     names.update(zip(binders, fresh, strict=True))
     return fresh
@@ -127,7 +127,11 @@ class LetBuilder:
         return Value(self, local)
 
     def emit(
-        self, op: Primitive, args: tuple[Arg, ...], attrs: Attrs = NO_ATTRS, types=None
+        self,
+        op: Primitive,
+        args: tuple[Arg, ...],
+        attrs: Attrs = NO_ATTRS,
+        types: tuple[ArrayType | None, ...] | None = None,
     ) -> tuple[Local, ...]:
         """Add the bind ``op(args; attrs)`` and return its binders, typed by the op's type rule
         unless types are given.
@@ -147,7 +151,7 @@ class LetBuilder:
         binders = self.emit(op, tuple([self.enter(operand) for operand in operands]), attrs)
         return unwrap_results(op, tuple([Value(self, binder) for binder in binders]))
 
-    def enter(self, operand) -> Arg:
+    def enter(self, operand: Any) -> Arg:
         """``operand`` as an argument of a bind: a local, a constant, or a bound array constant."""
         if isinstance(operand, Value):
             if operand.emitter is not self:
@@ -162,7 +166,7 @@ class LetBuilder:
             "arrays and numbers"
         )
 
-    def constant(self, array) -> Local:
+    def constant(self, array: Any) -> Local:
         """Bind a read-only copy of ``array``; a NumPy scalar as it is."""
         return self.emit(PRIMITIVES["constant"], (), Attrs(value=freeze(array)))[0]
 
@@ -193,7 +197,7 @@ class LetBuilder:
         results = self.inline(fn, [self.enter(operand) for operand in operands])
         return tuple([Value(self, r) if type(r) is Local else r.value for r in results])
 
-    def build(self, results: Iterable, in_tree=None, out_tree=None) -> Lambda:
+    def build(self, results: Iterable, in_tree: Any = None, out_tree: Any = None) -> Lambda:
         """The program with these results (Values, locals or constants).
 
         The builder must not be used afterwards.
@@ -287,7 +291,7 @@ class Value:
     def __init__(self, emitter, arg):
         self.emitter, self.arg = emitter, arg
 
-    def takes(self, other) -> bool:
+    def takes(self, other: Any) -> bool:
         """Whether ``other`` may be combined with this value in an expression."""
         return isinstance(other, Value | np.ndarray | np.generic) or type(other) in PYTHON_NUMBERS
 
@@ -312,7 +316,7 @@ class Value:
         return len(self.type.shape)
 
     @property
-    def size(self) -> int:
+    def size(self) -> Size | int:
         """The number of elements."""
         return self.type.size
 

@@ -96,12 +96,12 @@ def _check_types(fn: Lambda, bind: Bind) -> None:
             f"  in {line_of(fn, bind)}"
         )
     for binder, expected in zip(bind.binders, types, strict=True):
-        found = binder.type
+        declared = binder.type
         # either may be unknown: in untyped text, or if the shape is known only at run time
-        if found is not expected and found is not None and expected is not None:
-            error = ShapeError if found.dtype == expected.dtype else DTypeError
+        if declared is not expected and declared is not None and expected is not None:
+            error = ShapeError if declared.dtype == expected.dtype else DTypeError
             raise error(
-                f"{op.name}: its result is {expected}, declared is {found}\n"
+                f"{op.name}: its result is {expected}, declared is {declared}\n"
                 f"  in {line_of(fn, bind)}"
             )
 

@@ -4,6 +4,9 @@ Python's operators on Python numbers alone give Python numbers, and treat the bo
 comparisons as 0 and 1; NumPy's functions do neither.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
@@ -31,7 +34,7 @@ def _is_python_bool(operand) -> bool:
     return operand.arg in getattr(emitter, "python_bools", ())
 
 
-def weaken_result(out):
+def weaken_result(out: Any) -> Any:
     """The result of a Python operator on Python numbers alone: a Python number, or a boolean."""
     if out.dtype.kind != "b":
         return PRIMITIVES["weaken"](out)
@@ -53,7 +56,7 @@ def _bool_as_number(x):
     return PRIMITIVES["weaken"](x.astype(np.int64)) if _is_python_bool(x) else x
 
 
-def binary_operator(name: str, reflected: bool = False):
+def binary_operator(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
     """A binary operator that records the primitive ``name``."""
 
     def operator(self, other):
@@ -71,12 +74,12 @@ def binary_operator(name: str, reflected: bool = False):
     return operator
 
 
-def reflected_operator(name: str):
+def reflected_operator(name: str) -> Callable[[Any, Any], Any]:
     """A binary operator with swapped operands, for Python's reflected methods."""
     return binary_operator(name, reflected=True)
 
 
-def unary_operator(name: str):
+def unary_operator(name: str) -> Callable[[Any], Any]:
     """A unary operator that records the primitive ``name``."""
 
     def operator(self):
@@ -87,7 +90,7 @@ def unary_operator(name: str):
     return operator
 
 
-def numpy_method(name: str):
+def numpy_method(name: str) -> Callable[..., Any]:
     """A method of this name that records NumPy's method."""
 
     def call(self, *args, **kwargs):
@@ -97,7 +100,7 @@ def numpy_method(name: str):
     return call
 
 
-def numpy_shape_method(name: str):
+def numpy_shape_method(name: str) -> Callable[..., Any]:
     """A method of this name that takes sizes or axes one by one or as one tuple."""
 
     def call(self, *sizes):

@@ -51,7 +51,7 @@ NO_BATCH = todo("batching rules come with vmap")
 _NO_ONNX = todo("export comes with the onnx package")
 
 
-def is_final(rule) -> bool:
+def is_final(rule: Any) -> bool:
     """Whether a rule is absent and cannot exist."""
     return type(rule) is Absent and rule.final
 
@@ -329,12 +329,12 @@ def register(record: Primitive) -> Primitive:
     return record
 
 
-def results_tuple(op: Primitive, out) -> tuple:
+def results_tuple(op: Primitive, out: Any) -> tuple:
     """``out``, the return value of ``op``, as a tuple: (out,) if ``op`` has a single result."""
     return (out,) if op.results is None else tuple(out)
 
 
-def unwrap_results(op: Primitive, results: tuple):
+def unwrap_results(op: Primitive, results: tuple) -> Any:
     """The return value of ``op`` for the tuple of its results; a single result is unwrapped."""
     return results[0] if op.results is None else results
 

@@ -8,7 +8,7 @@ the data.
 import dataclasses
 import re
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -22,6 +22,7 @@ from letir.errors import DTypeError
 NAMESPACE = "letir"
 _NAMED_NODE = re.compile(r"\w\(")  # in the repr of a spec: a node of a class that has a name
 _NAMED_NODE_FROM = len("PyTreeSpec(")
+_new_namedtuple: Callable[..., Any] = namedtuple  # mypy knows calls with constant names only
 _nodes: set[type] = set()  # the classes registered with optree
 _named: dict[str, type] = {}  # the class last seen under each name that occurs in texts
 
@@ -51,7 +52,7 @@ class Static:
     text: str
 
     @classmethod
-    def of(cls, value) -> "Static":
+    def of(cls, value: Any) -> "Static":
         """The static leaf of a value."""
         plain = type(value) in (bool, str, int, float, complex)
         return cls(repr(value) if plain else f"{type(value).__name__} {value!r}")
@@ -60,7 +61,7 @@ class Static:
         return f"static({self.text!r})"
 
 
-def flatten(tree) -> tuple[list, optree.PyTreeSpec]:
+def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
     """The leaves of ``tree`` and its structure; None has no leaves."""
     leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
     if LEAF_CLASSES.issuperset(map(type, leaves)):  # nearly always
@@ -118,7 +119,7 @@ def _register_class(cls: type) -> None:
 
 def _bare_instance(cls: type, fields: dict):
     """An instance with these fields, made without its ``__init__``."""
-    made = object.__new__(cls)
+    made: Any = object.__new__(cls)
     for name, value in fields.items():
         object.__setattr__(made, name, value)  # a frozen class refuses setattr
     return made
@@ -135,7 +136,7 @@ def _instance(cls: type, fields: dict):
     return cls(**{names[name]: value for name, value in fields.items()})
 
 
-def is_leaf(tree) -> bool:
+def is_leaf(tree: Any) -> bool:
     """Whether a value has no structure of its own."""
     return optree.tree_is_leaf(tree, namespace=NAMESPACE)
 
@@ -163,7 +164,7 @@ class Tree:
         return self._text[0]
 
     @classmethod
-    def of(cls, tree) -> "Tree":
+    def of(cls, tree: Any) -> "Tree":
         """The tree whose leaves are ``LEAF`` and ``Static``."""
         leaves, spec = flatten(tree)
         return cls(
@@ -175,7 +176,7 @@ class Tree:
         """The number of leaves that are not static."""
         return self.spec.num_leaves - len(self.statics)
 
-    def leaves_of(self, tree, asked: str) -> list:
+    def leaves_of(self, tree: Any, asked: str) -> list:
         """The non-static leaves of ``tree``, which must have this structure and these static
         leaves.
         """
@@ -190,7 +191,7 @@ class Tree:
                 )
         return [leaf for i, leaf in enumerate(leaves) if i not in static]
 
-    def spread(self, tree, asked: str) -> list:
+    def spread(self, tree: Any, asked: str) -> list:
         """The values at the leaves; static leaves may be containers, others may not."""
         static = dict(self.statics)
         try:
@@ -211,18 +212,18 @@ class Tree:
             )
         return leaves
 
-    def unflatten(self, leaves):
+    def unflatten(self, leaves: Iterable) -> Any:
         """The structure with these leaves."""
         return self.spec.unflatten(leaves)
 
-    def example(self):
+    def example(self) -> Any:
         """The structure with ``LEAF`` for arrays, and its static leaves: the argument of ``of``."""
         leaves: list[Any] = [LEAF] * self.spec.num_leaves
         for i, static in self.statics:
             leaves[i] = static
         return self.spec.unflatten(leaves)
 
-    def nest(self, leaves):
+    def nest(self, leaves: Iterable) -> Any:
         """The structure with these leaves, and None for static ones."""
         static, rest = dict(self.statics), iter(leaves)
         return self.spec.unflatten(
@@ -265,13 +266,13 @@ def _tree_text(spec: optree.PyTreeSpec, leaves: Iterator) -> str:
     return f"{kind.__qualname__}({fields})"
 
 
-def named_node(name: str, fields: dict):
+def named_node(name: str, fields: dict) -> Any:
     """An instance of the class called ``name`` in texts, else of a namedtuple with these fields."""
-    cls = _named.get(name)
+    cls: Any = _named.get(name)
     is_class = cls is not None and cls in _nodes and not _is_generator(cls)
     if is_class and _arguments(cls).keys() == fields.keys():
         return _bare_instance(cls, fields)
     if cls is None or getattr(cls, "_fields", None) != tuple(fields):
-        cls = namedtuple(name.rpartition(".")[2], fields)
+        cls = _new_namedtuple(name.rpartition(".")[2], fields)
         cls.__qualname__ = name
     return cls(**fields)

@@ -15,7 +15,7 @@ recording.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, final
 
 from attrs import define, field, frozen
 
@@ -25,6 +25,7 @@ from letir.ast.source import Source
 from letir.ast.types import WEAK, ArrayType
 
 
+@final
 @define(eq=False, repr=False)
 class Local:
     """A name for an array, bound once; two locals are equal only if they are the same object.
@@ -62,6 +63,7 @@ class _NoTypeType:
 NO_TYPE = _NoTypeType()
 
 
+@final
 @define(eq=False, repr=False)
 class Const:
     """A Python number, None or ``Undef`` as an operand. Numbers are promoted weakly.
@@ -121,7 +123,14 @@ class Bind:
         """The locals among the operands in order, with repetitions."""
         return (arg for arg in self.args if type(arg) is Local)
 
-    def replace(self, *, binders=None, op=None, args=None, attrs=None) -> "Bind":
+    def replace(
+        self,
+        *,
+        binders: tuple[Local, ...] | None = None,
+        op: Primitive | None = None,
+        args: tuple[Arg, ...] | None = None,
+        attrs: Attrs | None = None,
+    ) -> "Bind":
         """The same bind with these fields replaced, and the same source line."""
         return Bind(
             self.binders if binders is None else binders,
@@ -191,9 +200,6 @@ class Let:
 
     def __repr__(self):
         return f"Let({self.bind}, ...)"
-
-
-_Expr = Let | Ret
 
 
 @frozen(eq=False, repr=False, weakref_slot=True)

@@ -8,9 +8,10 @@ import math
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from operator import ge, gt, le, lt
+from typing import Any, final
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -85,6 +86,7 @@ def _ordered_by(compare: Callable) -> Callable:
     return ordered
 
 
+@final
 @frozen(eq=False, repr=False)
 class Size:
     """A symbolic size: a polynomial in names with integer coefficients.
@@ -205,7 +207,7 @@ class Size:
 
 def _compared(compare: Callable, size: Size | int) -> bool | None:
     """``compare(size, 0)``; None if it depends on the values of the names."""
-    if type(size) is int:
+    if type(size) is not Size:
         return compare(size, 0)
     factors = [c for names, c in size.terms if names]
     if min(factors) < 0 < max(factors):
@@ -282,18 +284,18 @@ class ArrayType:
         return len(self.shape)
 
     @property
-    def size(self):
+    def size(self) -> "Size | int":
         """Number of elements."""
         count = 1
         for n in self.shape:
             count = count * n
         return count
 
-    def with_shape(self, shape) -> "ArrayType":
+    def with_shape(self, shape: Iterable) -> "ArrayType":
         """The strong type with another shape."""
         return ArrayType(self.dtype, shape)
 
-    def with_dtype(self, dtype) -> "ArrayType":
+    def with_dtype(self, dtype: Any) -> "ArrayType":
         """The strong type with another dtype."""
         return ArrayType(dtype, self.shape)
 
@@ -302,7 +304,7 @@ class ArrayType:
         return f"{self.dtype.name}{star}[{', '.join(map(str, self.shape))}]"
 
 
-def number_dtype(dtype) -> np.dtype:
+def number_dtype(dtype: Any) -> np.dtype:
     """``dtype`` in native byte order. Raises DTypeError for dtypes that letir does not support."""
     # longdouble is refused: its bits differ from machine to machine
     dtype = np.dtype(dtype)

@@ -1,6 +1,7 @@
 """Arguments and results of a call [B7]: flattened, checked against parameters, nested again."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from letir.ast.terms import Lambda, Local
 from letir.ast.types import ArrayType, Size, Undef
@@ -20,7 +21,9 @@ def flat_arguments(fn: Lambda, args: tuple, kwargs: dict) -> list:
     return list(args)
 
 
-def checked_arguments(fn: Lambda, leaves: list, type_of=type_of) -> list:
+def checked_arguments(
+    fn: Lambda, leaves: list, type_of: Callable[[Any], ArrayType] = type_of
+) -> list:
     """``leaves`` if they have the types of the parameters; Python numbers are widened as in Python.
 
     A parameter of unknown type accepts any array. Raises ShapeError or DTypeError that lists every
@@ -135,7 +138,7 @@ def fits_type(found: ArrayType, expected: ArrayType, sizes: dict[str, int]) -> b
     return True
 
 
-def nested_results(fn: Lambda, results: tuple):
+def nested_results(fn: Lambda, results: tuple) -> Any:
     """The results, nested as the recorded function returned them."""
     if fn.out_tree is not None:
         return fn.out_tree.unflatten(results)

@@ -2,7 +2,8 @@
 
 import functools
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -24,12 +25,12 @@ _REFUSED = {
 }
 
 
-def cupy_module():
+def cupy_module() -> Any:
     """CuPy if it has been imported (CuPy arrays can exist only then), else None."""
     return sys.modules.get("cupy")
 
 
-def array_module(arrays: Iterable):
+def array_module(arrays: Iterable) -> Any:
     """The array module of these arrays. Raises DTypeError for a mix of NumPy and CuPy arrays."""
     cupy = cupy_module()
     if cupy is None:
@@ -50,7 +51,7 @@ def array_module(arrays: Iterable):
 
 
 @functools.cache
-def scipy_function(xp, part: str, name: str):
+def scipy_function(xp: Any, part: str, name: str) -> Callable[..., Any]:
     """``scipy.part.name`` for NumPy, CuPy's form of it for CuPy.
 
     Raises LetirError if SciPy is not installed, or CuPy has no such function.
@@ -86,7 +87,7 @@ def _cupyx_function(part: str, name: str):
 LATE_BOUND["scipy"] = scipy_function
 
 
-def is_array(value) -> bool:
+def is_array(value: Any) -> bool:
     """Whether a value is an array or a NumPy scalar."""
     if issubclass(type(value), _ARRAYS):  # not isinstance: a tracer claims to be an ndarray
         return True
@@ -97,7 +98,7 @@ def is_array(value) -> bool:
 _types = BoundedCache(1 << 14)  # (dtype, shape) -> ArrayType
 
 
-def type_of(value) -> ArrayType:
+def type_of(value: Any) -> ArrayType:
     """The type of an array or a Python number.
 
     Raises DTypeError for other values, with the conversion to use [B11].

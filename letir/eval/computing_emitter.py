@@ -1,6 +1,7 @@
 """``Executor``: rules that compute at once, on arrays."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,11 @@ class Executor:
         self.evaluator = Evaluator(xp)
         self.source = None  # rules set it, as on a builder
 
-    def apply(self, op: Primitive, operands: Sequence, attrs: Attrs):
+    def apply(self, op: Primitive, operands: Sequence, attrs: Attrs) -> Any:
         """``op`` on arrays and numbers: a result, or a tuple of them."""
         return compute(op, operands, attrs, self.evaluator)
 
-    def emit(self, op: Primitive, args: tuple, attrs: Attrs, types=None) -> tuple:
+    def emit(self, op: Primitive, args: tuple, attrs: Attrs, types: Any = None) -> tuple:
         """The results of ``op`` on these arrays; their types need not be known."""
         operands = [arg.value if type(arg) is Const else arg for arg in args]
         out = compute(op, operands, attrs, self.evaluator)

@@ -45,7 +45,7 @@ class Environment:
                 found.append(values[arg])
         return found
 
-    def keep(self, binder: Local, result) -> None:
+    def keep(self, binder: Local, result: Any) -> None:
         """Remember a result if it is used at all."""
         if binder in self.left:
             self.values[binder] = result
@@ -65,7 +65,7 @@ class Evaluator(ExprVisitor):
     def __init__(self, xp, observe: Callable | None = None):
         self.xp, self.observe = xp, observe
 
-    def visit_let(self, let: Let, env: Environment):
+    def visit_let(self, let: Let, env: Environment) -> TailCall:
         env.at = bind = let.bind
         # operands are never named here: a name would keep them beyond their last use [C1]
         op, attrs = bind.op, bind.attrs
@@ -86,7 +86,7 @@ class Evaluator(ExprVisitor):
             env.bind(bind.binders, out)
         return TailCall(let.body, env)
 
-    def visit_ret(self, ret: Ret, env: Environment):
+    def visit_ret(self, ret: Ret, env: Environment) -> tuple:
         return tuple(env.operands(ret.args))
 
     def call(self, fn: Lambda, args: Sequence) -> tuple:
@@ -154,7 +154,9 @@ def run_flat(f: Lambda, leaves: list, observe: Callable | None = None) -> tuple:
     return Evaluator(array_module(leaves), observe).call(f, leaves)
 
 
-def compute(op: Primitive, operands: Sequence, attrs: Attrs, evaluator: Evaluator | None = None):
+def compute(
+    op: Primitive, operands: Sequence, attrs: Attrs, evaluator: Evaluator | None = None
+) -> Any:
     """One operation on arrays and numbers, at once: a result, or a tuple of them."""
     xp = array_module(operands) if evaluator is None else evaluator.xp
     if not op.holds_lambdas:

@@ -7,6 +7,7 @@ another one: the reference count of CPython proves sole ownership.
 """
 
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ _ALONE = _references_to_first([np.empty(1)])
 _BASE_ALONE = _references_to_base(np.empty(1)[:])
 
 
-def is_owned(xp, operands: list) -> bool:
+def is_owned(xp: Any, operands: list) -> bool:
     """Whether the first operand is a writable array referenced only by the list of operands."""
     if _references_to_first(operands) > _ALONE:
         return False
@@ -52,7 +53,7 @@ def is_owned(xp, operands: list) -> bool:
     )
 
 
-def is_unfolded(x) -> bool:
+def is_unfolded(x: Any) -> bool:
     """Whether no two elements share an address, as they may in a view made by as_strided."""
     extent = x.itemsize
     for stride, n in sorted((abs(s), n) for s, n in zip(x.strides, x.shape, strict=True)):
@@ -63,7 +64,7 @@ def is_unfolded(x) -> bool:
     return True
 
 
-def update_in_place(op: Primitive, xp, operands: list, attrs: Attrs):
+def update_in_place(op: Primitive, xp: Any, operands: list, attrs: Attrs) -> Any:
     """The result of an operation, computed in place in its first operand if that is owned."""
     compute = op.update if is_owned(xp, operands) else op.impl
     return compute(xp, *operands, **attrs)
@@ -102,7 +103,7 @@ def own_results(f: Lambda, results: tuple) -> tuple:
     return tuple([r.copy(order="K") if id(root(r)) in constants else r for r in results])
 
 
-def root(array):
+def root(array: Any) -> Any:
     """The array that owns the memory of a view."""
     while getattr(array, "base", None) is not None:
         array = array.base

@@ -1,6 +1,7 @@
 """``debug_nans``: the first bind that makes a nan."""
 
 from collections.abc import Callable
+from typing import Any
 
 from letir.ast.terms import Bind
 
@@ -18,7 +19,7 @@ def nan_finder(observe: Callable | None) -> Callable:
     return look
 
 
-def has_nan(value) -> bool:
+def has_nan(value: Any) -> bool:
     """Whether a result is a nan or has one."""
     differs = value != value  # not isnan: also of integers, Python numbers and CuPy's arrays
     return bool(differs.any() if hasattr(differs, "any") else differs)

@@ -150,11 +150,11 @@ def negation_of_product(bind: Bind, known: ValueFacts) -> Bind | None:
     kind = y.type.dtype.kind
     if bind.op is sub:
         x, n = n, x
-        is_zero = type(n) is Const and type(n.value) in (int, float) and n.value == 0
-        is_negative = is_zero and (kind in "iu" or str(float(n.value)) == "-0.0")
+    number = n.value if type(n) is Const and type(n.value) in (int, float) else None
+    if bind.op is sub:
+        is_negative = number == 0 and (kind in "iu" or str(float(number)) == "-0.0")
     else:  # NumPy refuses -1 as an unsigned number
-        is_number = type(n) is Const and type(n.value) in (int, float)
-        is_negative = is_number and n.value == -1 and kind != "u"
+        is_negative = number == -1 and kind != "u"
     if not is_negative or kind not in "iuf" or type(x) is not Local or x.type.weak:
         return None
     return replace_operation(bind, neg, x) if kind == "f" or x.type.dtype == y.type.dtype else None

@@ -61,8 +61,8 @@ class DeadResultElimination:
         if layout.loop:
             return self.loop(bind, bodies, layout, wanted)
         everything = len(wanted) == len(bind.binders)
-        bodies = [self.body(body, None if everything else tuple(wanted)) for body in bodies]
-        return self.refitted(bind, bodies, layout, wanted, self.read_by(bind, bodies))
+        kept = [self.body(body, None if everything else tuple(wanted)) for body in bodies]
+        return self.refitted(bind, kept, layout, wanted, self.read_by(bind, kept))
 
     def read_by(self, bind: Bind, bodies: Sequence[Lambda]) -> list[int]:
         """The remaining parameters in their new order."""
@@ -78,7 +78,8 @@ class DeadResultElimination:
         key = id(body), "reads"
         if key not in self.made:
             places = {param: i for i, param in enumerate(body.params)}
-            used = (arg for term in (*body.binds, body.ret) for arg in term.args)
+            terms: tuple[Bind | Ret, ...] = (*body.binds, body.ret)
+            used = (arg for term in terms for arg in term.args)
             found = dict.fromkeys(places[a] for a in used if type(a) is Local and a in places)
             self.made[key] = body, tuple(found)
         return self.made[key][1]

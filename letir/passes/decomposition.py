@@ -1,6 +1,7 @@
 """``decompose``: replaces composites by the operations of which they are made."""
 
 from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from attrs import define, field
 
@@ -125,7 +126,7 @@ def _put_parts(
     Binders of results that are operands are entered into ``names``.
     """
     given = [arg for arg in args if arg.type is not NO_TYPE]  # None is no parameter
-    inner: dict[Local, Arg] = dict(zip(program.params, given, strict=True))
+    inner: dict[Local, Any] = dict(zip(program.params, given, strict=True))
     for result, binder in zip(program.ret.args, bind.binders, strict=True):
         if type(result) is Local and result not in inner:
             inner[result] = binder

@@ -91,8 +91,8 @@ class _Inlining:
         fresh = {local for made in builder.binds for local in made.binders}
         for binder, result in pairs:
             self.names[binder] = result
-            if result in fresh and result.name is None:  # the user's name for it
-                result.name = binder.name
+            if type(result) is Local and result in fresh and result.name is None:
+                result.name = binder.name  # the user's name for it
         return builder.binds
 
     def named(self, arg: Arg) -> Arg:

@@ -31,7 +31,7 @@ def without_writes(fn: Lambda) -> Lambda:
     for bind in fn.binds:
         if bind.op.role == "write_back":
             new = bind.args[1]
-            values[bind.binders[0]] = values.get(new, new)
+            values[bind.binders[0]] = values.get(new, new) if type(new) is Local else new
     kept = fn.with_binds([bind for bind in fn.binds if bind.op.role != "write_back"])
     return substitute(kept, values)
 
@@ -80,7 +80,7 @@ def _bind_results(builder: LetBuilder, bind: Bind, program: Lambda) -> None:
             copied.append((binder, result))
     for i in range(before, len(builder.binds)):
         new = builder.binds[i]
-        binders = substitute_args(new.binders, names)
+        binders = tuple([names.get(binder, binder) for binder in new.binders])
         builder.binds[i] = new.replace(binders=binders, args=substitute_args(new.args, names))
     for binder, result in copied:
         operand = names.get(result, result) if type(result) is Local else result

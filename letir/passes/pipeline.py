@@ -22,7 +22,7 @@ _Pass = Callable[[Lambda], Lambda]
 Pipeline = tuple[_Pass, ...]
 
 _POINTS = ("before", "gradient", "after")
-_registered: dict[str, Pipeline] = dict.fromkeys(_POINTS, ())
+_registered: dict[str, tuple["_Registered", ...]] = dict.fromkeys(_POINTS, ())
 _lock = threading.Lock()
 _numbers = itertools.count(1)  # numbers the files in the folder
 

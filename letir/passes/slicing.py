@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 from attrs import define
 
@@ -40,7 +41,8 @@ def slice(
     """
     several = isinstance(results, Sequence) and not isinstance(results, str)
     found = _Values(f).found
-    args = [found(wanted) for wanted in (results if several else [results])]
+    asked: Any = results if several else [results]
+    args = [found(wanted) for wanted in asked]
     position = uses(f).position
     # a guard after the last value cannot affect it
     last = max((position(arg) for arg in args if type(arg) is Local), default=-1)

@@ -59,12 +59,15 @@ def script_op(
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name):
         raise LetirError(f"name your operation package.name, found {name!r}")
     operation = _Operation(name, script(source))
+    rules: dict[str, Any] = {}
+    if operation.has_backward:
+        rules = {"vjp": operation.vjp, "batch": operation.batch}
     record = composite_record(
         name,
         operation.decompose,
         prepare=operation.prepare,
         results=operation.results if operation.n_outs > 1 else None,
-        **({"vjp": operation.vjp, "batch": operation.batch} if operation.has_backward else {}),
+        **rules,
     )
     record.set_attrs(operation.attrs())  # the script says them, not the signature of decompose
     PRIMITIVES[name] = record

@@ -6,7 +6,7 @@ result of the first function and the first parameter of the second.
 """
 
 import ast
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -149,10 +149,12 @@ class Lifted:
 
     def constants_of(self, inner: Function) -> list[Assign]:
         """The assignments of the constants that a backward uses."""
-        needed, found = set(inner.captured), []
+        needed = set(inner.captured)
+        found: list[Assign] = []
         # users before makers: one pass finds all that is needed
         for statement in reversed(self.function.body):
-            if needed.intersection(statement.targets) and statement.targets[0] in self.constants:
+            is_needed = needed.intersection(statement.targets)
+            if type(statement) is Assign and is_needed and statement.targets[0] in self.constants:
                 found.append(statement)
                 needed.update(names_in(statement.value))
         return found[::-1]
@@ -237,8 +239,9 @@ class Lifted:
         inner, results = function.inner, function.results
         if inner is None:
             return self.term(results), self.type(results)
-        several = type(results) is Group and len(inner.params) > 1
-        items = list(results.items) if several else [results]
+        items: Sequence[Term] = [results]
+        if type(results) is Group and len(inner.params) > 1:
+            items = results.items
         found = [*map(self.term, items), _tuple_text(self.context)]
         types = [*map(self.type, items), _tuple_type([self.types[n] for n in self.context])]
         return _tuple_text(found), _tuple_type(types)
@@ -318,8 +321,9 @@ def _type_of_param(param: Param) -> str:
         return param.annotation
     if param.kind in (SCALAR, STATIC):
         default = param.default
-        known = type(default) is Literal and default.value is not None
-        return _literal_type(default.value) if known else "Optional[List[int]]"
+        if type(default) is Literal and default.value is not None:
+            return _literal_type(default.value)
+        return "Optional[List[int]]"
     return "Tuple[Tensor, ...]" if param.kind == GROUP else "Tensor"
 
 

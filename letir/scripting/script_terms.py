@@ -11,7 +11,7 @@ turns them into programs. Every name is bound once in a function: a second ``x``
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, final
 
 from attrs import field, frozen
 
@@ -26,6 +26,7 @@ class Place:
     column: int
 
 
+@final
 @frozen
 class Name:
     """A parameter, a local, or a captured value."""
@@ -34,6 +35,7 @@ class Name:
     at: Place = field(eq=False)  # ignored by equality, so that a text read again gives equal terms
 
 
+@final
 @frozen
 class Literal:
     """A number, a string, None, a dtype, or ``...``."""
@@ -42,6 +44,7 @@ class Literal:
     at: Place = field(eq=False)
 
 
+@final
 @frozen
 class Apply:
     """A call of an operation, a NumPy function, a query such as ``shape``, or another script."""
@@ -53,6 +56,7 @@ class Apply:
     at: Place = field(eq=False)
 
 
+@final
 @frozen
 class Group:
     """A tuple."""
@@ -61,6 +65,7 @@ class Group:
     at: Place = field(eq=False)
 
 
+@final
 @frozen
 class Part:
     """``value[item]``."""
@@ -70,6 +75,7 @@ class Part:
     at: Place = field(eq=False)
 
 
+@final
 @frozen
 class Slice:
     """``start:stop:step``; missing parts are None."""
@@ -78,6 +84,7 @@ class Slice:
     at: Place = field(eq=False)
 
 
+@final
 @frozen
 class Choice:
     """``on_true if test else on_false``: only one of them is computed."""
@@ -88,6 +95,7 @@ class Choice:
     at: Place = field(eq=False)
 
 
+@final
 @frozen
 class Logic:
     """``a and b``, ``a or b``, ``not a`` on truth values, with short-circuit evaluation."""
@@ -100,6 +108,7 @@ class Logic:
 Term = Name | Literal | Apply | Group | Part | Slice | Choice | Logic
 
 
+@final
 @frozen
 class Assign:
     """``name = value``, or ``name, name = value`` for a value with several parts."""
@@ -118,6 +127,7 @@ class Block:
     results: tuple[Term, ...]
 
 
+@final
 @frozen
 class Branch:
     """``if``: ``targets`` (``names`` in the user's code) are the results of the selected block."""
@@ -130,6 +140,7 @@ class Branch:
     names: tuple[str, ...] = field(eq=False)
 
 
+@final
 @frozen
 class While:
     """``while``: ``params`` are the carried values inside, ``initial`` their initial values, the
@@ -145,6 +156,7 @@ class While:
     names: tuple[str, ...] = field(eq=False)
 
 
+@final
 @frozen
 class Count:
     """``for index in range(start, stop, step)``, with carried values as in ``While``."""

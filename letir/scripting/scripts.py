@@ -6,7 +6,7 @@ A call binds its arguments, selects the overload that fits their kinds [G2], and
 
 import inspect
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from letir.scripting.script_terms import (
     Group,
     Literal,
     Param,
+    Term,
 )
 
 _NO, _CONVERTED, _EXACT = range(3)  # how well an argument fits a parameter
@@ -79,7 +80,9 @@ class Script:
     np.float64(6.0)
     """
 
-    def __init__(self, name: str, overloads: Sequence[Function], scripts: Mapping[str, "Script"]):
+    def __init__(
+        self, name: str, overloads: Sequence[Function], scripts: MutableMapping[str, "Script"]
+    ):
         self.__name__, self.overloads, self.scripts = name, list(overloads), scripts
         self._rules = BoundedCache(_MOST)
 
@@ -170,7 +173,7 @@ class Script:
             return (None,) * len(param.parts)
         return constant_of(param.default) if param.kind == STATIC else None
 
-    def at(self, *args, **kwargs) -> Closed:
+    def at(self, *args: Any, **kwargs: Any) -> Closed:
         """The two programs for arguments like these: arrays, numbers, ``ShapeDtype``."""
         bound = self.pick(args, kwargs)
         return closed(bound.function, _spec_of(bound), self.scripts)
@@ -189,7 +192,7 @@ class Script:
             found = emitter.apply(scripted, operands, self.attrs(made))
         return made.results.unflatten(found[: made.n_outs])
 
-    def emit(self, builder: LetBuilder, args: Sequence, kwargs: Mapping):
+    def emit(self, builder: LetBuilder, args: Sequence, kwargs: Mapping) -> Any:
         """The results of a call on values of ``builder``, for calls from other scripts."""
         bound = self.pick(args, kwargs)
         made, operands = self.rule(bound), operands_of(bound.values, bound.function)
@@ -363,7 +366,7 @@ def _described(value) -> str:
     return f"{type(value).__name__} {value!r}" if _is_static(value) else type(value).__name__
 
 
-def constant_of(term) -> Any:
+def constant_of(term: Term) -> Any:
     """The value of a default."""
     if type(term) is Group:
         return tuple(map(constant_of, term.items))

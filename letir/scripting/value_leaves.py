@@ -4,25 +4,27 @@
 body: its arrays become parameters, everything else becomes part of the body.
 """
 
+from typing import Any
+
 from letir.ast.builder import LetBuilder, Value
 from letir.ops.shape.shape_and_creation import Sizes
 
 
-def plain(value):
+def plain(value: Any) -> Any:
     """A value in the form that programs return: shapes as arrays."""
     if isinstance(value, tuple):
         return tuple(map(plain, value))
     return value.array if type(value) is Sizes else value
 
 
-def leaves_of(value) -> list:
+def leaves_of(value: Any) -> list:
     """The leaves of nested tuples; None is a leaf."""
     if isinstance(value, tuple):
         return [leaf for part in value for leaf in leaves_of(part)]
     return [value]
 
 
-def copied(builder: LetBuilder, name: str, value):
+def copied(builder: LetBuilder, name: str, value: Any) -> Any:
     """A captured value inside a body: arrays become parameters, everything else stays."""
     if isinstance(value, tuple):
         return tuple(copied(builder, f"{name}.{i}", part) for i, part in enumerate(value))
@@ -32,14 +34,14 @@ def copied(builder: LetBuilder, name: str, value):
     return builder.param(value.type, name) if isinstance(value, Value) else value
 
 
-def is_static(value) -> bool:
+def is_static(value: Any) -> bool:
     """Whether a value is known when the script is read: it contains no array."""
     if isinstance(value, tuple):
         return all(map(is_static, value))
     return not isinstance(value, Value) and type(value) is not Sizes
 
 
-def named(value, name: str):
+def named(value: Any, name: str) -> Any:
     """``value``, with its local named ``name`` if it has no name."""
     if isinstance(value, Value) and value.arg.name is None:
         value.arg.name = name

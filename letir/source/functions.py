@@ -7,7 +7,7 @@ from letir.ad.symbolic_zeros import specialize_undef
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import Tree
 from letir.ast.symbolic_sizes import has_static_shape
-from letir.ast.terms import Arg, Lambda
+from letir.ast.terms import Arg, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ExportError
 from letir.passes.dead_code_elimination import dead_code
@@ -199,7 +199,7 @@ def _name_gradients(writer: Writer, g: Gradient, df: Lambda) -> None:
     bound = {b for bind in df.binds for b in bind.binders}
     for i, arg in zip(g.df_output_vjps, df.ret.args, strict=True):
         # a gradient shared by two arguments is named after the first
-        if arg in bound and arg not in writer.wanted:
+        if type(arg) is Local and arg in bound and arg not in writer.wanted:
             writer.wanted[arg] = writer.names.fresh(f"d_{names[g.f.params[i]]}")
 
 

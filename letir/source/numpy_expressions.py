@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from typing import Any
 
 from letir.ast.primitive import Primitive
 from letir.errors import ExportError
@@ -9,10 +10,10 @@ from letir.ops.define.records import decomposition
 from letir.source.steps import Step
 
 
-def spelled(write: Step, operands: list[str]):
+def spelled(write: Step, operands: list[str]) -> Any:
     """The answer of the record's ``source``, or the form that follows from its other fields."""
     op, attrs = write.bind.op, write.bind.attrs
-    if type(op.source) is str:
+    if isinstance(op.source, str):
         # a template may put it before ** or a dot, which bind more tightly than the sign
         operands = [f"({text})" if text.startswith("-") else text for text in operands]
         return op.source.format(*operands, **{k: write.literal(v) for k, v in attrs.items()})

@@ -2,6 +2,7 @@
 
 import math
 import struct
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ WIDTH = 100
 _NATURAL = frozenset(map(np.dtype, ("bool", "int64", "float64", "complex128")))
 
 
-def literal(value, indent: str = "") -> str:
+def literal(value: Any, indent: str = "") -> str:
     """The expression of a constant or an attribute; long arrays continue on further lines.
 
     >>> literal((1, -0.0, slice(None, 2), np.dtype("float32"), np.arange(2, dtype="int8")))
@@ -98,7 +99,7 @@ def _pair_text(real, imag, first: str, second: str) -> str:
     return f"({first}{sign}{second}j)" if real or not sign else f"{second}j"  # -2j has -0.0
 
 
-def _element_text(value: np.generic) -> str:
+def _element_text(value: Any) -> str:
     """The Python literal from which its dtype, or an array, makes this NumPy scalar."""
     kind = value.dtype.kind
     if kind == "c":
@@ -167,7 +168,9 @@ def joined(items: list[str], indent: str) -> str:
     """Items on one line if they fit, else wrapped."""
     if sum(map(len, items)) + 2 * len(items) + len(indent) < WIDTH - 24:
         return ", ".join(items)
-    lines, line, room = [], [], WIDTH - len(indent) - 4
+    lines: list[str] = []
+    line: list[str] = []
+    room = WIDTH - len(indent) - 4
     for item in items:
         if line and room < len(item) + 2:
             lines.append(", ".join(line) + ",")

@@ -8,6 +8,7 @@ import dataclasses
 import itertools
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import attrs
 import optree
@@ -187,7 +188,7 @@ def can_build(spec: optree.PyTreeSpec) -> bool:
 
 def built(writer: Writer, spec: optree.PyTreeSpec, texts: Iterator[str]) -> str:
     """The expression of a structure of these leaves."""
-    kind = spec.type
+    kind: Any = spec.type
     if kind is None:
         return next(texts)
     children = [built(writer, child, texts) for child in spec.children()]

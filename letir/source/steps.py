@@ -7,8 +7,9 @@
 - None: it has written all that is needed, with ``write.line`` and ``write.block``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -77,11 +78,11 @@ class Step:
 
     # ---- texts ----
 
-    def literal(self, value) -> str:
+    def literal(self, value: Any) -> str:
         """The expression of a constant or an attribute."""
         return literal(value, self.writer.indent)
 
-    def call(self, function: str, *operands: str, **attrs) -> str:
+    def call(self, function: str, *operands: str, **attrs: Any) -> str:
         """A call with the attributes that differ from the defaults as keywords."""
         defaults = self.bind.op.attrs
         keywords = [
@@ -93,7 +94,7 @@ class Step:
         ]
         return f"{function}({', '.join([*operands, *keywords])})"
 
-    def numpy_call(self, *operands: str, **attrs) -> str:
+    def numpy_call(self, *operands: str, **attrs: Any) -> str:
         """A call of the record's NumPy function. Raises ExportError if there is none."""
         return self.call(self.numpy_name(), *operands, **attrs)
 
@@ -112,7 +113,7 @@ class Step:
             "or source=function(write, *operands, **attrs)"
         )
 
-    def constant(self, array) -> str:
+    def constant(self, array: Any) -> str:
         """The expression of an array constant, a copy that the caller may change."""
         name = self.bind.binders[0].name if self.bind.binders else None
         return self.writer.module.constant(array, name)
@@ -150,7 +151,7 @@ class Step:
         return self.results()[0] or "_"
 
     @contextmanager
-    def defined(self, operands: Sequence[str]):
+    def defined(self, operands: Sequence[str]) -> Iterator[None]:
         """A context in which these operands are known not to be None."""
         nullable = self.writer.nullable
         were = nullable.intersection(operands)
@@ -167,7 +168,7 @@ class Step:
         self.writer.line(text)
 
     @contextmanager
-    def block(self, head: str):
+    def block(self, head: str) -> Iterator[None]:
         """A context that writes ``head`` and indents the statements written inside."""
         with self.writer.block(head):
             yield

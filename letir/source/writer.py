@@ -7,7 +7,7 @@ record of each operation for its source form. Nested bodies are written inline.
 import linecache
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from letir.ast.error_locations import error_in_let
@@ -46,7 +46,7 @@ class Writer:
         self.lines.append(f"{self.indent}{text}\n")
 
     @contextmanager
-    def block(self, head: str):
+    def block(self, head: str) -> Iterator[None]:
         """A context that adds ``head`` and indents the lines added inside."""
         self.line(head)
         outer, count = self.indent, len(self.lines)
@@ -139,7 +139,8 @@ class Writer:
         self.texts.update(zip(fn.params, operands, strict=True))
         names = into or [None] * len(fn.ret.args)
         bound = {b for bind in fn.binds for b in bind.binders}
-        wanted = {a: n for a, n in zip(fn.ret.args, names, strict=True) if n and a in bound}
+        results = zip(fn.ret.args, names, strict=True)
+        wanted = {a: n for a, n in results if n and type(a) is Local and a in bound}
         self.wanted.update(wanted)
         self.write(fn)
         for local in wanted:

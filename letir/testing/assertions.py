@@ -1,6 +1,7 @@
 """``assert_same``, to the last bit, and ``assert_close``, within a tolerance, for nested arrays."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import optree
@@ -11,7 +12,7 @@ from letir.ast.types import PYTHON_NUMBERS
 _TOLERANCES = {2: 1e-2, 4: 1e-5, 8: 1e-9}  # by the bytes of a floating number
 
 
-def assert_same(expected, found) -> None:
+def assert_same(expected: Any, found: Any) -> None:
     """Raise AssertionError unless both are the same: nesting, kind, dtype, shape and bits.
 
     Kinds are Python number, NumPy scalar and array. A nan equals every other; 0.0 and -0.0 differ.
@@ -27,7 +28,9 @@ def assert_same(expected, found) -> None:
             raise AssertionError(f"{path}: {difference}")
 
 
-def assert_close(expected, found, *, rtol: float | None = None, atol: float | None = None) -> None:
+def assert_close(
+    expected: Any, found: Any, *, rtol: float | None = None, atol: float | None = None
+) -> None:
     """Raise AssertionError unless both nest alike, with the same shapes and nearly the same values.
 
     The allowed difference is ``atol + rtol * abs(expected)``. Both are by default what the coarser

@@ -234,7 +234,7 @@ class _Writer:
         """A function with ``head``; it returns an expression for each (shape, dtype)."""
         inner = list(known)
         lines = self.block(inner, depth + 1, 2) if self.draw(st.booleans()) else []
-        texts = [self.expression_of(inner, *result, index) for result in results]
+        texts = [self.expression_of(inner, shape, dtype, index) for shape, dtype in results]
         return [f"def {head}:", *_indented([*lines, f"return {', '.join(texts)}"])]
 
     def bound(self, known: list[_Known], shape: tuple, dtype, letter: str = "v") -> str:
@@ -302,7 +302,7 @@ class _Writer:
         call = f"lt.while_loop({test}, {name}, ({self.pick(['0', 'k'])}, {init}){self.every()})"
         return [*inner, *tested, f"_, {self.bound(known, *kind)} = {call}"]
 
-    def elements(self, known: list[_Known]) -> tuple[str, list[_Known]]:
+    def elements(self, known: list[_Known]) -> tuple[list[str], list[_Known]]:
         """(arrays to go over, the parameters for their elements)."""
         texts, params = [], []
         for _ in range(self.draw(st.integers(1, 2))):

@@ -5,6 +5,7 @@ tangents as further arguments, and checked in turn.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import optree
@@ -102,7 +103,7 @@ def check_grads(
 # ---- what is checked ----
 
 
-def _point_of(f: Callable, args: tuple) -> _Point:
+def _point_of(f: Callable, args: Any) -> _Point:
     """``f`` as a function of its floating arguments in a row."""
     leaves, spec = flatten(args)
     paths = optree.tree_accessors(args, namespace=NAMESPACE)
@@ -139,7 +140,7 @@ def _at_types_of(f: Callable, leaves: list) -> Callable:
     return f if fits else retype(f, *types)
 
 
-def is_inexact(leaf) -> bool:
+def is_inexact(leaf: Any) -> bool:
     """Whether it is a floating or complex array or number."""
     return leaf.dtype.kind in _WIDE if hasattr(leaf, "dtype") else type(leaf) in (float, complex)
 
@@ -149,12 +150,12 @@ def _widened(leaf):
     return leaf.astype(_WIDE[leaf.dtype.kind]) if hasattr(leaf, "dtype") else leaf
 
 
-def coarsest_eps(*leaves) -> float:
+def coarsest_eps(*leaves: Any) -> float:
     """The largest spacing of numbers next to 1 among the dtypes of these."""
     return max(float(np.finfo(np.asarray(leaf).dtype).eps) for leaf in leaves)
 
 
-def direction(leaf, rng: np.random.Generator):
+def direction(leaf: Any, rng: np.random.Generator) -> Any:
     """Random numbers of the dtype and shape of ``leaf``, of size about 1."""
     array = np.asarray(leaf)
     # away from zero: a small component would hide the derivative that it is multiplied with
@@ -167,7 +168,7 @@ def direction(leaf, rng: np.random.Generator):
 # ---- differences ----
 
 
-def moved(arg, change):
+def moved(arg: Any, change: Any) -> Any:
     """``arg + change`` in the kind and dtype of ``arg``."""
     return (
         type(arg)(arg + change) if type(arg) in PYTHON_NUMBERS else (arg + change).astype(arg.dtype)
@@ -201,7 +202,9 @@ def _complex_step(point: _Point, i: int, tangent) -> list:
 # ---- the laws ----
 
 
-def check(point: _Point, order: int, modes: tuple, methods: list[_Method], rng) -> None:
+def check(
+    point: _Point, order: int, modes: tuple, methods: list[_Method], rng: np.random.Generator
+) -> None:
     """Check the derivatives at ``point`` up to ``order``; only the first with all methods."""
     if order < 1:
         return

@@ -1,7 +1,8 @@
 """letir's control flow as plain Python on NumPy arrays: what the recorded one must agree with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -33,31 +34,43 @@ def _blank(tree):
     return _mapped(lambda x: np.zeros(x.shape[1:], x.dtype)[()], tree)
 
 
-def cond(pred, true_fun, false_fun, *operands):
+def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:
     """One of two calls."""
     return true_fun(*operands) if pred else false_fun(*operands)
 
 
-def switch(index, branches, *operands):
+def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
     """One of several calls."""
     return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
 
 
-def while_loop(cond_fun, body_fun, init, *, checkpoint_every=None):
+def while_loop(
+    cond_fun: Callable, body_fun: Callable, init: Any, *, checkpoint_every: int | None = None
+) -> Any:
     """A loop with a test."""
     while cond_fun(init):
         init = body_fun(init)
     return init
 
 
-def fori_loop(lower, upper, body_fun, init, *, checkpoint_every=None):
+def fori_loop(
+    lower: Any, upper: Any, body_fun: Callable, init: Any, *, checkpoint_every: int | None = None
+) -> Any:
     """A counted loop."""
     for i in range(int(lower), int(upper)):
         init = body_fun(np.int64(i), init)
     return init
 
 
-def scan(f, init, xs=None, length=None, reverse=False, *, checkpoint_every=None):
+def scan(
+    f: Callable,
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    *,
+    checkpoint_every: int | None = None,
+) -> tuple[Any, Any]:
     """A loop over elements, which keeps what each step gives."""
     elements = [None] * length if xs is None else _rows(xs)
     carry, ys = init, []
@@ -73,14 +86,14 @@ def _each(f, *xs):
     return _stacked([f(*x) for x in _rows(xs)], lambda: f(*_blank(xs)))
 
 
-def reduce(op, init, xs):
+def reduce(op: Callable, init: Any, xs: Any) -> Any:
     """All elements combined, one after the other."""
     for x in _rows(xs):
         init = op(init, x)
     return init
 
 
-def associative_scan(op, xs, reverse=False):
+def associative_scan(op: Callable, xs: Any, reverse: bool = False) -> Any:
     """The elements combined up to each, one after the other."""
     found: list = []
     elements = _rows(xs)
@@ -89,7 +102,7 @@ def associative_scan(op, xs, reverse=False):
     return _stacked(found[::-1] if reverse else found, lambda: _blank(xs))
 
 
-def reduce_by_index(dest, op, ne, indices, values):
+def reduce_by_index(dest: Any, op: Callable, ne: Any, indices: Any, values: Any) -> Any:
     """Each element combined with what is at its place."""
     out = dest.copy()
     for i, value in zip(indices, values, strict=True):
@@ -98,7 +111,7 @@ def reduce_by_index(dest, op, ne, indices, values):
     return out
 
 
-def scatter(dest, indices, values):
+def scatter(dest: Any, indices: Any, values: Any) -> Any:
     """Each element written to its place."""
     return reduce_by_index(dest, lambda a, b: b, None, indices, values)
 

@@ -7,7 +7,7 @@ refuses it or if its numbers leave the range in which comparisons are meaningful
 
 import linecache
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 from attrs import define, field
@@ -80,7 +80,7 @@ class _Written:
 
 
 def functions(
-    dtypes=None,
+    dtypes: Collection | None = None,
     *,
     smooth: bool = False,
     writes: bool = True,

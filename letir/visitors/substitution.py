@@ -47,7 +47,8 @@ def inline(fn: Lambda, args: Sequence[Arg], builder: LetBuilder) -> tuple[Arg, .
 
 def free_locals(params: Iterable[Local], binds: Iterable[Bind], ret: Ret) -> list[Local]:
     """The locals that are used but not bound, in order of first use."""
-    bound, free = set(params), {}  # a dict as an ordered set
+    bound = set(params)
+    free: dict[Local, None] = {}  # an ordered set
     for bind in binds:
         free.update((local, None) for local in bind.locals() if local not in bound)
         bound.update(bind.binders)
@@ -142,7 +143,8 @@ def _operand_of_node(node, params, locals_) -> Arg:
 
 def _operands_first(outputs) -> list:
     """The nodes in depth-first order, operands before their users, with an explicit stack."""
-    order, state = [], {}
+    order: list[Node | Input] = []
+    state: dict[Node | Input, str] = {}
     stack = _producing_nodes(outputs)
     while stack:
         node = stack[-1]

@@ -21,7 +21,8 @@ def use_counts(fn: Lambda) -> dict[Local, int]:
 def _count(fn: Lambda) -> dict[Local, int]:
     counts: dict[Local, int] = {}
     so_far = counts.get
-    for term in (*fn.binds, fn.ret):
+    terms: tuple[Bind | Ret, ...] = (*fn.binds, fn.ret)
+    for term in terms:
         for arg in term.args:  # not term.locals(): this is a tenth of a first evaluation
             if type(arg) is Local:
                 counts[arg] = so_far(arg, 0) + 1
@@ -68,8 +69,9 @@ class UseDef:
 
     @cached_property
     def _uses(self) -> dict[Local, list[tuple[int, int]]]:
-        found: dict = {}
-        for i, term in enumerate((*self.binds, self.ret)):
+        found: dict[Local, list[tuple[int, int]]] = {}
+        terms: tuple[Bind | Ret, ...] = (*self.binds, self.ret)
+        for i, term in enumerate(terms):
             for position, arg in enumerate(term.args):
                 if type(arg) is Local:
                     # in ascending order: uses_left bisects

@@ -2,16 +2,6 @@
 
 A visit method takes a node and any further arguments, which carry the state, and returns its answer
 or ``TailCall(node, ...)``: then the driver continues with that node in the same frame.
-
->>> from letir.ast.text.parser import parse
->>> class Depth(ExprVisitor):
-...     def visit_let(self, let, depth):
-...         return TailCall(let.body, depth + 1)
-...
-...     def visit_ret(self, ret, depth):
-...         return depth
->>> Depth().visit(parse("lambda %0 { %1 = exp(%0); %2 = neg(%1); return %2 }").body, 0)
-2
 """
 
 from typing import Any, ClassVar
@@ -50,7 +40,7 @@ class Visitor:
             raise TypeError(f"{cls.__name__} lacks {lacks}: a visitor handles every variant")
         cls._methods = {variant: getattr(cls, name) for variant, name in cls.variants.items()}
 
-    def visit(self, node, *args, **kwargs):
+    def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
         """The answer of the method for the variant of ``node``, after all tail calls."""
         methods = self._methods
         while True:
@@ -64,7 +54,7 @@ class Visitor:
                 return answer
             node, args, kwargs = answer.node, answer.args, answer.kwargs
 
-    def refused(self, node) -> TypeError:
+    def refused(self, node: Any) -> TypeError:
         """The error for a node that is not one of the variants."""
         known = " and ".join(variant.__name__ for variant in self.variants)
         remedy = ": visit its body" if type(node) is Lambda else ""

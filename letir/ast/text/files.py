@@ -41,7 +41,7 @@ _NPY_HEAD = re.compile(
     r"\{'descr': '([<>|])([biufc][0-9]{1,2})', 'fortran_order': (True|False), "
     r"'shape': \(([0-9, ]*)\), \} *\n"
 )
-_NPY_DTYPES = {dtype.str[1:]: dtype for dtype in DTYPES.values()}  # without the byte order
+_NPY_DTYPES = frozenset([dtype.str[1:] for dtype in DTYPES.values()])  # without the byte order
 _DAMAGED = (  # the exceptions of zipfile and zlib for damaged files
     # RuntimeError: encrypted members; NotImplementedError, a subclass: newer zips
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError),
@@ -194,7 +194,7 @@ def array_from(content: bytes) -> np.ndarray:
     head = _NPY_HEAD.fullmatch(content[end : end + size].decode("latin-1"))
     if not content.startswith(_NPY) or head is None or head[2] not in _NPY_DTYPES:
         raise ParseError("this is not a .npy file of numbers")
-    dtype = _NPY_DTYPES[head[2]].newbyteorder(head[1])
+    dtype = np.dtype(head[1] + head[2])
     elements = content[end + size :]
     try:
         shape = tuple([int(n) for n in head[4].split(",") if n.strip()])
@@ -203,8 +203,8 @@ def array_from(content: bytes) -> np.ndarray:
         # NumPy does not check the bytes of booleans, and relies on 0 and 1
         if dtype.kind == "b" and elements.translate(None, b"\0\1"):
             raise ValueError("a bool is neither 0 nor 1")
-        order = "F" if head[3] == "True" else "C"
-        return freeze(np.ndarray(shape, dtype, buffer=elements, order=order))
+        is_fortran = head[3] == "True"
+        return freeze(np.ndarray(shape, dtype, buffer=elements, order="F" if is_fortran else "C"))
     except ValueError as error:
         raise ParseError(f"the .npy is damaged: {error}") from None
 

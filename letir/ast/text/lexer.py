@@ -6,7 +6,7 @@ expected, what was found, and where.
 
 import re
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from letir.errors import ParseError
 
@@ -41,7 +41,7 @@ class Reader:
         found = _EXCERPT.match(self.text, self.pos)[0]
         raise self.error(f"expected {expected}, found {repr(found) if found else 'the end'}")
 
-    def convert(self, meaning: Callable, *args, at: int):
+    def convert(self, meaning: Callable, *args: Any, at: int) -> Any:
         """``meaning(*args)``, with its ValueError as a ParseError at ``at``."""
         try:
             return meaning(*args)

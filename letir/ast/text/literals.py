@@ -6,6 +6,7 @@ raise ValueError or OverflowError for a piece without a meaning; readers add its
 
 import ast
 import re
+from typing import Any
 
 import numpy as np
 
@@ -76,7 +77,7 @@ def here_of(text: str) -> Here:
     return Here(int_of(text[1:]) if len(text) > 1 else None)
 
 
-def scalar_of(text: str) -> np.generic:
+def scalar_of(text: str) -> Any:
     """``dtype(element)``."""
     name, _, element = text[:-1].partition("(")
     if name.strip() not in DTYPES:

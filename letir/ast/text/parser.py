@@ -8,7 +8,7 @@ gives a Lambda or a ParseError.
 
 import re
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from attrs import define, field
@@ -243,7 +243,8 @@ class _Parser(TreeReader):
 
     def arguments(self, op: Primitive) -> tuple[tuple[Arg, ...], dict]:
         """Operands, then attributes, up to the closing parenthesis."""
-        args, attrs = [], {}
+        args: list[Arg] = []
+        attrs: dict[str, Any] = {}
         while not self.take(")"):
             if (args or attrs) and not self.take(","):
                 self.fail("',' or ')'")
@@ -333,7 +334,7 @@ class _Parser(TreeReader):
         at = self.skip()
         key = _LOCAL.match(self.text, at)
         arg = self.arg()
-        if key is None:
+        if type(arg) is Const:
             return arg, Local(WEAK.get(type(arg.value)))
         if key[0] in inner.bound:
             raise self.error(f"{key[0]} appears twice there: write grad_of(...) with its body", at)

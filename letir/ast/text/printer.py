@@ -8,6 +8,7 @@ options select the parts of a bind that are written.
 import math
 import re
 import struct
+from typing import Any
 
 import numpy as np
 from attrs import define, field
@@ -15,6 +16,7 @@ from attrs import define, field
 from letir.ast.attrs import Here, token
 from letir.ast.bodies import bodies_of
 from letir.ast.primitive import LATE_BOUND, Primitive, Required
+from letir.ast.source import Source
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size, UndefType
 
@@ -188,7 +190,7 @@ class Printer:
         # the condition that Python asked for: a line may have several [B2]
         return line + _condition_text(source) if bind.op.name == "guard" else line
 
-    def source_text(self, source) -> str:
+    def source_text(self, source: Source) -> str:
         """The comment with the source line, cached by the Source object."""
         place = source.short if self.bounded else str(source)
         # a file's name may hold a line break, which a comment cannot
@@ -230,7 +232,7 @@ class Printer:
         results = ", ".join([self.arg(arg) for arg in ret.args])
         return f"return {results}" if len(ret.args) == 1 else f"return ({results})"
 
-    def value(self, value, indent: str) -> str:
+    def value(self, value: Any, indent: str) -> str:
         """An attribute or a constant, as ``parse`` reads it back."""
         kind = type(value)
         # exact types: np.float64 is a float with another repr
@@ -270,7 +272,7 @@ class Printer:
             half = _MOST_ELEMENTS // 2
             shown = [*map(_array_element, flat[:half]), "...", *map(_array_element, flat[-half:])]
         else:
-            shown = map(_array_element, flat)
+            shown = [*map(_array_element, flat)]
         return f"{kind}{{{', '.join(shown)}}}"
 
 
@@ -320,7 +322,7 @@ def _float_text(value: float) -> str:
     return "nan" if bits == 0x7FF8000000000000 else f"nan@{bits:016x}"
 
 
-def _array_element(value: np.generic) -> str:
+def _array_element(value: Any) -> str:
     """An element with the fewest digits that round-trip."""
     if value.dtype.kind == "c":
         return f"complex({_array_element(value.real)}, {_array_element(value.imag)})"

@@ -6,6 +6,7 @@ The values of single words are in ``letir.ast.text.literals``; the tables below 
 import re
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +83,7 @@ class ValueReader(Reader):
             found = self.types[text] = self.convert(parse_type, text, at=at)
         return found
 
-    def value(self, expected: str = "a value", pattern: re.Pattern = _VALUE):
+    def value(self, expected: str = "a value", pattern: re.Pattern = _VALUE) -> Any:
         """A constant or an attribute."""
         at = self.skip()
         found = pattern.match(self.text, at)
@@ -98,7 +99,7 @@ class ValueReader(Reader):
             return self.convert(meaning, found[0], at=at)
         return _READERS[found.lastgroup](self, found[0], at)
 
-    def word(self, text: str, at: int):
+    def word(self, text: str, at: int) -> Any:
         """A lambda, a word with a special meaning, a dtype, or else a symbolic size."""
         if text == "lambda":
             return self.function()
@@ -163,7 +164,7 @@ class TreeReader(ValueReader):
         except Exception as error:  # constructors of users' classes may raise anything
             raise self.error(f"this does not describe a tree: {error}", at) from None
 
-    def tree(self):
+    def tree(self) -> Any:
         """A tree of ``LEAF``, ``Static``, None, containers and instances of classes."""
         self.descend()
         at = self.skip()
@@ -210,7 +211,7 @@ class TreeReader(ValueReader):
             raise self.error("a key appears twice", at)
         return found
 
-    def named(self, at: int):
+    def named(self, at: int) -> Any:
         """None, a static leaf, a container with a name, or a class with fields."""
         if self.accept(_NONE):
             return None
@@ -227,7 +228,7 @@ class TreeReader(ValueReader):
         except Exception as error:  # see tree_after
             raise self.error(f"these fields do not make a {name}: {error}", at) from None
 
-    def named_container(self, name: str):
+    def named_container(self, name: str) -> Any:
         """An OrderedDict, a defaultdict or a deque."""
         content, make = _NAMED_CONTAINERS[name]
         self.expect(content)

@@ -9,7 +9,7 @@ from attrs import define, field
 
 from letir.ast.liveness import has_effect
 from letir.ast.primitive import Primitive
-from letir.ast.terms import Bind, Lambda, Local
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size
 
 _NOMINAL = 1024  # the assumed value of a symbolic size
@@ -120,15 +120,18 @@ class Grouping:
     def find_uses(self) -> None:
         """Fill ``left``, ``roots`` and ``last``."""
         left, roots, last = self.left, self.roots, self.last
-        for position, bind in enumerate((*self.fn.binds, self.fn.ret)):
+        terms: tuple[Bind | Ret, ...] = (*self.fn.binds, self.fn.ret)
+        for position, bind in enumerate(terms):
             for arg in bind.args:
                 if type(arg) is Local:
                     left[arg] = left.get(arg, 0) + 1
                     last[roots.get(arg, arg)] = position
             # also if `views` is False: the results may then be new
-            is_part = type(bind) is Bind and bind.op.memory == "view"
-            if is_part and type(bind.args[0]) is Local:
-                root = roots.get(bind.args[0], bind.args[0])
+            if not isinstance(bind, Bind) or bind.op.memory != "view":
+                continue
+            viewed = bind.args[0]
+            if type(viewed) is Local:
+                root = roots.get(viewed, viewed)
                 for binder in bind.binders:
                     roots[binder] = root
 
@@ -206,7 +209,7 @@ class Grouping:
                     return found
         return None
 
-    def cluster_of(self, arg) -> Cluster | None:
+    def cluster_of(self, arg: Arg) -> Cluster | None:
         """The cluster that computes an operand."""
         cluster = self.of.get(arg) if type(arg) is Local else None
         return cluster if cluster is None or cluster.into is None else _enclosing_cluster(cluster)

@@ -27,7 +27,7 @@ class _ScanSteps:
 
     body: Lambda
     carry: tuple[Arg, ...]
-    xs: tuple[Local, ...]
+    xs: tuple[Arg, ...]
     captured: tuple[Arg, ...]
     length: int
     is_reverse: bool
@@ -133,7 +133,7 @@ def scan_steps(bind: Bind) -> _ScanSteps | None:
         args[:start],
         xs,
         args[end:],
-        *sizes,
+        sizes.pop(),
         attrs["reverse"],
         [*carried, *slices, *[arg.type for arg in args[end:]]],
         [*carried, *added],

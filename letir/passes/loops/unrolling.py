@@ -150,7 +150,8 @@ class _Unroller:
     def row(self, body: Lambda, numbers: range, operands: list) -> tuple[Arg, ...]:
         """The unrolled steps for these indices."""
         count, is_read = len(body.ret.args), body.params[0] in use_counts(body)
-        carry, captured, i = tuple(operands[:count]), operands[count:], Const(0)
+        carry, captured = tuple(operands[:count]), operands[count:]
+        i: Arg = Const(0)
         for number in numbers:
             if is_read and body.params[0].type is _COUNT:
                 i = self.builder.constant(np.int64(number))
@@ -188,10 +189,11 @@ def block_body(body: Lambda, start: Arg, size: int) -> Lambda:
     if is_read and type(start) is Local:
         (at,) = builder.emit(add, (at, builder.param(_COUNT).arg))
         start = Const(0)
+    first = start.value if type(start) is Const else 0
     for i in range(size):
         number = at
-        if is_read and start.value + i:
-            (number,) = builder.emit(add, (at, Const(start.value + i)))
+        if is_read and first + i:
+            (number,) = builder.emit(add, (at, Const(first + i)))
         carry = builder.inline(body, (number, *carry, *captured))
     return builder.build(carry)
 

@@ -9,7 +9,7 @@ from operator import attrgetter
 from letir.ast.builder import LetBuilder
 from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
-from letir.ast.terms import Bind, Lambda, Local
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ops.elementwise.casting import copy
 
 
@@ -59,7 +59,7 @@ def updated_locals(fn: Lambda) -> set[Local]:
     for bind in reversed(fn.binds):
         op = bind.op
         if op.update is not None:
-            found.add(bind.args[0])
+            found.update([arg for arg in bind.args[:1] if type(arg) is Local])
         elif found and not found.isdisjoint(bind.binders) and may_share(op):
             found.update([arg for arg in bind.args if type(arg) is Local])
     return found
@@ -108,10 +108,11 @@ def copy_outliving_views(fn: Lambda) -> Lambda:
 
 def _outliving_parts(fn: Lambda) -> set[Local]:
     """The views of an array that are used after the update that is its last use."""
-    last = {arg: i for i, term in enumerate((*fn.binds, fn.ret)) for arg in term.locals()}
-    views: dict[Local, list[Local]] = {}  # by the array whose memory they share
-    roots: dict[Local, Local] = {}
-    mine = set()  # arrays that the program has made
+    terms: tuple[Bind | Ret, ...] = (*fn.binds, fn.ret)
+    last: dict[Arg, int] = {arg: i for i, term in enumerate(terms) for arg in term.locals()}
+    views: dict[Arg, list[Local]] = {}  # by the array whose memory they share
+    roots: dict[Arg, Arg] = {}
+    mine: set[Local] = set()  # arrays that the program has made
     marked: set[Local] = set()
     for i, bind in enumerate(fn.binds):
         first = bind.args[0] if bind.args else None
@@ -126,7 +127,7 @@ def _outliving_parts(fn: Lambda) -> set[Local]:
     return marked
 
 
-def _is_copy_cheaper(part: Local, whole: Local) -> bool:
+def _is_copy_cheaper(part: Local, whole: Arg) -> bool:
     """Whether copying a view is cheaper than copying the whole array."""
     if None in (part.type, whole.type):
         return False

@@ -8,7 +8,7 @@ operands that are certainly needed elsewhere.
 from attrs import define, field
 
 from letir.ast.bodies import map_bodies
-from letir.ast.terms import Bind, Lambda, Local, substitute_args
+from letir.ast.terms import Bind, Lambda, Local, Ret, substitute_args
 from letir.ops.elementwise.casting import copy
 from letir.passes.memory.aliases import may_share
 
@@ -46,12 +46,15 @@ def _copy_needed_operands(fn: Lambda) -> Lambda:
     for i, bind in enumerate(fn.binds):
         args = substitute_args(bind.args, names)
         if bind.op.role == "write_back":
-            for local in memory.read_later(bind.args[0], i):
+            param = bind.args[0]
+            for local in memory.read_later(param, i) if type(param) is Local else ():
                 binds.append(copy_bind(names.get(local, local), bind))
                 names[local] = binds[-1].binders[0]
         elif bind.op.update is not None and memory.is_needed(bind, i):
-            binds.append(copy_bind(args[0], bind))
-            args = (binds[-1].binders[0], *args[1:])
+            x, *others = args
+            assert type(x) is Local  # see ``is_needed``
+            binds.append(copy_bind(x, bind))
+            args = (binds[-1].binders[0], *others)
         binds.append(bind.with_args(args))
     if len(binds) == len(fn.binds):
         return fn
@@ -79,7 +82,7 @@ class _Memory:
     parents: dict[Local, Local] = field(factory=dict)  # towards one local that stands for all
     last: dict[Local, int] = field(factory=dict)  # by that local
     fixed: set[Local] = field(factory=set)  # those of constants
-    members: dict[Local, list[Local]] | None = None
+    members: dict[Local, list[tuple[Local, int, int]]] | None = None
 
     def __attrs_post_init__(self):
         for bind in self.fn.binds:
@@ -87,7 +90,8 @@ class _Memory:
                 group = [*bind.binders, *bind.locals()]
                 for local in group[1:]:
                     self.join(group[0], local)
-        for i, term in enumerate((*self.fn.binds, self.fn.ret)):
+        terms: tuple[Bind | Ret, ...] = (*self.fn.binds, self.fn.ret)
+        for i, term in enumerate(terms):
             for local in term.locals():
                 self.last[self.root(local)] = i
         self.fixed = {self.root(b.binders[0]) for b in self.fn.binds if b.op.role == "constant"}
@@ -132,9 +136,8 @@ class _Memory:
 
     def groups(self) -> dict[Local, list[tuple[Local, int, int]]]:
         """Lists of (local, position of its bind, position of its last use), by representative."""
-        last = {
-            local: i for i, b in enumerate((*self.fn.binds, self.fn.ret)) for local in b.locals()
-        }
+        terms: tuple[Bind | Ret, ...] = (*self.fn.binds, self.fn.ret)
+        last = {local: i for i, term in enumerate(terms) for local in term.locals()}
         bound = dict.fromkeys(self.fn.params, -1)
         bound |= {local: i for i, bind in enumerate(self.fn.binds) for local in bind.binders}
         found: dict[Local, list] = {}

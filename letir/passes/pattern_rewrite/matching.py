@@ -72,7 +72,7 @@ class Pattern:
         object.__setattr__(self, "root", _root_of(self.fn, made))
         _check_used(self.fn)
 
-    def match(self, bind: Bind, ud: UseDef) -> dict[Local, Arg] | None:
+    def match(self, bind: Bind, ud: UseDef) -> dict[Local, Any] | None:
         """The substitution of the pattern's locals if its root matches ``bind``; else None."""
         values: dict[Local, Arg] = {}
         # upwards from the last bind: each operand has one definition, nothing is searched
@@ -108,7 +108,7 @@ def _is_same_operation(expected: Bind, bind: Bind) -> bool:
     )
 
 
-def _is_result(expected: Bind, wanted: Local, bind: Bind, arg: Local) -> bool:
+def _is_result(expected: Bind, wanted: Arg, bind: Bind, arg: Arg) -> bool:
     """Whether both locals are the same result of their binds."""
     return bind.op is expected.op and bind.binders.index(arg) == expected.binders.index(wanted)
 
@@ -129,7 +129,7 @@ def _root_of(fn: Lambda, made: dict[Local, Bind]) -> Bind:
             "rewrite: a pattern must return results of operations without effects, found\n"
             f"{fn.listing()}"
         )
-    root = max((made[arg] for arg in fn.ret.args), key=fn.binds.index)  # patterns are small
+    root = max((made[arg] for arg in fn.ret.locals()), key=fn.binds.index)  # patterns are small
     reached, pending = set(), [root]
     while pending:
         bind = pending.pop()
@@ -198,7 +198,7 @@ def pattern_parameters(function: Callable) -> tuple[list[str], list[str]]:
 def patterns_of(pattern: Callable | Lambda, f: Lambda, commutative: bool) -> list[Pattern]:
     """The patterns to search for in ``f``: all attribute values, operands in all orders."""
     if isinstance(pattern, Lambda):
-        programs = [(_without_dead_binds(pattern), {})]
+        programs: list[tuple[Lambda, dict[str, Any]]] = [(_without_dead_binds(pattern), {})]
     else:
         names, wanted = pattern_parameters(pattern)
         programs = list(

@@ -1,6 +1,7 @@
 """``rewrite``: replaces the occurrences of a pattern."""
 
 from collections.abc import Callable
+from typing import Any
 
 from attrs import define, field
 
@@ -108,7 +109,7 @@ class _Finder:
         if values is None:
             return None
         inner = {ud.position(values[b]) for bind in pattern.fn.binds for b in bind.binders}
-        results = tuple([values[arg] for arg in pattern.fn.ret.args])
+        results = tuple([values[arg] for arg in pattern.fn.ret.locals()])
         if not inner.isdisjoint(self.consumed) or not self.is_free(inner, results, at):
             return None
         names = _parameter_names(pattern.fn)
@@ -147,7 +148,7 @@ def _parameter_names(fn: Lambda) -> list[str]:
     return [param.name or f"%{i}" for i, param in enumerate(fn.params)]
 
 
-def plain_argument(arg: Arg):
+def plain_argument(arg: Arg) -> Any:
     """A local, or the value of a constant."""
     return arg if type(arg) is Local else arg.value
 
@@ -193,15 +194,15 @@ class _Replacer:
         program, names = self.program(given, found.pattern.attributes)
         args = [given[name] for name in names]
         builder.source, start = bind.source, len(builder.binds)
-        results = builder.inline(program, args)  # one recording, renamed for each match
-        _check_count(found.match.results, results)
-        pairs = zip(found.match.results, results, strict=True)
+        emitted = builder.inline(program, args)  # one recording, renamed for each match
+        _check_count(found.match.results, emitted)
+        pairs = zip(found.match.results, emitted, strict=True)
         results = [_as_numpy_scalar(builder, old, new) for old, new in pairs]
         made = {binder for new in builder.binds[start:] for binder in new.binders}
         for old, new in zip(found.match.results, results, strict=True):
             _check_replacement_type(old, new, bind)
             # an operand that is returned unchanged keeps its own name
-            if new in made and new.name is None:
+            if type(new) is Local and new in made and new.name is None:
                 new.name = old.name
             self.names[old] = new
 

@@ -83,7 +83,7 @@ def _is_every_bit(n, kind: str) -> bool:
 def drop_neutral(is_neutral: Callable, *, first: bool) -> Callable:
     """The rule for an operation that returns one operand if the other is neutral."""
 
-    def rule(bind: Bind, known: ValueFacts) -> Local | None:
+    def rule(bind: Bind, known: ValueFacts) -> Arg | None:
         (y,), (a, b) = bind.binders, bind.args
         kind = y.type.dtype.kind
         for x, n in ((a, b), (b, a)) if first else ((a, b),):
@@ -98,7 +98,7 @@ def drop_neutral(is_neutral: Callable, *, first: bool) -> Callable:
 # ---- involutions and idempotent operations ----
 
 
-def drop_inverse_pair(bind: Bind, known: ValueFacts) -> Local | Bind | None:
+def drop_inverse_pair(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
     """The rule for an involution applied twice."""
     (y,), (inner,) = bind.binders, bind.args
     if known.op_of(inner) is not bind.op:
@@ -113,7 +113,7 @@ def drop_inverse_pair(bind: Bind, known: ValueFacts) -> Local | Bind | None:
 def drop_repeated(*ops: Primitive) -> Callable:
     """The rule for an operation that does nothing on results of these operations."""
 
-    def rule(bind: Bind, known: ValueFacts) -> Local | None:
+    def rule(bind: Bind, known: ValueFacts) -> Arg | None:
         (y,), (x,) = bind.binders, bind.args
         is_done = known.op_of(x) in ops and y.type.dtype.kind != "c"
         return x if is_done and known.can_be(y, x) else None
@@ -121,14 +121,14 @@ def drop_repeated(*ops: Primitive) -> Callable:
     return rule
 
 
-def _whole_already(bind: Bind, known: ValueFacts) -> Local | None:
+def _whole_already(bind: Bind, known: ValueFacts) -> Arg | None:
     """Rounding of integers, and conjugation of real numbers, do nothing."""
     (y,), (x,) = bind.binders, bind.args
     kinds = "iuf" if bind.op is conj else "iu"
     return x if y.type.dtype.kind in kinds and known.can_be(y, x) else None
 
 
-def _copied_already(bind: Bind, known: ValueFacts) -> Local | None:
+def _copied_already(bind: Bind, known: ValueFacts) -> Arg | None:
     """``positive`` of a new array."""
     return bind.args[0] if known.can_be(bind.binders[0], bind.args[0]) else None
 
@@ -182,7 +182,7 @@ def _without_sign(bind: Bind, known: ValueFacts) -> Bind | None:
 # ---- powers and quotients ----
 
 
-def power_of(bind: Bind, known: ValueFacts) -> Bind | Local | None:
+def power_of(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     """x**2 = x * x, x**0.5 = sqrt(x), x**-1 = 1 / x, if NumPy computes them in this way."""
     (y,), (x, n) = bind.binders, bind.args
     if type(n) is not Const or type(x) is not Local or type(n.value) not in (int, float):

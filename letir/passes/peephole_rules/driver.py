@@ -79,10 +79,11 @@ def apply_rules(fn: Lambda, rules: dict) -> Lambda:
         found = bind.substitute(names) if names else bind
         if bind.op in rules and is_typed(bind):
             known.at = bind
-            found = _simplify_bind(found, rules, known)
-            if type(found) is Local:
-                names[bind.binders[0]] = found
+            simple = _simplify_bind(found, rules, known)
+            if type(simple) is Local:
+                names[bind.binders[0]] = simple
                 continue
+            found = simple
         elif bind.op is write_back:
             known.forget()
         changed = changed or found is not bind

@@ -33,7 +33,7 @@ def remove_implicit_expands(fn: Lambda) -> Lambda:
 
 
 def _without_expands(fn: Lambda) -> Lambda:
-    bases: dict[Local, Arg] = {}  # what was broadcast, by what it was broadcast to
+    bases: dict[Arg, Arg] = {}  # what was broadcast, by what it was broadcast to
     binds: list[Bind] = []
     changed = False
     for bind in fn.binds:
@@ -57,7 +57,7 @@ def _has_axes(bind: Bind) -> bool:
     return kind is not None and bool(kind.shape)
 
 
-def _without_broadcasts(bind: Bind, bases: dict[Local, Arg]) -> Bind:
+def _without_broadcasts(bind: Bind, bases: dict[Arg, Arg]) -> Bind:
     """``bind`` with its operands before broadcasting, where that is possible."""
     places = [i for i, arg in enumerate(bind.args) if type(arg) is Local and arg in bases]
     # one after the other: the last one may be all that has the shape of the result

@@ -90,7 +90,7 @@ def _may_stand_for(y: Local, x: Arg, known: ValueFacts) -> bool:
     return (not y.type.shape or known.is_rows(x)) and known.can_be(y, x)
 
 
-def _stacked_part(bind: Bind, known: ValueFacts) -> Local | None:
+def _stacked_part(bind: Bind, known: ValueFacts) -> Arg | None:
     """x of stack(..., x, ...)[i]."""
     (y,), item = bind.binders, bind.attrs["item"]
     packed = known.made.get(bind.args[0]) if known.op_of(bind.args[0]) is stack else None
@@ -158,7 +158,7 @@ def _part_as_index(bind: Bind, i: int, axis: int, start: int, stop: int) -> Bind
 # ---- all parts packed again ----
 
 
-def _packed_again(bind: Bind, known: ValueFacts) -> Local | None:
+def _packed_again(bind: Bind, known: ValueFacts) -> Arg | None:
     """x of concatenate(split(x)), and of stack(x[0], x[1], ...)."""
     (y,) = bind.binders
     first = known.made.get(bind.args[0]) if bind.args and type(bind.args[0]) is Local else None

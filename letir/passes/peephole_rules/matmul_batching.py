@@ -11,7 +11,7 @@ from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.symbolic_sizes import is_static_shape
-from letir.ast.terms import Bind, Lambda, Local
+from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.indexing.basic import index
 from letir.ops.linalg.matmul_einsum import matmul
 from letir.ops.shape.transpose_join_split import concatenate
@@ -118,8 +118,8 @@ class _Batches:
     sides: dict[Local, int]
     all: list[_Batch] = field(factory=list)
     open: dict[tuple, _Batch] = field(factory=dict)
-    of: dict[Local, _Batch] = field(factory=dict)
-    ready: dict[Local, int] = field(factory=dict)
+    of: dict[Arg, _Batch] = field(factory=dict)
+    ready: dict[Arg, int] = field(factory=dict)
 
     def bind(self, position: int, bind: Bind) -> None:
         """Take a bind into account."""
@@ -136,7 +136,7 @@ class _Batches:
         for binder in bind.binders:
             self.ready[binder] = at
 
-    def after(self, arg: Local) -> int:
+    def after(self, arg: Arg) -> int:
         """The position after which a value can be computed; -1 for a parameter."""
         # a batch that is not worth it leaves its products where they are, also those that come late
         at, batch = self.ready.get(arg, -1), self.of.get(arg)
@@ -177,7 +177,7 @@ class _Emission:
     batches: list[_Batch]
     builder: LetBuilder = field(factory=LetBuilder)
     done: set[int] = field(factory=set)  # ids of binds that are there, or stand for nothing
-    made: dict[Local, Bind] = field(factory=dict)  # views
+    made: dict[Arg, Bind] = field(factory=dict)  # views
 
     def binds(self) -> list[Bind]:
         """All binds in their order."""
@@ -210,7 +210,7 @@ class _Emission:
             builder.binds.append(bind.replace(op=index, args=(product,), attrs=attrs))
             start = part.stop
 
-    def view(self, arg: Local) -> None:
+    def view(self, arg: Arg) -> None:
         """Emit the views from which a factor is made, if they come later."""
         chain = []
         while arg in self.made and id(self.made[arg]) not in self.done:

@@ -5,6 +5,7 @@ copy in the same cases.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from letir.passes.peephole_rules.value_facts import ValueFacts
 _MANTISSA = {2: 11, 4: 24, 8: 53}
 
 
-def replace_attrs(bind: Bind, args: tuple[Arg, ...], **attrs) -> Bind:
+def replace_attrs(bind: Bind, args: tuple[Arg, ...], **attrs: Any) -> Bind:
     """The operation of ``bind`` with other operands and attributes."""
     return bind.replace(args=args, attrs=Attrs({**bind.attrs, **attrs}))
 
@@ -48,7 +49,7 @@ def transpose_order(bind: Bind) -> tuple[int, ...]:
     return tuple(range(ndim))[::-1] if axes is None else normalize_axes(axes, ndim)
 
 
-def merge_transposes(bind: Bind, known: ValueFacts) -> Bind | Local | None:
+def merge_transposes(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     """Drop an identity transpose, merge two transposes."""
     (y,), (x,) = bind.binders, bind.args
     order, base = transpose_order(bind), x
@@ -61,7 +62,7 @@ def merge_transposes(bind: Bind, known: ValueFacts) -> Bind | Local | None:
     return None if inner is None else replace_attrs(bind, (base,), axes=order)
 
 
-def merge_flips(bind: Bind, known: ValueFacts) -> Local | None:
+def merge_flips(bind: Bind, known: ValueFacts) -> Arg | None:
     """Two flips along the same axes cancel."""
     inner = producer_of_first(bind, flip, known)
     if inner is None or axes_as_set(bind.attrs["axis"], bind) != axes_as_set(
@@ -72,13 +73,13 @@ def merge_flips(bind: Bind, known: ValueFacts) -> Local | None:
     return x if known.can_be_view(bind.binders[0], x) else None
 
 
-def axes_as_set(axis, bind: Bind) -> frozenset[int]:
+def axes_as_set(axis: Any, bind: Bind) -> frozenset[int]:
     """The axes as a set; None means all axes."""
     ndim = bind.binders[0].type.ndim
     return frozenset(range(ndim) if axis is None else normalize_axes(axis, ndim))
 
 
-def _undo_expand_dims(bind: Bind, known: ValueFacts) -> Local | None:
+def _undo_expand_dims(bind: Bind, known: ValueFacts) -> Arg | None:
     """``squeeze`` of the axes that ``expand_dims`` has just added."""
     inner = producer_of_first(bind, expand_dims, known)
     if inner is None or bind.attrs["axis"] is None:
@@ -89,7 +90,7 @@ def _undo_expand_dims(bind: Bind, known: ValueFacts) -> Local | None:
     return x if set(made) == set(taken) and known.can_be_view(bind.binders[0], x) else None
 
 
-def _undo_squeeze(bind: Bind, known: ValueFacts) -> Local | None:
+def _undo_squeeze(bind: Bind, known: ValueFacts) -> Arg | None:
     """``expand_dims`` of the axes that ``squeeze`` has just removed, for a C-contiguous array: in
     other views, axes of length 1 may have any stride.
     """
@@ -123,7 +124,7 @@ def has_private_names(shape: tuple) -> bool:
     return any(type(n) is not int and any(m.startswith("_") for m in n.names) for n in shape)
 
 
-def _merge_reshapes(bind: Bind, known: ValueFacts) -> Bind | Local | None:
+def _merge_reshapes(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     """Drop a reshape to the same shape, merge two reshapes."""
     (y,), x = bind.binders, bind.args[0]
     if bind.attrs["order"] != "C" or type(x) is not Local:
@@ -167,7 +168,7 @@ def only_splits_axes(shape: tuple, finer: tuple) -> bool:
     return all(n == 1 for n in rest)
 
 
-def merge_broadcasts(bind: Bind, known: ValueFacts) -> Bind | Local | None:
+def merge_broadcasts(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     """Drop a ``broadcast_to`` to the same shape, merge two."""
     (y,), x = bind.binders, bind.args[0]
     # NumPy's view cannot be written to: a result that was one stays one
@@ -179,7 +180,7 @@ def merge_broadcasts(bind: Bind, known: ValueFacts) -> Bind | Local | None:
     return replace_attrs(bind, (inner.args[0], *bind.args[1:]))
 
 
-def _drop_sum_to_size(bind: Bind, known: ValueFacts) -> Bind | Local | None:
+def _drop_sum_to_size(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     """Drop a ``sum_to_size`` to the same shape; merge two for integers, with exact sums [D10]."""
     (y,), x = bind.binders, bind.args[0]
     if type(x) is Local and _same_shape(bind):
@@ -198,7 +199,7 @@ def summed_at_once(bind: Bind, known: ValueFacts) -> Bind | None:
 # ---- casts and copies ----
 
 
-def _cast_again(bind: Bind, known: ValueFacts) -> Bind | Local | None:
+def _cast_again(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     """Drop a cast to the same dtype, merge two casts."""
     (y,), (x,) = bind.binders, bind.args
     if type(x) is Local and x.type is y.type and y.type.shape and known.can_be(y, x):
@@ -234,7 +235,7 @@ def _is_lossless(first: np.dtype, second: np.dtype) -> bool:
     return second.kind != "b" and np.can_cast(first, second, "safe")
 
 
-def drop_copy(bind: Bind, known: ValueFacts) -> Local | None:
+def drop_copy(bind: Bind, known: ValueFacts) -> Arg | None:
     """Drop a copy of a new array that has the requested order."""
     (y,), (x,) = bind.binders, bind.args
     if type(x) is not Local or not y.type.shape or x.type is not y.type:
@@ -243,7 +244,7 @@ def drop_copy(bind: Bind, known: ValueFacts) -> Local | None:
     return x if has_order and known.can_be(y, x) else None
 
 
-def _real_already(bind: Bind, known: ValueFacts) -> Local | None:
+def _real_already(bind: Bind, known: ValueFacts) -> Arg | None:
     """The real part of a real array is the array itself."""
     (y,), (x,) = bind.binders, bind.args
     is_itself = type(x) is Local and y.type.dtype.kind != "c" and not y.type.weak

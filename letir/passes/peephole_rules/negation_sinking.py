@@ -6,7 +6,7 @@ from letir.ast.attrs import NO_ATTRS
 from letir.ast.derivative_types import is_known_inexact
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
-from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ops.elementwise.ufuncs import add, neg, sub
 
 
@@ -88,7 +88,7 @@ class _Carrier:
     def whole(self, arg: Arg) -> Arg:
         """The value of ``arg`` with its sign, negated now if necessary."""
         stands_for, negative = self.signed.get(arg, (arg, False))
-        if not negative:
+        if type(arg) is Const or not negative:
             return stands_for
         made = Local(arg.type, arg.name)
         self.binds.append(Bind((made,), neg, (stands_for,), NO_ATTRS))

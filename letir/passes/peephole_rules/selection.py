@@ -1,6 +1,7 @@
 """Peephole rules for ``where``, logical operations and sizes."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from letir.passes.peephole_rules.movement import has_private_names
 from letir.passes.peephole_rules.value_facts import ValueFacts
 
 
-def array_instead(bind: Bind, value) -> Bind:
+def array_instead(bind: Bind, value: Any) -> Bind:
     """A constant that replaces the result of ``bind``."""
     return bind.replace(op=constant, args=(), attrs=Attrs(value=freeze(value)))
 
@@ -40,7 +41,7 @@ def array_instead(bind: Bind, value) -> Bind:
 # ---- where ----
 
 
-def _merge_choices(bind: Bind, known: ValueFacts) -> Local | Bind | None:
+def _merge_choices(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
     """``where`` with equal branches, or nested with the same condition."""
     (y,), (condition, a, b) = bind.binders, bind.args
     if not y.type.shape or any(arg.type is None for arg in bind.args):
@@ -66,7 +67,7 @@ def _nested_choice(bind: Bind, known: ValueFacts) -> Bind | None:
     return replace_operation(bind, where, condition, *kept)
 
 
-def _inner_choice(condition: Local, branch: Arg, i: int, known: ValueFacts) -> Local | None:
+def _inner_choice(condition: Local, branch: Arg, i: int, known: ValueFacts) -> Arg | None:
     """The selected value of a branch that is a ``where`` with the same condition."""
     inner = known.made.get(branch) if known.op_of(branch) is where else None
     if inner is None or inner.args[0] is not condition:
@@ -81,7 +82,7 @@ def _inner_choice(condition: Local, branch: Arg, i: int, known: ValueFacts) -> L
 # ---- logic ----
 
 
-def _not_not(bind: Bind, known: ValueFacts) -> Local | Bind | None:
+def _not_not(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
     """not not x is x for booleans, otherwise x != 0."""
     (y,), (inner,) = bind.binders, bind.args
     if known.op_of(inner) is not logical_not:
@@ -94,7 +95,7 @@ def _not_not(bind: Bind, known: ValueFacts) -> Local | Bind | None:
     )
 
 
-def _with_itself(bind: Bind, known: ValueFacts) -> Local | None:
+def _with_itself(bind: Bind, known: ValueFacts) -> Arg | None:
     """x and x, x or x, and the larger of x and x."""
     x, y = bind.args
     return x if x is y and known.can_be(bind.binders[0], x) else None
@@ -121,7 +122,7 @@ def compare_with_itself(bind: Bind, known: ValueFacts) -> Bind | None:
 # ---- sizes ----
 
 
-def _known_size(bind: Bind, known: ValueFacts) -> Local | Bind | None:
+def _known_size(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
     """A known size as a constant; otherwise the size of the first value with this shape."""
     (y,), (x,) = bind.binders, bind.args
     if x.type is None or type(x) is Const:

@@ -51,9 +51,11 @@ class _Specs:
                 operands = bind.args
             else:
                 spec = self.found.get(bind.binders[0]) if bind.binders else None
-                operands = [] if spec is None else bind.args
+                operands = () if spec is None else bind.args
             for arg in operands:
-                if counts.get(arg) == 1 and arg in made and self.is_split(arg, made[arg], spec):
+                if type(arg) is not Local or counts.get(arg) != 1 or arg not in made:
+                    continue
+                if self.is_split(arg, made[arg], spec):
                     self.found[arg] = spec
             if not bind.op.elementwise:
                 self.whole.update(bind.locals())

@@ -4,6 +4,8 @@ Every use of a value contributes to its cotangent. Contributions that are mostly
 matrix products, are cheaper when merged and added at once.
 """
 
+from typing import Any
+
 from attrs import define, field
 
 from letir.ast.attrs import token
@@ -11,6 +13,7 @@ from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local
+from letir.ast.types import Size
 from letir.ops.elementwise.ufuncs import add
 from letir.ops.indexing.basic import assemble, index_add
 from letir.ops.indexing.index_expressions import group_parts, split_sizes
@@ -45,7 +48,7 @@ def combine_sums(fn: Lambda) -> Lambda:
     if not absorbed:  # so in most programs: they stay as they are, and cost one look at each bind
         return fn
     builder, rows = LetBuilder(), _Rows(_waiting_vectors(fn, absorbed))
-    sums: dict[Local, Sum] = {}
+    sums: dict[Arg, Sum] = {}
     for bind in fn.binds:
         if not bind.binders:
             builder.binds.append(bind)
@@ -70,11 +73,11 @@ def combine_sums(fn: Lambda) -> Lambda:
     return fn.with_binds(builder.binds)
 
 
-def _absorbed_terms(fn: Lambda) -> tuple[set[Local], dict]:
+def _absorbed_terms(fn: Lambda) -> tuple[set[Arg], dict]:
     """(locals used only as a term of a merged sum, {sum of an ``assemble`` and another value: (that
     value, the ``assemble``)}).
     """
-    absorbed: set[Local] = set()
+    absorbed: set[Arg] = set()
     writes: dict[Local, tuple[Local, Local]] = {}
     kinds: dict[Arg, tuple] = {}  # of terms and their sums: (op, type); only equal ones merge
     counts = None
@@ -96,6 +99,8 @@ def _absorbed_terms(fn: Lambda) -> tuple[set[Local], dict]:
                     absorbed.add(pair[1])
                     writes[bind.binders[0]] = pair
                 continue
+            if type(x) is not Local or type(y) is not Local:
+                continue
             if counts[x] == 1 == counts[y]:  # used elsewhere it must be computed for itself anyway
                 absorbed.update((x, y))
                 kinds[bind.binders[0]] = kind
@@ -110,12 +115,14 @@ def _written_into(bind: Bind, kinds: dict, counts: dict) -> tuple[Local, Local] 
     x, y = bind.args
     for base, term in ((x, y), (y, x)):
         op, kind = kinds.get(term, (None, None))
-        if op is assemble and counts[term] == 1 and type(base) is Local and base.type is kind:
+        if op is not assemble or type(term) is not Local or type(base) is not Local:
+            continue
+        if counts[term] == 1 and base.type is kind:
             return base, term
     return None
 
 
-def _waiting_vectors(fn: Lambda, absorbed: set[Local]) -> dict[Local, Bind]:
+def _waiting_vectors(fn: Lambda, absorbed: set[Arg]) -> dict[Local, Bind]:
     """The binds that turn a vector into a row or column used only in an absorbed product."""
     factors = {
         arg for b in fn.binds if b.op is matmul and b.binders[0] in absorbed for arg in b.args
@@ -151,9 +158,10 @@ class Parts:
 
     like: Bind
     kept: int = 0  # elements
-    at: dict = field(factory=dict)  # (token of the item, arrays) -> (item, part, arrays)
+    # (token of the item, arrays) -> (item, part, arrays)
+    at: dict[tuple, tuple[Any, Local, tuple]] = field(factory=dict)
 
-    def put(self, item, part: Local, arrays: tuple, builder: LetBuilder) -> None:
+    def put(self, item: Any, part: Local, arrays: tuple, builder: LetBuilder) -> None:
         """Add one part."""
         place = token(item), arrays  # token: items are slices, which Python before 3.12 cannot hash
         if place in self.at:
@@ -239,12 +247,12 @@ class Products:
 def _terms_of(bind: Bind, builder: LetBuilder, rows: _Rows) -> Parts | Products:
     """The term for a bind: a product, or the parts of an ``assemble``."""
     if bind.op is matmul:
-        x, y = bind.args
+        x, y = bind.locals()
         return Products([x], [y], x.type.size + y.type.size, rows)
     parts = Parts(bind)
     _, operands = split_sizes(bind.args, bind.attrs["shape"])
-    for found in group_parts(bind.attrs["items"], operands):
-        parts.put(*found, builder)
+    for item, part, arrays in group_parts(bind.attrs["items"], operands):
+        parts.put(item, part, arrays, builder)
     return parts
 
 
@@ -252,10 +260,10 @@ def _terms_of(bind: Bind, builder: LetBuilder, rows: _Rows) -> Parts | Products:
 class Sum:
     """A deferred sum: its terms, and the part already emitted."""
 
-    terms: Parts | Products
+    terms: Any  # Parts or Products: the terms of one sum are of one kind
     before: Local | None = None
 
-    def plus(self, other: "Sum", size, builder: LetBuilder) -> "Sum":
+    def plus(self, other: "Sum", size: Size | int, builder: LetBuilder) -> "Sum":
         """The union of two deferred sums, merged into the longer one."""
         # the short one goes into the long one, else a chain of sums would cost its square; the 4
         # leaves the usual order of the terms as it is

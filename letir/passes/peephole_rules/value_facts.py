@@ -8,6 +8,7 @@ the rounding of later sums depends, nor give an array where NumPy gives a scalar
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 from attrs import define, field
@@ -78,7 +79,7 @@ class ValueFacts:
     """
 
     fn: Lambda
-    made: dict[Local, Bind] = field(factory=dict)
+    made: dict[Arg, Bind] = field(factory=dict)
     at: Bind | None = None  # the current bind of ``fn``, in its original form
     rows: dict[Local, bool] = field(factory=dict)
     sizes: dict[tuple, Local] = field(factory=dict)
@@ -176,7 +177,7 @@ class ValueFacts:
         bind = self.made.get(arg) if type(arg) is Local else None
         return None if bind is None else bind.op
 
-    def number(self, arg: Arg):
+    def number(self, arg: Arg) -> Any:
         """The known number that a value, or each of its elements, equals; None otherwise."""
         if type(arg) is Const:
             return arg.value
@@ -185,7 +186,7 @@ class ValueFacts:
             return None
         return self.uniform(bind)
 
-    def uniform(self, bind: Bind | None):
+    def uniform(self, bind: Bind | None) -> Any:
         """The known number that all elements of a result equal, None otherwise."""
         while bind is not None and bind.op in (broadcast_to, expand_dims, reshape):
             bind = self.made.get(bind.args[0])
@@ -195,8 +196,8 @@ class ValueFacts:
             return int(bind.op is ones)
         if bind.op is constant and bind.attrs["value"].ndim == 0:
             return bind.attrs["value"].item()
-        is_filled = bind.op is full and type(bind.args[0]) is Const
-        return bind.attrs["dtype"].type(bind.args[0].value).item() if is_filled else None
+        value = bind.args[0] if bind.op is full else None
+        return bind.attrs["dtype"].type(value.value).item() if type(value) is Const else None
 
     def can_be(self, y: Local, x: Arg, beside: Arg | None = None) -> bool:
         """Whether ``x`` may replace ``y``, an equal result of a ufunc on ``x`` and ``beside``.
@@ -204,7 +205,7 @@ class ValueFacts:
         If so, note that it does.
         """
         op = self.op_of(x)
-        if op is None or x.type is not y.type or not _is_new(op):
+        if type(x) is not Local or op is None or x.type is not y.type or not _is_new(op):
             return False
         if not y.type.shape and op in _ARRAYS:  # no scalar
             return False

@@ -6,6 +6,7 @@ carried value; ``script_liveness`` says which are needed. A name without a value
 """
 
 import ast
+from typing import final
 
 from attrs import frozen
 
@@ -39,6 +40,7 @@ FLOW = {
 }
 
 
+@final
 @frozen
 class _Unbound:
     """The entry in a scope for a name without a value, with the reason."""
@@ -76,12 +78,13 @@ class FlowReader(ExpressionReader):
     def assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> None:
         """``name = value`` or ``name, name = value``."""
         term = self.term(value)  # before the names are bound: x = x + 1 reads the old x
-        unpacks = isinstance(target, ast.Tuple | ast.List)
-        targets = target.elts if unpacks else [target]
-        for one in targets:
+        targets: list[ast.Name] = []
+        for one in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
             if not isinstance(one, ast.Name):
                 raise self.error(one, "assign to names: nothing is changed in place")
+            targets.append(one)
         names = tuple(self.bind(one, one.id) for one in targets)
+        unpacks = not isinstance(target, ast.Name)
         if type(term) is Group and unpacks and len(term.items) != len(names):
             raise self.error(node, f"{len(names)} names for {len(term.items)} values")
         self.body.append(Assign(names, unpacks, term, self.place(node)))
@@ -116,25 +119,32 @@ class FlowReader(ExpressionReader):
         joined = [n for n in names if n in needed and all(_is_bound(s, n) for _, s in ends)]
         for name in names:
             scope[name] = _lost_in_branch(name, at, [end for _, end in ends])
-        blocks = [Block(b, tuple(Name(end[n], at) for n in joined)) for b, end in ends]
+        on_true, on_false = [
+            Block(block, tuple(_bound_name(end, n, at) for n in joined)) for block, end in ends
+        ]
         targets = tuple(self.bind(node, name) for name in joined)
         if targets:
-            self.body.append(Branch(targets, test, *blocks, at, tuple(joined)))
+            self.body.append(Branch(targets, test, on_true, on_false, at, tuple(joined)))
 
     def loop(self, node: Loop) -> None:
         """``while`` and counted ``for``."""
         if node.orelse:
             raise self.error(node.orelse[0], "a loop has no else: without break it always runs")
-        is_counted, at = isinstance(node, ast.For), self.place(node)
-        bounds = self.bounds(node) if is_counted else ()
+        at = self.place(node)
+        bounds = self.bounds(node) if isinstance(node, ast.For) else None
         names, needed, scope = assigned([node]), self.liveness.needed[node], self.scope
         carried = [n for n in names if n in needed and _is_bound(scope, n)]
-        initial = tuple(Name(scope[name], at) for name in carried)
+        initial = tuple(_bound_name(scope, name, at) for name in carried)
         self.scope = scope | {n: _Unbound(_before_loop(n, at)) for n in names if n not in carried}
         params = tuple(self.bind(node, name) for name in carried)
-        head = self.bind(node.target, node.target.id) if is_counted else self.truth(node.test)
-        if type(head) is Literal and head.value:
-            raise self.error(node.test, f"the loop would never end\n  {_ENDLESS}")
+        index, test = "", None
+        if isinstance(node, ast.For):
+            counter = self.counter(node)
+            index = self.bind(counter, counter.id)
+        else:
+            test = self.truth(node.test)
+            if type(test) is Literal and test.value:
+                raise self.error(node.test, f"the loop would never end\n  {_ENDLESS}")
         body = self.inside(node.body)
         block = Block(body, tuple(self.meaning(node, name) for name in carried))
         self.scope = scope
@@ -143,25 +153,33 @@ class FlowReader(ExpressionReader):
         targets = tuple(self.bind(node, name) for name in carried)
         if not targets:  # the loop has no visible result
             return
-        if is_counted:
-            made = Count(targets, params, initial, head, bounds, block, at, tuple(carried))
+        if isinstance(node, ast.For):
+            self.body.append(
+                Count(targets, params, initial, index, bounds, block, at, tuple(carried))
+            )
         else:
-            made = While(targets, params, initial, head, block, at, tuple(carried))
-        self.body.append(made)
+            self.body.append(While(targets, params, initial, test, block, at, tuple(carried)))
 
     def bounds(self, node: ast.For) -> tuple[Term, Term, Term]:
         """(start, stop, step) of ``range(...)``."""
         call = node.iter
-        is_range = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
-        if not is_range or call.func.id != "range" or self.local(call.func) is not None:
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            raise self.error(call, _COUNTED)
+        if call.func.id != "range" or self.local(call.func) is not None:
             raise self.error(call, _COUNTED)
         if call.keywords or not 1 <= len(call.args) <= 3:
             raise self.error(call, "range takes one to three integers: range(start, stop, step)")
+        self.counter(node)
+        terms, at = [self.term(arg) for arg in call.args], self.place(call)
+        if len(terms) == 1:
+            return Literal(0, at), terms[0], Literal(1, at)
+        return terms[0], terms[1], terms[2] if len(terms) == 3 else Literal(1, at)
+
+    def counter(self, node: ast.For) -> ast.Name:
+        """The name by which a loop counts."""
         if not isinstance(node.target, ast.Name):
             raise self.error(node.target, "a loop counts by one name: for i in range(n)")
-        terms, at = [self.term(arg) for arg in call.args], self.place(call)
-        start = [Literal(0, at)] * (len(terms) == 1)
-        return (*start, *terms, *[Literal(1, at)] * (len(terms) < 3))
+        return node.target
 
     # ---- truth values ----
 
@@ -187,6 +205,13 @@ class FlowReader(ExpressionReader):
         parts = self.truth(node.test), self.term(node.body), self.term(node.orelse)
         self.blocks -= 1
         return Choice(*parts, self.place(node))
+
+
+def _bound_name(scope: dict[str, str | _Unbound], name: str, at: Place) -> Name:
+    """The value of a name that is bound in this scope."""
+    found = scope[name]
+    assert type(found) is str
+    return Name(found, at)
 
 
 def _is_bound(scope: dict[str, str | _Unbound], name: str) -> bool:

@@ -7,6 +7,7 @@ its carried values agree, which takes a second round if a number becomes an arra
 
 import contextlib
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
@@ -45,6 +46,9 @@ from letir.scripting.script_terms import (
     terms_of,
 )
 from letir.scripting.value_leaves import is_static, leaves_of, named, plain
+
+if TYPE_CHECKING:
+    from letir.scripting.lowering.emission import Emitter
 
 _COMPARISONS = frozenset(OPERATORS[kind] for kind in ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE"))
 _MOST_COUNTED = 1 << 63
@@ -115,7 +119,7 @@ def _truth(emitter, term: Term) -> bool | Value:
     return value if value.dtype.kind == "b" else PRIMITIVES["not_equal"](value, 0)
 
 
-def logic(emitter, term: Logic) -> bool | Value:
+def logic(emitter: "Emitter", term: Logic) -> bool | Value:
     """``and``, ``or`` and ``not`` with short-circuit evaluation."""
     first, *rest = term.operands
     test = _truth(emitter, first)
@@ -146,13 +150,13 @@ def _is_cheap(term: Term) -> bool:
 # ---- if ----
 
 
-def branch(emitter, statement: Branch) -> None:
+def branch(emitter: "Emitter", statement: Branch) -> None:
     """``if``."""
     blocks = statement.on_true, statement.on_false
     _give(emitter, statement.targets, _picked(emitter, statement, blocks, statement.names))
 
 
-def choice(emitter, term: Choice):
+def choice(emitter: "Emitter", term: Choice) -> Any:
     """``a if test else b``."""
     blocks = [Block((), (part,)) for part in (term.on_true, term.on_false)]
     (value,) = _picked(emitter, term, blocks, ("it",))
@@ -182,8 +186,8 @@ def _chosen(emitter, test: Value, blocks: Sequence[Block], names, at) -> list:
         try:
             patterns.append(joined(Fixed(one) if is_static(one) else pattern_of(one), other))
         except DiffersError:
-            found = f"{described(one)} where the condition holds, {described(other)} where not"
-            raise _differing(emitter, one, other, f"{name!r} is {found}", at) from None
+            kinds = f"{described(one)} where the condition holds, {described(other)} where not"
+            raise _differing(emitter, one, other, f"{name!r} is {kinds}", at) from None
     bodies = [builder.build(flattened(patterns, values)) for builder, values in inside]
     if not bodies[0].ret.args:  # all results are known, and equal in both branches
         return all_rebuilt(patterns, ())
@@ -207,7 +211,7 @@ def _differing(emitter, one, other, message: str, at) -> LetirError:
 def _shape_of(value) -> tuple | None:
     """The shape of a value or of its pattern; None if it is not an array."""
     leaf = value if type(value) is Leaf else None if type(value) is Fixed else leaf_of(value)
-    return leaf and leaf.kind and leaf.kind.shape
+    return leaf.kind.shape if leaf and leaf.kind else None
 
 
 # ---- loops ----
@@ -222,7 +226,7 @@ class _Step:
     test: Lambda | bool | None
 
 
-def loop_while(emitter, statement: While) -> None:
+def loop_while(emitter: "Emitter", statement: While) -> None:
     """``while``."""
     lifting = _Lifting(emitter.env, names_in(statement.test, *terms_of(statement.block)))
     initial = [emitter.value(term) for term in statement.initial]
@@ -238,7 +242,7 @@ def loop_while(emitter, statement: While) -> None:
     _give(emitter, statement.targets, all_rebuilt(step.patterns, found))
 
 
-def loop_for(emitter, statement: Count) -> None:
+def loop_for(emitter: "Emitter", statement: Count) -> None:
     """Counted ``for``."""
     start, stop, stride = [_integer(emitter, term) for term in statement.bounds]
     if type(stride) is not int or stride == 0:

@@ -5,7 +5,8 @@ names. Once the script is read such a branch is gone, and with it perhaps the la
 target of an earlier branch or loop. Assignments stay.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from attrs import evolve
 
@@ -67,17 +68,25 @@ def _narrowed_loop(loop: While | Count, live: set[str]) -> While | Count:
     most one more than there are carried values.
     """
     while True:
-        places = range(len(loop.targets))
+        places: Sequence[int] = range(len(loop.targets))
         loop = evolve(loop, block=_narrowed_block(loop.block, places))
         # what a loop begins with is read before it, not in a step
         inside = set(names_in(*terms_in([evolve(loop, initial=())])))
         places = [i for i in places if loop.targets[i] in live or loop.params[i] in inside]
         if len(places) == len(loop.targets):
             return loop
-        fields = ("targets", "params", "initial", "names")
-        chosen = {field: _chosen(getattr(loop, field), places) for field in fields}
-        block = Block(loop.block.body, _chosen(loop.block.results, places))
-        loop = evolve(loop, **chosen, block=block)
+        loop = evolve(
+            loop,
+            targets=_chosen(loop.targets, places),
+            params=_chosen(loop.params, places),
+            initial=_chosen(loop.initial, places),
+            names=_chosen(loop.names, places),
+            block=Block(loop.block.body, _chosen(loop.block.results, places)),
+        )
 
 
-_NARROWED = {Branch: _narrowed_branch, While: _narrowed_loop, Count: _narrowed_loop}
+_NARROWED: dict[type, Callable[[Any, set[str]], Branch | While | Count]] = {
+    Branch: _narrowed_branch,
+    While: _narrowed_loop,
+    Count: _narrowed_loop,
+}

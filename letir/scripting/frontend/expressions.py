@@ -6,7 +6,8 @@ column and a remedy.
 
 import ast
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -114,7 +115,7 @@ class ExpressionReader:
                 return Literal(table[node.id], self.place(node))
         raise self.unknown(node, node.id, [*CONSTANTS])
 
-    def literal(self, node: ast.expr, value, name: str) -> Term:
+    def literal(self, node: ast.expr, value: Any, name: str) -> Term:
         """A value of the enclosing Python scope, which becomes part of the script."""
         at = self.place(node)
         if type(value) is tuple:
@@ -296,7 +297,14 @@ class ExpressionReader:
         """Whether a word means an operation here, although there is a script of that name."""
         return self.is_lifted or word == self.own
 
-    def operation(self, node: ast.Call, word: str, args, at: Place, is_method=False) -> Apply:
+    def operation(
+        self,
+        node: ast.Call,
+        word: str,
+        args: Iterable[ast.expr],
+        at: Place,
+        is_method: bool = False,
+    ) -> Apply:
         """An operation on these arguments, after checking that it accepts them."""
         found = meaning(word)
         if found is None:

@@ -37,7 +37,9 @@ class Text:
     is_indented: bool
 
     @classmethod
-    def of(cls, content: str, file: str = _TEXT, above: int = 0, names=_NO_NAMES) -> "Text":
+    def of(
+        cls, content: str, file: str = _TEXT, above: int = 0, names: Mapping[str, Any] = _NO_NAMES
+    ) -> "Text":
         """The text ``content``, indented or not."""
         first = next((line for line in content.splitlines() if line.strip()), "")
         is_indented = first[:1] in (" ", "\t")  # a method, or a function inside of a function
@@ -63,7 +65,9 @@ class Text:
         """The functions of the text. Raises ParseError if it contains anything else."""
         found = []
         body = self.parsed().body
-        for node in body[0].body if self.is_indented and body else body:
+        if self.is_indented and isinstance(body[0], ast.If):  # the added 'if'
+            body = body[0].body
+        for node in body:
             if isinstance(node, ast.FunctionDef):
                 found.append(node)
             elif not _is_docstring(node):
@@ -148,7 +152,7 @@ class _Surroundings(Mapping):
         return len({**self.globals, **self.cells})
 
 
-def is_module(value) -> bool:
+def is_module(value: Any) -> bool:
     """Whether a name of the enclosing scope is a module whose functions scripts know."""
     return isinstance(value, ModuleType) and value.__name__.partition(".")[0] in (
         "numpy",

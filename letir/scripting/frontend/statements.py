@@ -72,6 +72,7 @@ class FunctionReader(FlowReader):
         if gradients is not None:
             gradients.check(self, results)
         if self.inner is not None:
+            assert type(results) is Group  # a literal tuple, see ``results``
             inner = self.backward(params, results)
             results = results.items[0] if len(results.items) == 1 else results
         read = [*names_in(results), *(inner.captured if inner else ())]
@@ -165,7 +166,7 @@ class FunctionReader(FlowReader):
         if node.annotation is not None:
             text = ast.unparse(node.annotation)
             kind = self.annotated(node.annotation)
-            parts = self.parts(node.annotation) if kind == GROUP else None
+            parts = self.parts(_unquoted(node.annotation)) if kind == GROUP else None
         return Param(self.fresh(node.arg), text, default, kind, parts, self.place(node))
 
     def annotated(self, node: ast.expr) -> str:
@@ -191,7 +192,7 @@ class FunctionReader(FlowReader):
     def annotated_text(self, node: ast.Constant) -> str:
         """The parameter kind of an annotation written as a string."""
         try:
-            return self.annotated(ast.parse(node.value, mode="eval").body)
+            return self.annotated(ast.parse(str(node.value), mode="eval").body)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise self.error(node, f"unknown annotation {node.value!r}") from None
 
@@ -207,7 +208,9 @@ class FunctionReader(FlowReader):
         """Whether the parts of a tuple are arrays, shapes that are values, or groups of those."""
         parts = self.parts(node)
         if parts is None:
-            return self.annotated(node.slice.elts[0]) != STATIC
+            inside = node.slice
+            first = inside.elts[0] if isinstance(inside, ast.Tuple) else inside
+            return self.annotated(first) != STATIC
         return not parts or any(kind != STATIC for kind in parts)
 
     # ---- statements ----
@@ -275,6 +278,14 @@ class FunctionReader(FlowReader):
         if len(items) == 1:
             raise self.error(returned, f"there is no result: return result, {inner.name}")
         return Group(tuple(map(self.term, items[:-1])), self.place(value))
+
+
+def _unquoted(node: ast.expr) -> ast.Subscript:
+    """The annotation of a tuple, which may be written as a string."""
+    while isinstance(node, ast.Constant):
+        node = ast.parse(str(node.value), mode="eval").body
+    assert isinstance(node, ast.Subscript)
+    return node
 
 
 class Gradients:

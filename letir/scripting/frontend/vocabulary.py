@@ -9,6 +9,7 @@ import inspect
 import math
 import operator
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -137,7 +138,7 @@ def _filled_like(make: Callable, number: float) -> Callable:
     return lambda x: make(x) if isinstance(x, Value) else type(x)(number)
 
 
-QUESTIONS = {
+QUESTIONS: dict[str, Callable[..., Any]] = {
     "size": _shape_of,
     "ndim": _rank_of,
     "count": _count_of,
@@ -150,7 +151,7 @@ QUESTIONS = {
     "reshape_as": lambda x, other: PRIMITIVES["reshape"](x, _shape_of(other)),
     "type_as": lambda x, other: PRIMITIVES["cast"](x, _dtype_of(other)),
 }
-_PYTHON_OPERATORS = {
+_PYTHON_OPERATORS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,

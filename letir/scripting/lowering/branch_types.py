@@ -5,6 +5,7 @@ constant. Numbers join arrays by NumPy's promotion; nothing else changes its typ
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Any, final
 
 import numpy as np
 from attrs import field, frozen
@@ -22,6 +23,7 @@ class DiffersError(Exception):
     """Two values have no pattern in common."""
 
 
+@final
 @frozen
 class Leaf:
     """An array of this type, None if unknown; ``is_shape``: it represents a shape."""
@@ -30,6 +32,7 @@ class Leaf:
     is_shape: bool = False
 
 
+@final
 @frozen
 class Fixed:
     """A known value that is the same on every path."""
@@ -40,14 +43,14 @@ class Fixed:
 Pattern = Leaf | Fixed | tuple
 
 
-def pattern_of(value) -> Pattern:
+def pattern_of(value: Any) -> Pattern:
     """The pattern of a value that may change: numbers become arrays, other constants stay."""
     if type(value) in PYTHON_NUMBERS or not isinstance(value, tuple):
         return leaf_of(value) or Fixed(value)
     return Fixed(value) if is_static(value) else tuple(map(pattern_of, value))
 
 
-def leaf_of(value) -> Leaf | None:
+def leaf_of(value: Any) -> Leaf | None:
     """The leaf pattern of an array or a number, None for other values."""
     if type(value) is Sizes:
         return Leaf(value.array.type, True)
@@ -56,7 +59,7 @@ def leaf_of(value) -> Leaf | None:
     return Leaf(WEAK[type(value)]) if type(value) in PYTHON_NUMBERS else None
 
 
-def joined(pattern: Pattern, value) -> Pattern:
+def joined(pattern: Pattern, value: Any) -> Pattern:
     """The least pattern that covers ``pattern`` and ``value``. Raises DiffersError without one."""
     if type(pattern) is Fixed:
         if is_static(value) and pattern == Fixed(value):
@@ -90,7 +93,7 @@ def _joined_kind(one: ArrayType | None, other: ArrayType | None) -> ArrayType | 
     return strong
 
 
-def described(value) -> str:
+def described(value: Any) -> str:
     """A description of a value or a pattern, for messages."""
     if isinstance(value, tuple):
         return f"({', '.join(map(described, value))}{',' * (len(value) == 1)})"
@@ -127,7 +130,7 @@ def _rebuilt(pattern: Pattern, values: Iterator[Value]):
     """The value of this pattern with these arrays."""
     if type(pattern) is Fixed:
         return pattern.value
-    if type(pattern) is tuple:
+    if isinstance(pattern, tuple):
         return tuple([_rebuilt(part, values) for part in pattern])
     value = next(values)
     return Sizes(value) if pattern.is_shape else value

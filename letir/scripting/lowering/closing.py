@@ -261,7 +261,8 @@ def _fitted(forward: _Forward, emitter: Emitter, outs: list) -> dict[int, Value]
         message = choices.message(inner.name, len(gradients))
         raise ShapeError(f"{message}\n  at {inner.source(inner.results.at)}")
     by_param = dict(zip(positions, gradients, strict=True))
-    made, operands = {}, iter(range(forward.count))
+    made: dict[int, Value] = {}
+    operands = iter(range(forward.count))
     for i, (param, given) in enumerate(zip(function.params, forward.given, strict=True)):
         if param.kind == STATIC:
             continue

@@ -4,7 +4,7 @@ Known values (numbers, known shapes, dtypes) are computed at once; everything el
 with the script's line. Types may be unknown: then shapes are values too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from letir.ast.builder import LetBuilder, Value
@@ -83,7 +83,7 @@ class Emitter:
         for name, part in zip(targets, parts, strict=True):
             self.env[name] = named(part, name)
 
-    def parts(self, value, count: int) -> tuple | None:
+    def parts(self, value: Any, count: int) -> tuple | None:
         """The parts of a value for unpacking, None if it has none."""
         if isinstance(value, tuple):
             return value
@@ -139,7 +139,7 @@ class Emitter:
         # a number stays a number as in Python, even if it is known only at run time [G2]
         return weaken_result(out) if is_elementwise and all(map(_is_number, args)) else out
 
-    def shape(self, arg) -> Any:
+    def shape(self, arg: Any) -> Any:
         """A shape with some unknown sizes, as one array."""
         if isinstance(arg, tuple) and _has_value(arg):
             return Sizes(PRIMITIVES["stack"](arg))
@@ -169,7 +169,7 @@ class Emitter:
         text = Lifted(self.function).term(term)
         return f"\n  in {text}\n  at {self.function.source(term.at)}"
 
-    def guarded(self, term: Term, run) -> Any:
+    def guarded(self, term: Term, run: Callable[[], Any]) -> Any:
         """The result of ``run()``, with locations added to its errors."""
         try:
             return run()
@@ -220,7 +220,7 @@ def _fitting(found: Meaning, python, args: list) -> Any:
     return result
 
 
-_VALUES = {
+_VALUES: dict[type, Callable[[Emitter, Any], Any]] = {
     Name: lambda self, term: self.env[term.id],
     Literal: lambda self, term: term.value,
     Apply: Emitter.apply,
@@ -230,7 +230,7 @@ _VALUES = {
     Choice: branches_and_loops.choice,
     Logic: branches_and_loops.logic,
 }
-_STATEMENTS = {
+_STATEMENTS: dict[type, Callable[[Emitter, Any], None]] = {
     Assign: Emitter.assign,
     Branch: branches_and_loops.branch,
     While: branches_and_loops.loop_while,

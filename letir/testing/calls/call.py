@@ -5,9 +5,12 @@ with NumPy, and recorded.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from attrs import field, frozen
+
+from letir.ast.attrs import as_tuple
 
 
 @frozen(eq=False)
@@ -20,7 +23,7 @@ class Call:
     """
 
     f: Callable
-    args: tuple = field(converter=tuple)
+    args: tuple = field(converter=as_tuple)
     complexes: tuple | None = None
     jumps: bool = False
 
@@ -37,17 +40,17 @@ MASK = np.array([[True, False, True], [False, True, True]])
 BLOCK = np.linspace(-1.0, 1.3, 12).reshape(2, 3, 2)
 
 
-def of(f: Callable, *args) -> Call:
+def of(f: Callable, *args: Any) -> Call:
     """A call of a function of real and complex numbers."""
     return Call(f, args)
 
 
-def real(f: Callable, *args) -> Call:
+def real(f: Callable, *args: Any) -> Call:
     """A call of a function that takes no complex numbers."""
     return Call(f, args, complexes=())
 
 
-def jumping(f: Callable, *args) -> Call:
+def jumping(f: Callable, *args: Any) -> Call:
     """A call whose results change their length or order with the values."""
     return Call(f, args, jumps=True)
 

@@ -6,6 +6,7 @@ are what samples are taken from: distinct numbers of both signs, away from integ
 
 import itertools
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -64,12 +65,12 @@ class Sample:
     exempt: Mapping[str, str] = field(factory=dict, validator=_known_laws)
 
 
-def of(*args, **attrs) -> Sample:
+def of(*args: Any, **attrs: Any) -> Sample:
     """A sample with these operands and attributes."""
     return Sample(args, attrs)
 
 
-def rough(*args, **attrs) -> Sample:
+def rough(*args: Any, **attrs: Any) -> Sample:
     """A sample whose derivative is a convention."""
     return Sample(args, attrs, rough=True)
 
@@ -145,7 +146,7 @@ def points(a: float, b: float, *, integer: int = 1, has_complex: bool = True) ->
     return [*real, of(column), of(np.complex64(a + 0.5j)), of(complex(b, 0.5))]
 
 
-def couples(x, y, *, has_complex: bool = True) -> list[Sample]:
+def couples(x: Any, y: Any, *, has_complex: bool = True) -> list[Sample]:
     """Samples of a function of two arrays of shape (2, 3) that is smooth around ``x`` and ``y``."""
     shapes = [(x, y), (x[:, :1], y[0]), (x[0, 0], y), (x[0, 1], y[1, 0]), (x[:, :0], y[:1, :0])]
     numbers = [

@@ -2,9 +2,11 @@
 custom_jvp.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
-from letir.ast.builder import LetBuilder
+from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
@@ -13,13 +15,13 @@ from letir.testing.samples.sample import X, Y, exempt, of
 VECTOR, SCALAR = ArrayType(float, (3,)), ArrayType(float)
 
 
-def body(formula, *types) -> Lambda:
+def body(formula: Callable, *types: ArrayType) -> Lambda:
     """A closed program of arrays of these types, vectors unless others are given."""
     builder = LetBuilder()
     return builder.build(formula(*[builder.param(kind) for kind in types]))
 
 
-def wave(x, y):
+def wave(x: Value, y: Value) -> tuple[Value, Value]:
     """Two results, the second a value on the way to the first."""
     s = PRIMITIVES["sin"](x) * y
     return (PRIMITIVES["exp"](s), s)

@@ -2,9 +2,12 @@
 gradient programs.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from letir.ast.builder import LetBuilder
+from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType, Undef
@@ -12,6 +15,7 @@ from letir.testing.samples.sample import (
     EMPTY,
     FLOAT32,
     FLOAT64,
+    Sample,
     W,
     X,
     Y,
@@ -25,13 +29,13 @@ from letir.testing.samples.sample import (
 VECTOR = {"shape": (3,), "dtype": FLOAT64}
 
 
-def body(count: int, formula) -> Lambda:
+def body(count: int, formula: Callable) -> Lambda:
     """A closed program of ``count`` arrays of shape (3,)."""
     builder = LetBuilder()
     return builder.build(formula(*[builder.param(ArrayType(float, (3,))) for _ in range(count)]))
 
 
-def pair_step(a, b, x):
+def pair_step(a: Any, b: Any, x: Any) -> tuple[Value]:
     """A linear function of two cotangents, either of which may be ``Undef``."""
     instantiate = PRIMITIVES["instantiate"]
     return (instantiate(a, **VECTOR) * x + instantiate(b, **VECTOR),)
@@ -42,7 +46,7 @@ PAIR = {"n_cts": 2, "body": body(3, pair_step)}
 BACKWARD = body(2, lambda residual, ct: (ct * residual,))
 
 
-def steps(**attrs) -> list:
+def steps(**attrs: Any) -> list[Sample]:
     """Steps of a gradient program: all cotangents there, one of two, and none."""
     return [
         of(Y[0], X[0], X[1], **PRODUCT, **attrs),

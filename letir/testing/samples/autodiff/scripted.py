@@ -1,25 +1,29 @@
 """Samples of ``scripted``: one result; two, of which a captured value is neither."""
 
-from letir.ast.builder import LetBuilder
+from collections.abc import Callable
+
+from letir.ast.builder import LetBuilder, Value
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.ops.elementwise.ufuncs import exp, sin
 from letir.testing.samples.sample import X, Y, of
 
 
-def program(count: int, formula) -> Lambda:
+def program(count: int, formula: Callable) -> Lambda:
     """A closed program of ``count`` arrays of shape (3,)."""
     builder = LetBuilder()
     return builder.build(formula(*[builder.param(ArrayType(float, (3,))) for _ in range(count)]))
 
 
-def two_results(x, y):
+def two_results(x: Value, y: Value) -> tuple[Value, ...]:
     """x * y and exp(x * y), and sin(y), which the backward reads."""
     product = x * y
     return product, exp(product), sin(y)
 
 
-def two_gradients(x, y, late, sine, ct, late_ct):
+def two_gradients(
+    x: Value, y: Value, late: Value, sine: Value, ct: Value, late_ct: Value
+) -> tuple[Value, Value]:
     """The cotangents of x and y; that of sin(y) * 0 shows that it is read."""
     total = ct + late_ct * late
     return total * y, total * x + 0 * sine

@@ -1,9 +1,12 @@
 """Samples of the operation in ``letir.ops.autodiff.subgraph``: differentiable_graph."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from letir.ad.differentiation import differentiate
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.ops.autodiff.subgraph import VECTORS
 from letir.testing.samples.autodiff.checkpoint_and_custom_jvp import VECTOR, WAVE, body
@@ -16,7 +19,7 @@ MIXED = body(
 )
 
 
-def graph(program, requires_grad=None) -> dict:
+def graph(program: Lambda, requires_grad: Sequence[bool] | None = None) -> dict:
     """The attributes of the graph of a program."""
     gradient = differentiate(program, requires_grad)
     vectors = {name: getattr(gradient, name) for name in VECTORS}

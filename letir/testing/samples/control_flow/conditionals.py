@@ -1,8 +1,10 @@
 """Samples of the operations in ``letir.ops.control_flow.conditionals``."""
 
+from collections.abc import Callable
+
 import numpy as np
 
-from letir.ast.builder import LetBuilder
+from letir.ast.builder import LetBuilder, Value
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.ops.elementwise.ufuncs import cos, exp, sin, sqrt
@@ -12,19 +14,19 @@ ROW, NUMBER, SINGLE = ArrayType(float, (3,)), ArrayType(float), ArrayType("float
 WAVE, NOTHING, TABLE = ArrayType(complex, (3,)), ArrayType(float, EMPTY.shape), ArrayType(int, (3,))
 
 
-def body(function, *kinds: ArrayType) -> Lambda:
+def body(function: Callable, *kinds: ArrayType) -> Lambda:
     """The program of ``function`` on parameters of these types."""
     builder = LetBuilder()
     out = function(*[builder.param(kind) for kind in kinds])
     return builder.build(out if type(out) is tuple else (out,))
 
 
-def waves(x, y):
+def waves(x: Value, y: Value) -> tuple[Value, Value]:
     """Reads inside what it has computed."""
     return sin(x) * exp(x) * y, x.sum()
 
 
-def powers(x, y):
+def powers(x: Value, y: Value) -> tuple[Value, Value]:
     """Another function of the same types."""
     return x * x * y.sum(), y[0]
 

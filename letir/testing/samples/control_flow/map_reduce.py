@@ -1,8 +1,10 @@
 """Samples of the operations in ``letir.ops.control_flow.map_reduce``."""
 
+from collections.abc import Callable
+
 import numpy as np
 
-from letir.ast.builder import LetBuilder
+from letir.ast.builder import LetBuilder, Value
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.ops.elementwise.comparisons_and_where import where
@@ -16,24 +18,24 @@ MANY = np.linspace(-1.1, 1.3, 7)
 FACTORS = np.array([1.5, 0.0, -2.0, 0.5])
 
 
-def body(f, *kinds: ArrayType) -> Lambda:
+def body(f: Callable, *kinds: ArrayType) -> Lambda:
     """The program of ``f`` for parameters of these types."""
     builder = LetBuilder()
     found = f(*[builder.param(kind) for kind in kinds])
     return builder.build(found if type(found) is tuple else (found,))
 
 
-def binary(f, *kinds: ArrayType, more: tuple = ()) -> Lambda:
+def binary(f: Callable, *kinds: ArrayType, more: tuple = ()) -> Lambda:
     """A binary operation on elements of these types."""
     return body(f, *kinds, *kinds, *more)
 
 
-def affine(a, b, c, d):
+def affine(a: Value, b: Value, c: Value, d: Value) -> tuple[Value, Value]:
     """The composition of two affine maps, x -> a * x + b and then x -> c * x + d."""
     return a * c, b * c + d
 
 
-def twice_and_sum(x, w):
+def twice_and_sum(x: Value, w: Value) -> tuple[Value, Value]:
     """Two results, one of which is a number."""
     return sin(x) * w, (x * x).sum()
 

@@ -1,8 +1,10 @@
 """Samples of the operation in ``letir.ops.control_flow.scans``."""
 
+from collections.abc import Callable
+
 import numpy as np
 
-from letir.ast.builder import LetBuilder
+from letir.ast.builder import LetBuilder, Value
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.ops.elementwise.ufuncs import sin, tanh
@@ -13,24 +15,24 @@ WAVE = ArrayType(complex, (3,))
 SINGLE = ArrayType("float32", (3,))
 
 
-def body(step, *kinds: ArrayType) -> Lambda:
+def body(step: Callable, *kinds: ArrayType) -> Lambda:
     """The program of a step for parameters of these types."""
     builder = LetBuilder()
     return builder.build(step(*[builder.param(kind) for kind in kinds]))
 
 
-def network(h, x, w):
+def network(h: Value, x: Value, w: Value) -> tuple[Value, ...]:
     """A step that reads all that a step can read."""
     new = tanh(h * w + x)
     return new, new * x, h.sum()
 
 
-def pair(h, i, x):
+def pair(h: Value, i: Value, x: Value) -> tuple[Value, ...]:
     """Two carried values, one of which counts."""
     return h + sin(x) * i, i + 1, h
 
 
-def fill(h, x):
+def fill(h: Value, x: Value) -> tuple[Value, Value]:
     """A carried array that is changed in its place; its first value is kept."""
     return h.at[0].add(x.sum() * h[1]), h[0]
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from letir.ast.builder import Value
 from letir.ast.types import WEAK, ArrayType
 from letir.ops.elementwise.casting import weaken
 from letir.ops.elementwise.ufuncs import sin, tanh
@@ -11,22 +12,22 @@ from letir.testing.samples.sample import EMPTY, X, Y, Z, exempt, of
 COUNT, INDEX = ArrayType(int), WEAK[int]
 
 
-def layer(i, h, w):
+def layer(i: Value, h: Value, w: Value) -> Value:
     """An iteration that reads its number, what is carried, and what is captured."""
     return tanh(h * w) + h * i
 
 
-def growing(h, n, w):
+def growing(h: Value, n: Value, w: Value) -> tuple[Value, Value]:
     """Carries a number beside an array."""
     return sin(h) * w, n + 1
 
 
-def few(h, n, w):
+def few(h: Value, n: Value, w: Value) -> Value:
     """Three times."""
     return n < 3
 
 
-def falling(x, y):
+def falling(x: Value, y: Value) -> tuple[Value, Value]:
     """Until one of the carried values is small."""
     return x * 0.5, y * x + x
 

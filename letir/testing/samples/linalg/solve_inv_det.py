@@ -6,10 +6,11 @@ samples are ``rough``, and tests/test_linalg.py compares those derivatives with 
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
-from letir.testing.samples.sample import COMPLEX64, FLOAT32, INTEGERS, exempt, of, rough
+from letir.testing.samples.sample import COMPLEX64, FLOAT32, INTEGERS, Sample, exempt, of, rough
 
 A = np.array([[2.0, 0.3, -0.5], [0.1, 1.5, 0.7], [-0.2, 0.4, -1.8]])
 TURN = np.array(
@@ -29,7 +30,7 @@ WIDE_TENSOR = (2 * np.eye(6) + 0.3 * np.sin(np.arange(36.0)).reshape(6, 6)).resh
 EXACT = {"hermitian": False, "relative": False}
 
 
-def svds(x, **attrs) -> object:
+def svds(x: Any, **attrs: Any) -> Sample:
     """A sample of svd, thin unless said otherwise."""
     return of(x, **{"full_matrices": False, "compute_uv": True, "hermitian": False, **attrs})
 
@@ -164,7 +165,7 @@ EIGEN = {
 }
 
 
-def vectors(x, ord, axis=-1, keepdims=False) -> object:
+def vectors(x: Any, ord: Any, axis: Any = -1, keepdims: Any = False) -> Sample:
     """A sample of a norm with these attributes."""
     return of(x, ord=ord, axis=axis, keepdims=keepdims)
 

@@ -1,8 +1,10 @@
 """Samples of operations in ``letir.ops.nn.activations`` and ``letir.ops.special.normal_cdf``."""
 
+from typing import Any
+
 import numpy as np
 
-from letir.testing.samples.sample import BLOCK, EMPTY, INTEGERS, X, Y, narrow, of, rough
+from letir.testing.samples.sample import BLOCK, EMPTY, INTEGERS, Sample, X, Y, narrow, of, rough
 
 ROW = np.array([-3.7, -1.3, -0.4, 0.3, 0.8, 2.6, 7.1])
 FAR = np.array([-40.0, -9.0, 9.0, 700.0])
@@ -10,7 +12,7 @@ WITH_INF = np.array([[0.5, -np.inf, 1.5], [-np.inf, -np.inf, 2.0]])
 NEVER = np.full((2, 3), -np.inf)
 
 
-def smooth(*more, **attrs) -> list:
+def smooth(*more: Sample, **attrs: Any) -> list[Sample]:
     """A function of one array: both signs, 0-d, far out, single precision."""
     kinds = [of(ROW, **attrs), of(ROW[1], **attrs), *narrow(of(ROW, **attrs))[:1]]
     return [*kinds, rough(FAR, **attrs), *more]

@@ -1,8 +1,21 @@
 """Samples of the operations in ``letir.ops.nn.losses`` and ``letir.ops.nn.losses``."""
 
+from typing import Any
+
 import numpy as np
 
-from letir.testing.samples.sample import BLOCK, FLOAT32, POSITIVE, X, Y, exempt, narrow, of, rough
+from letir.testing.samples.sample import (
+    BLOCK,
+    FLOAT32,
+    POSITIVE,
+    Sample,
+    X,
+    Y,
+    exempt,
+    narrow,
+    of,
+    rough,
+)
 
 CLASSES = np.array([2, 0])
 SIGNS = np.array([[1.0, -1.0, 1.0], [-1.0, -1.0, 1.0]])
@@ -13,7 +26,7 @@ SPACED = np.array([[0, 1, 2, 2], [1, -100, 0, 1]])
 FAR_LOGITS = np.array([[900.0, -900.0, 0.0], [5.0, 1000.0, -700.0]])
 
 
-def both(*args, **attrs) -> list:
+def both(*args: Any, **attrs: Any) -> list[Sample]:
     """A loss of two arrays: the mean, each, and the sum in single precision."""
     return [
         of(*args, **attrs),

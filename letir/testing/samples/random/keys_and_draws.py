@@ -2,18 +2,31 @@
 ``random_picks``.
 """
 
+from typing import Any
+
 import numpy as np
 from attrs import evolve
 
 from letir.ops.random.numpy_generator import state_of
-from letir.testing.samples.sample import EMPTY, FLOAT16, FLOAT32, FLOAT64, ROWS, X, Y, exempt, of
+from letir.testing.samples.sample import (
+    EMPTY,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    ROWS,
+    Sample,
+    X,
+    Y,
+    exempt,
+    of,
+)
 
 KEY = np.array([7, 11], np.uint64)
 KEYS = np.array([[7, 11], [5, 3]], np.uint64)
 P = np.array([0.2, 0.5, 0.3])
 
 
-def drawn(*args, shape, dtype=FLOAT64):
+def drawn(*args: Any, shape: Any, dtype: Any = FLOAT64) -> Sample:
     """A sample with a shape and a dtype."""
     return of(*args, shape=shape, dtype=dtype)
 
@@ -22,7 +35,15 @@ STATE = state_of(np.random.default_rng(3))
 PHILOX = state_of(np.random.Generator(np.random.Philox(3)))
 
 
-def of_generator(state, *operands, method, shape, dtype=FLOAT64, rough=False, **options):
+def of_generator(
+    state: Any,
+    *operands: Any,
+    method: str,
+    shape: Any,
+    dtype: Any = FLOAT64,
+    rough: bool = False,
+    **options: Any,
+) -> Sample:
     """A draw of a generator."""
     attrs = {"method": method, "shape": shape, "dtype": dtype, "options": tuple(options.items())}
     return evolve(of(state, *operands, **attrs), rough=rough)

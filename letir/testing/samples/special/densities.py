@@ -30,7 +30,7 @@ def samples_of(name: str, method: str) -> list[Sample]:
     if name == "poisson":
         whole = of(COUNTS.astype(int), np.array([0.5, 1.25, 2.0]), 0)
         return [whole, rough(COUNTS, 1.5, np.float64(-1.0)), of(2, 0.5, 0)]
-    shape = SHAPES.get(name, ())
+    shape: tuple[float, ...] = SHAPES.get(name, ())
     if method not in EXACT.get(name, ()):
         shape = tuple(n + 0.5 for n in shape)
     x, number = (WITHIN, 0.3) if method in ("ppf", "isf") else (NUMBERS * 0.7, 0.3)

@@ -2,6 +2,8 @@
 ``gamma_slope``.
 """
 
+from typing import Any
+
 import numpy as np
 
 from letir.testing.samples.sample import EMPTY, FLOAT32, Sample, exempt, of, rough
@@ -19,13 +21,13 @@ def also_complex(*numbers: float) -> list[Sample]:
     return [*at(*numbers), of(np.array(numbers) + 0.25j)]
 
 
-def pairs(x, y) -> list[Sample]:
+def pairs(x: Any, y: Any) -> list[Sample]:
     """Samples of a function of two arrays of shape (2, 3), smooth at these."""
     x, y = np.array(x), np.array(y)
     return [of(x, y[0]), of(float(x[0, 0]), y), of(x[:, :1].astype(FLOAT32), y[0].astype(FLOAT32))]
 
 
-def orders(x) -> list[Sample]:
+def orders(x: Any) -> list[Sample]:
     """Samples of a function of an order and an array."""
     x = np.array(x)
     low = x.astype(FLOAT32)
