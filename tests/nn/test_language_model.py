@@ -26,21 +26,21 @@ INPUTS, HIDDEN, STEPS, BATCH = 6, 8, 5, 3
 
 
 def network(tokens, layers, decoder, encoder, state, key=None, train=True):
-    """(the logits of each next word, the state after the last)."""
+    """(the logits of each next word, the state after the last word)."""
     rows = nn.dropout(nn.embedding(encoder, tokens), key, rate=0.2, train=train)
     outs, state = nn.lstm(rows, *state, layers)
     return nn.linear(outs, *decoder), state
 
 
 def shapes(words: int) -> tuple:
-    """The shapes of two layers, of the decoder, and of the encoder."""
+    """The shapes of the weights of two layers, the decoder and the encoder."""
     gates = 4 * HIDDEN
     layers = [((gates, n), (gates, HIDDEN), (gates,), (gates,)) for n in (INPUTS, HIDDEN)]
     return tuple(layers), ((words, HIDDEN), (words,)), (words, INPUTS)
 
 
 def parameters(words: int) -> tuple:
-    """First values."""
+    """Initial weights."""
     layers, decoder, encoder = shapes(words)
     keys = iter(split(key(0), 11))
     layers = tuple(tuple(initializers.uniform(next(keys), s, -0.3, 0.3) for s in w) for w in layers)
@@ -49,13 +49,13 @@ def parameters(words: int) -> tuple:
 
 
 def text() -> tuple[np.ndarray, int]:
-    """(the numbers of the first words of a book, how many different ones there are)."""
+    """(the indices of the first words of a book, the number of distinct words)."""
     words = re.findall(r"[a-z]+|[.,;:!?]", load_alice().lower())[100:400]
     return np.unique(words, return_inverse=True)[1], len(set(words))
 
 
 def batches(numbers: np.ndarray) -> list[tuple]:
-    """(words, the words that follow) for STEPS steps of BATCH places in the text."""
+    """(words, following words) for STEPS steps at BATCH positions of the text."""
     rows = (len(numbers) - 1) // BATCH
     words, following = (numbers[i : i + rows * BATCH].reshape(BATCH, rows).T for i in (0, 1))
     starts = range(0, rows - STEPS + 1, STEPS)
@@ -71,7 +71,7 @@ def sigmoid(x):
 
 
 def in_numpy(tokens, layers, decoder, encoder, state):
-    """The logits, in plain NumPy, step by step."""
+    """The logits, computed step by step in NumPy."""
     h, c, logits = list(state[0]), list(state[1]), []
     for row in tokens:
         x = encoder[row]
@@ -84,7 +84,7 @@ def in_numpy(tokens, layers, decoder, encoder, state):
     return np.stack(logits), (np.stack(h), np.stack(c))
 
 
-def test_its_front_lists_as_such_models_do():
+def test_the_first_layers_have_the_expected_listing():
     """[A2], recorded from types."""
     of = lt.ShapeDtype
     layers, decoder, encoder = shapes(WORDS)
@@ -97,7 +97,7 @@ def test_its_front_lists_as_such_models_do():
     assert f.listing().startswith(LISTING)
 
 
-def test_with_a_key_its_front_differs_in_the_dropout_only():
+def test_with_a_key_only_the_dropout_differs_in_the_listing():
     """[A2, B9]"""
     tokens, _ = batches(NUMBERS)[0]
 
@@ -108,14 +108,14 @@ def test_with_a_key_its_front_differs_in_the_dropout_only():
     assert [line.split()[2] for line in lines[:9]] == [x.split()[2] for x in LISTING.splitlines()]
 
 
-def test_a_replay_is_what_the_function_computes():
+def test_a_replay_agrees_with_the_function():
     params, ((tokens, _), (others, _), *_) = parameters(WORDS), batches(NUMBERS)
     f = lt.trace(network, tokens, *params, STATE, key(1))
 
     assert_same(network(others, *params, STATE, key(2)), f(others, *params, STATE, key(2)))
 
 
-def test_a_replay_is_what_numpy_computes():
+def test_a_replay_agrees_with_plain_numpy():
     params, ((tokens, _), (others, _), *_) = parameters(WORDS), batches(NUMBERS)
 
     f = lt.trace(lambda *args: network(*args, train=False), tokens, *params, STATE)
@@ -159,7 +159,7 @@ def test_training_by_replays_lowers_the_loss():
     assert int(memory["step"]) == 3 * len(parts)
 
 
-def test_a_replayed_step_has_the_bits_of_the_plain_one():
+def test_a_replayed_training_step_is_bitwise_equal_to_the_eager_one():
     params, parts = parameters(WORDS), batches(NUMBERS)
     memory = OPTIMIZER.init(params)
     program = lt.trace(step, params, memory, *parts[0], STATE, key(0))

@@ -1,4 +1,4 @@
-"""Optimisers and first weights."""
+"""Optimisers, learning rate schedules and weight initialisers."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def plain(optimizer, params, state):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_an_optimiser_goes_to_the_least(name):
+def test_an_optimiser_converges_to_the_minimum(name):
     params, state = trained(ALL[name], plain, 150)
 
     assert loss(params) < 0.02
@@ -47,7 +47,7 @@ def test_an_optimiser_goes_to_the_least(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_step_is_recorded_once_and_replayed(name):
-    """Parameters and state keep their types, so that one program takes all steps."""
+    """Parameters and state keep their types, so that one program serves all steps."""
     optimizer = ALL[name]
     program = lt.trace(lambda p, s: plain(optimizer, p, s), START, optimizer.init(START))
 
@@ -57,7 +57,7 @@ def test_a_step_is_recorded_once_and_replayed(name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_single_precision_stays(name):
+def test_single_precision_is_kept(name):
     optimizer, params = ALL[name], {"w": np.ones(2, np.float32)}
 
     params, state = optimizer.update(params, optimizer.init(params), params)
@@ -68,7 +68,7 @@ def test_single_precision_stays(name):
 
 @pytest.mark.parametrize("name", ["nesterov", "adam", "adamw"])
 def test_steps_have_derivatives(name):
-    """By the gradient and by the parameters: learning to learn."""
+    """With respect to the gradient and the parameters, as for learning to learn."""
     optimizer = ALL[name]
 
     def two(w, rate):
@@ -80,14 +80,14 @@ def test_steps_have_derivatives(name):
     check_grads(two, (TARGET, 1.3), order=2, rtol=1e-4)
 
 
-def test_gradients_and_parameters_must_nest_alike():
+def test_gradients_and_parameters_must_have_the_same_structure():
     optimizer = optim.adam()
 
     with pytest.raises(lt.ShapeError, match="must nest alike"):
         optimizer.update({"w": TARGET}, optimizer.init(START), START)
 
 
-def test_clipping_keeps_what_is_small_and_the_direction_of_what_is_not():
+def test_clipping_keeps_small_gradients_and_the_direction_of_large_ones():
     tree = (np.array([3.0]), {"x": np.array([4.0])})
 
     assert_same(tree, optim.clip_by_global_norm(tree, 5.0))
@@ -96,7 +96,7 @@ def test_clipping_keeps_what_is_small_and_the_direction_of_what_is_not():
     assert_same(np.zeros(2), zeros)  # [D13]
 
 
-def test_rates_of_learning():
+def test_learning_rate_schedules_have_their_documented_values():
     decay, cosine = optim.exponential_decay(1.0, 10, 0.5), optim.cosine_decay(2.0, 10, 0.1)
 
     assert_close([0.5, 0.25], [decay(10), decay(20)])
@@ -104,13 +104,13 @@ def test_rates_of_learning():
     assert_close([0.25, 1.0, 1.0], [optim.warmup(1.0, 4)(t) for t in (0, 3, 9)])
 
 
-# ---- first weights ----
+# ---- weight initialisers ----
 
 RANDOM = ["uniform", "normal", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"]
 
 
 @pytest.mark.parametrize("name", [*RANDOM, "orthogonal"])
-def test_first_weights_are_those_of_the_key(name):
+def test_initial_weights_are_determined_by_the_key(name):
     make, (first, second) = getattr(initializers, name), split(key(3))
 
     found = make(first, (4, 3), dtype=np.float32)
@@ -132,28 +132,28 @@ def test_first_weights_are_those_of_the_key(name):
         ("orthogonal", 1 / 300),
     ],
 )
-def test_first_weights_have_the_variance_that_they_promise(name, variance):
+def test_initial_weights_have_the_documented_variance(name, variance):
     found = getattr(initializers, name)(key(1), (200, 100, 3))
 
     assert_close(variance, found.var(), rtol=0.03)
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 2, 2)])
-def test_orthogonal_weights_are_orthonormal(shape):
+def test_orthogonal_initial_weights_are_orthonormal(shape):
     found = initializers.orthogonal(key(0), shape, gain=2.0).reshape(shape[0], -1)
 
     gram = found @ found.T if found.shape[0] <= found.shape[1] else found.T @ found
     assert_close(4 * np.eye(len(gram)), gram, atol=1e-12)
 
 
-def test_given_first_weights():
+def test_constant_initialisers_return_their_value():
     made = [initializers.zeros(None, 2), initializers.ones(None, 2)]
 
     assert_same([np.zeros(2), np.ones(2)], made)
     assert_same(np.full(2, 0.5), initializers.constant(None, 2, 0.5))
 
 
-def test_truncated_first_weights_are_near():
+def test_truncated_initial_weights_are_bounded():
     pytest.importorskip("scipy")
 
     found = initializers.truncated_normal(key(0), (1000,), mean=1.0, std=0.5)

@@ -1,4 +1,4 @@
-"""letir.nn beside PyTorch: values, gradients, and gradients of gradients."""
+"""letir.nn beside PyTorch: values, gradients and second gradients."""
 
 import functools
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
 def numbers(*shape: int, seed: float = 1.0) -> np.ndarray:
-    """Numbers of this shape between -2 and 2, none of them alike."""
+    """Distinct numbers of this shape between -2 and 2."""
     return 2 * np.sin(seed + 1.7 * np.arange(1.0, 1 + np.prod(shape))).reshape(shape)
 
 
@@ -34,7 +34,7 @@ FOUR = numbers(4, seed=0.3)
 
 
 def torch_lstm(x, h, c, *weights):
-    """Two layers of torch.nn's LSTM."""
+    """torch.nn's LSTM of two layers."""
     outs, h, c = torch.lstm(x, (h, c), weights, True, 2, 0.0, False, False, False)
     return outs, h, c
 
@@ -65,7 +65,7 @@ def heads(x, *weights):
 
 
 def torch_heads(x, *weights):
-    """With the weights of the input in one matrix, and the batch as the second axis."""
+    """With one matrix of input projections, and the batch as the second axis."""
     swapped = x.transpose(0, 1)
     out, _ = F.multi_head_attention_forward(
         *(swapped, swapped, swapped, x.shape[-1], 2, torch.cat(weights[:3])),
@@ -81,14 +81,14 @@ def batch_norm(x, mean, var, weight, bias):
 
 
 def torch_batch_norm(x, mean, var, weight, bias):
-    """With the running statistics as results; PyTorch changes copies of them."""
+    """PyTorch updates running statistics in place; here copies are updated and returned."""
     mean, var = mean.detach().clone(), var.detach().clone()
     out = F.batch_norm(x, mean, var, weight, bias, True, 0.3)
     return out, mean, var
 
 
 def of_classes(function, target, attrs: dict):
-    """A loss of logits and the weights of classes."""
+    """A loss of logits and class weights."""
     return lambda x, weight: function(x, target, weight, **attrs)
 
 
@@ -266,7 +266,7 @@ def as_tuple(out) -> tuple:
 
 
 def fixed(name: str) -> int:
-    """How many of the last arguments get no gradient: PyTorch has none by targets and weights."""
+    """How many trailing arguments (targets, weights) have no gradient in PyTorch."""
     kind = name.split()[0]
     if kind in ("nll_loss", "cross_entropy"):
         return 1
@@ -278,12 +278,12 @@ def fixed(name: str) -> int:
 
 
 def skipped(name: str) -> set[int]:
-    """The positions of arguments that get no gradient in PyTorch: running statistics."""
+    """The positions of running statistics, which have no gradient in PyTorch."""
     return {1, 2} if name.startswith("batch_norm") else set()
 
 
 def both(name: str):
-    """(function, function of tensors, arguments, positions that are differentiated)."""
+    """(letir's function, PyTorch's function, arguments, positions to differentiate)."""
     ours, theirs, args = CASES[name]
     places = [i for i in range(len(args) - fixed(name)) if i not in skipped(name)]
     return ours, theirs, args, places
@@ -294,7 +294,7 @@ def tensors(args, places) -> list:
 
 
 def paired(results, seed: float = 0.9):
-    """A number that depends on all results, each times numbers of its own."""
+    """The inner product of all results with fixed distinct numbers."""
     total = 0.0
     for i, result in enumerate(as_tuple(results)):
         factor = numbers(*result.shape, seed=seed + i) if len(result.shape) else 1.3
@@ -308,7 +308,7 @@ def paired(results, seed: float = 0.9):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_values_are_those_of_torch(name):
+def test_values_agree_with_torch(name):
     ours, theirs, args, _ = both(name)
 
     expected = [t.detach().numpy() for t in as_tuple(theirs(*tensors(args, ())))]
@@ -317,7 +317,7 @@ def test_values_are_those_of_torch(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_gradients_are_those_of_torch(name):
+def test_gradients_agree_with_torch(name):
     ours, theirs, args, places = both(name)
     given = tensors(args, places)
 
@@ -327,12 +327,12 @@ def test_gradients_are_those_of_torch(name):
     assert_close([t.numpy(force=True) for t in expected], list(found), rtol=1e-8, atol=1e-8)
 
 
-# PyTorch has no derivative of these derivatives.
+# PyTorch has no second derivative of these.
 FIRST_ORDER = {"hardsigmoid", "lstm", "gru", "rnn", "multi_head_attention", "attention, causal"}
 
 
 @pytest.mark.parametrize("name", sorted(CASES.keys() - FIRST_ORDER))
-def test_gradients_of_gradients_are_those_of_torch(name):
+def test_second_gradients_agree_with_torch(name):
     ours, theirs, args, places = both(name)
     given = tensors(args, places)
     wrt = [given[i] for i in places]
@@ -367,7 +367,7 @@ OPTIMIZERS = {
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_steps_of_optimisers_are_those_of_torch(name):
+def test_optimiser_steps_agree_with_torch(name):
     ours, theirs, attrs = OPTIMIZERS[name]
     params, tensor = [X], torch.tensor(X, requires_grad=True)
     state, peer = ours.init(params), getattr(torch.optim, theirs)([tensor], **attrs)

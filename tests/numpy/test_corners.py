@@ -1,4 +1,4 @@
-"""Corners of NumPy's functions, most of them calls in NumPy's own tests."""
+"""Corner cases of NumPy's functions, mostly calls in NumPy's own tests."""
 
 import numpy as np
 import pytest
@@ -31,17 +31,17 @@ WRONG = {
 
 
 @pytest.mark.parametrize("call", RIGHT.values(), ids=RIGHT.keys())
-def test_a_replay_gives_what_numpy_gives(call):
+def test_a_replay_agrees_with_numpy(call):
     f, *args = call
 
     assert_same(f(*args), lt.trace(f, *args)(*args))
 
 
 @pytest.mark.parametrize("call", WRONG.values(), ids=WRONG.keys())
-def test_what_numpy_refuses_is_refused_when_it_is_traced(call):
+def test_a_call_that_numpy_refuses_is_refused_when_traced(call):
     f, *args = call
 
-    with pytest.raises(ValueError):  # whatever NumPy says
+    with pytest.raises(ValueError):  # any message, as in NumPy
         f(*args)
     with pytest.raises(lt.ShapeError):
         lt.trace(f, *args)

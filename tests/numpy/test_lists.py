@@ -1,5 +1,5 @@
-"""Lists that hold traced values: NumPy's functions refuse them or are right, for all functions;
-those of ``letir.numpy`` take them.
+"""Lists of traced values: NumPy's functions refuse them or are right, and those of ``letir.numpy``
+accept them. Tested for all functions.
 """
 
 import contextlib
@@ -22,19 +22,19 @@ PAIRS = {
         (np.array([0.3, 0.7]), np.array([-1.0, 0.25])),
     ],
 }
-BY_CHANCE = {"empty_like"}  # what it gives nobody knows
-ONE_ARRAY = {"trim_zeros"}  # gives back a list as a list, of an array its part
-TEXTS = {"array2string", "array_repr", "array_str"}  # a traced value shows itself
+BY_CHANCE = {"empty_like"}  # its result is undefined
+ONE_ARRAY = {"trim_zeros"}  # returns a list for a list, a slice for an array
+TEXTS = {"array2string", "array_repr", "array_str"}  # the text of a traced value differs
 NAMES = [name for name in public_functions() if "." not in name]
 
 
 def called(namespace, name: str):
-    """The function with a list of its two arguments."""
+    """The function applied to the list of its two arguments."""
     return lambda x, y: getattr(namespace, name)([x, y])
 
 
 def takes_a_list(name: str, pair: tuple) -> bool:
-    """Whether NumPy's function takes a list of this pair alone."""
+    """Whether NumPy's function accepts a list of this pair as its only argument."""
     function = getattr(np, name)
     if isinstance(function, np.ufunc):
         return function.nin == 1

@@ -1,4 +1,4 @@
-"""``letir.numpy``: NumPy's namespace for what its protocols cannot hand to a trace [B2]."""
+"""``letir.numpy``: the functions that NumPy's protocols cannot hand to a trace [B2]."""
 
 import operator
 import subprocess
@@ -20,13 +20,13 @@ M = np.arange(6.0).reshape(2, 3)
 
 
 def agrees(function, *args) -> lt.Lambda:
-    """The program of ``function``. Raises unless it gives what ``function`` gives."""
+    """The program of ``function``. Raises unless the two agree."""
     program = lt.trace(function, *args)
     assert_same(function(*args), program(*args))
     return program
 
 
-# ---- arrays are made ----
+# ---- array creation ----
 
 MADE = {
     "zeros": lambda: lnp.zeros((2, 3)),
@@ -54,7 +54,7 @@ MADE = {
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_outside_a_trace_numpy_makes_the_array(name):
+def test_outside_a_trace_arrays_are_numpy_arrays(name):
     numpy_name, make = name.split(" ")[0], MADE[name]
 
     assert type(make()) is np.ndarray
@@ -62,7 +62,7 @@ def test_outside_a_trace_numpy_makes_the_array(name):
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_in_a_trace_the_array_is_traced_and_the_same(name):
+def test_in_a_trace_created_arrays_are_traced(name):
     seen = []
     program = lt.trace(lambda: seen.append(MADE[name]()) or seen[-1])
 
@@ -71,7 +71,7 @@ def test_in_a_trace_the_array_is_traced_and_the_same(name):
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_in_a_pause_numpy_makes_the_array(name):
+def test_in_a_pause_created_arrays_are_numpy_arrays(name):
     def program(x):
         with lt.pause_tracing():
             assert type(MADE[name]()) is np.ndarray
@@ -87,18 +87,18 @@ def test_empty_arrays_are_zeros_in_a_trace():
     assert (3,) == lnp.empty(3).shape
 
 
-def test_an_array_like_another_does_not_keep_it_as_a_constant():
+def test_zeros_like_does_not_keep_its_argument_as_a_constant():
     assert () == lt.trace(lambda: lnp.zeros_like(X)).constants
 
 
-def test_sizes_may_be_traced_and_are_guarded():
+def test_traced_sizes_are_accepted_and_guarded():
     program = agrees(lambda n: (lnp.zeros((n, 2)), lnp.arange(n), lnp.eye(n)), 3)
 
     with pytest.raises(lt.GuardError):
         program(4)
 
 
-# ---- traced values are put into arrays ----
+# ---- arrays that contain traced values ----
 
 
 def filled(x):
@@ -138,11 +138,11 @@ PUT = {
 
 
 @pytest.mark.parametrize("name", PUT)
-def test_traced_values_are_put_into_arrays(name):
+def test_arrays_can_be_built_from_traced_values(name):
     agrees(*PUT[name])
 
 
-def test_an_array_of_an_array_is_a_copy_and_asarray_is_not():
+def test_array_copies_an_array_and_asarray_does_not():
     def program(x):
         y = x * 2
         lnp.array(y)[0] = 9.0
@@ -152,8 +152,8 @@ def test_an_array_of_an_array_is_a_copy_and_asarray_is_not():
     assert_same(np.array([2.0, 9.0, 6.0]), lt.trace(program, X)(X))
 
 
-def test_a_table_cannot_be_written_into_and_a_copy_of_it_can():
-    """The array is the caller's, and others see it."""
+def test_asarray_of_a_table_is_read_only_and_array_of_it_is_writable():
+    """The table is the caller's, who would see the write."""
 
     def program(x, make):
         table = make(X)
@@ -165,7 +165,7 @@ def test_a_table_cannot_be_written_into_and_a_copy_of_it_can():
         lt.trace(lambda x: program(x, lnp.asarray), 5.0)
 
 
-def test_a_table_in_a_loop_is_one_constant():
+def test_a_table_in_a_loop_is_bound_once():
     program = lt.trace(lambda i: sum(lnp.asarray(X)[i + n] for n in range(2)), np.int64(1))
 
     assert 1 == len(program.constants)
@@ -175,13 +175,13 @@ def test_a_traced_buffer_has_a_gradient():
     assert_same(np.float64(5.0), lt.grad(lambda x: filled(x).sum() + x)(S))
 
 
-def test_arrays_are_made_by_the_innermost_trace():
+def test_arrays_are_created_in_the_innermost_trace():
     program = lt.trace(lambda x: lt.grad(lambda y: (lnp.full(3, y) * x).sum())(2.0), X)
 
     assert_same(np.float64(6.0), program(X))
 
 
-# ---- lists that hold traced values ----
+# ---- lists of traced values ----
 
 LISTS = {
     "sum": lambda x: lnp.sum([x, 2 * x], axis=0),
@@ -205,16 +205,16 @@ LISTS = {
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_a_function_takes_lists_that_hold_traced_values(name):
+def test_a_function_accepts_lists_of_traced_values(name):
     agrees(LISTS[name], X)
 
 
-def test_every_recorded_function_is_there():
+def test_every_recorded_function_is_in_the_namespace():
     load_all()
     recorded = {f for op in PRIMITIVES.values() for f in op.numpy if f.__module__ == "numpy"}
 
     for function in recorded | set(PLAIN):
-        inner = function.__module__.partition("numpy.")[2]  # linalg and fft
+        inner = function.__module__.partition("numpy.")[2]  # linalg or fft
         path = f"{inner}.{function.__name__}" if inner else function.__name__
         assert callable(operator.attrgetter(path)(lnp))
 
@@ -240,35 +240,35 @@ def test_a_range_between_traced_floats_has_derivatives():
         assert_same(np.arange(1, stop), lt.trace(lambda t: lnp.arange(1, t), stop)(stop))
 
 
-def test_a_shape_is_no_list_of_values():
-    """A tuple of traced sizes is a shape, guarded, not an array of them."""
+def test_a_tuple_of_traced_sizes_is_a_shape():
+    """Its sizes are guarded; it is not converted to an array."""
     agrees(lambda n: lnp.reshape(np.ones(6), (n, 2)), 3)
     agrees(lambda n: lnp.broadcast_to(1.0, (n, 2)) * n, 3)
 
 
-def test_without_traced_values_numpy_computes_in_a_trace_too():
+def test_calls_without_traced_values_are_computed_by_numpy_in_a_trace():
     program = lt.trace(lambda x: x * lnp.sum([1.0, 2.0]) * lnp.sqrt(4.0), X)
 
     assert ["constant", "mul", "constant", "mul"] == [bind.op.name for bind in program.binds]
 
 
-# ---- it is NumPy ----
+# ---- the rest of NumPy's namespace ----
 
 
 @pytest.mark.parametrize("name", ["pi", "inf", "newaxis", "float32", "ndarray", "random", "s_"])
-def test_what_is_no_function_is_numpys_own(name):
+def test_names_that_are_not_functions_are_numpys_own(name):
     assert getattr(np, name) is getattr(lnp, name)
 
 
 @pytest.mark.parametrize(
     "name", ["sum", "linspace", "add", "loadtxt", "median", "broadcast_shapes"]
 )
-def test_a_function_behaves_as_numpys_where_nothing_is_traced(name):
+def test_a_function_is_numpys_where_nothing_is_traced(name):
     assert getattr(np, name) == getattr(lnp, name).function
     assert name == getattr(lnp, name).__name__
 
 
-def test_a_ufunc_has_its_attributes_and_methods():
+def test_a_ufunc_has_attributes_and_methods():
     assert 2 == lnp.add.nin
     assert_same(np.add.outer(X, X), lnp.add.outer(X, X))
     agrees(lambda x: lnp.add.reduce(x), X)  # noqa: PLW0108
@@ -280,19 +280,19 @@ def test_an_unknown_name_is_an_attribute_error():
     assert not hasattr(lnp, "foo")
 
 
-def test_the_names_of_both_are_listed():
+def test_dir_lists_the_names_of_numpy_and_letir():
     assert {"zeros", "sin", "linalg", "asarray"} <= set(dir(lnp))
 
 
-def test_a_traced_value_says_its_namespace():
+def test_a_traced_value_returns_the_namespace():
     seen = []
     lt.trace(lambda x: seen.append(x.__array_namespace__()) or x, X)
 
     assert [lnp] == seen
 
 
-def test_the_namespace_is_loaded_on_demand():
-    """Not when letir is imported, and not only if the user has imported it."""
+def test_the_namespace_is_loaded_on_first_use():
+    """Not when letir is imported, and without an import by the user."""
     text = """
 import sys, numpy as np, letir
 assert "letir.numpy" not in sys.modules
@@ -303,5 +303,5 @@ assert letir.numpy.pi == np.pi
     subprocess.run([sys.executable, "-W", "error", "-c", text], check=True)
 
 
-def test_a_reduction_of_a_ufunc_takes_a_list():
+def test_reduce_of_a_ufunc_accepts_a_list():
     assert_same(X + X, lt.trace(lambda x: lnp.add.reduce([x, x]), X)(X))

@@ -1,4 +1,4 @@
-"""What of NumPy is recorded: each public function is called once, or listed with a reason."""
+"""Coverage of NumPy: each public function is called once, or refused with a reason."""
 
 import functools
 import operator
@@ -28,13 +28,13 @@ def test_a_public_function_is_recorded_or_refused_with_a_reason(name):
 
 
 @each_of(PUBLIC)
-def test_a_derivative_is_right_or_there_is_none(name):
+def test_a_derivative_is_right_or_missing(name):
     support = found(name)
 
     assert {support.vjp, support.jvp, support.complexes} <= {YES, NONE}
 
 
-def test_nineteen_of_twenty_functions_are_recorded():
+def test_nineteen_of_twenty_public_functions_are_recorded():
     recorded = [name for name in PUBLIC if found(name).is_recorded]
 
     assert 0.95 <= len(recorded) / len(PUBLIC)

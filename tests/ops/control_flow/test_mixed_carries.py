@@ -1,4 +1,4 @@
-"""Loops that carry integers and truth values beside numbers: derivatives, with checkpoints too."""
+"""Loops that carry integers and booleans beside floats: derivatives, also with checkpoints."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ LOOPS = [stacked, counted, counted_at_run_time, repeated, integers_only, no_step
 
 @pytest.mark.parametrize("every", [None, 1, 2, 5, 7])
 @pytest.mark.parametrize("loop", LOOPS)
-def test_what_has_no_derivative_may_be_carried_beside_what_has_one(loop, every):
+def test_values_without_derivatives_may_be_carried_beside_floats(loop, every):
     f = lambda x: loop(x, checkpoint_every=every)  # noqa: E731
     gradient = lt.grad(f)
 
@@ -80,7 +80,7 @@ def test_what_has_no_derivative_may_be_carried_beside_what_has_one(loop, every):
 
 
 @pytest.mark.parametrize("every", [None, 2])
-def test_python_numbers_that_a_loop_carries_widen_nothing_in_its_gradient(every):
+def test_carried_python_numbers_do_not_widen_the_gradient(every):
     x = X.astype(np.float32)
 
     def f(x):
@@ -94,7 +94,7 @@ def test_python_numbers_that_a_loop_carries_widen_nothing_in_its_gradient(every)
     check_grads(f, (x,))
 
 
-def test_a_loop_that_carries_nothing_has_no_checkpoints():
+def test_a_loop_without_carries_may_ask_for_checkpoints():
     def f(x):
         lt.fori_loop(0, 5, lambda i, nothing: nothing, (), checkpoint_every=2)
         return (x * x).sum()

@@ -1,4 +1,4 @@
-"""Derivatives of ``lt.scan``: the programs that they are, and their values."""
+"""Derivatives of ``lt.scan``: their programs and their values."""
 
 import numpy as np
 import pytest
@@ -14,14 +14,14 @@ from tests.tracing.control_flow.scan_programs import (
 )
 
 
-def test_the_program_has_the_same_size_for_any_number_of_steps():
+def test_the_gradient_program_has_the_same_size_for_any_trip_count():
     args = W, np.zeros(3)
     sizes = {len(lt.grad(lt.trace(network, *args, RNG.normal(size=(n, 3))))) for n in (2, 1000)}
 
     assert 1 == len(sizes)
 
 
-def test_the_way_back_keeps_what_it_reads_and_nothing_that_is_the_same_in_all_steps():
+def test_the_forward_scan_stacks_only_residuals_that_vary_between_steps():
     def loss(w, h, xs):
         h, _ = lt.scan(lambda h, x: (np.sin(h @ (w.T * 2)) + x, None), h, xs)
         return h.sum()
@@ -34,17 +34,17 @@ def test_the_way_back_keeps_what_it_reads_and_nothing_that_is_the_same_in_all_st
     assert backward.attrs["reverse"] is True
 
 
-def test_the_cotangent_of_a_matrix_is_one_product_after_the_loop():
+def test_the_cotangent_of_a_loop_invariant_matrix_is_one_product_after_the_loop():
     def loss(w, h, xs):
         return lt.scan(lambda h, x: (np.tanh(h @ w + x), h), h, xs)[1].sum()
 
     _, backward = scans(lt.grad(lt.trace(loss, W, np.ones(3), np.ones((5, 3)))))
 
-    assert 1 == operations(backward).count("matmul")  # that of the carry
+    assert 1 == operations(backward).count("matmul")  # for the cotangent of the carry
     assert 1 == backward.attrs["n_carry"]
 
 
-def test_a_carry_without_a_derivative_has_no_way_back():
+def test_the_backward_scan_carries_no_cotangent_of_an_integer_carry():
     def loss(x):
         (_, total), _ = lt.scan(lambda c, x: ((c[0] + 1, c[1] + x * c[0]), None), (0, 0.0), x)
         return total
@@ -55,7 +55,7 @@ def test_a_carry_without_a_derivative_has_no_way_back():
 
 
 def test_a_carry_requires_grad_if_it_does_in_any_step():
-    """[D1] y gets the derivative of x in the second step only, z in the third."""
+    """[D1] y depends on x from the second step on, z from the third."""
 
     def loss(x):
         def step(carry, _):
@@ -70,7 +70,7 @@ def test_a_carry_requires_grad_if_it_does_in_any_step():
 
 
 @pytest.mark.parametrize("every", [None, 2])
-def test_second_derivatives_are_those_of_the_loop(every):
+def test_second_derivatives_agree_with_those_of_a_python_loop(every):
     xs, h = RNG.normal(size=(5, 3)), np.full(3, 0.2)
 
     def loop(w):
@@ -84,7 +84,7 @@ def test_second_derivatives_are_those_of_the_loop(every):
     np.testing.assert_allclose(reverse_over_forward, by_hvp, rtol=1e-11, atol=1e-13)
 
 
-def test_a_scan_in_a_scan():
+def test_a_scan_inside_a_scan_has_gradients():
     xs = RNG.normal(size=(3, 4))
 
     def loss(w, xs):
@@ -110,7 +110,7 @@ def test_a_scan_in_a_scan():
     np.testing.assert_allclose(lt.hessian(loss)(0.7, xs), lt.hessian(plain)(0.7, xs), rtol=1e-11)
 
 
-def test_loops_in_loops_at_any_depth_have_gradients_of_linear_size():
+def test_gradients_of_nested_loops_have_size_linear_in_the_depth():
     def nested(depth):
         def loop(x):
             if not depth:
@@ -127,7 +127,7 @@ def test_loops_in_loops_at_any_depth_have_gradients_of_linear_size():
 # ---- forward mode ----
 
 
-def test_values_and_tangents_are_one_loop():
+def test_values_and_tangents_are_computed_in_one_loop():
     args = W, np.full(3, 0.2), RNG.normal(size=(5, 3))
     fn = lt.trace(lambda *args: lt.jvp(network, args, args), *args)
 
@@ -136,7 +136,7 @@ def test_values_and_tangents_are_one_loop():
 
 
 def test_linearize_computes_values_once():
-    """The loop of the tangents reads what the other has stacked."""
+    """The loop of the tangents reads the values that the first loop stacked."""
     args = W, np.full(3, 0.2), RNG.normal(size=(5, 3))
 
     _, lin = lt.linearize(network, *args)
@@ -147,7 +147,7 @@ def test_linearize_computes_values_once():
     np.testing.assert_allclose(lin(*args), expected, rtol=1e-12)
 
 
-def test_forward_mode_of_loops_in_loops():
+def test_forward_mode_of_nested_loops_agrees_with_reverse_mode():
     def outer(c, row):
         c, ys = lt.scan(lambda c, x: (np.sin(c) * x, c * c), c, row)
         return c, ys.sum()
@@ -165,7 +165,7 @@ def test_forward_mode_of_loops_in_loops():
 
 
 @pytest.mark.parametrize("n, is_stacked", [(8, True), (1000, False)])
-def test_products_are_stacked_where_that_takes_no_more_room(n, is_stacked):
+def test_cotangent_products_are_stacked_only_where_that_saves_memory(n, is_stacked):
     def loss(w, v, xs):
         def step(c, x):
             return np.tanh(c * 0.5 + (x @ w) @ v), None
@@ -185,7 +185,7 @@ def test_products_are_stacked_where_that_takes_no_more_room(n, is_stacked):
     np.testing.assert_allclose(lt.grad(loss)(*args), lt.grad(plain)(*args), rtol=1e-11)
 
 
-def test_a_scan_through_which_no_derivative_flows_has_none():
+def test_a_scan_whose_carries_are_integers_has_zero_gradients():
     def f(xs, start):
         def step(n, x):
             return (n + 1).astype("int64"), np.tanh(n.astype("float64"))

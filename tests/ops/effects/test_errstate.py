@@ -1,4 +1,4 @@
-"""``with np.errstate(...)`` in a traced function holds for what it was written around."""
+"""``with np.errstate(...)`` in a traced function applies to the operations in its block."""
 
 import numpy as np
 import pytest
@@ -10,13 +10,13 @@ X = np.array([1.0, 0.0, -2.0])
 
 
 def logarithms(x):
-    """Logarithms where there are some, without a warning."""
+    """log(x) where x is positive, without a warning elsewhere."""
     with np.errstate(divide="ignore", invalid="ignore"):
         y = np.log(x)
     return np.where(x > 0, y, 0.0)
 
 
-def test_a_replay_is_as_silent_as_the_function():
+def test_a_replay_warns_no_more_than_the_function():
     program = lt.trace(logarithms, X)
 
     assert_same(np.zeros(3), program(X))
@@ -24,7 +24,7 @@ def test_a_replay_is_as_silent_as_the_function():
     assert ["errstate", "greater", "where"] == [bind.op.name for bind in program.binds]
 
 
-def test_its_derivatives_are_silent_too():
+def test_derivatives_of_a_silent_block_are_silent():
     def f(x):
         with np.errstate(all="ignore"):
             return np.sqrt(x)
@@ -34,11 +34,11 @@ def test_its_derivatives_are_silent_too():
     check_grads(logarithms, (np.array([0.5, 1.5]),))
 
 
-def test_a_batch_is_silent_too():
+def test_a_batch_of_a_silent_block_is_silent():
     assert_same(np.zeros((2, 3)), lt.vmap(logarithms)(np.stack([X, X])))
 
 
-def test_around_the_block_the_state_is_that_of_the_run():
+def test_operations_outside_the_block_run_in_the_callers_errstate():
     def f(x):
         with np.errstate(divide="ignore"):
             y = 1 / x
@@ -52,7 +52,7 @@ def test_around_the_block_the_state_is_that_of_the_run():
     assert ["errstate", "log"] == [bind.op.name for bind in program.binds]
 
 
-def test_an_error_that_was_asked_for_is_raised():
+def test_an_errstate_that_raises_raises_in_a_replay():
     def f(x):
         with np.errstate(over="raise"):
             return np.exp(x)
@@ -63,12 +63,12 @@ def test_an_error_that_was_asked_for_is_raised():
         program(np.full(2, 1e4))
 
 
-def test_no_state_is_recorded_that_was_there_before():
+def test_the_errstate_around_a_trace_is_not_recorded():
     with np.errstate(all="raise"):
         assert ["exp"] == [bind.op.name for bind in lt.trace(np.exp, np.ones(2)).binds]
 
 
-def test_changes_in_place_and_views_stay_what_they_are():
+def test_in_place_changes_and_views_work_inside_a_block():
     def f(x):
         y = x.copy()
         with np.errstate(divide="ignore"):
@@ -83,7 +83,7 @@ def test_changes_in_place_and_views_stay_what_they_are():
     assert_same(f(np.abs(X)), program(np.abs(X)))
 
 
-def test_a_source_says_the_state():
+def test_the_source_of_a_program_contains_its_errstate():
     source = lt.to_source(lt.trace(logarithms, X))
 
     assert "with np.errstate(divide='ignore', over='warn', under='ignore', invalid=" in source
@@ -92,7 +92,7 @@ def test_a_source_says_the_state():
     assert_same(np.zeros(3), namespace["f"](X))
 
 
-def test_a_state_that_calls_a_function_is_refused():
+def test_an_errstate_that_calls_a_function_is_refused():
     def f(x):
         with np.errstate(divide="call", call=print):
             return 1 / x

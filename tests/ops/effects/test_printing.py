@@ -1,4 +1,4 @@
-"""``letir.debug.print``: an effect of the program, in its place [C5]."""
+"""``letir.debug.print``, an effect in program order [C5]."""
 
 import numpy as np
 import pytest
@@ -17,11 +17,11 @@ def squares(x):
 
 
 def printed(capsys) -> list[str]:
-    """The lines that were printed since the last time."""
+    """The lines printed since the last call."""
     return capsys.readouterr().out.splitlines()
 
 
-def test_nothing_is_printed_while_a_function_is_traced_but_in_each_run(capsys):
+def test_a_traced_function_prints_in_each_run_but_not_while_traced(capsys):
     program = lt.trace(squares, X)
     assert [] == printed(capsys)
 
@@ -31,7 +31,7 @@ def test_nothing_is_printed_while_a_function_is_traced_but_in_each_run(capsys):
     assert ["y = [1. 9.] and 10.0", "y = [ 4. 36.] and 40.0"] == printed(capsys)
 
 
-def test_outside_of_a_trace_and_in_a_pause_it_prints_at_once(capsys):
+def test_print_acts_at_once_outside_of_traces_and_in_pauses(capsys):
     def paused(x):
         with lt.pause_tracing():
             lt.debug.print("{}", x)
@@ -44,7 +44,7 @@ def test_outside_of_a_trace_and_in_a_pause_it_prints_at_once(capsys):
     assert [*["y = [1. 9.] and 10.0"] * 2, "[1. 3.]"] == printed(capsys)
 
 
-def test_derivatives_print_once_what_the_function_computes(capsys):
+def test_derivative_programs_print_once(capsys):
     for transform in (lt.grad(squares), lt.value_and_grad(squares), lt.hessian(squares)):
         transform(X)
         assert ["y = [1. 9.] and 10.0"] == printed(capsys)
@@ -56,13 +56,13 @@ def test_derivatives_print_once_what_the_function_computes(capsys):
     assert ["y = [1. 9.] and 10.0"] == printed(capsys)
 
 
-def test_vmap_prints_the_values_of_all_examples_at_once(capsys):
+def test_vmap_prints_the_stacked_values_once(capsys):
     lt.vmap(squares)(np.stack([X, X]))
 
     assert ["y = [[1. 9.]", " [1. 9.]] and [10.0 10.0]"] == printed(capsys)
 
 
-def test_the_format_of_an_array_is_that_of_its_elements(capsys):
+def test_a_format_spec_applies_to_the_elements_of_an_array(capsys):
     lt.debug.print("{:.1f} {:5}", X, 2)
     source = lt.to_source(lt.trace(lambda x: lt.debug.print("{:.1f}", x) or x, X), name="f")
     scope: dict = {}
@@ -99,7 +99,7 @@ def test_an_inlined_program_prints_when_it_runs(capsys):
     assert ["y = [1. 9.] and 10.0"] == printed(capsys)
 
 
-def test_a_print_is_read_back_from_its_text_and_written_as_source(capsys, tmp_path):
+def test_a_print_survives_text_and_source(capsys, tmp_path):
     program = lt.trace(squares, X)
     path = tmp_path / "printed.py"
     path.write_text(lt.to_source(program, name="f"))
@@ -112,6 +112,6 @@ def test_a_print_is_read_back_from_its_text_and_written_as_source(capsys, tmp_pa
 
 
 @pytest.mark.parametrize("text", ["{} {} {}", "{a}", "{", "{n", "{0} {}"])
-def test_a_text_that_does_not_fit_is_an_error_at_once(text):
+def test_a_format_that_does_not_fit_is_an_error_at_once(text):
     with pytest.raises(TraceError, match="write a pair of braces"):
         lt.debug.print(text, 1.0, n=2.0)

@@ -1,4 +1,4 @@
-"""NumPy's functions of one element each beside the ufuncs, as NumPy has them."""
+"""NumPy's elementwise functions that are not ufuncs, as NumPy has them."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5])
 
 
 def agrees(f, *args) -> lt.Lambda:
-    """The program of ``f``. Raises unless it gives what ``f`` gives, to the last bit."""
+    """The program of ``f``. Raises unless its results are bitwise those of ``f``."""
     program = lt.trace(f, *args)
     assert_same(f(*args), program(*args))
     return program
@@ -21,13 +21,13 @@ def agrees(f, *args) -> lt.Lambda:
 
 QUESTIONS = [np.iscomplex, np.isreal, np.fix, np.real, np.imag, np.angle, np.nan_to_num, np.sinc]
 REAL_ONLY = [np.isposinf, np.isneginf, np.fix, np.i0, np.unwrap]
-# NumPy 2.5 deprecates it; it is recorded as before
+# deprecated by NumPy 2.5, still recorded
 FIX = pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")
 
 
 @FIX
 @pytest.mark.parametrize("f", [*QUESTIONS, *REAL_ONLY], ids=lambda f: f.__name__)
-def test_functions_of_one_array(f):
+def test_functions_of_one_array_agree_with_numpy(f):
     agrees(f, X)
     agrees(f, X.astype(np.float32))
     if f is not np.unwrap:
@@ -41,22 +41,22 @@ def test_functions_of_one_array(f):
             lt.trace(f, Z)
 
 
-def test_signed_infinities_have_an_out():
+def test_isposinf_and_isneginf_accept_out():
     agrees(lambda x: np.isposinf(x, np.isnan(x)), SPECIAL)
 
 
 @FIX
-def test_rounding_has_digits_a_method_and_an_out():
+def test_rounding_accepts_digits_and_out():
     agrees(lambda x: (np.round(x, 1), np.around(x, decimals=-1), x.round(1), np.fix(x, x * 1)), X)
     agrees(lambda x: np.round(x, 1, x * 1), X)
 
 
-def test_comparisons_with_tolerance():
+def test_comparisons_accept_tolerances():
     agrees(lambda x: (np.isclose(x, X + 1e-9), np.isclose(x, x[0], atol=1.0, equal_nan=True)), X)
     agrees(lambda x: lnp.isclose([x[0, 0], 1.0], 0.5, rtol=x[0, 0]), X)
 
 
-def test_whole_comparisons_answer_with_a_guard():
+def test_comparisons_of_whole_arrays_return_a_guarded_boolean():
     def f(x):
         if np.allclose(x, x + 1e-12) and np.array_equal(x, x) and not np.array_equiv(x, x[0]):
             return x * 2 if np.array_equal(x, [1, 2]) is False else x
@@ -67,7 +67,7 @@ def test_whole_comparisons_answer_with_a_guard():
         program(X * np.nan)
 
 
-def test_whole_comparisons_are_pythons_booleans():
+def test_comparisons_of_whole_arrays_return_python_booleans():
     agrees(lambda x: np.allclose(x, x) + np.array_equal(x, x) + np.array_equiv(x, X[:1]), X)
     agrees(lambda x: 1.0 * lnp.array_equal([x[0, 0], np.nan], [0.5, np.nan], equal_nan=True), X)
     agrees(lambda x: np.array_equiv(x, np.ones(7)), X)
@@ -76,7 +76,7 @@ def test_whole_comparisons_are_pythons_booleans():
 # ---- dtypes and shapes that depend on values ----
 
 
-def test_a_complex_array_that_is_nearly_real_becomes_real_with_a_guard():
+def test_real_if_close_is_guarded():
     program = agrees(np.real_if_close, X + 1e-15j)
     agrees(np.real_if_close, Z)
     agrees(lambda z: np.real_if_close(z, tol=0.5), X + 0.25j)
@@ -87,7 +87,7 @@ def test_a_complex_array_that_is_nearly_real_becomes_real_with_a_guard():
 
 
 @pytest.mark.parametrize("trim", ["fb", "f", "b"])
-def test_zeros_are_trimmed_with_guards(trim):
+def test_trim_zeros_is_guarded(trim):
     x = np.array([0.0, 0.0, 1.5, 0.0, 2.0, 0.0])
 
     program = agrees(lambda x: np.trim_zeros(x, trim), x)
@@ -108,7 +108,7 @@ EMATH += [np.emath.arccos, np.emath.arcsin, np.emath.arctanh]
 
 
 @pytest.mark.parametrize("f", EMATH, ids=lambda f: f.__name__)
-def test_emath_is_complex_where_reals_have_no_result(f):
+def test_emath_is_complex_where_the_real_function_is_undefined(f):
     inside = np.array([0.25, 0.5])
     outside = np.array([-2.5, 0.5])
     for dtype in (np.float64, np.float32, np.float16):
@@ -124,24 +124,24 @@ def test_emath_is_complex_where_reals_have_no_result(f):
         program(outside.astype(np.float16))
 
 
-def test_emath_powers_and_logarithms_to_a_base():
+def test_emath_powers_and_logarithms_agree_with_numpy():
     agrees(lambda x: (np.emath.power(x, 2), np.emath.power(x, 0.5)), np.array([2.0, -3.0], "f4"))
     agrees(lambda n: (np.emath.power(n, -1), np.emath.power(n, [-1, 2])), np.array([2, 3]))
     agrees(lambda x: (np.emath.logn(2, x), np.emath.logn(x, -3.0)), np.array([2.0, 3.0]))
     check_grads(np.emath.power, (np.array([2.0, -3.0]), np.array([0.5, 1.5])))
 
 
-def test_letir_numpy_takes_lists_of_traced_values():
+def test_letir_numpy_accepts_lists_of_traced_values():
     agrees(lambda x: lnp.emath.sqrt([x[0, 1], 2.0]), X)
     agrees(lambda x: (lnp.add.reduce([x[0, 0], 1.0]), lnp.hypot.accumulate([x[0], x[1]])), X)
     agrees(lambda x: lnp.multiply.outer([x[0, 0], 1.0], [1, x[0, 1]]), X)
 
 
-def test_clip_has_an_out():
+def test_clip_accepts_out():
     agrees(lambda x: (np.clip(x, 0, 1, x * 1), x.clip(0, 1, x * 1), np.clip(x, max=1)), X)
 
 
-def test_numbers_are_rounded_to_digits_by_python_too():
+def test_pythons_round_is_recorded():
     agrees(lambda x: round(x, -1), np.int64(1234))
 
 
@@ -149,15 +149,15 @@ def test_numbers_are_rounded_to_digits_by_python_too():
 
 
 @pytest.mark.parametrize("f", [np.sinc, np.i0])
-def test_series_have_exact_derivatives_to_third_order(f):
+def test_sinc_and_i0_have_exact_derivatives_to_third_order(f):
     x = np.array([0.0, 1e-9, 0.05, 0.1591, 0.1592, 0.3, 2.5, 9.0])
 
     check_grads(f, (x,), order=2)
     check_grads(lt.grad(lambda x: f(x).sum()), (x[:-1],), order=2)
 
 
-def test_the_slope_of_i0_is_exact():
-    """Values of I1 by mpmath, at 30 digits."""
+def test_the_derivative_of_i0_is_exact():
+    """Values of I1 from mpmath, at 30 digits."""
     x = np.array([1e-3, 0.5, 3.0, 7.75, 8.5, 20.0])
     expected = [0.000500000062500002604, 0.257894305390896313, 3.95337021740260939]
     expected += [315.852480924003402, 641.619902540066761, 42454973.3851277702]

@@ -1,4 +1,4 @@
-"""Results as long as the values say: each length is guarded, and derivatives flow [B2]."""
+"""Results of data-dependent length: the length is guarded, and derivatives flow [B2]."""
 
 import numpy as np
 import pytest
@@ -75,7 +75,7 @@ if "sorted" not in np.unique.__wrapped__.__kwdefaults__:  # before NumPy 2.3
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_gives_what_numpy_gives(name):
+def test_a_call_agrees_with_numpy(name):
     f, *args = CALLS[name]
     program = lt.trace(f, *args)
 
@@ -95,26 +95,26 @@ LENGTHS = {
 
 
 @pytest.mark.parametrize("name", LENGTHS)
-def test_another_length_is_a_guard_that_fails(name):
-    """[B2] Also where nothing but the length is used."""
+def test_a_replay_of_another_length_fails_a_guard(name):
+    """[B2] Also where only the length is used."""
     f, recorded_at, replayed_at = LENGTHS[name]
 
-    with pytest.raises(GuardError, match=r"at .*test_selecting\.py:\d+|now it is"):
+    with pytest.raises(GuardError, match=r"at .*test_data_dependent\.py:\d+|now it is"):
         lt.trace(f, recorded_at)(replayed_at)
 
 
-def test_other_values_of_the_same_length_replay():
+def test_other_values_with_a_result_of_the_same_length_are_replayed():
     for f in (np.nonzero, np.unique, np.trim_zeros):
         assert_same(f(V[[1, 0, 3, 2, 4, 5]] * 3), lt.trace(f, V)(V[[1, 0, 3, 2, 4, 5]] * 3))
 
 
-def test_a_longest_count_holds_for_all_numbers_below_it():
+def test_a_bincount_with_minlength_serves_all_smaller_numbers():
     f = lt.trace(lambda n: np.bincount(n, minlength=8), N)
 
     assert_same(np.bincount([7, 7, 0, 0], minlength=8), f(np.array([7, 7, 0, 0])))
 
 
-def test_a_trace_without_values_refuses(told):
+def test_a_trace_without_values_is_refused(told):
     message = """\
 the length of numpy.unique of a traced value of type float64[6] is needed, but it has no value
   at test_data_dependent.py:NN
@@ -142,25 +142,25 @@ DERIVATIVES = {
 
 
 @pytest.mark.parametrize("name", DERIVATIVES)
-def test_derivatives_of_what_is_selected(name):
+def test_selected_elements_have_derivatives(name):
     """To second order, in both modes."""
     check_grads(DERIVATIVES[name], (np.array([[0.5, 1.25, -2.0], [3.0, 0.125, 2.25]]),), order=2)
 
 
-def test_of_equal_values_the_first_has_the_derivative():
+def test_the_first_of_equal_values_gets_the_cotangent_of_unique():
     v = np.array([2.0, 1.0, 2.0])
 
     assert_same(np.array([10.0, 1.0, 0.0]), lt.grad(lambda x: (np.unique(x) * [1, 10]).sum())(v))
 
 
-def test_a_batch_cannot_hold_results_of_different_lengths():
+def test_results_of_different_lengths_cannot_be_batched():
     with pytest.raises(TraceError, match="use the mask itself, not what it selects"):
         lt.vmap(lt.trace(lambda x: np.unique(x).sum(), X[0]))(X)
     with pytest.raises(TraceError, match="vmap records one example"):
         lt.vmap(lambda x: np.unique(x).sum())(X)
 
 
-def test_letir_numpy_takes_lists_of_traced_values():
+def test_letir_numpy_accepts_lists_of_traced_values():
     def program(s):
         return lnp.unique([s, 2.0, s]), lnp.flatnonzero([s, 0.0])
 
@@ -177,7 +177,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_numpy_refuses_is_refused(name):
+def test_a_call_that_numpy_refuses_is_refused(name):
     f, argument, error = WRONG[name]
 
     with pytest.raises((ValueError, TypeError)):
@@ -186,7 +186,7 @@ def test_what_numpy_refuses_is_refused(name):
         lt.trace(f, argument)
 
 
-def test_a_length_is_checked_without_its_guard_too():
+def test_a_length_is_checked_even_without_its_guard():
     f = lt.trace(lambda v: np.unique(v) * 2, V)
     bare = f.with_binds([bind for bind in f.binds if bind.op.name != "guard"])
 

@@ -1,4 +1,4 @@
-"""np.einsum on traced values: every form of an expression gives NumPy's result, and derivatives."""
+"""np.einsum on traced values: every form of its arguments, and derivatives."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ ROW, CUBE = A[:1], np.sin(np.arange(8.0)).reshape(2, 2, 2)
 TEXTS = [
     ("ij,jk,kl", (A, B, C)),
     ("ij,jk,kl->li", (A, B, C)),
-    ("ba", (A,)),  # without a result: in alphabetical order
+    ("ba", (A,)),  # implicit output, in alphabetical order
     ("ii", (S,)),
     ("ii->i", (S,)),
     ("iii", (CUBE,)),
@@ -35,7 +35,7 @@ TEXTS = [
 
 
 def agrees(f, *args):
-    """Assert that f records NumPy's result in one bind, and has its derivatives."""
+    """Assert that ``f`` records one bind with NumPy's result, and has its derivatives."""
     program = lt.trace(f, *args)
 
     assert_same(f(*args), program(*args))
@@ -44,7 +44,7 @@ def agrees(f, *args):
 
 @pytest.mark.parametrize("optimize", [False, "optimal"])
 @pytest.mark.parametrize(("text", "args"), TEXTS, ids=[text for text, _ in TEXTS])
-def test_subscripts_as_text(text, args, optimize):
+def test_subscripts_may_be_text(text, args, optimize):
     agrees(lambda *xs: np.einsum(text, *xs, optimize=optimize), *args)
 
 
@@ -53,14 +53,14 @@ LISTS = [
     (A, [0, 1], B, [1, 2], [2, 0]),
     (T, [..., 0, 1], S, [1, 2]),
     (T, [..., 0, 1], S, [1, 2], [..., 2, 0]),
-    (A, [30, 2], B, [2, 1]),  # 30 is a small letter, which comes after capitals
+    (A, [30, 2], B, [2, 1]),  # 30 is a lower-case letter, which is sorted after capitals
     (S, [0, 0]),
     (S, [0, 0], [0]),
 ]
 
 
 @pytest.mark.parametrize("parts", LISTS, ids=range(len(LISTS)))
-def test_subscripts_as_lists(parts):
+def test_subscripts_may_be_lists(parts):
     def f(*xs):
         rest = iter(xs)
         return np.einsum(*[next(rest) if isinstance(p, np.ndarray) else p for p in parts])
@@ -69,7 +69,7 @@ def test_subscripts_as_lists(parts):
 
 
 @pytest.mark.parametrize("optimize", [["einsum_path", (1, 2), (0, 1)], ("greedy", 100), True])
-def test_the_order_of_the_products_is_kept(optimize):
+def test_every_form_of_optimize_is_recorded(optimize):
     f = lambda *xs: np.einsum("ij,jk,kl", *xs, optimize=optimize)  # noqa: E731
 
     agrees(f, A, B, C)
@@ -81,16 +81,16 @@ def test_the_order_of_the_products_is_kept(optimize):
     [{"dtype": complex}, {"dtype": np.float32, "casting": "same_kind"}, {"order": "F"}],
     ids=str,
 )
-def test_other_keywords(keywords):
+def test_other_keywords_are_accepted(keywords):
     agrees(lambda x, y: np.einsum("ij,jk", x, y, **keywords), A, B)
 
 
-def test_a_dtype_that_loses_digits_is_refused_as_by_numpy():
+def test_a_dtype_that_loses_precision_is_refused_as_in_numpy():
     with pytest.raises(TypeError, match="safe"):
         lt.trace(lambda x: np.einsum("ij->j", x, dtype=np.float32), A)
 
 
-def test_out_takes_the_result():
+def test_the_result_is_written_into_out():
     def f(x, y):
         out = lnp.zeros((2, 4))
         np.einsum("ij,jk->ik", x, y, out=out)
@@ -99,7 +99,7 @@ def test_out_takes_the_result():
     assert_same(f(A, B), lt.trace(f, A, B)(A, B))
 
 
-def test_a_path_is_answered_from_shapes():
+def test_einsum_path_is_computed_from_shapes():
     paths = []
     lt.trace(lambda x, y: paths.append(np.einsum_path("ij,jk,kl", x, y, C)) or x, A, B)
 
@@ -119,7 +119,7 @@ def test_a_path_is_answered_from_shapes():
         ("i,i->", (A[0],)),
     ],
 )
-def test_what_numpy_refuses_is_refused_before_it_is_computed(text, args):
+def test_a_call_that_numpy_refuses_is_refused_before_it_is_computed(text, args):
     with pytest.raises(ValueError):
         np.einsum(text, *args)
     with pytest.raises(lt.ShapeError, match="einsum"):

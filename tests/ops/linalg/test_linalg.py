@@ -1,5 +1,5 @@
-"""numpy.linalg on traced values: derivatives that the laws of single operations do not reach, cases
-without a derivative, and what NumPy hands over.
+"""numpy.linalg on traced values: derivatives that the laws of single operations do not cover,
+points without a derivative, and the types of NumPy's results.
 """
 
 import math
@@ -22,7 +22,7 @@ LINE = np.array([0.5, -1.25, 2.0])
 
 
 def on_both_triangles(f):
-    """``f`` of the Hermitian part: NumPy reads one triangle, differences must move both."""
+    """``f`` of the Hermitian part: NumPy reads one triangle, finite differences must move both."""
     return lambda x: f((x + np.conj(np.swapaxes(x, -1, -2))) / 2)
 
 
@@ -30,7 +30,7 @@ def on_both_triangles(f):
 
 
 def scaled(w, v):
-    """A function of eigenvalues and eigenvectors that no choice of phases changes."""
+    """A function of eigenvalues and eigenvectors that is invariant under phases."""
     return w, (v * np.exp(w / 9)) @ np.conj(v.T)
 
 
@@ -50,12 +50,12 @@ OF_HERMITIAN = {
 
 @pytest.mark.parametrize("x", [POSITIVE, HERMITIAN], ids=["real", "complex"])
 @pytest.mark.parametrize("name", OF_HERMITIAN)
-def test_derivatives_by_hermitian_matrices_agree_with_differences(name, x):
+def test_derivatives_with_respect_to_hermitian_matrices_agree_with_differences(name, x):
     check_grads(on_both_triangles(OF_HERMITIAN[name]), (x,))
 
 
 @pytest.mark.parametrize("name", ["cholesky", "eigvalsh", "pinv"])
-def test_a_cotangent_of_a_hermitian_matrix_is_shared_by_both_triangles(name):
+def test_the_cotangent_of_a_hermitian_matrix_is_split_between_both_triangles(name):
     g = lt.grad(lambda x: np.real(np.sum(OF_HERMITIAN[name](x) * A[0])))(HERMITIAN)
 
     assert_close(np.conj(g.T), g)
@@ -65,11 +65,11 @@ def test_real_eigenvectors_agree_with_differences():
     check_grads(on_both_triangles(np.linalg.eigh), (POSITIVE,))
 
 
-# ---- what vectors are free to do ----
+# ---- results that are unique up to a phase or a basis ----
 
 
 def product(u, s, vh):
-    """A function of a decomposition that no choice of phases changes."""
+    """A function of a decomposition that is invariant under phases."""
     return (u * np.sqrt(s)) @ vh, s
 
 
@@ -78,7 +78,7 @@ def test_complex_singular_vectors_agree_with_differences(x):
     check_grads(lambda x: product(*np.linalg.svd(x, full_matrices=False)), (x,))
 
 
-def test_vectors_beside_the_singular_values_have_the_derivative_of_their_span():
+def test_null_space_vectors_of_a_svd_have_the_derivative_of_their_span():
     def left(x):
         u = np.linalg.svd(x).U
         return u[:, 3:] @ np.conj(u[:, 3:].T)
@@ -91,7 +91,7 @@ def test_vectors_beside_the_singular_values_have_the_derivative_of_their_span():
     check_grads(right, (THIN.T,))
 
 
-def test_the_further_columns_of_a_complete_qr_have_the_derivative_of_their_span():
+def test_null_space_columns_of_a_complete_qr_have_the_derivative_of_their_span():
     def beside(x):
         q, r = np.linalg.qr(x, mode="complete")
         return q[:, 3:] @ np.conj(q[:, 3:].T), r
@@ -99,7 +99,7 @@ def test_the_further_columns_of_a_complete_qr_have_the_derivative_of_their_span(
     check_grads(beside, (THIN,))
 
 
-def test_complex_eigenvectors_have_the_length_and_phase_that_lapack_gives_them():
+def test_complex_eigenvectors_have_the_normalisation_and_phase_of_lapack():
     check_grads(np.linalg.eig, (C,))
     check_grads(np.linalg.eig, (TURN,))
 
@@ -107,7 +107,7 @@ def test_complex_eigenvectors_have_the_length_and_phase_that_lapack_gives_them()
 # ---- degenerate cases ----
 
 
-def test_sums_over_equal_eigenvalues_have_their_derivative():
+def test_symmetric_functions_of_equal_eigenvalues_have_a_derivative():
     x = np.diag([2.0, 2.0, 3.0])
 
     g = lt.grad(lambda x: np.sum(np.linalg.eigvalsh(x) ** 3))(x)
@@ -115,7 +115,7 @@ def test_sums_over_equal_eigenvalues_have_their_derivative():
     assert_close(3 * x @ x, g)
 
 
-def test_a_projector_on_equal_eigenvalues_has_its_derivative():
+def test_the_projector_on_an_eigenspace_has_a_derivative():
     def projector(x):
         v = np.linalg.eigh(x).eigenvectors[:, :2]
         return v @ v.T
@@ -155,13 +155,13 @@ def test_the_gradient_of_a_norm_at_0_is_0_or_a_subgradient(ord):
     assert not g.any() or ord == "nuc"
 
 
-def test_a_norm_below_0_elements_has_a_second_derivative():
+def test_a_norm_of_a_vector_with_zero_elements_has_a_second_derivative():
     check_grads(np.linalg.norm, (np.array([0.0, 3.0, 4.0]),))
     check_grads(lambda x: np.linalg.norm(x, 4), (np.array([0.0, 3.0, 4.0]),))
 
 
 @pytest.mark.parametrize("f", [np.linalg.inv, lambda x: np.linalg.solve(x, LINE[:2])])
-def test_a_singular_matrix_is_numpys_error_with_the_let_line(f):
+def test_a_singular_matrix_raises_numpys_error_with_the_let_line(f):
     program = lt.trace(f, np.eye(2))
 
     with pytest.raises(np.linalg.LinAlgError, match="Singular matrix") as told:
@@ -169,14 +169,14 @@ def test_a_singular_matrix_is_numpys_error_with_the_let_line(f):
     assert "letir: in %" in told.value.__notes__[0]
 
 
-def test_pinv_of_deficient_rank_has_the_derivative_at_that_rank():
+def test_pinv_of_deficient_rank_has_the_derivative_at_constant_rank():
     low = np.outer(LINE, [1.0, 2.0])
 
     check_grads(lambda a, b: np.linalg.pinv(np.outer(a, b)), (LINE, np.array([1.0, 2.0])))
     assert np.isfinite(lt.grad(lambda x: np.sum(np.linalg.pinv(x)))(low)).all()
 
 
-# ---- what depends on the values ----
+# ---- data-dependent results ----
 
 
 REAL_OR_COMPLEX = pytest.mark.skipif(
@@ -186,7 +186,7 @@ REAL_OR_COMPLEX = pytest.mark.skipif(
 
 
 @REAL_OR_COMPLEX
-def test_eigenvalues_that_turn_complex_fail_a_guard():
+def test_eigenvalues_that_become_complex_fail_a_guard():
     """[B2]"""
     program = lt.trace(np.linalg.eigvals, np.diag([1.0, 2.0]))
 
@@ -201,14 +201,14 @@ def test_eigenvalues_recorded_as_complex_stay_complex():
 
 
 @REAL_OR_COMPLEX
-def test_eigenvalues_of_a_real_matrix_without_a_value_say_what_to_write():
+def test_eig_of_a_real_matrix_without_a_value_is_an_error_with_a_remedy():
     with pytest.raises(lt.TraceError, match=r"x\.astype\(complex\)"):
         lt.trace(np.linalg.eig, lt.ShapeDtype((2, 2)))
 
     lt.trace(np.linalg.eig, lt.ShapeDtype((2, 2), complex))
 
 
-def test_residuals_of_least_squares_depend_on_the_rank_which_is_guarded():
+def test_the_rank_in_least_squares_is_guarded():
     full = lt.trace(np.linalg.lstsq, TALL, TALL[:, 0])
     low = lt.trace(np.linalg.lstsq, np.ones((4, 3)), TALL[:, 0])
 
@@ -222,11 +222,11 @@ def test_residuals_of_least_squares_depend_on_the_rank_which_is_guarded():
             program(a, LINE[[0, 1, 2, 0]])
 
 
-# ---- what NumPy hands over ----
+# ---- result types and spellings ----
 
 
 @pytest.mark.parametrize("name", ["eig", "eigh", "qr", "svd", "slogdet"])
-def test_results_have_numpys_names(name):
+def test_results_are_numpys_named_tuples(name):
     function = getattr(np.linalg, name)
     kinds = []
 
@@ -256,7 +256,7 @@ ONE_RESULT = {
 
 
 @pytest.mark.parametrize("name", ONE_RESULT)
-def test_a_call_is_one_bind_and_numpys_result(name):
+def test_a_call_is_one_bind_with_numpys_result(name):
     f = ONE_RESULT[name]
     program = lt.trace(f, POSITIVE)
 
@@ -278,7 +278,7 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
-def test_other_spellings_give_numpys_results(name):
+def test_other_spellings_agree_with_numpy(name):
     f = SPELLINGS[name]
 
     assert_same(f(A), lt.trace(f, A)(A))
@@ -297,19 +297,19 @@ def test_other_spellings_give_numpys_results(name):
         lambda x: np.tensordot(x, x[:2]),
     ],
 )
-def test_what_numpy_refuses_is_refused_when_it_is_traced(f):
+def test_a_call_that_numpy_refuses_is_refused_when_traced(f):
     with pytest.raises(ValueError):
         f(A)
     with pytest.raises(lt.ShapeError):
         lt.trace(f, A)
 
 
-def test_half_precision_is_refused_as_by_numpy():
+def test_half_precision_is_refused_as_in_numpy():
     with pytest.raises(lt.DTypeError, match="float16"):
         lt.trace(np.linalg.inv, A.astype(np.float16))
 
 
-def test_householder_vectors_are_refused_with_the_modes_that_are_recorded():
+def test_qr_in_raw_mode_is_refused_with_the_recorded_modes():
     with pytest.raises(lt.MissingRule, match="mode='reduced'"):
         lt.trace(lambda x: np.linalg.qr(x, "raw"), A)
 
@@ -317,7 +317,7 @@ def test_householder_vectors_are_refused_with_the_modes_that_are_recorded():
 # ---- lists, and axes of stacked products ----
 
 
-def test_functions_of_letir_numpy_take_lists_of_traced_values():
+def test_functions_of_letir_numpy_accept_lists_of_traced_values():
     def f(t, u):
         x = lnp.linalg.solve([[t, 1.0], [0.0, u]], [t, u])
         return lnp.linalg.multi_dot([x, [[t, u], [u, t]], [u, t]]), lnp.linalg.norm([3 * t, 4 * t])
@@ -340,7 +340,7 @@ AXES = {
 
 
 @pytest.mark.parametrize("name", AXES)
-def test_stacked_products_take_numpys_keywords(name):
+def test_stacked_products_accept_numpys_keywords(name):
     f = AXES[name]
 
     assert_same(f(B, V), lt.trace(f, B, V)(B, V))
@@ -363,7 +363,7 @@ OWN += [
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_sources_of_derivatives_run(name):
+def test_the_source_of_a_derivative_runs(name):
     for sample in SAMPLES[name][:3]:
         program, args = applied(PRIMITIVES[name], sample)
         namespace: dict = {}
@@ -373,7 +373,7 @@ def test_sources_of_derivatives_run(name):
         compile(lt.to_source(lt.differentiate(program)), "<source>", "exec")
 
 
-# ---- sizes that are names ----
+# ---- symbolic sizes ----
 
 SQUARE, STACKED = lt.ShapeDtype(("n", "n")), lt.ShapeDtype((2, "n", "n"))
 OF_ANY_SIZE = {
@@ -394,7 +394,7 @@ OF_ANY_SIZE = {
 
 
 @pytest.mark.parametrize("name", OF_ANY_SIZE)
-def test_gradients_of_matrices_of_a_named_size_are_those_at_each_size(name):
+def test_gradients_of_matrices_of_symbolic_size_agree_at_each_size(name):
     """[B10, D14]"""
     f, kinds = OF_ANY_SIZE[name]
     loss = lambda *args: np.sum(f(*args) ** 2 * 0.5)  # noqa: E731

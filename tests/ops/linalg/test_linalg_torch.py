@@ -1,4 +1,4 @@
-"""First and second derivatives of linear algebra beside PyTorch's, for what JAX does not have."""
+"""First and second derivatives of linear algebra beside PyTorch's, also where JAX has none."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ THIN, LINE = TALL + 0.3j * TALL[::-1], np.array([0.5, -1.25, 2.0])
 
 
 def spectral(np, w, v):
-    """A function of eigenvalues and eigenvectors that no choice of phases changes."""
+    """A function of eigenvalues and eigenvectors that is invariant under phases."""
     return np.real(np.sum(v * np.conj(v) * w**2))
 
 
@@ -37,7 +37,7 @@ FUNCTIONS = {
 
 
 class TorchLinalg:
-    """numpy.linalg by torch.linalg."""
+    """numpy.linalg in terms of torch.linalg."""
 
     def __getattr__(self, name):
         return getattr(torch.linalg, name)
@@ -50,7 +50,7 @@ class TorchLinalg:
 
 
 class Torch:
-    """NumPy's names in PyTorch."""
+    """NumPy's names in terms of PyTorch."""
 
     linalg = TorchLinalg()
 
@@ -59,7 +59,7 @@ class Torch:
 
 
 def first_and_second(name: str, side: str) -> list:
-    """The gradients, and those of the real part of their sum."""
+    """The gradients, and the gradients of the real part of their sum."""
     f, args = FUNCTIONS[name]
     if side == "letir":
         g = lambda *xs: lt.grad(lambda *ys: f(np, *ys), argnums=tuple(range(len(xs))))(*xs)  # noqa: E731
@@ -73,5 +73,5 @@ def first_and_second(name: str, side: str) -> list:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_derivatives_are_those_of_torch(name):
+def test_derivatives_agree_with_torch(name):
     assert_close(first_and_second(name, "torch"), first_and_second(name, "letir"))

@@ -1,4 +1,4 @@
-"""Batch normalisation to the second order, for every combination of missing gradients [D11]."""
+"""Batch normalisation to second order, for every combination of missing cotangents [D11]."""
 
 import itertools
 
@@ -23,7 +23,7 @@ def batch_norm(x, gamma=None, beta=None):
 
 
 def composite(x, gamma=None, beta=None):
-    """The one of letir.nn, whose variance is an estimate."""
+    """The batch norm of letir.nn, whose variance is the unbiased estimate."""
     return lt.nn.batch_norm(x, None, None, gamma, beta)
 
 
@@ -37,8 +37,8 @@ def directions(arrays, seed):
 
 
 def check_masked(program, args, mask):
-    """The backward for the cotangents of a mask is that for zeros in the place of the others, and
-    agrees with differences.
+    """Check the gradient for the cotangents in ``mask`` against the one with zeros for the others,
+    and against finite differences.
     """
     gradient = lt.differentiate(program)
     results, residuals = gradient.forward(*args)
@@ -62,13 +62,13 @@ def check_masked(program, args, mask):
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("args", [(X,), (X, GAMMA, BETA)], ids=["plain", "affine"])
 @every_form
-def test_gradients_for_every_combination_of_missing_ones_of_the_results(norm, args, mask):
+def test_gradients_for_every_combination_of_missing_cotangents(norm, args, mask):
     """[D7, D11]"""
     check_masked(lt.trace(norm, *args), args, mask)
 
 
 def backward(norm):
-    """The gradients by x, gamma and beta as a function of the cotangent of the result and these."""
+    """The gradients with respect to x, gamma and beta, as a function of the cotangent and these."""
 
     def by_all(ct, x, gamma, beta):
         return lt.vjp(lambda *args: norm(*args)[0], x, gamma, beta)[1](ct)
@@ -78,8 +78,8 @@ def backward(norm):
 
 @pytest.mark.parametrize("mask", MASKS)
 @every_form
-def test_second_gradients_for_every_combination_of_missing_ones(norm, mask):
-    """[D11]: of the gradients by x, gamma and beta."""
+def test_second_gradients_for_every_combination_of_missing_cotangents(norm, mask):
+    """[D11]: of the gradients with respect to x, gamma and beta."""
     args = (np.cos(X), X, GAMMA, BETA)
 
     check_masked(lt.trace(backward(norm), *args), args, mask)
@@ -87,8 +87,8 @@ def test_second_gradients_for_every_combination_of_missing_ones(norm, mask):
 
 @pytest.mark.parametrize("mask", MASKS)
 @every_form
-def test_second_gradients_of_the_statistics_too(norm, mask):
-    """[D11]: not affine, for cotangents of the mean and the variance beside that of the result."""
+def test_second_gradients_with_cotangents_of_the_statistics(norm, mask):
+    """[D11]: not affine, with cotangents of the mean and the variance too."""
 
     def by_x(x, *cts):
         given = [ct if there else ct * 0 for ct, there in zip(cts, mask, strict=True)]
@@ -97,7 +97,7 @@ def test_second_gradients_of_the_statistics_too(norm, mask):
     lt.testing.check_grads(by_x, (X, *directions(batch_norm(X), 3)), order=1)
 
 
-def test_third_order():
+def test_third_derivatives_agree_with_differences():
     """[D11]"""
     lt.testing.check_grads(
         lambda *args: batch_norm(*args)[0], (X[:, :2], GAMMA[:2], BETA[:2]), order=3
@@ -105,7 +105,7 @@ def test_third_order():
 
 
 @pytest.mark.parametrize("batch", [2, 4, 9])
-def test_one_gradient_program_serves_every_size_of_the_batch(batch):
+def test_one_gradient_program_serves_every_batch_size(batch):
     """[D14]"""
     n = lt.ShapeDtype(("n", 3))
     df = lt.grad(
@@ -118,7 +118,7 @@ def test_one_gradient_program_serves_every_size_of_the_batch(batch):
     assert_close(expected, df(x, GAMMA, BETA))
 
 
-def test_the_same_pair_serves_every_size_of_the_batch():
+def test_the_pair_of_programs_serves_every_batch_size():
     """[D14]: df itself, with its residuals."""
     gradient = lt.differentiate(lt.trace(batch_norm, lt.ShapeDtype(("n", 3)), GAMMA, BETA))
 

@@ -1,4 +1,4 @@
-"""letir.nn where networks are fragile: far out, at infinities and ties, and in their settings."""
+"""letir.nn at extreme arguments, infinities and ties, and with invalid settings."""
 
 import itertools
 
@@ -15,7 +15,7 @@ MEAN, VAR = np.array([0.3, 0.2, -0.1]), np.array([1.0, 2.0, 0.5])
 IMAGE = np.sin(np.arange(2 * 3 * 6 * 5.0)).reshape(2, 3, 6, 5)
 
 
-# ---- far out and at infinities [D13] ----
+# ---- extreme and infinite arguments [D13] ----
 
 FAR = np.array([-1e300, -800.0, -40.0, -1e-300, 0.0, 40.0, 800.0, 1e300])
 ONE_ARRAY = ["relu", "leaky_relu", "elu", "selu", "celu", "relu6", "hardtanh", "hardsigmoid"]
@@ -23,8 +23,8 @@ ONE_ARRAY += ["sigmoid", "softplus", "log_sigmoid", "softsign", "tanhshrink", "s
 
 
 @pytest.mark.parametrize("name", ONE_ARRAY)
-def test_an_activation_and_its_slopes_are_finite_however_far_out(name):
-    """[D13]: in reverse and in forward mode, of the first and of the second order."""
+def test_an_activation_and_its_derivatives_are_finite_at_extreme_arguments(name):
+    """[D13]: in reverse and forward mode, to second order."""
     f = getattr(nn, name)
 
     with np.errstate(under="ignore", over="ignore"):  # x * x of 1e300
@@ -36,13 +36,13 @@ def test_an_activation_and_its_slopes_are_finite_however_far_out(name):
 
 
 @pytest.mark.parametrize("name", ["silu", "mish", "hardswish"])
-def test_a_product_with_a_gate_is_finite_as_far_as_sums_are(name):
+def test_a_gated_activation_is_finite_wherever_sums_are(name):
     f = getattr(nn, name)
 
     assert np.isfinite([f(FAR), lt.grad(lambda x: f(x).sum())(FAR)]).all()
 
 
-def test_the_tail_of_gelu_keeps_its_digits():
+def test_the_tail_of_gelu_is_accurate():
     """Values by 40-digit arithmetic (mpmath)."""
     assert_close(
         np.array([-7.619853024160527e-23, -1.0]),
@@ -56,7 +56,7 @@ NEVER = np.full(3, -np.inf)
 
 
 @pytest.mark.parametrize("order", [1, 2])
-def test_softmax_of_minus_infinity_has_a_zero_gradient_there(order):
+def test_softmax_has_a_zero_gradient_at_minus_infinity(order):
     """[D13]"""
     f = lambda x: nn.softmax(x)[0]  # noqa: E731
     for _ in range(order):
@@ -68,8 +68,8 @@ def test_softmax_of_minus_infinity_has_a_zero_gradient_there(order):
     assert found[1] == 0
 
 
-def test_logsumexp_of_minus_infinities_is_one_with_a_zero_gradient():
-    """[D13]: as docstrings promise, without a warning."""
+def test_logsumexp_of_minus_infinities_is_minus_infinity_with_a_zero_gradient():
+    """[D13]: without a warning, as its docstring promises."""
     assert nn.logsumexp(NEVER) == -np.inf
     assert_same(np.zeros(3), lt.grad(nn.logsumexp)(NEVER))
     assert_same(np.zeros((3, 3)), lt.hessian(nn.logsumexp)(NEVER))
@@ -86,7 +86,7 @@ def test_cross_entropy_of_huge_logits_is_exact():
     )
 
 
-def test_a_class_of_no_probability_costs_nothing():
+def test_a_class_of_target_probability_zero_adds_no_loss():
     """[D13]: also where its logit is -inf."""
     logits, shares = np.array([[0.0, -np.inf, 0.0]]), np.array([[0.5, 0.0, 0.5]])
 
@@ -96,7 +96,7 @@ def test_a_class_of_no_probability_costs_nothing():
     assert_close(np.zeros((1, 3)), grads)
 
 
-def test_what_is_ignored_has_neither_a_loss_nor_a_gradient():
+def test_ignored_targets_have_neither_loss_nor_gradient():
     target = np.array([0, -100, 2, -100])
 
     value, grads = lt.value_and_grad(nn.cross_entropy)(X, target)
@@ -106,7 +106,7 @@ def test_what_is_ignored_has_neither_a_loss_nor_a_gradient():
     assert nn.cross_entropy(X, np.full(4, -100)) == 0
 
 
-def test_an_attention_to_nothing_is_zero_with_a_zero_gradient():
+def test_a_fully_masked_attention_row_is_zero_with_a_zero_gradient():
     q, k, v = (np.cos(np.arange(6.0) + i).reshape(2, 3) for i in range(3))
     seen = np.array([[True, False], [False, False]])
 
@@ -119,8 +119,8 @@ def test_an_attention_to_nothing_is_zero_with_a_zero_gradient():
 
 
 @pytest.mark.parametrize("name", ["cosine_similarity", "pairwise_distance"])
-def test_distances_at_zero_have_a_zero_gradient(name):
-    """[D13]: the norm at 0."""
+def test_distances_between_equal_vectors_have_a_zero_gradient(name):
+    """[D13]: of the norm at 0."""
     eps = {"pairwise_distance": 0.0}.get(name, 1e-8)
 
     grads = lt.grad(lambda x: getattr(nn, name)(x, x * 0, eps=eps).sum())(np.zeros((2, 3)))
@@ -128,8 +128,8 @@ def test_distances_at_zero_have_a_zero_gradient(name):
     assert not grads.any()
 
 
-def test_relu_and_pooling_at_ties():
-    """[D13]: relu has 0 at 0, a maximum in a window is shared."""
+def test_gradients_of_relu_and_pooling_at_ties():
+    """[D13]: relu has derivative 0 at 0, tied maxima of a window share the gradient."""
     assert_same(
         np.array([0.0, 0.0, 1.0]),
         lt.grad(lambda x: nn.relu(x).sum())([-1.0, 0.0, 1.0] * np.ones(3)),
@@ -139,7 +139,7 @@ def test_relu_and_pooling_at_ties():
     )
 
 
-def test_single_precision_stays():
+def test_single_precision_is_kept():
     x = X.astype(np.float32)
     calls = [nn.gelu, nn.softmax, nn.layer_norm, lambda x: nn.cross_entropy(x, np.zeros(4, int))]
     calls += [lambda x: nn.batch_norm(x)[1], lambda x: nn.huber_loss(x, x), nn.rms_norm]
@@ -151,7 +151,7 @@ def test_single_precision_stays():
 # ---- buffers [B8]; the second derivatives are in tests/ops/nn/test_batch_norm_derivatives.py ----
 
 
-def test_running_statistics_go_in_and_come_out():
+def test_training_returns_updated_running_statistics():
     """[B8]"""
     f = lt.trace(nn.batch_norm, X, MEAN, VAR, GAMMA, BETA)
 
@@ -163,7 +163,7 @@ def test_running_statistics_go_in_and_come_out():
     assert_close((X - X.mean(0)) / np.sqrt(X.var(0) + 1e-5) * GAMMA + BETA, out)
 
 
-def test_without_training_the_running_statistics_stay():
+def test_running_statistics_are_returned_unchanged_without_training():
     """[B8]"""
     out, mean, var = nn.batch_norm(X, MEAN, VAR, train=False)
 
@@ -171,7 +171,7 @@ def test_without_training_the_running_statistics_stay():
     assert_close((X - MEAN) / np.sqrt(VAR + 1e-5), out)
 
 
-def test_batch_norm_of_any_batch():
+def test_batch_norm_serves_every_batch_size():
     """[D14]: one program for batches of every size."""
 
     def f(x):
@@ -187,7 +187,7 @@ def test_batch_norm_of_any_batch():
 
 
 def correlated(x, w, stride, padding):
-    """conv2d in four loops."""
+    """conv2d as four nested loops."""
     x = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
     rows = (x.shape[2] - w.shape[2]) // stride[0] + 1
     columns = (x.shape[3] - w.shape[3]) // stride[1] + 1
@@ -199,7 +199,7 @@ def correlated(x, w, stride, padding):
     return out
 
 
-def test_conv2d_is_a_loop_over_places():
+def test_conv2d_agrees_with_nested_loops():
     w = np.cos(np.arange(4 * 3 * 2 * 3.0)).reshape(4, 3, 2, 3)
 
     assert_close(
@@ -208,14 +208,14 @@ def test_conv2d_is_a_loop_over_places():
 
 
 @pytest.mark.parametrize(("stride", "places"), [(1, (6, 5)), (2, (3, 3)), (4, (2, 2))])
-def test_same_padding_has_a_place_for_each_step(stride, places):
+def test_same_padding_gives_one_output_for_each_stride(stride, places):
     out = nn.conv2d(IMAGE, np.ones((1, 3, 3, 4)), stride=stride, padding="same")
 
     assert (2, 1, *places) == out.shape
 
 
-def test_a_gradient_of_a_convolution_is_made_of_convolutions():
-    """Also the second one: no step is taken apart."""
+def test_gradients_of_a_convolution_are_convolutions():
+    """To second order, without unfolding windows."""
     w = np.cos(np.arange(4 * 3 * 2 * 3.0)).reshape(4, 3, 2, 3)
     f = lt.trace(lambda x, w: (nn.conv2d(x, w) ** 2).sum(), IMAGE, w)
 
@@ -241,12 +241,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_no_network_is_an_error(name):
+def test_invalid_settings_are_errors(name):
     with pytest.raises(lt.LetirError):
         WRONG[name]()
 
 
-def test_dropout_without_a_key_is_an_error_when_it_is_computed():
+def test_dropout_without_a_key_can_be_recorded_but_not_computed():
     """[B9]"""
     f = lt.trace(lambda x: nn.dropout(x, rate=0.5), lt.ShapeDtype((3,)))
 
@@ -260,7 +260,7 @@ def test_dropout_without_a_key_is_an_error_when_it_is_computed():
 
 
 @pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
-def test_a_sequence_is_its_steps(cell):
+def test_a_recurrent_network_over_a_sequence_repeats_its_cell(cell):
     gates, states = {"rnn": (1, 1), "gru": (3, 1), "lstm": (4, 2)}[cell]
     x = np.sin(np.arange(24.0)).reshape(4, 2, 3)
     weights = tuple(np.cos(np.arange(gates * 2.0 * n)).reshape(-1, n) for n in (3, 2))
@@ -276,7 +276,7 @@ def test_a_sequence_is_its_steps(cell):
     assert_same(tuple(s[None] for s in state), last if states > 1 else (last,))
 
 
-def test_dropout_between_layers_takes_a_key():
+def test_dropout_between_layers_needs_a_key():
     x, h = np.ones((3, 2, 4)), np.zeros((2, 2, 4))
     layers = [(0.1 * np.ones((4, 4)), np.zeros((4, 4)), None, None)] * 2
 

@@ -1,4 +1,4 @@
-"""A numpy.random.Generator as an argument: a replay draws as NumPy does, and moves it on [B9]."""
+"""A numpy.random.Generator as an argument: a replay draws as NumPy does and advances it [B9]."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ DRAWS = {
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_a_replay_draws_what_numpy_draws_and_moves_the_generator_on(name):
+def test_a_replay_draws_what_numpy_draws_and_advances_the_generator(name):
     draw = DRAWS[name]
     f = lt.trace(draw, new(0), X)
     ours, numpys = new(), new()
@@ -66,20 +66,23 @@ def test_a_replay_draws_what_numpy_draws_and_moves_the_generator_on(name):
 def test_any_bit_generator_is_recorded(bits):
     f = lt.trace(lambda g: g.normal(size=5), new(0, bits))
     ours, numpys = new(3, bits), new(3, bits)
-    numpys.random(dtype=np.float32), ours.random(dtype=np.float32)  # leaves half a word
+    (
+        numpys.random(dtype=np.float32),
+        ours.random(dtype=np.float32),
+    )  # leaves half a word in the generator
 
     assert_same(numpys.normal(size=5), f(ours))
     assert_same(numpys.random(3, np.float32), ours.random(3, np.float32))
 
 
-def test_a_trace_leaves_the_generator_as_it_is():
+def test_a_trace_does_not_advance_the_generator():
     rng = new()
     lt.trace(lambda g: g.normal(size=5), rng)
 
     assert new().bit_generator.state == rng.bit_generator.state
 
 
-def test_a_text_and_a_generator_in_a_dict():
+def test_a_generator_in_a_dict_survives_text():
     f = lt.trace(lambda d: d["rng"].normal(d["x"]), {"rng": new(0), "x": X})
 
     found = lt.parse(lt.dumps(f))({"rng": new(), "x": X})
@@ -87,7 +90,7 @@ def test_a_text_and_a_generator_in_a_dict():
     assert_same(new().normal(X), found)
 
 
-def test_derivatives_flow_through_parameters():
+def test_parameters_of_distributions_have_derivatives():
     def f(rng, x, y):
         return (rng.normal(x, y) * rng.uniform(x, y) + rng.exponential(y)).sum()
 
@@ -103,7 +106,7 @@ def test_derivatives_flow_through_parameters():
         lt.grad(lambda g, x: g.beta(x, 2.0).sum(), argnums=1)(new(), X)
 
 
-def test_what_is_not_recorded_is_an_error_with_the_remedy():
+def test_unrecorded_methods_are_errors_with_a_remedy():
     with pytest.raises(
         lt.MissingRule, match=r"Generator\.dirichlet is not recorded\n.*letir.random"
     ):
@@ -116,7 +119,7 @@ def test_what_is_not_recorded_is_an_error_with_the_remedy():
         lt.vmap(lambda g, x: g.normal(x), in_axes=(None, 0))(new(), X)
 
 
-def test_a_program_that_would_move_a_constant_generator_is_refused():
+def test_a_program_that_would_advance_a_constant_generator_is_refused():
     f = lt.trace(lambda g, x: g.normal(x), new(), X)
 
     with pytest.raises(
@@ -125,7 +128,7 @@ def test_a_program_that_would_move_a_constant_generator_is_refused():
         lt.trace(lambda x: f(new(), x), X)
 
 
-def test_a_program_in_a_trace_moves_the_generator_of_that():
+def test_a_program_called_in_a_trace_advances_the_generator_of_the_trace():
     f = lt.trace(lambda g, x: g.normal(x), new(), X)
     g = lt.trace(lambda g, x: f(g, x) + g.random(), new(), X)
     numpys = new()
@@ -133,7 +136,7 @@ def test_a_program_in_a_trace_moves_the_generator_of_that():
     assert_same(numpys.normal(X) + numpys.random(), g(new(), X))
 
 
-def test_a_traced_generator_is_an_instance_of_numpys():
+def test_a_traced_generator_is_an_instance_of_numpys_class():
     seen = []
 
     lt.trace(lambda g: seen.append(isinstance(g, np.random.Generator)) or g.random(), new())

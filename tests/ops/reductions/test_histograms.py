@@ -1,4 +1,4 @@
-"""Histograms as users call them, with guards where data say how many bins there are [B2]."""
+"""Histograms as users call them; a number of bins that depends on data is guarded [B2]."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_is_recorded_and_replayed_to_the_bit(name):
+def test_a_call_is_recorded_and_replayed_bitwise(name):
     f = CALLS[name]
     x, w = X[::-1] * 1.25, W * 1.1
 
@@ -32,11 +32,11 @@ def test_a_call_is_recorded_and_replayed_to_the_bit(name):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_its_derivatives_agree_with_differences(name):
+def test_derivatives_of_a_call_agree_with_differences(name):
     check_grads(CALLS[name], (X, W), order=1)
 
 
-def test_a_batch_of_histograms_is_a_loop():
+def test_a_batch_of_histograms_agrees_with_a_loop():
     def f(x, w):
         return np.histogram(x, bins=3, weights=w, density=True)
 
@@ -46,7 +46,7 @@ def test_a_batch_of_histograms_is_a_loop():
 
 
 @pytest.mark.parametrize("rule", ["auto", "fd", "sturges", "sqrt"])
-def test_the_number_of_bins_that_a_rule_finds_is_guarded(rule):
+def test_a_number_of_bins_chosen_by_a_rule_is_guarded(rule):
     """[B2]"""
 
     def f(x):
@@ -55,14 +55,14 @@ def test_the_number_of_bins_that_a_rule_finds_is_guarded(rule):
     program = lt.trace(f, X)
 
     assert_same(f(X * 3), lt.run_forward(program, X * 3))
-    if rule in ("auto", "fd"):  # the others ask for the size only
+    if rule in ("auto", "fd"):  # the other rules read the size only
         with pytest.raises(lt.GuardError):
             lt.run_forward(program, np.where(X > 1.9, 1e3, X))
     with pytest.raises(lt.TraceError, match="trace with concrete arguments"):
         lt.trace(f, X, abstract=True)
 
 
-def test_what_numpy_refuses_is_refused():
+def test_calls_that_numpy_refuses_are_refused():
     with pytest.raises(lt.ShapeError, match="must be positive"):
         lt.trace(lambda x: np.histogram(x, 0), X)
     with pytest.raises(lt.ShapeError, match="weights of shape"):

@@ -1,4 +1,4 @@
-"""Medians and quantiles as users call them, with every method of NumPy's."""
+"""Medians and quantiles as users call them, with every method of NumPy."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_is_recorded_and_replayed_to_the_bit(name):
+def test_a_call_is_recorded_and_replayed_bitwise(name):
     f = CALLS[name]
     x, w = X[::-1] * 1.25, W * 1.1
 
@@ -36,12 +36,12 @@ def test_a_call_is_recorded_and_replayed_to_the_bit(name):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_its_derivatives_agree_with_differences(name):
+def test_derivatives_of_a_call_agree_with_differences(name):
     check_grads(CALLS[name], (X, W))
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
-def test_every_method_has_right_values_and_derivatives(method):
+def test_every_method_has_numpys_values_and_right_derivatives(method):
     for f, x in ((np.quantile, X), (np.nanquantile, NAN)):
         for q in (0.0, 0.13, 0.5, 0.81, 1.0):
 
@@ -54,7 +54,7 @@ def test_every_method_has_right_values_and_derivatives(method):
             assert_close(np.stack([call(row) for row in rows]), lt.vmap(call)(rows))
 
 
-def test_a_nan_in_a_row_makes_the_result_nan_and_its_derivative_zero():
+def test_a_nan_in_a_row_makes_its_quantile_nan_with_a_zero_derivative():
     """[D13]"""
     for f in (np.median, lambda x, axis: np.quantile(x, 0.3, axis)):
         out, pull = lt.vjp(lambda x, f=f: f(x, 1), NAN)
@@ -72,7 +72,7 @@ def test_infinite_elements_beside_a_median_leave_its_derivative_finite():
     assert_same(np.array([0.0, 1.0, 0.0]), lt.grad(np.median)(x))
 
 
-def test_what_numpy_refuses_is_refused():
+def test_calls_that_numpy_refuses_are_refused():
     with pytest.raises(lt.ShapeError, match="not a valid method"):
         lt.trace(lambda x: np.quantile(x, 0.5, method="best"), X)
     with pytest.raises(lt.ShapeError, match="supports weights"):

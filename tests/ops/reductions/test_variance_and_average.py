@@ -1,4 +1,4 @@
-"""Statistics as users call them: every keyword of NumPy's, recorded and replayed to the bit."""
+"""Statistics as users call them, with every keyword of NumPy."""
 
 import warnings
 
@@ -39,7 +39,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_is_recorded_and_replayed_to_the_bit(name):
+def test_a_call_is_recorded_and_replayed_bitwise(name):
     f = CALLS[name]
     x, w = X[::-1] * 1.25, W[::-1]
 
@@ -47,25 +47,25 @@ def test_a_call_is_recorded_and_replayed_to_the_bit(name):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_its_derivatives_agree_with_differences(name):
+def test_derivatives_of_a_call_agree_with_differences(name):
     if "float32" not in CALLS[name].__code__.co_names:
         check_grads(CALLS[name], (X, W))
 
 
-def test_statistics_are_traced_as_themselves():
+def test_each_statistic_is_recorded_as_one_bind():
     """[B4]"""
     program = lt.trace(lambda x: np.std(x, axis=0) + np.var(x) + np.cov(x)[0, 0], X)
 
     assert {"std", "var", "cov"} <= {bind.op.name for bind in program.binds}
 
 
-def test_the_deviation_of_equal_numbers_has_a_derivative_of_zero():
+def test_the_deviation_of_equal_numbers_has_a_zero_derivative():
     """[D13]"""
     for f in (np.std, np.nanstd):
         assert_same(np.zeros(3), lt.grad(lambda x, f=f: f(x))(np.full(3, 0.5)))
 
 
-def test_rows_of_nan_warn_as_in_numpy_and_have_a_derivative_of_zero():
+def test_rows_of_nan_warn_as_in_numpy_and_have_a_zero_derivative():
     """[D13]"""
     for f in (np.nansum, np.nanmax, np.nanmean):
         with warnings.catch_warnings(action="ignore"):
@@ -80,7 +80,7 @@ def test_rows_of_nan_warn_as_in_numpy_and_have_a_derivative_of_zero():
         lt.run_forward(lt.trace(lambda x: np.nanmean(x, axis=1), X), NAN)
 
 
-def test_derivatives_beyond_the_first_do_not_meet_nan():
+def test_second_derivatives_of_nan_statistics_are_not_nan():
     """[D13]"""
     x = np.array([0.5, np.nan, 2.0, 1.25])
     for f in (np.nansum, np.nanprod, np.nanvar, np.nanstd, np.nancumprod, np.nanmean):
@@ -110,7 +110,7 @@ NAMED = {
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_programs_of_named_sizes_have_gradients_at_every_size(name):
+def test_programs_of_symbolic_sizes_have_gradients_at_every_size(name):
     """[B10, D14]"""
     f = NAMED[name]
     gradient = lt.differentiate(lt.trace(f, lt.ShapeDtype(("n",))))
@@ -142,14 +142,14 @@ CORNERS = {
 
 
 @pytest.mark.parametrize("name", CORNERS)
-def test_corners_are_as_in_numpy(name):
+def test_corner_cases_agree_with_numpy(name):
     f, x = CORNERS[name]
 
     with warnings.catch_warnings(action="ignore"):
         assert_same(f(x), lt.run_forward(lt.trace(f, x), x))
 
 
-def test_what_numpy_refuses_is_refused():
+def test_calls_that_numpy_refuses_are_refused():
     with pytest.raises(lt.BoundsError):
         lt.trace(lambda x: np.nanmean(x, axis=0), np.int64(3))
     with pytest.raises(ZeroDivisionError):
@@ -162,7 +162,7 @@ def test_what_numpy_refuses_is_refused():
         lt.trace(np.cumulative_sum, X)
 
 
-def test_places_that_are_complex_warn_as_in_numpy():
+def test_complex_positions_of_interp_warn_as_in_numpy():
     def f(x):
         return np.interp(x, [0.0, 1.0], [1.0, 3.0])
 
@@ -173,7 +173,7 @@ def test_places_that_are_complex_warn_as_in_numpy():
         assert lt.run_forward(program, np.complex128(0.5)) == 2.0
 
 
-def test_the_variance_of_too_few_numbers_is_nan_and_its_derivative_zero():
+def test_the_variance_of_too_few_numbers_is_nan_with_a_zero_derivative():
     """[D13]"""
     x = np.array([[1.0, np.nan, np.nan], [1.0, 2.0, 4.0], [np.nan, np.nan, np.nan]])
     for f in (np.nanvar, np.nanstd):
@@ -184,8 +184,8 @@ def test_the_variance_of_too_few_numbers_is_nan_and_its_derivative_zero():
         assert by_x[1].all()
 
 
-def test_complex_arrays_have_right_derivatives_in_real_dtypes():
+def test_complex_arrays_have_derivatives_in_real_dtypes():
     z = X + 1j * X[::-1]
     for f in (np.var, np.std, np.nanvar, np.nanstd, np.cumprod, np.nanprod, np.prod):
-        with warnings.catch_warnings(action="ignore"):  # NumPy's, of the imaginary parts
+        with warnings.catch_warnings(action="ignore"):  # NumPy warns of discarded imaginary parts
             check_grads(lambda x, f=f: f(x, axis=1, dtype=float), (z,))

@@ -1,6 +1,6 @@
-"""Functions that arrange, join, cut and index: recorded from NumPy's own calls, right at a replay.
+"""Functions that arrange, join, split and index arrays, as users call them in NumPy.
 
-What has samples is tested by the laws; here are the other spellings, and what they record.
+The laws test operations with samples; here are other spellings, and what they record.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ F32 = V.astype(np.float32)
 
 
 def replayed(f, *args) -> lt.Lambda:
-    """The program of ``f``, which gives what ``f`` gives, at these and at other arguments."""
+    """The program of ``f``. Raises unless the two agree, at other arguments too."""
     program = lt.trace(f, *args)
     assert_same(f(*args), program(*args))
     others = [a * 2 if np.asarray(a).dtype.kind == "f" else a for a in args]
@@ -29,7 +29,7 @@ def replayed(f, *args) -> lt.Lambda:
     return program
 
 
-# ---- spellings ----
+# ---- calls ----
 
 SPELLINGS = {
     "atleast_1d": (lambda x, n: np.atleast_1d(x, n, 2.0), (X, N)),
@@ -139,7 +139,7 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
-def test_a_call_is_recorded_and_gives_numpys_result(name):
+def test_a_call_is_recorded_and_agrees_with_numpy(name):
     f, args = SPELLINGS[name]
 
     replayed(f, *args)
@@ -169,24 +169,24 @@ ONE_BIND = {
 
 
 @pytest.mark.parametrize("name", ONE_BIND)
-def test_a_composite_is_traced_as_itself(name):
+def test_a_composite_is_recorded_as_one_bind(name):
     """[B4]"""
     f, op = ONE_BIND[name]
 
     assert op in [bind.op.name for bind in lt.trace(f, B).binds]
 
 
-# ---- what depends on values ----
+# ---- data-dependent results ----
 
 
-def test_places_of_a_delete_are_guarded():
+def test_the_index_of_a_delete_is_guarded():
     program = lt.trace(np.delete, V, 1)
 
     with pytest.raises(lt.GuardError):
         program(V, 2)
 
 
-def test_piecewise_of_elementwise_functions_holds_wherever_the_conditions_do():
+def test_piecewise_of_elementwise_functions_needs_no_guard():
     def f(x):
         return np.piecewise(x, [x > 0], [np.log, 0.0])
 
@@ -197,7 +197,7 @@ def test_piecewise_of_elementwise_functions_holds_wherever_the_conditions_do():
     assert_same(np.where(X > 0, 1 / X, 0), lt.grad(lambda x: f(x).sum())(X))
 
 
-def test_piecewise_of_other_functions_gets_the_elements_and_guards_their_number():
+def test_piecewise_of_other_functions_guards_the_number_of_elements():
     def f(x):
         return np.piecewise(x, [x > 0], [lambda t: t - t.mean(), 0.0])
 
@@ -207,7 +207,7 @@ def test_piecewise_of_other_functions_gets_the_elements_and_guards_their_number(
         program(np.abs(X))
 
 
-def test_a_piece_that_picks_elements_gets_those_of_its_condition_alone():
+def test_each_function_of_piecewise_gets_the_elements_of_its_condition():
     def f(x):
         return np.piecewise(x, [x > 2], [lambda t: t - t[1], 0.0])
 
@@ -244,24 +244,24 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_an_error_where_it_is_recorded(name):
+def test_an_invalid_call_is_an_error_when_it_is_recorded(name):
     with pytest.raises(ShapeError):
         lt.trace(WRONG[name], X)
 
 
-def test_conditions_of_select_are_boolean():
+def test_conditions_of_select_must_be_boolean():
     with pytest.raises(DTypeError, match="conditions are boolean"):
         lt.trace(lambda x: np.select([x], [x]), X)
 
 
-def test_an_index_that_is_out_of_bounds_is_an_error_of_the_replay():
+def test_an_index_out_of_bounds_is_an_error_in_the_replay():
     program = lt.trace(lambda x, i: (np.take(x, i), np.unravel_index(i, (2, 3))), X, PLACES)
 
     with pytest.raises(IndexError):
         program(X, PLACES + 5)
 
 
-def test_whether_memory_is_shared_is_known_of_parts():
+def test_whether_two_views_share_memory_is_known_or_refused():
     def f(x):
         y = x * 2
         assert np.may_share_memory(y, y[1:]) and not np.shares_memory(y, x)
@@ -276,7 +276,7 @@ def test_whether_memory_is_shared_is_known_of_parts():
 # ---- lists ----
 
 
-def test_a_list_of_traced_values_is_no_operand_of_numpy():
+def test_numpy_functions_refuse_lists_of_traced_values():
     for f in (np.mean, np.array, np.sort, np.asarray, np.median):
         with pytest.raises(TraceError, match=r"letir\.numpy"):
             lt.trace(lambda x, f=f: f([x[0], x[1]]), X)
@@ -308,7 +308,7 @@ LISTS = {
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_letirs_namespace_takes_lists_of_traced_values(name):
+def test_letir_numpy_accepts_lists_of_traced_values(name):
     f = LISTS[name]
 
     program = lt.trace(lambda x: f(lnp, x), X)
@@ -318,7 +318,7 @@ def test_letirs_namespace_takes_lists_of_traced_values(name):
     check_grads(lambda x: f(lnp, x), (X,), order=1)
 
 
-def test_what_is_not_finite_is_guarded():
+def test_asarray_chkfinite_is_guarded():
     program = lt.trace(lambda x: lnp.asarray_chkfinite(x), X)  # noqa: PLW0108
 
     with pytest.raises(lt.GuardError):
@@ -342,14 +342,14 @@ def test_vectorize_calls_the_function_for_each_element():
         program(-X)
 
 
-def test_frompyfunc_is_refused_as_it_makes_objects():
+def test_frompyfunc_is_refused_as_it_makes_object_arrays():
     square = np.frompyfunc(lambda t: t * t, 1, 1)
 
     with pytest.raises(MissingRule, match=r"(?s)objects; .*letir\.numpy\.vectorize"):
         lt.trace(square, X)
 
 
-def test_vectorize_has_numpys_options():
+def test_vectorize_accepts_numpys_options():
     @lnp.vectorize
     def pair(x, *, k=1.0):
         return x + k, x * k

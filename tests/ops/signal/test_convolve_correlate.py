@@ -1,4 +1,4 @@
-"""Convolutions and products of vectors as users call them."""
+"""Convolutions and vector products as users call them."""
 
 import itertools
 
@@ -24,7 +24,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_is_recorded_and_replayed_to_the_bit(name):
+def test_a_call_is_recorded_and_replayed_bitwise(name):
     f = CALLS[name]
     x, v = X[::-1] * 1.25, V * 1.1
 
@@ -32,12 +32,12 @@ def test_a_call_is_recorded_and_replayed_to_the_bit(name):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_its_derivatives_agree_with_differences(name):
+def test_derivatives_of_a_call_agree_with_differences(name):
     check_grads(CALLS[name], (X, V))
 
 
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
-def test_operands_of_all_lengths_have_right_derivatives_and_batches(mode):
+def test_operands_of_all_lengths_have_derivatives_and_batches(mode):
     def f(a, v):
         return np.convolve(a, v, mode), np.correlate(v, a, mode)
 
@@ -52,7 +52,7 @@ def test_operands_of_all_lengths_have_right_derivatives_and_batches(mode):
             assert_close(expected, lt.vmap(f, in_axes=axes)(*given))
 
 
-def test_what_numpy_refuses_is_refused():
+def test_calls_that_numpy_refuses_are_refused():
     with pytest.raises(lt.ShapeError, match="one axis"):
         lt.trace(lambda x: np.convolve(x, V), X)
     with pytest.raises(lt.ShapeError, match="operand is empty"):

@@ -1,4 +1,4 @@
-"""Differences, slopes, integrals and interpolation as users call them."""
+"""Differences, numerical gradients, integrals and interpolation as users call them."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_is_recorded_and_replayed_to_the_bit(name):
+def test_a_call_is_recorded_and_replayed_bitwise(name):
     f = CALLS[name]
     x, v = X[::-1] * 1.25, V * 1.1
 
@@ -36,17 +36,17 @@ def test_a_call_is_recorded_and_replayed_to_the_bit(name):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_its_derivatives_agree_with_differences(name):
+def test_derivatives_of_a_call_agree_with_differences(name):
     check_grads(CALLS[name], (X, V))
 
 
-def test_integers_have_the_dtypes_of_numpy():
+def test_integers_give_the_dtypes_of_numpy():
     x = np.array([3, 1, 2, 7], np.uint8)
     for f in (np.diff, np.gradient, np.trapezoid, np.ediff1d, lambda x: np.interp(x, V, V)):
         assert_same(f(x), lt.run_forward(lt.trace(f, x), x))
 
 
-def test_searches_record_integers():
+def test_searches_are_recorded_with_integer_results():
     def f(x, v):
         return v[np.searchsorted(v, x) % 4] + x * np.digitize(x, v, right=True)
 
@@ -54,7 +54,7 @@ def test_searches_record_integers():
     check_grads(f, (X, V))
 
 
-def test_what_is_too_short_is_refused_with_what_is_needed():
+def test_an_array_that_is_too_short_is_refused_with_the_required_length():
     with pytest.raises(lt.ShapeError, match=r"edge_order \+ 1 elements"):
         lt.trace(np.gradient, np.ones(1))
     with pytest.raises(lt.DTypeError, match="one number or array for each axis"):
@@ -65,7 +65,7 @@ def test_what_is_too_short_is_refused_with_what_is_needed():
         lt.trace(lambda x: np.interp(x, V, V[1:]), X)
 
 
-def test_beyond_the_points_and_at_infinity_interp_has_a_derivative_of_zero():
+def test_interp_has_a_zero_derivative_outside_the_points_and_at_infinity():
     """[D13]"""
     x = np.array([-5.0, np.inf, -np.inf, 9.0])
 

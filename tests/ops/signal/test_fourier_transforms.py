@@ -1,4 +1,4 @@
-"""Every function of numpy.fft is recorded, and has derivatives that agree with differences."""
+"""numpy.fft: every function is recorded, and its derivatives agree with differences."""
 
 import numpy as np
 import pytest
@@ -15,17 +15,17 @@ REAL = {"rfft", "rfft2", "rfftn", "ihfft"}
 
 
 def operands(name: str) -> list:
-    """Operands that the function takes, of which the first is the usual one."""
+    """Operands that the function accepts, the most usual one first."""
     return [X, X.astype(np.float32)] if name in REAL else [Z, X, Z.astype(np.complex64)]
 
 
 def agrees(f, *args):
-    """Raise unless ``f`` is recorded and replayed with the same results to the last bit."""
+    """Raise unless ``f`` is recorded and replayed with bitwise the same results."""
     assert_same(f(*args), lt.trace(f, *args)(*args))
 
 
 @pytest.mark.parametrize("name", ONE.split())
-def test_transforms_along_one_axis(name):
+def test_transforms_along_one_axis_are_recorded_with_derivatives(name):
     f = getattr(np.fft, name)
 
     for x in operands(name):
@@ -36,7 +36,7 @@ def test_transforms_along_one_axis(name):
 
 
 @pytest.mark.parametrize("name", SEVERAL.split())
-def test_transforms_along_several_axes(name):
+def test_transforms_along_several_axes_are_recorded_with_derivatives(name):
     f = getattr(np.fft, name)
 
     for x in operands(name):
@@ -46,25 +46,25 @@ def test_transforms_along_several_axes(name):
     check_grads(lambda x: f(x, (2, 5), (1, 0), "ortho"), operands(name)[:1], order=1)
 
 
-def test_lists_and_out():
+def test_lists_and_out_arguments_are_accepted():
     agrees(lambda x: lnp.fft.fft([x[0, 0], 1.0, x[0, 1]]), X)
     agrees(lambda z: np.fft.fft(z, out=z.copy()), Z)
 
 
-def test_shifts_and_frequencies():
+def test_shifts_and_frequencies_agree_with_numpy():
     agrees(lambda x: (np.fft.fftshift(x), np.fft.ifftshift(x), np.fft.fftshift(x, 0)), X)
     agrees(lambda x: (np.fft.ifftshift(x, axes=(0,)), np.fft.fftshift(x[0])), X)
     agrees(lambda d: (lnp.fft.fftfreq(5, d), lnp.fft.rfftfreq(4, d), np.fft.fftfreq(4, d)), 0.25)
     check_grads(lambda d: np.fft.fftfreq(5, d), (0.25,))
 
 
-def test_a_transform_maps_over_examples():
+def test_a_transform_can_be_vmapped():
     found = lt.vmap(lambda x: np.fft.irfft(np.fft.rfft(x, 6)))(X)
 
     assert_same(np.fft.irfft(np.fft.rfft(X, 6)), found)
 
 
-def test_what_numpy_refuses_is_refused():
+def test_calls_that_numpy_refuses_are_refused():
     with pytest.raises(lt.ShapeError, match="invalid number of data points"):
         lt.trace(lambda x: np.fft.fft(x, 0), X)
     with pytest.raises(lt.LetirError, match="norm must be 'backward'"):

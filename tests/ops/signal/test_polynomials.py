@@ -1,4 +1,4 @@
-"""Polynomials as users call them, with guards where zeros say how long a result is [B2]."""
+"""Polynomials as users call them; result lengths that depend on zeros are guarded [B2]."""
 
 import warnings
 
@@ -36,7 +36,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_is_recorded_and_replayed_to_the_bit(name):
+def test_a_call_is_recorded_and_replayed_bitwise(name):
     f = CALLS[name]
     p, q = P * 1.25, Q[::-1] * 1.1
 
@@ -44,7 +44,7 @@ def test_a_call_is_recorded_and_replayed_to_the_bit(name):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_its_derivatives_agree_with_differences(name):
+def test_derivatives_of_a_call_agree_with_differences(name):
     order = 1 if "root" in name else 2
     check_grads(CALLS[name], (P, Q), order=order)
 
@@ -58,7 +58,7 @@ def test_leading_zeros_are_guarded():
         lt.trace(np.polymul, P, Q, abstract=True)
 
 
-def test_conjugated_roots_give_a_real_polynomial_under_a_guard():
+def test_conjugate_roots_give_a_real_polynomial_under_a_guard():
     pair = np.array([1 + 2j, 1 - 2j])
     program = lt.trace(np.poly, pair)
 
@@ -67,7 +67,7 @@ def test_conjugated_roots_give_a_real_polynomial_under_a_guard():
         lt.run_forward(program, np.array([1 + 2j, 3 - 2j]))
 
 
-def test_a_fit_that_the_points_do_not_determine_warns_as_in_numpy():
+def test_an_underdetermined_fit_warns_as_in_numpy():
     def f(y):
         return np.polyfit(np.ones(3), y, 2)
 
@@ -78,7 +78,7 @@ def test_a_fit_that_the_points_do_not_determine_warns_as_in_numpy():
         lt.run_forward(program, Y[:3])
 
 
-def test_what_numpy_refuses_is_refused():
+def test_calls_that_numpy_refuses_are_refused():
     with pytest.raises(lt.DTypeError, match=r"polyfit: x of shape .* do not fit"):
         lt.trace(lambda x: np.polyfit(x, Y[:2], 1), X)
     with pytest.raises(lt.ShapeError, match="degree must be at least 0"):

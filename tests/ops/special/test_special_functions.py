@@ -1,4 +1,4 @@
-"""scipy.special: its ufuncs record as NumPy's do, and are computed by SciPy alone."""
+"""scipy.special: its ufuncs are recorded as NumPy's are, and computed by SciPy."""
 
 import itertools
 import subprocess
@@ -19,7 +19,7 @@ X = np.array([0.5, 1.25, 2.0])
 
 
 @pytest.mark.parametrize("name", sorted(OF_SCIPY))
-def test_the_type_rule_of_a_ufunc_is_scipys_for_all_dtypes_and_python_numbers(name):
+def test_the_type_rule_of_a_ufunc_agrees_with_scipy_for_all_dtypes_and_python_numbers(name):
     ufunc, op = ufunc_named(np, name), PRIMITIVES[OF_SCIPY[name]]
     operands = [*(np.ones(2, dtype) for dtype in DTYPES), 1, 1.0, 1j]
     if ufunc.nin > 2:
@@ -51,13 +51,13 @@ def test_a_ufunc_of_traced_values_is_recorded_as_itself(name):
     assert_same(ufunc(*args), f(*args))
 
 
-def test_functions_around_ufuncs_record_too():
+def test_python_functions_around_ufuncs_are_recorded():
     f = lt.trace(lambda x: special.zeta(x + 1) + special.zeta(2.0, x), X)
 
     assert ["add", "riemann_zeta", "zeta", "add"] == [bind.op.name for bind in f.binds]
 
 
-def test_eager_variables_take_them():
+def test_eager_variables_are_accepted():
     x = lt.Variable(X, requires_grad=True)
 
     special.erf(x).sum().backward()
@@ -65,7 +65,7 @@ def test_eager_variables_take_them():
     assert_close(2 / np.sqrt(np.pi) * np.exp(-X * X), x.grad.data)
 
 
-def test_scipy_is_loaded_when_a_function_of_its_is_computed():
+def test_scipy_is_loaded_when_one_of_its_functions_is_computed():
     code = """
 import sys, numpy as np, letir
 f = letir.parse("lambda %0: float64[2] { %1 = erf(%0); return %1 }")
@@ -79,7 +79,7 @@ print("scipy" in sys.modules)
     assert ["False", "True"] == found.stdout.split()
 
 
-def test_without_scipy_the_error_says_what_to_install():
+def test_the_error_without_scipy_names_what_to_install():
     code = """
 import sys, numpy as np, letir
 sys.modules["scipy"] = None
@@ -98,17 +98,17 @@ def test_a_ufunc_without_a_record_is_an_error_that_names_it():
         lt.trace(special.struve, 1.0, X)
 
 
-def test_a_derivative_without_a_closed_form_is_an_error_that_says_so():
+def test_a_derivative_without_a_closed_form_is_a_missing_rule():
     for f in (special.jv, lambda a, x: special.betainc(a, 2.0, x)):
         with pytest.raises(lt.MissingRule, match="no closed form"):
             lt.grad(lambda v, x, f=f: f(v, x).sum())(1.5, X / 4)
         check_grads(lambda x, f=f: f(1.5, x), (X / 4,))
 
 
-# ---- edges ----
+# ---- singularities and tails ----
 
 
-def test_entropies_have_no_nan_gradients_where_they_have_a_derivative():
+def test_entropies_have_no_nan_gradient_where_the_derivative_exists():
     zero = np.zeros(1)
 
     assert_same((np.zeros(1),), lt.grad(lambda y: special.xlogy(zero, y).sum(), (0,))(zero))
@@ -132,7 +132,7 @@ def test_derivatives_are_finite_at_removable_singularities():
     assert_same(np.float64(-1.0), lt.grad(special.spence)(1.0))
 
 
-def test_the_tail_of_log_ndtr_keeps_its_derivative():
+def test_the_derivative_of_log_ndtr_is_accurate_in_the_tail():
     x = np.array([-1e10, -40.0, 40.0])
 
     found = lt.grad(lambda x: special.log_ndtr(x).sum())(x)
@@ -142,7 +142,7 @@ def test_the_tail_of_log_ndtr_keeps_its_derivative():
 
 
 @pytest.mark.parametrize("a", [1e-3, 0.5, 3.0, 80.0, 4e3])
-def test_the_derivative_of_gammainc_by_its_shape_is_right(a):
+def test_the_derivative_of_gammainc_with_respect_to_its_shape_is_right(a):
     x = a * np.array([0.5, 0.9, 1.0, 1.1, 1.5])
     h = 1e-4 * a
     below, above = (special.gammainc(a + d, x) for d in (-h, h))
@@ -152,7 +152,7 @@ def test_the_derivative_of_gammainc_by_its_shape_is_right(a):
     assert_close((above - below) / (2 * h), found, rtol=1e-5, atol=1e-9 / a)
 
 
-# ---- functions that are no ufuncs ----
+# ---- functions that are not ufuncs ----
 
 B = np.array([[1.0, -2.0, 0.5], [0.0, 3.0, 1.0]])
 A = np.array([[0.5, -1.25, 700.0], [1.5, 0.75, 710.0]])
@@ -175,7 +175,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_function_of_the_namespace_is_scipys(name):
+def test_a_function_of_the_namespace_agrees_with_scipy(name):
     call = CALLS[name]
     expected = call(special, A, B)
 
@@ -197,11 +197,11 @@ def test_derivatives_of_the_namespace_agree_with_differences(name):
     check_grads(f, (a,))
 
 
-def test_weights_get_the_derivative_that_scipy_would_have():
+def test_weights_of_logsumexp_have_derivatives():
     check_grads(lambda a, b: drop_in.logsumexp(a, axis=1, b=b), (A / 100, abs(B) + 0.5))
 
 
-def test_masked_minus_infinity_has_no_nan_gradient():
+def test_a_masked_minus_infinity_gives_no_nan_gradient():
     x = np.array([-np.inf, 1.0, -np.inf])
 
     for f in (drop_in.logsumexp, lambda x: drop_in.softmax(x)[1]):
@@ -209,6 +209,6 @@ def test_masked_minus_infinity_has_no_nan_gradient():
     assert_same(np.zeros(2), lt.grad(drop_in.logsumexp)(x[[0, 2]]))
 
 
-def test_a_function_of_one_operand_without_a_derivative_says_so():
+def test_a_missing_derivative_of_a_function_of_one_operand_is_named():
     with pytest.raises(lt.MissingRule, match="no closed form"):
         lt.grad(special.zetac)(1.5)
