@@ -17,7 +17,7 @@ from letir.tracing.source_locations import at_user
 
 
 # a list before NumPy 2.5, then a tuple
-_SPARSE_GRID = type(np.meshgrid([0], sparse=True, copy=False))
+_SPARSE_GRID: Any = type(np.meshgrid([0], sparse=True, copy=False))
 
 
 def meshgrid(
