@@ -299,40 +299,34 @@ def _created_prepare(shape, dtype=float, order="C", *, device=None, like=None):
     return sizes, {"shape": shape, "dtype": number_dtype(dtype)}
 
 
+# What the records of zeros and ones say alike.
+_CREATED: dict[str, Any] = {
+    "vjp": NO_OPERAND,
+    "jvp": NO_OPERAND,
+    "batch": NO_BATCHED_SIZE,
+    "prepare": _created_prepare,
+    "never_fails_alone": True,
+    "only_float_warnings": True,
+    "order": "C",
+    "cost": "free",
+    "no_float_errors": True,
+    "spreads": True,
+    "takes_shape": True,
+}
 zeros = define(
     "zeros",
     lambda xp, *sizes, shape, dtype: xp.zeros(runtime_shape(shape, sizes), dtype),
     _created_aval,
-    vjp=NO_OPERAND,
-    jvp=NO_OPERAND,
-    batch=NO_BATCHED_SIZE,
-    prepare=_created_prepare,
     source=arrays.creation_call("np.zeros"),
-    never_fails_alone=True,
-    only_float_warnings=True,
     is_zero=lambda *types, **attrs: True,
-    order="C",
-    cost="free",
-    no_float_errors=True,
-    spreads=True,
-    takes_shape=True,
+    **_CREATED,
 )
 ones = define(
     "ones",
     lambda xp, *sizes, shape, dtype: xp.ones(runtime_shape(shape, sizes), dtype),
     _created_aval,
-    vjp=NO_OPERAND,
-    jvp=NO_OPERAND,
-    batch=NO_BATCHED_SIZE,
-    prepare=_created_prepare,
     source=arrays.creation_call("np.ones"),
-    never_fails_alone=True,
-    only_float_warnings=True,
-    order="C",
-    cost="free",
-    no_float_errors=True,
-    spreads=True,
-    takes_shape=True,
+    **_CREATED,
 )
 
 

@@ -250,7 +250,7 @@ def test_an_invalid_call_is_an_error_when_it_is_recorded(name):
 
 
 def test_conditions_of_select_must_be_boolean():
-    with pytest.raises(DTypeError, match="conditions are boolean"):
+    with pytest.raises(DTypeError, match="conditions must be boolean"):
         lt.trace(lambda x: np.select([x], [x]), X)
 
 
