@@ -1,7 +1,7 @@
 """``differentiate``: the reverse transform of a program, as a ``Gradient``.
 
-``Reverse`` and ``Direct`` emit the gradient program; here the values that it reads become its
-parameters, and results of the primal program. grad, vjp and all others stand on that.
+``Reverse`` and ``Direct`` emit the gradient program; here the primal values that it reads become
+its parameters and further results of the primal program. grad, vjp and the others use this.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,13 +33,12 @@ def differentiate(
     policy: Policy = "keep_all",
     exact: bool = False,
 ) -> Gradient:
-    """The gradient program of ``f`` for the parameters where ``requires_grad`` (default: all
-    floating ones).
+    """The gradient program of ``f`` with respect to the parameters where ``requires_grad`` is True.
 
-    Where it is known which results have a cotangent, ``defined`` says so: then ``df`` takes these
-    cotangents only, none of temporaries, and has no ``grad_of``. ``policy`` and ``exact`` say what
-    is kept and what is computed again (``letir.ad.remat.policies``). Linear in the number of binds.
-    Raises MissingRule with the user's line where an operation has no rule yet.
+    By default these are all floating ones. ``defined``: which results have a cotangent, if that is
+    known; then ``df`` takes these cotangents only, none of temporaries, and has no ``grad_of``.
+    ``policy`` and ``exact`` choose the residuals (``letir.ad.remat.policies``). Linear in the
+    number of binds. Raises MissingRule with the user's line if an operation has no rule yet.
 
     >>> from letir.ast.text.parser import parse
     >>> text = "lambda %0:a: float64[], %1:b: float64[] { %2: float64[] = mul(%0, %1); return %2 }"
@@ -62,7 +61,7 @@ def differentiate_lowered(
     policy: Policy = "keep_all",
     exact: bool = False,
 ) -> Gradient:
-    """``differentiate`` of a program that ``passes.lowering.lowered`` has made."""
+    """``differentiate`` for a program that ``passes.lowering.lowered`` has lowered already."""
     redifferentiate = recorder(f, requires_grad, defined)
     gradient = redifferentiate()
     if policy == "keep_all" and not exact:
@@ -77,9 +76,9 @@ def recorder(
     *,
     fixed_shapes: bool = False,
 ) -> Callable[..., Gradient]:
-    """A function that differentiates ``f``, and takes locals that become temporaries.
+    """A function that differentiates ``f``; its argument: locals to make temporaries.
 
-    ``fixed_shapes``: loops give the residuals whose shapes do not depend on values, no others.
+    ``fixed_shapes``: loops return their residuals only if the shapes do not depend on values.
     """
     if requires_grad is None:
         requires_grad = [True] * len(f.params)
@@ -94,7 +93,7 @@ def recorder(
         )
     pairs = zip(f.params, requires_grad, strict=True)
     inputs = [i for i, (p, flag) in enumerate(pairs) if flag and carries_derivative(p)]
-    loops = LoopResiduals(fixed_shapes=fixed_shapes)  # for all runs: their binders are the same
+    loops = LoopResiduals(fixed_shapes=fixed_shapes)  # shared by all runs, to get the same binders
 
     def recorded(temporaries: Sequence[Local] = ()) -> Gradient:
         return _Recording(f, defined, loops, temporaries).gradient(inputs)
@@ -103,8 +102,9 @@ def recorder(
 
 
 class _Recording:
-    """The state of one ``differentiate``: a builder, the captures, and the vjp parameters by result
-    position. ``temporaries`` are captured whether or not a rule reads them.
+    """The state of one ``differentiate``: builder, captures, vjp parameters by result position.
+
+    ``temporaries``: locals that are captured even if no rule reads them.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class _Recording:
         self.loops, self.temporaries = loops, temporaries
         self.captures = Captures(f)
         self.vjps: dict[int, Local] = {}  # of results and temporaries, by position
-        self.residual_cotangents: dict[Local, Local] = {}  # of temporaries, by local
+        self.residual_cotangents: dict[Local, Local] = {}  # temporary -> its vjp parameter
         if defined is None:
             self.reverse = Reverse(
                 self.builder, self.capture, self.residual_cotangents.get, loops.with_residuals
@@ -130,8 +130,9 @@ class _Recording:
             )
 
     def seeds(self, ret: Ret):
-        """One vjp parameter for each result position that requires grad and may have a cotangent
-        [D2].
+        """(result, vjp parameter) for each result that requires grad and may have a cotangent.
+
+        There is one parameter for each position, even if a value is returned twice [D2].
         """
         for position, arg in enumerate(ret.args):
             if arg in self.reverse.needed and (self.defined is None or self.defined[position]):
@@ -141,9 +142,7 @@ class _Recording:
             self.capture(local)
 
     def capture(self, local: Local) -> Local:
-        """The captured local; a new temporary that requires grad gets a vjp parameter of its own
-        [D4].
-        """
+        """Capture ``local``; a new temporary that requires grad gets a vjp parameter [D4]."""
         count = len(self.captures.results)
         self.captures.capture(local)
         if len(self.captures.results) > count and local in self.reverse.needed:
@@ -152,19 +151,19 @@ class _Recording:
 
     @paused_gc()
     def gradient(self, inputs: list[int]) -> Gradient:
-        """The Gradient for these parameters."""
+        """The Gradient with respect to the parameters at the positions ``inputs``."""
         f, captures = self.f, self.captures
         cotangents = self.reverse.visit(f.body, {f.params[i] for i in inputs}, [], self.seeds)
         self.builder.params = [*self.vjps.values(), *captures.params()]
         df = self.builder.build([cotangents.get(f.params[i], UNDEFINED) for i in inputs])
-        if self.defined is not None:  # the raw form is as [D5] says
-            # sums first: with signs carried some are differences
+        if self.defined is not None:  # the form with grad_of is specified by [D5]
+            # sums first: sinking negations turns some of them into differences
             df = combine_sums(df) if self.reverse.sum in map(_op_of, df.binds) else df
             df = sink_negations(df)
         primal = captures.primal()
         primal = self.loops.primal(primal) if self.loops.replaced else primal
         if any(map(_may_update, primal.binds)):
-            # what a step captures of a buffer must not keep the next from writing into it
+            # a captured view of a buffer would forbid later updates of the buffer in place
             primal = copy_outliving_views(primal)
         return Gradient(
             f=primal,

@@ -1,7 +1,7 @@
-"""The forward transform: from a program to the linear program of its tangents, which reads captured
-primals.
+"""The forward transform: from a program to the linear program of its tangents.
 
-``linear_program`` keeps the two apart (``linearize``), ``jvp_program`` joins them (``jvp``).
+``linear_program`` makes that a program of its own, which captures primal values (``linearize``);
+``jvp_program`` makes one program of values and tangents (``jvp``).
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ from letir.visitors.visitor import ExprVisitor, TailCall
 
 
 class _Forward(ExprVisitor):
-    """Emits the tangents of a body into ``builder``; ``capture(local)`` gives the operand for a
-    primal value, ``with_residuals(bind, mask)`` the loop that also gives what its tangents read.
+    """Emits the tangents of a body into ``builder``; returns those of results, None for zero.
 
-    Returns the tangent of each result, None for zero.
+    ``capture(local)``: the operand for a primal value. ``with_residuals(bind, mask)``: a loop with
+    the residuals that its tangents read as further results.
     """
 
     def __init__(self, builder: LetBuilder, capture, with_residuals=None):
@@ -34,7 +34,7 @@ class _Forward(ExprVisitor):
     def visit_let(self, let: Let, tangents: dict):
         bind = let.bind
         mask = tuple([type(arg) is Local and arg in tangents for arg in bind.args])
-        # final: it has no derivative, rather than no rule yet
+        # a final rule is missing because the derivative is zero; others raise MissingRule
         if True in mask and not is_final(bind.op.jvp):
             if bind.op.with_tangent_residuals is not None and self.with_residuals is not None:
                 bind = self.with_residuals(bind, mask)
@@ -45,7 +45,7 @@ class _Forward(ExprVisitor):
         return [tangents.get(arg) if type(arg) is Local else None for arg in ret.args]
 
     def step(self, bind: Bind, mask: tuple, tangents: dict) -> None:
-        """Emit the rule of ``bind`` for the operands that have a tangent."""
+        """Emit the jvp of ``bind``; ``mask``: which operands have a tangent."""
         if not any(carries_derivative(binder) for binder in bind.binders):
             return
         try:
@@ -54,7 +54,7 @@ class _Forward(ExprVisitor):
             raise error_at_bind(error, bind) from None
         places = bind.args + bind.binders
         directions = [tangents[arg] for arg, there in zip(bind.args, mask, strict=True) if there]
-        self.builder.source = bind.source  # tangents say the line of what they belong to
+        self.builder.source = bind.source
         found = rule.emit(
             self.builder, [*directions, *(self.capture(places[i]) for i in rule.captured)]
         )
@@ -64,7 +64,7 @@ class _Forward(ExprVisitor):
 
 
 class _Interleaving(_Forward):
-    """Emits values and tangents bind by bind, so that one loop can give both."""
+    """Emits values and tangents bind by bind, so that one loop can compute both."""
 
     def visit_let(self, let: Let, tangents: dict):
         bind = let.bind
@@ -76,7 +76,7 @@ class _Interleaving(_Forward):
         return super().visit_let(let, tangents)
 
     def join(self, bind: Bind, tangents: dict) -> None:
-        """Emit a loop of values and tangents in the place of ``bind``."""
+        """Replace ``bind`` by one loop or branch that computes values and tangents."""
         builder, builder.source = self.builder, bind.source
         args = [Value(builder, a) if type(a) is Local else a.value for a in bind.args]
         given = [Value(builder, tangents[a]) if a in tangents else None for a in bind.args]
@@ -108,15 +108,16 @@ class Linearization:
     captured_outputs: tuple[int, ...]
 
     def captured(self, inputs: Sequence, results: Sequence) -> list:
-        """What ``linear`` reads of the inputs and results."""
+        """The values of the inputs and results of ``f`` that ``linear`` captures."""
         return [inputs[i] for i in self.captured_inputs] + [
             results[i] for i in self.captured_outputs
         ]
 
 
 def linear_program(f: Lambda, inputs: Sequence[int]) -> Linearization:
-    """The tangents of ``f`` as a linear program of the tangents of these inputs. Linear in the
-    number of binds.
+    """``f`` and a linear program from the tangents of ``inputs`` to those of the results.
+
+    ``inputs``: positions of parameters. Linear in the number of binds.
     """
     f = without_combinators(f)
     with paused_gc():
@@ -124,7 +125,7 @@ def linear_program(f: Lambda, inputs: Sequence[int]) -> Linearization:
         captures = Captures(f)
         tangents = {f.params[i]: Local(strong_type(f.params[i].type)) for i in inputs}
         params = list(tangents.values())
-        loops: dict[int, Bind] = {}  # those that give what their tangents read
+        loops: dict[int, Bind] = {}  # id of a bind -> the loop with residuals that replaces it
 
         def with_residuals(bind: Bind, mask: tuple) -> Bind:
             loops[id(bind)] = bind.op.with_tangent_residuals(bind, mask, linear_program)
@@ -148,14 +149,14 @@ def linear_program(f: Lambda, inputs: Sequence[int]) -> Linearization:
 
 
 def jvp_program(f: Lambda, inputs: Sequence[int]) -> tuple[Lambda, tuple[int, ...]]:
-    """(program, outputs): results of ``f``, then the tangents of the results in ``outputs``.
+    """(program, outputs): the program returns the results of ``f``, then tangents of ``outputs``.
 
-    Its parameters are those of ``f``, then a tangent for each of ``inputs``.
+    Its parameters are those of ``f``, then a tangent for each position in ``inputs``.
     """
     f = without_combinators(f)
     builder = LetBuilder()
     apart = not any(bind.op.fused_jvp for bind in f.binds)
-    builder.binds = list(f.binds) if apart else []  # tangents follow, and read values by name
+    builder.binds = list(f.binds) if apart else []  # tangents come after all values
     given = [Local(strong_type(f.params[i].type)) for i in inputs]
     tangents: dict[Local, Arg] = dict(zip([f.params[i] for i in inputs], given, strict=True))
     with paused_gc():
@@ -167,8 +168,9 @@ def jvp_program(f: Lambda, inputs: Sequence[int]) -> tuple[Lambda, tuple[int, ..
 
 
 def _push_forward(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None, ...]:
-    """The tangents of the results of ``fn`` for those of its arguments, emitted where ``args`` are:
-    for rules.
+    """The jvp of ``fn`` at ``args``, emitted into the builder of ``args``; for use in rules.
+
+    ``tangents``: of the arguments, None for zero. Returns the tangents of the results.
     """
     inputs = [i for i, t in enumerate(tangents) if t is not None]
     program, outputs = jvp_program(fn, inputs)
@@ -178,5 +180,5 @@ def _push_forward(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None
     return tuple(by_output.get(i) for i in range(len(fn.ret.args)))
 
 
-_push_forward.program, _push_forward.linear = jvp_program, linear_program  # as for reverse mode
+_push_forward.program, _push_forward.linear = jvp_program, linear_program  # as ``pull.program``
 LATE_BOUND["push"] = _push_forward

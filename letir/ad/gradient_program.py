@@ -1,8 +1,7 @@
-"""What a derivative program reads of the primal program [D4]: shared by the reverse and the forward
-transform.
+"""``Gradient``, the result of ``differentiate``: a primal program and its gradient program.
 
-``Gradient``: what ``differentiate`` returns, a primal program and its gradient program, and how
-they fit.
+``Captures`` collects the primal values that a derivative program reads [D4]; the reverse and the
+forward transform share it.
 """
 
 from collections.abc import Callable
@@ -23,33 +22,32 @@ from letir.eval.arguments import checked_arguments, flat_arguments
 from letir.eval.array_modules import array_module
 from letir.eval.evaluator import Evaluator, run_flat
 
-Policy = str | Callable[[Bind], bool]  # which values are residuals, see letir.ad.remat.policies
+Policy = str | Callable[[Bind], bool]  # chooses the residuals, see letir.ad.remat.policies
 
 
 class Captures:
-    """Remembers which primal values a derivative program reads; there their own locals are its
-    parameters.
+    """The primal values that a derivative program of ``fn`` reads, as parameters of that program.
 
-    A value that is a result of ``fn`` is captured as that result, else an input as an input;
-    another value becomes a temporary: a further result. ``results`` are those of ``fn`` and the
-    temporaries.
+    A result of ``fn`` is captured as a result, an input as an input; any other value becomes a
+    temporary, a further result of the primal program. ``results``: those of ``fn``, then the
+    temporaries. A captured value has the same local in both programs.
     """
 
     def __init__(self, fn: Lambda):
         self.fn = fn
         self.results: list[Arg] = list(fn.ret.args)
-        self.inputs: set[int] = set()  # positions, of which ``params`` makes the order
+        self.inputs: set[int] = set()  # positions; ``params`` sorts them
         self.outputs: set[int] = set()
         self._inputs = {param: i for i, param in enumerate(fn.params)}
         self._outputs: dict[Local, int] = {}
         for i, arg in enumerate(fn.ret.args):
             if type(arg) is Local:
-                self._outputs.setdefault(arg, i)  # the first place of one that is returned twice
+                self._outputs.setdefault(arg, i)  # the first position, if it is returned twice
 
     def capture(self, local: Local) -> Local:
-        """``local``, which is now a parameter of the derivative program."""
+        """Make ``local`` a parameter of the derivative program, and return it."""
         position = self._outputs.get(local)
-        # a result that is an input: as a result [D4]
+        # an input that is returned is captured as a result [D4]
         if position is None and local in self._inputs:
             self.inputs.add(self._inputs[local])
         else:
@@ -60,8 +58,8 @@ class Captures:
         return local
 
     def params(self) -> list[Local]:
-        """The captured locals: inputs, then results, each in the order of their positions."""
-        # sorted: the positions that a Gradient tells are in the order of these parameters
+        """The captured locals: inputs, then results, both sorted by position."""
+        # sorted, as the positions in the fields of a Gradient are
         inputs = map(self.fn.params.__getitem__, sorted(self.inputs))
         return [*inputs, *map(self.results.__getitem__, sorted(self.outputs))]
 
@@ -72,11 +70,11 @@ class Captures:
 
 @frozen(eq=False, repr=False)
 class Gradient:
-    """``f`` with its temporaries as further results, and ``df``.
+    """A primal program ``f`` and its gradient program ``df``.
 
-    ``df`` takes a vjp for each result position in ``df_input_vjps``, the captured inputs and the
-    captured results of ``f``, and returns the vjps of the inputs in ``df_output_vjps``. The first
-    ``f_real_outputs`` results are the user's.
+    The first ``f_real_outputs`` results of ``f`` are the user's, the others are temporaries. ``df``
+    takes a cotangent for each result of ``f`` in ``df_input_vjps``, then the captured inputs and
+    results of ``f``; it returns the cotangents of the inputs in ``df_output_vjps``.
 
     >>> import numpy as np
     >>> from letir import differentiate, trace
@@ -95,7 +93,7 @@ class Gradient:
     out_tree: Any = None
 
     def forward(self, *args, **kwargs):
-        """(results, residuals): evaluate ``f``; the residuals are what ``backward`` needs of it."""
+        """Evaluate ``f``; returns (results, residuals), the latter for ``backward``."""
         leaves = flat_arguments(self.f, args, kwargs)
         checked_arguments(self.f, leaves)
         inputs = [leaves[i] for i in self.df_input_captured_inputs]
@@ -107,13 +105,12 @@ class Gradient:
         return (real[0] if len(real) == 1 else real), residuals
 
     def backward(self, residuals: tuple, *cts) -> tuple:
-        """The cotangents of the inputs in ``df_output_vjps``, for one of each real result that
-        requires grad.
+        """The cotangents of the inputs in ``df_output_vjps``.
 
-        None stands for a zero, in ``cts`` and where the type of a result is unknown; else zeros are
-        returned.
+        ``cts``: one cotangent for each of the user's results that requires grad, None for zero. A
+        zero cotangent is returned as an array of zeros, or as None if the input's type is unknown.
         """
-        # the rest: temporaries [D4]
+        # the other positions are temporaries [D4]
         real = [i for i in self.df_input_vjps if i < self.f_real_outputs]
         if len(cts) != len(real):
             raise ShapeError(
@@ -121,7 +118,7 @@ class Gradient:
             )
         missing = [Undef] * (len(self.df_input_vjps) - len(real))
         args = [*(Undef if ct is None else ct for ct in cts), *missing, *residuals]
-        # residuals may be the only arrays
+        # residuals may be the only arrays, if all cotangents are None
         xp = array_module(arg for arg in args if arg is not Undef)
         found = Evaluator(xp).call(self.df, args)
         return tuple(
@@ -133,9 +130,9 @@ class Gradient:
     def joined(self) -> Lambda:
         """One program: (arguments of ``f``, cotangents) -> (results, cotangents of the arguments).
 
-        There is one cotangent, a further positional argument, for each real result that requires
-        grad; those that come out are a tuple in the order of ``df_output_vjps``. This is what a
-        transform of a Gradient transforms.
+        The cotangents, one for each of the user's results that requires grad, are further
+        positional arguments; the returned ones are a tuple in the order of ``df_output_vjps``.
+        Transforms of a Gradient, such as ``vmap(gradient)``, use this program.
 
         >>> import numpy as np
         >>> from letir import differentiate, trace
@@ -147,11 +144,11 @@ class Gradient:
         builder = LetBuilder()
         builder.binds = list(f.binds)
         vjps = df.params[: len(self.df_input_vjps)]
-        # nobody outside has one of a temporary
+        # the cotangents of temporaries are undefined: callers have none
         names: dict[Local, Arg] = dict.fromkeys(vjps, UNDEFINED)
         cts = vjps[: sum(i < self.f_real_outputs for i in self.df_input_vjps)]  # positions increase
         names |= {param: Local(param.type, param.name) for param in cts}
-        # here both programs are one: what df captures is read under its name in f
+        # in one program, the captured parameters of df become the locals of f
         captured = [f.params[i] for i in self.df_input_captured_inputs]
         captured += [f.ret.args[i] for i in self.df_input_captured_outputs]
         names |= zip(df.params[len(vjps) :], captured, strict=True)
@@ -167,8 +164,8 @@ class Gradient:
         return builder.build([*f.ret.args[: self.f_real_outputs], *found], in_tree, out_tree)
 
     def _joined_trees(self, n_cts: int) -> tuple[Tree, Tree, int]:
-        """How the arguments and the results of ``joined`` nest; how many parameters of ``f`` come
-        before the cotangents.
+        """(tree of the arguments of ``joined``, tree of its results, number of parameters of ``f``
+        before the cotangents).
         """
         f, real = self.f, self.f_real_outputs
         args, kwargs = ((LEAF,) * len(f.params), {}) if f.in_tree is None else f.in_tree.example()
@@ -206,14 +203,12 @@ class Gradient:
     __repr__ = __str__
 
     def with_df(self, df: Lambda) -> "Gradient":
-        """The same with another gradient program of the same parameters and results."""
+        """This Gradient with another gradient program, of the same parameters and results."""
         return evolve(self, df=df)
 
 
 def zeros_for(param: Local, ct, xp):
-    """``ct``, or zeros of the type of ``param`` where it is undefined; None where that is
-    unknown.
-    """
+    """``ct``; if it is undefined, zeros of the type of ``param``, or None if that is unknown."""
     if ct is not Undef:
         return ct
     kind = param.type
@@ -221,22 +216,20 @@ def zeros_for(param: Local, ct, xp):
 
 
 def number_locals(fn: Lambda) -> dict[Local, str]:
-    """The numbers that texts give to the locals of ``fn``."""
+    """The locals of ``fn`` with their numbers in its text, such as %3."""
     locals_ = [*fn.params, *(binder for bind in fn.binds for binder in bind.binders)]
     return {local: f"%{i}" for i, local in enumerate(locals_)}
 
 
 def _describe_value(arg: Arg, numbers: dict[Local, str], made: dict[Local, Bind]) -> str:
-    """What a reader calls a value: its name, the expression of names that makes it, or its
-    number.
-    """
+    """A short text for a value: its name, its expression if that is a simple one, or its number."""
     if type(arg) is not Local:
         return repr(arg)
     if arg.name:
         return arg.name
     bind = made.get(arg)
     symbol = bind.op.symbol if bind else None
-    # a*b as in the examples of [D5]; no nested expressions
+    # a*b as in the examples of [D5]; nested expressions get their number
     if symbol and len(bind.args) == 2 and all(type(a) is not Local or a.name for a in bind.args):
         x, y = (a.name if type(a) is Local else repr(a) for a in bind.args)
         return f"{x}{symbol}{y}"

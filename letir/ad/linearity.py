@@ -1,8 +1,8 @@
-"""Whether a program is linear in some of its parameters, bind by bind.
+"""Linearity analysis: whether a program is linear in some of its parameters.
 
-A bind is linear in operands if its reverse rule does not read them, nor its results, and if nothing
-else is added to them: where another operand has a cotangent that does not read the linear ones
-either, the result is not zero where these are.
+A bind is linear in some operands if its vjp reads neither them nor the results, and if no other
+term is added. A term is added by another operand whose cotangent does not read the linear operands
+either: in x + c, but not in x * c, the result is not zero for x = 0.
 """
 
 from collections.abc import Collection, Iterator
@@ -23,13 +23,14 @@ from letir.passes.dead_code_elimination import dead_code
 
 
 class Linearity:
-    """Goes through the binds of ``fn``: which locals are linear in ``params``, which are zero.
+    """Finds the locals of ``fn`` that are ``linear`` in ``params``, and those that are ``zero``.
 
-    Linear in the number of binds. Raises LetirError that names the first bind that is not linear.
+    Takes linear time. Raises LetirError that names the first bind that is not linear; ``asked`` is
+    the transform that asks, ``remedy`` the advice in the error.
     """
 
     def __init__(self, fn: Lambda, params: Collection[Local], asked: str, remedy: str):
-        # dead binds may be anything
+        # without dead binds, which need not be linear
         self.fn, self.asked, self.remedy = dead_code(fn), asked, remedy
         self.linear: set[Local] = set(params)
         self.zero: set[Local] = set()
@@ -41,17 +42,18 @@ class Linearity:
                 raise LetirError(f"{asked}: the result {arg!r} {same}\n  {remedy}")
 
     def vanishes(self, arg) -> bool:
-        """Whether ``arg`` is zero where the linear parameters are."""
+        """Whether ``arg`` is zero if the linear parameters are zero."""
         if type(arg) is Local:
             return arg in self.linear or arg in self.zero
         return type(arg.value) in PYTHON_NUMBERS and arg.value == 0
 
     def step(self, bind: Bind) -> None:
-        """Say what the results of ``bind`` are."""
+        """Classify the results of ``bind`` as linear, zero or neither."""
         if _always_zero(bind):
             self.zero.update(bind.binders)
             return
-        for known in (self.linear, self.zero):  # by the same test: what is linear in zeros is zero
+        # one test for both sets: what is linear in zeros is zero
+        for known in (self.linear, self.zero):
             chosen = {arg for arg in bind.locals() if arg in known}
             if chosen and not bind.op.reads_sizes_only:
                 why = self.obstacle(bind, chosen)
@@ -64,7 +66,7 @@ class Linearity:
             self.by_zero(bind)
 
     def by_zero(self, bind: Bind) -> None:
-        """Say that the results are zero, if ``bind`` multiplies by a number that is."""
+        """Classify the results as zero if ``bind`` multiplies by a constant zero."""
         for probe, local in _probe_operands(
             bind, [arg for arg in bind.args if type(arg) is not Local]
         ):
@@ -88,7 +90,7 @@ class Linearity:
             return "is not linear"
         if bind.attrs.get(bind.op.added):
             return "adds a number"
-        # the rule of x + c reads nothing: what betrays it is that c alone is a part of the result
+        # the vjp of x + c reads nothing; the cotangent of c, which does not read x, shows the sum
         others = [a for a in bind.args if a not in chosen and not self.vanishes(a)]
         for probe, local in _probe_operands(bind, others):
             rule = _rule_if_any(probe, {local})
@@ -101,7 +103,7 @@ class Linearity:
         return self.obstacle_inside(bind, chosen)
 
     def obstacle_inside(self, bind: Bind, chosen: set[Local]) -> str | None:
-        """The same for what a composite stands for: what that adds, its rule does not tell."""
+        """``obstacle`` in the decomposition of a composite, whose own vjp hides added terms."""
         kinds = [arg.type for arg in bind.args]
         if bind.op.decompose is None or None in kinds:
             return None
@@ -116,7 +118,7 @@ class Linearity:
         return None
 
     def obstacle_in_bodies(self, bind: Bind, chosen: set[Local]) -> str | None:
-        """The same for what holds bodies."""
+        """``obstacle`` for an operation with bodies, such as a loop."""
         depend = _dependent_results(bind, chosen)
         return obstacle_in_bodies(
             bind,
@@ -127,7 +129,7 @@ class Linearity:
         )
 
     def nonlinear(self, bind: Bind, why: str) -> LetirError:
-        """The error that names ``bind``."""
+        """The error for ``bind`` with its let line and the user's line."""
         at = source_line(bind.source)
         return LetirError(
             f"{self.asked}: {bind.op.name} {why}\n  in {line_of(self.fn, bind)}{at}\n"
@@ -136,18 +138,18 @@ class Linearity:
 
 
 def _operations_of(bind: Bind) -> list[Primitive]:
-    """The operation, and the one that it repeats."""
+    """The operation of ``bind``, and the ufunc that it applies, as ``reduce`` and ``at`` do."""
     inner = bind.attrs.get("ufunc")
     return [bind.op, PRIMITIVES[inner]] if inner in PRIMITIVES else [bind.op]
 
 
 def _has_linear_rule(op: Primitive) -> bool:
-    """Whether the derivative of an operation tells what it is."""
+    """Whether the vjp of an operation shows in which operands it is linear."""
     return op.is_differentiable and op.linear_in != ()
 
 
 def _always_zero(bind: Bind) -> bool:
-    """Whether its result is zero whatever the arguments, or empty."""
+    """Whether the results of ``bind`` are zero for all operands, or are empty arrays."""
     if all(type(b.type) is ArrayType and b.type.size == 0 for b in bind.binders):
         return bool(bind.binders)
     is_zero = bind.op.is_zero
@@ -155,16 +157,14 @@ def _always_zero(bind: Bind) -> bool:
 
 
 def _reverse_rule(bind: Bind, needed: set[Local], mask: tuple | None = None) -> RuleBody:
-    """The reverse rule of ``bind`` for the operands in ``needed``, for all cotangents or those of
-    the mask.
-    """
+    """The vjp rule of ``bind`` for the operands in ``needed`` and the cotangents in ``mask``."""
     mask = mask or tuple(map(carries_derivative, bind.binders))
     return rule_body("vjp", bind, mask, needed)
 
 
 def _dependent_results(bind: Bind, chosen: set[Local]) -> list[Local]:
-    """The results of ``bind`` that depend on these operands, in which it is linear."""
-    # known to depend: ``obstacle`` has seen a cotangent for each operand
+    """The results of ``bind`` that depend on the operands ``chosen``, in which it is linear."""
+    # a single result does: ``obstacle`` has seen a cotangent for each operand
     if len(bind.binders) == 1:
         return list(bind.binders)
     if is_told_by_bodies(bind):
@@ -175,7 +175,7 @@ def _dependent_results(bind: Bind, chosen: set[Local]) -> list[Local]:
 
 
 def _rule_if_any(bind: Bind, needed: set[Local]) -> RuleBody | None:
-    """``_reverse_rule``, None where an operand cannot be floating: an index, a condition."""
+    """``_reverse_rule``; None if an operand, such as an index or condition, cannot be floating."""
     try:
         return _reverse_rule(bind, needed)
     except LetirError:
@@ -183,7 +183,7 @@ def _rule_if_any(bind: Bind, needed: set[Local]) -> RuleBody | None:
 
 
 def _reads_values(bind: Bind, rule: RuleBody, locals_: Collection[Local]) -> bool:
-    """Whether the rule reads the values of any of these; their sizes do not count."""
+    """Whether the rule reads elements of any of these locals, not just their sizes."""
     places = bind.args + bind.binders
     captured = rule.body.params[rule.attrs["n_cts"] :]
     asked = {p for p, i in zip(captured, rule.captured, strict=True) if places[i] in locals_}
@@ -196,12 +196,15 @@ def _reads_values(bind: Bind, rule: RuleBody, locals_: Collection[Local]) -> boo
 
 
 def _is_size(term) -> bool:
-    """Whether it only asks for a size."""
+    """Whether a term reads only the sizes of its operands."""
     return type(term) is Bind and term.op.reads_sizes_only
 
 
 def _probe_operands(bind: Bind, others: list) -> Iterator[tuple[Bind, Local]]:
-    """(``bind``, operand) for each of these operands; with a floating local for one that is not."""
+    """(bind, operand) for each of the operands ``others``.
+
+    An integer operand, or a Python number, is replaced by a floating local in the bind.
+    """
     for other in others:
         if type(other) is Local and carries_derivative(other):
             yield bind, other
@@ -212,7 +215,7 @@ def _probe_operands(bind: Bind, others: list) -> Iterator[tuple[Bind, Local]]:
 
 
 def _floating_type(kind: ArrayType, bind: Bind) -> ArrayType:
-    """The type of a floating operand in the place of one of this type."""
+    """The type ``kind`` with a floating dtype that fits the results of ``bind``."""
     if kind.inexact:
         return kind
     kinds = [binder.type for binder in bind.binders if binder.type is not None]

@@ -1,4 +1,4 @@
-"""Whether what holds bodies, as a choice or a loop, is linear in some of its operands."""
+"""Linearity of operations with bodies, such as branches and loops, in some of their operands."""
 
 from collections.abc import Callable, Collection
 
@@ -14,12 +14,15 @@ from letir.ops.control_flow.loop_analysis import (
 
 
 def is_told_by_bodies(bind: Bind) -> bool:
-    """Whether a bind is linear in those operands in which its bodies are."""
+    """Whether ``bind`` is linear in an operand if its bodies are linear in it."""
     return bind.op.bodies is not None and bind.op.bodies.is_linear
 
 
 def _fitted_bodies(bind: Bind) -> list[Lambda]:
-    """The bodies of which a bind that is not a loop runs one, for the types of its operands."""
+    """The bodies of a bind that is not a loop, fitted to the types of its operands.
+
+    Only the bodies that compute results: others are derivative rules.
+    """
     layout, bodies = bind.op.bodies, bodies_of(bind)
     types = [arg.type for arg in bind.args[layout.ahead :]]
     return [
@@ -31,10 +34,11 @@ def _fitted_bodies(bind: Bind) -> list[Lambda]:
 def obstacle_in_bodies(
     bind: Bind, chosen: Collection[Local], dependent: Collection[Local], vanishes, check: Callable
 ) -> str | None:
-    """Why ``bind`` is not linear in these operands, of which these results depend; None if it is.
+    """Why ``bind`` is not linear in the operands ``chosen``; None if it is.
 
-    ``vanishes(arg)``: whether an operand is zero where the linear ones are. ``check(fn, params)``
-    raises LetirError for a program that is not linear in these parameters.
+    ``dependent``: the results that depend on them. ``vanishes(arg)``: whether an operand is zero if
+    the linear ones are. ``check(fn, params)`` raises LetirError if ``fn`` is not linear in
+    ``params``.
     """
     layout = bind.op.bodies
     places = [i - layout.ahead for i, arg in enumerate(bind.args) if arg in chosen]
@@ -61,7 +65,7 @@ def obstacle_in_bodies(
 
 
 def dependent_results(bind: Bind, chosen: Collection[Local]) -> list[Local]:
-    """The results that depend on these operands, and are floating."""
+    """The floating results of ``bind`` that depend on the operands ``chosen``."""
     layout = bind.op.bodies
     flags = [arg in chosen for arg in bind.args[layout.ahead :]]
     if layout.loop is None:
@@ -82,13 +86,13 @@ def dependent_results(bind: Bind, chosen: Collection[Local]) -> list[Local]:
 
 
 def _test_depends(test: Lambda, places: Collection[int]) -> bool:
-    """Whether the result of ``test`` depends on parameters in these places."""
+    """Whether the result of ``test`` depends on the parameters at these positions."""
     read = params_reaching(test, [True] * len(test.ret.args))
     return any(read[i] for i in places)
 
 
 def _is_linear(body: Lambda, places, results, check: Callable) -> bool:
-    """Whether these results are linear in the parameters in these places."""
+    """Whether the results at positions ``results`` are linear in the parameters at ``places``."""
     fn = Lambda(body.params, body.binds, Ret(tuple([body.ret.args[i] for i in results])))
     try:
         check(fn, [body.params[i] for i in places])

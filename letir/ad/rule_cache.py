@@ -1,8 +1,7 @@
-"""Derivative rules as closed Lambdas: what ``vjp`` and ``jvp`` of a record make of one bind,
-recorded once.
+"""Derivative rules recorded as closed Lambdas: the ``vjp`` or ``jvp`` of a record for one bind.
 
-A rule is run on the Values of a builder. Its program is kept by (op, types, attributes), because a
-program of a million binds has few different ones; the transforms then only rename locals.
+Recorded rules are cached by operation, types and attributes, because a program of a million binds
+has few different ones; the transforms then only rename locals.
 """
 
 import operator
@@ -29,21 +28,20 @@ _type_of = operator.attrgetter("type")
 
 @frozen(eq=False)
 class Steps:
-    """A body that is emitted again and again, with positions for names."""
+    """A program compiled for repeated emission: operands are list positions instead of locals."""
 
     _constants: tuple[Const, ...]
     _steps: tuple[tuple, ...]  # (op, positions -> operands, attrs, result types)
     _returned: Callable
 
     def emit(self, builder: LetBuilder, operands: list) -> tuple:
-        """Add the body's binds for these operands to ``builder`` and return its results.
+        """Add the binds for these operands to ``builder`` and return the results.
 
-        As ``builder.inline(body, operands)``, with positions in a list in the place of names in a
-        dict.
+        Faster than ``builder.inline(body, operands)``, which looks up every local in a dict.
         """
         values, source, add = [*operands, *self._constants], builder.source, builder.binds.append
         for op, select, attrs, types in self._steps:
-            # nearly always; a comprehension costs a frame on Pythons before 3.12
+            # the usual case without a comprehension, which is a Python frame before 3.12
             if len(types) == 1:
                 binders = (Local(types[0]),)
             else:
@@ -53,8 +51,9 @@ class Steps:
         return self._returned(values)
 
     def run(self, apply: Callable, operands: list) -> tuple:
-        """The results for these operands, each step by ``apply(op, operands, attrs)`` [D15]:
-        arrays if that computes, Variables if it records.
+        """The results for these operands, with each step done by ``apply(op, operands, attrs)``.
+
+        They are arrays if ``apply`` computes, and Variables if it records [D15].
         """
         values = [*operands, *[constant.value for constant in self._constants]]
         for op, select, attrs, _ in self._steps:
@@ -68,13 +67,13 @@ class Steps:
 
 @frozen(eq=False)
 class RuleBody(Steps):
-    """A rule for one kind of bind.
+    """The recorded rule of binds with the same operation, types and attributes.
 
-    ``body``: parameters are the directions (cotangents or tangents), then the captured primals in
-    order of first use. ``captured``: those as positions among operands then results. ``results``:
-    what each result belongs to, an operand position (vjp) or a result position (jvp). ``attrs`` and
-    ``types`` are those of the ``grad_of`` of a vjp. ``missing``: (operand position, reason) where
-    the rule says that it has no cotangent to give.
+    ``body``: its parameters are the directions (cotangents or tangents), then the captured primals
+    in order of first use. ``captured``: their positions among the bind's operands, then results.
+    ``results``: for each result of ``body`` the position of its operand (vjp) or result (jvp).
+    ``attrs``, ``types``: of the ``grad_of`` that holds a vjp. ``missing``: (operand position,
+    reason) for operands for which the rule has no cotangent.
     """
 
     body: Lambda
@@ -96,7 +95,7 @@ def _tuple_selector(positions: list[int]) -> Callable:
 
 
 def compile_steps(body: Lambda) -> tuple[tuple, tuple, Callable]:
-    """(constants, steps, selector of the results) of a body, with positions for names."""
+    """(constants, steps, selector of the results) of ``body``, for the fields of ``Steps``."""
     constants = list(
         {id(a): a for b in (*body.binds, body.ret) for a in b.args if type(a) is Const}.values()
     )
@@ -119,11 +118,11 @@ def compile_steps(body: Lambda) -> tuple[tuple, tuple, Callable]:
 
 
 def rule_body(kind: str, bind: Bind, mask: tuple | None, needed: Set | None) -> RuleBody:
-    """The rule ``kind`` ("vjp" or "jvp") for ``bind``.
+    """The recorded rule ``kind`` ("vjp" or "jvp") for ``bind``.
 
-    ``mask`` says which directions there are, all of them defined; None stands for a vjp of which
-    any cotangent may be ``Undef`` when the program runs. A vjp answers for the operands in
-    ``needed`` only, unless that is None.
+    ``mask``: which results have a cotangent (vjp) or which operands a tangent (jvp); None for a vjp
+    whose cotangents may be ``Undef`` when the program runs. ``needed``: the operands for which a
+    vjp computes cotangents; None for all.
     """
     args, binders = bind.args, bind.binders
     key = [
@@ -135,14 +134,14 @@ def rule_body(kind: str, bind: Bind, mask: tuple | None, needed: Set | None) -> 
     ]
     for arg in args:
         if type(arg) is Local:
-            # never the local: it is another each time
+            # not the local itself, which differs in every bind
             key += (arg.type, needed is not None and arg in needed)
         else:
-            value = arg.value  # zeros by their text: 0.0 == -0.0
+            value = arg.value  # zeros by their repr, because 0.0 == -0.0
             key.append(
                 token(value) if type(value) is complex else (type(value), value or repr(value))
             )
-    if len(args) == 2:  # x * x captures x once, x * y of the same types two values
+    if len(args) == 2:  # x * x captures one value, x * y two
         key.append(args[0] is args[1])
     elif len(args) > 2:
         first: dict[int, int] = {}
@@ -153,7 +152,7 @@ def rule_body(kind: str, bind: Bind, mask: tuple | None, needed: Set | None) -> 
     if found is None:
         wanted = [needed is None or (type(arg) is Local and arg in needed) for arg in args]
         found = _record_rule(kind, bind, mask, wanted)
-        if not holds_arrays(bind.attrs):  # else the arrays would stay in the cache
+        if not holds_arrays(bind.attrs):  # the cache would keep the arrays alive
             _bodies[key] = found
     return found
 
@@ -182,13 +181,12 @@ def _record_rule(kind: str, bind: Bind, mask: tuple | None, wanted: list) -> Rul
         i: v for i, v in enumerate(found) if isinstance(v, Value) and (kind == "jvp" or wanted[i])
     }
     fn = dead_code(builder.build(results.values()))
-    fn = (
-        fn if mask_unknown else merge_equal_binds(fn, _is_repeatable)
-    )  # the raw form shows the rule as it was written [D5]
-    # what a rule does not read is not captured: this is what lets values go free
+    # where Undef is possible, the text of a grad_of shows the rule as it was written [D5]
+    fn = fn if mask_unknown else merge_equal_binds(fn, _is_repeatable)
+    # only what the rule reads is captured, so that other values can be freed
     given = set(fn.params[:count])
     used = [p for p in _first_uses(fn) if p not in given]
-    places: dict = {}  # the first place of each
+    places: dict = {}  # local -> its first position
     for i, local in enumerate((*bind.args, *bind.binders)):
         places.setdefault(local, i)
     origin = {value.arg: places[local] for local, value in values.items()}
@@ -201,13 +199,15 @@ def _record_rule(kind: str, bind: Bind, mask: tuple | None, wanted: list) -> Rul
 
 
 def _is_repeatable(op: Primitive) -> bool:
-    """Whether equal binds of a rule may be one: the two terms of ``x * x`` are one product."""
+    """Whether equal binds of ``op`` may be merged, as both terms of the vjp of ``x * x`` are."""
     return not (op.random or op.effect)
 
 
 def _rule_keywords(op: Primitive, kind: str, wanted: list[bool]) -> dict:
-    """What a rule of an operation that holds bodies gets beside its attributes: the transform, and
-    in reverse mode for which operands a cotangent is ``wanted``, if it asks for that.
+    """Extra keyword arguments for the rule of an operation with bodies.
+
+    ``transform``: ``pull`` or ``push``, to differentiate the bodies. ``wanted``: which operands
+    require grad; for vjp rules that have this keyword.
     """
     if not op.holds_lambdas:
         return {}
@@ -217,7 +217,7 @@ def _rule_keywords(op: Primitive, kind: str, wanted: list[bool]) -> dict:
 
 
 def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) -> tuple:
-    """The rule's answers, one for each operand (vjp) or result (jvp)."""
+    """Run a rule; returns its cotangents by operand (vjp) or its tangents by result (jvp)."""
     directions, outs, args = operands
     rule = op.rule(kind)
     single = op.results is None
@@ -239,7 +239,7 @@ def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) 
 
 
 def _check_cotangent(op: Primitive, position: int, ct, arg) -> None:
-    """Raise ShapeError if a rule's cotangent has not its operand's type [D9]."""
+    """Raise ShapeError if the cotangent ``ct`` does not have the type of its operand [D9]."""
     if (
         not isinstance(ct, Value)
         or not isinstance(arg, Value)

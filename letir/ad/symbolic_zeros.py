@@ -1,7 +1,8 @@
-"""Symbolic zeros: ``specialize_undef`` and ``lower_grad_of``, which take ``grad_of`` and
-``autograd_add`` out of gradient programs [D6 - D8].
+"""Symbolic zeros: ``specialize_undef`` and ``lower_grad_of`` remove ``grad_of`` and
+``autograd_add`` from gradient programs [D6 - D8].
 
-Each local is defined (True), undefined (False) or unknown (None), which only the run can tell.
+The state of a local is True (defined), False (undefined, a symbolic zero) or None (decided when the
+program runs).
 """
 
 from collections.abc import Sequence
@@ -21,15 +22,15 @@ from letir.ops.elementwise.ufuncs import add
 from letir.ops.shape.shape_and_creation import size, zeros
 
 UNDEFINED = Const(Undef)
-_DECIDED = frozenset(["autograd_add", "grad_of", "instantiate"])  # roles decided by what is defined
+# roles of operations that depend on which operands are defined
+_DECIDED = frozenset(["autograd_add", "grad_of", "instantiate"])
 
 
 class Specializer:
-    """Re-emits the binds of a gradient program into ``builder``, given which of its parameters are
-    defined.
+    """Emits the binds of a gradient program into ``builder``, specialised for defined parameters.
 
-    ``names`` says what stands for a local, ``states`` which locals are undefined or unknown; others
-    are defined.
+    ``names``: {local: its argument in the new program}. ``states``: the state of locals that are
+    undefined or unknown; others are defined.
     """
 
     def __init__(
@@ -54,36 +55,36 @@ class Specializer:
         return [UNDEFINED if self.state(arg) is False else self.name(arg) for arg in fn.ret.args]
 
     def name(self, arg: Arg) -> Arg:
-        """What stands for ``arg`` in the new program."""
+        """The argument for ``arg`` in the new program."""
         return self.names[arg] if type(arg) is Local else arg
 
     def state(self, arg: Arg) -> bool | None:
-        """Whether ``arg`` is defined."""
+        """Whether ``arg`` is defined; None if unknown."""
         if type(arg) is Local:
             return self.states.get(arg, True)
         return arg.value is not Undef and arg.value is not None
 
     def copy(self, bind: Bind, state: bool | None = True) -> None:
-        """Emit ``bind`` as it is, its bodies specialised; its results have this state."""
+        """Emit ``bind`` with specialised bodies, and give its results this state."""
         names = self.names
         if bind.op.holds_lambdas:
             bind = with_bodies(bind, [_specialized_body(body) for body in bodies_of(bind)])
         args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
         binders = tuple([Local(binder.type, binder.name) for binder in bind.binders])
         self.builder.binds.append(
-            # a rule's own binds have no line: they get that of their ``grad_of``
+            # the binds of a rule have no source line: they get that of their ``grad_of``
             Bind(binders, bind.op, args, bind.attrs, bind.source or self.builder.source)
         )
         names.update(zip(bind.binders, binders, strict=True))
-        for binder in bind.binders:  # also True: a body that is shared was here before
+        for binder in bind.binders:  # set True too: a shared body may have left another state
             self.states[binder] = state
 
     def alias(self, binder: Local, arg: Arg) -> None:
-        """Let ``binder`` be ``arg``, whatever its state."""
+        """Replace ``binder`` by ``arg``, and copy the state."""
         self.names[binder], self.states[binder] = self.name(arg), self.state(arg)
 
     def autograd_add(self, bind: Bind) -> None:
-        """The table of [D6]; a sum only where both are defined."""
+        """Emit a sum if both operands are defined; otherwise follow the table of [D6]."""
         (binder,), (x, y) = bind.binders, bind.args
         states = self.state(x), self.state(y)
         if states == (True, True):
@@ -92,14 +93,14 @@ class Specializer:
             args = self.name(x), self.name(y)
             (self.names[binder],) = self.builder.emit(add, args, NO_ATTRS, types)
             self.states[binder] = True
-        # one side is nothing: the sum is the other side, whatever its state
+        # one operand is undefined: the sum is the other one, whatever its state
         elif False in states:
             self.alias(binder, y if states[0] is False else x)
         else:
-            self.copy(bind, True if True in states else None)  # defined if one side surely is
+            self.copy(bind, True if True in states else None)  # defined if one operand is
 
     def instantiate(self, bind: Bind) -> None:
-        """Nothing for a defined value, zeros for an undefined one."""
+        """Replace a defined value by itself, an undefined one by zeros."""
         state = self.state(bind.args[0])
         if state is None:
             self.copy(bind)
@@ -111,8 +112,9 @@ class Specializer:
             self.states[bind.binders[0]] = True
 
     def grad_of(self, bind: Bind) -> None:
-        """Nothing if no cotangent is defined, the body in place if one is, else a step that decides
-        at run time.
+        """Inline the body if a cotangent is defined, drop the bind if none is.
+
+        If that is unknown, the bind stays, and decides when the program runs.
         """
         n_cts, body, args = bind.attrs["n_cts"], bind.attrs["body"], bind.args
         states = [self.state(arg) for arg in args[:n_cts]]
@@ -123,7 +125,7 @@ class Specializer:
                 self.states.update(dict.fromkeys(bind.binders, False))
                 self.names.update(dict.fromkeys(bind.binders, UNDEFINED))
             return
-        # one body stands in many steps: the aliases of the last one are overwritten, none is copied
+        # many binds share one body: its aliases from the last bind are overwritten, not copied
         for param, arg in zip(body.params, args, strict=True):
             self.alias(param, arg)
         self.builder.source = bind.source
@@ -133,10 +135,10 @@ class Specializer:
 
 
 def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
-    """``df`` for parameters that are defined (True), undefined (False) or unknown (None).
+    """``df`` specialised for defined (True), undefined (False) or unknown (None) parameters.
 
-    Undefined parameters stay, unused. ``grad_of`` and ``autograd_add`` remain only where the run
-    has to decide, in bodies too. Linear; ``df`` itself if there is nothing to decide.
+    Undefined parameters stay, unused. ``grad_of`` and ``autograd_add`` remain, in bodies too, only
+    where their operands are unknown. Linear time; returns ``df`` itself if nothing changes.
 
     >>> from letir import parse
     >>> df = parse('''lambda %0: float64[], %1: float64[] {
@@ -154,7 +156,7 @@ def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
         return df
     with paused_gc():
         builder = LetBuilder()
-        builder.params = [Local(param.type, param.name) for param in df.params]  # df keeps its own
+        builder.params = [Local(param.type, param.name) for param in df.params]
         names = dict(zip(df.params, builder.params, strict=True))
         return builder.build(
             Specializer(builder, names, dict(zip(df.params, defined_mask, strict=True))).run(df)
@@ -162,8 +164,8 @@ def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
 
 
 def _specialized_body(body: Lambda) -> Lambda:
-    """A body of another operation, of whose parameters nothing is known."""
-    # asked first: a body that is kept with itself would be a cycle
+    """The body of an operation such as a loop, specialised for unknown parameters."""
+    # test first: memoising an unchanged body in its own memo would make a reference cycle
     return body.memo(_of_unknown) if body.memo(depends_on_defined) else body
 
 
@@ -172,7 +174,7 @@ def _of_unknown(body: Lambda) -> Lambda:
 
 
 def depends_on_defined(body: Lambda) -> bool:
-    """Whether anything in it, at any depth, depends on what is defined."""
+    """Whether ``body`` or a nested body has an operation that depends on what is defined."""
     return any(
         bind.op.role in _DECIDED or any(inner.memo(depends_on_defined) for inner in bodies_of(bind))
         for bind in body.binds
@@ -180,7 +182,7 @@ def depends_on_defined(body: Lambda) -> bool:
 
 
 def _is_specialized(df: Lambda, defined_mask: Sequence[bool | None]) -> bool:
-    """Whether nothing in ``df`` depends on what is defined."""
+    """Whether ``specialize_undef`` would change nothing in ``df``."""
     missing = {p for p, state in zip(df.params, defined_mask, strict=True) if state is False}
     if any(arg in missing if type(arg) is Local else arg.value is None for arg in df.ret.args):
         return False
@@ -188,8 +190,10 @@ def _is_specialized(df: Lambda, defined_mask: Sequence[bool | None]) -> bool:
 
 
 def lower_grad_of(df: Lambda) -> Lambda:
-    """``df`` with every remaining ``grad_of``, in bodies too, as ``when_defined``: the body, if any
-    cotangent turns out defined. Linear; ``df`` itself if there is none.
+    """``df`` with every ``grad_of``, in bodies too, replaced by ``when_defined``.
+
+    This operation runs the body if a cotangent is defined. Linear time; returns ``df`` itself if it
+    has no ``grad_of``.
 
     >>> from letir import parse
     >>> df = parse('''lambda %0: float64[], %1: float64[] {
@@ -216,9 +220,9 @@ def _lower_level(df: Lambda) -> Lambda:
 
 
 def zeros_of_type(builder: LetBuilder, param: Local) -> Local:
-    """Zeros of the type of a parameter."""
+    """Emit zeros of the type of ``param``."""
     kind = param.type
-    # a number in the place of ``size`` keeps the parameter from being captured for its shape
+    # for a static shape without ``size``, which would capture the parameter for its shape only
     if has_static_shape(kind):
         return builder.emit(zeros, (), zeros.complete({"shape": kind.shape, "dtype": kind.dtype}))[
             0

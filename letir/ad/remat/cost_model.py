@@ -1,7 +1,7 @@
-"""What it costs to keep a value and what to compute it again: what policies weigh.
+"""The cost model of rematerialisation: what keeping and what recomputing a value costs.
 
-``recomputation_cost(bind)`` is one of four grades, ``nbytes(local)`` the bytes as far as they are
-known, ``nominal_bytes(local)`` a number in their place where they are not.
+``recomputation_cost(bind)`` is one of four grades. ``nbytes(local)`` is the memory of a value,
+maybe symbolic; ``nominal_bytes(local)`` is always a number, an estimate if sizes are unknown.
 """
 
 from letir.ast.bodies import bodies_of
@@ -11,16 +11,16 @@ from letir.ast.types import ArrayType, Size
 from letir.ops.define.records import decomposition
 from letir.passes.memory import aliases
 
-FREE, CHEAP, MODERATE, DEAR = range(4)  # the grades; None: it is never computed again
-_NOMINAL = 1024  # stands for a size that is known by name only, and for the sides of unknown arrays
-GRADES = {"free": FREE, "cheap": CHEAP, "moderate": MODERATE, "dear": DEAR}  # of records
+FREE, CHEAP, MODERATE, DEAR = range(4)  # cost grades; None: must not be recomputed
+_NOMINAL = 1024  # assumed for a symbolic size, and for the sides of arrays of unknown shape
+GRADES = {"free": FREE, "cheap": CHEAP, "moderate": MODERATE, "dear": DEAR}  # Primitive.cost
 
 
 def recomputation_cost(bind: Bind) -> int | None:
-    """What it costs to compute ``bind`` again: FREE, CHEAP, MODERATE or DEAR.
+    """The cost of recomputing ``bind``: FREE, CHEAP, MODERATE or DEAR.
 
-    None where that must not be done: effects, random numbers, operations of the user's own that do
-    not say that they are elementwise.
+    None if it must not be recomputed: effects, random numbers, and users' operations that are not
+    declared elementwise.
     """
     op = bind.op
     if op.effect or op.random or not bind.binders:
@@ -29,15 +29,15 @@ def recomputation_cost(bind: Bind) -> int | None:
         return GRADES[op.cost]
     if op.elementwise:
         return MODERATE
-    if op.is_users:  # about which nothing else is known
+    if op.is_users:  # it may be impure
         return None
     return _of_bodies(bind) if op.holds_lambdas else DEAR
 
 
 def _of_bodies(bind: Bind) -> int | None:
-    """The grade of an operation that holds Lambdas or stands for one: that of its dearest bind.
+    """The grade of an operation with bodies or a decomposition: the grade of its dearest bind.
 
-    Other than composites and steps of gradients these are loops and branches, which are dear.
+    Loops and branches are DEAR at least; composites and ``cost="bodies"`` are CHEAP at least.
     """
     op, types = bind.op, [arg.type for arg in bind.args]
     least = CHEAP if op.cost == "bodies" else DEAR
@@ -47,7 +47,7 @@ def _of_bodies(bind: Bind) -> int | None:
             return DEAR
         kinds = tuple([kind if isinstance(kind, ArrayType) else None for kind in types])
         least, bodies = CHEAP, (decomposition(op.decompose, kinds, dict(bind.attrs)),)
-    # memo: many binds hold one body, which would be walked through for each of them
+    # memo: many binds share one body, which is traversed once
     grades = [body.memo(_dearest_grade) for body in bodies]
     return None if None in grades else max([least, *grades])
 
@@ -58,14 +58,14 @@ def _dearest_grade(body: Lambda) -> int | None:
 
 
 def nbytes(local: Local) -> int | Size | None:
-    """The bytes of a value: a number, a polynomial in named sizes, or None if it is unknown."""
+    """The bytes of a value: an int, a polynomial in symbolic sizes, or None if unknown."""
     kind = local.type
     return None if kind is None else kind.size * kind.dtype.itemsize
 
 
 def nominal_bytes(local: Local, op: Primitive | None = None) -> int:
-    """``nbytes`` as a number: with ``_NOMINAL`` for each name; ``op`` is what makes the value."""
-    if op is not None and op.reads_sizes_only:  # a few integers, also where the rank is unknown
+    """``nbytes`` with ``_NOMINAL`` for each symbolic size; ``op``: the operation of the value."""
+    if op is not None and op.reads_sizes_only:  # a few integers, even if the rank is unknown
         return 8
     found = nbytes(local)
     if type(found) is Size:
@@ -76,9 +76,9 @@ def nominal_bytes(local: Local, op: Primitive | None = None) -> int:
 def is_view(bind: Bind) -> bool:
     """Whether the results of ``bind`` share the memory of its first operand.
 
-    A reshape is taken for a view, though it copies where the elements are in another order.
+    A reshape counts as a view, though it copies an operand that is not contiguous.
     """
     op = bind.op
-    # what hands its operand on, such as stop_gradient, costs nothing and may alias
+    # an identity such as stop_gradient is free and may alias its operand
     is_same = op.memory == "may_alias" and op.cost == "free" and type(bind.args[0]) is Local
     return is_same or aliases.is_view(bind)

@@ -1,28 +1,27 @@
-"""The fewest bytes that a gradient can keep, as a minimum cut of its forward part.
+"""The residuals of fewest bytes, as a minimum cut of the forward pass.
 
-A value is a vertex that costs its bytes to cut. What must not be computed again and is not kept
-before flows in from the source, what the linear part reads flows out into the sink; every path is
-cut at a value that is kept. The nearest cut to the sink computes the least again.
+A value is a vertex whose capacity is its bytes. The source leads to values that must not be
+recomputed, and values that the backward pass reads lead to the sink; the values on a cut are the
+residuals. Of all minimum cuts, the one nearest to the sink recomputes the least.
 """
 
 from letir.ast.terms import Bind, Local
 from letir.errors import LetirError
 
-# networkx takes more than linear time for a cut: segments keep the whole about linear
-SEGMENT = 2000  # binds that one cut looks at
+# segments, because networkx takes more than linear time for a cut
+SEGMENT = 2000  # binds in the graph of one cut
 
 
 def minimum_cut(choice, kept: set[Local]) -> set[Local]:
-    """``kept`` with the fewest bytes, segment by segment while the rest stays as it is.
+    """The residuals ``kept``, minimised segment by segment while the other segments stay fixed.
 
-    ``choice`` (``letir.ad.remat.policies.Choice``) says what may be computed again and what values
-    weigh.
-    Every segment is left with no more bytes than it had. Needs networkx.
+    ``choice`` (a ``letir.ad.remat.policies.Choice``) says what may be recomputed and how many bytes
+    values have. No segment gets more bytes than it had. Needs networkx.
     """
     kept = set(kept)
-    available = kept.difference(choice.parts.producers)  # inputs: kept without a choice
+    available = kept.difference(choice.parts.producers)  # the inputs
     wanted = _wanted_by_segment(choice, kept)
-    # from front to back: what a segment can compute again depends on what those before it keep
+    # in order: what a segment can recompute depends on the residuals of the segments before it
     for number, start in enumerate(range(0, len(choice.graded), SEGMENT)):
         segment = choice.graded[start : start + SEGMENT]
         inside = {b for bind, _ in segment for b in bind.binders}
@@ -40,7 +39,7 @@ def minimum_cut(choice, kept: set[Local]) -> set[Local]:
 
 
 def _wanted_by_segment(choice, kept: set[Local]) -> dict[int, dict[Local, None]]:
-    """For each segment the values that the linear part or a later segment reads of it."""
+    """By segment, its values that the backward pass or a later segment reads."""
     parts = choice.parts
     _, again = parts.needed(kept)
     place = {b: i // SEGMENT for i, bind in enumerate(parts.known) for b in bind.binders}
@@ -51,7 +50,7 @@ def _wanted_by_segment(choice, kept: set[Local]) -> dict[int, dict[Local, None]]
     for bind in again.values():
         own = place[bind.binders[0]]
         for local in bind.locals():
-            if place.get(local, own) < own:  # in its own segment the graph sees the use
+            if place.get(local, own) < own:  # uses in the same segment are edges of its graph
                 found.setdefault(place[local], {})[local] = None
     return found
 
@@ -71,7 +70,7 @@ def _networkx_module():
 def _segment_graph(
     choice, segment: list[tuple[Bind, int | None]], available: set[Local], wanted: dict
 ):
-    """The graph of a segment: values are edges from "in" to "out", which cost their bytes."""
+    """The graph of a segment: a value is an edge from "in" to "out" with its bytes as capacity."""
     graph = _networkx_module().DiGraph()
     graph.add_nodes_from(("source", "sink"))
     made = {b: (bind, choice.allows(grade)) for bind, grade in segment for b in bind.binders}
@@ -79,8 +78,8 @@ def _segment_graph(
     graph.add_edges_from(((local, "out"), "sink") for local in stack)
     while stack:
         local = stack.pop()
-        # a vertex with a capacity is an edge with one (Ford and Fulkerson, 1962); networkx takes
-        # an edge without ``capacity`` for one that no cut can afford
+        # a vertex with a capacity is split by an edge with it (Ford and Fulkerson, 1962); for
+        # networkx, an edge without ``capacity`` has infinite capacity
         into, out = (local, "in"), (local, "out")
         if choice.may_keep(local):
             graph.add_edge(into, out, capacity=choice.weight(local))
@@ -91,7 +90,7 @@ def _segment_graph(
             graph.add_edge("source", into)
             continue
         for operand in bind.locals():
-            if operand not in available:  # what is there already costs nothing
+            if operand not in available:  # available values need no residual
                 graph.add_edge((operand, "out"), into)
                 if operand not in seen:
                     seen.add(operand)
@@ -100,9 +99,9 @@ def _segment_graph(
 
 
 def _nearest_cut(graph) -> set[Local]:
-    """The values at which the minimum cut cuts that is nearest to the sink.
+    """The values on the minimum cut nearest to the sink.
 
-    networkx puts on the side of the sink only what must be there.
+    This is the one that networkx returns: its side of the sink is as small as possible.
     """
     _, (_, near) = _networkx_module().minimum_cut(graph, "source", "sink")
     ends = [node for node in near if node != "sink" and node[1] == "out"]

@@ -1,15 +1,15 @@
-"""Which primal values a gradient keeps: ``with_policy``, a function from a Gradient to a Gradient.
+"""Rematerialisation policies: ``with_policy`` chooses the residuals of a Gradient.
 
-``keep_all`` is what ``differentiate`` makes: every value that a rule reads. The other policies
-start from those and only ever exchange some for fewer bytes, in three sweeps over the program, each
-linear in the number of binds:
+"keep_all" is what ``differentiate`` makes: the residuals are all values that vjp rules read. The
+other policies start from these and reduce their bytes in three sweeps over the program, each linear
+in the number of binds:
 
-1. ``pulled_back``: several values that are cheap to compute from one are exchanged for that one.
-2. ``thinned``: a value that is cheap to compute from others that are kept is dropped.
-3. ``pushed_on``: a value is exchanged for what is computed of it, such as sizes and masks.
+1. ``replace_by_roots``: several residuals that are cheap to compute from one value become that one.
+2. ``drop_recomputable``: a residual that is cheap to compute from other residuals is dropped.
+3. ``replace_by_results``: a residual becomes the smaller values computed from it, such as masks.
 
-For one value at most about the root of the program's binds are computed again, so that these do not
-take the room of what was dropped. ``exact`` finds the fewest bytes instead,
+Recomputing one value takes at most about the square root of the program's binds, so that the
+recomputed values do not fill the memory that was saved. ``exact`` finds the fewest bytes instead,
 as a minimum cut (``letir.ad.remat.min_cut``).
 """
 
@@ -27,7 +27,7 @@ from letir.ast.terms import Bind, Local, substitute_args
 from letir.errors import LetirError
 
 GRADES = {"recompute_cheap": CHEAP, "min_bytes": MODERATE}
-_FEWEST = 24  # binds that may always be computed again for one value
+_FEWEST = 24  # binds that may be recomputed for one value, however small the program is
 _NO_EFFORT = (0, math.inf)
 
 
@@ -39,8 +39,7 @@ def with_policy(
     exact: bool = False,
     redifferentiate: Callable[[list[Local]], Gradient] | None = None,
 ) -> Gradient:
-    """``gradient`` with the residuals that ``policy`` chooses; it gives the same cotangents, bit by
-    bit.
+    """``gradient`` with the residuals that ``policy`` chooses; cotangents stay the same bit by bit.
 
     "keep_all" changes nothing. "recompute_cheap" recomputes sums, products, comparisons and views
     from other residuals. "min_bytes" recomputes everything but matrix products, loops, random
@@ -63,15 +62,15 @@ def with_policy(
     parts = split_gradient(gradient)
     choosing = Choice(parts, policy, anything=redifferentiate is not None)
     kept = choosing.kept(exact)
-    # these need vjp parameters [D4], which only the reverse transform can give them
+    # new temporaries need vjp parameters [D4], which only the reverse transform can add
     missing = choosing.without_cotangent(kept)
     if not missing:
         return rebuild_gradient(parts, kept)
     after = split_gradient(redifferentiate(missing))
-    found = Choice(after, policy).closed(never, _translate_kept(kept, parts, after))
+    found = Choice(after, policy).required_values(keep_nothing, _translate_kept(kept, parts, after))
     if callable(policy) or choosing.total(found) <= choosing.total(kept):
         return rebuild_gradient(after, found)
-    # the new cotangents have steps of their own, which read more than what was saved
+    # the cotangents of new temporaries need rules that read more bytes than the policy saved
     kept = Choice(parts, policy).kept(exact)
     other = with_policy(gradient, policy, redifferentiate=redifferentiate) if exact else None
     if other is None or choosing.total(kept) <= choosing.total(captured_locals(other)):
@@ -79,13 +78,13 @@ def with_policy(
     return other
 
 
-def never(bind: Bind) -> bool:
-    """The policy that keeps nothing."""
+def keep_nothing(bind: Bind) -> bool:
+    """The policy without any residuals but those that cannot be recomputed."""
     return False
 
 
 def check_policy(policy: Policy, exact: bool = False) -> None:
-    """Raise LetirError for what is no policy, and for an exact one of the user's."""
+    """Raise LetirError if ``policy`` is not one, or is a function and ``exact`` is set."""
     if policy != "keep_all" and policy not in GRADES and not callable(policy):
         names = ", ".join(map(repr, ("keep_all", *GRADES)))
         raise LetirError(
@@ -101,9 +100,9 @@ def check_policy(policy: Policy, exact: bool = False) -> None:
 
 
 class Choice:
-    """The state of one choice: what may be computed again, and what it weighs to keep it.
+    """The choice of residuals for one Gradient: what may be recomputed, and what a residual costs.
 
-    ``anything``: also floating temporaries that are not captured now may be kept where cotangents
+    ``anything``: floating values that are not captured now may become residuals even if cotangents
     may be undefined.
     """
 
@@ -111,45 +110,44 @@ class Choice:
         self.parts, self.policy = parts, policy
         self.most = GRADES.get("min_bytes" if policy == "keep_all" else policy, DEAR)
         self.inputs = {p for p in parts.captured if p not in parts.producers}
-        self.limit = max(_FEWEST, math.isqrt(parts.lifted))  # the root of n: as Chen et al., 2016
+        self.limit = max(_FEWEST, math.isqrt(parts.lifted))  # square root: Chen et al., 2016
         self.graded = [(bind, recomputation_cost(bind)) for bind in parts.known[: parts.lifted]]
-        self.graded += [(bind, CHEAP) for bind in parts.known[parts.lifted :]]  # as ``df`` does
-        self.closing = parts.is_raw and not anything  # only what is captured may be kept
+        # binds lifted out of ``df`` ran in the backward pass anyway
+        self.graded += [(bind, CHEAP) for bind in parts.known[parts.lifted :]]
+        self.closing = parts.is_raw and not anything  # no floating residuals but the captured ones
         self.captured = set(parts.captured)
 
     def allows(self, grade: int | None) -> bool:
-        """Whether a bind of this grade may be computed again."""
+        """Whether the policy recomputes binds of this cost grade."""
         return grade is not None and grade <= self.most
 
     def may_keep(self, local: Local) -> bool:
-        """Whether a value can become a residual: also its cotangent must find its way [D4]."""
+        """Whether a value can become a residual: a floating one needs a vjp parameter [D4]."""
         if not self.closing or local in self.captured or local not in self.parts.producers:
             return True
         return local.type is not None and not local.type.inexact
 
     def weight(self, local: Local) -> int:
-        """The bytes of a value, about."""
+        """The bytes of a value, estimated where sizes are symbolic or unknown."""
         bind = self.parts.producers.get(local)
         return nominal_bytes(local, None if bind is None else bind.op)
 
     def total(self, kept: Collection[Local]) -> int:
-        """The bytes of several values, about."""
+        """The sum of the weights of several values."""
         return sum(map(self.weight, kept))
 
     def kept(self, exact: bool) -> set[Local]:
-        """The values to keep, captured inputs among them."""
+        """The residuals, captured inputs included."""
         if callable(self.policy):
-            return self.closed(self.policy)
+            return self.required_values(self.policy)
         kept = set(self.parts.captured)
         if self.most > CHEAP:
-            kept = self.pulled_back()
-        kept, _ = self.parts.needed(self.pushed_on(self.thinned(kept)))
+            kept = self.replace_by_roots()
+        kept, _ = self.parts.needed(self.replace_by_results(self.drop_recomputable(kept)))
         return self.parts.needed(minimum_cut(self, kept))[0] if exact else kept
 
-    def pulled_back(self) -> set[Local]:
-        """The captured values, but for those that one value of fewer bytes gives, which is kept in
-        their place.
-        """
+    def replace_by_roots(self) -> set[Local]:
+        """The residuals, each group that one smaller value can reproduce replaced by that value."""
         roots = self.roots()
         groups: dict[Local, list[Local]] = {}
         for local in self.parts.captured:
@@ -159,7 +157,7 @@ class Choice:
         for root, members in groups.items():
             total = self.total(members)
             is_input = root not in self.parts.producers
-            # the caller holds an input anyway: as good as free where it is no larger
+            # an input of the same size is better: the caller holds it anyway
             better = self.weight(root) <= total if is_input else self.weight(root) < total
             if root in self.captured or (better and self.may_keep(root)):
                 kept.add(root)
@@ -168,8 +166,9 @@ class Choice:
         return kept
 
     def roots(self) -> dict[Local, Local | None]:
-        """For each value of ``f`` the one value from which it can be computed; None where captured
-        inputs are enough; itself where it takes two, or too many binds.
+        """The root of each value of ``f``: the single value from which it can be recomputed.
+
+        None if captured inputs suffice; the value itself if it needs two roots or too many binds.
         """
         roots: dict[Local, Local | None] = {p: p for p in self.parts.gradient.f.params}
         roots.update(dict.fromkeys(self.inputs))
@@ -186,8 +185,8 @@ class Choice:
                 efforts.update(dict.fromkeys(bind.binders, _NO_EFFORT))
         return roots
 
-    def thinned(self, kept: set[Local]) -> set[Local]:
-        """``kept`` without what few binds compute from the others."""
+    def drop_recomputable(self, kept: set[Local]) -> set[Local]:
+        """``kept`` without the values that few binds recompute from the other ones."""
         efforts = dict.fromkeys(kept.difference(self.parts.producers), _NO_EFFORT)
         kept = set(kept)
         for place, (bind, grade) in enumerate(self.graded[: self.parts.lifted]):
@@ -197,12 +196,12 @@ class Choice:
                 kept.difference_update(bind.binders)
                 efforts.update(dict.fromkeys(bind.binders, effort))
             else:
-                # else it stays out of reach
+                # other values cannot be recomputed from residuals
                 efforts.update((b, _NO_EFFORT) for b in bind.binders if b in kept)
         return kept
 
-    def pushed_on(self, kept: set[Local]) -> set[Local]:
-        """``kept`` with values exchanged for what is computed of them, where this is no more."""
+    def replace_by_results(self, kept: set[Local]) -> set[Local]:
+        """``kept`` with values replaced by what is computed from them, if that is not larger."""
         parts = self.parts
         found, again = parts.needed(kept)
         uses: dict[Local, list[Bind]] = {}
@@ -210,20 +209,20 @@ class Choice:
             for local in dict.fromkeys(bind.locals()):
                 uses.setdefault(local, []).append(bind)
         kept = set(found)
-        # in the order of the program: what takes a value's place may be exchanged in its turn
+        # in program order, so that a replacement may be replaced in turn
         for local in (*self.inputs, *[b for bind in parts.known for b in bind.binders]):
             if local not in kept or local in parts.read:
                 continue
             results = {b for bind in uses.get(local, ()) for b in bind.binders} - kept
             results = {b for b in results if b in uses or b in parts.read}
-            if self.may_push(local, results):
+            if self.may_replace(local, results):
                 kept.remove(local)
                 kept.update(results)
         return kept
 
-    def may_push(self, local: Local, results: set[Local]) -> bool:
-        """Whether ``results`` may stand in the place of ``local``: as few bytes, so that less is
-        computed again; of an input only its sizes.
+    def may_replace(self, local: Local, results: set[Local]) -> bool:
+        """Whether ``results`` may replace the residual ``local``: they have to be smaller, or of
+        the same size and save a computation. An input is replaced by its sizes only.
         """
         if not all(map(self.may_keep, results)):
             return False
@@ -233,9 +232,11 @@ class Choice:
         less = self.weight(local) - self.total(results)
         return less > 0 or (less == 0 and all(recomputation_cost(bind) != FREE for bind in made))
 
-    def closed(self, keeps: Callable[[Bind], bool], kept: Collection[Local] = ()) -> set[Local]:
-        """What is read of ``kept``, of the binds that ``keeps`` names, and of those that must not
-        be computed again.
+    def required_values(
+        self, keeps: Callable[[Bind], bool], kept: Collection[Local] = ()
+    ) -> set[Local]:
+        """The residuals needed if these are available: ``kept``, the results of binds for which
+        ``keeps`` returns True, and the results of binds that must not be recomputed.
         """
         grades = {id(bind): grade for bind, grade in self.graded}
         lifted = {id(bind) for bind in self.parts.known[self.parts.lifted :]}
@@ -256,7 +257,7 @@ class Choice:
         return found
 
     def without_cotangent(self, kept: set[Local]) -> list[Local]:
-        """The floating values that become temporaries and need a cotangent of their own [D4]."""
+        """The residuals in ``kept`` that are new floating temporaries without a cotangent [D4]."""
         if not self.parts.is_raw:
             return []
         values = [b for bind in self.parts.known for b in bind.binders if b in kept]
@@ -266,21 +267,22 @@ class Choice:
 
 
 def _effort_of(place: int, bind: Bind, grade: int | None, efforts: dict) -> tuple[int, float]:
-    """(how many binds it takes at most to compute ``bind`` from what is kept, the first of these).
+    """(binds that it takes to recompute ``bind`` from residuals, position of the first of them).
 
-    They are no more than the sum over its operands, nor than what stands between the first and it.
+    The count is an upper bound: the smaller of the sum over the operands and the distance from the
+    first bind.
     """
     before = [efforts[local] for local in dict.fromkeys(bind.locals())]
     own = grade != FREE
     size = sum(size for size, _ in before) + own
     first = min([place if own else math.inf, *(start for _, start in before)])
-    # the sum counts what two operands share twice; the distance bounds that, so that long chains
-    # of diamonds do not look exponential
+    # the sum counts a bind that two operands share twice: without the distance, the effort of a
+    # chain of diamonds would look exponential
     return (size, first) if first == math.inf else (min(size, place - first + 1), first)
 
 
 def _translate_kept(kept: set[Local], before: Halves, after: Halves) -> set[Local]:
-    """``kept`` with the sizes and masks of another recording of the same gradient."""
+    """``kept`` with the corresponding sizes and masks of another recording of the gradient."""
     made: dict = {}
     for bind in before.known[before.lifted :]:
         made.setdefault((bind.op, bind.args, bind.attrs.token), bind.binders)

@@ -1,9 +1,8 @@
-"""A Gradient that keeps other values: those that are read but not kept are computed again.
+"""Rematerialisation: rebuild a Gradient for other residuals.
 
-``split_gradient`` parts the two programs into what is known before any cotangent is there and
-what is linear in the cotangents; ``rebuild_gradient`` puts them together again around the values
-that a policy has chosen (``letir.ad.remat.policies``). What is computed again
-stands just before its first use.
+``split_gradient`` splits the two programs into the binds that read no cotangent and those that are
+linear in the cotangents. ``rebuild_gradient`` joins them again around the residuals that a policy
+has chosen (``letir.ad.remat.policies``); other values are recomputed just before their first use.
 """
 
 from attrs import frozen
@@ -20,11 +19,11 @@ from letir.visitors.substitution import free_locals
 
 @frozen(eq=False)
 class Halves:
-    """What a Gradient computes without cotangents, and what with them.
+    """The two halves of a Gradient: binds that do not depend on cotangents, and binds that do.
 
-    ``known``: the binds of ``f``, then from ``lifted`` on those of ``df`` that read no cotangent;
-    ``linear``: the others. ``captured``: the values of ``f`` that are kept now; ``read``: those
-    that the linear binds read, each in the order of the program.
+    ``known``: the binds of ``f``, then, from position ``lifted`` on, the binds of ``df`` that read
+    no cotangent. ``linear``: the other binds of ``df``. ``captured``: the residuals, ``read``: the
+    known values that linear binds read, both in program order.
     """
 
     gradient: Gradient
@@ -38,11 +37,11 @@ class Halves:
 
     @property
     def is_raw(self) -> bool:
-        """Whether cotangents may be undefined, so that temporaries have cotangents of their own."""
+        """Whether cotangents may be undefined; then temporaries have cotangents of their own."""
         return any(bind.op.role == "grad_of" for bind in self.linear)
 
     def needed(self, kept: set[Local]) -> tuple[set[Local], dict[int, Bind]]:
-        """(what is read of ``kept`` and of the parameters, binds that are computed again by id)."""
+        """(values of ``kept`` and parameters that are read, recomputed binds by id)."""
         found: set[Local] = set()
         again: dict[int, Bind] = {}
         stack = list(self.read)
@@ -58,7 +57,7 @@ class Halves:
 
 
 def captured_locals(gradient: Gradient) -> tuple[Local, ...]:
-    """What ``df`` captures, as locals of ``f``: inputs, then results."""
+    """The values that ``df`` captures, as locals of ``f``: inputs, then results."""
     f = gradient.f
     inputs = [f.params[i] for i in gradient.df_input_captured_inputs]
     return (*inputs, *[f.ret.args[i] for i in gradient.df_input_captured_outputs])
@@ -77,11 +76,10 @@ def split_gradient(gradient: Gradient) -> Halves:
         if bind.op.role == "grad_of":
             linear.append(_lift_sizes(bind, known))
         elif bind.op.role == "barrier" and cotangents.isdisjoint(bind.args):
-            names[bind.binders[0]] = bind.args[0]  # what is computed again is decided anew
+            names[bind.binders[0]] = bind.args[0]  # barriers are emitted again with the new choice
             continue
-        elif cotangents.isdisjoint(bind.args) and not has_effect(
-            bind
-        ):  # an effect stays in its part
+        # an effect stays in the backward pass
+        elif cotangents.isdisjoint(bind.args) and not has_effect(bind):
             known.append(bind)
             continue
         else:
@@ -98,14 +96,15 @@ def split_gradient(gradient: Gradient) -> Halves:
 
 
 def _lift_sizes(step: Bind, known: list[Bind]) -> Bind:
-    """A ``grad_of`` without the sizes and masks in its body, which are added to ``known``: they
-    need no cotangent, and less memory than what they are made of.
+    """``step``, a ``grad_of``, with the sizes and masks of its body moved to ``known``.
+
+    They depend on no cotangent, and take less memory than the values they are computed from.
     """
     body, n_cts = step.attrs["body"], step.attrs["n_cts"]
     operands: dict[Local, Arg] = dict(zip(body.params, step.args, strict=True))
     cts, rest = set(body.params[:n_cts]), []
     for bind in body.binds:
-        # None: made in the body by a bind that stays there, so that this one cannot leave it either
+        # None: the result of a bind that stays in the body, so that this bind has to stay too
         args = [operands.get(arg) if type(arg) is Local else arg for arg in bind.args]
         if _is_discrete(bind) and None not in args and cts.isdisjoint(bind.args):
             binders = fresh_binders(bind.binders, operands)
@@ -119,7 +118,7 @@ def _lift_sizes(step: Bind, known: list[Bind]) -> Bind:
 
 
 def _with_body(step: Bind, binds, ret: Ret, operands: dict[Local, Arg], binders) -> Bind:
-    """A ``grad_of`` with another body, whose free locals stand for these operands."""
+    """A ``grad_of`` with these binds as its body; ``operands``: {free local of them: operand}."""
     cts = step.attrs["body"].params[: step.attrs["n_cts"]]
     captured = [local for local in free_locals((), binds, ret) if local not in cts]
     body = Lambda((*cts, *captured), binds, ret)
@@ -129,7 +128,7 @@ def _with_body(step: Bind, binds, ret: Ret, operands: dict[Local, Arg], binders)
 
 
 def _is_discrete(bind: Bind) -> bool:
-    """Whether all results are sizes, integers or truth values."""
+    """Whether all results are sizes, integers or booleans."""
     if bind.op.reads_sizes_only:
         return True
     kinds = [binder.type for binder in bind.binders]
@@ -137,10 +136,10 @@ def _is_discrete(bind: Bind) -> bool:
 
 
 def rebuild_gradient(parts: Halves, kept: set[Local]) -> Gradient:
-    """The Gradient that keeps the values in ``kept`` and computes the others again.
+    """The Gradient with the residuals ``kept``; other values are recomputed in the backward pass.
 
-    Every value that is read must be computable from these and the parameters. Linear in the number
-    of binds.
+    All values that the linear half reads must be computable from ``kept`` and the parameters.
+    Linear in the number of binds.
     """
     found, _ = parts.needed(kept)
     recomputing = _Recomputing(parts, _primal_of(parts, found), found)
@@ -150,10 +149,10 @@ def rebuild_gradient(parts: Halves, kept: set[Local]) -> Gradient:
 
 
 def _primal_of(parts: Halves, kept: set[Local]) -> Lambda:
-    """``f`` without temporaries, with those binds of ``df`` whose results are kept."""
+    """``f`` without temporaries, with the lifted binds of ``df`` whose results are residuals."""
     gradient, known, count = parts.gradient, parts.known, parts.lifted
     real = gradient.f.ret.args[: gradient.f_real_outputs]
-    wanted = [local for bind in known[count:] for local in bind.binders if local in kept]  # lifted
+    wanted = [local for bind in known[count:] for local in bind.binders if local in kept]
     binds = known[:count]
     if wanted:
         lifted = dead_code(Lambda((), known[count:], Ret(tuple(wanted))))
@@ -162,13 +161,13 @@ def _primal_of(parts: Halves, kept: set[Local]) -> Lambda:
 
 
 class _Recomputing:
-    """Emits the linear binds of a Gradient, and before each what it reads and is not kept."""
+    """Emits the linear binds of a Gradient, and before each the values to recompute for it."""
 
     def __init__(self, parts: Halves, primal: Lambda, kept: set[Local]):
         self.parts, self.kept = parts, kept
         self.captures, self.builder = Captures(primal), LetBuilder()
-        self.made: dict[Local, Local] = {}  # what stands for a value that is computed again
-        self.behind: dict[Local, Local] = {}  # kept values, for what is computed again of them
+        self.made: dict[Local, Local] = {}  # value -> recomputed value
+        self.behind: dict[Local, Local] = {}  # residual -> barrier of it, read by recomputation
 
     def linear(self, bind: Bind) -> None:
         """Emit one linear bind."""
@@ -176,23 +175,25 @@ class _Recomputing:
         self.builder.binds.append(bind.with_args(args))
 
     def operand(self, arg: Arg) -> Arg:
-        """What stands for an operand: itself if it is kept, linear, or a constant."""
+        """The operand of a linear bind: ``arg``, or the recomputed value for it."""
         if type(arg) is not Local or arg not in self.parts.read:
             return arg
-        # made at its first use: it takes no room before
+        # recomputed at the first use, so that it takes no memory before
         if arg not in self.kept and arg not in self.made:
             self.recompute(arg)
         return self.value(arg)
 
     def value(self, arg: Arg) -> Arg:
-        """A value that is kept or has been computed again; a constant as it is."""
+        """The residual or recomputed value for ``arg``; a constant as it is."""
         if type(arg) is not Local:
             return arg
         return self.captures.capture(arg) if arg in self.kept else self.made[arg]
 
     def behind_barrier(self, arg: Arg) -> Arg:
-        """As ``value``, behind a barrier: a pass that merges equal binds would else keep what was
-        computed first.
+        """``value(arg)``, a residual behind a barrier.
+
+        Without it, common-subexpression elimination would merge the recomputed binds with those of
+        the forward pass, and keep their results alive.
         """
         found = self.value(arg)
         if type(arg) is not Local or arg not in self.kept:
@@ -203,7 +204,7 @@ class _Recomputing:
         return self.behind[arg]
 
     def recompute(self, local: Local) -> None:
-        """Emit the binds that make ``local``, operands first, with a stack of our own."""
+        """Emit the binds that recompute ``local``, operands first, with an explicit stack."""
         stack, producers = [local], self.parts.producers
         while stack:
             local = stack[-1]
@@ -220,12 +221,12 @@ class _Recomputing:
             self.builder.binds.append(Bind(binders, bind.op, args, bind.attrs, bind.source))
 
     def gradient(self) -> Gradient:
-        """The Gradient, when all linear binds are emitted."""
+        """The Gradient, after all linear binds have been emitted."""
         old, captures = self.parts.gradient, self.captures
-        # first: it may still emit and capture
+        # before ``captures`` is read, because it may recompute and capture values
         results = [self.operand(arg) for arg in self.parts.results]
-        params = dict(zip(old.df_input_vjps, old.df.params, strict=False))  # captured follow
-        # cotangents of temporaries go with these: to their new position, or out of the program
+        params = dict(zip(old.df_input_vjps, old.df.params, strict=False))  # captured params follow
+        # the vjp parameter of a temporary moves to its new position, or is dropped with it
         cotangents = {old.f.ret.args[i]: p for i, p in params.items() if i >= old.f_real_outputs}
         vjps = {i: p for i, p in params.items() if i < old.f_real_outputs}
         for i, local in enumerate(captures.results[old.f_real_outputs :], old.f_real_outputs):
@@ -237,7 +238,7 @@ class _Recomputing:
         dropped = [p for p in params.values() if p not in still]
         return Gradient(
             f=captures.primal(),
-            # else nothing has become undefined
+            # nothing dropped: no cotangent has become undefined
             df=_without_cotangents(df, vjps.values(), dropped) if dropped else df,
             f_real_outputs=old.f_real_outputs,
             df_input_vjps=tuple(vjps),
@@ -249,8 +250,9 @@ class _Recomputing:
 
 
 def _without_cotangents(df: Lambda, vjps, dropped: list[Local]) -> Lambda:
-    """``df`` where the cotangents ``dropped``, which are no parameters any more, are undefined and
-    the others may be.
+    """``df`` specialised for undefined cotangents ``dropped``, which are not parameters any more.
+
+    Those in ``vjps`` may be defined or undefined.
     """
     builder = LetBuilder()
     builder.params = list(df.params)
