@@ -1,8 +1,8 @@
-"""The batching transform: from a program for one example to the program for many at once.
+"""The batching transform: from a program for one example to a program for a batch of examples.
 
-``_Batching`` visits a body; what no mapped value reaches stays as it is, everything else becomes
-what the ``batch`` rule of its operation makes of it, with the batch as axis 0. ``batched`` is the
-transform of Lambdas on which ``vmap`` stands (``letir.transforms.vmapping``).
+``_Batching`` visits a body. A bind without mapped operands stays as it is; any other is replaced by
+the ``batch`` rule of its operation, with the batch axis first. ``vmap`` applies ``batched``, the
+transform of Lambdas, to functions (``letir.transforms.vmapping``).
 """
 
 import functools
@@ -33,11 +33,11 @@ _bodies = BoundedCache(1 << 12)
 def batched(
     fn: Lambda, axes: Sequence[int | None], size: int | Size
 ) -> tuple[Lambda, tuple[int | None, ...]]:
-    """(program, axes of its results): ``fn`` for ``size`` examples at once.
+    """(program, batch axes of its results): ``fn`` for ``size`` examples at once.
 
-    ``axes``: along which axis each parameter is mapped, None where all examples share it. A result
-    has its batch as axis 0, or None where it is the same for all examples. Linear in the number of
-    binds. Raises MissingRule with the user's line where an operation cannot be batched.
+    ``axes``: the batch axis of each parameter, None if all examples share it. The batch axis of a
+    result is 0, or None if it is the same for all examples. Linear in the number of binds. Raises
+    MissingRule with the user's line if an operation cannot be batched.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0: float64[3], %1: float64[] { %2 = mul(%0, %1); return %2, %1 }")
@@ -67,9 +67,7 @@ def batched(
 
 
 def _mapped_type(kind: ArrayType | None, axis: int, size) -> ArrayType | None:
-    """The type of a batch along ``axis`` of values of this type; one of Python numbers is an
-    array.
-    """
+    """The type of ``size`` values of type ``kind`` stacked along ``axis``."""
     if kind is None:
         return None
     place = axis if axis >= 0 else axis + kind.ndim + 1
@@ -77,9 +75,10 @@ def _mapped_type(kind: ArrayType | None, axis: int, size) -> ArrayType | None:
 
 
 class _Batching(ExprVisitor):
-    """Emits the binds of a body for many examples; returns its results as they were named.
+    """Emits the binds of a body for a batch of examples; returns the results of the body.
 
-    ``names`` says what stands for a local, ``mapped`` which locals have a batch there, as axis 0.
+    ``names``: {local of the body: its argument in the new program}. ``mapped``: the locals of the
+    body that have a batch axis, axis 0.
     """
 
     def __init__(self, builder: LetBuilder, size: int | Size):
@@ -88,11 +87,11 @@ class _Batching(ExprVisitor):
     def visit_let(self, let: Let, names: dict, mapped: set):
         bind = let.bind
         there = tuple([type(arg) is Local and arg in mapped for arg in bind.args])
-        if True in there:  # else all examples share it: it is computed once
+        if True in there:
             self.step(bind, there, names, mapped)
-        elif bind.op.random and is_final(bind.op.batch):  # else all examples would share numbers
+        elif bind.op.random and is_final(bind.op.batch):  # all examples would get the same numbers
             raise error_at_bind(MissingRule(bind.op.batch.reason), bind)
-        else:
+        else:  # all examples share the results
             self.builder.binds.append(bind.substitute(names))
         return TailCall(let.body, names, mapped)
 
@@ -100,21 +99,21 @@ class _Batching(ExprVisitor):
         return ret.args
 
     def step(self, bind: Bind, there: tuple, names: dict, mapped: set) -> None:
-        """Emit the rule of ``bind`` for the operands that are mapped."""
+        """Emit the batch rule of ``bind``; ``there``: which operands are mapped."""
         args = substitute_args(bind.args, names)
         try:
             body = _batch_body(bind, args, there, self.size)
         except LetirError as error:
             raise error_at_bind(error, bind) from None
         self.builder.source = bind.source
-        # constants are part of the rule's body
+        # constants are part of the recorded rule
         operands = [arg for arg in args if type(arg) is Local]
         found = body.emit(self.builder, operands)
         for binder, result, axis in zip(bind.binders, found, body.axes, strict=True):
             names[binder] = result
             if axis is not None:
                 mapped.add(binder)
-            # the user's names go on; a result that is an operand keeps its own
+            # pass the user's name on, unless the result is an operand with its own name
             if binder.name and type(result) is Local and result.name is None:
                 result.name = binder.name
 
@@ -124,30 +123,30 @@ class _Batching(ExprVisitor):
 
 @frozen(eq=False)
 class _BatchBody(Steps):
-    """What a bind becomes: its operands are the locals among the bind's, in order.
+    """A recorded batch rule, whose operands are the locals among the bind's operands.
 
-    ``axes``: 0 for each result that has the batch, None for one that has not.
+    ``axes``: the batch axis of each result, 0 or None.
     """
 
     axes: tuple[int | None, ...]
 
 
 def _batch_body(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _BatchBody:
-    """The rule of ``bind`` on ``args``, which stand for its operands; cached by their types."""
+    """The batch rule of ``bind`` for the operands ``args``; cached by their types."""
     operands = [arg.type if type(arg) is Local else _constant_key(arg.value) for arg in args]
     attrs = None if bind.attrs is NO_ATTRS else bind.attrs.token
-    # all that a rule can see of a bind: types, never locals, so that many binds share one body
+    # all that a rule depends on: types, not locals, so that many binds share one recorded rule
     key = (bind.op, attrs, size, there, *operands)
     found = _bodies.get(key)
     if found is None:
         found = _record_batch_rule(bind, args, there, size)
-        if not holds_arrays(bind.attrs):  # else the arrays would stay in the cache
+        if not holds_arrays(bind.attrs):  # the cache would keep the arrays alive
             _bodies[key] = found
     return found
 
 
 def _constant_key(value):
-    """What tells constants apart: zeros by their text, 0.0 == -0.0."""
+    """A cache key for a constant; zeros by their repr, because 0.0 == -0.0."""
     return token(value) if type(value) is complex else (type(value), value or repr(value))
 
 
@@ -174,12 +173,14 @@ def _record_batch_rule(bind: Bind, args: tuple[Arg, ...], there: tuple, size) ->
 
 
 def _batching_rule(op: Primitive) -> Callable:
-    """The batch rule of ``op``; of a composite with a gradient of its own one that keeps that; one
-    example after the other where there is none.
+    """The batch rule of ``op``.
+
+    If the record has none, a composite is batched together with its own derivative rule, and any
+    other operation runs in a loop over the examples.
     """
     if op.batch is not NO_BATCH:
         return op.rule("batch")
-    # slow but right, and to be seen: the text of the program says ``looped``
+    # correct but slow, and visible: the text of the program shows ``looped``
     return (
         LoopOverExamples(lambda: op)
         if op.decompose is None
@@ -188,7 +189,7 @@ def _batching_rule(op: Primitive) -> Callable:
 
 
 def _with_gradient(op: Primitive, args, axes, *, transform, **attrs):
-    """The rule of a composite with a gradient of its own: both programs, batched."""
+    """The batch rule of a composite with its own vjp: decomposition and vjp are both batched."""
     kinds = types_without_batch(args, axes)
     forward = decomposition(op.decompose, kinds, attrs)
     backward, context, gradients = _gradient_of_slices(op, kinds, forward, attrs)
@@ -211,23 +212,23 @@ def _with_gradient(op: Primitive, args, axes, *, transform, **attrs):
 
 
 def _gradient_of_slices(op: Primitive, kinds: tuple, forward: Lambda, attrs: dict) -> tuple:
-    """(program, what it reads, what its results belong to) of the op's own rule on one example.
+    """(program, captured positions, operand positions of its results) of the vjp for one example.
 
-    Positions are those of operands, then of results.
+    Captured positions count the operands, then the results.
     """
     args = tuple([Const(None) if kind is None else Local(kind) for kind in kinds])
     outs = tuple([Local(arg.type) for arg in forward.ret.args])
     bind = Bind(outs, op, args, op.complete(attrs))
-    # None for needed: which operands require grad is known only where the batch is differentiated
+    # for all operands: it is not known yet which ones will require grad
     rule = rule_body("vjp", bind, (True,) * len(outs), None)
     params, count = rule.body.params, len(outs)
-    # scripts take cotangents last
+    # ``scripted`` operations take cotangents last
     program = Lambda([*params[count:], *params[:count]], rule.body.binds, rule.body.ret)
     return program, rule.captured, rule.results
 
 
 def _slice_types(bind: Bind, args: tuple[Arg, ...], there: tuple) -> tuple:
-    """The result types of ``bind`` on the slices of ``args``."""
+    """The result types of ``bind`` for one example of the batches ``args``."""
     slices = [
         Local(arg.type.with_shape(arg.type.shape[1:])) if mapped and arg.type is not None else arg
         for arg, mapped in zip(args, there, strict=True)
@@ -236,9 +237,9 @@ def _slice_types(bind: Bind, args: tuple[Arg, ...], there: tuple) -> tuple:
 
 
 def _settle_result(bind: Bind, result, axis: int | None, expected: ArrayType | None, size):
-    """A rule's result with the batch in front, in the dtype of its slices' results.
+    """The result of a batch rule with the batch axis first, in the dtype of ``expected``.
 
-    Raises ShapeError if it has not their shape.
+    ``expected``: the result's type for one example. Raises ShapeError if the shape differs from it.
     """
     if not isinstance(result, Value):
         return result

@@ -1,4 +1,4 @@
-"""``checkpoint``: keep only the arguments of a function, and compute it again on the way back."""
+"""``checkpoint``: keep only the arguments of a function, and recompute it in the backward pass."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -37,15 +37,15 @@ def checkpoint(
     *,
     static_argnums: int | Sequence[int] = (),
 ) -> Callable[..., Any]:
-    """``f``, of which the backward keeps only the arguments and computes the rest again.
+    """``f``, but its only residuals are its arguments; the backward pass recomputes the rest.
 
-    A Lambda gives a Lambda of one bind, a function a function; values and derivatives of every
-    order are those of ``f``. ``policy(bind)`` says whether the results of a bind of the body are
-    kept nevertheless, for example ``lambda bind: bind.op.name == "matmul"``; "recompute_cheap" and
-    "min_bytes" keep what these policies of ``differentiate`` would not compute again. Guards and
-    other effects happen once, not when it is computed again. Arguments in ``static_argnums`` may be
-    anything. Costs about one more evaluation of ``f`` for each derivative (Chen et al., Training
-    deep nets with sublinear memory cost, 2016).
+    A Lambda gives a Lambda of one bind, a function gives a function. Values and derivatives of
+    every order are those of ``f``. ``policy(bind)`` says whether the results of a bind are
+    residuals too, for example ``lambda bind: bind.op.name == "matmul"``; "recompute_cheap" and
+    "min_bytes" keep what these policies of ``differentiate`` do not recompute. Guards and other
+    effects happen once, not again in the recomputation. Arguments in ``static_argnums`` may be any
+    objects. Each derivative costs about one more evaluation of ``f`` (Chen et al., Training deep
+    nets with sublinear memory cost, 2016).
 
     >>> import numpy as np
     >>> from letir import differentiate, trace
@@ -72,9 +72,9 @@ def checkpoint(
 
     @functools.wraps(f)
     def checkpointed(*args, **kwargs):
-        if not is_call_recorded(args, kwargs):  # nothing will be differentiated: nothing to save
+        if not is_call_recorded(args, kwargs):  # nothing will be differentiated
             return f(*args, **kwargs)
-        source, _ = user_place(2)  # the caller's line: the bind is made in here, where no user is
+        source, _ = user_place(2)  # the user's line, for the bind that is made here
         static, given = apart(args, argnums)
         call = called(given_apart(f, static, argnums), given, kwargs, writes=None)
         return call.out_tree.unflatten(
@@ -85,12 +85,12 @@ def checkpoint(
 
 
 def is_call_recorded(*values) -> bool:
-    """Whether a call with these arguments is recorded: by a trace, or by what the values are."""
+    """Whether a call with these arguments is recorded: in a trace, or because of Variables."""
     return is_tracing() or any(hasattr(type(leaf), "__letir_run__") for leaf in flatten(values)[0])
 
 
 def _as_one_bind(fn: Lambda, policy: Policy | None, source: Source | None = None) -> Lambda:
-    """The program whose one bind computes what ``fn`` does."""
+    """``fn`` as a program of a single ``checkpoint`` bind, which holds it as its body."""
     saved = _saved_locals(fn, policy)
     body = Lambda(fn.params, fn.binds, Ret((*fn.ret.args, *saved)))
     attrs = Attrs(body=body, saved=len(saved))
@@ -99,7 +99,7 @@ def _as_one_bind(fn: Lambda, policy: Policy | None, source: Source | None = None
 
 
 def _saved_locals(fn: Lambda, policy: Policy | None) -> tuple[Local, ...]:
-    """The locals that the policy keeps, but for parameters and what nobody reads."""
+    """The locals that the policy keeps, without parameters and unused locals."""
     read = {local for bind in fn.binds for local in bind.locals()}
     used = [bind for bind in fn.binds if not read.isdisjoint(bind.binders)]
     return tuple(
@@ -108,19 +108,19 @@ def _saved_locals(fn: Lambda, policy: Policy | None) -> tuple[Local, ...]:
 
 
 def _keeps_results(policy: Policy | None, bind: Bind) -> bool:
-    """Whether the results of ``bind`` are kept: what has an effect always is."""
+    """Whether the results of ``bind`` are residuals; those of an effect always are."""
     if bind.op.effect or policy is None:
         return bind.op.effect
     if callable(policy):
         return bool(policy(bind))
-    grade = recomputation_cost(bind)  # None: it must not be computed again
+    grade = recomputation_cost(bind)  # None: must not be recomputed
     return policy == "keep_all" or grade is None or grade > GRADES[policy]
 
 
 def one_bind_program(op, attrs: Attrs, params: Sequence[Local], ret: Ret, source) -> Lambda:
-    """A program of one bind, on fresh parameters like these and with as many results as ``ret``."""
+    """A program of one bind of ``op``, with parameters like ``params`` and results as ``ret``."""
     builder = LetBuilder()
     builder.source = source
     operands = [builder.param(param.type, param.name).arg for param in params]
-    # results beyond these are what the body saves: only its derivative reads them
+    # further results of the body are residuals, which only its derivative reads
     return builder.build(builder.emit(op, tuple(operands), attrs)[: len(ret.args)])

@@ -1,4 +1,4 @@
-"""``CustomFunction``, a function with a derivative rule of the user's own, and ``custom_vjp``."""
+"""``CustomFunction``, a function with a user-defined derivative rule, and ``custom_vjp``."""
 
 import functools
 import inspect
@@ -24,9 +24,9 @@ from letir.transforms.program_call import apart, called, given_apart
 
 
 class CustomFunction(Generic[P, R]):
-    """A function with a rule of the user's own: its name, and its arguments.
+    """A function with a user-defined derivative rule: the base of custom_vjp and custom_jvp.
 
-    Those in ``nondiff_argnums`` may be anything; the rule gets them apart.
+    Arguments in ``nondiff_argnums`` may be any objects; the rule takes them before all others.
     """
 
     kind = ""
@@ -41,14 +41,14 @@ class CustomFunction(Generic[P, R]):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name of the function in error messages."""
         return getattr(self.function, "__name__", type(self.function).__name__)
 
     def positional(self, args: tuple, kwargs: dict) -> tuple:
-        """All arguments in the order of the function's parameters, with their defaults.
+        """All arguments by position, in the order of the function's parameters, with defaults.
 
-        Those of NumPy's own functions as they are given. Raises LetirError for keywords that cannot
-        be given by position.
+        NumPy's functions may have no signature: their arguments stay as they are. Raises LetirError
+        for keyword-only arguments.
         """
         module = getattr(self.function, "__module__", None) or "numpy"  # a ufunc may have none
         if not kwargs and module.partition(".")[0] == "numpy":
@@ -57,7 +57,7 @@ class CustomFunction(Generic[P, R]):
             bound = inspect.signature(self.function).bind(*args, **kwargs)
         except (ValueError, TypeError):
             if not kwargs:
-                return args  # what the function's own call, or its rule, will complain about
+                return args  # the call of the function, or its rule, will raise the error
             raise
         if bound.kwargs:
             raise LetirError(
@@ -68,7 +68,7 @@ class CustomFunction(Generic[P, R]):
         return bound.args
 
     def call_with(self, positional: tuple[Any, ...]) -> R:
-        """The function itself, called with its arguments in order."""
+        """Call the function itself, without its rule."""
         function: Callable[..., R] = self.function
         return function(*positional)
 
@@ -79,10 +79,11 @@ class CustomFunction(Generic[P, R]):
 class custom_vjp(CustomFunction[P, R]):
     """A function whose reverse-mode rule is given by ``defvjp(forward, backward)``.
 
-    ``forward(*args)`` returns (result, residuals), ``backward(residuals, ct)`` a cotangent for each
-    argument, None for zero. Without a trace the function is called as it is; in a trace ``forward``
-    is recorded in its place. Arguments in ``nondiff_argnums`` may be anything; ``backward`` gets
-    them first, and returns no cotangents for them. Keyword arguments become positional ones.
+    ``forward(*args)`` returns (result, residuals); ``backward(residuals, ct)`` returns a cotangent
+    for each argument, None for zero. Outside traces the function is called as it is; in a trace,
+    ``forward`` is recorded instead. Arguments in ``nondiff_argnums`` may be any objects;
+    ``backward`` takes them first, and returns no cotangents for them. Keyword arguments become
+    positional ones.
 
     >>> import numpy as np
     >>> from letir import grad
@@ -99,7 +100,7 @@ class custom_vjp(CustomFunction[P, R]):
     backward: Callable[..., Any] | None = None
 
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
-        """Set the rule."""
+        """Set the derivative rule, see ``custom_vjp``."""
         self.forward, self.backward = forward, backward
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -109,10 +110,10 @@ class custom_vjp(CustomFunction[P, R]):
         if not is_tracing():
             if not any(hasattr(type(leaf), "__letir_run__") for leaf in leaves):
                 return self.call_with(positional)
-            # Variables: ``self`` is called again, in the trace of that recording
+            # Variables: recorded first, where ``self`` is called again on traced values
             call = called(given_apart(self, fixed, self.nondiff_argnums), given, {})
             return call.out_tree.unflatten(run_flat(call.fn, list(call.leaves)))
-        # constants of the trace: no derivative
+        # no traced arguments: they are constants, and the rule is not needed
         if not any(isinstance(leaf, Tracer) for leaf in leaves):
             return self.call_with(positional)
         if self.forward is None:
@@ -120,9 +121,9 @@ class custom_vjp(CustomFunction[P, R]):
         return self.recorded(positional, fixed, given)
 
     def recorded(self, args: tuple, fixed: tuple, given: tuple):
-        """``forward`` recorded, and the bind that has its results and the rule."""
+        """Record ``forward``, then a bind that holds the backward program; returns its results."""
         trace: Trace = ACTIVE.get()
-        before = len(trace.binds)  # what comes after this belongs to forward
+        before = len(trace.binds)  # the binds after this position belong to forward
         out, residuals = self.forward(*args)
         outs, out_spec = flatten(out)
         kept = flatten(residuals)[0]
@@ -135,18 +136,16 @@ class custom_vjp(CustomFunction[P, R]):
             n_residuals=len(kept) + len(captured),
             backward=_reorder_backward(rule, len(kept)),
         )
-        # this order is what the op's attributes count: n_outs, then n_residuals, then the arguments
+        # the order that the attributes count: n_outs results, n_residuals residuals, arguments
         operands = [trace.enter(value) for value in (*outs, *kept, *captured, *inputs)]
-        trace.source, _ = user_place(3)  # past this and ``__call__``
-        # closed_over: operands only so that a derivative by one of them can be refused [D9]
+        trace.source, _ = user_place(3)  # the caller of ``__call__``
+        # closed_over values are operands, so that differentiating with respect to them is an error
         binders = trace.emit(custom_vjp_op, (*operands, *closed_over), attrs)
         values = [out.value if isinstance(out, Tracer) else out for out in outs]
         return out_spec.unflatten(map(functools.partial(Tracer, trace), binders, values))
 
     def _recorded_backward(self, residuals, out, fixed: tuple, given: tuple):
-        """``backward`` as a program of residuals and cotangents; its results are those of the
-        traced arguments.
-        """
+        """``backward`` as a program: (residuals, cotangents) -> cotangents of traced arguments."""
 
         def backward(residuals, ct):
             found = self.backward(*fixed, residuals, ct)
@@ -162,11 +161,11 @@ class custom_vjp(CustomFunction[P, R]):
                 if isinstance(leaf, Tracer)
             ]
 
-        # ABSTRACT: the rule must hold for all residuals, not for the values that they have now
+        # ABSTRACT: the program has to be valid for all values of the residuals
         return record(backward, (residuals, out), {}, ABSTRACT)
 
     def _cotangent(self, position: int, ct, leaf: Tracer):
-        """``ct`` as the argument's type wants it; zeros for None."""
+        """``ct`` in the type of the argument ``leaf``; zeros for None."""
         if ct is None:
             return zeros_like(leaf)
         if getattr(ct, "shape", ()) != leaf.shape:
@@ -178,12 +177,12 @@ class custom_vjp(CustomFunction[P, R]):
 
 
 def _closed_over_by(trace: Trace, before: int, outs: list, inputs: list) -> list[Local]:
-    """The floating locals, other than inputs, that are read by what was recorded since ``before``.
+    """The floating locals, other than inputs, that binds recorded since ``before`` read.
 
-    The rule says nothing of the derivative by these.
+    The rule gives no derivative with respect to them.
     """
     new = trace.binds[before:]
-    known = {trace.enter(leaf) for leaf in inputs}  # the rule answers for these
+    known = {trace.enter(leaf) for leaf in inputs}
     known.update(binder for bind in new for binder in bind.binders)
     read = [local for bind in new for local in bind.locals()]
     read += [trace.enter(out) for out in outs if isinstance(out, Tracer)]
@@ -199,9 +198,7 @@ def _pair_cotangents(ct, arg) -> list[tuple]:
 
 
 def _reorder_backward(rule, count: int):
-    """The backward program with the captured values right after the residuals, before the
-    cotangents.
-    """
+    """The backward program with the captured parameters moved from the end to the residuals."""
     fn, n = rule.fn, len(rule.lifted)
     cut = len(fn.params) - n
     params = (*fn.params[:count], *fn.params[cut:], *fn.params[count:cut])

@@ -53,11 +53,11 @@ def hessian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """The second derivatives of ``f`` by the arguments ``argnums``: the Jacobian of its Jacobian,
-    forward over reverse, or reverse over reverse where an operation has no forward rule.
+    """The Hessian of ``f``: its second derivatives with respect to the arguments ``argnums``.
 
-    For a result of shape s and arguments of shapes t and u it has shape s + t + u, and nests as the
-    result, then the arguments, then the arguments again. Otherwise as ``jacrev``.
+    Computed forward over reverse, or reverse over reverse if an operation has no forward rule. For
+    a result of shape s and arguments of shapes t and u, the Hessian has shape s + t + u; it nests
+    as the result, then the arguments, then the arguments again. Options as in ``jacrev``.
 
     >>> import numpy as np
     >>> hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
@@ -73,7 +73,7 @@ def hessian(
     if isinstance(inner, Lambda):
         return _first_that_works(lambda: of(jacfwd), lambda: of(jacrev))
 
-    # a function is recorded when it is called: only then is it known which rules there are
+    # a function is recorded when it is called: missing rules are known only then
     @functools.wraps(inner)
     def hessian_of(*args, **kwargs):
         return _first_that_works(
@@ -84,7 +84,7 @@ def hessian(
 
 
 def _first_that_works(first: Callable, second: Callable):
-    """``first()``; ``second()`` where a rule is missing for that."""
+    """``first()``, or ``second()`` if that raises MissingRule."""
     try:
         return first()
     except MissingRule:
@@ -100,14 +100,14 @@ def hvp(
 @overload
 def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any: ...
 def hvp(f: Any, primals: Any = None, tangents: Any = None) -> Any:
-    """The product of the Hessian of a scalar ``f`` at ``primals`` with ``tangents``, which nest
-    alike: forward over reverse, at the price of about two gradients (Pearlmutter, Fast exact
-    multiplication by the Hessian, Neural Computation, 1994).
+    """The Hessian-vector product: the Hessian of a scalar ``f`` at ``primals`` times ``tangents``.
 
-    Both are tuples with one entry for each argument; the product nests as the primals, and as the
-    one primal itself if there is one. An array alone is one primal. None is a tangent of zero, and
-    the product for what is not floating. Without primals the answer is the function, or for a
-    Lambda the Lambda, of the arguments followed by their tangents.
+    ``primals`` and ``tangents`` are tuples with one entry for each argument, or one array. The
+    product nests as the primals, without the tuple if there is a single one. A tangent None stands
+    for zero; the product for an argument that is not floating is None. Without primals, ``hvp(f)``
+    is a function of the arguments followed by their tangents, or a Lambda if ``f`` is one. Forward
+    over reverse, at the cost of about two gradients (Pearlmutter, Fast exact multiplication by the
+    Hessian, Neural Computation, 1994).
 
     >>> import numpy as np
     >>> x, v = np.array([1.0, 2.0]), np.array([1.0, 0.0])
@@ -146,10 +146,10 @@ def ggnvp(
 ) -> Any:
     """The product of the generalised Gauss-Newton matrix J'HJ of ``g(f(...))`` with ``tangents``.
 
-    J is the Jacobian of ``f``, H the Hessian of the scalar function ``g`` of its result: what is
-    left of the Hessian without the curvature of f, never negative where g is convex. ``f`` is
-    evaluated once. Arguments and answers as in ``hvp`` (Schraudolph, Fast curvature matrix-vector
-    products for second-order gradient descent, Neural Computation, 2002).
+    J is the Jacobian of ``f``, H the Hessian of the scalar function ``g`` of its result. J'HJ is
+    the Hessian of ``g(f(...))`` without the curvature of ``f``, and positive semidefinite if ``g``
+    is convex. ``f`` is evaluated once. Arguments and results as in ``hvp`` (Schraudolph, Fast
+    curvature matrix-vector products for second-order gradient descent, Neural Computation, 2002).
 
     >>> import numpy as np
     >>> f, g = lambda x: np.exp(x), lambda y: 0.5 * (y**2).sum()
@@ -174,7 +174,7 @@ def ggnvp(
 
 
 def _argument_entries(primals, tangents) -> tuple[tuple, tuple]:
-    """Both as tuples of one entry an argument."""
+    """(primals, tangents) as tuples with one entry for each argument."""
     if type(primals) is tuple:
         return primals, tuple(tangents) if tangents is not None else (None,) * len(primals)
     return (primals,), (tangents,)
@@ -189,14 +189,14 @@ def _floating_positions(call: Call) -> list[int]:
 
 
 def _nest_product(call: Call, positions: list[int], found):
-    """The product nested as the positional arguments, None where there is none."""
+    """The product nested as the positional arguments, None for those that are not floating."""
     by_position = dict(zip(positions, found, strict=True))
     args = call.tree.nest([by_position.get(i) for i in range(call.tree.arrays)])[0]
     return args[0] if len(args) == 1 else args
 
 
 def _product_function(f: Callable, product: Callable, program: Callable) -> Callable:
-    """A product as a function, for a Lambda as a Lambda, of arguments followed by tangents."""
+    """A function, or a Lambda for a Lambda, of arguments followed by tangents."""
     if isinstance(f, Lambda):
         return _product_lambda(f, program)
 
@@ -218,17 +218,17 @@ def _product_lambda(fn: Lambda, program: Callable) -> Lambda:
     wanted = _floating_positions(call)
     flat = program(call, wanted)
     count, ends = len(fn.params), Tree.of(args).arrays
-    # keyword arguments stay last: ends is where they begin among the parameters of f
+    # keyword arguments stay last; ``ends``: their first position among the parameters of f
     params = [*flat.params[:ends], *flat.params[count:], *flat.params[ends:count]]
     spots = _nest_of(call, dict.fromkeys(wanted, LEAF))
     out = Tree.of(spots[0] if len(spots) == 1 else spots)
     in_tree = Tree.of(((*args, *spots), kwargs))
-    plain = out == tree_of_results(len(wanted))  # said by the number of results alone
+    plain = out == tree_of_results(len(wanted))  # the number of results determines the nesting
     return Lambda(params, flat.binds, flat.ret, in_tree, None if plain else out)
 
 
 def _nest_of(call: Call, leaves: dict):
-    """The positional arguments with these leaves, None for others."""
+    """The positional arguments with these leaves by position, None for others."""
     return call.tree.nest([leaves.get(i) for i in range(call.tree.arrays)])[0]
 
 
@@ -236,7 +236,7 @@ def _nest_of(call: Call, leaves: dict):
 
 
 def _product_program(call: Call, wanted: list[int]) -> Lambda:
-    """The program of ``hvp`` for all tangents."""
+    """The program of ``hvp`` with a tangent for each floating argument."""
     return _hvp_program(call.fn, wanted, wanted)
 
 
@@ -249,7 +249,7 @@ def _hvp_program(fn: Lambda, wanted: list[int], inputs: list[int]) -> Lambda:
     if len(fn.ret.args) != 1:
         raise ShapeError(f"hvp needs a function that returns one scalar, found {len(fn.ret.args)}")
     check_result(fn, holomorphic=False)
-    # its one program is transformed again
+    # without the value: only the gradient is differentiated again
     gradients = gradient_program(fn, wanted, with_value=False)
     builder, found = _first_that_works(
         lambda: _forward_product(gradients, inputs),
@@ -263,10 +263,10 @@ def _hvp_program(fn: Lambda, wanted: list[int], inputs: list[int]) -> Lambda:
 
 
 def _forward_product(gradients: Lambda, inputs: list[int]) -> tuple[LetBuilder, dict]:
-    """The tangents of the gradients, by position."""
+    """(builder, {position: tangent of that gradient}), forward over reverse."""
     program, outputs = jvp_program(gradients, inputs)
     builder = LetBuilder()
-    # with its own locals: nothing else will use that program
+    # its locals can be used as they are, because nothing else uses that program
     builder.params, builder.binds = list(program.params), list(program.binds)
     return builder, dict(zip(outputs, program.ret.args[len(gradients.ret.args) :], strict=True))
 
@@ -274,17 +274,17 @@ def _forward_product(gradients: Lambda, inputs: list[int]) -> tuple[LetBuilder, 
 def reverse_product(
     gradients: Lambda, wanted: list[int], inputs: list[int]
 ) -> tuple[LetBuilder, dict]:
-    """The same by pulling the directions back, as the Hessian is its own transpose."""
+    """``_forward_product`` in reverse mode, which works because the Hessian is symmetric."""
     params, needed, given = gradients.params, set(wanted), set(inputs)
     mask = [i in needed for i in range(len(params))]
     second = differentiate(gradients, mask, defined=[i in given for i in wanted])
-    at = dict(zip(second.df_input_vjps, second.df.params, strict=False))  # captured follow
+    at = dict(zip(second.df_input_vjps, second.df.params, strict=False))  # captured params follow
     place = {i: at.get(k) for k, i in enumerate(wanted)}
     builder = LetBuilder()
-    # a direction on which no product depends is a parameter all the same
+    # a direction on which no product depends is a parameter too
     directions = [place[i] or Local(strong_type(params[i].type)) for i in inputs]
     builder.params = [*params, *directions]
-    builder.binds = [*second.f.binds, *second.df.binds]  # what df captures has its name in f
+    builder.binds = [*second.f.binds, *second.df.binds]  # df captures locals of f
     found = dict(zip(second.df_output_vjps, second.df.ret.args, strict=True))
     return builder, {k: found.get(i) for k, i in enumerate(wanted)}
 
@@ -293,11 +293,11 @@ def reverse_product(
 
 
 def _ggn_product(call: Call, wanted: list[int], directions: list, g: Callable) -> list:
-    """The products for ``wanted``; ``directions``: one for each of these, None for zeros."""
+    """The products for the parameters ``wanted``; ``directions``: their tangents, None for zero."""
     pair = linear_program(call.fn, wanted)
     arguments, count = list(call.leaves), len(call.fn.ret.args)
     xp = array_module(arguments)
-    # the one evaluation of f: the push and the pull below read what it captured
+    # the only evaluation of f: the jvp and the transpose below read its captured values
     results = run_flat(pair.f, list(arguments))
     captured = pair.captured(arguments, results)
     directions = [
@@ -313,13 +313,13 @@ def _ggn_product(call: Call, wanted: list[int], directions: list, g: Callable) -
     )
     bent = hvp(g, (out,), (tangent,))
     cts = tree.spec.flatten_up_to(bent)
-    # not vjp of f, which would evaluate f once more
+    # not the vjp of f, which would evaluate f again
     transpose = transposed_program(pair.linear, list(range(len(wanted))))
     return run_flat(transpose, [*(cts[k] for k in pair.outputs), *captured])
 
 
 def _ggn_product_program(call: Call, wanted: list[int], g: Callable) -> Lambda:
-    """The program of ``ggnvp`` for all tangents."""
+    """The program of ``ggnvp`` with a tangent for each floating argument."""
     count, types = len(call.fn.params), [param.type for param in call.fn.params]
     if None in types:
         raise ShapeError("ggnvp: the types of the parameters must be known\n  see letir.retype")

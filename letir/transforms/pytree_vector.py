@@ -1,4 +1,4 @@
-"""``ravel``: the numbers of a pytree as one vector, which optimisers and solvers take."""
+"""``ravel``: a pytree of arrays as one vector, the form that optimisers and solvers take."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ from letir.ops.shape.transpose_join_split import concatenate
 
 
 def ravel(tree: Any) -> tuple[Any, "Unravel"]:
-    """(vector, unravel): the leaves of a pytree in a row, and the function that nests them again.
+    """(vector, unravel): the leaves of a pytree concatenated, and the inverse function.
 
-    The vector has the dtype to which NumPy promotes those of the leaves; ``unravel(vector)`` gives
-    every leaf its own dtype and shape back, and a Python number where one was. It takes a vector of
-    the same size and dtype only. Works on arrays and on traced values, and derivatives flow through
-    both directions. Strings and bools stay as they are.
+    The dtype of the vector is the one to which NumPy promotes the dtypes of the leaves.
+    ``unravel(vector)`` restores the nesting, dtypes and shapes, and Python numbers; it takes
+    vectors of the same size and dtype only. Works on arrays and traced values, and both directions
+    are differentiable. Strings and bools stay as they are.
 
     >>> vector, unravel = ravel({"x": np.zeros(2), "y": 1.5})
     >>> vector
@@ -45,7 +45,7 @@ def ravel(tree: Any) -> tuple[Any, "Unravel"]:
 
 @frozen(eq=False)
 class _Part:
-    """A leaf: its type, None for a ``static`` one, and whether NumPy has a scalar there."""
+    """A leaf: its type, None for a ``static`` leaf, and whether it is a NumPy scalar."""
 
     type: ArrayType | None
     is_scalar: bool = False
@@ -53,8 +53,8 @@ class _Part:
 
     @classmethod
     def of(cls, leaf) -> "_Part":
-        """What is to be known of a leaf."""
-        if type(leaf) in (bool, str):  # static leaves, as in all trees: no numbers to differentiate
+        """The description of ``leaf``."""
+        if type(leaf) in (bool, str):  # static leaves, as in all pytrees of letir
             return cls(None, static=leaf)
         if not isinstance(leaf, Value):
             return cls(type_of(leaf), isinstance(leaf, np.generic))
@@ -65,14 +65,14 @@ class _Part:
         return cls(leaf.type)
 
     def taken(self, elements):
-        """The leaf of its elements."""
+        """The leaf made from ``elements``, its slice of the vector."""
         kind = self.type
-        # promoted among complex leaves; astype alone would warn that it drops a part
+        # a real leaf beside complex ones; astype alone would warn about the imaginary part
         if elements.dtype.kind == "c" and kind.dtype.kind != "c":
             elements = elements.real
         if not isinstance(elements, Value) or elements.dtype != kind.dtype:
             elements = elements.astype(kind.dtype)
-        array = elements.reshape(kind.shape)  # a view of the vector where dtypes agree, as in NumPy
+        array = elements.reshape(kind.shape)  # a view of the vector if dtypes agree, as in NumPy
         if kind.weak:
             return weaken(array)
         return array[()] if self.is_scalar and not isinstance(array, Value) else array
@@ -80,7 +80,10 @@ class _Part:
 
 @frozen(eq=False, repr=False)
 class Unravel:
-    """Nests vectors of ``type`` again, as ``ravel`` found the pytree: ``tree``, ``parts``."""
+    """The inverse of ``ravel``: from a vector of ``type`` to a pytree nested as ``tree``.
+
+    ``parts``: the leaves, in order.
+    """
 
     tree: Tree
     parts: tuple[_Part, ...]
@@ -90,7 +93,7 @@ class Unravel:
         return f"unravel({self.type} -> {self.tree})"
 
     def __call__(self, vector: Any) -> Any:
-        """The pytree of these numbers. Raises ShapeError or DTypeError where they do not fit."""
+        """The pytree for ``vector``. Raises ShapeError or DTypeError if its type is another."""
         found = vector.type if isinstance(vector, Value) else type_of(vector)
         if found is not self.type:  # types are interned
             other = found is None or found.shape != self.type.shape

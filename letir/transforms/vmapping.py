@@ -1,4 +1,4 @@
-"""``vmap``: a function of one example as a function of many, vectorised, without a loop."""
+"""``vmap``: a function of one example as a vectorised function of a batch of examples."""
 
 import functools
 import itertools
@@ -50,12 +50,12 @@ def vmap(
 ) -> Callable[..., Any]:
     """``f`` mapped over an axis of its arguments: each operation runs once, on all examples.
 
-    ``in_axes`` and ``out_axes`` say which axis of each argument and of each result is mapped: an
-    int, None for one that all examples share, or a tree of them that is a prefix of the arguments
-    or of the result. Keyword arguments are mapped along axis 0. A function gives a function, a
-    Lambda a Lambda, for which ``axis_size`` says how many examples there are, if the program needs
-    to know. A choice that depends on a mapped value is a TraceError; write it with ``np.where``.
-    Raises ShapeError where the sizes of mapped axes differ.
+    ``in_axes`` and ``out_axes`` are the batch axes of arguments and results: an int, None for a
+    value that all examples share, or a tree of these that is a prefix of the arguments or of the
+    result. Keyword arguments are mapped along axis 0. A function gives a function, a Lambda a
+    Lambda. ``axis_size`` is the number of examples, needed if no argument is mapped; that of a
+    Lambda is symbolic by default. A Python ``if`` on a mapped value is a TraceError: use
+    ``np.where``. Raises ShapeError if the sizes of mapped axes differ.
 
     >>> import numpy as np
     >>> vmap(np.dot, in_axes=(0, None))(np.eye(2), np.array([3.0, 4.0]))
@@ -74,25 +74,25 @@ def vmap(
         examples = spec.unflatten(mapping.examples(leaves))
         recording = _record_example(f, *examples)
         static = dict(recording.tree.statics)
-        # one for each parameter
+        # static arguments are not parameters
         axes = [axis for i, axis in enumerate(mapping.axes) if i not in static]
         given = recording.tree.leaves_of(unmark_arguments(args, kwargs), "vmap")
         fn = recording.fn
         tree = fn.out_tree or tree_of_results(len(fn.ret.args))
         shared = [None] * len(recording.lifted)
         program = _mapped_program(fn, [*axes, *shared], mapping.size, tree, out_axes)
-        # separate: what all examples share may be an argument itself, or a view of one
+        # separate: a result that all examples share may be an argument, or a view of one
         return tree.unflatten(separate(run_flat(program, [*given, *recording.lifted]), given))
 
     return mapped
 
 
 def _record_example(f: Callable, args: tuple, kwargs: dict) -> Recording:
-    """``f`` on one example, of which only the type is known."""
+    """``f`` recorded for one example, of which only the type is known."""
     try:
         return record(f, *mark_static(f, args, kwargs, (), ()), LAZY, DROP)
     except TraceError as error:
-        # the recorder's words for a value asked of a type; a vmap inside may have spoken already
+        # the recorder's error for reading a value that has only a type; explained once if nested
         if "has no value" in str(error) and "\n  vmap" not in str(error):
             reason = "vmap records one example, of which only the type is known"
             error.args = (f"{error.args[0]}\n  {reason}", *error.args[1:])
@@ -100,14 +100,14 @@ def _record_example(f: Callable, args: tuple, kwargs: dict) -> Recording:
 
 
 def _mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
-    """``vmap`` of a program: its parameters and results nest as those of ``fn``."""
+    """``vmap`` of a Lambda; the parameters and results nest as those of ``fn``."""
     fn, tree = _with_known_types(fn), tree_of_arguments(fn)
     static = dict(tree.statics)
     args, kwargs = tree.unflatten([Leaf(i) for i in range(tree.spec.num_leaves)])
     axes = [a for i, a in enumerate(_argument_axes(in_axes, args, kwargs)) if i not in static]
     axes = [_normal_of(fn.params[i], axis, i) for i, axis in enumerate(axes)]
     is_mapped = any(axis is not None for axis in axes)
-    # a program is batched once for any number of examples
+    # a symbolic size, so that one program serves any number of examples
     size = _fresh_size(fn) if axis_size is None and is_mapped else _the_size({}, axis_size)
     out_tree = fn.out_tree or tree_of_results(len(fn.ret.args))
     found = _mapped_program(fn, axes, size, out_tree, out_axes)
@@ -115,20 +115,20 @@ def _mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
 
 
 def _with_known_types(fn: Lambda) -> Lambda:
-    """``fn`` with all types that its parameters tell, where any is not known."""
+    """``fn`` with the types inferred from its parameters, if any type is unknown."""
     kinds = [param.type for param in fn.params]
     unknown = any(b.type is None for bind in fn.binds for b in bind.binders)
     return retype(fn, *kinds) if unknown and None not in kinds else fn
 
 
 def _normal_of(param: Local, axis: int | None, position: int) -> int | None:
-    """``axis`` of a batch of what a parameter takes, counted from the front."""
+    """The batch axis ``axis`` of a mapped parameter, counted from the front."""
     rank = None if param.type is None else param.type.ndim + 1
     return _axis_from_front(axis, rank, param.name or f"argument {position}", "in_axes")
 
 
 def _fresh_size(fn: Lambda) -> Size:
-    """A size called batch, or batch2 and so on where the parameters have that already."""
+    """A symbolic size called batch, or batch2 and so on if the parameters use that name."""
     kinds = [param.type for param in fn.params if param.type is not None]
     used = {name for kind in kinds for n in kind.shape if type(n) is Size for name in n.names}
     names = itertools.chain(["batch"], map("batch{}".format, itertools.count(2)))
@@ -140,21 +140,17 @@ def _fresh_size(fn: Lambda) -> Size:
 
 @frozen
 class _Mapping:
-    """Along which axis each leaf is mapped, None where all examples share it, and how many there
-    are.
-    """
+    """The batch axis of each leaf, None if all examples share it, and the size of the batch."""
 
     axes: tuple[int | None, ...]
     size: int | Size
 
     @classmethod
     def of(cls, leaves: list, axes: list, names: list, axis_size) -> "_Mapping":
-        """The mapping of these leaves. Raises ShapeError where sizes differ or an axis is not
-        there.
-        """
+        """The mapping of these leaves. Raises ShapeError if sizes differ or an axis is missing."""
         found, sizes = [], {}
         for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
-            # these two are static: no operand of anything
+            # bools and strings are static, they are not operands
             if axis is None or type(leaf) in (bool, str):
                 found.append(None)
                 continue
@@ -166,7 +162,7 @@ class _Mapping:
         return cls(tuple(found), _the_size(sizes, axis_size))
 
     def examples(self, leaves: list) -> list:
-        """What ``f`` is recorded on: types for what is mapped, the value itself for the rest."""
+        """The arguments to record ``f`` with: the type of one example, or a shared value."""
         return [
             leaf if axis is None else _example_of(_argument_type(leaf, "argument"), axis)
             for leaf, axis in zip(leaves, self.axes, strict=True)
@@ -174,7 +170,7 @@ class _Mapping:
 
 
 def _argument_type(leaf, name: str) -> ArrayType:
-    """The type of an argument, which may be traced. Raises DTypeError with its name."""
+    """The type of an argument, traced or not. Raises DTypeError with its name."""
     try:
         return leaf.type if hasattr(leaf, "emitter") else type_of(leaf)
     except DTypeError as error:
@@ -183,12 +179,12 @@ def _argument_type(leaf, name: str) -> ArrayType:
 
 
 def _example_of(kind: ArrayType, axis: int) -> ShapeDtype:
-    """One example of a batch along ``axis``."""
+    """The type of one example, for a batch of type ``kind`` along ``axis``."""
     return ShapeDtype(kind.shape[:axis] + kind.shape[axis + 1 :], kind.dtype)
 
 
 def _the_size(sizes: dict[str, int], axis_size):
-    """The one size of all mapped axes. Raises ShapeError that lists them if they differ."""
+    """The size that all mapped axes have. Raises ShapeError that lists them if they differ."""
     if axis_size is not None:
         if type(axis_size) is not Size:
             axis_size = _as_axis(axis_size, "axis_size")
@@ -216,9 +212,9 @@ def _argument_axes(in_axes, args: tuple, kwargs: dict) -> list[int | None]:
 
 
 def _prefix_leaves(prefix, tree, name: str, what: str) -> list[int | None]:
-    """The axis for each leaf of ``tree`` that a prefix of it says."""
-    _, spec = flatten(tree)  # registers the classes that it is made of
-    # optree sees None as an empty tree: with it in the prefix, leaves would get no axis
+    """The axis for each leaf of ``tree``, from ``prefix``, a tree of axes that ends earlier."""
+    _, spec = flatten(tree)  # registers its classes with optree
+    # for optree, None is an empty tree: leaves under a None of the prefix would get no axis
     marked = optree.tree_map(
         lambda axis: _SHARED if axis is None else axis,
         prefix,
@@ -234,18 +230,18 @@ def _prefix_leaves(prefix, tree, name: str, what: str) -> list[int | None]:
     return [None if axis is _SHARED else _as_axis(axis, name) for axis in found]
 
 
-_SHARED = object()  # stands for None where a tree has it as a leaf
+_SHARED = object()  # replaces None as a leaf of a tree of axes
 
 
 def _as_axis(axis, name: str) -> int:
-    """An axis as an int. Raises DTypeError for what is none."""
+    """An axis as an int. Raises DTypeError if it is not an integer."""
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):
         raise DTypeError(f"vmap: {name} takes ints (or None), found {axis!r}")
     return operator.index(axis)
 
 
 def _axis_from_front(axis: int | None, rank: int | None, name: str, option: str) -> int | None:
-    """``axis`` of a batch counted from the front. Raises BoundsError where it is not there."""
+    """``axis`` counted from the front. Raises BoundsError if it is out of range."""
     if axis is None or (rank is None and axis >= 0):
         return axis
     if rank is None:
@@ -262,12 +258,12 @@ def _axis_from_front(axis: int | None, rank: int | None, name: str, option: str)
 
 
 def _mapped_program(fn: Lambda, axes: list, size, tree: Tree, out_axes) -> Lambda:
-    """``fn`` batched along these axes, its results with the batch where ``out_axes`` says."""
+    """``fn`` batched along ``axes``, with the batch axes of its results at ``out_axes``."""
     program, found = batched(fn, axes, size)
     wanted = _prefix_leaves(out_axes, example(tree), "out_axes", "result")
     builder = LetBuilder()
     builder.params, builder.binds = list(program.params), list(program.binds)
-    # where the size of the batch is a name, a mapped argument has it when the program runs
+    # a symbolic batch size is read from a mapped argument when the program runs
     like = next((p for p, axis in zip(program.params, axes, strict=True) if axis is not None), None)
     results = [
         _place_batch(builder, *quadruple, size, None if like is None else Value(builder, like), i)
@@ -279,7 +275,7 @@ def _mapped_program(fn: Lambda, axes: list, size, tree: Tree, out_axes) -> Lambd
 def _place_batch(
     builder, arg: Arg, axis: int | None, wanted: int | None, size, like, position: int
 ):
-    """A result with its batch along ``wanted``, by broadcasting it if it has none."""
+    """A result with its batch axis at ``wanted``; a shared result is broadcast."""
     name = f"result {position}"
     if wanted is None:
         if axis is not None:
