@@ -194,7 +194,7 @@ def test_hooks_require_a_variable_that_requires_grad():
 
 
 def test_a_hook_must_be_a_function():
-    with pytest.raises(lt.TraceError, match="a hook is a function"):
+    with pytest.raises(lt.TraceError, match="a hook must be a function"):
         leaf().register_hook(3)
 
 

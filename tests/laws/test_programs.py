@@ -383,11 +383,11 @@ BY_NAME = {"argvalues": LAWS, "ids": lambda law: law.__name__}
 
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("law", **BY_NAME)
-def test_law(law):
+def test_laws_hold_for_generated_programs(law):
     holds(law, QUICK)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", **BY_NAME)
-def test_law_on_10_000_programs(law):
+def test_laws_hold_for_10_000_generated_programs(law):
     holds(law, MANY)

@@ -96,11 +96,11 @@ def holds(law, how: settings) -> None:
 
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-def test_law(law):
+def test_laws_hold_for_generated_programs(law):
     holds(law, QUICK)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-def test_law_on_5_000_programs(law):
+def test_laws_hold_for_5_000_generated_programs(law):
     holds(law, MANY)

@@ -42,7 +42,7 @@ CAUGHT = {
 
 
 @pytest.mark.parametrize("name", CAUGHT)
-def test_whatever_the_function_catches(name):
+def test_a_tracing_error_that_the_function_catches_is_raised_at_the_end(name):
     def program(x):
         try:
             CAUGHT[name](x)
@@ -76,7 +76,7 @@ def test_an_error_of_an_inner_trace_may_be_caught():
     assert_same(program(X), lt.trace(program, X)(X))
 
 
-def test_that_an_array_is_not_hashable_may_be_caught():
+def test_the_error_of_hashing_an_array_may_be_caught():
     def program(x):
         try:
             return {x: x}[x]

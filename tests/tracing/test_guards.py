@@ -46,7 +46,7 @@ letir: in guard(%2, value=True)  # test_guards.py:NN: x.sum() > 0"""
     assert (GuardError, message) == told_by(lambda: f(-X), signed)
 
 
-def test_the_other_branch_is_another_program():
+def test_tracing_the_other_branch_gives_another_program():
     f = lt.trace(signed, -X)
 
     assert_same(X, f(-X))
@@ -202,7 +202,7 @@ def test_concrete_has_no_derivative():
     assert_same(np.float64(0.5), lt.grad(lambda x: x * lt.concrete(x))(0.5))
 
 
-def test_concrete_of_an_array_guards_all_of_it():
+def test_concrete_of_an_array_guards_every_element():
     f = lt.trace(lambda x: x * lt.concrete(x).max(), X)
 
     assert_same(3 * X, f(X))
@@ -215,7 +215,7 @@ def test_a_guard_in_an_abstract_trace_is_an_error():
         lt.trace(signed, X, abstract=True)
 
 
-def test_what_depends_on_a_shape_only_is_abstract():
+def test_values_that_depend_on_a_shape_only_argument_are_abstract():
     """Concrete arguments beside a ``ShapeDtype`` answer, what depends on it does not."""
 
     def program(x, n):
@@ -272,7 +272,7 @@ def test_the_condition_is_kept_by_the_text_and_no_file_is_opened_for_it():
     assert f"{__file__}:3\n" in lt.dumps(elsewhere)
 
 
-def test_a_condition_whose_file_is_not_there_is_left_out():
+def test_a_condition_whose_source_file_is_missing_is_left_out():
     scope = {}
     exec(compile("def program(x):\n    return 1.0 if x > 0 else x\n", "<gone>", "exec"), scope)
 
@@ -310,7 +310,7 @@ def test_a_number_written_by_a_mask_is_a_choice_for_each_element():
     assert_same(np.array([0.0, 1.0, 1.0]), lt.grad(lambda x: rectified(x).sum())(X))
 
 
-def test_a_mask_is_asked_once_how_many_it_selects():
+def test_the_number_of_selected_elements_of_a_mask_is_guarded_once():
     def program(x, v):
         y = x * 1
         y[y > 1.5] = v

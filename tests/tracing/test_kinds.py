@@ -172,7 +172,7 @@ def test_a_function_of_arrays(name):
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1, -2, 0.5, 2.0, -1.0, True, np.int64(2)])
 @pytest.mark.parametrize("dtype", ["?", "b", "f", "d", "F", "D"])
 @pytest.mark.parametrize("is_array", [True, False])
-def test_powers_are_those_of_the_operator_to_the_last_bit(exponent, dtype, is_array):
+def test_powers_agree_with_the_operator_to_the_last_bit(exponent, dtype, is_array):
     x = (np.linspace(0.3, 7, 99) * (1 + 0.7j)).real.astype(dtype)
     x = (x + 0.7j * x[::-1]).astype(dtype) if dtype in "FD" else x
     x = x if is_array else x[3]

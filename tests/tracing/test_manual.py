@@ -16,7 +16,7 @@ X = np.array([1.0, 2.0, 3.0])
 # ---- by hand ----
 
 
-def test_a_trace_begins_and_ends_by_hand():
+def test_a_trace_is_started_and_ended_by_hand():
     x, y = lt.tracer_enter((X, 2.0))
     f = lt.tracer_exit(np.sin(x) * y)
 
@@ -103,7 +103,7 @@ def test_a_value_of_an_outer_trace_is_not_traced_by_the_inner_one():
 # ---- pause_tracing ----
 
 
-def test_operations_in_a_pause_compute_and_are_not_recorded():
+def test_operations_in_a_pause_compute_without_being_recorded():
     def program(x):
         with lt.pause_tracing():
             scale = np.sin(x).max()
@@ -158,7 +158,7 @@ def test_a_pause_where_nothing_is_traced_does_nothing():
         assert_same(np.sin(X), np.sin(X))
 
 
-def test_a_pause_in_an_abstract_trace_has_nothing_to_compute_with():
+def test_a_pause_in_an_abstract_trace_is_an_error():
     def program(x):
         with lt.pause_tracing():
             return np.asarray(x)
@@ -214,7 +214,7 @@ return %2
     assert_same(X + 5.0 - 7.0, f(X + 5.0))
 
 
-def test_locals_of_containers_nest_as_they_do():
+def test_locals_of_containers_nest_as_the_containers():
     def program(x):
         locals_ = extend.local_of({"one": x, "both": (x, 2.0)})
         assert locals_["one"] is locals_["both"][0]
@@ -244,6 +244,6 @@ def test_set_local_needs_as_many_locals_as_values():
 
 
 @pytest.mark.parametrize("lever", [extend.local_of, lambda x: extend.set_local(x, lt.Const(1.0))])
-def test_a_lever_without_a_trace_says_so(lever):
+def test_a_manual_function_without_a_trace_is_an_error(lever):
     with pytest.raises(TraceError, match="no trace is active in this thread"):
         lever(X)

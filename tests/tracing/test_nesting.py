@@ -159,7 +159,7 @@ def test_an_escaped_value_can_still_be_printed():
     assert "Traced(%?: float64[3] = array([2., 4., 6.]))" == repr(KEPT[0])
 
 
-def test_a_value_of_an_inner_trace_is_no_value_of_the_outer_one():
+def test_a_value_of_an_inner_trace_cannot_be_used_in_the_outer_one():
     def program(x):
         kept = []
         lt.trace(lambda y: kept.append(y * 2) or y, X)

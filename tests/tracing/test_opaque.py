@@ -36,26 +36,26 @@ return %2
     assert_same(np.array([2.0, 4.0, 6.0]), f(X))
 
 
-def test_its_name_is_that_of_the_callable_unless_given():
+def test_an_opaque_operation_takes_the_name_of_its_callable():
     op = lt.opaque(sort, lt.ShapeDtype(3))
 
     assert f"{__name__}.sort" == op.name
 
 
-def test_outside_a_trace_it_computes():
+def test_outside_a_trace_an_opaque_operation_computes():
     op = lt.opaque(sort, lt.ShapeDtype(3), name="test_opaque.plain")
 
     assert_same(np.sort(X), op(X))
 
 
-def test_its_type_may_depend_on_those_of_the_arguments():
+def test_result_types_may_depend_on_the_argument_types():
     op = lt.opaque(sort, lambda x: x, name="test_opaque.any")
     f = lt.trace(lambda x: op(op(x)[1:]), X)
 
     assert_same(np.array([2.0, 3.0]), f(X))
 
 
-def test_it_may_have_several_results():
+def test_an_opaque_operation_may_have_several_results():
     kinds = (lt.ShapeDtype(3), lt.ShapeDtype((), np.int64))
     op = lt.opaque(lambda x: (np.sort(x), x.argmax()), kinds, name="test_opaque.pair")
 
@@ -66,7 +66,7 @@ def test_it_may_have_several_results():
     assert_same(np.array([2.0, 4.0, 6.0]), lt.trace(program, np.roll(X, -1))(np.roll(X, -1)))
 
 
-def test_it_is_recorded_without_values_too():
+def test_an_opaque_operation_is_recorded_abstractly():
     op = lt.opaque(sort, lt.ShapeDtype(3), name="test_opaque.abstract")
 
     assert 1 == len(lt.trace(lambda x: op(x), X, abstract=True))  # noqa: PLW0108
@@ -82,7 +82,7 @@ def test_a_result_that_is_not_what_was_declared_is_an_error(result, error):
         lt.trace(lambda x: op(x) + 1, X)
 
 
-def test_its_gradient_is_a_missing_rule_with_the_line(told_by):
+def test_the_gradient_of_an_opaque_operation_is_a_missing_rule_with_the_line(told_by):
     """[B12]"""
     op = lt.opaque(sort, lt.ShapeDtype(3), name="test_opaque.ruleless")
 

@@ -66,7 +66,7 @@ def test_a_division_of_integers_by_zero_is_pythons_error():
 
 
 @pytest.mark.parametrize("item", [..., (), None, (..., None)])
-def test_an_item_of_a_python_number_is_that_of_an_array(item):
+def test_item_of_a_python_number_is_that_of_a_0d_array(item):
     fn = lt.trace(lambda x: np.sin(x[item]), lt.ShapeDtype((), float, weak=True))
 
     assert_same(np.sin(np.asarray(2.0)[item]), fn(2.0))

@@ -76,7 +76,7 @@ def test_the_function_sees_its_own_classes():
     assert_same(program(*args), lt.trace(program, *args)(*args))
 
 
-def test_a_container_that_the_function_changes_is_its_own():
+def test_a_function_changes_its_own_copy_of_a_container():
     def program(model):
         model["w"] = model["w"] * 2.0
         model["new"] = 1.0
@@ -96,14 +96,14 @@ def test_a_leaf_that_occurs_twice_is_two_parameters():
     assert_same(X + 2 * X, f({"a": X, "b": 2 * X}))
 
 
-def test_arrays_in_a_row_need_no_tree():
+def test_flat_arguments_need_no_tree():
     f = lt.trace(lambda x, y: (x, y), X, 2.0)
 
     assert f.in_tree is None
     assert f.out_tree is None
 
 
-def test_a_result_of_one_in_a_tuple_stays_in_it():
+def test_a_tuple_of_one_result_stays_a_tuple():
     assert_same((X,), lt.trace(lambda x: (x,), X)(X))
 
 
@@ -171,7 +171,7 @@ def test_containers_are_static_where_they_are_marked(value):
     assert_same(X, f(X, value))
 
 
-def test_a_static_argument_of_another_type_is_another():
+def test_static_arguments_of_different_types_are_different():
     """1 == True == 1.0 in Python."""
     f = lt.trace(lambda x, n: x * n, X, 1, static_argnums=1)
 

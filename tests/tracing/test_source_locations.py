@@ -79,14 +79,14 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_no_frame_of_a_library_is_the_users(name):
+def test_frames_of_libraries_are_skipped(name):
     program = PROGRAMS[name]
 
     for line in lines_of(program, X):
         assert line.startswith(f'"{name}": ')
 
 
-def test_the_arguments_constants_have_the_line_of_their_use():
+def test_constants_have_the_line_of_their_use():
     assert ["return x + table  # here"] * 2 == lines_of(used_table, X)
 
 
@@ -95,7 +95,7 @@ def used_table(x):
     return x + table  # here
 
 
-def test_results_are_called_as_the_variables_that_they_are_assigned_to():
+def test_results_have_the_names_of_the_variables_they_are_assigned_to():
     def program(x):
         sine = np.sin(x)
         total = sine.sum()
@@ -106,7 +106,7 @@ def test_results_are_called_as_the_variables_that_they_are_assigned_to():
     assert ["sine", "total", None, "scaled", "scaled"] == names_of(program, X)
 
 
-def test_a_result_of_several_or_of_none_has_no_name():
+def test_results_assigned_to_several_variables_or_none_have_no_name():
     def program(x):
         a, b, c = np.split(x, 3)
         return np.sin(a), b, c
@@ -114,7 +114,7 @@ def test_a_result_of_several_or_of_none_has_no_name():
     assert [None, None, None, None] == names_of(program, X)
 
 
-def test_a_row_of_a_loop_is_called_as_the_variable_of_the_loop():
+def test_rows_in_a_loop_have_the_name_of_the_loop_variable():
     def program(x):
         for row in x:
             assert () == row.shape
@@ -137,7 +137,7 @@ def test_variables_of_closures_and_modules_give_names():
     assert ["inner", "inner"] == names_of(program, X)
 
 
-def test_parameters_are_called_as_those_of_the_function():
+def test_parameters_have_the_names_of_the_functions_parameters():
     f = lt.trace(lambda model, *, rate: model["w"][0] * rate, {"w": [X, X], "b": 1.0}, rate=0.1)
 
     assert ["model.b", "model.w.0", "model.w.1", "rate"] == [p.name for p in f.params]
@@ -149,13 +149,13 @@ def test_parameters_without_a_name_are_numbered():
     assert ["arg0", "arg1"] == [param.name for param in f.params]
 
 
-def test_a_key_that_is_no_word_is_made_one():
+def test_a_key_that_is_not_an_identifier_is_turned_into_one():
     f = lt.trace(lambda model: model["layer 1/w"], {"layer 1/w": X})
 
     assert ["model.layer_1_w"] == [param.name for param in f.params]
 
 
-def test_code_from_a_string_has_its_own_place():
+def test_code_from_a_string_has_a_place_of_its_own():
     scope = {"np": np}
     exec(compile("def program(x):\n    return np.sin(x)\n", "<cell 3>", "exec"), scope)
 
@@ -177,7 +177,7 @@ def test_two_functions_at_the_address_of_one_are_not_mixed_up():
     assert [n + 2 for n in range(50)] == seen
 
 
-def test_the_place_of_a_caller_is_the_innermost_of_the_users():
+def test_the_place_of_a_call_is_the_innermost_frame_of_the_user():
     source, name = here = user_place(1)
 
     assert __file__ == source.file

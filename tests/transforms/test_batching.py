@@ -22,7 +22,7 @@ X = np.linspace(-1.0, 1.2, 12).reshape(4, 3)
 # ---- the transform of programs ----
 
 
-def test_what_no_mapped_value_reaches_stays_as_it_is():
+def test_binds_that_do_not_depend_on_mapped_values_are_unchanged():
     f3 = "float64[3]"
     fn = parse(
         f"lambda %0: {f3}, %1: {f3} {{ %2: {f3} = exp(%0); %3: {f3} = mul(%2, %1); return %3 }}"
@@ -45,13 +45,13 @@ def test_axes_of_parameters_may_count_from_the_end():
         batched(fn, (0, 0), 4)
 
 
-def test_a_result_that_no_mapped_value_reaches_has_no_batch():
+def test_a_result_that_does_not_depend_on_mapped_values_is_not_batched():
     fn = parse("lambda %0: float64[3], %1: float64[3] { %2 = exp(%0); return %2, %1 }")
 
     assert (None, 0) == batched(fn, (None, 0), 4)[1]
 
 
-def test_a_raw_gradient_program_maps_with_cotangents_that_nobody_gave():
+def test_a_raw_gradient_program_maps_with_missing_cotangents():
     """[D6, D7]"""
     gradient = lt.differentiate(lt.trace(lambda x, y: (np.sin(x) * y, x.sum()), X[0], X[1]))
     kept = [gradient.forward(x, x)[1] for x in X]
@@ -67,7 +67,7 @@ def test_a_raw_gradient_program_maps_with_cotangents_that_nobody_gave():
                 assert a is b is Undef or np.allclose(a, b[i])
 
 
-def test_a_rule_of_wrong_shape_is_named():
+def test_a_batch_rule_with_a_wrong_result_shape_is_named():
     wrong = lt.primitive(
         "t.wrong", lambda xp, x: x, lambda x: x, batch=lambda args, axes: (args[0].sum(), None)
     )
@@ -78,7 +78,7 @@ def test_a_rule_of_wrong_shape_is_named():
         lt.vmap(wrong)(X)
 
 
-def test_a_rule_may_put_the_batch_anywhere():
+def test_a_batch_rule_may_put_the_batch_axis_anywhere():
     turned = lt.primitive(
         "t.turned", lambda xp, x: x, lambda x: x, batch=lambda args, axes: (args[0].T, -1)
     )
@@ -228,11 +228,11 @@ BY_NAME = {"argvalues": LAWS, "ids": lambda law: law.__name__}
 
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("law", **BY_NAME)
-def test_law(law):
+def test_laws_hold_for_generated_programs(law):
     holds(law, QUICK)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", **BY_NAME)
-def test_law_on_10_000_programs(law):
+def test_laws_hold_for_10_000_generated_programs(law):
     holds(law, MANY)

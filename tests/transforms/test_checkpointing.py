@@ -31,13 +31,13 @@ CHECKPOINTED = {
 
 
 @pytest.mark.parametrize("f", CHECKPOINTED.values(), ids=CHECKPOINTED)
-def test_values_and_derivatives_of_every_order_are_those_of_the_function(f):
+def test_values_and_derivatives_of_every_order_agree_with_the_function(f):
     assert_same(wave(X), f(X))
     assert_close(lt.grad(lambda x: wave(wave(x)).sum())(X), lt.grad(lambda x: f(f(x)).sum())(X))
     check_grads(f, (X,), order=3)
 
 
-def test_a_function_is_one_bind_that_holds_it():
+def test_a_checkpointed_function_is_one_bind_that_holds_its_program():
     program = lt.trace(lambda x: lt.checkpoint(wave)(x) + 1, X)
 
     assert ["checkpoint", "add"] == [bind.op.name for bind in program.binds]
@@ -66,14 +66,14 @@ def layers(step, count):
     return lambda x: functools.reduce(lambda y, _: step(y), range(count), x)
 
 
-def test_only_the_arguments_are_kept():
+def test_a_checkpoint_keeps_only_the_arguments():
     x = np.ones(1000)
 
     assert 4 * 8000 == kept(layers(lt.checkpoint(wave), 4), x)  # one of each layer
     assert kept(layers(wave, 4), x) >= 12 * 8000
 
 
-def test_what_the_policy_says_is_kept_too_and_not_computed_again():
+def test_values_that_the_policy_selects_are_kept_and_not_recomputed():
     x = np.ones(1000)
     gradient = lt.differentiate(lt.trace(lt.checkpoint(wave, is_sine), x))
 
@@ -140,7 +140,7 @@ def test_a_replay_of_the_gradient_takes_less_memory():
     assert checkpointed <= 30
 
 
-def test_the_backward_of_a_forward_derivative_computes_again_too():
+def test_the_backward_pass_of_a_forward_derivative_recomputes_too():
     x = np.ones(1000)
 
     def slope(step):
@@ -153,7 +153,7 @@ def test_the_backward_of_a_forward_derivative_computes_again_too():
     )
 
 
-def test_guards_inside_hold_and_are_not_checked_again():
+def test_guards_inside_a_checkpoint_are_checked_only_once():
     """[C5]"""
 
     @lt.checkpoint
@@ -196,7 +196,7 @@ def test_without_a_trace_the_function_itself_runs():
     assert calls[0] is X
 
 
-def test_it_maps_over_a_batch():
+def test_vmap_agrees_with_a_loop_over_examples():
     batch = np.stack([X, -X, 2 * X])
 
     found = lt.vmap(lt.grad(lambda x: lt.checkpoint(wave, is_sine)(x).sum()))(batch)
@@ -224,7 +224,7 @@ def operations_again(policy):
     return sorted(name for name in found if name in ("matmul", "exp", "tanh"))
 
 
-def test_policies_have_the_names_of_those_of_differentiate():
+def test_checkpoint_takes_the_policies_of_differentiate():
     assert ["exp", "matmul", "matmul", "tanh"] == operations_again(None)
     assert ["exp", "matmul", "tanh"] == operations_again("min_bytes")
     assert ["matmul"] == operations_again("keep_all")
@@ -232,7 +232,7 @@ def test_policies_have_the_names_of_those_of_differentiate():
         lt.checkpoint(network, policy="nothing_saveable")
 
 
-def test_what_has_an_effect_and_a_result_is_not_computed_again():
+def test_a_bind_with_an_effect_is_never_recomputed():
     """[C5]"""
     calls = []
     counted = lt.primitive(

@@ -30,7 +30,7 @@ def tenfold(x):
 tenfold.defjvps(lambda t, out, x: 10 * t * out)
 
 
-def test_both_modes_take_the_users_rule():
+def test_both_modes_use_the_users_rule():
     assert_same(np.exp(X), tenfold(X))
     assert_close(10 * np.exp(X), lt.jvp(tenfold, (X,), (np.ones(2),))[1])
     assert_close(10 * np.exp(X), lt.grad(lambda x: tenfold(x).sum())(X))
@@ -41,14 +41,14 @@ def test_derivatives_of_every_order_agree_with_differences():
     check_grads(scaled, (X, np.float64(2.0)), order=3)
 
 
-def test_the_rule_holds_at_second_order():
+def test_second_derivatives_use_the_rule():
     """The result that the rule reads is differentiated by the rule again."""
     second = lt.grad(lambda x: lt.grad(lambda x: tenfold(x).sum())(x).sum())(X)
 
     assert_close(100 * np.exp(X), second)
 
 
-def test_the_program_holds_the_rule_so_that_it_needs_no_python_to_differentiate():
+def test_the_program_contains_the_rule_and_is_differentiated_without_python():
     program = lt.trace(lambda x: scaled(x, 2.0).sum(), X)
 
     again = lt.parse(lt.dumps(program))
@@ -58,7 +58,7 @@ def test_the_program_holds_the_rule_so_that_it_needs_no_python_to_differentiate(
     assert_close(2 * np.cos(X), lt.grad(again)(X))
 
 
-def test_none_is_a_zero_wherever_it_stands():
+def test_None_is_a_zero_tangent_in_every_position():
     """[D9]"""
 
     @lt.custom_jvp
@@ -142,7 +142,7 @@ def test_a_rule_that_calls_its_function_on_other_arguments_ends_with_an_error():
         lt.grad(derivative)(0.5)
 
 
-def test_a_rule_may_take_decisions_on_its_primals():
+def test_a_rule_may_branch_on_its_primals():
     """[B2]"""
 
     @lt.custom_jvp
@@ -169,7 +169,7 @@ def test_a_rule_may_close_over_traced_values_and_the_function_over_constants():
     assert_close(np.exp(X).sum(), lt.grad(lambda w: lt.grad(f)(X, w).sum())(3.0))
 
 
-def test_the_derivative_by_a_traced_value_that_the_function_closes_over_is_an_error():
+def test_the_derivative_with_respect_to_a_captured_traced_value_is_an_error():
     def f(x, w):
         @lt.custom_jvp
         def g(x):
@@ -240,7 +240,7 @@ def test_custom_rules_nest_in_each_other():
     assert_close(10 * np.exp(X), lt.grad(lambda x: lt.grad(lambda x: outer(x).sum())(x).sum())(X))
 
 
-def test_it_maps_over_a_batch():
+def test_vmap_agrees_with_a_loop_over_examples():
     batch = np.stack([X, 2 * X, 3 * X])
 
     found = lt.vmap(lt.grad(lambda x, y: scaled(x, y).sum()), (0, None))(batch, 2.0)
@@ -248,13 +248,13 @@ def test_it_maps_over_a_batch():
     assert_close(2 * np.cos(batch), found)
 
 
-def test_low_precision_stays():
+def test_low_precision_is_kept():
     found = lt.grad(lambda x: scaled(x, 2.0).sum())(X.astype(np.float16))
 
     assert np.float16 == found.dtype
 
 
-def test_python_numbers_beside_narrow_arrays_widen_nothing():
+def test_python_numbers_do_not_widen_narrow_arrays():
     x = X.astype(np.float32)
     t = np.ones(2, np.float32)
     derivatives = [
@@ -282,7 +282,7 @@ def test_retyped_programs_hold_retyped_rules():
 
 
 @pytest.mark.parametrize("function", [np.exp, np.sum, functools.partial(np.sum, axis=0)])
-def test_numpys_functions_take_rules(function):
+def test_numpy_functions_can_have_custom_rules(function):
     f = lt.custom_jvp(function)
     f.defjvps(lambda t, out, x: 7 * t if out.shape else 7 * t.sum())
 

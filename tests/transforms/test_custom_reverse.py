@@ -26,7 +26,7 @@ def make():
     return f
 
 
-def test_the_users_rule_is_taken_and_none_is_zero():
+def test_the_users_rule_is_used_and_None_is_a_zero_cotangent():
     """[D9]: None for the second argument does not shift the first."""
     by_x, by_y = lt.grad(lambda x, y: make()(x, y).sum(), (0, 1))(X, X + 1)
 
@@ -38,7 +38,7 @@ def test_without_a_trace_the_function_itself_runs():
     np.testing.assert_array_equal(X * X, make()(X, X))
 
 
-def test_the_program_holds_the_rule_so_that_it_needs_no_python_to_differentiate():
+def test_the_program_contains_the_rule_and_is_differentiated_without_python():
     from letir.ast.text.parser import parse
 
     program = lt.trace(lambda x: make()(x, x + 1).sum(), X)
@@ -48,7 +48,7 @@ def test_the_program_holds_the_rule_so_that_it_needs_no_python_to_differentiate(
     np.testing.assert_array_equal(10 * (X + 1), lt.grad(again)(X))
 
 
-def test_the_rule_holds_at_second_order():
+def test_second_derivatives_use_the_rule():
     second = lt.grad(lambda x: lt.grad(lambda x: (make()(x, x) * x).sum())(x).sum())(X)
 
     # first order: ct = x, so 10 * x * x + x * x; its derivative takes the rule of x * x again
@@ -126,7 +126,7 @@ def test_keywords_become_positional_arguments():
 
 
 @pytest.mark.parametrize("custom", [lt.custom_vjp, lt.custom_jvp])
-def test_keywords_that_are_no_positions_are_refused(custom):
+def test_keyword_only_arguments_are_refused(custom):
     @custom
     def f(x, *, scale=1.0):
         return x * scale
@@ -135,7 +135,7 @@ def test_keywords_that_are_no_positions_are_refused(custom):
         f(X, scale=2.0)
 
 
-def test_variables_take_the_rule_too():
+def test_eager_variables_use_the_rule_too():
     """[E1]"""
     x = lt.Variable(X, requires_grad=True)
 
@@ -144,7 +144,7 @@ def test_variables_take_the_rule_too():
     np.testing.assert_array_equal(10 * (X + 1), np.asarray(x.grad))
 
 
-def test_the_derivative_by_a_traced_value_that_the_function_closes_over_is_an_error():
+def test_the_derivative_with_respect_to_a_captured_traced_value_is_an_error():
     def f(x, w):
         @lt.custom_vjp
         def g(x):
@@ -161,7 +161,7 @@ def test_the_derivative_by_a_traced_value_that_the_function_closes_over_is_an_er
         lt.grad(f, 1)(X, 2.0)
 
 
-def test_the_values_of_its_results_are_known_while_it_is_recorded():
+def test_results_of_a_custom_function_have_values_during_a_trace():
     """[B2]"""
     program = lt.trace(lambda x: make()(x, x) if make()(x, x).sum() > 0 else x, X)
 

@@ -56,7 +56,7 @@ def widths(program):
 
 @pytest.mark.parametrize("dtype", LOW, ids=lambda d: d.__name__)
 @pytest.mark.parametrize("transform", PROGRAMS.values(), ids=PROGRAMS)
-def test_nothing_is_widened(transform, dtype):
+def test_transforms_widen_no_dtype(transform, dtype):
     x = X.astype(dtype)
     program = transform(lt.trace(scalar, x), lt.trace(vector, x), x)
 
@@ -105,7 +105,7 @@ def test_derivatives_are_close_to_those_in_double_precision(derivative, dtype):
 
 
 @pytest.mark.parametrize("dtype", LOW, ids=lambda d: d.__name__)
-def test_mixed_precision_gives_each_argument_its_own(dtype):
+def test_gradients_in_mixed_precision_have_the_dtype_of_their_argument(dtype):
     narrow, wide = X.astype(dtype), X + 1
     f = lambda p: (np.tanh(p["n"]) * p["w"]).sum() * p["k"]  # noqa: E731
     p = {"n": narrow, "w": wide, "k": 2.0}
@@ -125,7 +125,7 @@ def weighted(x, n):
 
 
 @pytest.mark.parametrize("n", INTEGERS, ids=lambda n: str(np.asarray(n).dtype))
-def test_what_is_not_floating_has_no_derivative_and_changes_none(n):
+def test_arguments_that_are_not_floating_have_no_derivative_and_change_none(n):
     expected = 2 * X * n
 
     assert_close(expected, lt.grad(weighted)(X, n))
@@ -145,7 +145,7 @@ def test_what_is_not_floating_has_no_derivative_and_changes_none(n):
 @pytest.mark.parametrize(
     "transform", [lt.grad, lt.value_and_grad, lt.jacfwd, lt.jacrev, lt.jacobian, lt.hessian]
 )
-def test_the_derivative_by_what_is_not_floating_is_an_error_with_the_remedy(transform, n):
+def test_the_derivative_with_respect_to_integers_is_an_error_with_the_remedy(transform, n):
     with pytest.raises(lt.DTypeError, match=r"n is .*which has no derivative\n.*argnums"):
         transform(weighted, 1)(X, n)
     with pytest.raises(lt.DTypeError, match="which has no derivative"):
@@ -154,7 +154,7 @@ def test_the_derivative_by_what_is_not_floating_is_an_error_with_the_remedy(tran
         transform(lt.trace(weighted, X, n), 1)
 
 
-def test_results_that_are_not_floating_have_zeros_as_tangents_and_take_any_cotangent():
+def test_results_that_are_not_floating_have_zero_tangents_and_take_any_cotangent():
     f = lambda x: (x * 2, np.argmax(x), x > 0)  # noqa: E731
 
     _, (by_y, of_index, of_mask) = lt.jvp(f, (X,), (X,))

@@ -39,7 +39,7 @@ def test_argnums_choose_the_arguments(argnums):
         np.testing.assert_allclose(a, b)
 
 
-def test_an_argnum_that_is_not_there_is_an_error():
+def test_an_argnum_out_of_range_is_an_error():
     with pytest.raises(lt.ShapeError, match="no positional argument 2 among 1"):
         lt.grad(np.sum, 2)(X)
 
@@ -123,7 +123,7 @@ def test_a_function_without_guards_computes_its_primal_once():
     assert [1] == calls
 
 
-def test_pull_returns_one_entry_a_primal_and_none_for_what_has_no_derivative():
+def test_the_pullback_returns_None_for_primals_without_a_derivative():
     _, pull = lt.vjp(lambda x, n, unused: (x * n, np.exp(x)), X, np.array([1, 2, 3]), X)
 
     by_x, by_n, by_unused = pull((np.ones(3), np.zeros(3)))
@@ -134,7 +134,7 @@ def test_pull_returns_one_entry_a_primal_and_none_for_what_has_no_derivative():
     assert isinstance(pull.program, lt.Lambda)
 
 
-def test_vjp_with_aux_returns_it_apart():
+def test_vjp_returns_aux_separately():
     _, pull, aux = lt.vjp(lambda x: (x**2, {"n": x + 1}), X, has_aux=True)
 
     np.testing.assert_array_equal(2 * X, pull(np.ones(3))[0])
@@ -225,19 +225,19 @@ def test_gradients_have_the_dtype_of_their_argument(dtype):
         (lambda x: (x * 2.0).sum(), np.arange(3), lt.DTypeError, "convert it with .astype"),
     ],
 )
-def test_what_has_no_gradient_is_refused(f, x, error, message):
+def test_arguments_and_results_without_a_gradient_are_refused(f, x, error, message):
     with pytest.raises(error, match=message):
         lt.grad(f)(x)
 
 
-def test_static_leaves_of_an_argument_have_none_in_the_gradient():
+def test_static_leaves_of_an_argument_become_None_in_the_gradient():
     found = lt.grad(lambda p: (p["w"] ** 2).sum() if p["square"] else 0.0)({"w": X, "square": True})
 
     assert found["square"] is None
     np.testing.assert_array_equal(2 * X, found["w"])
 
 
-def test_gradients_are_arrays_of_their_own():
+def test_gradients_share_no_memory():
     """[C2]: a rule hands one cotangent to both operands of a sum, and broadcasts it."""
     by_x, by_y = lt.grad(lambda x, y: (x + y).sum(), (0, 1))(X, X)
 

@@ -39,7 +39,7 @@ def test_the_hessian_of_a_lambda_is_a_lambda():
     assert_close(lt.hessian(loss)(X), program(X))
 
 
-def test_it_nests_as_the_arguments_twice():
+def test_the_hessian_nests_as_the_arguments_twice():
     def f(p):
         return (p["a"] ** 2).sum() * p["b"]
 
@@ -61,7 +61,7 @@ def test_argnums_and_aux():
     assert_same(X + 1, aux)
 
 
-def test_of_several_results_it_has_their_shape_in_front():
+def test_the_hessian_of_an_array_result_has_the_result_axes_first():
     found = lt.hessian(lambda x: x**3)(X)
 
     expected = np.zeros((4, 4, 4))
@@ -82,11 +82,11 @@ def test_of_several_results_it_has_their_shape_in_front():
     ],
     ids=["tuples", "arrays", "function", "Lambda", "of a Lambda", "in a trace", "by hand"],
 )
-def test_the_product_with_the_hessian_in_all_its_forms(product):
+def test_all_hessian_vector_products_agree(product):
     assert_close(lt.hessian(loss)(X) @ V, product(loss, X, V))
 
 
-def test_several_primals_give_a_tuple_and_none_is_a_zero_tangent():
+def test_several_primals_give_a_tuple_and_None_is_a_zero_tangent():
     def f(x, n, y):
         return (x**2 * y).sum() * n.sum()
 
@@ -135,13 +135,13 @@ def test_without_a_forward_rule_the_product_and_the_hessian_are_taken_in_reverse
     ],
     ids=["tuples", "arrays", "function", "Lambda", "Lambdas", "in a trace"],
 )
-def test_the_gauss_newton_product_is_that_of_the_three_matrices(product):
+def test_the_gauss_newton_product_agrees_with_the_explicit_matrices(product):
     jacobian, curvature = lt.jacobian(layer)(X), lt.hessian(bowl)(layer(X))
 
     assert_close(jacobian.T @ curvature @ jacobian @ V, product())
 
 
-def test_the_gauss_newton_product_of_a_linear_function_is_that_of_the_hessian():
+def test_the_gauss_newton_product_of_a_linear_function_agrees_with_the_hessian():
     f = lambda x: {"y": W @ x, "n": 3}  # noqa: E731
     g = lambda out: bowl(out["y"]) * out["n"]  # noqa: E731
 
@@ -163,7 +163,7 @@ def test_the_gauss_newton_product_evaluates_the_function_once():
     assert [1] == calls
 
 
-def test_complex_and_low_precision():
+def test_hessians_of_complex_and_low_precision_arguments():
     z = X + 1j
     found = lt.hessian(lambda z: (z**3).sum(), holomorphic=True)(z)
 
@@ -189,7 +189,7 @@ def test_wrong_calls_are_errors_that_say_what_to_do():
         lt.ggnvp(lt.parse("lambda %0 { %1 = exp(%0); return %1 }"), bowl)
 
 
-def test_products_of_many_directions_come_from_vmap():
+def test_vmap_gives_products_with_many_directions():
     found = lt.vmap(lambda v: lt.hvp(loss, (X,), (v,)))(np.eye(4))
 
     assert_close(lt.hessian(loss)(X), found)

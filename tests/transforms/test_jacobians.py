@@ -22,7 +22,7 @@ LAYER = (1 - layer(X) ** 2)[:, None] * W
 
 
 @every_mode
-def test_of_a_function_a_function_and_of_a_lambda_a_lambda(jac):
+def test_the_jacobian_of_a_function_is_a_function_and_of_a_lambda_a_lambda(jac):
     program = jac(lt.trace(layer, X))
 
     assert isinstance(lt.check(program), lt.Lambda)
@@ -42,7 +42,7 @@ def test_a_gradient_stands_for_its_joined_program(jac):
 
 
 @every_mode
-def test_the_program_does_not_grow_with_the_arrays(jac):
+def test_the_size_of_the_program_does_not_depend_on_the_arrays(jac):
     """One batched program, no loop."""
 
     def binds(n):
@@ -63,7 +63,7 @@ def test_argnums_choose_the_arguments(jac, argnums):
 
 
 @every_mode
-def test_it_nests_as_the_result_and_there_as_the_arguments(jac):
+def test_the_jacobian_nests_as_the_results_and_inside_as_the_arguments(jac):
     def f(p, q):
         return {"u": p["a"] * q.sum(), "v": (p["b"][0] * p["a"].sum(), q)}
 
@@ -84,7 +84,7 @@ def test_it_nests_as_the_result_and_there_as_the_arguments(jac):
 
 
 @every_mode
-def test_aux_comes_beside_the_jacobian(jac):
+def test_aux_is_returned_beside_the_jacobian(jac):
     def f(x):
         return layer(x), {"norm": (x**2).sum(), "n": np.argmax(x)}
 
@@ -98,7 +98,7 @@ def test_aux_comes_beside_the_jacobian(jac):
 
 
 @every_mode
-def test_numbers_of_no_axis_and_empty_arrays(jac):
+def test_jacobians_of_scalars_and_empty_arrays(jac):
     assert_close(np.cos(0.7), jac(np.sin)(0.7))
     assert_close(np.diag(np.cos(X)), jac(np.sin)(X))
     assert_close(np.ones(4), jac(np.sum)(X))
@@ -109,7 +109,7 @@ def test_numbers_of_no_axis_and_empty_arrays(jac):
 
 
 @every_mode
-def test_what_does_not_depend_on_an_argument_has_zeros(jac):
+def test_results_that_do_not_depend_on_an_argument_have_zero_blocks(jac):
     found = jac(lambda x, y: (x * 2, np.ones(2), y), (0, 1))(X, 3.0)
 
     assert_same(np.zeros((4,)), found[0][1])
@@ -120,7 +120,7 @@ def test_what_does_not_depend_on_an_argument_has_zeros(jac):
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.complex64])
 @every_mode
-def test_low_precision_stays(jac, dtype):
+def test_low_precision_is_kept(jac, dtype):
     x = X.astype(dtype)
 
     found = jac(lambda x: np.tanh(x) * 2.0 + x[0] / 3, holomorphic=True)(x)
@@ -186,7 +186,7 @@ def test_unknown_sizes_are_an_error_with_the_remedy(jac):
         jac(lt.trace(np.exp, lt.ShapeDtype("n")))
 
 
-def test_the_mode_follows_from_the_sizes_and_the_rules_that_there_are():
+def test_jacobian_chooses_the_mode_by_sizes_and_available_rules():
     def counted(n_in, n_out):
         program = lt.jacobian(lt.trace(lambda x: np.ones((n_out, n_in)) @ x, np.ones(n_in)))
         return [bind.attrs["n"] for bind in program.binds if bind.op.name == "eye"]
@@ -204,7 +204,7 @@ def test_the_mode_follows_from_the_sizes_and_the_rules_that_there_are():
 
 
 @every_mode
-def test_keywords_methods_and_partials(jac):
+def test_jacobians_of_keywords_methods_and_partials(jac):
     class Model:
         w = W
 
@@ -222,7 +222,7 @@ def test_keywords_methods_and_partials(jac):
 
 
 @every_mode
-def test_static_leaves_have_none(jac):
+def test_static_leaves_become_None_in_the_jacobian(jac):
     found = jac(lambda p: p["w"] ** 2 if p["square"] else p["w"])({"w": X, "square": True})
 
     assert found["square"] is None
@@ -230,7 +230,7 @@ def test_static_leaves_have_none(jac):
 
 
 @every_mode
-def test_inside_another_trace_it_is_inlined(jac):
+def test_a_jacobian_inside_another_trace_is_inlined(jac):
     program = lt.trace(lambda x: jac(layer)(x).sum(), X)
 
     assert_close(LAYER.sum(), program(X))
@@ -238,14 +238,14 @@ def test_inside_another_trace_it_is_inlined(jac):
 
 
 @every_mode
-def test_it_maps_over_a_batch(jac):
+def test_vmap_agrees_with_a_loop_over_examples(jac):
     batch = np.stack([X, 2 * X])
 
     assert_close(np.stack([jac(layer)(x) for x in batch]), lt.vmap(jac(layer))(batch))
 
 
 @every_mode
-def test_guards_are_kept(jac):
+def test_the_jacobian_keeps_guards(jac):
     """[C5]"""
     program = jac(lt.trace(lambda x: x**2 if x[0] > 0 else x**3, X))
 
@@ -255,7 +255,7 @@ def test_guards_are_kept(jac):
 
 
 @every_mode
-def test_the_result_is_an_array_of_its_own(jac):
+def test_the_jacobian_shares_no_memory(jac):
     """[C2]"""
     a, b = jac(lambda x: (x + 1, x + 2))(X)
 

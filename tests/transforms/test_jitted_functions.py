@@ -31,7 +31,7 @@ def test_an_executor_answers_for_itself():
     assert [[6.0, 0.0], [0.0, 12.0]] == lt.hessian(keeper)(x).tolist()
 
 
-def test_defaults_are_the_same_transform_and_other_options_another():
+def test_transforms_are_cached_by_their_options():
     keeper = Keeper(cube)
 
     assert lt.grad(keeper) is lt.grad(keeper, 0) is lt.grad(keeper, argnums=0)

@@ -57,14 +57,14 @@ def nested(names):
 
 
 @pytest.mark.parametrize("outermost", DERIVATIVES)
-def test_two_deep(outermost):
+def test_transforms_nest_two_deep(outermost):
     for inner in DERIVATIVES:
         found, order = nested((inner, outermost))(X), f"{inner} of {outermost}"
         np.testing.assert_allclose(derivative_of_wave(2), found, rtol=1e-11, err_msg=order)
 
 
 @pytest.mark.parametrize("outermost", DEEP)
-def test_three_deep(outermost):
+def test_transforms_nest_three_deep(outermost):
     for inner in itertools.product(DEEP, repeat=2):
         names = (*inner, outermost)
         found, order = nested(names)(X), " of ".join(names)
@@ -96,7 +96,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("names", list(itertools.product(PROGRAMS, repeat=3)), ids=" of ".join)
-def test_programs_of_programs(names):
+def test_transforms_of_lambdas_nest(names):
     program = lt.trace(wave, X)
     for name in names:
         program = lt.check(PROGRAMS[name](program))
@@ -167,7 +167,7 @@ WRAPPED = {
 
 @pytest.mark.parametrize("f", WRAPPED.values(), ids=WRAPPED)
 @pytest.mark.parametrize("name", DERIVATIVES)
-def test_wrapped_functions(name, f):
+def test_transforms_accept_wrapped_functions(name, f):
     first, second = DERIVATIVES[name](f), lt.grad(DERIVATIVES[name](f))
 
     np.testing.assert_allclose(2 * derivative_of_wave(1), first(X), rtol=1e-12)
@@ -182,7 +182,7 @@ def test_transforms_keep_the_name_of_a_function(transform):
 
 @pytest.mark.parametrize("transform", [lt.grad, lt.jacfwd, lt.jacrev, lt.jacobian])
 @pytest.mark.parametrize("argnums", [0, 1, -1, (1,), (0, 1)])
-def test_argnums_defaults_and_keywords(transform, argnums):
+def test_transforms_accept_argnums_defaults_and_keywords(transform, argnums):
     def f(x, y=2.0, *, c=1.0):
         return c * x * x * y
 
@@ -196,7 +196,7 @@ def test_argnums_defaults_and_keywords(transform, argnums):
         np.testing.assert_allclose(expected, result, rtol=1e-13)
 
 
-def test_a_default_that_is_not_given_is_no_argument():
+def test_a_default_that_is_not_passed_is_not_an_argument():
     with pytest.raises(lt.ShapeError, match="no positional argument 1 among 1"):
         lt.grad(lambda x, y=2.0: x * y, 1)(X)
 
@@ -257,7 +257,7 @@ def test_inner_derivatives_see_the_variables_of_outer_ones():
         np.testing.assert_allclose(6 * X**2, found, rtol=1e-14)
 
 
-def test_traced_python_numbers_are_directions_of_any_precision():
+def test_traced_python_numbers_are_tangents_of_any_precision():
     def slopes(x, t):
         narrow = x.astype(np.float32)
         return lt.jvp(wave, (x,), (t,))[1], lt.jvp(np.sin, (narrow,), (t,))[1]

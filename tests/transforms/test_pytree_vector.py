@@ -9,7 +9,7 @@ from letir.testing import assert_close, assert_same
 TREE = {"a": np.arange(3), "b": (1.5, 2, np.float32(3)), "n": None, "e": np.zeros((0, 2))}
 
 
-def test_the_vector_has_the_promoted_dtype_and_unravel_gives_every_leaf_its_own_back():
+def test_the_vector_has_the_promoted_dtype_and_unravel_restores_each_dtype():
     vector, unravel = lt.ravel(TREE)
 
     assert_same(np.array([0, 1, 2, 1.5, 2, 3.0]), vector)
@@ -32,7 +32,7 @@ def test_mixed_dtypes_are_promoted_as_numpy_does(leaves, dtype):
     assert_same(leaves, unravel(vector))
 
 
-def test_strings_and_bools_stay_as_they_are():
+def test_strings_and_booleans_are_not_in_the_vector():
     vector, unravel = lt.ravel({"x": 1.0, "mode": "fast", "on": True})
 
     assert_same({"x": 2.0, "mode": "fast", "on": True}, unravel(2 * vector))
@@ -55,7 +55,7 @@ def test_unravel_takes_a_vector_of_the_same_size_and_dtype_only(wrong, error, me
         lt.ravel(TREE)[1](wrong)
 
 
-def test_unravel_gives_arrays_of_their_own():
+def test_unravelled_arrays_share_no_memory_with_the_vector():
     """[C4]: optimisers write into their vectors."""
     vector, unravel = lt.ravel(np.ones(3))
     found = unravel(vector)
@@ -65,7 +65,7 @@ def test_unravel_gives_arrays_of_their_own():
     assert_same(np.ones(3), found)
 
 
-def test_derivatives_flow_through_both_directions():
+def test_ravel_and_unravel_are_differentiated():
     p = {"w": np.ones((2, 2), np.float32), "b": np.float64(3.0)}
     vector, unravel = lt.ravel(p)
 
@@ -76,14 +76,14 @@ def test_derivatives_flow_through_both_directions():
     assert_close(np.array([4.0, 3, 3, 3, 3]), by_vector)
 
 
-def test_both_directions_are_recorded():
+def test_ravel_and_unravel_are_recorded():
     vector, unravel = lt.ravel({"x": np.ones(3), "y": 2.0})
     program = lt.trace(lambda v: lt.ravel(unravel(v))[0] * 2, vector)
 
     assert_same(2 * np.arange(4.0), program(np.arange(4.0)))
 
 
-def test_a_type_that_is_no_array_is_refused():
+def test_a_leaf_that_is_not_an_array_is_refused():
     with pytest.raises(lt.DTypeError, match="no array"):
         lt.ravel([np.ones(2), {1, 2}])
 

@@ -26,7 +26,7 @@ def by_text(found) -> dict:
     return {row.text.partition("= ")[2].partition("(")[0]: row for row in found}
 
 
-def test_each_residual_says_what_it_is():
+def test_each_residual_is_described():
     found = lt.explain_residuals(lt.differentiate(lt.trace(layer, X, W)))
     tanh = by_text(found)["tanh"]
 
@@ -37,14 +37,14 @@ def test_each_residual_says_what_it_is():
     assert (LINE + 1, __file__) == (tanh.source.line, tanh.source.file)
 
 
-def test_it_says_what_a_policy_would_compute_again():
+def test_the_report_lists_what_a_policy_would_recompute():
     found = by_text(lt.explain_residuals(lt.trace(layer, X, W)))
 
     assert "kept" == found["tanh"].instead
     assert "exp of %3" == found["exp"].instead
 
 
-def test_what_a_policy_neither_keeps_nor_computes_again_is_said():
+def test_residuals_that_a_policy_makes_unnecessary_are_reported():
     """The rule of tanh reads its result only."""
     f = lt.trace(lambda x, w: np.tanh(x @ w), X, W)
     found = lt.explain_residuals(lt.differentiate(f, policy=lambda bind: bind.op.name == "matmul"))
@@ -71,13 +71,13 @@ def test_a_function_and_a_lambda_are_differentiated_under_a_policy(policy):
     assert lt.explain_residuals(lt.differentiate(f, policy=policy)).total == found.total
 
 
-def test_a_rule_that_reads_by_way_of_what_is_computed_again_is_named():
+def test_a_rule_that_reads_a_residual_through_a_recomputation_is_named():
     found = lt.explain_residuals(layer, X, W, policy="min_bytes")
 
     assert {"tanh", "mul", "exp"} == set(by_text(found)["tanh"].readers)
 
 
-def test_a_part_of_a_rule_that_is_kept_belongs_to_that_rule():
+def test_a_residual_computed_inside_a_rule_belongs_to_that_rule():
     """The cosine of a sine's rule is as large as the product that it is made of, and is kept."""
     found = lt.explain_residuals(lambda x, w: np.sin(x @ w).sum(), X, W, policy="min_bytes")
 
@@ -85,7 +85,7 @@ def test_a_part_of_a_rule_that_is_kept_belongs_to_that_rule():
     assert ("matmul",) == found[0].readers
 
 
-def test_it_prints_as_a_table():
+def test_the_report_prints_as_a_table():
     summary, head, *lines = str(lt.explain_residuals(layer, X, W)).splitlines()
     (tanh,) = [line for line in lines if "tanh(" in line]
 
@@ -110,7 +110,7 @@ def test_long_tables_are_bounded():
     assert 203 == len(str(found).splitlines())
 
 
-def test_sizes_with_names_give_formulas():
+def test_symbolic_sizes_give_formulas():
     """[B10]"""
     f = lt.trace(lambda x: (np.exp(x) * x).sum(axis=0), lt.ShapeDtype(("n", 4)))
     found = lt.explain_residuals(f)
@@ -121,7 +121,7 @@ def test_sizes_with_names_give_formulas():
     assert "32*n" in str(found)
 
 
-def test_unknown_types_are_said():
+def test_unknown_types_are_reported():
     f = lt.parse("lambda %0 { %1 = exp(%0); return %1 }")
     found = lt.explain_residuals(f)
 
@@ -145,7 +145,7 @@ def test_a_view_of_another_residual_counts_once():
     assert "(a view of %1)" in str(found)
 
 
-def test_a_broadcast_value_counts_as_what_it_is_a_view_of():
+def test_a_broadcast_value_counts_as_its_base():
     def f(x):
         wide = np.broadcast_to(np.exp(x[:1]), (1000, 3))
         return (wide * wide * np.sin(wide)).sum()
@@ -171,6 +171,6 @@ def test_every_gradient_can_be_explained(program):
     assert all(row.readers for row in small)
 
 
-def test_what_cannot_be_explained_is_said():
+def test_an_object_that_cannot_be_explained_is_an_error():
     with pytest.raises(lt.LetirError, match="found 3, expected a Gradient, a Lambda"):
         lt.explain_residuals(3)

@@ -17,7 +17,7 @@ X = np.linspace(0.1, 1.0, 5)
 W = np.cos(np.arange(15.0)).reshape(3, 5)
 
 
-def test_of_a_function_it_is_a_function_of_cotangents():
+def test_the_transpose_of_a_function_is_a_function_of_cotangents():
     turned = lt.linear_transpose(lambda x: W @ x, X)
 
     assert_close((np.ones(3) @ W,), turned(np.ones(3)))
@@ -29,7 +29,7 @@ def test_examples_may_be_types():
     assert_close((np.ones(3) @ W,), turned(np.ones(3)))
 
 
-def test_of_a_program_it_is_a_program():
+def test_the_transpose_of_a_program_is_a_program():
     turned = lt.linear_transpose(lt.trace(lambda x: W @ x, X))
 
     assert isinstance(lt.check(turned), lt.Lambda)
@@ -79,7 +79,7 @@ def test_results_that_are_zero_are_linear():
     assert_close((X,), turned((X, np.ones(2), np.ones(2))))
 
 
-def test_zeros_beside_what_is_linear_are_linear():
+def test_zeros_beside_linear_values_are_linear():
     turned = lt.linear_transpose(lambda x: np.concatenate([np.zeros(2), x, X[:1] * 0]), X)
 
     assert_close((np.arange(2.0, 7.0),), turned(np.arange(8.0)))
@@ -140,13 +140,13 @@ def test_unknown_sizes_are_an_error_with_the_remedy():
         lt.linear_transpose(program)
 
 
-def test_what_holds_one_function_is_linear_if_that_is():
+def test_a_bind_that_holds_one_function_is_linear_if_the_function_is():
     turned = lt.linear_transpose(lt.checkpoint(lambda x: 3 * x[1:]), X)
 
     assert_close((np.array([0.0, 3, 3, 3, 3]),), turned(np.ones(4)))
 
 
-def test_what_a_body_adds_is_seen_whatever_its_other_results_read():
+def test_each_result_of_a_body_is_checked_for_linearity():
     f = lt.checkpoint(lambda x, c: (x + c, x * c))
 
     with pytest.raises(lt.LetirError, match="checkpoint is not linear"):
@@ -200,7 +200,7 @@ def may_be_linear(op: Primitive, sample: Sample) -> bool:
 
 
 @each_sample(may_be_linear)
-def test_what_is_called_linear_is(op, sample):
+def test_operations_declared_linear_are_linear(op, sample):
     for constants in (False, True):
         program, args = applied(op, sample, constants=constants)
         for i in range(len(args)):
@@ -222,7 +222,7 @@ def has_tangents(op: Primitive, sample: Sample) -> bool:
 
 
 @each_sample(has_tangents, among=is_turned)
-def test_reverse_mode_is_forward_mode_transposed(op, sample):
+def test_reverse_mode_is_the_transpose_of_forward_mode(op, sample):
     program, args = applied(op, sample)
     inputs = [i for i, arg in enumerate(args) if is_inexact(arg)]
     with np.errstate(all="ignore"):
@@ -246,7 +246,7 @@ def test_reverse_mode_is_forward_mode_transposed(op, sample):
     assert_close([pulled[i] for i in inputs], list(found), rtol=rtol, atol=rtol)
 
 
-def test_many_operations_are_called_linear():
+def test_many_operations_are_declared_linear():
     def is_linear(name):
         for sample in SAMPLES[name]:
             program, args = applied(PRIMITIVES[name], sample)

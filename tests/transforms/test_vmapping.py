@@ -19,7 +19,7 @@ W = np.linspace(-0.7, 0.9, 6).reshape(2, 3)
 # ---- vmap of functions ----
 
 
-def test_vmap_is_a_loop():
+def test_vmap_agrees_with_a_loop():
     def f(x, w):
         return np.tanh(w @ x).sum(), x[::-1]
 
@@ -45,7 +45,7 @@ def test_a_matrix_times_mapped_vectors_is_one_product():
     assert "%2 = transpose %0, None\n%3 = matmul %1, %2\nreturn %3\n" == program.listing()
 
 
-def test_results_that_depend_on_nothing_mapped_are_broadcast():
+def test_results_that_do_not_depend_on_mapped_arguments_are_broadcast():
     assert_same((X, np.full(4, 2.0)), lt.vmap(lambda x: (x, 2.0))(X))
 
 
@@ -94,7 +94,7 @@ class Layer:
         return self.weight @ x
 
 
-def test_methods_partials_and_decorators_map():
+def test_vmap_accepts_methods_partials_and_decorated_functions():
     layer, expected = Layer(), X @ np.array([1.0, 2.0, 3.0])
 
     assert_close(expected, lt.vmap(layer.forward)(X))
@@ -107,14 +107,14 @@ def doubled(x):
     return 2 * x
 
 
-def test_what_nothing_maps_needs_a_size():
+def test_a_call_without_mapped_arguments_needs_axis_size():
     assert_close(np.full(3, X.sum()), lt.vmap(np.sum, in_axes=None, axis_size=3)(X))
     with pytest.raises(lt.ShapeError, match="pass axis_size"):
         lt.vmap(np.sum, in_axes=None)(X)
 
 
 @pytest.mark.parametrize("size", [0, 1])
-def test_no_example_and_one_example(size):
+def test_vmap_takes_batches_of_zero_and_one_example(size):
     x = X[:size]
 
     assert_close((2 * x, x.sum(axis=1)), lt.vmap(lambda v: (2 * v, v.sum()))(x))
@@ -158,7 +158,7 @@ def test_a_mapped_python_number_is_an_element_of_an_array():
         ((0, 1), (X, X), lt.ShapeError, r"x has 4 along axis 0\n  y has 3 along axis 1"),
     ],
 )
-def test_axes_that_do_not_fit_are_named(in_axes, args, error, message):
+def test_axes_that_do_not_fit_are_errors(in_axes, args, error, message):
     with pytest.raises(error, match=message):
         lt.vmap(lambda x, y=0: x, in_axes=in_axes)(*args)
 
@@ -168,18 +168,18 @@ def test_a_mapped_result_needs_an_axis():
         lt.vmap(lambda x: (x, x.sum()), out_axes=(0, None))(X)
 
 
-def test_a_result_that_all_share_may_stay_one():
+def test_a_shared_result_may_stay_unbatched():
     assert_same((X, 2.0), lt.vmap(lambda x: (x, 2.0), out_axes=(0, None))(X))
 
 
-def test_a_choice_by_a_mapped_value_is_an_error_with_the_line():
+def test_branching_on_a_mapped_value_is_an_error_with_the_line():
     with pytest.raises(
         lt.TraceError, match=r"test_vmapping.py:\d+\n(.|\n)*vmap records one example"
     ):
         lt.vmap(lambda x: x if x[0] > 0 else -x)(X)
 
 
-def test_a_choice_by_a_shared_value_is_a_guard():
+def test_branching_on_a_shared_value_records_a_guard():
     """[C5]"""
     fn = lt.trace(lambda x, n: lt.vmap(lambda v: v * 2 if n > 1 else v)(x), X, 2)
 
@@ -187,7 +187,7 @@ def test_a_choice_by_a_shared_value_is_a_guard():
     assert_same(2 * X, fn(X, 2))
 
 
-def test_a_program_that_chose_by_a_mapped_value_is_refused():
+def test_a_program_with_a_guard_on_a_mapped_value_is_refused():
     """[C5]"""
     fn = lt.trace(lambda x: x if x[0] < 0 else -x, X[0])
 
@@ -208,7 +208,7 @@ def test_a_program_gives_a_program_for_any_number_of_examples():
     assert_close(np.tanh(X[:2] @ W.T)[..., None], mapped(X[:2], W))
 
 
-def test_each_example_is_read_at_its_own_places():
+def test_each_example_is_indexed_by_its_own_indices():
     fn = lt.trace(lambda x, i: x[i], X[0], np.array([0, 2]))
     places = np.array([[0, 1], [1, 1], [2, 0], [0, 0]])
 
@@ -216,7 +216,7 @@ def test_each_example_is_read_at_its_own_places():
         assert_same(np.take_along_axis(X, places, 1), mapped(X, places))
 
 
-def test_a_program_that_needs_the_number_asks_for_it():
+def test_a_program_that_needs_the_batch_size_takes_axis_size():
     index = "%2: float64[1] = index(%0, %1, item=@1)"
     fn = parse(f"lambda %0: float64[3], %1: bool[3] {{ {index}; return %2 }}")
 
@@ -226,13 +226,13 @@ def test_a_program_that_needs_the_number_asks_for_it():
     assert_same(np.diag(X)[:, None].copy(), one_each)
 
 
-def test_types_that_the_parameters_tell_need_not_be_written():
+def test_types_that_follow_from_the_parameters_may_be_missing():
     fn = parse("lambda %0: float64[3], %1: float64[] { %2 = exp(%0); %3 = mul(%2, %1); return %3 }")
 
     assert_close(np.exp(X) * 2.0, lt.vmap(fn, in_axes=(0, None))(X, np.float64(2.0)))
 
 
-def test_a_program_without_types_asks_for_them():
+def test_a_program_without_parameter_types_is_an_error():
     fn = parse("lambda %0, %1 { %2 = mul(%0, %1); return %2 }")
 
     with pytest.raises(lt.MissingRule, match="retype the program first"):
@@ -284,7 +284,7 @@ def tenfold(x, s):
 tenfold.defvjp(lambda x, s: (x * s, (x, s)), lambda kept, ct: (10 * ct * kept[1], ct * kept[0]))
 
 
-def test_a_custom_rule_survives():
+def test_a_custom_rule_survives_vmap():
     xs = np.arange(3.0)
 
     assert_close(np.full(3, 20.0), lt.vmap(lt.grad(lambda x: tenfold(x, 2.0)))(xs))
@@ -293,7 +293,7 @@ def test_a_custom_rule_survives():
     )
 
 
-def test_a_custom_rule_gives_a_shared_argument_the_sum():
+def test_a_custom_rule_sums_the_cotangents_of_a_shared_argument():
     xs = np.arange(3.0)
 
     assert_close(3.0, lt.grad(lambda s: lt.vmap(lambda v: tenfold(v, s))(xs).sum())(2.0))
@@ -320,7 +320,7 @@ def test_a_custom_forward_rule_survives_in_both_modes():
     assert_close(3.0, lt.grad(lambda s: mapped(xs, s).sum())(2.0))
 
 
-def test_a_checkpoint_stays_one():
+def test_vmap_of_a_checkpoint_is_a_checkpoint():
     f = lt.checkpoint(lambda x: np.tanh(np.sin(x)).sum())
 
     fn = lt.trace(lt.vmap(f), X)
@@ -367,7 +367,7 @@ def test_an_operation_without_a_rule_is_looped_and_says_so():
 # ---- random numbers ----
 
 
-def test_a_key_that_all_examples_share_gives_all_the_same_mask():
+def test_a_shared_key_gives_all_examples_the_same_mask():
     """[B9]"""
     key, x = np.array([7, 11], np.uint64), np.ones((4, 8))
 

@@ -168,7 +168,7 @@ def test_a_parameter_outside_all_attributes_is_an_error():
         def parameters(self):
             return [np.ones(3)]
 
-    with pytest.raises(lt.TraceError, match="parameter 0 is in no attribute"):
+    with pytest.raises(lt.TraceError, match="parameter 0 is not in any attribute"):
         jit_model(Hidden(1, 1, 0))(X)
 
 

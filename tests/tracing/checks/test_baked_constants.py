@@ -23,7 +23,7 @@ def leaks(x):
     return np.sin(x) * total  # here
 
 
-def test_a_value_that_got_past_the_recording_is_shown_with_its_line(told):
+def test_a_value_that_became_a_constant_is_reported_with_its_line(told):
     message = """\
 check: recorded at other values, the function gives another program
   at test_baked_constants.py:NN: np.sin(x) * total
@@ -57,7 +57,7 @@ CHANGING = {
 
 
 @pytest.mark.parametrize("name", CHANGING)
-def test_what_changes_between_calls_is_refused(name):
+def test_a_function_whose_result_changes_between_calls_is_refused(name):
     with pytest.raises(TraceError, match="it reads what changes between calls"):
         lt.trace(CHANGING[name], X, check=True)
 
@@ -86,7 +86,7 @@ ARGUMENTS = {
 
 
 @pytest.mark.parametrize("name", BAKED)
-def test_what_was_read_of_an_argument_is_refused(name):
+def test_a_value_read_from_an_argument_is_refused(name):
     with pytest.raises(TraceError, match="a value of its arguments is in the program"):
         lt.trace(BAKED[name], *ARGUMENTS.get(name, (X,)), check=True)
 
@@ -126,20 +126,20 @@ GOOD = {
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_a_program_is_what_it_is_without_the_check(name):
+def test_the_check_does_not_change_the_program(name):
     f, *args = GOOD[name]
 
     assert lt.trace(f, *args) == lt.trace(f, *args, check=True)
 
 
-def test_it_goes_with_other_options():
+def test_the_check_works_with_other_options():
     f = lt.trace(buffered, X, intercept=True, check=True)
 
     assert_same(buffered(2 * X), f(2 * X))
     assert lt.trace(np.sin, X, abstract=True, check=True) == lt.trace(np.sin, X)
 
 
-def test_arguments_are_as_before():
+def test_the_check_does_not_change_arguments():
     x = X.copy()
 
     lt.trace(np.sin, x, check=True)
@@ -147,7 +147,7 @@ def test_arguments_are_as_before():
     assert_same(X, x)
 
 
-def test_static_arguments_are_handed_on():
+def test_the_check_passes_static_arguments_on():
     f = lt.trace(lambda x, module: module.sin(x), X, np, static_argnums=1, check=True)
 
     assert_same(np.sin(X), f(X, np))
@@ -166,7 +166,7 @@ def test_a_function_that_writes_into_its_arguments_is_checked_on_copies():
     assert_same(X, x)
 
 
-def test_what_the_program_cannot_see_shows_in_the_results(told):
+def test_a_function_that_reads_what_recordings_cannot_see_is_refused(told):
     message = """\
 check: the program and the function give different results
   the function: [array([2., 4., 6.])]

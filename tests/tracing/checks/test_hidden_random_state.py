@@ -77,7 +77,7 @@ def test_a_captured_generator_is_found_in_a_closure_and_a_method():
             lt.grad(f)(X)
 
 
-def test_draws_before_and_after_a_trace_are_nobodys_business():
+def test_draws_before_and_after_a_trace_are_allowed():
     np.random.normal()
     f = lt.trace(lambda x: x + 1, X)
     random.gauss(0, 1)
@@ -87,7 +87,7 @@ def test_draws_before_and_after_a_trace_are_nobodys_business():
     assert_same(X + 2, f(X))
 
 
-def test_the_state_is_not_touched():
+def test_checking_does_not_change_the_random_state():
     np.random.seed(5)
     expected = np.random.normal(size=3)
     np.random.seed(5)
@@ -98,7 +98,7 @@ def test_the_state_is_not_touched():
     assert_same(expected, np.array([first, *np.random.normal(size=2)]))
 
 
-def test_what_is_imported_while_a_function_is_traced_has_not_been_drawn_from():
+def test_importing_a_module_during_a_trace_is_not_a_draw():
     code = """
 import sys, numpy as np, letir
 assert not {"numpy.random", "random"} & sys.modules.keys()

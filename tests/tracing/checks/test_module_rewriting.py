@@ -173,20 +173,20 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_what_numpy_makes_is_recorded(name):
+def test_numpys_creation_functions_are_recorded(name):
     f = PROGRAMS[name]
 
     assert_same(f(U), lt.trace(f, T, intercept=True)(U))
 
 
-def test_without_it_the_error_says_so():
+def test_without_intercept_the_error_suggests_it():
     with pytest.raises(TraceError, match="intercept=True"):
         lt.trace(buffer, T)
     with pytest.raises(TraceError, match="intercept=True"):
         lt.trace(by_module, T)
 
 
-def test_nothing_of_the_users_is_changed():
+def test_the_users_module_and_function_are_not_changed():
     code, cells, module = buffer.__code__, PROGRAMS["a closure"].__closure__, dict(globals())
 
     lt.trace(of_another, T, intercept=True)
@@ -206,7 +206,7 @@ def count_calls(t):
     return np.array([t, t]), seen == calls - 1
 
 
-def test_a_global_that_it_writes_is_written():
+def test_an_intercepted_function_writes_its_globals():
     before = calls
 
     _, is_read = lt.trace(count_calls, T, intercept=True)(T)
@@ -237,13 +237,13 @@ def keep_a_function(t):
     return np.array([t, t])
 
 
-def test_what_is_written_into_a_global_is_the_users_own():
+def test_values_written_into_a_global_are_the_users_own():
     lt.trace(keep_a_function, T, intercept=True)
 
     assert buffer is kept
 
 
-def test_a_variable_around_it_is_written():
+def test_a_variable_of_the_enclosing_function_is_written():
     program = closure()
 
     lt.trace(program, T, intercept=True)
@@ -256,7 +256,7 @@ def test_a_variable_around_it_is_written():
     )
 
 
-def test_attributes_that_a_method_sets_are_the_objects():
+def test_attributes_set_by_a_method_are_set_on_the_original_object():
     model = Model(3.0)
 
     lt.trace(model.step, T, intercept=True)
@@ -269,7 +269,7 @@ def chosen(t, activation):
     return np.array([t, 0.0]) if activation is np.tanh else activation(np.array([t, t]))
 
 
-def test_numpys_functions_among_the_arguments_are_themselves():
+def test_numpy_functions_passed_as_arguments_stay_the_same_objects():
     for activation in (np.tanh, np.sin):
         f = lt.trace(chosen, T, activation, intercept=True, static_argnums=1)
 
@@ -285,7 +285,7 @@ def test_numpys_functions_in_containers_are_equal_to_themselves():
         assert_same(looked_up(U, name), lt.trace(looked_up, T, name, intercept=True)(U, name))
 
 
-def test_lines_are_the_users():
+def test_intercepted_functions_keep_the_users_source_lines():
     f = lt.trace(buffer, T, intercept=True)
 
     first = buffer.__code__.co_firstlineno
@@ -293,7 +293,7 @@ def test_lines_are_the_users():
     assert {__file__} == {bind.source.file for bind in f.binds}
 
 
-def test_other_threads_see_numpy():
+def test_other_threads_still_see_numpy():
     seen, started, done = [], threading.Event(), threading.Event()
 
     def other():
@@ -315,13 +315,13 @@ def test_other_threads_see_numpy():
     assert_same(buffer(U), f(U))
 
 
-def test_derivatives_are_those_of_the_program():
+def test_intercepted_functions_have_derivatives():
     f = lt.trace(lambda t: (buffer(t) ** 2).sum(), T, intercept=True)
 
     assert_same(np.float64(50.0), lt.grad(f)(U))
 
 
-def test_a_trace_inside_is_as_it_is_written():
+def test_an_inner_trace_of_the_same_module_is_intercepted_too():
     """[B3] The inner function is the same module's, so NumPy is exchanged in it too."""
 
     def program(t):
@@ -334,7 +334,7 @@ def other_modules(t):
     return math.sin(t)
 
 
-def test_what_is_not_numpys_is_not_exchanged():
+def test_functions_that_are_not_numpys_are_not_replaced():
     with pytest.raises(TraceError, match=r"float\(\)"):
         lt.trace(other_modules, T, intercept=True)
 

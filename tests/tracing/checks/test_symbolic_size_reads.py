@@ -46,7 +46,7 @@ DECIDED = {
 
 
 @pytest.mark.parametrize("name", OPEN)
-def test_a_question_that_sizes_decide_is_an_error_with_its_line(name):
+def test_a_condition_on_a_symbolic_size_is_an_error_with_its_line(name):
     def f(x, y):
         return x if OPEN[name](x, y) else np.tanh(x)
 
@@ -65,13 +65,13 @@ COMPUTED = {
 
 
 @pytest.mark.parametrize("f", COMPUTED.values(), ids=COMPUTED)
-def test_numbers_are_not_computed_with_names_of_sizes(f):
+def test_symbolic_sizes_cannot_become_python_numbers(f):
     with pytest.raises(lt.TraceError, match=r"(?s)the size n has a name but no value.*pass"):
         lt.trace(f, N)
 
 
 @pytest.mark.parametrize("name", DECIDED)
-def test_what_holds_for_all_sizes_is_answered(name):
+def test_a_condition_that_holds_for_all_sizes_is_answered(name):
     question, answer = DECIDED[name]
 
     f = lt.trace(lambda x, y: np.sin(x) if question(x, y) else np.tanh(x), N, M)
@@ -90,7 +90,7 @@ def test_a_function_that_goes_on_after_the_error_is_refused():
         lt.trace(f, N)
 
 
-def test_names_of_an_outer_trace_are_asked_in_an_inner_one_too():
+def test_symbolic_sizes_of_an_outer_trace_are_checked_in_an_inner_trace():
     def body(carry, row):
         return carry + row, row
 
@@ -102,7 +102,7 @@ def test_names_of_an_outer_trace_are_asked_in_an_inner_one_too():
         lt.trace(f, N)
 
 
-def test_a_trace_by_hand_and_comparisons_after_it():
+def test_symbolic_sizes_are_checked_in_manual_traces_and_compared_after_them():
     x = lt.tracer_enter(N)
     try:
         with pytest.raises(lt.TraceError, match="whether n is 3"):
@@ -124,7 +124,7 @@ JOINED = {
 
 
 @pytest.mark.parametrize("f", JOINED.values(), ids=JOINED)
-def test_joined_arrays_of_named_sizes_have_gradients(f):
+def test_concatenated_arrays_of_symbolic_sizes_have_gradients(f):
     loss = lambda x, y: (f(x, y) ** 3).sum()  # noqa: E731
     first = lambda x, y: (lt.grad(loss)(x, y) ** 2).sum()  # noqa: E731
     one, two = (lt.trace(lt.grad(g), N, lt.ShapeDtype((2, 3))) for g in (loss, first))
@@ -135,7 +135,7 @@ def test_joined_arrays_of_named_sizes_have_gradients(f):
         assert_close(lt.grad(first)(*args), two(*args))
 
 
-def test_sizes_that_no_number_separates_are_an_error_with_the_line():
+def test_the_gradient_of_joined_arrays_of_unknown_sizes_is_an_error_with_the_line():
     f = lambda x, y: np.concatenate([x, y, x]).sum()  # noqa: E731
 
     with pytest.raises(
@@ -146,7 +146,7 @@ def test_sizes_that_no_number_separates_are_an_error_with_the_line():
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "u1"])
 @pytest.mark.parametrize("op", [np.add, np.maximum, np.minimum])
-def test_a_reduction_of_any_number_of_elements_is_no_loop(op, dtype):
+def test_a_reduction_of_symbolic_size_is_not_a_loop(op, dtype):
     f = lambda start, x: lt.reduce(op, start, x)  # noqa: E731
     start = np.array([1, 200, 8]).astype(dtype)
     fn = lt.trace(f, start, lt.ShapeDtype(("n", 3), dtype))

@@ -18,6 +18,6 @@ def test_the_error_for_a_refused_function_says_the_reason():
 
 
 @pytest.mark.parametrize("function", REFUSED, ids=lambda f: f.__name__)
-def test_what_is_refused_is_not_recorded_and_has_a_remedy(function):
+def test_every_refused_function_is_unrecorded_and_has_a_remedy(function):
     assert recorder_of(function) is None and function not in PLAIN
     assert "; " in REFUSED[function], "a reason; and what to do"

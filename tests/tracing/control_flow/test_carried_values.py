@@ -33,14 +33,14 @@ X = np.linspace(0.2, 0.9, 3)
         (1, lambda i, x: x + np.int8(1), np.int8),
     ],
 )
-def test_python_numbers_take_the_dtype_that_the_body_gives(init, body, expected):
+def test_carried_python_numbers_take_the_dtype_that_the_body_returns(init, body, expected):
     found = lt.fori_loop(0, 3, body, init)
 
     assert type(found) is expected
     assert found == lt.trace(lambda: lt.fori_loop(0, 3, body, init))()
 
 
-def test_any_nesting_is_carried():
+def test_loops_carry_any_nesting():
     init = [np.ones(2), {"k": np.zeros(1), "none": None}]
 
     a, b = lt.fori_loop(0, 3, lambda i, c: [c[0] + 1, {"k": c[1]["k"] + i, "none": None}], init)
@@ -50,7 +50,7 @@ def test_any_nesting_is_carried():
     assert lt.fori_loop(0, 3, lambda i, c: (), ()) == ()
 
 
-def test_a_body_may_write_into_what_it_carries():
+def test_a_body_may_write_into_carried_arrays():
     def fill(i, x):
         x[i] = x[i - 1] * 2 + i
         return x
@@ -82,7 +82,7 @@ def test_a_loop_of_updates_copies_the_array_once():
     assert peak < 1.5 * x.nbytes
 
 
-def test_sizes_may_be_names():
+def test_loops_carry_arrays_of_symbolic_sizes():
     f = lt.trace(
         lt.grad(lambda x: lt.while_loop(lambda c: c.sum() < 100, lambda c: c * x * 2, x).sum()),
         lt.ShapeDtype(("n",)),
@@ -108,7 +108,7 @@ def test_a_size_is_not_named_with_a_leading_underscore():
 # ---- memory ----
 
 
-def test_what_is_carried_is_freed_at_its_last_use_c1():
+def test_carried_values_are_freed_at_their_last_use_c1():
     seen, x = [], np.ones(3)
     alive = weakref.ref(x)
 
@@ -168,7 +168,7 @@ def peak(every, n=1024):
         tracemalloc.stop()
 
 
-def test_checkpoints_bound_the_memory_of_the_way_back():
+def test_checkpoints_bound_the_memory_of_the_backward_pass():
     assert peak(None) > 1000
     assert peak(32) < 4 * 32
 

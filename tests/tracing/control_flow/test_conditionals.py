@@ -35,7 +35,7 @@ def plain_root(x):
 
 
 @pytest.mark.parametrize("p", [1.0, -1.0])
-def test_values_and_derivatives_are_those_of_the_branch_taken(p):
+def test_values_and_derivatives_agree_with_the_branch_taken(p):
     assert_same(plain(p, X, Y), choice(p, X, Y))
     check_grads(lambda x, y: choice(p, x, y), (X, Y), order=2)
     assert_close(
@@ -161,7 +161,7 @@ def test_the_branch_not_taken_frees_its_operands_c1():
     assert seen == [False]
 
 
-def test_what_is_read_of_the_branch_taken_is_kept_and_not_computed_again():
+def test_residuals_of_the_branch_taken_are_kept_and_not_recomputed():
     gradient = lt.differentiate(lt.trace(choice, 1.0, X, Y), [False, True, True], defined=[True])
     (back,) = [bind for bind in gradient.df.binds if bind.op.name == "cond"]
 
@@ -171,7 +171,7 @@ def test_what_is_read_of_the_branch_taken_is_kept_and_not_computed_again():
 
 
 @pytest.mark.parametrize("axes", [(0, 0, None), (0, None, None), (None, 0, None), (None, None, 0)])
-def test_a_batch_of_choices_is_what_each_gives(axes):
+def test_a_batched_conditional_agrees_with_a_loop_over_examples(axes):
     given = (np.array([-1, 0, 1, 2, 3]), np.arange(15.0).reshape(5, 3) / 7, X + np.ones((5, 1)))
     args = tuple([x if axis == 0 else x[1] for x, axis in zip(given, axes, strict=True)])
 
@@ -247,7 +247,7 @@ def test_an_error_says_what_differs_and_where(call, error, lines):
         assert line in str(caught.value)
 
 
-def test_an_error_in_a_branch_says_the_lets_and_the_users_line():
+def test_an_error_in_a_branch_has_the_let_lines_and_the_users_line():
     f = lt.trace(lambda x, i: lt.cond(i > 0, lambda: x[i], lambda: x[0]), X, np.int64(1))
 
     with pytest.raises(IndexError) as caught:

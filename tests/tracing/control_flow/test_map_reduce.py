@@ -66,7 +66,7 @@ def test_effects_of_a_map_happen_in_the_order_of_the_elements(capsys):
 
 
 @pytest.mark.parametrize("n", [0, 1, 4])
-def test_derivatives_of_a_map_are_those_of_the_loop(n):
+def test_derivatives_of_a_map_agree_with_the_loop(n):
     x = RNG.normal(size=(n, 3))
 
     def mapped(x, w):
@@ -131,7 +131,7 @@ def test_an_operation_that_does_not_commute_keeps_the_order(n):
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_elements_along_another_axis(axis):
+def test_reductions_run_along_any_axis(axis):
     x = RNG.normal(size=(3, 4))
 
     def op(a, b):
@@ -147,7 +147,7 @@ def test_elements_along_another_axis(axis):
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("n", [0, 1, 5, 8])
-def test_recurrences_by_pairs_are_those_of_the_loop(n, reverse):
+def test_associative_scans_agree_with_the_loop(n, reverse):
     a, b = MANY[:n], MANY[::-1][:n].copy()
     found = lt.associative_scan(affine, (a, b), reverse=reverse)
 
@@ -158,7 +158,7 @@ def test_recurrences_by_pairs_are_those_of_the_loop(n, reverse):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_what_an_operation_closes_over_is_differentiated():
+def test_values_that_an_operation_closes_over_are_differentiated():
     def loss(w, x):
         return lt.reduce(lambda a, b: a + b + w * a * b, 0.0, x).sum()
 
@@ -188,7 +188,7 @@ def test_ties_of_extrema_share_the_gradient():
     np.testing.assert_array_equal(gradient, [0.0, 0.5, 0.5])
 
 
-def test_a_program_has_the_same_size_for_any_number_of_elements():
+def test_the_size_of_the_program_does_not_depend_on_the_number_of_elements():
     sizes = {
         len(
             lt.trace(
@@ -206,7 +206,7 @@ def test_a_program_has_the_same_size_for_any_number_of_elements():
     assert 1 == len(sizes)
 
 
-def test_batches_are_those_of_the_loop():
+def test_vmap_agrees_with_the_loop():
     x = RNG.normal(size=(4, 5))
 
     def f(x):
@@ -240,7 +240,7 @@ def histogram(dest, op, places, values):
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_a_histogram_is_that_of_the_loop(name):
+def test_a_histogram_agrees_with_the_loop(name):
     op, neutral = OPERATIONS[name]
 
     found = lt.reduce_by_index(DEST, op, neutral, PLACES, MANY)
@@ -248,7 +248,7 @@ def test_a_histogram_is_that_of_the_loop(name):
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_derivatives_of_a_histogram_are_those_of_the_loop(name):
+def test_derivatives_of_a_histogram_agree_with_the_loop(name):
     op, neutral = OPERATIONS[name]
 
     def loss(dest, values):
@@ -308,7 +308,7 @@ def test_empty_destinations_and_values():
         np.testing.assert_array_equal(lt.reduce_by_index(DEST, op, neutral, [], none), DEST)
 
 
-def test_batches_of_histograms_are_those_of_the_loop():
+def test_vmap_of_histograms_agrees_with_the_loop():
     values = RNG.normal(size=(3, 9))
     op, neutral = OPERATIONS["pairs"]
 
@@ -342,7 +342,7 @@ def test_errors_say_what_was_found_and_where(name):
 
 
 @pytest.mark.parametrize("name", ["map", "reduce", "associative_scan", "scatter"])
-def test_rules_that_are_asked_without_the_transforms_agree(name):
+def test_rules_called_by_eager_mode_agree_with_the_transforms(name):
     """A Variable's history is differentiated bind by bind."""
     calls = {
         "map": lambda x: lt.map(np.sin, x),
@@ -376,7 +376,7 @@ SIZED = {
 
 
 @pytest.mark.parametrize("name", SIZED)
-def test_a_program_with_a_named_size_holds_for_all_numbers_of_elements(name):
+def test_a_program_with_a_symbolic_size_works_for_any_number_of_elements(name):
     f = SIZED[name]
     fn = lt.trace(f, lt.ShapeDtype(("n", 3)))
 

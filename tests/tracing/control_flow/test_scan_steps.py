@@ -67,7 +67,7 @@ def assert_alike(found, expected):
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_derivatives_and_batches_of_any_step_are_those_of_the_loop(name):
+def test_derivatives_and_batches_of_any_step_agree_with_the_loop(name):
     args, every = (W, START, XS), (0, 1, 2)
 
     def loop(*args):
@@ -122,7 +122,7 @@ def kalman(np, scan, p, xs):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("model", [lstm, kalman])
-def test_a_scan_is_that_of_jax(model):
+def test_scans_agree_with_jax(model):
     jax = pytest.importorskip("jax")
     jnp = importlib.import_module("jax.numpy")
     sizes = {"b": (12,), "u": (3, 12), "w": (3, 12)}  # JAX sorts them

@@ -13,7 +13,7 @@ from tests.tracing.control_flow.scan_programs import RNG, W, network, plain_netw
 
 @pytest.mark.parametrize("n, reverse", [*itertools.product((0, 1, 7), (False, True))])
 @pytest.mark.parametrize("every", [None, 1, 3, 10])
-def test_value_and_gradient_are_those_of_the_python_loop(n, reverse, every):
+def test_value_and_gradient_agree_with_the_python_loop(n, reverse, every):
     args = W, np.full(3, 0.2), RNG.normal(size=(n, 3))
 
     def loop(*args):
@@ -33,7 +33,7 @@ def test_value_and_gradient_are_those_of_the_python_loop(n, reverse, every):
 # ---- batches, types and values ----
 
 
-def test_batches_are_those_of_the_loop():
+def test_vmap_agrees_with_the_loop():
     ws, xs = RNG.normal(size=(2, 3, 3)), RNG.normal(size=(5, 2, 3))
     h = np.full(3, 0.2)
 
@@ -45,7 +45,7 @@ def test_batches_are_those_of_the_loop():
             np.testing.assert_allclose(ct[i], expected, rtol=1e-12)
 
 
-def test_only_carries_that_meet_a_batch_have_one():
+def test_only_carries_that_depend_on_mapped_values_are_batched():
     def f(x):
         (count, total), _ = lt.scan(lambda c, v: ((c[0] + 1, c[1] * v), None), (0, 1.0), x)
         return count, total
@@ -69,7 +69,7 @@ def test_only_carries_that_meet_a_batch_have_one():
         (np.float32(0), np.ones(3, "float32"), "float32"),
     ],
 )
-def test_a_python_number_in_the_carry_gets_the_dtype_of_what_a_step_gives(init, xs, dtype):
+def test_a_python_number_in_the_carry_gets_the_dtype_that_the_step_returns(init, xs, dtype):
     last, ys = lt.scan(lambda c, x: (c + x, c), init, xs)
 
     assert (dtype, dtype) == (last.dtype, ys.dtype)
@@ -85,7 +85,7 @@ def test_results_have_numpys_kinds():
 
 
 @pytest.mark.parametrize("length", [0, 3])
-def test_no_array_is_needed_to_go_over(length):
+def test_a_scan_without_arrays_runs_length_steps(length):
     last, ys = lt.scan(lambda c, x: (c * 2, (c, x)), 1, length=length)
 
     assert 2**length == last
@@ -93,7 +93,7 @@ def test_no_array_is_needed_to_go_over(length):
     assert ys[1] is None
 
 
-def test_named_sizes_are_those_of_the_run():
+def test_symbolic_sizes_are_bound_when_the_program_runs():
     def f(w, xs):
         h, ys = lt.scan(lambda h, x: (np.tanh(h * w + x), h * x), xs[0] * 0, xs)
         return (ys * h).sum()
@@ -110,7 +110,7 @@ def test_named_sizes_are_those_of_the_run():
             np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_a_scan_without_steps_knows_named_sizes():
+def test_a_scan_of_zero_steps_knows_symbolic_sizes():
     fn = lt.trace(
         lambda xs: lt.scan(lambda c, x: (c, x * 2), 0.0, xs)[1], lt.ShapeDtype(("n", "m"))
     )
@@ -118,7 +118,7 @@ def test_a_scan_without_steps_knows_named_sizes():
     assert (0, 5) == fn(np.zeros((0, 5))).shape
 
 
-def test_text_file_and_source_bring_a_loop_back():
+def test_a_loop_survives_text_files_and_source():
     args = W, np.full(3, 0.2), RNG.normal(size=(5, 3))
     fn = lt.value_and_grad(lt.trace(network, *args))
 
@@ -129,7 +129,7 @@ def test_text_file_and_source_bring_a_loop_back():
         np.testing.assert_array_equal(found, expected)
 
 
-def test_a_pass_takes_a_loop_as_it_is():
+def test_diff_and_linearize_accept_a_loop():
     fn = lt.trace(network, W, np.full(3, 0.2), RNG.normal(size=(5, 3)))
 
     assert not lt.diff(fn, fn)
@@ -151,7 +151,7 @@ def test_the_transpose_of_a_linear_loop():
 # ---- freeing ----
 
 
-def test_a_step_frees_the_carry_that_it_gets():
+def test_a_step_frees_the_carry_that_it_receives():
     """[C1] at no time are more than two carries alive."""
     alive, most = [], []
 

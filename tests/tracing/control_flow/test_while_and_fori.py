@@ -57,7 +57,7 @@ def squared(f, n):
 @every_loop
 @pytest.mark.parametrize("n", COUNTS)
 @pytest.mark.parametrize("as_number", [int, np.int64], ids=["constant", "dynamic"])
-def test_values_and_gradients_are_those_of_a_python_loop(f, n, as_number):
+def test_values_and_gradients_agree_with_a_python_loop(f, n, as_number):
     assert_close(plain(X, W, n), f(X, W, as_number(n)))
     expected = lt.grad(squared(plain, n), argnums=(0, 1))(X, W)
     assert_close(expected, lt.grad(squared(f, as_number(n)), argnums=(0, 1))(X, W))
@@ -67,7 +67,7 @@ def test_values_and_gradients_are_those_of_a_python_loop(f, n, as_number):
 
 @every_loop
 @pytest.mark.parametrize("as_number", [int, np.int64], ids=["constant", "dynamic"])
-def test_second_derivatives_are_those_of_a_python_loop(f, as_number):
+def test_second_derivatives_agree_with_a_python_loop(f, as_number):
     n = as_number(3)
     expected = lt.hessian(squared(plain, 3))(X, W)
 
@@ -78,7 +78,7 @@ def test_second_derivatives_are_those_of_a_python_loop(f, as_number):
 
 
 @every_loop
-def test_one_program_serves_any_number_of_iterations(f):
+def test_one_program_runs_any_number_of_iterations(f):
     gradient = lt.trace(lambda x, w, n: lt.grad(squared(f, n))(x, w), X, W, np.int64(3))
 
     for n in COUNTS:
@@ -86,7 +86,7 @@ def test_one_program_serves_any_number_of_iterations(f):
     assert lt.parse(lt.dumps(gradient)) == lt.check(gradient)
 
 
-def test_the_program_has_one_size_for_any_number_of_iterations():
+def test_the_size_of_the_program_does_not_depend_on_the_trip_count():
     def lines(n):
         return lt.dumps(lt.trace(lt.grad(squared(counted, n)), X, W, abstract=True)).count("\n")
 
@@ -94,7 +94,7 @@ def test_the_program_has_one_size_for_any_number_of_iterations():
 
 
 @pytest.mark.parametrize("n", [10_000, 100_000])
-def test_a_loop_of_many_iterations_is_traced_at_once_and_runs(n):
+def test_a_loop_with_a_large_trip_count_is_traced_once_and_runs(n):
     f = lt.trace(lambda x: lt.fori_loop(0, n, lambda i, x: x + 1.0, x), 0.5, abstract=True)
 
     assert len(f) == 1
@@ -133,7 +133,7 @@ def test_a_loop_until_a_test_fails_is_differentiated(x):
     assert_close(lt.grad(lt.grad(plain_until))(x), lt.grad(lt.grad(until))(x))
 
 
-def test_examples_go_round_as_often_as_each_needs():
+def test_each_example_of_a_batch_has_its_own_trip_count():
     xs = np.array([0.5, 1.5, 3.0, 9.0, 70.0])
     first = np.array([lt.grad(plain_until)(x) for x in xs])
     second = np.array([lt.grad(lt.grad(plain_until))(x) for x in xs])
@@ -151,7 +151,7 @@ def test_examples_go_round_as_often_as_each_needs():
 
 @every_loop
 @pytest.mark.parametrize("axes", [(0, None, 0), (None, 0, 0), (0, 0, None)])
-def test_a_batch_of_loops_is_what_each_gives(f, axes):
+def test_a_batched_loop_agrees_with_a_loop_over_examples(f, axes):
     given = (np.stack([X, X * 2, X - 1]), np.stack([W, W.T, W - 0.3]), np.array([0, 2, 3]))
     args = tuple([x if axis == 0 else x[1] for x, axis in zip(given, axes, strict=True)])
     picked = [[x[k] if a == 0 else x for x, a in zip(args, axes, strict=True)] for k in range(3)]
@@ -204,7 +204,7 @@ def test_a_batch_of_nested_loops():
     assert_close(np.array(expected), lt.vmap(lt.grad(nested))(xs, counts))
 
 
-def test_a_loop_inside_a_scan_need_not_take_equally_many_iterations():
+def test_a_loop_inside_a_scan_may_have_a_different_trip_count_in_each_step():
     def f(x):
         return lt.scan(lambda c, n: (inner(c, n), c), x, np.array([2, 0, 3]))[1].sum()
 
@@ -241,7 +241,7 @@ def test_gradients_are_taken_inside_a_body():
 # ---- D1: what requires grad ----
 
 
-def test_integers_and_what_does_not_depend_on_the_arguments_get_no_cotangents_d1():
+def test_integers_and_values_independent_of_the_arguments_get_no_cotangents_d1():
     def f(x, y):
         def body(i, s):
             return {"n": s["n"] + 1, "x": np.sin(s["x"]), "y": np.cos(s["y"]) * s["n"]}
@@ -261,7 +261,7 @@ def test_a_carry_that_depends_on_an_argument_in_a_later_iteration_has_a_gradient
     assert_close(4 * 0.5**3, lt.grad(f)(0.5))
 
 
-def test_gradients_by_captured_values_are_summed_over_the_iterations():
+def test_gradients_with_respect_to_captured_values_are_summed_over_iterations():
     w = np.float64(1.5)
 
     assert_close(4 * w**3, lt.grad(lambda w: lt.fori_loop(0, 4, lambda i, x: x * w, 1.0))(w))
@@ -326,7 +326,7 @@ def test_linear_loops_are_transposed(f):
         lambda x: lt.cond(W[0, 1] > 0, lambda x: x, lambda x: x * 0 + 1, x),
     ],
 )
-def test_what_is_not_linear_is_named(f):
+def test_the_operation_that_is_not_linear_is_named(f):
     with pytest.raises(LetirError, match=r"linear_transpose: (fori_loop|while_loop|cond)"):
         lt.linear_transpose(f, np.ones(3))
 

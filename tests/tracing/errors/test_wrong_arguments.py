@@ -121,7 +121,7 @@ def test_a_foreign_operand_is_named_with_its_conversion(told, name):
     assert (DTypeError, message) == told(lambda x: x + value, X)
 
 
-def test_an_integer_that_does_not_fit_is_no_operand(told):
+def test_an_integer_beyond_64_bits_is_refused_as_operand(told):
     message = """\
 the integer 1180591620717411303424 does not fit into 64 bits
   at test_wrong_arguments.py:NN"""
@@ -141,7 +141,7 @@ RESULTS = {
 
 
 @pytest.mark.parametrize(("result", "found"), RESULTS.values(), ids=list(RESULTS))
-def test_a_result_that_is_no_array_is_shown(told_by, result, found):
+def test_a_result_that_is_not_an_array_is_reported(told_by, result, found):
     message = f"""\
 the traced function returned {found}
   at test_wrong_arguments.py:NN
@@ -162,7 +162,7 @@ result of the traced function: {NO_NUMBERS} object
 # ---- options ----
 
 
-def test_a_static_list_is_not_hashable(told):
+def test_a_static_argument_that_is_a_list_is_refused(told):
     message = """\
 static argument axes: a static argument must be hashable, found list
   pass a tuple for a list"""
@@ -170,7 +170,7 @@ static argument axes: a static argument must be hashable, found list
     assert (DTypeError, message) == told(lambda x, axes: x, X, [0, 1], static_argnums=1)
 
 
-def test_a_static_array_is_not_hashable(told):
+def test_a_static_argument_that_is_an_array_is_refused(told):
     message = """\
 static argument table: a static argument must be hashable, found ndarray
   pass an array as an ordinary argument"""
@@ -178,13 +178,13 @@ static argument table: a static argument must be hashable, found ndarray
     assert (DTypeError, message) == told(lambda x, table: x, X, X, static_argnames="table")
 
 
-def test_a_static_number_beyond_the_arguments_is_named(told):
+def test_a_static_position_beyond_the_arguments_is_reported(told):
     message = "static_argnums: there is no argument 1 among 1"
 
     assert (TraceError, message) == told(lambda x: x, X, static_argnums=1)
 
 
-def test_a_static_name_that_is_no_parameter_is_named(told):
+def test_a_static_name_that_is_not_a_parameter_is_reported(told):
     message = "static_argnames: the function has no parameter 'trian'"
 
     assert (TraceError, message) == told(lambda x, train: x, X, True, static_argnames="trian")

@@ -59,7 +59,7 @@ FLOATS = {
 
 
 @each(FLOATS)
-def test_a_float_or_complex_number_is_not_given(told, program, argument, found):
+def test_converting_a_traced_value_to_float_or_complex_is_refused(told, program, argument, found):
     message = f"""\
 {found} cannot be recorded
   at test_wrong_programs.py:NN
@@ -83,7 +83,7 @@ VALUES = {
 
 
 @each(VALUES)
-def test_python_numbers_are_not_given(told, program, argument, found):
+def test_converting_a_traced_value_by_item_or_tolist_is_refused(told, program, argument, found):
     message = f"""\
 {found} cannot be recorded
   at test_wrong_programs.py:NN
@@ -128,7 +128,7 @@ PYTHON = {
 
 
 @each(PYTHON)
-def test_what_python_or_numpy_refuses_is_refused_in_their_words(told, program, argument, found):
+def test_errors_of_python_and_numpy_are_raised_in_their_words(told, program, argument, found):
     assert (TypeError, found) == told(program, argument)
 
 
@@ -152,7 +152,7 @@ ABSTRACT = {
 
 
 @each(ABSTRACT)
-def test_an_abstract_value_answers_nothing(told, program, argument, found):
+def test_an_abstract_value_has_no_truth_value_or_integer(told, program, argument, found):
     message = f"""\
 {found} is needed, but it has no value
   at test_wrong_programs.py:NN
@@ -215,7 +215,7 @@ ARRAYS = {
 
 
 @each(ARRAYS)
-def test_no_ordinary_array_is_made_of_a_traced_value(told, program, argument, found):
+def test_converting_a_traced_value_to_an_ordinary_array_is_refused(told, program, argument, found):
     message = f"""\
 a traced value of type {found} cannot become an ordinary array: its record would be lost
   at test_wrong_programs.py:NN
@@ -284,7 +284,7 @@ a traced value cannot be written into an ordinary array: its record would be los
 # ---- places where it cannot be ----
 
 
-def test_a_traced_value_is_no_key(told):
+def test_a_traced_value_is_not_hashable(told):
     message = """\
 unhashable type: a traced value cannot be in a set or the key of a dict
   at test_wrong_programs.py:NN
@@ -302,7 +302,7 @@ a pickle of a traced value of type float64[3] cannot be recorded
     assert (TraceError, message) == told(lambda x: pickle.dumps([x]), X)
 
 
-def test_a_list_that_holds_traced_values_is_no_operand(told):
+def test_a_list_that_holds_traced_values_is_not_an_operand(told):
     message = """\
 a list that holds traced values is not an operand
   at test_wrong_programs.py:NN

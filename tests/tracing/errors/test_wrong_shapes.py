@@ -215,7 +215,7 @@ a mask of shape (2,) does not fit (3,) from axis 0
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_message_says_what_does_not_fit(told, name):
+def test_the_message_names_the_mismatch(told, name):
     error, message = MESSAGES[name]
 
     assert (error, f"{message}\n  at test_wrong_shapes.py:NN") == told(*PROGRAMS[name])

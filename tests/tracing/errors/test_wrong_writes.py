@@ -46,7 +46,7 @@ float64[3] of an ordinary array cannot be changed in place
 
 
 @pytest.mark.parametrize("view", [np.diagonal, lambda y: np.broadcast_to(y, (2, 3, 3))])
-def test_what_numpy_does_not_let_write_is_not_written(view):
+def test_writing_into_arrays_that_numpy_protects_is_refused(view):
     def program(x):
         view(x * np.ones((3, 1)))[0] = 1.0
         return x
@@ -57,7 +57,7 @@ def test_what_numpy_does_not_let_write_is_not_written(view):
         lt.trace(program, X)
 
 
-def test_a_view_of_unknown_memory_cannot_be_changed(told):
+def test_a_reshape_in_unknown_memory_order_cannot_be_changed(told):
     """[B6] Never a guess: whether NumPy copies depends on the order of memory."""
 
     def program(x):

@@ -107,7 +107,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda f: f.__name__)
-def test_a_change_of_a_new_array_is_recorded(change):
+def test_an_in_place_change_of_a_new_array_is_recorded(change):
     def program(x):
         y = x * 2
         change(y, x)
@@ -118,7 +118,7 @@ def test_a_change_of_a_new_array_is_recorded(change):
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda f: f.__name__)
-def test_a_change_in_place_is_differentiated(change):
+def test_an_in_place_change_is_differentiated(change):
     def program(x):
         y = x * 2
         change(y, x)
@@ -168,7 +168,7 @@ def test_a_write_of_floats_into_integers_truncates_as_in_numpy():
     assert_same(program(np.arange(3)), lt.trace(program, np.arange(3))(np.arange(3)))
 
 
-def test_an_augmented_scalar_is_a_new_one():
+def test_augmented_assignment_to_a_scalar_makes_a_new_scalar():
     def program(x):
         total = x[0]
         before = total
@@ -179,7 +179,7 @@ def test_an_augmented_scalar_is_a_new_one():
     assert_same(program(X), lt.trace(program, X)(X))
 
 
-def test_an_augmented_python_number_is_a_new_one():
+def test_augmented_assignment_to_a_python_number_makes_a_new_number():
     def program(rate):
         before = rate
         rate *= 0.5
@@ -199,7 +199,7 @@ def test_a_0d_array_stays_one_array():
     assert_same((np.array(3.0), np.array(3.0)), lt.trace(program, X)(X))
 
 
-def test_two_names_of_one_array_see_one_change():
+def test_a_change_is_seen_through_every_name_of_an_array():
     def program(x):
         y = x * 2
         z = y
@@ -236,7 +236,7 @@ def test_rows_of_a_loop_are_written_through():
     assert_same(program(X), lt.trace(program, X)(X))
 
 
-def test_parts_are_augmented():
+def test_augmented_assignment_to_a_part_writes_it_back():
     """[B6] ``y[i] += v`` reads a view, changes it, and writes it back."""
 
     def program(x):
@@ -253,7 +253,7 @@ def test_parts_are_augmented():
     assert_same(program(X), lt.trace(program, X)(X))
 
 
-def test_an_array_of_which_no_view_is_left_can_be_changed():
+def test_an_array_without_living_views_can_be_changed():
     def program(x):
         y = x * 2
         total = y[1:].sum()
@@ -347,7 +347,7 @@ def test_an_array_of_one_element_is_written_into_one_place():
     assert_same(f(x), lt.trace(f, x)(x))
 
 
-def test_an_array_of_a_scalar_is_one_of_its_own():
+def test_an_array_made_from_a_scalar_is_a_new_array():
     def f(x):
         array = x[3][...]
         row = array.reshape(-1)
@@ -361,7 +361,7 @@ def test_an_array_of_a_scalar_is_one_of_its_own():
 
 
 @pytest.mark.parametrize("shape", [(5, 0, 3), (0, 0, 1), (1, 0, 3)])
-def test_nothing_can_be_written_many_times(shape):
+def test_writing_to_an_empty_selection_accepts_any_leading_axes(shape):
     """NumPy takes any leading axes where the places of an index are none."""
 
     def f(x, new):

@@ -99,7 +99,7 @@ EACH = pytest.mark.parametrize("law", LAWS, ids=lambda f: f.__name__)
 @EACH
 @QUICK
 @given(data=st.data())
-def test_generated_programs(law, data):
+def test_generated_in_place_programs_agree_with_numpy(law, data):
     law(data.draw(programs(LAWS[law])))
 
 
@@ -107,5 +107,5 @@ def test_generated_programs(law, data):
 @EACH
 @MANY
 @given(data=st.data())
-def test_many_generated_programs(law, data):
+def test_many_generated_in_place_programs_agree_with_numpy(law, data):
     law(data.draw(programs(LAWS[law])))

@@ -88,13 +88,13 @@ def test_a_replay_in_another_order_is_right_or_a_guard_fails(program, order):
 
 
 @pytest.mark.parametrize("program", UNSURE)
-def test_an_order_that_is_not_sure_is_an_error(program):
+def test_an_unknown_memory_order_is_an_error(program):
     with pytest.raises(TraceError, match="memory order"):
         lt.trace(program, X, abstract=True)
 
 
 @pytest.mark.parametrize("program", SURE)
-def test_an_order_that_is_sure_is_used(program):
+def test_a_known_memory_order_is_used(program):
     assert_same(program(X), lt.trace(program, X, abstract=True)(X))
 
 
@@ -147,7 +147,7 @@ def test_a_0d_array_is_changed_where_numpy_has_one(make, given, abstract):
 
 
 @pytest.mark.parametrize("order", "CFA")
-def test_a_cast_lies_in_the_order_that_is_asked_for(order):
+def test_a_cast_has_the_requested_memory_order(order):
     def program(x):
         y = x.astype("f4", order=order)
         z = y.ravel()
@@ -174,7 +174,7 @@ def test_a_0d_argument_is_changed_through_its_views(view):
 
 @pytest.mark.parametrize("order", ["A", "K"])
 @pytest.mark.parametrize("axes", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (2, 0, 1)])
-def test_ravel_in_the_order_of_memory_is_recorded_for_that_order(order, axes):
+def test_ravel_in_memory_order_is_recorded_for_that_order(order, axes):
     x = np.arange(24.0).reshape(2, 3, 4)[:, ::-1].transpose(axes)
 
     program = lt.trace(lambda x: x.ravel(order=order), x)
@@ -184,11 +184,11 @@ def test_ravel_in_the_order_of_memory_is_recorded_for_that_order(order, axes):
         program(np.asfortranarray(np.ones(x.shape))[..., ::-1])
 
 
-def test_ravel_in_an_unknown_order_of_memory_is_refused():
+def test_ravel_in_an_unknown_memory_order_is_refused():
     with pytest.raises(TraceError, match="say C or F"):
         lt.trace(lambda x: x.T.ravel(order="K"), lt.ShapeDtype((2, 3)))
 
 
-def test_reshape_in_the_order_of_memory_is_refused():
+def test_reshape_in_memory_order_is_refused():
     with pytest.raises(lt.DTypeError, match="'C' or 'F'"):
         lt.trace(lambda x: x.reshape(-1, order="A"), X)

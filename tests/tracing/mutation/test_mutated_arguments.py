@@ -53,7 +53,7 @@ def test_an_argument_that_is_not_changed_is_never_written():
     assert_same(X + 1, f(x))
 
 
-def test_a_program_that_changes_arguments_has_a_text_that_brings_it_back():
+def test_a_program_that_changes_arguments_survives_its_text():
     """[A5]"""
     f = lt.trace(change, X, np.ones(2))
 

@@ -27,7 +27,7 @@ WAYS = {
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("name", ARRAYS)
 @pytest.mark.parametrize("way", WAYS)
-def test_what_lies_in_a_row_is_a_view_and_all_else_a_copy(way, name, order):
+def test_ravel_of_a_contiguous_array_is_a_view_and_of_others_a_copy(way, name, order):
     x = ARRAYS[name]
 
     found, expected = WAYS[way](lambda x: x.ravel(order), x), x.ravel(order)
@@ -37,7 +37,7 @@ def test_what_lies_in_a_row_is_a_view_and_all_else_a_copy(way, name, order):
     assert np.shares_memory(found, x) == np.shares_memory(expected, x)
 
 
-def test_one_program_serves_arrays_in_any_order():
+def test_one_program_ravels_arrays_in_any_memory_order():
     f = lt.trace(np.ravel, lt.ShapeDtype((4, 6)))
 
     for x in (X, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]):
@@ -46,7 +46,7 @@ def test_one_program_serves_arrays_in_any_order():
         assert np.shares_memory(found, x) == np.shares_memory(expected, x)
 
 
-def test_a_write_into_it_is_one_into_the_array_if_it_is_a_view():
+def test_a_write_into_a_ravelled_view_changes_the_array():
     def f(x):
         y = x.ravel()
         y[0] = 5.0
@@ -58,14 +58,14 @@ def test_a_write_into_it_is_one_into_the_array_if_it_is_a_view():
         assert np.array_equal(own, also)
 
 
-def test_derivatives_and_batches_are_those_of_a_reshape():
+def test_derivatives_and_batches_agree_with_a_reshape():
     df = lt.grad(lambda x: (x.ravel("F") ** 2).sum())
 
     assert np.array_equal(2 * X, df(X))
     assert np.array_equal(X.reshape(2, 12), lt.vmap(np.ravel)(X.reshape(2, 3, 4)))
 
 
-def test_it_becomes_a_reshape_where_the_elements_are_known_to_lie_in_a_row():
+def test_ravel_of_a_known_contiguous_array_becomes_a_reshape():
     f = lt.trace(lambda x: (x @ x.T).ravel(), lt.ShapeDtype((4, 6)))
     g = lt.trace(lambda x: np.tanh(x).ravel(), lt.ShapeDtype((4, 6)))
 

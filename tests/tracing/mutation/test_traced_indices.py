@@ -61,7 +61,7 @@ INDICES = {"number": 1, "scalar": np.int64(-1), "0-d": np.array(1), "1-d": np.ar
 @pytest.mark.parametrize("abstract", [False, True])
 @pytest.mark.parametrize("i", INDICES.values(), ids=INDICES)
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_row_of_a_traced_place_is_a_view_where_numpys_is(program, i, abstract):
+def test_indexing_by_a_traced_integer_gives_a_view_where_numpy_does(program, i, abstract):
     try:
         fn = lt.trace(program, X, i, abstract=abstract)
     except lt.errors.TraceError as error:

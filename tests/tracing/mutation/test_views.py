@@ -26,7 +26,7 @@ OWN |= {"histogram", "histogramdd"}
 
 
 @each_of(sorted(SAMPLES.keys() - OWN))
-def test_an_operation_that_may_give_a_view_is_known_to(name):
+def test_every_operation_that_may_return_a_view_is_declared(name):
     """[B6] Else a write to the one would not be seen by the other."""
     op = PRIMITIVES[name]
     for sample in SAMPLES[name]:
@@ -61,7 +61,7 @@ SHARED = {
 
 @pytest.mark.parametrize("view", SHARED.values(), ids=SHARED)
 @pytest.mark.parametrize("abstract", [False, True])
-def test_what_shares_memory_in_numpy_is_written_through(view, abstract):
+def test_writes_go_through_views_where_numpy_shares_memory(view, abstract):
     def program(x):
         y = x * 2
         v = view(y)
@@ -99,7 +99,7 @@ def test_a_view_that_nobody_uses_again_is_not_read_again():
     assert len(f) <= 1 + 50 + 50 + 1
 
 
-def test_an_index_of_an_index_is_written_at_once():
+def test_a_write_through_nested_indices_is_one_update():
     def program(x):
         y = x * 2
         y[1][2] = 5.0
@@ -114,7 +114,7 @@ def test_an_index_of_an_index_is_written_at_once():
     assert (1, 2) == next(b.attrs["item"] for b in f.binds if b.op.name == "index_set")
 
 
-def test_what_only_its_view_has_is_no_base():
+def test_an_array_that_only_its_view_refers_to_is_not_written():
     """``y`` is an array of its own: nothing is written into ``x * 2``, nor is its order asked."""
 
     def program(x):

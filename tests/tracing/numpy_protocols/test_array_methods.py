@@ -55,7 +55,7 @@ def test_a_method_is_recorded_and_gives_numpys_result(name):
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.__name__)
-def test_a_method_that_cannot_be_recorded_says_why(method):
+def test_a_method_that_cannot_be_recorded_is_an_error_with_the_reason(method):
     name = method.__name__
 
     with pytest.raises(AttributeError, match=f"ndarray.{name} of a traced value") as e:
@@ -64,7 +64,7 @@ def test_a_method_that_cannot_be_recorded_says_why(method):
     assert METHODS[method] in str(e.value)
 
 
-def test_every_method_of_arrays_works_or_says_why():
+def test_every_method_of_arrays_works_or_is_an_error_with_the_reason():
     """But those that give a number, which are refused by name elsewhere."""
     others = {"tolist", "item", *(method.__name__ for method in METHODS)}
 
@@ -177,7 +177,7 @@ def test_ordinary_arrays_are_not_written_into():
 # ---- Python's questions ----
 
 
-def test_python_chooses_with_guards():
+def test_python_conditions_record_guards():
     programs = [lt.trace(f, X[0]) for f in (max, sorted, lambda x: x if 0.5 <= x[0] < 1 else -x)]
 
     for program in programs:

@@ -265,7 +265,7 @@ def test_an_argument_of_a_ufunc_that_is_not_recorded_is_named():
         lt.tracer_exit(x)  # else the tests after this one are traced
 
 
-def test_order_and_subok_do_not_matter():
+def test_order_and_subok_are_accepted():
     agrees(lambda x: np.add(x, x, order="F", subok=False), X)
 
 
@@ -355,5 +355,5 @@ def test_an_operation_that_is_defined_anew_records_in_place_of_the_old():
         assert [op] == [bind.op for bind in program.binds]
 
 
-def test_a_function_that_nobody_records_has_no_recorder():
+def test_a_function_that_is_not_recorded_has_no_recorder():
     assert recorder_of(np.savez) is None

@@ -130,7 +130,7 @@ CALLS = {"calls": calls(), "folds": folds(), "updates": updates(), "masked": mas
 
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("kind", CALLS)
-def test_generated_calls_are_numpys(kind):
+def test_generated_calls_agree_with_numpy(kind):
     @QUICK
     @given(CALLS[kind])
     def law(call):
@@ -141,7 +141,7 @@ def test_generated_calls_are_numpys(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", CALLS)
-def test_many_generated_calls_are_numpys(kind):
+def test_many_generated_calls_agree_with_numpy(kind):
     @MANY
     @given(CALLS[kind])
     def law(call):

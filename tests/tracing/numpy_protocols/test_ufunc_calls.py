@@ -151,7 +151,7 @@ def test_where_updates_out_where_the_mask_holds():
     agrees(lambda x: np.arccosh(x, out=x.copy(), where=x > 1), X)
 
 
-def test_where_the_mask_does_not_hold_nothing_is_computed():
+def test_elements_outside_the_mask_are_not_computed():
     program = lt.trace(masked_log, X)
 
     with np.errstate(all="raise"):
@@ -166,7 +166,7 @@ def test_where_has_derivatives():
     check_grads(lambda x, y: np.multiply(x, y, out=x**2, where=MASK), (X, X[::-1].copy()))
 
 
-def test_where_takes_masks_only():
+def test_where_takes_boolean_masks_only():
     with pytest.raises(lt.DTypeError, match="where= must be a boolean array"):
         lt.trace(lambda x: np.log(x, out=x.copy(), where=N), X)
 
@@ -187,7 +187,7 @@ BITS += [np.right_shift, np.add, np.maximum, np.subtract, np.logical_xor]
 
 
 @pytest.mark.parametrize("ufunc", REAL, ids=lambda f: f.__name__)
-def test_folds_of_reals(ufunc):
+def test_reductions_of_reals(ufunc):
     x = np.abs(X) + 0.5
 
     with warnings.catch_warnings(action="ignore"):
@@ -198,14 +198,14 @@ def test_folds_of_reals(ufunc):
 
 
 @pytest.mark.parametrize("ufunc", BITS, ids=lambda f: f.__name__)
-def test_folds_of_integers(ufunc):
+def test_reductions_of_integers(ufunc):
     for x in (N, N.astype(np.int8)):
         agrees(lambda x: (ufunc.reduce(x), ufunc.accumulate(x, 1), ufunc.reduceat(x, [0])), x)
 
 
 @pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.logaddexp, np.hypot, np.subtract])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_the_dtype_of_out_takes_part_in_a_fold(ufunc, dtype):
+def test_the_dtype_of_out_takes_part_in_the_promotion_of_a_reduction(ufunc, dtype):
     x = (np.arange(12).reshape(4, 3) / 7).astype(np.float32)
 
     def f(x):
@@ -232,7 +232,7 @@ def test_out_of_a_narrower_dtype_is_refused():
         lt.trace(lambda x: np.add.reduce(x, out=x[0].astype(int)), X)
 
 
-def test_folds_take_masks_and_initial_values():
+def test_reductions_take_masks_and_initial_values():
     agrees(lambda x: np.subtract.reduce(x, axis=1, initial=2.0, where=x > 0), X)
     agrees(lambda x: np.logaddexp.reduce(x, axis=(0, 1), where=MASK), X)
     agrees(lambda x: np.maximum.reduce(x, axis=None, initial=-1.0, where=MASK, dtype="f4"), X)
@@ -240,7 +240,7 @@ def test_folds_take_masks_and_initial_values():
         lt.trace(lambda x: np.subtract.reduce(x, where=x > 0), X)
 
 
-def test_what_numpy_refuses_to_fold_is_refused():
+def test_reductions_that_numpy_refuses_are_refused():
     with pytest.raises(ValueError, match="only supported for binary functions"):
         lt.trace(np.sin.reduce, X)
     with pytest.raises(ValueError, match="not reorderable"):
@@ -253,7 +253,7 @@ FOLDS = [np.subtract, np.divide, np.power, np.logaddexp, np.hypot, np.fmax, np.a
 
 
 @pytest.mark.parametrize("ufunc", FOLDS, ids=lambda f: f.__name__)
-def test_folds_have_derivatives_to_second_order(ufunc):
+def test_reductions_have_derivatives_to_second_order(ufunc):
     """Along the first axis: in a row NumPy 2.4 computes others of arctan2 and power (AVX-512)."""
     x = (np.abs(X) + 0.25 * np.arange(3) + 0.5).T.copy()
 
