@@ -1,5 +1,5 @@
-"""What tests of passes share: programs of a few lines, numbers where arithmetic goes wrong, and the
-law that results are the same, to the bit, in kind, in order of memory and in what they share.
+"""Helpers for tests of passes: small programs, numbers at which arithmetic goes wrong, and the
+law that results stay the same: bits, kind, memory order and sharing of memory.
 """
 
 import itertools
@@ -36,19 +36,19 @@ def special(dtype: np.dtype) -> np.ndarray:
 
 
 def program(function, *types: ArrayType) -> lt.Lambda:
-    """What a function of Values records."""
+    """The program that a function of Values records."""
     builder = LetBuilder()
     results = function(*map(builder.param, types))
     return builder.build(results if isinstance(results, tuple) else (results,))
 
 
 def new(x):
-    """A new array of the elements of ``x``, whatever its dtype."""
+    """A new array equal to ``x``, of any dtype."""
     return OPS["bitwise_or"](x, x) if x.dtype.kind == "b" else OPS["positive"](x)
 
 
 def ops(fn: lt.Lambda) -> list[str]:
-    """The names of the operations that are needed, in order."""
+    """The names of the live operations, in order."""
     return [bind.op.name for bind in dead_code(fn).binds]
 
 
@@ -64,7 +64,7 @@ def assert_unchanged(change: Callable, fn: lt.Lambda, *args) -> None:
     first, second = args, copies(args)
     if all(type(arg) is not np.ndarray or arg.flags.c_contiguous for arg in args):
         first = copies(args)
-    else:  # a copy lies in memory in another way
+    else:  # a copy has another memory layout
         second = args
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -80,12 +80,12 @@ def assert_unchanged(change: Callable, fn: lt.Lambda, *args) -> None:
 
 
 def row_of(results) -> tuple:
-    """Results in a row."""
+    """The results as a flat tuple."""
     return results if isinstance(results, tuple) else (results,)
 
 
 def layout(x) -> tuple:
-    """How an array lies in memory, and whether it can be written to."""
+    """The strides of an array, and whether it is writeable."""
     if not isinstance(x, np.ndarray):
         return ()
     strides = tuple(s for s, n in zip(x.strides, x.shape, strict=True) if n > 1 and x.size)
@@ -93,13 +93,13 @@ def layout(x) -> tuple:
 
 
 def shared(arrays: list) -> list:
-    """For each two of them whether they share memory, and whether they are one object."""
+    """For each pair of arrays: whether they share memory, and whether they are one object."""
     pairs = itertools.combinations([a for a in arrays if isinstance(a, np.ndarray)], 2)
     return [(np.shares_memory(a, b), a is b) for a, b in pairs]
 
 
 def gradient_of(fn: lt.Lambda, args: list) -> tuple[lt.Lambda, list]:
-    """(the gradient program of what is floating among the results, its arguments for ones)."""
+    """(gradient program of the floating results, its arguments with cotangents of ones)."""
     results = [r for r in fn.ret.args if getattr(r.type, "inexact", False)]
     fn = lt.Lambda(fn.params, fn.binds, type(fn.ret)(tuple(results)))
     out, pull = lt.vjp(fn, *args)

@@ -59,7 +59,7 @@ def test_requires_grad_propagates_from_operands_to_results():
     assert names(f, False, False, False) == ""
     assert names(f, True, False, False) == "ax"
     assert names(f, False, True, False) == "ady"
-    assert names(f, False, False, True) == ""  # integers never do
+    assert names(f, False, False, True) == ""  # integers never require grad
 
 
 def test_each_result_of_a_conditional_has_its_own_requires_grad():
@@ -80,7 +80,7 @@ def test_each_result_of_a_conditional_has_its_own_requires_grad():
 
 
 def test_a_carried_value_requires_grad_if_it_does_in_any_iteration():
-    """[D1] A fixpoint, and it ends."""
+    """[D1] The fixpoint iteration ends."""
     f = parse("""lambda %0:x: float64[], %1:y: float64[], %2:z: float64[], %9:w: float64[] {
       %3:a: float64[], %4:b: float64[], %5:c: float64[] = fori_loop(0, 3, %0, %1, %2, %9,
         body=lambda %10: int64[], %11: float64[], %12: float64[], %13: float64[], %14: float64[] {
@@ -96,7 +96,7 @@ def test_a_carried_value_requires_grad_if_it_does_in_any_iteration():
 
 @given(programs(), st.data())
 def test_a_result_without_requires_grad_has_no_gradient(program, data):
-    """The analysis says no less than the reverse transform."""
+    """The analysis finds at least every local to which the reverse transform gives a cotangent."""
     f, _ = program
     flags = data.draw(st.lists(st.booleans(), min_size=len(f.params), max_size=len(f.params)))
     try:

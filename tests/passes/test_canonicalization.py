@@ -1,4 +1,4 @@
-"""canonicalize_ops and remove_implicit_expands: one spelling for one thing."""
+"""canonicalize_ops and remove_implicit_expands: one spelling for each computation."""
 
 import itertools
 
@@ -17,7 +17,7 @@ from tests.passes.exactness import DTYPES, assert_unchanged, gradient_of, ops, p
 
 SOME = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 X, ROW = ArrayType(float, (3, 4)), ArrayType(float, (4,))
-SPELLINGS = {  # ways to say the same -> how it is said
+SPELLINGS = {  # equivalent spellings -> the canonical one
     "mul(%0, 2)": ["mul(2, %0)"],
     "add(%0, 2)": ["add(2, %0)"],
     "less(%0, 2)": ["greater(2, %0)"],
@@ -36,7 +36,7 @@ SPELLINGS = {  # ways to say the same -> how it is said
     "stack(%0, %1, axis=2)": ["stack(%0, %1, axis=-1)"],
     "reshape(%0, shape=(2, 6))": ["reshape(%0, shape=(2, -1))"],
 }
-KEPT = [  # other bits, or another meaning
+KEPT = [  # different bits, or another meaning
     "add(%1, %0)",
     "mul(%1, %0)",
     "mul(nan, %0)",

@@ -1,4 +1,4 @@
-"""constant_propagation: what does not depend on arguments is computed once, to the same bits."""
+"""constant_propagation: binds that do not depend on arguments are computed once, bit for bit."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_an_operation_that_raises_or_warns_is_not_folded():
         "%1: float64[] = div(1.0, 0.0)",
         "%1: float64[] = exp(1000.0)",
         "%1: int64[] = floor_divide(1, 0)",
-        "%1: float64[] = exp(-1000.0)",  # an underflow, which a user may ask to be told
+        "%1: float64[] = exp(-1000.0)",  # an underflow, of which np.errstate may warn
         "%1: int64[] = power(2, -1)",
     ]
     for text in texts:
@@ -133,7 +133,7 @@ def test_a_buffer_that_is_updated_stays_a_buffer():
 
 
 def test_the_memory_order_of_a_folded_constant_is_kept():
-    """Sums round in the order of memory."""
+    """The rounding of sums depends on the memory order."""
     f = parse("""lambda {
       %0: float64[2, 3] = constant(value=float64[2, 3]{1, 2, 3, 4, 5, 6})
       %1: float64[3, 2] = transpose(%0, axes=None)
@@ -233,7 +233,7 @@ def test_results_of_programs_of_constants_are_unchanged(program):
     ["%2, %3", "%2, %2", "%4", "%5", "%2, %3, %4, %5", "%6, %7", "%6, %6", "%8, %8", "%9"],
 )
 def test_results_share_memory_and_are_writable_as_before(results):
-    """[C4] A constant is copied for each result, what a program has made is not."""
+    """[C4] A constant is copied for each result, a value that the program computes is not."""
     f = parse(f"""lambda {{
       %1: float64[2, 3] = constant(value=float64[2, 3]{{0.0, 1.0, 2.0, 3.0, 4.0, 5.0}})
       %2: float64[2, 3] = exp(%1)

@@ -1,4 +1,4 @@
-"""common_subexpressions and constant_pooling: equal things once, but not what must stay apart."""
+"""common_subexpressions and constant_pooling: equal binds and constants once, where allowed."""
 
 import numpy as np
 import pytest
@@ -132,7 +132,7 @@ def test_a_result_is_merged_with_a_value_that_is_not_a_result():
 
 
 def test_a_buffer_that_is_updated_is_not_shared():
-    """[F4, F6] It would be copied, or written into while it is needed."""
+    """[F4, F6] A shared buffer would be copied, or overwritten before its last use."""
     f = parse("""
     lambda %0: float64[2] {
       %1: float64[2] = zeros(shape=(2,), dtype=float64)
@@ -185,7 +185,7 @@ def test_operations_of_users_are_never_merged():
 
 
 def test_a_recomputation_is_not_merged_with_the_original():
-    """[F4] Else the values would be kept that a checkpoint does not keep."""
+    """[F4] Otherwise the values that a checkpoint drops would be kept."""
     layer = lt.checkpoint(lambda x: np.tanh(np.sin(np.exp(x))))
     f = lt.value_and_grad(lt.trace(lambda x: layer(layer(x)).sum(), np.ones(3)))
 
@@ -224,7 +224,7 @@ def test_results_are_unchanged(program):
 
 
 def twice_shared(f: Lambda) -> Lambda:
-    """``f`` with its binds repeated, then merged: results are of either copy."""
+    """``f`` with all binds repeated and then merged; results come from either copy."""
     again = {param: param for param in f.params}
     binds = []
     for bind in f.binds:
@@ -278,7 +278,7 @@ def test_both_results_are_copies_of_a_constant():
     assert len(g) == 1 and not np.shares_memory(a, b)
 
 
-# ---- what shares memory ----
+# ---- sharing of memory ----
 
 
 @each_of(sorted(SAMPLES))

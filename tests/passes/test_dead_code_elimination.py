@@ -1,4 +1,4 @@
-"""dead_code: what is not needed goes, effects stay."""
+"""dead_code: unused binds are dropped, effects stay."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def test_effects_and_their_operands_stay_in_order():
 
 
 def holding(body: Lambda, levels: int) -> Lambda:
-    """A program that returns its argument and holds ``body`` so many levels down in dead binds."""
+    """A program that returns its argument, with ``body`` nested ``levels`` deep in dead binds."""
     for _ in range(levels):
         builder = LetBuilder()
         x = builder.param()
@@ -174,7 +174,7 @@ def all_binds(f: Lambda) -> list:
 
 
 def test_dead_results_of_a_backward_step_are_dropped():
-    """[F4, D3] What is captured stays in the order of first use; the cotangents stay."""
+    """[F4, D3] Captured values stay in the order of first use; the cotangents stay."""
     f = parse("""
     lambda %0, %1, %2 {
       %3, %4 = grad_of[mul](%0) { %5 = mul(%0, %1); %6 = mul(%0, %2); %7 = mul(%6, %1) -> (%5, %7) }
@@ -190,7 +190,7 @@ def test_dead_results_of_a_backward_step_are_dropped():
 
 
 def test_a_cotangent_that_nobody_reads_stays():
-    """[D7] Whether it is defined decides whether there is a result."""
+    """[D7] Whether the cotangent is defined decides whether there is a result."""
     f = parse("""
     lambda %0, %1 {
       %2, %3 = grad_of(%0, %1, op=add, n_cts=2, body=lambda %4, %5 { return (%4, %5) })
@@ -233,7 +233,7 @@ lambda %0: int64[], %1: float64[], %2: float64[], %3: float64[], %4: float64[] {
         ("%5", ["%0"]),  # the test reads it
         ("%7", ["%0", "%2"]),
         ("%6", ["%0", "%1", "%2"]),  # which depends on %7
-        ("%8", ["%0", "%3", "%4"]),  # with what the body captures
+        ("%8", ["%0", "%3", "%4"]),  # with the values that the body captures
         ("(%6, %8)", ["%0", "%1", "%2", "%3", "%4"]),
     ],
 )
@@ -294,11 +294,11 @@ lambda %0: float64[], %1: float64[], %2: float64[4], %3: float64[4] {
 @pytest.mark.parametrize(
     "result, length, kept",
     [
-        ("%5", "4", (1, 1, 2)),  # carried, of what it goes over, operands
+        ("%5", "4", (1, 1, 2)),  # carried values, scanned arrays, operands
         ("%6", "4", (1, 1, 2)),
         ("%7", "4", (0, 1, 1)),
-        ("%8", "4", (1, 1, 2)),  # stacked, made of a carried one
-        ("%8", "None", (1, 2, 3)),  # how often it runs is told by what it goes over
+        ("%8", "4", (1, 1, 2)),  # stacked, computed from a carried value
+        ("%8", "None", (1, 2, 3)),  # the trip count follows from the scanned array
         ("(%5, %8)", "4", (2, 2, 4)),
     ],
 )

@@ -1,4 +1,4 @@
-"""decompose and decompose_addmm: composites as what they stand for."""
+"""decompose and decompose_addmm: composites replaced by their definitions."""
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
@@ -23,7 +23,7 @@ X, W, B = np.ones((2, 3)), np.arange(12.0).reshape(4, 3), np.ones(4)
 
 
 def deeply(fn):
-    """All that keeps the bits."""
+    """Every decomposition that keeps the bits."""
     return decompose(fn, keep_rules=False)
 
 
@@ -113,7 +113,7 @@ def test_generated_programs_of_composites_give_the_same_bits(program):
 
 
 def run(fn: lt.Lambda, args: list) -> tuple:
-    """The results in a row."""
+    """The results as a flat tuple."""
     return row_of(run_forward(fn, *args))
 
 
@@ -134,7 +134,7 @@ def test_gradients_of_decomposed_programs_are_unchanged(program):
 
 
 def test_a_reduction_of_symbolic_size_stays():
-    """For three elements it is a tree, for any number a loop, which adds in another order."""
+    """Three elements are added as a tree, any number by a loop, which rounds differently."""
     f = lt.trace(
         lambda x: lt.reduce(lambda p, q: p + q + p * q, np.float64(0.0), x),
         lt.ShapeDtype(("n",), float),

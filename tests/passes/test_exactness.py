@@ -1,5 +1,5 @@
 """The one rule of exactness, for all passes and pipelines [F4]: on generated programs, those with
-control flow and gradients among them, results stay to the bit; passes that sum in another order say
+control flow and gradients among them, results keep every bit; passes that sum in another order say
 so, and stay within rounding.
 """
 
@@ -30,7 +30,7 @@ EXACT = (
     *("peephole", "propagate_shapes", "remove_implicit_expands", "unroll", "without_barriers"),
 )
 LOOSE = ("batch_matmuls", "sink_negations", "decompose", "combine_sums")  # within rounding
-OTHERS = {"without_writes"}  # for derivatives: the same results, not the same effects
+OTHERS = {"without_writes"}  # used for derivatives: keeps results, not effects
 NO_PASSES = {"is_differentiable", "propagate_requires_grad", "register", "unregister"}
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(QUICK, max_examples=3000)
@@ -38,7 +38,7 @@ CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # some programs compute in single precisio
 
 
 def results(f: Lambda, args) -> tuple | str:
-    """The results in a row, of copies of the arguments, into which some programs write; "guard" if
+    """The flat results for copies of the arguments (some programs write into them); "guard" if
     one failed.
     """
     given_ = [np.copy(x, order="K") if isinstance(x, np.ndarray) else x for x in args]
@@ -50,7 +50,7 @@ def results(f: Lambda, args) -> tuple | str:
 
 
 def gradient(f, args) -> Lambda:
-    """The gradient program of the sum of all results by the first arguments."""
+    """The gradient of the sum of all results with respect to the first arguments."""
 
     def total(*xs):
         return sum([out.sum() for out in f(*xs)])
@@ -84,7 +84,7 @@ def check_all(f: Lambda, args) -> None:
 
 
 def check_pipeline(f: Lambda, args, expected) -> None:
-    """What the pipeline makes of a program, after each of its passes."""
+    """The program after each pass of the pipeline."""
     prefixes = []
 
     def observe(name, before, after, seconds):
@@ -122,7 +122,7 @@ def test_passes_keep_results_to_the_bit_many_times(program):
 @QUICK
 @given(PROGRAMS, st.lists(st.sampled_from(EXACT), min_size=2, max_size=8))
 def test_passes_in_any_order_keep_results_to_the_bit(program, names):
-    """A pass depends on none that ran before it."""
+    """No pass depends on the passes before it."""
     f, args = program
     changed = f
     for name in names:
@@ -134,7 +134,7 @@ def test_passes_in_any_order_keep_results_to_the_bit(program, names):
 @QUICK
 @given(PROGRAMS)
 def test_passes_reach_a_fixpoint(program):
-    """A pass that has nothing to do returns the very program that it got."""
+    """A pass with nothing to do returns its argument itself."""
     f, _ = program
     for name in EXACT:
         change, found = getattr(passes, name), f
@@ -146,7 +146,7 @@ def test_passes_reach_a_fixpoint(program):
 @QUICK
 @given(control_functions(most_steps=3), st.integers(-1, 4))
 def test_passes_keep_results_for_arguments_that_take_another_path(program, steps):
-    """A loop takes another number of steps, a choice another branch."""
+    """A loop has another trip count, a conditional takes another branch."""
     f, args = recorded(program)
     others = [~x if x.dtype.kind == "b" else -x for x in args[:4]]
     others += [np.asarray(steps), args[5]]

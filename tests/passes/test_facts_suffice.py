@@ -61,7 +61,7 @@ def one_result(fn: Lambda) -> Lambda:
 
 
 def in_a_program(fn: Lambda) -> Lambda:
-    """What ``fn`` computes of negated arguments, twice, and something of its results."""
+    """``fn`` called twice on negated arguments, followed by operations on its results."""
     builder, neg = LetBuilder(), PRIMITIVES["neg"]
     args = [builder.param(param.type).arg for param in fn.params]
     args = [
@@ -115,8 +115,8 @@ def with_op(fn: Lambda, op: Primitive, new: Primitive) -> Lambda:
 
 
 def outcome(change: Callable, fn: Lambda, op: Primitive, new: Primitive) -> str:
-    """The text of what a pass makes of a program with ``new`` for ``op``, written as with ``op``;
-    or its error.
+    """The text of the program that a pass returns with ``new`` for ``op``, renamed to ``op`` again;
+    or the error.
     """
     try:
         found = change(with_op(fn, op, new))
@@ -132,7 +132,7 @@ def test_a_pass_asks_records_for_facts(name, renamed):
     for op_name, samples in SAMPLES.items():
         op = PRIMITIVES[op_name]
         new = renamed(op)
-        # a rule of elementwise operations is traced once for each sample: a few tell
+        # a rule of elementwise operations is traced once for each sample: a few samples suffice
         for sample in samples if op.holds_lambdas else samples[:3]:
             program, _ = applied(op, sample)
 

@@ -1,4 +1,4 @@
-"""inline_bodies: bodies in the place of binds that are sure to run them once."""
+"""inline_bodies: replaces a bind that certainly runs its body once by the body."""
 
 import numpy as np
 import pytest
@@ -81,7 +81,7 @@ def test_a_condition_is_true_as_in_python(value, name):
 
 
 def test_nested_conditionals_are_inlined():
-    """The inner one is known once the outer is inlined."""
+    """The inner condition is known once the outer conditional is inlined."""
     f = parse("""lambda %1: float64[] {
       %2: float64[] = cond(True, True, %1, on_true=lambda %10: bool*[], %3: float64[] {
           %4: float64[] = cond(%10, %3,

@@ -1,4 +1,4 @@
-"""normalize_order: one order for one graph."""
+"""normalize_order: programs with the same graph get the same order of binds."""
 
 import numpy as np
 from hypothesis import given
@@ -98,7 +98,7 @@ def all_are_needed(f) -> bool:
 
 
 def shuffled(f, random):
-    """``f`` with its binds in another order that is as good; effects keep theirs."""
+    """``f`` with its binds in another valid order; effects keep their order."""
     left, done, binds = list(f.binds), set(f.params), []
     while left:
         ready = [b for b in left if done.issuperset(b.locals())]
@@ -106,7 +106,7 @@ def shuffled(f, random):
         ready = [b for b in ready if b is first or not has_effect(b)]
         chosen = random.choice(ready)
         if first is not None and left.index(first) < left.index(chosen) and chosen is not first:
-            chosen = left[0]  # nothing passes an effect
+            chosen = left[0]  # no bind moves past an effect
         left.remove(chosen)
         done.update(chosen.binders)
         binds.append(chosen)

@@ -1,4 +1,4 @@
-"""erase_number_types: Python numbers as arrays of the right dtype."""
+"""erase_number_types: Python numbers become arrays of the right dtype."""
 
 import itertools
 from functools import partial
@@ -93,7 +93,7 @@ def test_numbers_that_are_written_into_arrays_are_erased(number):
 
 
 KEPT = [
-    "lambda %0: int64*[] { %1: int64[] = add(%0, 1); return %1 }",  # exact, as Python computes
+    "lambda %0: int64*[] { %1: int64[] = add(%0, 1); return %1 }",  # exact, as in Python
     "lambda %0: uint8[3] { %1: uint8[3] = add(%0, 300); return %1 }",  # NumPy refuses it
     "lambda %0: float64[3] { %1: float64[3] = index_add(%0, 1.0, item=0); return %1 }",
     "lambda %0: int64[3] { %1: int64[3] = index_set(%0, nan, item=0); return %1 }",

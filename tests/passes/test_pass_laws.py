@@ -1,5 +1,5 @@
-"""What holds of every pass: results to the bit, closed and checked, the same object for nothing,
-names and lines, twice is no more than once.
+"""Laws of every pass: results keep their bits, programs stay closed and well-typed, a program
+without anything to do is returned itself, names and source lines are kept.
 """
 
 import copy
@@ -15,7 +15,7 @@ from letir.ast.terms import Lambda
 from letir.passes.pipeline import run_pipeline
 from letir.testing import assert_same, functions, programs
 
-# those that keep results to the bit on every program
+# passes that keep every bit of the results of every program
 EXACT = (
     "dead_code",
     "common_subexpressions",
@@ -37,8 +37,8 @@ PASSES = [getattr(passes, name) for name in EXACT if name in passes.__all__]
 
 
 def gradients(f: Lambda) -> Lambda | None:
-    """Values and gradients of the sum of all floating results, as one program; None where there
-    is none.
+    """Values and gradients of the sum of all floating results, as one program; None if there are
+    no derivatives.
     """
     positions = [i for i, p in enumerate(f.params) if p.type is not None and p.type.inexact]
     builder = lt.ast.builder.LetBuilder()

@@ -1,4 +1,4 @@
-"""Pipelines: passes in a row, users' passes, what LETIR_DUMP writes."""
+"""Pipelines: the order of passes, passes of users, the files that LETIR_DUMP writes."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ def nothing(fn: Lambda) -> Lambda:
 
 @pytest.fixture
 def points():
-    """Takes back what a test registers."""
+    """Unregisters the passes that a test registers."""
     before = {point: registered_passes(point) for point in ("before", "gradient", "after")}
     yield
     for point, passes in before.items():

@@ -60,7 +60,7 @@ def test_a_slice_keeps_as_much_nesting_as_it_can():
 
 
 def test_a_slice_keeps_guards_up_to_the_last_value_it_needs():
-    """[C5] Behind a guard the path is what was recorded; what follows does not matter."""
+    """[C5] After a guard the recorded path is the right one; later guards do not matter."""
 
     def branching(x):
         y = -x

@@ -1,4 +1,4 @@
-"""propagate_shapes: types that were unknown follow from those of operands."""
+"""propagate_shapes: unknown types are inferred from the types of operands."""
 
 import numpy as np
 from hypothesis import given
@@ -18,7 +18,7 @@ def test_unknown_types_are_filled_in():
     g = parse("lambda %0: float32[3, 3] { %1 = exp(%0); %2:y = matmul(%1, %0); return %2 }")
 
     assert propagate_shapes(f).binds[0].binders[0].type is ArrayType(np.float32, (2, 3))
-    assert propagate_shapes(f).binds[1].binders[0].type is None  # it does not fit: the run says so
+    assert propagate_shapes(f).binds[1].binders[0].type is None  # types do not fit
     assert propagate_shapes(g).ret.args[0].type is ArrayType(np.float32, (3, 3))
     assert propagate_shapes(g).ret.args[0].name == "y"
 
@@ -91,7 +91,7 @@ def test_a_program_of_known_types_is_the_same_object():
 
 @given(programs())
 def test_propagation_restores_all_erased_types(program):
-    """What a program without types can know, it does; results stay."""
+    """Every type that can be inferred is inferred, and results are unchanged."""
     f, args = program
     bare = untyped(f)
 
@@ -105,7 +105,7 @@ def test_propagation_restores_all_erased_types(program):
 
 
 def untyped(f: Lambda) -> Lambda:
-    """``f`` of which only the types of the parameters are known."""
+    """``f`` with the types of its parameters only."""
     names = {param: param for param in f.params}
     binds = []
     for bind in f.binds:

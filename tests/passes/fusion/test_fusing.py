@@ -1,4 +1,4 @@
-"""fuse: elementwise binds in one bind, with the results that they had [F7]."""
+"""fuse: elementwise binds become one bind with the same results [F7]."""
 
 import tracemalloc
 
@@ -19,7 +19,7 @@ BESIDE = ["split", "concatenate", "sum", "matmul", "index", "index_set", "guard"
 
 
 def ops(f: Lambda) -> list[str]:
-    """The names of the operations, in order; of a group those inside, joined by a +."""
+    """The names of the operations, in order; for a group its members, joined by ``+``."""
     return [
         "+".join(b.op.name for b in group_of(bind).binds) if bind.op.name == "fused" else name
         for bind in f.binds
@@ -28,17 +28,17 @@ def ops(f: Lambda) -> list[str]:
 
 
 def fused(text: str) -> list[str]:
-    """What ``fuse`` makes of the binds of a program of vectors %0 and %1 and a matrix %9."""
+    """The fused program of these binds, with parameters %0 and %1 (vectors) and %9 (a matrix)."""
     return ops(fuse(program(text)))
 
 
 def program(text: str) -> Lambda:
-    """A program of vectors %0 and %1 and a matrix %9, whose types are filled in."""
+    """A typed program of these binds, with parameters %0 and %1 (vectors) and %9 (a matrix)."""
     vector, matrix = lt.ShapeDtype((4,), float), lt.ShapeDtype((4, 4), float)
     return lt.retype(parse(f"lambda %0, %1, %9 {{ {text} }}"), vector, vector, matrix)
 
 
-# ---- what becomes one bind ----
+# ---- binds that are grouped ----
 
 
 def test_a_chain_becomes_one_bind():
@@ -98,13 +98,13 @@ GATES = """lambda %0: float64[{n}, 256], %1: float64[256], %2: float64[{n}, 1] {
 
 
 def gates(n=200, op="mul", results="%9"):
-    """A program that splits what elementwise operations gave."""
+    """A program that splits the result of elementwise operations."""
     return lt.check(parse(GATES.format(n=n, op=op, results=results)))
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_a_split_inside_a_group_moves_before_it(order):
-    """[F7] What broadcasts along the axis is split only where it has that axis."""
+    """[F7] An operand that broadcasts along the axis is split only if it has that axis."""
     f = gates()
     rng = np.random.default_rng(0)
     x, y = np.array(rng.normal(size=(200, 256)), order=order), rng.normal(size=256)
@@ -136,14 +136,14 @@ def test_a_concatenate_ends_a_group():
 
 
 def test_dead_bindings_never_block_a_group():
-    """[F7] The product would have to stand between the two."""
+    """[F7] A live product would have to come between the two binds."""
     f = program("%2 = exp(%0); %3 = matmul(%9, %2); %4 = mul(%2, %1); return %4")
 
     assert ["exp+mul"] == ops(fuse(f))
 
 
 def test_a_group_never_depends_on_its_own_result():
-    """[F7] The sum needs both the exponential and what is made of it outside."""
+    """[F7] The sum needs the exponential and a value computed from it outside the group."""
     f = program("%2 = exp(%0); %3 = matmul(%9, %2); %4 = add(%2, %3); %5 = neg(%4); return %5")
 
     assert ["exp", "matmul", "add+neg"] == ops(lt.check(fuse(f)))
@@ -182,7 +182,7 @@ def test_random_draws_are_never_grouped():
     assert not any(op.random for op in inside)
 
 
-# ---- what stays ----
+# ---- properties of fused programs ----
 
 
 def test_names_and_source_lines_are_kept():
@@ -284,7 +284,7 @@ def test_the_source_of_a_fused_program_computes_the_same():
 
 
 def most_alive(f: Lambda) -> int:
-    """The most bytes of values that are alive at binds of ``f`` that are no groups."""
+    """The most bytes alive at any bind of ``f`` that is not a group."""
     last = {arg: i for i, t in enumerate((*f.binds, f.ret)) for arg in t.args if type(arg) is Local}
     made = dict.fromkeys(f.params, -1) | {b: i for i, t in enumerate(f.binds) for b in t.binders}
     alive = [
@@ -296,7 +296,7 @@ def most_alive(f: Lambda) -> int:
 
 
 def test_a_sum_of_large_arrays_does_not_keep_them_all():
-    """[F7, C1] As one group all products would wait for the last."""
+    """[F7, C1] In one group, every product would stay alive until the last one."""
 
     def f(x, w):
         total = x
@@ -328,8 +328,8 @@ def test_a_group_may_wait_for_small_products():
 
 
 def test_running_a_group_needs_no_more_memory_than_running_its_binds():
-    """[C1] Values are freed at their last use inside; the operand that dies with the first of them
-    too.
+    """[C1] Values are freed at their last use inside the group; so is the operand whose last use is
+    the first bind of the group.
     """
 
     def f(w, x):
@@ -345,7 +345,7 @@ def test_running_a_group_needs_no_more_memory_than_running_its_binds():
 
 
 def peak(f: Lambda, args) -> int:
-    """The most bytes that a run has allocated at once."""
+    """The peak number of bytes that a run allocates."""
     f(*args)
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""loop_invariants: what is the same in all steps is computed once, before the loop."""
+"""loop_invariants: binds with the same result in every step are computed once, before the loop."""
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def names(f: lt.Lambda) -> list[str]:
 
 
 def moved(f: lt.Lambda) -> list[str]:
-    """What stands before the loop now."""
+    """The operations that now come before the loop."""
     return names(lt.check(loop_invariants(f)))[:-1]
 
 
@@ -93,7 +93,7 @@ def test_an_expensive_bind_moves_if_the_trip_count_is_not_zero():
 
 
 def test_a_bind_that_may_warn_never_moves_before_an_effect():
-    """[C5] The guard is what keeps the quotient from being computed."""
+    """[C5] The guard prevents the quotient from being computed."""
     body = (
         "%7: bool[] = all(%6, axis=None); guard(%7, value=True); %8: float64[3] = div(1.0, %6);"
         "%9: float64[3] = mul(%5, %8)"
@@ -120,7 +120,7 @@ def test_a_large_value_is_not_kept_alive_through_a_loop():
 
     traced = lt.trace(f, np.float64(1.0), np.ones(1000))
 
-    assert "mul" in moved(traced)  # its sum is kept, not itself
+    assert "mul" in moved(traced)  # its sum is kept, not the large product
     assert "sum" in moved(traced)
 
     def g(x, n):
@@ -187,7 +187,7 @@ def test_a_moved_bind_is_no_longer_in_the_body():
 
 
 def test_constants_stay_beside_the_binds_that_read_them():
-    """They cost nothing, and would be operands."""
+    """Constants cost nothing; outside the body they would be further operands."""
     f = fori(
         "%7: float64[3] = constant(value=float64[3]{1, 2, 3}); %8: float64[3] = mul(%6, %7);"
         "%10: float64[3] = add(%5, %7); %9: float64[3] = mul(%8, %10)"

@@ -1,4 +1,4 @@
-"""unroll: counted loops as their steps in a row, with the results that they had [F5]."""
+"""unroll: the steps of a counted loop written one after the other, with the same results [F5]."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,7 @@ def test_unrolling_a_loop_with_known_bounds_keeps_every_bit(bounds, body):
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 @pytest.mark.parametrize("bounds", LATE, ids=map(str, LATE))
 def test_unrolling_a_loop_with_traced_bounds_keeps_every_bit(bounds, body):
-    """[F5] Bounds that are reached, met and missed by less and more than a block."""
+    """[F5] Bounds that are a multiple of the block size, or less or more than a block beyond it."""
     f = fori(*bounds, body)
     g = lt.check(unroll(f))
 
@@ -202,7 +202,7 @@ def test_names_and_source_lines_are_kept():
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_unrolling_a_scan_keeps_every_bit(n, reverse, body, order):
-    """[F5] Rows of an array in the order of columns stay views with steps between elements."""
+    """[F5] Rows of an array in Fortran order stay strided views."""
     f = scan(n, body=body, reverse=reverse, length=n or None)
     rng = np.random.default_rng(n)
     x = np.array(rng.normal(size=(n, 3)), order=order)
@@ -222,7 +222,7 @@ def test_a_long_scan_becomes_a_scan_over_blocks_of_eight():
 
 
 def test_a_scan_with_large_results_stays():
-    """A row of steps would hold them twice."""
+    """Unrolled, the results of the steps and the stacked results would be in memory at once."""
     f = lt.trace(
         lambda xs: lt.scan(lambda h, x: (h + 1, np.tanh(x)), 0.0, xs), np.ones((40, 100, 100))
     )
@@ -241,7 +241,7 @@ def test_a_scan_with_an_unknown_trip_count_stays():
 
 
 def test_a_carried_python_number_has_the_type_that_the_loop_gives_it():
-    """A Python number is no operand of a second step."""
+    """A Python number cannot be an operand of the second step."""
     f = parse("""
     lambda %0: float32[3] {
       %1: float64[] = scan(1.5, %0, body=lambda %2: float64[], %3: float32[] {

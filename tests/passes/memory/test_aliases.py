@@ -1,4 +1,4 @@
-"""Views as records know them, and copy_outliving_views, which copies views that outlive their
+"""Views as records declare them, and copy_outliving_views, which copies views that outlive their
 arrays.
 """
 
@@ -45,7 +45,7 @@ def test_a_view_that_outlives_the_update_is_copied():
 
 
 def test_views_of_arguments_and_views_of_most_of_an_array_stay_views():
-    """An argument is copied in any case, and so would most of the array be."""
+    """An argument is copied before the update anyway, and so would be most of the array."""
 
     def program(x):
         y = x * 2
@@ -78,7 +78,7 @@ def test_results_that_are_views_stay_as_they_are(program):
         )
 
 
-# ---- what records say of views ----
+# ---- views declared by records ----
 
 
 def results_of(op, args: list, attrs) -> tuple:
@@ -89,7 +89,7 @@ def results_of(op, args: list, attrs) -> tuple:
 
 
 def is_said_to_be_view(op, args: list, attrs) -> bool:
-    """Whether the record says that results lie in the memory of the first operand, if in C order.
+    """Whether the record declares the results views of the first operand, given in C order.
 
     A reshape in another order is a view of other arrays.
     """

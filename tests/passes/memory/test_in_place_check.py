@@ -1,4 +1,4 @@
-"""in_place_check: what an update consumes is needed by nobody else [F6]."""
+"""in_place_check: a buffer that an update consumes has no other uses [F6]."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_a_buffer_without_further_uses_is_consumed(name):
 
 
 def in_place(fn: lt.Lambda, *args):
-    """The results, with all updates done in place, ask nobody."""
+    """The results when every update runs in place without a check."""
     values = dict(zip(fn.params, args, strict=True))
     made = set()
     for bind in fn.binds:

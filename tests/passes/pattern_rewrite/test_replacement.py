@@ -190,7 +190,7 @@ def test_operations_with_several_results_match_result_by_result():
 
 
 def test_a_replacement_keeps_python_numbers_weak():
-    """In a program an operation on Python numbers is NumPy's, then ``weaken``."""
+    """A program computes with Python numbers by NumPy's operation followed by ``weaken``."""
     f = lt.trace(lambda n, x: x * (n * 2), 3.0, X)
     g = lt.trace(lambda n, x: np.log(np.exp(n)) * x, 3.0, X)
 
@@ -302,7 +302,7 @@ def test_a_rewrite_that_changes_nothing_keeps_results(program):
 
 
 def cone(f: lt.Lambda, at: int, depth: int) -> lt.Lambda:
-    """The bind at this place with what makes its operands, so many levels up, as a pattern."""
+    """Bind number ``at`` and the binds of its operands, ``depth`` levels up, as a pattern."""
     inside, level = {at}, [at]
     for _ in range(depth):
         args = [arg for i in level for arg in f.binds[i].locals()]

@@ -1,4 +1,4 @@
-"""peephole: shorter ways to say the same, to the last bit."""
+"""peephole: shorter programs with the same results, to the last bit."""
 
 import itertools
 
@@ -41,7 +41,7 @@ def made(name: str, x):
     return x.emitter.apply(op, (), op.complete({"shape": x.shape, "dtype": x.dtype}))
 
 
-# ---- what adds nothing: (function, the dtypes for which nothing is left of it) ----
+# ---- neutral operations: (function, the dtypes for which the operation is removed) ----
 
 NOTHING = {
     "x - 0": (lambda x: x - 0, NUMBERS),
@@ -95,7 +95,7 @@ def test_neutral_operations_are_removed_where_they_change_no_bit(name):
         kind = ArrayType(dtype, (12,))
         try:
             fn = program(lambda x: function(new(x)), kind)
-        except LetirError:  # NumPy has no such loop
+        except LetirError:  # NumPy has no loop for these dtypes
             assert dtype.char not in dtypes
             continue
 
@@ -116,7 +116,7 @@ def test_memory_order_and_scalars_are_kept(name):
             assert_unchanged(peephole, program(function, ArrayType(dtype, arg.shape)), arg)
 
 
-# ---- shorter: (function, what is left for float64, the same for other dtypes) ----
+# ---- merged operations: (function, operations left for float64, and for other dtypes) ----
 
 X = ArrayType(float, (3, 4))
 SHORTER = {
@@ -187,7 +187,7 @@ def test_the_merged_operation_gives_the_bits_of_the_pair(name):
             assert_unchanged(peephole, fn, arg)
 
 
-# ---- what is known only where it is: casts, reshapes, powers ----
+# ---- rules that depend on types: casts, reshapes, powers ----
 
 
 @pytest.mark.parametrize("first", DTYPES, ids=str)

@@ -1,4 +1,4 @@
-"""peephole under fast_math: numbers are finite, zeros have no sign."""
+"""peephole under fast_math, which assumes finite numbers and ignores the sign of zero."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""lower_tuples: what is packed and unpacked again."""
+"""lower_tuples: removes stacks and concatenations whose parts are taken apart again."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""batch_matmuls: one large product in the place of many small ones, within rounding."""
+"""batch_matmuls: one large product instead of many small ones, equal up to rounding."""
 
 import numpy as np
 from hypothesis import given
@@ -17,12 +17,12 @@ def names(f: lt.Lambda) -> list[str]:
 
 
 def products(f: lt.Lambda) -> int:
-    """How many products of matrices there are."""
+    """The number of matrix products in a program."""
     return names(f).count("matmul")
 
 
 def batched(f, *args) -> lt.Lambda:
-    """``f`` recorded and batched, which gives what it gave."""
+    """``f`` recorded and batched. Raises AssertionError unless results agree up to rounding."""
     recorded = lt.trace(f, *args)
     found = lt.check(batch_matmuls(recorded))
     assert_close(recorded(*args), found(*args), rtol=1e-12, atol=1e-12)
@@ -57,7 +57,7 @@ def test_products_of_different_numbers_of_rows_are_merged():
 
 
 def test_an_unrolled_rnn_multiplies_all_its_inputs_at_once():
-    """The state needs what comes before it, its inputs do not."""
+    """Each state depends on the one before, the inputs do not."""
 
     def rnn(xs, w, u):
         h = np.zeros((2, 4))
@@ -149,7 +149,7 @@ def test_bodies_are_batched():
 
 
 def test_a_sum_of_thin_products_becomes_one_product():
-    """A tree of sums needs one product of the factors side by side."""
+    """A tree of sums of products becomes one product of concatenated factors."""
 
     def in_a_row(xs, ys):
         first, *others = [x[:, None] @ y[None, :] for x, y in zip(xs, ys, strict=True)]
@@ -161,7 +161,7 @@ def test_a_sum_of_thin_products_becomes_one_product():
 
 
 def in_pairs(xs, ys):
-    """A sum of products as a tree."""
+    """A sum of products added pairwise, as a tree."""
     terms = [x[:, None] @ y[None, :] for x, y in zip(xs, ys, strict=True)]
     while len(terms) > 1:
         terms = [terms[i] + terms[i + 1] for i in range(0, len(terms), 2)]
@@ -178,7 +178,7 @@ def product_programs(draw):
     values = [builder.param(kind) for _ in range(3)]
     for _ in range(draw(st.integers(4, 24))):
         x, y = (values[-1 - draw(st.integers(0, len(values) - 1))] for _ in range(2))
-        w = values[draw(st.integers(0, 1))]  # few, so that they are met again
+        w = values[draw(st.integers(0, 1))]  # few, so that factors repeat
         made = {
             "right": lambda x=x, w=w: x @ w,
             "left": lambda x=x, w=w: w @ x,

@@ -1,4 +1,4 @@
-"""sink_negations: negations wait until they are needed."""
+"""sink_negations: negations move towards their uses, where they may cancel."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from letir.passes import sink_negations
 from letir.testing import assert_close, programs
 
 HEAD = "lambda %0: float64[3], %1: float64[3] { %2: float64[3] = neg(%0); "
-SUMS = {  # what the operands are -> the binds that are left
+SUMS = {  # operands -> the remaining binds
     "%3: float64[3] = add(%1, %2); return %3": ["sub"],
     "%3: float64[3] = add(%2, %1); return %3": ["sub"],
     "%3: float64[3] = sub(%1, %2); return %3": ["add"],
@@ -58,7 +58,7 @@ def test_the_backward_pass_of_a_sigmoid_contains_no_negation():
 
 
 def finite(results) -> list:
-    """The results with nan for infinities, whose signs are those of zeros that were divided by."""
+    """The results with nan for infinities, whose sign may come from a division by a signed zero."""
     leaves = results if isinstance(results, tuple) else (results,)
     return [np.where(np.isfinite(leaf), leaf, np.nan) for leaf in leaves]
 

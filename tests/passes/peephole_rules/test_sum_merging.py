@@ -1,4 +1,4 @@
-"""combine_sums: what is added up in a gradient program is put together first."""
+"""combine_sums: cotangents added up in a gradient program are assembled in one bind."""
 
 import numpy as np
 from hypothesis import given
@@ -30,7 +30,7 @@ def ops(f: lt.Lambda) -> list[str]:
 
 
 def results_of(f: lt.Lambda, seed: int = 0):
-    """What ``f`` gives for random arguments."""
+    """The results of ``f`` for random arguments."""
     rng = np.random.default_rng(seed)
     return run_forward(f, *[rng.normal(size=p.type.shape) for p in f.params])
 
@@ -92,7 +92,7 @@ def test_products_that_are_not_thin_stay():
 
 
 def test_a_sum_keeps_no_more_than_a_few_results_unmerged():
-    """What waits for the last term is bounded, however long the sum is."""
+    """The number of terms kept alive is bounded, whatever the length of the sum."""
 
     def rnn(w, xs):
         total = 0.0
@@ -142,7 +142,7 @@ def test_gates_split_from_one_product_cost_one_bind_in_the_gradient():
 
 
 def test_outer_products_of_a_loop_stack_their_vectors_once():
-    """Weights of one layer share the cotangents; no column or row is made of a vector."""
+    """Weights of one layer share the cotangents; no vector is expanded to a column or row."""
 
     def rnn(w, u, xs):
         h = np.zeros(4)
@@ -160,7 +160,7 @@ def test_outer_products_of_a_loop_stack_their_vectors_once():
 
 
 def test_the_cotangent_of_a_buffer_that_is_read_and_written_is_updated():
-    """[F6] And not added as an array that is zero but for the part."""
+    """[F6] It is not added as an array of zeros around the part."""
 
     def filled(v):
         buffer = lnp.zeros((10, 4))

@@ -1,4 +1,4 @@
-"""What ``peephole`` knows of values: who shares their memory, which bodies and sizes they have."""
+"""Facts that ``peephole`` uses: sharing of memory, bodies, symbolic sizes."""
 
 import numpy as np
 import pytest
