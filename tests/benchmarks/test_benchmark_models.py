@@ -1,4 +1,4 @@
-"""The models of the benchmarks compute what they say, and their gradients are right."""
+"""The models of the benchmarks compute the documented functions and have right gradients."""
 
 import math
 from functools import partial

@@ -1,4 +1,4 @@
-"""The benchmarks run, on programs that are too small for their figures to say anything."""
+"""The benchmarks run; programs here are too small for meaningful figures."""
 
 from functools import partial
 from pathlib import Path

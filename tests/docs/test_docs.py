@@ -1,4 +1,4 @@
-"""The pages are true: their examples run, their outputs are real, their links lead somewhere."""
+"""The pages are correct: their examples run, their outputs are real, their links resolve."""
 
 import inspect
 import math

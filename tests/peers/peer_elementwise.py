@@ -74,7 +74,7 @@ REAL = ("rfft", "ihfft", "rfft2", "rfftn")
 
 
 def signal(name: str):
-    """What a transform takes."""
+    """The argument of a transform."""
     return A if name in REAL else C
 
 

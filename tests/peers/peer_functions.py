@@ -181,7 +181,7 @@ PRODUCTS = {
 
 
 def logsumexp(np, x, axis=-1):
-    """log(sum(exp(x))) with the maximum taken out."""
+    """log(sum(exp(x))), with the maximum subtracted first."""
     top = np.max(x, axis=axis, keepdims=True)
     return np.squeeze(top, axis) + np.log(np.sum(np.exp(x - top), axis=axis))
 
@@ -235,7 +235,7 @@ def lstm(np, w, u, xs):
 
 
 def attention(np, q, k, v):
-    """Scaled dot products, softmax, a mean of rows."""
+    """Scaled dot-product attention."""
     return softmax(np, q @ np.swapaxes(k, -1, -2) / 2.0) @ v
 
 
@@ -259,7 +259,7 @@ def newton(np, x):
 
 
 def cross_entropy(np, x):
-    """Of rows of logits, at fixed labels."""
+    """Cross entropy of rows of logits at fixed labels."""
     return -np.mean((x - logsumexp(np, x)[:, None])[numpy.arange(2), numpy.array([2, 0])])
 
 

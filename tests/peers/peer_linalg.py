@@ -1,7 +1,7 @@
 """Functions of linear algebra whose derivatives test_peers compares: ``LINALG``.
 
-As in ``peer_functions``, which has them among its own; only JAX has them all. Vectors with free
-phases stand in products that do not depend on these.
+In the form of ``peer_functions``, which includes them; only JAX has them all. Vectors with free
+phases appear in products that do not depend on the phases.
 """
 
 import numpy

@@ -1,6 +1,6 @@
-"""Functions for test_peers whose results are as long as the values say: ``SELECTING``.
+"""Functions for test_peers whose result shapes depend on values: ``SELECTING``.
 
-JAX has to be told how long, by ``size``; autograd has none of them.
+JAX needs the length as ``size``; autograd has none of these functions.
 """
 
 import numpy
@@ -12,7 +12,7 @@ KNOWN = numpy.array([True, False, True])
 
 
 def long(np, size: int) -> dict:
-    """What JAX has to be told."""
+    """The ``size`` keyword for JAX."""
     return {} if np is numpy else {"size": size}
 
 

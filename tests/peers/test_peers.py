@@ -1,6 +1,6 @@
-"""Derivatives beside those of JAX and HIPS autograd, on functions written once for all three.
+"""Derivatives compared with JAX and HIPS autograd, on functions written once for all three.
 
-Compared are the value, vjp and jvp, and the gradient of a pairing of the vjp, which is a second
+The value, vjp and jvp are compared, and the gradient of a pairing of the vjp, which is a second
 derivative. ``DIFFERS`` lists where the peers have other conventions, or a wrong derivative, at
 points without one (docs/semantics.md, D13); ``LACKS`` what a peer cannot do.
 """
@@ -22,7 +22,7 @@ from tests.peers.peer_statistics import STATISTICS, STATISTICS_CORNERS
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-# ---- the three ----
+# ---- the three libraries ----
 
 
 def direction(array, seed: int):

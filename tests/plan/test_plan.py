@@ -36,7 +36,7 @@ def planned(fn, *args) -> tuple:
 
 
 def check_plan(fn, args) -> None:
-    """The plan gives what run_forward gives, in value, kind and sharing of memory."""
+    """Assert that the plan agrees with run_forward in values, kinds and sharing of memory."""
     args = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
     expected, found = run_flat(fn, list(args)), planned(fn, *args)
     assert len(expected) == len(found)
@@ -44,12 +44,12 @@ def check_plan(fn, args) -> None:
         assert a is b if a is Undef else type(a) is type(b)
         if a is not Undef:
             assert_same(a, b)
-    # which results lie in the same memory, and in that of which arguments
+    # which results share memory with each other, and with which arguments
     assert [owner(expected, args, a) for a in expected] == [owner(found, args, b) for b in found]
 
 
 def owner(results, args, result) -> int:
-    """The first of arguments and results in whose memory this result is."""
+    """The first argument or result that shares memory with this result."""
     return [id(root(x)) for x in (*args, *results)].index(id(root(result)))
 
 
@@ -84,7 +84,7 @@ def test_gradients_agree_with_run_forward(program):
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "i1", "u1", "i8", "?"])
 @pytest.mark.parametrize("number", [2, 0.1, 1j, True, -3, float("nan"), -0.0])
 def test_a_python_number_has_the_dtype_that_numpy_gives_it(dtype, number):
-    """An array of the dtype that promotion gives it in that operation, made once."""
+    """It becomes an array of the promoted dtype of the operation, made once."""
     x = np.arange(3).astype(dtype)
     for name in ("add", "mul", "less", "maximum", "power", "div"):
         builder = LetBuilder()
@@ -105,14 +105,14 @@ def test_a_python_number_that_does_not_fit_raises_or_warns_as_in_numpy(dtype, nu
 
 
 def check_outcome(fn, *args) -> None:
-    """The plan gives, warns of, and refuses what run_forward does."""
+    """Assert that the plan has the results, warnings and errors of run_forward."""
     found = outcome(lambda: planned(fn, *args))
 
     assert outcome(lambda: run_flat(fn, list(args))) == found
 
 
 def outcome(run) -> tuple:
-    """(the results or the error, which floating point flags were set)."""
+    """(the results or the error, the floating point flags that were set)."""
     flags: list = []
     with np.errstate(all="call", call=lambda kind, flag: flags.append(kind)):
         try:
@@ -142,7 +142,7 @@ KEYS = itertools.count()
 
 
 def new_array(*operands, results=1):
-    """Arrays that are known while they live; fails for an operand of nan."""
+    """Makes arrays and tracks them while they are alive; fails for an operand of nan."""
     if any(np.isnan(x).any() for x in operands):
         raise ValueError("nan")
     if any(np.isinf(x).any() for x in operands):
@@ -161,7 +161,7 @@ COUNTS: list[int] = []
 
 @pytest.fixture
 def alive():
-    """A program's operation ``make`` of one array, and ``make_two``; the number that is alive."""
+    """The operations ``make`` and ``make_two``, and the number of their arrays that are alive."""
     ALIVE.clear()
     COUNTS.clear()
     gc.disable()
@@ -195,7 +195,7 @@ def test_every_array_is_freed_at_its_last_use(alive):
     COUNTS.clear()
     results = planned(fn, np.ones(3))
 
-    # after each operation, while its operands are still its own
+    # after each operation, which still holds its operands
     assert COUNTS == [1, 2, 4, 4 - 1, 2]
     assert len(alive) == 1
     del results
@@ -237,7 +237,7 @@ def test_unused_arguments_are_not_kept():
 
 
 def test_a_plan_is_freed_with_its_program():
-    """Nothing that is kept with a program refers back to it."""
+    """A plan holds no reference back to its program."""
     fn = lt.trace(lambda x: np.exp(x) * 2.0, X)
     planned(fn, X)
     gone = weakref.ref(fn)

@@ -1,4 +1,4 @@
-"""Random numbers by key: the same everywhere, of the right distribution, with derivatives [B9]."""
+"""Random numbers from keys: reproducible, with the right distribution and derivatives [B9]."""
 
 import itertools
 
@@ -17,11 +17,11 @@ P = np.array([0.1, 0.6, 0.3])
 
 
 def fits(numbers, cdf) -> bool:
-    """Whether the numbers may be of this distribution: Kolmogorov and Smirnov, at 1 in 1,000."""
+    """Whether the numbers pass a Kolmogorov-Smirnov test for this distribution at level 0.001."""
     return stats.kstest(np.ravel(numbers), cdf).pvalue > 1e-3
 
 
-# ---- one number, wherever it is computed ----
+# ---- the same numbers in every mode ----
 
 DRAWS = {
     "normal": (random.normal, (None, np.zeros(3), 2.0)),
@@ -163,7 +163,7 @@ def test_floating_numbers_follow_their_distribution(dtype):
 
 
 def counted(numbers, p) -> bool:
-    """Whether integers may have these probabilities: chi squared, at 1 in 1,000."""
+    """Whether integers pass a chi-squared test for these probabilities at level 0.001."""
     found = np.bincount(np.ravel(numbers), minlength=len(p))
     return stats.chisquare(found, np.asarray(p) * np.size(numbers)).pvalue > 1e-3
 

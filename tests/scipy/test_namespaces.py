@@ -136,7 +136,7 @@ def test_a_replay_gives_scipys_numbers(name):
     assert_close(expected, found, rtol=1e-11, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", sorted(CALLS.keys() - {"t.ppf"}))  # right to 1e-6 in SciPy
+@pytest.mark.parametrize("name", sorted(CALLS.keys() - {"t.ppf"}))  # SciPy is accurate to 1e-6 only
 def test_derivatives_agree_with_differences(name):
     call, args = CALLS[name]
 

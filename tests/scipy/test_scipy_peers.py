@@ -1,4 +1,4 @@
-"""Derivatives of SciPy's functions beside those of ``jax.scipy``, to the second order."""
+"""Derivatives of SciPy's functions compared with ``jax.scipy``, up to the second order."""
 
 import importlib
 
@@ -24,7 +24,7 @@ OF_REALS = "expit log_expit erf erfc ndtr log_ndtr i0 i1 i0e i1e"
 OF_POSITIVE = "gammaln gamma digamma entr expi exp1 spence"
 OF_PROBABILITIES = "logit erfinv ndtri"
 OF_TWO = "xlogy xlog1py rel_entr kl_div beta betaln gammainc gammaincc zeta poch"
-BY_SECOND = ("zeta",)  # JAX has no derivative by the first
+BY_SECOND = ("zeta",)  # JAX has no derivative with respect to the first argument
 
 
 class Ours:
@@ -35,7 +35,7 @@ class Ours:
 
 
 def called(name: str):
-    """A function of special in either library."""
+    """A function of scipy.special in either library."""
     return lambda m, *args: getattr(m.special, name)(*args)
 
 
@@ -101,7 +101,7 @@ LACKS = {
 }
 FIRST_ORDER = {"exp1", "gammainc", "gammaincc", "gamma.cdf"}  # JAX has no second derivative
 DIFFERS = {
-    # to rounding of its series
+    # up to the rounding of its series
     **dict.fromkeys(("gammainc", "gammaincc", "gamma.cdf"), 1e-7),
     "poisson.cdf": 1e-7,
 }
@@ -155,7 +155,7 @@ def test_second_derivatives_agree_with_jax(name):
 
 
 def at_quantile(q: float):
-    """The number of this probability of less, as a function of the shape parameter."""
+    """The quantile of this probability as a function of the shape parameter."""
     return lambda a: special.gammaincinv(a, q)
 
 

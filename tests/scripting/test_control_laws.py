@@ -1,4 +1,4 @@
-"""Laws over generated scripts with if, while and for: they mean what Python means [G3]."""
+"""Laws on generated scripts with if, while and for: they mean the same as in Python [G3]."""
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
@@ -20,7 +20,7 @@ TESTS = (
 
 
 class Writer:
-    """Writes statements; ``known``: the names that have a value on every way."""
+    """Writes statements; ``known``: the names that have a value on every path."""
 
     def __init__(self, draw):
         self.draw, self.loops = draw, 0

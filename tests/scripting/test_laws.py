@@ -1,4 +1,4 @@
-"""Laws over generated scripts: they mean what Python means, and lift as their text says."""
+"""Laws on generated scripts: they mean the same as in Python, and capture what they read."""
 
 import re
 
@@ -15,7 +15,7 @@ NAMES = ("x", "y", "z", "w")
 
 
 def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Expressions made of smaller ones."""
+    """Expressions composed of smaller expressions."""
     pairs = st.tuples(inner, st.sampled_from("+-*"), inner)
     return st.one_of(
         pairs.map(lambda parts: f"({' '.join(parts)})"),

@@ -1,4 +1,4 @@
-"""Operations of which a script says everything are taken like letir's own."""
+"""Operations defined by a script behave like operations of letir."""
 
 import itertools
 
@@ -100,7 +100,7 @@ def test_attributes_have_names_and_defaults():
 
     assert scale_norm.attrs.keys() == {"axis"}
     assert dict(f.binds[-1].attrs) == {"axis": 0}
-    assert len(f.binds[-1].args) == 3  # eps is a number, and may be traced
+    assert len(f.binds[-1].args) == 3  # eps is a number, which may be traced
 
 
 def test_arguments_that_do_not_match_the_parameters_are_an_error():

@@ -1,6 +1,6 @@
-"""Rules as gradient scripts have been written since there were some, against letir's own rules.
+"""Gradient scripts for common operations, compared with letir's own rules.
 
-Each script is checked by differences, in both modes and to the second order, and its gradients are
+Each script is checked against differences, in both modes to the second order; its gradients are
 compared with those of the built-in operation.
 """
 

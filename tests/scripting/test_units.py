@@ -312,7 +312,7 @@ def test_a_script_is_called_in_several_threads_at_once():
     assert sorted(found) == [10.0 * n for n in range(1, 9)]
 
 
-# ---- what scripts are to the rest ----
+# ---- scripts and the rest of letir ----
 
 
 def test_programs_with_scripts_are_text_and_files_without_them(tmp_path):

@@ -1,4 +1,4 @@
-"""``to_source``: what is written computes the same to the bit, without letir."""
+"""``to_source``: the source computes the same bits without letir."""
 
 import numpy as np
 
@@ -18,13 +18,13 @@ def loaded(source: str, *names: str):
 
 
 def without_undef(results):
-    """None in the place of ``Undef``, as sources have it."""
+    """``Undef`` replaced by None, as in sources."""
     return tuple(None if r is Undef else r for r in results)
 
 
 @each_sample()
 def test_the_source_of_an_operation_computes_the_same(op, sample):
-    """Of parameters, and of Python numbers in the bind."""
+    """With operands as parameters, and with Python numbers in the bind."""
     for constants in (False, True):
         program, args = applied(op, sample, constants=constants)
         expected = without_undef(run_flat(program, list(args)))

@@ -22,7 +22,7 @@ def loaded(source: str, *names: str):
 
 
 def without_undef(results) -> tuple:
-    """None in the place of ``Undef``, as sources have it."""
+    """``Undef`` replaced by None, as in sources."""
     return tuple(None if r is Undef else r for r in results)
 
 
@@ -60,7 +60,7 @@ def the_source_of_a_raw_gradient_program_computes_the_same(fn, args):
 
 
 def flat(results) -> tuple:
-    """The results in a row."""
+    """The results as a flat tuple."""
     return results if isinstance(results, tuple) else (results,)
 
 
@@ -71,7 +71,7 @@ def cotangents(g, args) -> list:
 
 
 def masks(cts: list) -> list:
-    """All there, none, and every other."""
+    """Masks with all cotangents, none, and every second one."""
     return [cts, [None] * len(cts), [ct if i % 2 else None for i, ct in enumerate(cts)]]
 
 
@@ -83,7 +83,7 @@ LAWS = [
 
 
 def holds(law, how: settings) -> None:
-    """Run a law on generated programs; derivatives may be infinite where values are not."""
+    """Run a law on generated programs; derivatives may be infinite where values are finite."""
 
     @how
     @given(programs())

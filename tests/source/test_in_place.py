@@ -1,4 +1,4 @@
-"""The source of code that writes in place does what the program does."""
+"""The source of a program that writes in place has the same effects."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from letir.testing import assert_same
 
 
 def made(program, *args):
-    """The function that the source defines, which is called f."""
+    """The function ``f`` that the source defines."""
     names: dict = {}
     exec(compile(lt.to_source(lt.trace(program, *args)), "made", "exec"), names)
     return names["f"]

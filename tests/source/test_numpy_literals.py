@@ -1,4 +1,4 @@
-"""Constants in sources come back exactly: type, dtype, shape and bits."""
+"""Constants in sources are exact: type, dtype, shape and bits."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How sources read: names, guards, comments; and what they refuse."""
+"""How sources look: names, guards, comments; and which programs are refused."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ def body_of(source: str) -> str:
 
 
 def the_same(f, *args, **kwargs) -> str:
-    """The source of ``f``, which must give what the program gives."""
+    """The source of ``f``. Raises AssertionError unless it computes what the program computes."""
     program = lt.trace(f, *args, **kwargs)
     source = lt.to_source(program)
     assert_same(program(*args, **kwargs), loaded(source)(*args, **kwargs))
@@ -55,14 +55,14 @@ def test_a_function_reads_as_its_author_wrote_it():
             return div_1
         """)
     assert "# test_reading.py:" in source
-    assert "h = np.tanh(x @ w)\n" in source  # the line itself, as a comment
+    assert "h = np.tanh(x @ w)\n" in source  # the user's line, as a comment
 
 
 def test_operators_are_written_only_where_they_equal_the_ufunc():
     def f(x, z, b, n, e):
         powers = x**2, x**-3, 2**x, x**x, x**0.5, x**-1, x**e, np.power(b, 2), np.power(z, 2)
         products = x * z, z[0] * z[1], x[0] * x[1], n[0] * n[1], x[0] ** x[1]
-        squares = b**2, z**2  # NumPy's operator squares these, as its ufunc does not
+        squares = b**2, z**2  # NumPy's operator squares these, its ufunc does not
         return powers, products, squares, -x, -n, -n[0], -x[0]
 
     x, n = np.array([0.1, 2.3]), np.array([3, 2], np.int8)
@@ -173,7 +173,7 @@ def test_a_function_name_must_be_valid(name):
         lt.to_source(lt.trace(lambda x: x, 1.0), name)
 
 
-# ---- guards, functions, operations of the user's ----
+# ---- guards, functions, operations of users ----
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_an_opaque_function_is_imported_from_its_module():
 
 
 def test_an_opaque_derivative_is_imported_too():
-    polyval = np.polynomial.polynomial.polyval  # stands for a derivative: nothing calls it here
+    polyval = np.polynomial.polynomial.polyval  # stands in for a derivative: nothing calls it here
     norm = lt.opaque(np.linalg.norm, lambda x: ArrayType(float), vjp=polyval, name="reading.norm")
 
     source = lt.to_source(lt.differentiate(lt.trace(norm, np.ones(2))))

@@ -1,4 +1,4 @@
-"""How sources take arguments and give results: nested as the user nested them."""
+"""Functions in sources take and return the pytrees of the original function."""
 
 import dataclasses
 from collections import OrderedDict, deque, namedtuple
@@ -17,7 +17,7 @@ Layer = namedtuple("Layer", "w b")
 
 @dataclasses.dataclass
 class Model:
-    """A node of trees that is taken apart by attribute."""
+    """A pytree node whose children are attributes."""
 
     hidden: object
     out: object
@@ -31,7 +31,7 @@ def loaded(source: str):
 
 
 def the_same(f, *args, **kwargs) -> str:
-    """The source of ``f``, which must give what the program gives."""
+    """The source of ``f``. Raises AssertionError unless it computes what the program computes."""
     program = lt.trace(f, *args, **kwargs)
     source = lt.to_source(program)
     assert_same(program(*args, **kwargs), loaded(source)(*args, **kwargs))

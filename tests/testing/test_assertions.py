@@ -1,4 +1,4 @@
-"""``assert_same`` sees every bit, ``assert_close`` sees size."""
+"""``assert_same`` compares bits, ``assert_close`` compares values within a tolerance."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What samples are made of, and that they cover what the laws need."""
+"""Samples become programs, and cover the cases that the laws need."""
 
 import numpy as np
 import pytest

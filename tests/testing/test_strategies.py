@@ -1,4 +1,4 @@
-"""Generated programs are well-typed, quiet, varied, and shrink."""
+"""Generated programs are well-typed, raise no warnings, are varied, and shrink."""
 
 import statistics
 import subprocess
@@ -51,7 +51,7 @@ def test_programs_are_closed_and_well_typed(examples):
 
 
 def is_as_declared(declared: ArrayType, found: ArrayType) -> bool:
-    """Whether a result has its type; how often a loop ran is known when it has run only."""
+    """Whether a result has its declared type; a size may depend on a trip count."""
     if declared is found:
         return True
     sizes = zip(declared.shape, found.shape, strict=True)
@@ -106,7 +106,7 @@ def test_every_operation_is_drawn():
 
 def test_failing_programs_shrink_to_the_relevant_operation():
     fn, _ = find(
-        # of all operations a single one is not drawn soon
+        # among all operations, a given one is drawn rarely
         programs(ops=(*VIEWS, "add", "cumsum", "sort", "tanh", "where"), most_steps=6),
         lambda program: any(bind.op.name == "cumsum" for bind in program[0].binds),
         settings=settings(database=None, derandomize=True, max_examples=300),

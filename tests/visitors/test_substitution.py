@@ -1,4 +1,4 @@
-"""Small changes to programs, and programs as graphs and back [A7]."""
+"""Substitution, renaming, inlining and lifting; programs as graphs and back [A7]."""
 
 import pytest
 from hypothesis import given
@@ -125,7 +125,7 @@ def test_inlining_twice_shares_no_locals():
 
 
 def test_free_locals_are_lifted_in_order_of_first_use():
-    """[G1] In a body, not in an enclosing program: what is used first comes first."""
+    """[G1] The order of first use in the body, not in the enclosing program."""
     f = parse("""
     lambda %0, %1, %2 {
       %3 = mul(%2, %1)
@@ -166,7 +166,7 @@ def test_a_lifted_program_is_closed():
 
 
 def test_a_lifted_program_shares_no_locals_with_its_original():
-    """It may stand inside that, where a text has one number for each local."""
+    """It may be nested in the original, whose text has one number for each local."""
     f = parse("lambda %0, %1 { %2 = mul(%0, %1); %3 = neg(%2); return %3 }")
 
     lifted, _ = lambda_lift(f.params, f.binds[1:], f.ret)
@@ -223,7 +223,7 @@ def test_operands_are_bound_before_their_users():
 
 
 def test_inputs_are_reached_in_order():
-    """Without a list of inputs they become parameters as they are met."""
+    """Without a list of inputs, inputs become parameters in the order in which they are reached."""
     x, y = Input(Local(name="x")), Input(Local(name="y"))
 
     f = from_dag([Node(ADD, (y, x))])
@@ -301,7 +301,7 @@ def test_an_effect_in_a_graph_is_an_error():
 
 
 def test_a_deep_graph_becomes_a_program():
-    """[A3] 30 000 nodes, each the operand of the next; the way back is in test_depth."""
+    """[A3] 30 000 nodes, each the operand of the next; test_depth has the opposite direction."""
     node = Input(Local())
     for _ in range(LONG):
         node = Node(NEG, (node,))
@@ -320,6 +320,6 @@ def test_a_program_without_dead_code_survives_a_round_trip_through_a_graph(progr
 
 
 def outputs_of(f, args) -> list:
-    """The results in a row."""
+    """The results as a flat tuple."""
     found = lt.run_forward(f, *args)
     return list(found) if len(f.ret.args) != 1 else [found]

@@ -23,7 +23,7 @@ lambda %0:x, %1:unused {
 
 @pytest.fixture
 def f():
-    """A program with a parameter and a result that nobody uses, and one that is returned twice."""
+    """A program with an unused parameter, an unused result, and a local that is returned twice."""
     return parse(TEXT)
 
 

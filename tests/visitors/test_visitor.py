@@ -1,4 +1,4 @@
-"""Visitors: tail calls, the state in the arguments, variants, and those that users write [A4]."""
+"""Visitors: tail calls, state in arguments, variants, visitors of users [A4]."""
 
 import threading
 
@@ -42,7 +42,7 @@ class Flops(lt.ExprVisitor):
 
 
 class Count(lt.ExprVisitor):
-    """How many binds there are."""
+    """Counts binds."""
 
     def visit_let(self, let, count):
         return lt.TailCall(let.body, count + 1)
@@ -52,7 +52,7 @@ class Count(lt.ExprVisitor):
 
 
 def chain(length: int) -> lt.Lambda:
-    """``length`` binds, each of which uses the one before."""
+    """A program of ``length`` binds, each of which uses the one before."""
     lines = "".join(f"%{i} = neg(%{i - 1})\n" for i in range(1, length + 1))
     return parse(f"lambda %0 {{\n{lines}return %{length}\n}}")
 

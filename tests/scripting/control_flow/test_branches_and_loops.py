@@ -65,7 +65,7 @@ def test_a_conditional_expression_becomes_a_conditional():
 
 
 def test_the_branch_not_taken_is_not_computed():
-    """[G3]: no index beyond the end, and no nan in a derivative."""
+    """[G3]: no index out of range, and no nan in a derivative."""
     f = script("""
         def f(x, i):
             y = x.sum()
@@ -106,7 +106,7 @@ def test_a_known_condition_is_decided_while_lifting():
 
 
 def test_a_branch_that_only_a_dropped_branch_reads_is_dropped():
-    """The second ``if`` gives nothing that is read, so neither does the first one."""
+    """No result of the second ``if`` is read, so no result of the first one is read either."""
     made = script("""
         def f(x, y, s):
             if s > 0.5:
@@ -157,7 +157,7 @@ def test_ranges_count_as_in_python(bounds):
         total = 10 * total + i
 
     np.testing.assert_array_equal(f(X.astype("f")), X.astype("f") * np.float32(total))
-    assert f(X.astype("f")).dtype == "float32"  # numbers in a loop stay numbers
+    assert f(X.astype("f")).dtype == "float32"  # Python numbers in a loop stay weak
 
 
 def test_the_bounds_of_a_range_may_be_traced_values():
@@ -222,7 +222,7 @@ def f(x, s):
 
 
 def test_a_temporary_of_a_loop_may_change_its_type():
-    """[G3]: what nobody reads afterwards is carried by no loop."""
+    """[G3]: a loop does not carry values that nobody reads afterwards."""
     f = script("""
         def f(x):
             t = x.sum()
@@ -501,7 +501,7 @@ def test_blocks_may_nest_deeply_but_not_without_limit():
 
 
 def test_nested_loops_are_read_a_fixed_number_of_times_per_level():
-    """[G3]: each level turns a number into an array, which takes a second round."""
+    """[G3]: each level turns a number into an array, which needs a second round."""
     depth, lines = 16, []
     for i in range(depth):
         lines += [f"{'    ' * i}s{i} = 0", f"{'    ' * i}for i{i} in range(1):"]
@@ -509,4 +509,6 @@ def test_nested_loops_are_read_a_fixed_number_of_times_per_level():
     lines += [f"{'    ' * (i + 1)}s{i} = s{i} + s{i + 1}" for i in reversed(range(depth - 1))]
     text = "".join(f"    {line}\n" for line in [*lines, "return s0"])
 
-    assert script(f"def f(x):\n{text}")(X) == X.sum()  # else 2 ** 16 rounds of the innermost
+    assert (
+        script(f"def f(x):\n{text}")(X) == X.sum()
+    )  # otherwise the innermost body would be read 2 ** 16 times

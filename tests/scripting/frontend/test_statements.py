@@ -1,4 +1,4 @@
-"""What a script cannot say is an error with line and column; what it can, means what it says."""
+"""Unsupported statements are errors with their place; others mean the same as in Python."""
 
 import math
 import sys
@@ -230,7 +230,7 @@ def lines_run(length: int) -> int:
 
 def test_scripts_are_read_in_linear_time():
     """[A3]"""
-    lines_run(10)  # what is kept for later scripts
+    lines_run(10)  # fills caches
 
     assert lines_run(2000) / 2000 < 1.3 * lines_run(200) / 200
 
@@ -276,7 +276,7 @@ def test_a_changed_script_is_a_script_or_a_parse_error(start, count, token):
 
 
 def read(text: str) -> None:
-    """Read ``text`` as a unit; only a ParseError with a place may come out."""
+    """Read ``text`` as a unit; the only error allowed is a ParseError with a place."""
     try:
         unit = CompilationUnit()
         unit.define(text)
@@ -287,7 +287,7 @@ def read(text: str) -> None:
         assert error.column >= 1
 
 
-# ---- what can be said ----
+# ---- supported expressions ----
 
 
 def test_methods_functions_and_operators_are_equivalent():

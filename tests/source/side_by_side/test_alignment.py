@@ -13,7 +13,7 @@ WORDS = st.text("abcd", max_size=12)
 
 
 def longest_common(a: str, b: str) -> int:
-    """The length of a longest common subsequence, by the table."""
+    """The length of a longest common subsequence, by dynamic programming."""
     row = [0] * (len(b) + 1)
     for x in a:
         before = row

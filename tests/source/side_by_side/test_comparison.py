@@ -108,7 +108,7 @@ def test_bodies_are_shown_line_by_line():
 
 
 def chain(length: int, extra=()) -> lt.Lambda:
-    """Binds that are all alike, but for those at ``extra``."""
+    """Equal binds, with other binds at ``extra``."""
     builder = LetBuilder()
     y = builder.param(ArrayType(float), "x")
     for i in range(length):
