@@ -40,7 +40,7 @@ def add_hook(hooks: dict, hook: Callable) -> Handle:
     return Handle(hooks, key)
 
 
-def changed_one(hooks: dict, value: Any) -> Any:
+def hooked_gradient(hooks: dict, value: Any) -> Any:
     """The gradient of a Variable after calling each hook as ``hook(value)``."""
     for hook in tuple(hooks.values()):  # a tuple: a hook may remove itself
         new = hook(value)

@@ -42,7 +42,7 @@ def unwrap_arrays(value: Any) -> Any:
     return value.array if isinstance(value, Recorder.variable) else value
 
 
-def on_arrays(function: Callable, args: tuple, kwargs: dict) -> Any:
+def call_on_arrays(function: Callable, args: tuple, kwargs: dict) -> Any:
     """The results of NumPy's ``function`` on the arrays, as Variables; ``out`` as it is."""
     out = function(
         *map(unwrap_arrays, args), **{name: unwrap_arrays(v) for name, v in kwargs.items()}

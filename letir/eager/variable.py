@@ -21,9 +21,9 @@ from letir.eager.replay import replay_program
 from letir.eager.tape import Constant, GradEdge, Leaf
 from letir.eager.unrecorded_calls import (
     DISCRETE,
+    call_on_arrays,
     is_tracer,
     must_be_recorded,
-    on_arrays,
     writes_into_array,
 )
 from letir.errors import DTypeError, TraceError
@@ -237,7 +237,7 @@ class Variable(ArrayValue):
             return RECORDER.apply(record, inputs)
         unknown = record is None or writes_into_array(kwargs)
         if unknown and not must_be_recorded([*inputs, kwargs.get("out")]):
-            return on_arrays(getattr(ufunc, method), inputs, kwargs)
+            return call_on_arrays(getattr(ufunc, method), inputs, kwargs)
         return call_ufunc(ufunc, method, inputs, kwargs)
 
     def numpy_call(self, func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
@@ -246,7 +246,7 @@ class Variable(ArrayValue):
         if unknown or "out" in kwargs:
             history = is_tracer if func in DISCRETE else must_be_recorded
             if not history([*args, *kwargs.values()]):
-                return on_arrays(func, args, kwargs)
+                return call_on_arrays(func, args, kwargs)
         return numpy_call(self, func, args, kwargs)
 
     def knows(self, function: Any) -> bool:

@@ -189,7 +189,7 @@ class ArgumentSpec:
     __repr__ = __str__
 
 
-def difference(spec: ArgumentSpec, other: ArgumentSpec) -> str:
+def spec_difference(spec: ArgumentSpec, other: ArgumentSpec) -> str:
     """A readable description of how two specs differ."""
     if spec.tree != other.tree or len(spec.leaves) != len(other.leaves):
         return "its arguments nest in another way"

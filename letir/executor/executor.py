@@ -21,10 +21,10 @@ from letir.eval.arguments import nested_results
 from letir.executor import autodiff
 from letir.executor.argument_spec import (
     ArgumentSpec,
-    difference,
     has_tracer,
     key_of_arrays,
     key_of_call,
+    spec_difference,
 )
 from letir.executor.calls import (
     ExecutorState,
@@ -305,7 +305,7 @@ class Executor(Generic[P, R]):
             return "it is the first call"
         if key.has_names:
             return "other sizes came, which get names"
-        return difference(key, self.latest)
+        return spec_difference(key, self.latest)
 
     def remember(self, key: tuple, entry: Entry, version: Any, leaves: Sequence[Any]) -> None:
         """Store the plan for the short key of a call, so that the next call finds it at once."""

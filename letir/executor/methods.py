@@ -70,7 +70,7 @@ _register_node(
 )
 
 
-def on_mirror(method: Callable) -> Callable:
+def mirrored_method(method: Callable) -> Callable:
     """``method`` as a function of the object's arrays, which returns (result, changed arrays)."""
 
     @functools.wraps(method)
@@ -152,7 +152,9 @@ def bound_executor(executor: Any, make: Callable, instance: object) -> BoundExec
     if executor.method is None:
         with executor.lock:
             if executor.method is None:
-                executor.method = make(on_mirror(executor.f), options_of_method(executor.options))
+                executor.method = make(
+                    mirrored_method(executor.f), options_of_method(executor.options)
+                )
     return BoundExecutor(executor, executor.method, instance)
 
 

@@ -24,10 +24,10 @@ class EffectLog:
 def is_guard(bind: Bind) -> bool:
     """Whether a bind, or a bind in its bodies, is a guard."""
     is_one = bind.op.role in ("guard", "guard_order")
-    return is_one or any(body.memo(_guarded) for body in bodies_of(bind))
+    return is_one or any(body.memo(_has_guard) for body in bodies_of(bind))
 
 
-def _guarded(body: Lambda) -> bool:
+def _has_guard(body: Lambda) -> bool:
     return any(map(is_guard, body.binds))
 
 

@@ -117,7 +117,7 @@ def _storing_logged(f: Callable, is_one: bool) -> Callable:
     return step
 
 
-def in_donated(bind: Bind, xp: Any, counts: int) -> Callable:
+def donated_step(bind: Bind, xp: Any, counts: int) -> Callable:
     """The step that updates a donated array, in place if it has no new references.
 
     ``counts``: the slot with the reference count of each donated array at the start of the run.

@@ -18,7 +18,15 @@ from letir.eval.failures import forget_values, say_where
 from letir.eval.memory_checks import root
 from letir.plan.effect_log import EffectLog
 from letir.plan.instructions import reference_counts
-from letir.plan.slot_allocation import MANY, ONE, ONE_AND_CLEAR, TWO, TWO_AND_CLEAR, Table, laid_out
+from letir.plan.slot_allocation import (
+    MANY,
+    ONE,
+    ONE_AND_CLEAR,
+    TWO,
+    TWO_AND_CLEAR,
+    Table,
+    step_table,
+)
 
 
 class Plan:
@@ -34,7 +42,8 @@ class Plan:
     def __init__(self, fn: Lambda, donated: tuple = ()):
         # no reference to fn, which holds its plan: that would be a cycle
         self.params, self.binds, self.ret, self.donated = fn.params, fn.binds, fn.ret, donated
-        self.tables: dict[object, Table] = {np: laid_out(fn, np, _call, donated)}  # by array module
+        # by array module
+        self.tables: dict[object, Table] = {np: step_table(fn, np, _run_body, donated)}
 
     def run(
         self, leaves: list, xp: Any = np, tries: bool = False, log: EffectLog | None = None
@@ -83,11 +92,11 @@ class Plan:
             forget_values(error, outer)
             self.say_where(error, table, len(table.steps) - length_hint(steps) - 1)
             raise
-        return _owned(table, results) if table.constants else results
+        return _without_constants(table, results) if table.constants else results
 
     def table_for(self, xp: Any) -> Table:
         """The step table for another array module."""
-        found = self.tables[xp] = laid_out(self.program(), xp, partial(_call, xp=xp))
+        found = self.tables[xp] = step_table(self.program(), xp, partial(_run_body, xp=xp))
         return found
 
     def program(self) -> Lambda:
@@ -104,7 +113,7 @@ class Plan:
             say_where(error, fn, bind)
 
 
-def _owned(table: Table, results: tuple) -> tuple:
+def _without_constants(table: Table, results: tuple) -> tuple:
     """The results, copied where they share memory with a constant of the program [C4]."""
     found, constants = list(results), table.constants
     for i in table.shared:
@@ -118,6 +127,6 @@ def plan_of(fn: Lambda) -> Plan:
     return fn.memo(Plan)
 
 
-def _call(fn: Lambda, args: Sequence, xp=np) -> tuple:
+def _run_body(fn: Lambda, args: Sequence, xp=np) -> tuple:
     """The results of a body; operations that hold Lambdas get this function as ``call``."""
     return fn.memo(Plan).run(args if type(args) is list else list(args), xp)

@@ -15,7 +15,7 @@ from letir.ast.terms import Bind, Lambda, Local
 from letir.plan.effect_log import before_guards
 from letir.plan.instructions import (
     direct_ufunc,
-    in_donated,
+    donated_step,
     is_simple,
     number_key,
     numeric_callable,
@@ -53,7 +53,7 @@ class Table:
     log: int | None
 
 
-def laid_out(fn: Lambda, xp: Any, call: Callable, donated: tuple = ()) -> Table:
+def step_table(fn: Lambda, xp: Any, call: Callable, donated: tuple = ()) -> Table:
     """The step table of ``fn`` for arrays of the module ``xp``; ``call`` runs bodies.
 
     ``donated``: positions of parameters whose arrays may be overwritten. Linear time.
@@ -119,7 +119,7 @@ class _Layout:
         slots, dying = self.operands(bind.args, ufunc)
         if is_logged or not is_simple(bind):
             if bind.op.update is not None and bind.args[0] in self.donated:
-                f = in_donated(bind, self.xp, self.counts)
+                f = donated_step(bind, self.xp, self.counts)
                 self.donated.update(bind.binders)
             else:
                 f = special_step(bind, self.xp, self.call, self.log if is_logged else None)

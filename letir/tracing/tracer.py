@@ -19,7 +19,7 @@ from letir.eval.arguments import checked_arguments
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.records import PYTHON_TYPES
-from letir.tracing.mutation.views import Memory, root
+from letir.tracing.mutation.views import Memory, view_base
 from letir.tracing.mutation.writes import (
     forget_views,
     is_own_item,
@@ -292,7 +292,7 @@ class Tracer(ArrayValue):
         """(description, remedy) if an in-place change cannot be recorded."""
         if not isinstance(new, Tracer):
             return f"while tracing is paused, a traced {self.type}", "compute with a copy of it"
-        base = root(self)
+        base = view_base(self)
         if new.emitter is not base.emitter:
             remedy = "return the new value from the inner function"
             return f"a traced {base.type} of an outer function", remedy

@@ -13,7 +13,7 @@ import letir as lt
 import letir.numpy as lnp
 from letir import Variable
 from letir.eager import gradients, no_grad
-from letir.eager.unrecorded_calls import on_arrays, unwrap_arrays
+from letir.eager.unrecorded_calls import call_on_arrays, unwrap_arrays
 from letir.testing import assert_same
 
 A, B = np.array([[0.5, 2.0, 1.5]]), np.array([[3.0], [1.0]])
@@ -142,7 +142,7 @@ def test_unrecorded_functions_compute_on_variables_that_require_no_grad():
 
 
 def test_named_tuples_keep_their_type():
-    values = on_arrays(np.unique_counts, (Variable(A[0]),), {})
+    values = call_on_arrays(np.unique_counts, (Variable(A[0]),), {})
     arrays = unwrap_arrays(values)
 
     assert ("values", "counts") == values._fields == arrays._fields

@@ -14,7 +14,7 @@ from letir.ad.reverse import Direct
 from letir.ast.attrs import NO_ATTRS
 from letir.eager.compiled_rules import kernel_of
 from letir.eager.grad_mode import ANOMALY
-from letir.eager.hooks import call_hooks, changed_one
+from letir.eager.hooks import call_hooks, hooked_gradient
 from letir.eager.recorder import Recorder
 from letir.eager.tape import (
     FREED,
@@ -190,7 +190,7 @@ class Backward(Direct):
         notes = origin.notes
         if notes is not None:
             if notes.hooks:
-                ct = self.hidden(changed_one(notes.hooks, self.shown(ct)))
+                ct = self.hidden(hooked_gradient(notes.hooks, self.shown(ct)))
             if notes.keeps_grad:  # after the hooks: .grad is the gradient that is passed on [E2]
                 notes.grad = add_gradient(notes.grad, ct)
         if type(origin) is Leaf or origin in self.wanted:

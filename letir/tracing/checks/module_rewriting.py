@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.tracing.numpy_protocols.array_value import namespace
+from letir.tracing.numpy_protocols.array_value import numpy_namespace
 
 # globals that the interpreter reads directly, bypassing ``__getitem__``
 _OWN = ("__name__", "__package__", "__spec__", "__file__", "__loader__", "__path__", "__builtins__")
@@ -39,7 +39,7 @@ def _innermost_function(f) -> FunctionType | None:
 @functools.cache
 def _exchanged_names() -> dict[int, object]:
     """{id of a NumPy function or module: its replacement from ``letir.numpy``}."""
-    new = namespace()
+    new = numpy_namespace()
     pairs = [(np, new), (np.linalg, new.linalg), (np.fft, new.fft)]
     found: dict[int, object] = {}
     for old, other in pairs:
@@ -150,7 +150,7 @@ class _Interception:
 
     def restored(self, value):
         """The original of a replaced object, for values written into a global of the module."""
-        return self.originals.get(id(value), np if value is namespace() else value)
+        return self.originals.get(id(value), np if value is numpy_namespace() else value)
 
 
 def _stored_names(code: CodeType) -> set[str]:

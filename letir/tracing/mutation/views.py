@@ -126,7 +126,7 @@ def note_view(result: Any, op: Primitive, operands: tuple, attrs: Attrs, place: 
     depth = 1 if type(parent.sharing) is not View else parent.sharing.depth + 1
     view = View(parent, op, operands[1:], attrs, depth)
     result.sharing = _shorten_views(view) if depth > _SHORT else view
-    base = root(result)
+    base = view_base(result)
     if base.sharing is None:
         base.sharing = Memory(base.arg)
     base.sharing.add(result)
@@ -185,7 +185,7 @@ def _is_sure(old: tuple, new: tuple) -> bool:
     return [n for n in old if n != 1] == [n for n in new if n != 1]
 
 
-def root(node: Any) -> Any:
+def view_base(node: Any) -> Any:
     """The traced value that owns the memory of this one."""
     while type(node.sharing) is View:
         node = node.sharing.parent
@@ -200,7 +200,7 @@ def _shorten_views(view: View) -> View:
         if item is not None:
             return View(above.parent, view.op, (), Attrs(item=item), above.depth)
     if view.depth > DEEPEST:
-        return View(root(view.parent), None, (), view.attrs, above.depth)
+        return View(view_base(view.parent), None, (), view.attrs, above.depth)
     return view
 
 
@@ -213,7 +213,7 @@ def mark_as_array(made: Any) -> Any:
 
 def _note_doubtful_reshape(result, parent) -> None:
     """Remember on both sides that a reshape copied, but may be a view for other arguments."""
-    base = root(parent)
+    base = view_base(parent)
     if base.sharing is None:
         base.sharing = Memory(base.arg)
     origin = base.sharing.origin
@@ -238,7 +238,7 @@ def ravel_in_order(a: Any, order: str = "C") -> Any:
     if type(getattr(made, "sharing", None)) is not View or made.emitter is not a.emitter:
         return made
     made.sharing.is_ravel = True
-    memory = root(made).sharing
+    memory = view_base(made).sharing
     memory.doubts.append((weakref.ref(made), memory.origin))
     array = a.known_value()
     if array is None or is_contiguous(array, order):

@@ -22,7 +22,7 @@ from letir.tracing.mutation.views import (
     View,
     is_contiguous,
     is_read_only,
-    root,
+    view_base,
     write_through,
 )
 from letir.tracing.source_locations import at_user, user_place
@@ -75,7 +75,7 @@ def _has_traced_value(item) -> bool:
 def write_into_view(view: "Tracer", new: "Tracer") -> tuple:
     """(base, its new value) after ``new`` is written into ``view``."""
     _detach_view(view)
-    memory = root(view).sharing
+    memory = view_base(view).sharing
     if memory is not None and memory.doubts:
         _settle_reshapes(view, memory)
     while type(view.sharing) is View:
@@ -122,7 +122,7 @@ def refresh_view(stale: "Tracer") -> "Tracer":
     while type(node) is type(node).stale:
         chain.append(node)
         node = node.sharing.parent
-    memory = root(node).sharing
+    memory = view_base(node).sharing
     for view in reversed(chain):
         sharing, trace = view.sharing, view.emitter
         view.__class__ = type(view).fresh
@@ -191,7 +191,7 @@ def _decide_reshape(other, trace) -> None:
     for step in reversed(steps[1:]):
         array = compute(step.op, (array, *step.extra), step.attrs)
     if not _is_view_of(array, sharing):
-        _separate_copy(other, root(other).sharing)
+        _separate_copy(other, view_base(other).sharing)
 
 
 def _is_view_of(array, sharing: View) -> bool:
@@ -214,4 +214,4 @@ def _separate_copy(other, memory: Memory) -> None:
     for ref in views:
         view = ref()
         if view is not None and view is not other:
-            (own if root(view) is other else memory).fresh.append(ref)
+            (own if view_base(view) is other else memory).fresh.append(ref)

@@ -8,7 +8,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.errors import DTypeError, ShapeError, TraceError
-from letir.tracing.mutation.views import root
+from letir.tracing.mutation.views import view_base
 from letir.tracing.numpy_functions.join_split_rotate import axis_from_front, broadcast_arrays
 from letir.tracing.operands import traced_or_array
 from letir.tracing.source_locations import at_user
@@ -194,7 +194,7 @@ def may_share_memory(a: Any, b: Any, /, max_work: int = 0) -> bool:
     arrays = [getattr(x, "array", x) for x in (a, b)]  # of Variables
     if not any(isinstance(x, Value) for x in arrays):
         return np.may_share_memory(*arrays)
-    return all(isinstance(x, Value) for x in arrays) and root(a) is root(b)
+    return all(isinstance(x, Value) for x in arrays) and view_base(a) is view_base(b)
 
 
 def shares_memory(a: Any, b: Any, /, max_work: int = -1) -> bool:

@@ -66,7 +66,7 @@ _POWERS = {
 }
 
 
-def namespace() -> ModuleType:
+def numpy_namespace() -> ModuleType:
     """``letir.numpy``, loaded on demand because this package must not import it."""
     return importlib.import_module("letir.numpy")
 
@@ -137,7 +137,7 @@ class ArrayValue(ArrayMethods):
         return call_function(self, func, args, kwargs)
 
     def __array_namespace__(self, api_version=None):
-        return namespace()
+        return numpy_namespace()
 
     # ---- methods that NumPy spells as functions, with all their arguments ----
 

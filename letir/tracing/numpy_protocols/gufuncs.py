@@ -29,7 +29,7 @@ def _core_axes(ufunc: np.ufunc, axes, axis) -> list[tuple]:
     return found + [()] * (len(cores) - len(found))
 
 
-def on_core_axes(
+def move_core_axes(
     ufunc: np.ufunc,
     inputs: tuple,
     *,

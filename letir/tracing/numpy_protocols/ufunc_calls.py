@@ -21,7 +21,7 @@ from letir.tracing.numpy_protocols.dispatch import (
     unsupported_arguments,
     unsupported_error,
 )
-from letir.tracing.numpy_protocols.gufuncs import on_core_axes
+from letir.tracing.numpy_protocols.gufuncs import move_core_axes
 from letir.tracing.operands import Casting, stack_traced
 from letir.tracing.source_locations import at_user
 
@@ -86,7 +86,7 @@ def _called_on_stacks(
     if where is not True:  # as NumPy says it
         raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument 'where'")
     placing = {k: keywords.pop(k) for k in ("axes", "axis", "keepdims") if k in keywords}
-    inputs, placed = on_core_axes(ufunc, inputs, **placing)
+    inputs, placed = move_core_axes(ufunc, inputs, **placing)
     result = placed(emitter.apply(op, _convert_operands(ufunc, inputs, **keywords)))
     return result if out is None else _write_where(ufunc, result, out, True, casting)
 
@@ -248,7 +248,7 @@ def _dtype_into_out(ufunc, x: Value, out) -> np.dtype:
     return found
 
 
-def reduce(
+def _reduce(
     ufunc: np.ufunc, op: Primitive, x: Value, *, dtype: Any = None, where: Any = True, **given: Any
 ) -> Value:
     """``ufunc.reduce``."""
@@ -289,7 +289,7 @@ def _reduceat(ufunc, op: Primitive, x: Value, indices, *, axis=0, dtype=None):
 
 
 _FOLDS: dict[str, Callable[..., Any]] = {
-    "reduce": reduce,
+    "reduce": _reduce,
     "accumulate": _accumulate,
     "reduceat": _reduceat,
 }
