@@ -1,4 +1,4 @@
-"""All records are there before tests are made of them, and no test fails by the clock."""
+"""Load all records before tests are made of them, and let no test fail by the clock."""
 
 import gc
 import inspect
@@ -14,23 +14,23 @@ import letir as lt
 import letir.ops
 
 collect_ignore = ["data"]  # written by other versions of letir
-sys.path.insert(0, str(Path(__file__).parents[1]))  # tests share files, and read benchmarks
+sys.path.insert(0, str(Path(__file__).parents[1]))  # tests import each other and benchmarks
 
-# A busy machine is not a counterexample, so nothing has a deadline. By default every run draws the
-# same examples; `make fuzz` draws others, from the seed that it prints.
+# A busy machine is not a counterexample, so no test has a deadline. By default every run draws
+# the same examples; `make fuzz` draws others, from the seed that it prints.
 settings.register_profile("letir", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("fuzz", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile(os.environ.get("LETIR_HYPOTHESIS_PROFILE", "letir"))
 
 
 def pytest_collection_finish(session):
-    """Take the tests themselves, millions of objects, out of what the collector walks through."""
+    """Freeze the tests, millions of objects, so that the garbage collector skips them."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Say how many samples the laws of tests/each_sample.py checked, and how many they skipped."""
+    """Print how many samples the laws of tests/each_sample.py checked and skipped."""
     totals = Counter()
     for reports in terminalreporter.stats.values():
         for report in reports:
@@ -43,14 +43,14 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def line_at_fault(program) -> int:
-    """The line of ``program`` that is marked "# here", its first one if none is."""
+    """The line of ``program`` marked "# here", or else its first line."""
     lines, start = inspect.getsourcelines(program)
     marked = [start + i for i, line in enumerate(lines) if line.rstrip().endswith("# here")]
     return marked[0] if marked else program.__code__.co_firstlineno
 
 
 def message(error: BaseException, program) -> str:
-    """The text of an error and of its notes."""
+    """The text of an error with its notes."""
     path = program.__code__.co_filename
     name = os.path.basename(path)
     text = "\n".join([str(error), *getattr(error, "__notes__", ())]).replace(path, name)
@@ -59,7 +59,7 @@ def message(error: BaseException, program) -> str:
 
 @pytest.fixture
 def told():
-    """(type of the error, message) for a program that cannot be traced with these arguments."""
+    """(type of the error, message) for tracing a program that fails on these arguments."""
 
     def ask(program, *args, **options):
         try:
@@ -73,7 +73,7 @@ def told():
 
 @pytest.fixture
 def told_by():
-    """(type of the error, message) for an action that fails; ``program``: where the fault is."""
+    """(type of the error, message) for an action that fails; ``program`` contains the fault."""
 
     def ask(action, program=None):
         try:

@@ -1,7 +1,7 @@
 """``each_sample``: a law about every sample of every operation, as one test for each operation.
 
 A failing test names all samples that break the law, and raises their errors as one group. The
-number of samples that were checked is a property of the report; conftest adds these up.
+number of samples checked is a property of the report; conftest adds these up.
 """
 
 import functools
@@ -19,18 +19,18 @@ _LONGEST_ARGUMENT = 200  # characters of an argument in a message
 
 
 def every_sample(op: Primitive, sample: Sample) -> bool:
-    """True: the law holds for all samples."""
+    """True: the law applies to all samples."""
     return True
 
 
 def samples_of(name: str, holds: Callable = every_sample) -> list[tuple[int, Sample]]:
-    """(index, sample) for the samples of an operation for which ``holds(op, sample)`` is true."""
+    """(index, sample) for the samples of an operation that satisfy ``holds(op, sample)``."""
     op = PRIMITIVES[name]
     return [(i, sample) for i, sample in enumerate(SAMPLES[name]) if holds(op, sample)]
 
 
 def described(name: str, index: int, sample: Sample) -> str:
-    """The sample as a line of a message: its operation, index, operands and attributes."""
+    """A sample as a line of a message: its operation, index, operands and attributes."""
     args = [
         f"{arg.dtype}{list(arg.shape)} {np.array2string(arg, separator=', ', threshold=20)}"
         if isinstance(arg, np.ndarray)
@@ -42,10 +42,10 @@ def described(name: str, index: int, sample: Sample) -> str:
 
 
 def check_each(law: str, cases: Iterable[tuple[Callable, Callable]]) -> tuple[int, list[str]]:
-    """Make each call of (call, description of it): (number of calls, reasons of those skipped).
+    """Make each call of (call, description): (number of calls, reasons of those skipped).
 
-    All calls are made. Raises an ExceptionGroup of the errors of those that fail, each with its
-    description as a note.
+    All calls are made. Raises an ExceptionGroup of the errors, each with the description of its
+    call as a note.
     """
     count, skipped, errors = 0, [], []
     for call, describe in cases:
@@ -55,7 +55,7 @@ def check_each(law: str, cases: Iterable[tuple[Callable, Callable]]) -> tuple[in
         except pytest.skip.Exception as skip:
             skipped.append(f"{skip}: {describe()}")
         except (Exception, pytest.fail.Exception) as error:
-            if not isinstance(error, Exception):  # pytest.raises fails with a BaseException
+            if not isinstance(error, Exception):  # pytest.fail raises a BaseException
                 error = AssertionError(str(error))
             error.add_note(describe())
             errors.append(error)
@@ -72,9 +72,9 @@ def each_sample(
 ):
     """Make a law ``law(op, sample)`` one test for each operation, over its samples.
 
-    ``holds(op, sample)``: whether the law speaks of the sample; operations without any such sample
-    have no test. ``among(op)``: the same for whole operations. ``in_one_test``: a law that is
-    checked quickly is one test for all operations.
+    ``holds(op, sample)``: whether the law applies to the sample; an operation without such a sample
+    has no test. ``among(op)``: the same for whole operations. ``in_one_test``: make a law that is
+    checked quickly one test for all operations.
     """
 
     def decorate(law: Callable) -> Callable:
@@ -99,7 +99,7 @@ def each_sample(
 
 
 def each_of(names: Iterable[str]):
-    """Make a law ``law(name)`` one test, over all of these names."""
+    """Make a law ``law(name)`` a single test over all these names."""
     return lambda law: _test_over(law, lambda: [(partial(law, n), partial(str, n)) for n in names])
 
 
@@ -113,7 +113,7 @@ def _test_over(law: Callable, cases: Callable) -> Callable:
 
 
 def _parametrized(law: Callable, names: Iterable[str], cases_of: Callable) -> Callable:
-    """The test, for each name, that a law holds for all ``cases_of(name)``."""
+    """The test, parametrized by name, that a law holds for all ``cases_of(name)``."""
 
     @pytest.mark.parametrize("name", names)
     def test(name, record_property):
@@ -123,7 +123,7 @@ def _parametrized(law: Callable, names: Iterable[str], cases_of: Callable) -> Ca
 
 
 def _checked(law: Callable, cases: Iterable, record_property: Callable) -> None:
-    """Check the cases, and put the numbers of those checked and skipped into the report."""
+    """Check the cases, and record the numbers of those checked and skipped in the report."""
     count, skipped = check_each(law.__name__, cases)
     record_property("samples", count - len(skipped))
     record_property("skipped samples", len(skipped))
@@ -132,9 +132,9 @@ def _checked(law: Callable, cases: Iterable, record_property: Callable) -> None:
 
 
 def _named_like(law: Callable, test: Callable) -> Callable:
-    """The test with the name, the place, the marks and the docstring of the law."""
+    """The test with the name, module, marks and docstring of the law."""
     signature, marks = inspect.signature(test), getattr(test, "pytestmark", [])
     functools.update_wrapper(test, law, updated=())
     test.pytestmark = [*marks, *getattr(law, "pytestmark", ())]
-    test.__signature__ = signature  # of the fixtures that are asked for
+    test.__signature__ = signature  # the fixtures that the test requests
     return test

@@ -1,10 +1,10 @@
-"""Run the laws over generated programs with fresh seeds, until the time is over.
+"""Run the laws over generated programs with fresh seeds until the time is up.
 
     python tests/fuzz.py [--minutes 30] [--seed 7]
 
-Each round runs every Hypothesis test once with a seed that is printed. ``--seed`` runs one round
-with that seed again. The exit status is 1 if a round failed; its seeds are listed at the end.
-Imports nothing of letir: the rounds are runs of pytest.
+Each round runs every Hypothesis test once with a seed that is printed. ``--seed`` repeats the round
+of that seed. The exit status is 1 if a round failed; its seeds are listed at the end. Does not
+import letir: each round is a run of pytest.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def law_files() -> list[str]:
 
 
 def run_round(seed: int, seconds: float | None) -> int | None:
-    """Run every law with this seed: the status of pytest, None if ``seconds`` were not enough."""
+    """The exit status of pytest on all laws with this seed, or None after ``seconds``."""
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", GENERATED]
     command += [f"--hypothesis-seed={seed}", *law_files()]
     environment = {**os.environ, "LETIR_HYPOTHESIS_PROFILE": "fuzz"}
@@ -41,7 +41,7 @@ def run_round(seed: int, seconds: float | None) -> int | None:
 
 
 def fuzz(minutes: float) -> list[int]:
-    """The seeds of the rounds that failed in this time."""
+    """The seeds of the rounds that failed within this time."""
     end, failed, complete = time.monotonic() + 60 * minutes, [], 0
     while (left := end - time.monotonic()) > 0:
         seed = secrets.randbelow(2**32)
@@ -56,7 +56,7 @@ def fuzz(minutes: float) -> list[int]:
 
 
 def main() -> int:
-    """The exit status."""
+    """Run the command line and return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--seed", type=int, help="one round with this seed")

@@ -51,7 +51,7 @@ def failure(capsys, *argv: str) -> list[str]:
     return err.splitlines()
 
 
-def test_trace_records_a_function_of_a_file(folder, capsys):
+def test_trace_records_a_function_in_a_file(folder, capsys):
     assert main(["trace", "model.py:loss", "--arg", "w.npy", "--arg", "x.npy", "-o", "f"]) == 0
 
     assert capsys.readouterr().out == "f: 2 parameters, 4 binds, 1 result\n"
@@ -59,13 +59,13 @@ def test_trace_records_a_function_of_a_file(folder, capsys):
     assert (np.tanh(x @ w) ** 2).sum() == load("f")(w, x)
 
 
-def test_a_number_is_an_argument_too(folder, capsys):
+def test_a_number_may_be_an_argument(folder, capsys):
     assert main(["trace", "model.py:scaled", "--arg", "w.npy", "--arg", "0.5", "-o", "f"]) == 0
 
     assert load("f")(np.ones(3), 2.0)[0].max() == 2.0
 
 
-def test_a_function_may_use_modules_beside_its_file(folder, capsys):
+def test_a_function_may_import_modules_next_to_its_file(folder, capsys):
     (folder / "beside_model.py").write_text("def twice(x):\n    return 2 * x\n")
     (folder / "user.py").write_text("from beside_model import twice\n")
 
@@ -78,27 +78,27 @@ def test_show_prints_the_program(saved, capsys):
     assert str(load("loss.letir")) + "\n" == capsys.readouterr().out
 
 
-def test_show_listing_prints_one_bare_bind_a_line(saved, capsys):
+def test_show_listing_prints_one_bind_per_line(saved, capsys):
     assert main(["show", "loss.letir", "--listing"]) == 0
 
     assert capsys.readouterr().out.splitlines()[0] == "%2 = matmul %1, %0"
 
 
-def test_show_full_leaves_nothing_out(saved, capsys):
+def test_show_full_prints_the_whole_program(saved, capsys):
     save(trace(lambda x: x + np.arange(50.0), np.ones(50)), "table.letir")
     assert main(["show", "table.letir", "--full"]) == 0
 
     assert "48.0, 49.0}" in capsys.readouterr().out
 
 
-def test_check_says_that_a_program_is_well_formed(saved, capsys):
+def test_check_reports_that_a_program_is_well_formed(saved, capsys):
     assert main(["check", "loss.letir"]) == 0
 
     expected = "loss.letir: well-formed, 2 parameters, 4 binds, 1 result\n"
     assert expected == capsys.readouterr().out
 
 
-def test_a_gradient_of_two_programs_is_only_shown(saved, capsys):
+def test_only_show_accepts_a_gradient_of_two_programs(saved, capsys):
     save(differentiate(load("loss.letir")), "both.letir")
 
     assert main(["show", "both.letir"]) == 0
@@ -115,7 +115,7 @@ def test_run_writes_the_result(saved, capsys):
     assert (np.tanh(x @ w) ** 2).sum() == np.load("y.npy")
 
 
-def test_run_prints_the_results_if_they_are_not_written(saved, capsys):
+def test_run_prints_results_that_are_not_written(saved, capsys):
     assert main(["run", "scaled.letir", "--arg", "w.npy", "--arg", "2.0"]) == 0
 
     assert capsys.readouterr().out == "[2. 2. 2.]\n3.0\n"
@@ -125,7 +125,7 @@ def test_run_prints_the_results_if_they_are_not_written(saved, capsys):
     ("given", "written"),
     [(["y.npy"], ["y.0.npy", "y.1.npy"]), (["a.npy", "b.npy"], ["a.npy", "b.npy"])],
 )
-def test_several_results_are_numbered_or_named(given, written, saved):
+def test_several_results_are_written_to_numbered_or_named_files(given, written, saved):
     outs = [word for name in given for word in ("--out", name)]
 
     assert main(["run", "scaled.letir", "--arg", "w.npy", "--arg", "2.0", *outs]) == 0
@@ -180,7 +180,7 @@ def test_grad_can_keep_the_value(saved, capsys):
         ("trace model.py:unsupported --arg x.npy -o f", "letir: qr: mode 'raw'"),
     ],
 )
-def test_an_error_is_a_clear_line_and_exit_code_1(argv, expected, saved, capsys):
+def test_an_error_prints_one_line_and_exits_with_code_1(argv, expected, saved, capsys):
     assert failure(capsys, *argv.split())[0].startswith(expected)
     assert not (saved / "f").exists()
 
@@ -196,7 +196,7 @@ def test_a_failing_replay_names_the_let_line(folder, capsys):
 
 
 @pytest.mark.parametrize("argv", [[], ["bogus"], ["grad", "f"], ["trace", "model.py:loss"]])
-def test_a_wrong_command_line_is_exit_code_2(argv, capsys):
+def test_an_invalid_command_line_exits_with_code_2(argv, capsys):
     with pytest.raises(SystemExit) as exit_:
         main(argv)
 
@@ -204,7 +204,7 @@ def test_a_wrong_command_line_is_exit_code_2(argv, capsys):
     assert "usage: letir" in capsys.readouterr().err
 
 
-def test_optimize_says_what_each_pass_changed(saved, capsys):
+def test_optimize_reports_what_each_pass_changed(saved, capsys):
     assert main(["grad", "loss.letir", "-o", "slope"]) == 0
     assert main(["optimize", "slope", "-o", "fast", "--exact"]) == 0
 
@@ -215,7 +215,7 @@ def test_optimize_says_what_each_pass_changed(saved, capsys):
     np.testing.assert_array_equal(load("fast")(*args), load("slope")(*args))
 
 
-def test_optimize_runs_the_passes_that_are_named(saved, capsys):
+def test_optimize_runs_the_named_passes(saved, capsys):
     argv = ["optimize", "loss.letir", "-o", "same", "--passes", "dead_code", "unroll"]
     assert main(argv) == 0
 
@@ -224,7 +224,7 @@ def test_optimize_runs_the_passes_that_are_named(saved, capsys):
 
 
 @pytest.mark.parametrize("name", ["nothing", "register", "__getattr__"])
-def test_a_pass_that_is_not_there_is_an_error_that_lists_them(name, saved, capsys):
+def test_an_unknown_pass_is_an_error_that_lists_the_passes(name, saved, capsys):
     lines = failure(capsys, "optimize", "loss.letir", "-o", "same", "--passes", name)
 
     assert lines[0] == f"letir: there is no pass {name!r}"
@@ -253,7 +253,7 @@ def test_the_version_is_printed(capsys):
     assert f"letir {__version__}\n" == capsys.readouterr().out
 
 
-def test_a_reader_that_goes_away_is_no_traceback(saved):
+def test_a_closed_pipe_causes_no_traceback(saved):
     save(trace(lambda x: x + np.arange(1e5), np.ones(100_000)), "large.letir")
     command = [sys.executable, "-m", "letir.cli", "show", "--full", "large.letir"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as shown:

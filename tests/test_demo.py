@@ -1,4 +1,4 @@
-"""``letir demo``: it reaches the accuracy that it states, and tells the same story every time."""
+"""``letir demo``: it reaches the accuracy that it states, and prints the same in every run."""
 
 import io
 
@@ -23,7 +23,7 @@ def stable_lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith(UNSTABLE)]
 
 
-def test_the_demo_is_a_command_that_reaches_the_accuracy_and_repeats_itself(capsys, tmp_path):
+def test_the_demo_command_reaches_its_accuracy_and_is_reproducible(capsys, tmp_path):
     code = main(["demo", "--quick", "--save", str(tmp_path / "digits.letir")])
     first, second = capsys.readouterr().out, io.StringIO()
     reached = tell_story(QUICK, None, second)
@@ -37,7 +37,7 @@ def test_the_demo_is_a_command_that_reaches_the_accuracy_and_repeats_itself(caps
 
 
 @pytest.mark.parametrize("sizes", [(64, 10), (64, 32, 10), (64, 16, 16, 10)])
-def test_the_recorded_gradient_is_the_one_by_hand(sizes, digits):
+def test_the_recorded_gradient_agrees_with_the_one_by_hand(sizes, digits):
     batch = digits[:BATCH]
     model = Model.recorded("model", sizes, batch, np.random.default_rng(1))
 
@@ -50,7 +50,7 @@ def test_the_recorded_gradient_is_the_one_by_hand(sizes, digits):
             np.testing.assert_allclose(slope[name], layer[name], rtol=1e-9, atol=1e-14)
 
 
-def test_the_replayed_loss_has_the_bits_of_the_plain_one(digits):
+def test_the_replayed_loss_is_bitwise_equal_to_the_unrecorded_one(digits):
     batch = digits[:BATCH]
     model = Model.recorded("model", (64, 10), batch, np.random.default_rng(1))
     layers = new_layers((64, 10), np.random.default_rng(2))
@@ -60,7 +60,7 @@ def test_the_replayed_loss_has_the_bits_of_the_plain_one(digits):
     assert loss(layers, batch.images, batch.targets) == replayed
 
 
-def test_held_out_images_are_not_trained_on():
+def test_test_images_are_not_trained_on():
     digits, held_out = split_digits(np.random.default_rng(0))
 
     assert (len(digits), len(held_out)) == (1437, 360)
@@ -69,7 +69,7 @@ def test_held_out_images_are_not_trained_on():
     }
 
 
-def test_without_a_terminal_the_bar_is_a_line_for_each_quarter():
+def test_the_progress_bar_prints_a_line_per_quarter_without_a_terminal():
     out = io.StringIO()
     for done in range(1, 101):
         print_progress(out, "  training", done, 100, "")
@@ -78,7 +78,7 @@ def test_without_a_terminal_the_bar_is_a_line_for_each_quarter():
     assert "\r" not in out.getvalue()
 
 
-def test_on_a_terminal_the_bar_is_redrawn():
+def test_the_progress_bar_is_redrawn_on_a_terminal():
     out = io.StringIO()
     out.isatty = lambda: True
     print_progress(out, "  training", 1, 2, "")
@@ -88,14 +88,14 @@ def test_on_a_terminal_the_bar_is_redrawn():
     assert out.getvalue().endswith("2/2  \n")
 
 
-def test_turns_give_a_figure_for_every_function_and_round():
+def test_timing_in_turns_gives_a_figure_for_every_function_and_round():
     times = time_interleaved([lambda: None, lambda: sum(range(1000))], rounds=3)
 
     assert times.shape == (3, 2)
     assert (times > 0).all()
 
 
-def test_the_peak_is_what_a_call_holds_at_most():
+def test_the_peak_is_the_most_memory_that_a_call_holds():
     peak = peak_bytes(lambda: np.ones(1 << 20).sum())
 
     assert 8 << 20 <= peak < 9 << 20

@@ -1,7 +1,6 @@
-"""Depth is data, never stack [A3]: long programs, the default recursion limit, small stacks.
+"""Depth uses no stack [A3]: long programs under the default recursion limit and on small stacks.
 
-Every function on Lambdas is here with a chain of 30,000 binds, and with one of 10^6 in the slow
-run.
+Every function on Lambdas is tested with a chain of 30,000 binds, and with 10^6 in the slow run.
 """
 
 import copy
@@ -58,7 +57,7 @@ def chain(length: int) -> Lambda:
 
 
 def on_a_small_stack(act):
-    """The answer of ``act()`` in a thread with a stack of 256 KiB."""
+    """The result of ``act()`` in a thread with a stack of 256 KiB."""
     answers = []
     before = threading.stack_size(SMALL_STACK)
     try:
@@ -79,31 +78,31 @@ def deep(request) -> Lambda:
 
 @pytest.fixture(scope="module")
 def deep_gradient(deep) -> lt.Gradient:
-    """A gradient of about as many binds, those in the bodies of its ``grad_of`` included."""
+    """A gradient of about as many binds, counting the bodies of its ``grad_of``."""
     return lt.differentiate(chain(len(deep) // 4))
 
 
 def kept(f: Lambda, policy) -> int:
-    """How many values of ``f`` its gradient keeps under a policy."""
+    """How many residuals the gradient of ``f`` has under a policy."""
     return len(lt.differentiate(f, defined=[True], policy=policy).df_input_captured_outputs)
 
 
 def inlined(f: Lambda) -> Lambda:
-    """``f`` applied to its own result."""
+    """``f`` inlined twice, applied to its own result."""
     builder = LetBuilder()
     x = builder.param(SCALAR)
     return builder.build(inline(f, inline(f, [x.arg], builder), builder))
 
 
 def is_closed_again(f: Lambda) -> bool:
-    """Whether the second half of ``f``, lifted, has what it uses of the first as parameters."""
+    """Whether lambda lifting makes the value that both halves of ``f`` share a parameter."""
     half = len(f) // 2
     lifted, free = lambda_lift(f.params, f.binds[half:], f.ret)
     return lt.check(lifted) is lifted and free == list(f.binds[half - 1].binders)
 
 
 def loop(x, length: int):
-    """What ``chain`` records."""
+    """The function that records ``chain``."""
     y = x
     for i in range(length):
         y = y - x if i % 2 else y * x
@@ -111,8 +110,8 @@ def loop(x, length: int):
 
 
 def is_written(f: Lambda) -> bool:
-    """Whether the source of a chain has all lines and computes the same, unless Python would take
-    gigabytes to compile it.
+    """Whether the source of a chain has all lines and computes the same result; beyond 10^5 lines
+    Python would take gigabytes to compile it.
     """
     source, namespace = lt.to_source(f), {}
     if len(f) <= 100_000:
@@ -122,7 +121,7 @@ def is_written(f: Lambda) -> bool:
 
 
 def twice(f: Lambda) -> Lambda:
-    """The sum of ``f`` and of the same once more."""
+    """The sum of two calls of ``f``."""
     builder = LetBuilder()
     x = builder.param(SCALAR)
     first, second = (builder.call(f, [x])[0] for _ in range(2))
@@ -130,7 +129,7 @@ def twice(f: Lambda) -> Lambda:
 
 
 def roundabout(length: int) -> Lambda:
-    """A chain of which most binds add nothing."""
+    """A chain in which most binds can be simplified away."""
     builder = LetBuilder()
     y = x = builder.param(SCALAR)
     with paused_gc():
@@ -141,7 +140,7 @@ def roundabout(length: int) -> Lambda:
 
 
 def chosen(f: Lambda) -> Lambda:
-    """``f`` as both branches of a choice."""
+    """A conditional whose branches are both ``f``."""
     builder = LetBuilder()
     x = builder.param(SCALAR)
     cond = PRIMITIVES["cond"]
@@ -150,7 +149,7 @@ def chosen(f: Lambda) -> Lambda:
 
 
 def scanned(f: Lambda) -> Lambda:
-    """``f`` as the one step of a scan."""
+    """A scan of one step whose body is ``f``."""
     builder = LetBuilder()
     x = builder.param(SCALAR)
     attrs = {"body": f, "n_carry": 1, "n_xs": 0, "length": 1, "reverse": False}
@@ -159,7 +158,7 @@ def scanned(f: Lambda) -> Lambda:
 
 
 def dead_twice(f: Lambda) -> Lambda:
-    """``f`` and the same once more in one bind, of which the first result is asked for."""
+    """A checkpoint of two calls of ``f`` of which only the first result is used."""
     builder = LetBuilder()
     x = builder.param(SCALAR)
     found = lt.checkpoint(builder.build([builder.call(f, [x])[0] for _ in range(2)]))
@@ -167,7 +166,7 @@ def dead_twice(f: Lambda) -> Lambda:
 
 
 def guarded_loop(x, length: int):
-    """``loop`` with a guard for each step."""
+    """``loop`` with a guard in each step."""
     y = x
     for _ in range(length // 3):
         y = y * x - x if y > 0 else y * x + x
@@ -175,27 +174,27 @@ def guarded_loop(x, length: int):
 
 
 def custom(length: int) -> lt.custom_jvp:
-    """``loop`` as a function whose rule is the loop of a tangent."""
+    """``loop`` with a custom rule that is a loop on the tangent."""
     function = lt.custom_jvp(partial(loop, length=length))
     function.defjvp(lambda primals, t: (function(*primals), loop(0.5, length // 2) * t[0]))
     return function
 
 
 def cut_out(f: Lambda) -> Lambda:
-    """``f`` as one differentiable graph."""
+    """``f`` as a single differentiable graph."""
     found = create_autodiff_subgraphs(f, [True])
     assert len(found) == 1
     return found
 
 
 def slope_of_plan(f: Lambda):
-    """The gradient by the step of eager mode that the plan of ``f`` is."""
+    """The gradient of ``f`` by backward through its compiled plan."""
     x = lt.Variable(ONE, True)
     compile_differentiable(f, [True])(x).backward()
     return x.grad.numpy()
 
 
-# name -> what must hold of a chain
+# name -> predicate of a chain
 LAWS = {
     "dumps and parse": lambda f: parse(lt.dumps(f)) == f,
     "str": lambda f: len(str(f).splitlines()) < 300,
@@ -289,7 +288,7 @@ LAWS = {
     "explain": lambda f: str(lt.explain(chain(len(f) // 4), ONE)).count("\n") < 100,
 }
 
-# name -> what must hold of the Gradient of a chain
+# name -> predicate of the Gradient of a chain
 GRADIENT_LAWS = {
     "check": lambda g: lt.check(g.df) is g.df and lt.check(g.f) is g.f,
     "forward and backward": lambda g: np.isfinite(g.backward(g.forward(ONE)[1], ONE)[0]),
@@ -302,7 +301,7 @@ GRADIENT_LAWS = {
     "to_source": lambda g: lt.to_source(g).count("\n") > len(g.f),
 }
 
-# name -> what must hold of a function that records a chain of this length
+# name -> predicate of recording a chain of this length
 TRACING_LAWS = {
     "trace": lambda n: lt.trace(partial(loop, length=n), ONE) == chain(n),
     "abstract trace": lambda n: lt.trace(partial(loop, length=n), ONE, abstract=True) == chain(n),
@@ -320,25 +319,25 @@ TRACING_LAWS = {
 
 
 def test_the_recursion_limit_is_the_default():
-    """[A3] The laws below mean it."""
-    assert sys.getrecursionlimit() <= 1100  # pytest's own frames included
+    """[A3] The laws below assume it."""
+    assert sys.getrecursionlimit() <= 1100  # includes pytest's own frames
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
-def test_a_function_of_a_long_program_needs_no_stack(deep, law):
+def test_a_function_of_a_long_program_uses_no_stack(deep, law):
     """[A3]"""
     assert on_a_small_stack(lambda: law(deep))
 
 
 @pytest.mark.parametrize("law", GRADIENT_LAWS.values(), ids=GRADIENT_LAWS.keys())
-def test_a_function_of_a_long_gradient_needs_no_stack(deep_gradient, law):
+def test_a_function_of_a_long_gradient_uses_no_stack(deep_gradient, law):
     """[A3]"""
     assert on_a_small_stack(lambda: law(deep_gradient))
 
 
 @pytest.mark.parametrize("law", TRACING_LAWS.values(), ids=TRACING_LAWS.keys())
 @pytest.mark.parametrize("length", [30_000, pytest.param(300_000, marks=pytest.mark.slow)])
-def test_a_long_recording_needs_no_stack(law, length):
+def test_a_long_recording_uses_no_stack(law, length):
     """[A3, B3]"""
     assert on_a_small_stack(lambda: law(length))
 
@@ -353,7 +352,7 @@ def test_a_long_program_survives_a_file(deep, tmp_path):
     assert deep == on_a_small_stack(through_a_file)
 
 
-def test_the_term_is_walked_by_its_cursor(deep):
+def test_the_cursor_walks_a_long_program_without_stack(deep):
     """[A1, A3]"""
 
     def walked():
@@ -365,8 +364,8 @@ def test_the_term_is_walked_by_its_cursor(deep):
     assert len(deep) == on_a_small_stack(walked)
 
 
-def test_a_million_binds_are_built_written_read_checked_run_differentiated_and_destroyed():
-    """[A3] The figure that the semantics name, in every run of the tests."""
+def test_a_million_binds_are_built_written_parsed_checked_run_differentiated_and_freed():
+    """[A3] The number that the semantics page states, in every run of the tests."""
 
     def life():
         f = chain(1_000_000)
@@ -384,7 +383,7 @@ def test_a_million_binds_are_built_written_read_checked_run_differentiated_and_d
 
 
 def seconds_per_bind(f: Lambda, repeats: int) -> float:
-    """The least CPU time of a gradient and its replay, for each bind."""
+    """The least CPU time of a gradient and its replay, per bind."""
     taken = []
     for _ in range(repeats):
         gc.collect()
@@ -395,8 +394,8 @@ def seconds_per_bind(f: Lambda, repeats: int) -> float:
 
 
 @pytest.mark.slow
-def test_a_gradient_costs_the_same_for_each_bind_of_a_long_program():
-    """[A3] From 10^4 to 10^6 binds, in time; test_linear_time counts lines."""
+def test_the_cost_of_a_gradient_per_bind_does_not_grow_with_length():
+    """[A3] In time, from 10^4 to 10^6 binds; test_linear_time counts lines."""
     first, *others = (seconds_per_bind(chain(10**n), 8 - n) for n in (4, 5, 6))
 
     assert max(others) <= 1.5 * first

@@ -1,7 +1,7 @@
-"""Every function on Lambdas is linear in the number of binds [A3], by counts and not by clocks.
+"""Every function on Lambdas is linear in the number of binds [A3], measured by counting lines.
 
-Counted are the lines of Python that run, where each turn of a loop is a line: ten times the binds
-may take ten times the lines. What must hold of long programs besides is in test_depth.
+The count is of lines of Python that run, where each iteration of a loop is a line: ten times the
+binds may take ten times the lines. test_depth has the other laws of long programs.
 """
 
 import copy
@@ -32,14 +32,14 @@ from letir.visitors.substitution import from_dag, inline, lambda_lift, rename, s
 from letir.visitors.usedef import use_counts
 
 SHORT, LONG = 200, 2000
-MOST_GROWTH = 1.2  # of the lines for each bind
+MOST_GROWTH = 1.2  # of the lines per bind
 SCALAR = ArrayType(float)
 ONE = np.float64(1.0)
 
 
 @contextmanager
 def counted_lines():
-    """A list whose one element is the number of lines that ran so far in this thread."""
+    """A list whose single element is the number of lines run so far in this thread."""
     count, before = [0], sys.gettrace()
 
     def count_line(frame, event, arg):
@@ -57,7 +57,7 @@ def counted_lines():
 
 
 def chain(length: int) -> Lambda:
-    """Each bind uses the one before, and all use the one parameter."""
+    """Each bind uses the previous one, and all use the single parameter."""
     builder = LetBuilder()
     y = x = builder.param(SCALAR, "x")
     for i in range(length):
@@ -77,7 +77,7 @@ def wide(length: int) -> Lambda:
 
 
 def constant(length: int) -> Lambda:
-    """Every other bind is an array constant; all of them are live in the middle."""
+    """Every other bind is an array constant, and all constants are live in the middle."""
     builder = LetBuilder()
     total = builder.param(SCALAR).arg
     for value in [builder.constant(np.array(float(i))) for i in range(length // 2)]:
@@ -94,29 +94,29 @@ def arguments(f: Lambda) -> list:
 
 
 def inlined(f: Lambda) -> Lambda:
-    """``f`` by way of a builder."""
+    """``f`` rebuilt by inlining it into a builder."""
     builder = LetBuilder()
     return builder.build(inline(f, [builder.param(SCALAR).arg for _ in f.params], builder))
 
 
 def pulled(f: Lambda):
-    """The cotangents of all arguments for that of the first result."""
+    """The cotangents of all arguments for a cotangent of the first result."""
     out, pull = lt.vjp(f, *arguments(f))
     return pull((ONE,) * len(out) if isinstance(out, tuple) else ONE)
 
 
 def gradient(f: Lambda) -> Lambda:
-    """The gradient of the first result by all arguments."""
+    """The gradient of the first result with respect to all arguments."""
     return lt.grad(scalar(f), tuple(range(len(f.params))))
 
 
 def scalar(f: Lambda) -> Lambda:
-    """``f`` with its first result alone."""
+    """``f`` with only its first result."""
     return Lambda(f.params, f.binds, type(f.ret)(f.ret.args[:1]))
 
 
 def f_linear(f: Lambda) -> Lambda:
-    """The program of as many sums: linear in all arguments, with constants that are zeros."""
+    """A program of as many sums, linear in all arguments, with constants replaced by zeros."""
     zeros = {"value": np.array(0.0)}
 
     def linear(bind):
@@ -128,7 +128,7 @@ def f_linear(f: Lambda) -> Lambda:
 
 
 def undefined_first(f: Lambda) -> Lambda:
-    """The gradient program where the first cotangent is known to be there, and no other."""
+    """The gradient program for a defined first cotangent and undefined others."""
     g = lt.differentiate(f)
     vjps = len(g.df_input_vjps)
     return lt.specialize_undef(g.df, [i == 0 or i >= vjps for i in range(len(g.df.params))])
@@ -140,12 +140,12 @@ def first(results):
 
 
 def recorded(f: Lambda):
-    """The first result on Variables that require grad."""
+    """The first result of ``f`` on Variables that require grad."""
     return first(f(*[lt.Variable(x, requires_grad=True) for x in arguments(f)]))
 
 
 def gradients_of_gradients(f: Lambda):
-    """The second derivatives by the history of the first."""
+    """Second derivatives through the history of the first."""
     xs = [lt.Variable(x, requires_grad=True) for x in arguments(f)]
     found = lt.eager.gradients(first(f(*xs)), xs, create_graph=True, allow_unused=True)
     dxs = [dx for dx in found if dx is not None and dx.requires_grad]
@@ -153,7 +153,7 @@ def gradients_of_gradients(f: Lambda):
 
 
 def in_a_loop(f: Lambda) -> Lambda:
-    """A loop with ``f`` as its body, which carries the first parameter and captures the others."""
+    """A loop with body ``f`` that carries the first parameter and captures the others."""
     builder = LetBuilder()
     body = Lambda((Local(ArrayType("int64")), *f.params), f.binds, scalar(f).ret)
     operands = [builder.param(param.type).arg for param in f.params]
@@ -162,7 +162,7 @@ def in_a_loop(f: Lambda) -> Lambda:
 
 
 def until(f: Lambda) -> Lambda:
-    """A loop with ``f`` as its body that goes round while it carries a huge number."""
+    """A while loop with body ``f`` that runs while its carry is huge."""
     builder = LetBuilder()
     operands = tuple([builder.param(param.type).arg for param in f.params])
     body = Lambda(f.params, f.binds, scalar(f).ret)
@@ -173,7 +173,7 @@ def until(f: Lambda) -> Lambda:
 
 
 def scanned(f: Lambda) -> Lambda:
-    """A scan with ``f`` as its step, which carries the first parameter and captures the others."""
+    """A scan with body ``f`` that carries the first parameter and captures the others."""
     builder = LetBuilder()
     operands = tuple([builder.param(param.type).arg for param in f.params])
     body = Lambda(f.params, f.binds, scalar(f).ret)
@@ -182,7 +182,7 @@ def scanned(f: Lambda) -> Lambda:
 
 
 def maps(length: int) -> Lambda:
-    """Many maps, one after the other."""
+    """A chain of maps."""
     builder = LetBuilder()
     x = builder.param(ArrayType(float, (2,)))
     attrs = PRIMITIVES["map"].complete({"body": chain(3), "n_xs": 1, "batched": True})
@@ -192,8 +192,8 @@ def maps(length: int) -> Lambda:
 
 
 def carrying(length: int) -> Lambda:
-    """A loop of which one result is asked for, and that carries many: half of them depend on the
-    next one, and the first on one of these.
+    """A loop with many carries of which one result is used: half of the carries depend on the next
+    one, and the first depends on one of these.
     """
     builder, count = LetBuilder(), 2 * (length // 4)
     _, *xs = [builder.param(kind) for kind in (ArrayType("int64"), *[SCALAR] * count)]
@@ -204,7 +204,7 @@ def carrying(length: int) -> Lambda:
 
 
 def twice(f: Lambda) -> Lambda:
-    """``f`` and the same once more."""
+    """Two calls of ``f``, inlined."""
     builder = LetBuilder()
     params = [builder.param(SCALAR) for _ in f.params]
     first, second = (builder.call(f, params)[0] for _ in range(2))
@@ -212,13 +212,13 @@ def twice(f: Lambda) -> Lambda:
 
 
 def of_constants(f: Lambda) -> Lambda:
-    """``f`` of constants."""
+    """``f`` applied to constants."""
     builder = LetBuilder()
     return builder.build(builder.call(f, [np.float64(i % 3) for i in range(len(f.params))]))
 
 
 def untyped(f: Lambda) -> Lambda:
-    """``f`` of which only the types of the parameters are known."""
+    """``f`` with the types of its parameters only."""
     fresh = dict(zip(f.params, f.params, strict=True))
     binds = []
     for bind in f.binds:
@@ -229,7 +229,7 @@ def untyped(f: Lambda) -> Lambda:
 
 
 def unrolled(length: int) -> Lambda:
-    """A recurrent network: products of inputs, which may be batched, and of states."""
+    """A recurrent network: products of inputs, which can be batched, and of states."""
     builder, kind = LetBuilder(), ArrayType(float, (2, 2))
     h, w, u, *xs = [builder.param(kind) for _ in range(3 + length // 5)]
     for x in xs:
@@ -238,7 +238,7 @@ def unrolled(length: int) -> Lambda:
 
 
 def roundabout(length: int) -> Lambda:
-    """What may be said shorter, in one way, without numbers and lists: ``length`` binds."""
+    """``length`` binds that can be simplified away, without numbers and lists."""
     builder, kind = LetBuilder(), ArrayType(float, (2, 2))
     y = x = builder.param(kind)
     for _ in range(length // 12):
@@ -250,7 +250,7 @@ def roundabout(length: int) -> Lambda:
 
 
 def loops(length: int) -> Lambda:
-    """Short loops, one after the other, which are ``length`` binds in a row."""
+    """A chain of short loops that unroll to ``length`` binds."""
     builder = LetBuilder()
     x = builder.param(SCALAR).arg
     body = chain(2)
@@ -262,12 +262,12 @@ def loops(length: int) -> Lambda:
 
 
 def cut_out(f: Lambda) -> Lambda:
-    """``f`` with its differentiable graphs."""
+    """``f`` with its differentiable graphs cut out."""
     return create_autodiff_subgraphs(f, [True] * len(f.params))
 
 
 def levelled(length: int) -> Lambda:
-    """Many groups: between two is an operation that no derivative is known of."""
+    """Many fusible groups, separated by operations without a derivative rule."""
     builder = LetBuilder()
     y = x = builder.param(SCALAR)
     for i in range(length // 5):
@@ -279,7 +279,7 @@ opaque_step = lt.opaque(lambda x: x, lambda x: x, name="test_linear_time.step")
 
 
 def pulled_by_plan(f: Lambda) -> None:
-    """Backward of the plan of ``f`` on Variables."""
+    """Backward through the plan of ``f`` on Variables."""
     inputs = [lt.Variable(x, True) for x in arguments(f)]
     lt.eager.backward(first(compile_differentiable(f, [True] * len(f.params))(*inputs)))
 
@@ -391,7 +391,7 @@ FUNCTIONS = {
 
 
 def guarded(length: int):
-    """A function of an array that asks for a truth value in every step."""
+    """A function that reads the truth value of an array element in every step."""
 
     def loop(x):
         y = x
@@ -409,7 +409,7 @@ RECORDINGS = {
 
 
 def lines_per_bind(function, program, length: int) -> float:
-    """How many lines of Python ``function`` takes for each bind of a program that is new."""
+    """The lines of Python that ``function`` runs per bind of a new program."""
     with counted_lines() as count:
         function(program)
     return count[0] / length
@@ -421,7 +421,7 @@ def lines_per_bind(function, program, length: int) -> float:
     [pytest.param(function, id=name) for name, function in FUNCTIONS.items()],
 )
 def test_a_function_is_linear_in_the_number_of_binds(function, shape):
-    """[A3] The first call fills the caches of rules and types, but for bodies as long as these."""
+    """[A3] The first call fills the caches of rules and types, except for bodies this long."""
     function(shape(SHORT // 2))
     short, long = (lines_per_bind(function, shape(n), n) for n in (SHORT, LONG))
 
@@ -438,7 +438,7 @@ def test_a_recording_is_linear_in_the_number_of_guards(function):
 
 
 def test_the_gradient_of_reading_every_element_is_linear():
-    """[A3] What is read one by one is put together once; each index has a rule of its own."""
+    """[A3] The cotangents of elements read one by one are assembled once; each index has a rule."""
 
     def pulled_back(length: int):
         f = lt.trace(lambda x: sum(x[i] * x[i] for i in range(length)), np.ones(length))
@@ -450,8 +450,8 @@ def test_the_gradient_of_reading_every_element_is_linear():
     assert pulled_back(LONG) <= MOST_GROWTH * pulled_back(SHORT)
 
 
-def test_a_quadratic_function_would_be_found():
-    """The count sees a search in a loop, on one line of Python."""
+def test_a_quadratic_function_is_detected():
+    """The count includes the iterations of a loop within one line of Python."""
 
     def quadratic(f):
         return [next(i for i, b in enumerate(f.binds) if b is bind) for bind in f.binds]

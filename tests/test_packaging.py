@@ -1,4 +1,4 @@
-"""What is declared about the package agrees with what is in it."""
+"""The metadata of the package agrees with its contents."""
 
 import ast
 import configparser
@@ -17,9 +17,9 @@ import letir
 ROOT = Path(__file__).parent.parent
 SETUP = configparser.ConfigParser()
 SETUP.read(ROOT / "setup.cfg", encoding="utf-8")
-# the distributions that provide a module, where their names differ
+# distributions whose names differ from the modules they provide
 DISTRIBUTIONS = {"cupy": "cupy-cuda12x", "cupyx": "cupy-cuda12x"}
-# which part of letir imports a package that is optional, and the extra that names it
+# where letir imports an optional package, and the extra that contains it
 EXTRAS = {
     "hypothesis": ("letir/testing", "testing"),
     "networkx": ("letir/ad/remat", "residuals"),
@@ -44,7 +44,7 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-def test_each_import_is_required_or_named_by_an_extra():
+def test_each_import_is_a_requirement_or_in_an_extra():
     required = requirements(SETUP["options"]["install_requires"]) | {"letir"}
 
     for path in sorted((ROOT / "letir").rglob("*.py")):
@@ -63,7 +63,7 @@ def test_the_version_is_the_same_everywhere():
     assert f"\n## {letir.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_the_tested_versions_of_python_are_the_declared_ones():
+def test_the_tested_python_versions_are_the_declared_ones():
     workflow = (ROOT / ".github/workflows/tests.yml").read_text(encoding="utf-8")
     declared = re.findall(r"Python :: (3\.\d+)", SETUP["metadata"]["classifiers"])
 

@@ -1,4 +1,4 @@
-"""The public names: one table, its stub for editors, and what completes after ``letir.``."""
+"""The public names: one table, its stub for editors, and completion after ``letir.``."""
 
 import runpy
 import subprocess
@@ -27,7 +27,7 @@ def test_every_public_name_is_found_where_the_table_says(name):
     assert getattr(letir, name) is not None
 
 
-def test_what_would_hide_functions_of_python_is_public_but_not_imported_by_a_star():
+def test_names_that_shadow_builtins_are_public_but_not_imported_by_a_star():
     shadowing = {"compile", "map", "reduce", "slice"}
 
     assert shadowing <= set(dir(letir))
@@ -35,12 +35,12 @@ def test_what_would_hide_functions_of_python_is_public_but_not_imported_by_a_sta
 
 
 @pytest.mark.parametrize("name", extend.__all__)
-def test_names_for_extenders_are_in_extend(name):
+def test_names_for_extensions_are_in_extend(name):
     assert getattr(extend, name) is not None
 
 
 @pytest.mark.parametrize("name", ["PRIMITIVES", "local_of", "never", "set_local", "todo"])
-def test_names_for_extenders_alone_are_not_at_the_top(name):
+def test_names_for_extensions_only_are_not_at_the_top(name):
     assert not hasattr(letir, name)
 
 
@@ -58,7 +58,7 @@ def test_an_editor_shows_signatures(name, parameter):
     assert any(parameter in [p.name for p in signature.params] for signature in found)
 
 
-def test_a_star_imports_every_name_without_hiding_builtins():
+def test_a_star_import_has_every_name_without_shadowing_builtins():
     code = "from letir import *; print(map is __builtins__.map, callable(trace), extend.todo)"
 
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""save and load of programs and Gradients."""
+"""``save`` and ``load`` of programs and Gradients."""
 
 from pathlib import Path
 
@@ -35,12 +35,12 @@ def test_a_program_survives_a_file(tmp_path):
     assert f == lt.load(tmp_path / "f.letir")
 
 
-def test_other_things_are_refused(tmp_path):
+def test_other_objects_are_refused(tmp_path):
     with pytest.raises(lt.DTypeError, match="expected a Lambda or a Gradient, found int"):
         lt.save(3, tmp_path / "x.letir")
 
 
-# ---- files of an earlier version ----
+# ---- files saved by an earlier version ----
 
 OLD = Path(__file__).parent / "data" / "saved_files"  # see make.py there
 ROW = np.array([0.5, -1.25, 2.0])
@@ -55,12 +55,12 @@ ARGUMENTS = {
 
 
 def text_of(name: str) -> str:
-    """The text that was written beside a file."""
+    """The text stored beside a file."""
     return (OLD / f"{name}.txt").read_text(encoding="utf-8")
 
 
 def results_of(name: str) -> list:
-    """The results that were written beside a file, in a row."""
+    """The results stored beside a file, as a flat list."""
     with np.load(OLD / f"{name}.npz") as found:
         return [found[f"arr_{i}"] for i in range(len(found.files))]
 
