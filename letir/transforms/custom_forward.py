@@ -1,9 +1,8 @@
-"""``custom_jvp``: a function with a forward rule of the user's own, which is transposed for the
-reverse mode.
+"""``custom_jvp``: a function with a user-defined forward rule, transposed for reverse mode.
 
-The function and its rule are recorded where the function is called on traced values; one bind holds
-both as closed programs. Inside the rule, a call of the function on the rule's own primals is the
-result that is there already.
+A call on traced values records the function and its rule; one bind holds both as closed programs.
+Inside the rule, a call of the function on the rule's primals returns the result at hand instead of
+recording the function again.
 """
 
 import functools
@@ -44,10 +43,11 @@ _LINEAR = "a rule is linear in the tangents: add them up, times what does not de
 class custom_jvp(CustomFunction[P, R]):
     """A function whose forward rule is given by ``defjvp(rule)``; reverse mode is its transpose.
 
-    ``rule(primals, tangents)`` returns (result, tangent of the result), which must be linear in the
-    tangents; both nest as the arguments, with None for the tangent of what is not floating. None
-    as the tangent of a result stands for a zero. Arguments in ``nondiff_argnums`` may be anything;
-    the rule gets them first. Keyword arguments become positional ones.
+    ``rule(primals, tangents)`` returns (result, tangent of the result); the latter must be linear
+    in the tangents. ``primals`` and ``tangents`` nest as the arguments, with None as the tangent of
+    an argument that is not floating. A result tangent None stands for zero. Arguments in
+    ``nondiff_argnums`` may be any objects; the rule takes them first. Keyword arguments become
+    positional ones.
 
     >>> import numpy as np
     >>> from letir import grad, jvp
@@ -66,14 +66,15 @@ class custom_jvp(CustomFunction[P, R]):
     rule: Callable[..., Any] | None = None
 
     def defjvp(self, rule: F) -> F:
-        """Set the rule, and return it: this is a decorator."""
+        """Set the derivative rule and return it, so that this can be used as a decorator."""
         self.rule = rule
         return rule
 
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
-        """Set the rule by one function an argument, None for a derivative of zero.
+        """Set the rule by one function for each argument, None for a derivative of zero.
 
-        ``rules[i](tangent, result, *primals)`` is the tangent of the result by argument i.
+        ``rules[i](tangent, result, *primals)`` is the contribution of the tangent of argument i to
+        the tangent of the result.
         """
 
         def rule(*args):
@@ -94,7 +95,7 @@ class custom_jvp(CustomFunction[P, R]):
             return self.call_with(positional)
         if self.rule is None:
             raise LetirError(f"{self}: it has no rule\n  call its defjvp(rule) or defjvps(...)")
-        for call in _RULES.get():  # in its own rule: the result that is there already [D9]
+        for call in _RULES.get():  # inside its own rule: return the result at hand [D9]
             if call.is_of(self, positional):
                 return call.result
         source, _ = user_place(2)
@@ -108,7 +109,7 @@ class custom_jvp(CustomFunction[P, R]):
             rule=rule,
             closed_over=len(primal.lifted),
         )
-        # as the leaves below, and as ``linear_rule`` orders its parameters
+        # in the order of the leaves below, and of the parameters in ``linear_rule``
         taken = [*primal.fn.params, *(Local(value.type) for value in captured)]
         program = one_bind_program(custom_jvp_op, attrs, taken, primal.fn.ret, source)
         leaves = primal.tree.leaves_of((given, {}), self.name)
@@ -119,14 +120,15 @@ class custom_jvp(CustomFunction[P, R]):
     def recorded_rule(
         self, primal: Recording, fixed: tuple, given: tuple
     ) -> tuple[Lambda | None, tuple]:
-        """(the rule as a program of arguments, captured values, results and tangents; what it
-        captures); None for a rule that is recorded in itself too often.
+        """(program of the rule, captured values); the program is None at the recursion limit.
+
+        Parameters of the program: arguments, captured values, results, tangents.
         """
-        # on other arguments the function records its rule in its rule, without an end of its own;
-        # the missing rule is an error only where a derivative of that order is asked for
+        # a rule that calls its function on other arguments records itself without end; the missing
+        # rule is an error only if a derivative of that order is computed
         if sum(call.custom is self for call in _RULES.get()) >= _MOST_ORDERS:
             return None, ()
-        # count: without the values that f closes over [D9]
+        # count: the arguments, without the values that f closes over [D9]
         fn, count = primal.fn, primal.tree.arrays
         tree = _results_tree(fn)
         tangents = [
@@ -146,10 +148,10 @@ class custom_jvp(CustomFunction[P, R]):
         return self.linear_rule(recording, primal, len(outs)), recording.lifted
 
     def tangents_of(self, found, tree: Tree, outs: list) -> list:
-        """The tangents that the rule gave, one for each floating result."""
+        """The tangents that the rule returned, one for each floating result."""
         if not isinstance(found, tuple) or len(found) != 2:
             raise ShapeError(f"{self}: its rule must return (result, tangent), found {found!r}")
-        out, tangent = found  # out is checked only: the result is that of the function itself
+        out, tangent = found  # ``out`` is only checked: the function computes the result
         for again, expected in zip(tree.leaves_of(out, f"{self}: its rule"), outs, strict=True):
             self.check_type("result", _type_of_value(again), expected.type)
         leaves = [None] * len(outs) if tangent is None else _tangent_leaves(tree, tangent)
@@ -162,14 +164,14 @@ class custom_jvp(CustomFunction[P, R]):
         return [self.tangent(t, out) for t, out in pairs if carries_derivative(out)]
 
     def tangent(self, tangent, out: Tracer):
-        """A tangent as the result's type wants it; zeros for None."""
+        """``tangent`` in the type of the result ``out``; zeros for None."""
         if tangent is None:
             return zeros_like(out)
         self.check_type("tangent", _type_of_value(tangent), out.type)
         return recast(tangent, out.dtype) if isinstance(tangent, Tracer) else tangent
 
     def check_type(self, what: str, found: ArrayType | None, expected: ArrayType | None) -> None:
-        """Raise ShapeError or DTypeError for what the rule returns in place of another type."""
+        """Raise ShapeError or DTypeError if the rule returned a ``what`` of another type."""
         if found is None or expected is None:
             return
         if found.shape != expected.shape:
@@ -178,8 +180,9 @@ class custom_jvp(CustomFunction[P, R]):
             raise DTypeError(f"{self}: its rule gives a {what} of {found}, expected {expected}")
 
     def linear_rule(self, recording: Recording, primal: Recording, n_outs: int) -> Lambda:
-        """The rule's program with what it captures right after the arguments. Raises LetirError
-        that names the first operation by which it is not linear in the tangents.
+        """The program of the rule, with parameters in the order of the bind's operands.
+
+        Raises LetirError that names the first operation that is not linear in the tangents.
         """
         params, count = recording.fn.params, primal.tree.arrays
         end = len(params) - len(recording.lifted)
@@ -188,7 +191,7 @@ class custom_jvp(CustomFunction[P, R]):
         # the operands of the bind in their order, then results and tangents; ``over`` is not read
         ordered = (*params[:count], *over, *params[end:], *outs, *tangents)
         fn = Lambda(ordered, recording.fn.binds, recording.fn.ret)
-        with suppress(MissingRule):  # of an operation with a forward rule only nothing tells
+        with suppress(MissingRule):  # the linearity of operations without a vjp is not checked
             Linearity(fn, tangents, f"{self}: its rule", _LINEAR)
         return fn
 
@@ -198,8 +201,9 @@ class custom_jvp(CustomFunction[P, R]):
 
 @frozen(eq=False)
 class _RuleCall:
-    """A rule that is being recorded: of what, for which arguments, and what the result is called
-    there.
+    """A rule that is being recorded: its function, arguments, and the result of the call.
+
+    ``known_as``: the locals to which traced arguments were bound.
     """
 
     custom: custom_jvp
@@ -209,17 +213,17 @@ class _RuleCall:
 
     @classmethod
     def of(cls, custom: custom_jvp, args: tuple, result) -> "_RuleCall":
-        """The call with these arguments."""
+        """A call of ``custom`` with these arguments and this result."""
         leaves = flatten(args)[0]
         return cls(custom, leaves, list(map(_place_of, leaves)), result)
 
     def is_of(self, custom: custom_jvp, args: tuple) -> bool:
-        """Whether ``custom(*args)`` is the result: the same arguments, not written to since."""
+        """Whether ``custom(*args)`` is this call: the same arguments, not mutated since."""
         leaves = flatten(args)[0]
         return (
             custom is self.custom
             and len(leaves) == len(self.leaves)
-            # == of traced values is an operation
+            # ``is``, because == of traced values records an operation
             and all(a is b for a, b in zip(leaves, self.leaves, strict=True))
             and all(_place_of(a) is b for a, b in zip(leaves, self.known_as, strict=True))
         )
@@ -230,7 +234,7 @@ _RULES: ContextVar[tuple[_RuleCall, ...]] = ContextVar("letir_custom_rules", def
 
 @contextmanager
 def _under_rule(call: _RuleCall):
-    """Inside, the rule of this call is being recorded."""
+    """A context in which the rule of this call is being recorded."""
     token = _RULES.set((*_RULES.get(), call))
     try:
         yield
@@ -239,7 +243,7 @@ def _under_rule(call: _RuleCall):
 
 
 def _place_of(leaf):
-    """What a traced value is bound to, which a write in place changes."""
+    """The local to which a traced value is bound; a mutation binds it to another."""
     return leaf.arg if isinstance(leaf, Tracer) else None
 
 
@@ -247,7 +251,7 @@ def _place_of(leaf):
 
 
 def _nested_tangents(given, tangents: list):
-    """The tangents nested as the arguments, None for an argument that has none."""
+    """The tangents nested as the arguments, None for arguments without a tangent."""
     leaves, spec = flatten(given)
     rest = iter(tangents)
     return spec.unflatten(
@@ -256,7 +260,7 @@ def _nested_tangents(given, tangents: list):
 
 
 def _tangent_leaves(tree: Tree, tangent) -> list | None:
-    """The leaves of a tangent that nests as ``tree``, None for a zero; None if it does not."""
+    """The leaves of a tangent, None for zero ones; None if it does not nest as ``tree``."""
     try:
         leaves = tree.spec.flatten_up_to(tangent)
     except ValueError:
@@ -265,7 +269,7 @@ def _tangent_leaves(tree: Tree, tangent) -> list | None:
 
 
 def _example_value(kind: ArrayType | None, name: str) -> ShapeDtype:
-    """What stands for a value of this type while a rule is recorded."""
+    """A placeholder for a value of this type while a rule is recorded."""
     if kind is None:
         raise DTypeError(
             f"custom_jvp {name}: the types of its arguments and results must be known before it "
@@ -275,15 +279,15 @@ def _example_value(kind: ArrayType | None, name: str) -> ShapeDtype:
 
 
 def _type_of_value(value) -> ArrayType | None:
-    """The type of what a rule returned."""
+    """The type of ``value``, traced or not."""
     return value.type if isinstance(value, Tracer) else type_of(value)
 
 
 def _results_tree(fn: Lambda) -> Tree:
-    """How the results of ``fn`` nest."""
+    """The nesting of the results of ``fn``."""
     return fn.out_tree or tree_of_results(len(fn.ret.args))
 
 
 def _flat_program(fn: Lambda) -> Lambda:
-    """``fn`` of arrays in a row."""
+    """``fn`` with flat parameters and results."""
     return Lambda(fn.params, fn.binds, fn.ret)

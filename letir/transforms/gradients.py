@@ -1,7 +1,7 @@
 """grad and value_and_grad, of Lambdas and of Python functions.
 
-A Lambda gives a Lambda. A function gives a function, which records it at its arguments, transforms
-the program, and runs the result, or inlines it where the arguments belong to a trace under way.
+A Lambda gives a Lambda. A function gives a function that records ``f`` at its arguments, transforms
+the program, and runs the result, or inlines it into the active trace if arguments are traced.
 """
 
 import functools
@@ -67,15 +67,15 @@ def grad(
     policy: Policy = "keep_all",
     exact: bool = False,
 ) -> Callable[..., Any]:
-    """The gradient of a scalar function ``f`` by the positional arguments ``argnums``, nested as
-    these are.
+    """The gradient of a scalar function ``f`` with respect to the positional arguments ``argnums``.
 
-    A Lambda gives a Lambda, a function a function. With ``has_aux`` f returns (value, aux) and the
-    result is (gradient, aux). For a complex argument z = x + iy it is df/dx - i df/dy (the
-    convention of JAX and autograd); a complex result needs ``holomorphic``. Raises DTypeError for
-    integer arguments, ShapeError for a result that is not a scalar. ``policy`` says which values
-    are kept for the backward part, the others are computed again there: "keep_all",
-    "recompute_cheap", "min_bytes", or a function of a bind; with ``exact`` the fewest bytes.
+    It nests as these arguments. A Lambda gives a Lambda, a function gives a function. With
+    ``has_aux``, ``f`` returns (value, aux) and the result is (gradient, aux). For a complex
+    argument z = x + iy the gradient is df/dx - i df/dy, as in JAX and autograd; a complex result
+    needs ``holomorphic``. Raises DTypeError for integer arguments, ShapeError if the result is not
+    a scalar. ``policy`` chooses the residuals, the values kept for the backward pass, which
+    recomputes others: "keep_all", "recompute_cheap", "min_bytes", or a function of a bind.
+    ``exact`` finds the residuals of fewest bytes.
 
     >>> grad(lambda x: (x**3).sum())(np.array([1.0, 2.0]))
     array([ 3., 12.])
@@ -114,7 +114,7 @@ def value_and_grad(
     policy: Policy = "keep_all",
     exact: bool = False,
 ) -> Callable[..., Any]:
-    """As ``grad``, with the value: (value, gradient), or ((value, aux), gradient) with ``has_aux``.
+    """``grad`` with the value: (value, gradient), or ((value, aux), gradient) with ``has_aux``.
 
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, np.float64(6.0))
@@ -135,7 +135,7 @@ def _gradient(
         if has_aux or not is_plain:
             outs = _nested_outputs(example(call.out_tree), example(tree), has_aux, with_value)
         flat = gradient_program(call.fn, positions, with_value, keeping)
-        # taken as f is, by all its arguments
+        # the gradient takes the arguments of f
         return Lambda(flat.params, flat.binds, flat.ret, call.fn.in_tree, outs)
 
     f = as_program(f)
@@ -155,7 +155,7 @@ def _gradient(
 
 
 def _nested_outputs(out, gradients, has_aux: bool, with_value: bool) -> Tree | None:
-    """How value, gradients and aux nest; None for one array or arrays in a row."""
+    """The nesting of value, gradients and aux; None for a single array or a tuple of arrays."""
     if has_aux and not (isinstance(out, tuple) and len(out) == 2):
         raise ShapeError("has_aux: the function must return (value, aux)")
     first = out if not has_aux else out[0]
@@ -193,11 +193,9 @@ def check_inputs(fn: Lambda, positions: list[int], asked: str = "grad") -> None:
 
 
 def check_result(fn: Lambda, holomorphic: bool) -> None:
-    """Raise unless the first result is a real scalar, or a complex one of a holomorphic
-    function.
-    """
+    """Raise unless the first result is a real scalar, or a complex one and ``holomorphic``."""
     kind = fn.ret.args[0].type if fn.ret.args else None
-    if not isinstance(kind, ArrayType):  # unknown: the run will tell
+    if not isinstance(kind, ArrayType):  # unknown before the program runs
         return
     if kind.shape != ():
         raise ShapeError(
@@ -221,31 +219,30 @@ def gradient_program(
     with_value: bool,
     keeping: Callable[..., Gradient] = differentiate_lowered,
 ) -> Lambda:
-    """The results of ``fn`` and the gradients at ``positions`` of the first, or these and the
-    further results.
+    """A program of the gradient of the first result with respect to the parameters ``positions``.
 
-    The gradient program reads the locals of ``fn`` by their own names, so that its binds follow as
-    they are. ``keeping``: ``differentiate_lowered`` with a policy; what that computes again
-    stands behind the results of ``fn``.
+    With ``with_value`` it returns all results of ``fn``, then the gradients; without it, the
+    gradients, then the further results. ``keeping``: ``differentiate_lowered`` with a policy. The
+    binds of the gradient program follow those of ``fn``, whose locals they read.
     """
-    fn = without_combinators(fn)  # here: locals are read by name
+    fn = without_combinators(fn)  # here, because the gradient program reads its locals
     wanted = list(map(set(positions).__contains__, range(len(fn.params))))
     defined = [True] + [False] * (len(fn.ret.args) - 1)  # further results are aux
     gradient = keeping(fn, wanted, defined=defined)
     count = len(gradient.df_input_vjps)
     cts, captured = gradient.df.params[:count], gradient.df.params[count:]
-    # without the value, only what the derivative reads and aux need to be computed
+    # without the value, only residuals and aux have to be computed
     results = (*captured, *(fn.ret.args if with_value else fn.ret.args[1:]))
     primal = Lambda(fn.params, gradient.f.binds, Ret(results))
-    primal = primal if with_value else dead_code(primal)  # with the value all of f is asked for
+    primal = primal if with_value else dead_code(primal)
     builder = LetBuilder()
     builder.params, builder.binds = list(fn.params), list(primal.binds)
     for ct in cts:
         attrs = ones.complete(
             {"shape": (), "dtype": np.dtype(float) if ct.type is None else ct.type.dtype}
         )
-        builder.binds.append(Bind((ct,), ones, (), attrs))  # a seed in the place of a parameter
-    builder.binds += gradient.df.binds  # after the seeds, which they read
+        builder.binds.append(Bind((ct,), ones, (), attrs))  # the seed, instead of a parameter
+    builder.binds += gradient.df.binds
     found = dict(zip(gradient.df_output_vjps, gradient.df.ret.args, strict=True))
     gradients = [
         found[i] if type(found.get(i)) is Local else zeros_of_type(builder, fn.params[i])

@@ -1,7 +1,7 @@
-"""jacfwd, jacrev and jacobian: all derivatives of all results, from one batched program.
+"""jacfwd, jacrev and jacobian: Jacobians, computed by one batched program.
 
-``jacrev`` pulls the rows of the unit matrix back, ``jacfwd`` pushes its columns forward, each by
-the program of one direction, batched as ``vmap`` does. Of a Lambda they give a Lambda.
+``jacrev`` applies the vjp to all unit cotangents at once, ``jacfwd`` the jvp to all unit tangents,
+by batching the program for a single direction. A Lambda gives a Lambda.
 """
 
 import functools
@@ -61,12 +61,13 @@ def jacrev(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """The Jacobian of ``f`` by the arguments ``argnums`` in reverse mode, one pass for all results.
+    """The Jacobian of ``f`` with respect to the arguments ``argnums``, in reverse mode.
 
-    For a result of shape s and an argument of shape t it has shape s + t and the argument's dtype;
-    it nests as the result, and in each place as the arguments. A Lambda gives a Lambda, a function
-    a function. With ``has_aux``, f returns (result, aux), and the answer is (Jacobian, aux).
-    Complex results need ``holomorphic``. Best where there are fewer results than arguments.
+    All rows are computed in one backward pass, which is best if the result has fewer elements than
+    the arguments. For a result of shape s and an argument of shape t, the Jacobian has shape s + t
+    and the argument's dtype; it nests as the result, then as the arguments. A Lambda gives a
+    Lambda, a function gives a function. With ``has_aux``, ``f`` returns (result, aux) and
+    ``jacrev(f)`` returns (Jacobian, aux). Complex results need ``holomorphic``.
 
     >>> import numpy as np
     >>> jacrev(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0]))
@@ -92,10 +93,11 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """The Jacobian as ``jacrev`` gives it, in forward mode, one pass for all arguments.
+    """The Jacobian of ``f`` with respect to the arguments ``argnums``, in forward mode.
 
-    It has the result's dtype. Complex arguments need ``holomorphic``. Best where there are fewer
-    arguments than results.
+    All columns are computed in one forward pass, which is best if the arguments have fewer elements
+    than the result. Shapes, nesting and options are those of ``jacrev``; the dtype is the result's.
+    Complex arguments need ``holomorphic``.
 
     >>> import numpy as np
     >>> jacfwd(lambda x: x * np.arange(3.0))(2.0)
@@ -120,8 +122,10 @@ def jacobian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """The Jacobian by ``jacfwd`` if there are fewer numbers in the arguments than in the results,
-    else by ``jacrev``; by the other where an operation has a rule for one mode only.
+    """The Jacobian of ``f`` with respect to the arguments ``argnums``, in the cheaper mode.
+
+    This is ``jacfwd`` if the arguments have fewer elements than the result, else ``jacrev``; the
+    other one if an operation has a rule for one mode only.
 
     >>> import numpy as np
     >>> jacobian(np.tanh)(np.zeros(2))
@@ -136,7 +140,7 @@ def jacobian(
 
 @frozen
 class _Request:
-    """The name of the transform, for messages, and its options."""
+    """The options of a Jacobian, and the name of the transform for error messages."""
 
     name: str
     argnums: Argnums
@@ -146,10 +150,7 @@ class _Request:
 
 @frozen(eq=False)
 class _Task:
-    """A program, and by which parameters which of its results are differentiated.
-
-    The results that are differentiated come first.
-    """
+    """The first ``results`` results of ``fn``, to differentiate with respect to ``inputs``."""
 
     asked: _Request
     fn: Lambda
@@ -158,16 +159,16 @@ class _Task:
 
     @property
     def rows(self) -> list[ArrayType]:
-        """The types of the results."""
+        """The types of the differentiated results."""
         return [arg.type for arg in self.fn.ret.args[: self.results]]
 
     @property
     def columns(self) -> list[ArrayType]:
-        """The types of the arguments."""
+        """The types of the arguments of the Jacobian."""
         return [self.fn.params[i].type for i in self.inputs]
 
     def check(self) -> None:
-        """Raise DTypeError for what has no derivative, ShapeError for what has no known size."""
+        """Raise DTypeError for types without derivatives, ShapeError for unknown sizes."""
         name = self.asked.name
         check_inputs(self.fn, self.inputs, name)
         for kind in (*self.rows, *self.columns):
@@ -184,7 +185,7 @@ class _Task:
                 )
 
     def check_real(self, kinds: list[ArrayType], what: str, remedy: str) -> None:
-        """Raise DTypeError for complex numbers, unless the function is said to be holomorphic."""
+        """Raise DTypeError for complex types, unless ``holomorphic`` is set."""
         for kind in kinds:
             if kind.dtype.kind == "c" and not self.asked.holomorphic:
                 raise DTypeError(
@@ -194,7 +195,7 @@ class _Task:
 
 
 def _jacobian_transform(f: Callable, asked: _Request, blocks_of: Callable) -> Callable:
-    """The Jacobian of a function as a function, of a Lambda as a Lambda."""
+    """The Jacobian of ``f`` as a function, or as a Lambda if ``f`` is a Lambda."""
     f = as_program(f)
     if isinstance(f, Lambda):
         return _jacobian_program(Call(f, tree_of_arguments(f), []), asked, blocks_of)
@@ -211,7 +212,7 @@ def _jacobian_transform(f: Callable, asked: _Request, blocks_of: Callable) -> Ca
 
 @paused_gc()
 def _jacobian_program(call: Call, asked: _Request, blocks_of: Callable) -> Lambda:
-    """The Jacobian of a call as a program of its arguments."""
+    """A program from the arguments of the call to the Jacobian."""
     inputs, columns = arguments_of(call.tree, asked.argnums)
     out, aux = example(call.out_tree), ()
     if asked.has_aux:
@@ -233,9 +234,9 @@ def _jacobian_program(call: Call, asked: _Request, blocks_of: Callable) -> Lambd
 
 
 def _by_size(task: _Task) -> tuple[LetBuilder, list]:
-    """The blocks by the mode that takes fewer directions, or for which all rules are there."""
+    """The blocks in the mode with fewer directions, or in the one that has all rules."""
     rows, columns = (sum(kind.size for kind in kinds) for kinds in (task.rows, task.columns))
-    # between real and complex numbers only the real side has all directions as unit vectors
+    # between real and complex values, unit vectors span only the real side
     complex_ = [any(k.dtype.kind == "c" for k in kinds) for kinds in (task.rows, task.columns)]
     if any(complex_) and not all(complex_):
         modes = [_by_rows] if complex_[1] else [_by_columns]
@@ -252,7 +253,7 @@ def _by_size(task: _Task) -> tuple[LetBuilder, list]:
 
 
 def _by_rows(task: _Task) -> tuple[LetBuilder, list]:
-    """The blocks from pulling back all unit cotangents at once."""
+    """The blocks in reverse mode, from all unit cotangents at once."""
     task.check_real(task.rows, "a result", "take its real part, or letir.jacfwd")
     fn, wanted = task.fn, set(task.inputs)
     defined = [i < task.results for i in range(len(fn.ret.args))]
@@ -272,10 +273,10 @@ def _by_rows(task: _Task) -> tuple[LetBuilder, list]:
 
 
 def _by_columns(task: _Task) -> tuple[LetBuilder, list]:
-    """The blocks from pushing all unit tangents forward at once."""
+    """The blocks in forward mode, from all unit tangents at once."""
     task.check_real(task.columns, "an argument", "take letir.jacrev for a real result")
     fn = task.fn
-    # an argument may be asked for twice
+    # ``argnums`` may contain an argument twice
     pair = linear_program(fn, list(dict.fromkeys(task.inputs)))
     builder, kinds = _start_builder(pair.f, fn), [fn.params[i].type for i in pair.inputs]
     captured = pair.captured(fn.params, pair.f.ret.args)
@@ -290,36 +291,36 @@ def _by_columns(task: _Task) -> tuple[LetBuilder, list]:
 
 
 def _start_builder(primal: Lambda, fn: Lambda) -> LetBuilder:
-    """A builder with the parameters of ``fn`` and the binds of ``primal``, which are its own."""
+    """A builder with the parameters of ``fn`` and the binds of ``primal``, made from ``fn``."""
     builder = LetBuilder()
     builder.params, builder.binds = list(fn.params), list(primal.binds)
     return builder
 
 
 def _row_offsets(kinds: list[ArrayType]) -> list[int]:
-    """Where the numbers of each begin in a row."""
-    # [: n]: of nothing it still gives a 0
+    """The position of the first element of each value if all are concatenated."""
+    # the slice is for an empty list, for which accumulate gives [0]
     return list(itertools.accumulate([kind.size for kind in kinds[:-1]], initial=0))[: len(kinds)]
 
 
 def _along_units(
     builder: LetBuilder, linear: Lambda, kinds: list[ArrayType], captured: list[Local]
 ) -> list[Value | None]:
-    """The results of a linear program for all unit directions, as axis 0; None for zeros.
+    """The results of a linear program for all unit directions, stacked along axis 0; None for zero.
 
-    Where there is one direction only, its results are as they are.
+    If there is only one direction, there is no such axis.
     """
     total = sum(kind.size for kind in kinds)
     if not total:
         return [None] * len(linear.ret.args)
-    if total == 1 == len(kinds):  # as it is: a batch of one would only add axes
+    if total == 1 == len(kinds):  # a batch of one would only add axes
         units = builder.emit(ones, (), _fill_attrs(kinds[0].shape, kinds[0].dtype))
         results = axes = builder.inline(linear, [*units, *captured])
     else:
         starts = zip(kinds, _row_offsets(kinds), strict=True)
         units = [_unit_block(builder, *pair, total) for pair in starts]
-        # one pass for the directions of all values, each zero in the others' places; all of them
-        # share what is captured
+        # one batch for the directions of all values, each zero at the places of the others; the
+        # captured values are shared
         program, axes = batched(linear, [0] * len(kinds) + [None] * len(captured), total)
         results = builder.inline(program, [*units, *captured])
     return [
@@ -329,43 +330,43 @@ def _along_units(
 
 
 def _unit_block(builder: LetBuilder, kind: ArrayType, offset: int, total: int) -> Local:
-    """The part of ``total`` unit vectors in a row that belongs to a value of this type."""
-    # a slice of columns of the unit matrix: 1 where row = offset + column
+    """The columns of the ``total`` x ``total`` identity for a value of this type, at ``offset``."""
+    # 1 where row = offset + column
     attrs = eye.complete({"n": total, "m": kind.size, "k": -offset, "dtype": kind.dtype})
     (matrix,) = builder.emit(eye, (), attrs)
     return _in_shape(Value(builder, matrix), (total, *kind.shape)).arg
 
 
 def _jacobian_rows(builder, ct: Value | None, start: int | None, row, column) -> Value | Local:
-    """The derivative of a result by an argument, from the argument's cotangents."""
+    """The derivative of a result with respect to an argument, from the argument's cotangents."""
     shape = row.shape + column.shape
     if ct is None or start is None:
         return _zeros_of(builder, shape, column.dtype)
-    whole = ct.size == row.size * column.size  # there is no other result: all rows are this one's
+    whole = ct.size == row.size * column.size  # the only result: all rows belong to it
     return _in_shape(ct if whole else ct[start : start + row.size], shape)
 
 
 def _columns_of(builder, tangent: Value | None, start: int, row, column) -> Value | Local:
-    """The derivative of a result by an argument, from the result's tangents."""
+    """The derivative of a result with respect to an argument, from the result's tangents."""
     shape = row.shape + column.shape
     if tangent is None:
         return _zeros_of(builder, shape, row.dtype)
-    if tangent.shape != row.shape:  # along_units: equal only for a single direction, without axis
+    if tangent.shape != row.shape:  # more than one direction, see ``_along_units``
         whole = tangent.shape[0] == column.size
         tangent = move_from_front(tangent if whole else tangent[start : start + column.size], -1)
     return _in_shape(tangent, shape)
 
 
 def _in_shape(x: Value, shape: tuple[int, ...]) -> Value:
-    """``x`` in this shape."""
+    """``x`` reshaped, if it has another shape."""
     return x if x.shape == shape else reshape(x, shape)
 
 
 def _zeros_of(builder: LetBuilder, shape: tuple[int, ...], dtype) -> Local:
-    """Zeros, for what does not depend on an argument."""
+    """Emit zeros: the derivative with respect to an argument without influence."""
     return builder.emit(zeros, (), _fill_attrs(shape, dtype))[0]
 
 
 def _fill_attrs(shape: tuple[int, ...], dtype) -> Attrs:
-    """The attributes of zeros and ones."""
+    """The attributes of the operations ``zeros`` and ``ones``."""
     return Attrs(shape=shape, dtype=dtype)

@@ -1,6 +1,6 @@
-"""Transforms of functions that are executors: these keep what a transform makes of them.
+"""Transforms of executors, such as ``jit(f)``, which cache their transformed versions.
 
-So ``grad(jit(f))`` is an executor too, and the same one each time it is asked for: a loop that says
+``grad(jit(f))`` is an executor too, and the same one each time, so that a loop over
 ``grad(jit(f))(x)`` compiles once.
 """
 
@@ -18,10 +18,10 @@ from letir.errors import DTypeError
 
 @frozen
 class Transform:
-    """A transform of functions with its options: what an executor keeps its result by.
+    """A transform of functions with its options.
 
-    ``key`` is equal to another's only if the options are, to their types; None where an option has
-    no hash, as a function that is called anew each time.
+    ``key``: the key under which an executor caches the result, equal only for options of equal
+    types and values; None if an option is not hashable.
     """
 
     of: Callable
@@ -33,13 +33,13 @@ class Transform:
         return self.of(f, **self.options)
 
 
-_signature_of = functools.cache(inspect.signature)  # when it is asked for, not at import
+_signature_of = functools.cache(inspect.signature)  # called on first use, not at import
 
 
 def shared_with_executors(transform: F) -> F:
-    """``transform(f, ...)`` that asks the class of ``f`` for ``__letir_transformed__(transform)``.
+    """``transform``, but an executor ``f`` transforms itself, by ``__letir_transformed__``.
 
-    As Python does for its protocols; a function that is none is transformed itself.
+    The method is looked up on the class of ``f``; an ``f`` without it is passed to ``transform``.
     """
 
     @functools.wraps(transform)
@@ -48,7 +48,7 @@ def shared_with_executors(transform: F) -> F:
         if answer is None:
             return transform(f, *args, **kwargs)
         bound = _signature_of(transform).bind(f, *args, **kwargs)
-        bound.apply_defaults()  # grad(f) and grad(f, argnums=0) are one
+        bound.apply_defaults()  # grad(f) and grad(f, argnums=0) share a key
         _, *options = bound.arguments.items()
         return answer(f, Transform(transform, dict(options), _transform_key(transform, options)))
 
@@ -56,7 +56,7 @@ def shared_with_executors(transform: F) -> F:
 
 
 def _transform_key(transform: Callable, options: list) -> tuple | None:
-    """A hashable stand-in for a transform with options, None if there is none."""
+    """A cache key for a transform with options, None if an option is not hashable."""
     try:
         return (transform, *[(name, _option_token(value)) for name, value in options])
     except DTypeError:
@@ -64,7 +64,7 @@ def _transform_key(transform: Callable, options: list) -> tuple | None:
 
 
 def _option_token(option):
-    """A token of an option; lists and dicts too, as they are trees of axes."""
+    """A hashable token of an option; options such as in_axes may be lists and dicts."""
     if isinstance(option, dict):
         return dict, *[(token(name), _option_token(value)) for name, value in option.items()]
     if type(option) in (list, tuple):

@@ -1,4 +1,7 @@
-"""A function or a Lambda at some arguments: what the transforms of both start from."""
+"""``Call``, a program with its arguments: the common start of transforms of functions and Lambdas.
+
+Also pytrees of arguments and results, and ``separate``, which copies results that share memory.
+"""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -20,9 +23,7 @@ from letir.tracing.trace_state import LAZY
 
 @frozen(eq=False)
 class Call:
-    """A program at some arguments: ``leaves`` are its array arguments, ``tree`` says how the user
-    nested them.
-    """
+    """A program and its arguments: ``leaves`` are the arrays, ``tree`` their nesting."""
 
     fn: Lambda
     tree: Tree
@@ -30,45 +31,43 @@ class Call:
 
     @property
     def out_tree(self) -> Tree:
-        """How its results nest."""
+        """The nesting of the results."""
         return self.fn.out_tree or tree_of_results(len(self.fn.ret.args))
 
 
 def called(f: Any, args: tuple, kwargs: dict, writes: str | None = DROP) -> Call:
-    """``f`` recorded at these arguments; a Lambda as it is, a Gradient as its joined program.
+    """The call of ``f``, recorded if it is a function; of a Gradient its joined program.
 
-    ``writes``: what becomes of those into arguments, see ``record``.
+    ``writes``: how to treat writes into arguments, see ``record``.
     """
     f = as_program(f)
     if isinstance(f, Lambda):
         return Call(f, tree_of_arguments(f), flat_arguments(f, args, kwargs))
-    # LAZY: only what Python asks for is computed here, all else by the transformed program alone
+    # LAZY: while recording, compute only values that Python reads, such as conditions of an if
     recording = record(f, args, kwargs, LAZY, writes)
-    # lifted: traced values that f closes over; they are further parameters, behind its own
+    # lifted: traced values that f closes over; they are the last parameters
     return Call(recording.fn, recording.tree, [*recording.leaves, *recording.lifted])
 
 
 def as_program(f: Any) -> Any:
-    """``f``; of a Gradient its joined program; a program that leaves its arguments as they are."""
+    """``f``, a Gradient as its joined program, a Lambda without writes into its arguments."""
     f = f.joined() if isinstance(f, Gradient) else f
     return without_writes(f) if isinstance(f, Lambda) else f
 
 
 def tree_of_arguments(fn: Lambda) -> Tree:
-    """How the arguments of ``fn`` nest, also where they are arrays in a row."""
+    """The nesting of the arguments of ``fn``, which is flat if the program has none."""
     return fn.in_tree or Tree.of(((LEAF,) * len(fn.params), {}))  # (args, kwargs)
 
 
 @functools.cache
 def tree_of_results(count: int) -> Tree:
-    """One result, or a tuple of them."""
+    """The nesting of ``count`` results: a single one, or a tuple."""
     return Tree.of(LEAF if count == 1 else (LEAF,) * count)
 
 
 def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], Tree]:
-    """(parameter positions, tree) of the positional arguments ``argnums``: what a gradient consists
-    of.
-    """
+    """(parameter positions, tree) of the positional arguments ``argnums``, which a gradient has."""
     of_args, _ = tree.spec.children()
     count = of_args.num_children
     one = isinstance(argnums, int)
@@ -92,7 +91,7 @@ def apart(args: tuple, argnums: Sequence[int]) -> tuple[tuple, tuple]:
 
 
 def joined(chosen: Sequence, others: Sequence, argnums: Sequence[int]) -> tuple:
-    """What ``apart`` took apart."""
+    """The arguments in their original order; the inverse of ``apart``."""
     count = len(chosen) + len(others)
     places = {n % count for n in argnums}
     first, second = iter(chosen), iter(others)
@@ -100,23 +99,23 @@ def joined(chosen: Sequence, others: Sequence, argnums: Sequence[int]) -> tuple:
 
 
 def given_apart(f: Callable, chosen: Sequence, argnums: Sequence[int]) -> Callable:
-    """``f`` as a function of the other arguments."""
+    """``f`` as a function of the other arguments, with the arguments in ``argnums`` fixed."""
     if not argnums:
-        return f  # with the names of its parameters
+        return f  # as it is, with its parameter names
     return lambda *others, **kwargs: f(*joined(chosen, others, argnums), **kwargs)
 
 
 def separate(results: tuple, arguments: Sequence = ()) -> list:
-    """The results, each an array that its owner may write to, in memory that no argument has.
+    """The results, copied where they are read-only or share memory with each other or arguments.
 
-    Rules hand one cotangent to several operands, whole or as views, and broadcasting gives
-    read-only views.
+    This happens because rules pass one cotangent to several operands, and because broadcasting
+    makes read-only views.
     """
-    seen = {id(root(array)) for array in arguments}  # ids hold: both tuples keep the owners alive
+    seen = {id(root(array)) for array in arguments}  # ids are valid: the tuples keep arrays alive
     found = []
     for array in results:
         owner = id(root(array))
-        # not isinstance: a traced value says that it is one
+        # not isinstance, which is True for traced values
         is_array = issubclass(type(array), np.ndarray)
         if is_array and (owner in seen or not array.flags.writeable):
             found.append(array.copy())
@@ -127,5 +126,5 @@ def separate(results: tuple, arguments: Sequence = ()) -> list:
 
 
 def example(tree: Tree):
-    """The nesting with ``LEAF`` for every leaf."""
+    """A pytree nested as ``tree``, with ``LEAF`` for every leaf."""
     return tree.unflatten([LEAF] * tree.spec.num_leaves)

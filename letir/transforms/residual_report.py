@@ -1,5 +1,5 @@
-"""``explain_residuals``: what a gradient keeps, for which rule, and what could be computed again
-instead.
+"""``explain_residuals``: the residuals of a gradient, the rules that read them, and which of them
+another policy would recompute.
 """
 
 from collections import deque
@@ -19,21 +19,21 @@ from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError
 from letir.transforms.program_call import called
 
-_MOST = 4  # rules, operations and places that one line of the table names
-_LONGEST = 64  # operations that are counted
-_MOST_ROWS = 200  # what str shows
-_WIDEST = 60  # what the table shows of a bind
+_MOST = 4  # names of rules or operations in one cell of the table
+_LONGEST = 64  # recomputed operations to count
+_MOST_ROWS = 200  # rows that str shows
+_WIDEST = 60  # characters of a bind that the table shows
 _HEAD = ("kept", "type", "bytes", "read by the rule of", "made by", "at", "instead")
 
 
 @frozen(eq=False)
 class Residual:
-    """One value that a gradient keeps.
+    """One residual: a value that a gradient keeps for the backward pass.
 
-    ``number`` and ``text`` are as in the text of ``f``, ``name`` what the user called it.
-    ``readers``: the operations whose derivative rules read it, also by way of what is computed
-    again from it. ``view_of``: the value whose memory it shares. ``instead``: what the policy would
-    do with it: "kept", or the operations that compute it again.
+    ``number`` and ``text`` are as in the text of ``f``, ``name`` is the user's. ``readers``: the
+    operations whose derivative rules read it, directly or through recomputed values. ``view_of``:
+    the value whose memory it shares. ``instead``: what the other policy does with it, "kept" or the
+    operations that recompute it.
     """
 
     number: str
@@ -58,7 +58,7 @@ class Residual:
         return None if self.type is None else self.type.shape
 
     def row(self) -> tuple[str, ...]:
-        """Its line of the table."""
+        """The cells of this residual in the table."""
         label = f"{self.number}:{self.name}" if self.name else self.number
         shared = f" (a view of {self.view_of})" if self.view_of else ""
         kind = "unknown" if self.type is None else repr(self.type)
@@ -71,12 +71,12 @@ class Residual:
 
 @frozen(eq=False, repr=False)
 class Residuals:
-    """What a gradient keeps, one ``Residual`` each: arguments first, then results in order.
+    """The residuals of a gradient, as a sequence of ``Residual``: arguments, then other values.
 
-    ``total``: all bytes, ``temporaries``: those beside arguments, which the caller holds anyway;
-    memory that several share counts once. Numbers, or formulas in named sizes; values of unknown
-    type are left out and counted in ``unknown``. ``instead``: the same sum of temporaries under
-    ``policy``.
+    ``total``: the bytes of all residuals; ``temporaries``: without arguments, which the caller
+    holds anyway; ``instead``: those of temporaries under ``policy``. Shared memory counts once.
+    Bytes are ints, or formulas in symbolic sizes; ``unknown`` counts values of unknown type, which
+    are left out.
     """
 
     rows: tuple[Residual, ...]
@@ -113,7 +113,7 @@ class Residuals:
 
     @property
     def summary(self) -> str:
-        """One line: how many values, how many bytes."""
+        """One line with the numbers of values and bytes."""
         given = sum(row.is_argument for row in self.rows)
         unknown = f", {self.unknown} of unknown size" if self.unknown else ""
         return (
@@ -129,11 +129,12 @@ def explain_residuals(
     exact: bool = False,
     instead: Policy = "min_bytes",
 ) -> Residuals:
-    """What the gradient ``g`` keeps between its two parts: each value, its bytes, the rules that
-    read it, its line, and what the policy ``instead`` would compute again.
+    """The residuals of ``g``: values that the forward pass keeps for the backward pass.
 
-    A function (at the arguments ``args``) or a Lambda is differentiated first, as ``vjp`` does,
-    under ``policy``. Linear in the number of binds.
+    For each, the report has its bytes, the rules that read it, its source line, and what the policy
+    ``instead`` would recompute. ``g`` is a Gradient, or a Lambda or function, which is
+    differentiated under ``policy``, a function at the arguments ``args``. Linear in the number of
+    binds.
 
     >>> import numpy as np
     >>> found = explain_residuals(lambda x: np.exp(x * 2) * np.tanh(x * 2), np.ones(3))
@@ -165,11 +166,11 @@ def _gradient_at(g: Gradient | Callable, args: tuple) -> Gradient:
             "its arguments"
         )
     fn = g if isinstance(g, Lambda) else called(g, args, {}).fn
-    return differentiate(fn, defined=[True] * len(fn.ret.args))  # the form that grad and vjp run
+    return differentiate(fn, defined=[True] * len(fn.ret.args))  # as grad and vjp do
 
 
 def _alternative_report(parts: Halves, policy: Policy) -> set[Local]:
-    """What another policy would keep of the same gradient."""
+    """The residuals that another policy would keep for the same gradient."""
     check_policy(policy)
     if policy == "keep_all":
         return set(parts.captured)
@@ -180,7 +181,7 @@ def _alternative_report(parts: Halves, policy: Policy) -> set[Local]:
 
 
 def _view_bases(fn: Lambda) -> dict[Local, Local]:
-    """For each view the value whose memory it shares."""
+    """{view: the value whose memory it shares}."""
     found: dict[Local, Local] = {}
     for bind in fn.binds:
         if is_view(bind):
@@ -190,7 +191,7 @@ def _view_bases(fn: Lambda) -> dict[Local, Local]:
 
 
 def _held_bytes(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
-    """(bytes of these values, how many are of unknown type); what several share counts once."""
+    """(bytes of these values, number of values of unknown type); shared memory counts once."""
     base_of, groups, unknown = fn.memo(_view_bases), {}, 0
     for local in values:
         if local.type is None:
@@ -209,10 +210,10 @@ def _held_bytes(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
 
 
 def _rules_reading(parts: Halves) -> dict[Local, dict[str, None]]:
-    """The operations whose rules read a captured value, also by way of what is computed again.
+    """By residual, the operations whose rules read it, directly or through recomputed values.
 
-    They are found in the gradient that keeps all; what that knows nothing of, because a part of a
-    rule was moved into ``f``, belongs to the rules of that line.
+    They are found in the "keep_all" gradient. A residual that does not exist there, because a
+    policy moved a part of a rule into ``f``, is attributed to the rules of its source line.
     """
     kept, f = set(parts.captured), parts.gradient.f
     plain = split_gradient(_keeping_all(parts.gradient))
@@ -229,9 +230,9 @@ def _rules_reading(parts: Halves) -> dict[Local, dict[str, None]]:
     }
     _, again = plain.needed(kept)
     done = {(bind.op, bind.source) for bind in parts.known[parts.lifted :]}
-    for bind in reversed(plain.known):  # users first, so that names go all the way back
+    for bind in reversed(plain.known):  # users first, so that names propagate to the inputs
         if id(bind) in again and (bind.op, bind.source) in done:
-            # bounded, so that a long chain does not carry all names along: a table shows MOST
+            # bounded: a long chain would collect all names, and the table shows _MOST only
             through = [name for b in bind.binders for name in names.get(b, ())][: _MOST + 1]
             for local in bind.locals():
                 if len(names.setdefault(local, {})) <= _MOST:
@@ -240,7 +241,7 @@ def _rules_reading(parts: Halves) -> dict[Local, dict[str, None]]:
 
 
 def _keeping_all(gradient: Gradient) -> Gradient:
-    """The Gradient of the same function that keeps all, with a ``grad_of`` for each step."""
+    """The "keep_all" Gradient of the same function, with a ``grad_of`` for each bind."""
     f = gradient.f
     real = Ret(f.ret.args[: gradient.f_real_outputs])
     inputs = set(gradient.df_output_vjps)
@@ -250,7 +251,7 @@ def _keeping_all(gradient: Gradient) -> Gradient:
 
 
 def _steps_reading(plain: Halves) -> tuple[dict, dict]:
-    """({local: {line: names of the rules that read it}}, {line: names of the rules there})."""
+    """({local: {source line: rules that read the local}}, {source line: rules of that line})."""
     readers: dict[Local, dict] = {}
     at_line: dict = {}
     for step in plain.linear:
@@ -263,7 +264,7 @@ def _steps_reading(plain: Halves) -> tuple[dict, dict]:
 
 
 def _first_names(names: Iterable[str]) -> str:
-    """The first of some names."""
+    """The first ``_MOST`` names as a text."""
     names = list(names)
     return ", ".join(names[:_MOST]) + (", ..." if len(names) > _MOST else "")
 
@@ -272,7 +273,7 @@ def _first_names(names: Iterable[str]) -> str:
 
 
 def _residual_rows(parts: Halves, others: set[Local]) -> Iterator[Residual]:
-    """One ``Residual`` for each value that is captured now."""
+    """One ``Residual`` for each captured value; ``others``: what the other policy keeps."""
     f, captured = parts.gradient.f, set(parts.captured)
     readers, base_of = _rules_reading(parts), f.memo(_view_bases)
     printer = Printer(types=False, sources=False, names=False, bounded=True)
@@ -281,7 +282,7 @@ def _residual_rows(parts: Halves, others: set[Local]) -> Iterator[Residual]:
     texts: dict[Local, str] = {}
     for bind in f.binds:
         if captured.isdisjoint(bind.binders):
-            printer.skip(bind)  # counted, not written: a long program keeps few of its values
+            printer.skip(bind)  # numbers it without printing: most binds are not residuals
         else:
             texts.update(dict.fromkeys(bind.binders, printer.bind_text(bind, "")))
     _, again = parts.needed(others)
@@ -304,8 +305,9 @@ def _residual_rows(parts: Halves, others: set[Local]) -> Iterator[Residual]:
 def _instead_text(
     parts: Halves, local: Local, others: set[Local], again: dict[int, Bind], numbers: dict
 ) -> str:
-    """What another policy, which keeps ``others``, does with ``local``: the operations that compute
-    it again.
+    """What another policy does with ``local``: "kept", or the operations that recompute it.
+
+    ``others``: the residuals of that policy; ``again``: the binds that it recomputes.
     """
     if local in others:
         return "kept"

@@ -1,4 +1,4 @@
-"""``stop_gradient``: a value as a constant for derivatives."""
+"""``stop_gradient``: treat a value as a constant in derivatives."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from letir.ops.elementwise import casting
 
 
 def stop_gradient(x: Any) -> Any:
-    """``x`` itself, as a constant for derivatives: none flows through it, in either mode.
+    """``x`` as a constant for derivatives: its cotangent and its tangent are zero.
 
     >>> from letir import grad
     >>> grad(lambda x: x * stop_gradient(x))(3.0)

@@ -1,4 +1,4 @@
-"""``linear_transpose``: the transpose of a linear program, by the one reverse transform."""
+"""``linear_transpose``: the transpose of a linear program, computed by the reverse transform."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -44,14 +44,13 @@ def linear_transpose(
 def linear_transpose(
     f: Any, *examples: Any, argnums: int | Sequence[int] | None = None
 ) -> Callable[..., Any]:
-    """The transpose of a function that is linear in its arguments, or in those that ``argnums``
-    says.
+    """The transpose of a function that is linear in the arguments ``argnums`` (default: all).
 
     ``examples``: the arguments, or their types as ``ShapeDtype``; a Lambda needs none and gives a
-    Lambda. The transpose takes the cotangent of the result, nested as that, then the arguments in
-    which ``f`` is not linear, and returns a tuple with the cotangent of each other argument. It is
-    what ``vjp`` pulls back, without a primal: <ct, f(x)> = <transpose(ct), x>. Raises LetirError
-    that names the first operation, with its line, that is not linear.
+    Lambda. The transpose takes the cotangent of the result, nested as the result, then the
+    arguments in which ``f`` is not linear; it returns a tuple with the cotangents of the other
+    arguments: <ct, f(x)> = <transpose(ct), x>. Unlike ``vjp`` it needs no primals. Raises
+    LetirError with the first operation that is not linear, and its line.
 
     >>> import numpy as np
     >>> turned = linear_transpose(lambda x: 2 * np.cumsum(x), np.zeros(3))
@@ -76,7 +75,7 @@ def linear_transpose(
 
 
 class _Transpose:
-    """The transposed program of a call: how its arguments nest, and which are linear."""
+    """The transposed program of a call, and the nesting of its arguments."""
 
     def __init__(self, call: Call, argnums: int | Sequence[int] | None):
         args, kwargs = call.tree.example()
@@ -94,7 +93,10 @@ class _Transpose:
         self.program = Lambda(flat.params, flat.binds, flat.ret, in_tree, self.cotangents)
 
     def __call__(self, args: tuple, lifted: list) -> tuple:
-        """The cotangents for (cotangent of the result, arguments that are not linear)."""
+        """The cotangents of linear arguments; ``args``: cotangent of the result, other arguments.
+
+        ``lifted``: the traced values that the function closes over.
+        """
         if not args:
             raise ShapeError(f"{_ASKED}: the transpose takes the cotangent of the result first")
         count = self.out.arrays
@@ -110,22 +112,22 @@ class _Transpose:
 
 @paused_gc()
 def transposed_program(fn: Lambda, positions: list[int]) -> Lambda:
-    """(cotangents of the results, other parameters) -> cotangents of these parameters.
+    """A program (cotangents of results, other parameters) -> cotangents of ``positions``.
 
     Linear in the number of binds.
     """
     inputs = [fn.params[i] for i in positions]
     linearity = Linearity(fn, inputs, _ASKED, _REMEDY)
     fn, chosen = linearity.fn, set(positions)
-    defined = [arg in linearity.linear for arg in fn.ret.args]  # others are zeros: no way back
+    defined = [arg in linearity.linear for arg in fn.ret.args]  # other results are always zero
     gradient = differentiate(fn, [i in chosen for i in range(len(fn.params))], defined=defined)
     count = len(gradient.df_input_vjps)
     vjps = dict(zip(gradient.df_input_vjps, gradient.df.params, strict=False))
     captured = gradient.df.params[count:]
-    # captured locals have the names of fn; what only linear arguments compute is not among them
+    # captured values are locals of fn that do not depend on the linear arguments
     primal = dead_code(Lambda(fn.params, gradient.f.binds, Ret(captured)))
     builder = LetBuilder()
-    # unused ones stay parameters
+    # unused cotangents are parameters too
     cts = [vjps.get(i) or Local(strong_type(arg.type)) for i, arg in enumerate(fn.ret.args)]
     others = [param for i, param in enumerate(fn.params) if i not in chosen]
     builder.params = [*cts, *others]
@@ -138,8 +140,10 @@ def transposed_program(fn: Lambda, positions: list[int]) -> Lambda:
 
 
 def _stand_ins(primal: Lambda, inputs: Sequence[Local]) -> list[Bind]:
-    """Zeros for linear arguments that ``primal`` reads: for a size, or in a loop that also computes
-    what does not depend on them. Raises DTypeError where their sizes are not known.
+    """Zeros in place of the linear arguments that ``primal`` reads.
+
+    It reads them for their sizes, or in a loop that also computes values that do not depend on
+    them. Raises DTypeError if their sizes are unknown.
     """
     read = {local for term in (*primal.binds, primal.ret) for local in term.locals()}
     made = []

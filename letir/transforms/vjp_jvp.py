@@ -1,4 +1,4 @@
-"""vjp, jvp and linearize: evaluate at the primals, and return results and a linear function."""
+"""vjp, jvp and linearize: the results at the primals, and the linear map of the derivative."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
@@ -24,11 +24,9 @@ from letir.transforms.program_call import Call, arguments_of, called, example, s
 
 @frozen(eq=False)
 class LinearMap:
-    """What ``vjp`` and ``linearize`` return beside the results: a linear function with its
-    ``program``.
+    """The linear function that ``vjp`` and ``linearize`` return, with its ``program``.
 
-    The program's parameters are the flattened arguments of the call, then the captured primal
-    values.
+    The parameters of the program are the flattened arguments, then the ``captured`` primal values.
     """
 
     program: Lambda
@@ -63,12 +61,11 @@ def vjp(
     policy: Policy = "keep_all",
     exact: bool = False,
 ) -> tuple[Any, ...]:
-    """(f(*primals), pull): ``pull(ct)`` gives the cotangents of the primals, a tuple with one entry
-    for each.
+    """(f(*primals), pull): ``pull(ct)`` returns the cotangents of the primals, as a tuple.
 
-    ``ct`` nests as the result. With ``has_aux``, f returns (out, aux) and the result is (out, pull,
-    aux). A primal that is no floating array has the cotangent None. ``pull.program`` is the Lambda
-    that ``pull`` runs. ``policy`` and ``exact``, as in ``grad``, say what ``pull`` keeps.
+    ``ct`` nests as the result. With ``has_aux``, ``f`` returns (out, aux), and ``vjp`` returns
+    (out, pull, aux). A primal that is not floating has the cotangent None. ``pull.program`` is the
+    Lambda that ``pull`` runs. ``policy`` and ``exact`` choose the residuals, as in ``grad``.
 
     >>> out, pull = vjp(lambda x, y: x * y, 3.0, 4.0)
     >>> out, pull(1.0)
@@ -106,24 +103,25 @@ def vjp(
 
 
 def as_direction(value, kind: ArrayType | None, what: str):
-    """A cotangent or tangent as the type ``kind`` wants it. Raises for another shape or dtype."""
-    if not hasattr(value, "dtype"):  # a Python number takes the dtype that is wanted
+    """A cotangent or tangent of type ``kind``. Raises ShapeError or DTypeError if it differs."""
+    if not hasattr(value, "dtype"):  # a Python number takes the expected dtype
         value = np.asarray(value, None if kind is None else kind.dtype)[()]
     found = value.type if hasattr(value, "emitter") else type_of(value)
-    if kind is None or found is None:  # unknown before the run: its operations will say
+    if kind is None or found is None:  # unknown types are checked by the operations
         return value
     if found.weak and kind.shape == () and np.can_cast(found.dtype, kind.dtype, "same_kind"):
         return value.astype(kind.dtype)
-    if fits_type(found, ArrayType(kind.dtype, kind.shape), {}):  # a size with a name may be any
+    if fits_type(found, ArrayType(kind.dtype, kind.shape), {}):  # a symbolic size fits any number
         return value
     error = ShapeError if found.shape != kind.shape else DTypeError
     raise error(f"a {what} of type {ArrayType(kind.dtype, kind.shape)} is expected, found {found}")
 
 
 def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[R, R]:
-    """(f(*primals), its tangent) for tangents that nest as the primals; None stands for a zero.
+    """(f(*primals), tangent of the result), for tangents that nest as the primals.
 
-    A result that does not depend on the primals, or is not floating, has zeros as its tangent.
+    None stands for a zero tangent. A result that does not depend on the primals, or is not
+    floating, has zeros as its tangent.
 
     >>> jvp(lambda x: x**2, (3.0,), (1.0,))
     (9.0, np.float64(6.0))
@@ -132,7 +130,7 @@ def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) ->
     inputs, directions = directions_of(call, tuple(primals), tuple(tangents))
     program, outputs = jvp_program(call.fn, inputs)
     xp = array_module(call.leaves)
-    # dead_code: not every tangent that was emitted reaches a result
+    # dead_code: some emitted tangents reach no result
     results = run_flat(dead_code(program), [*call.leaves, *directions])
     count = len(call.fn.ret.args)
     found = dict(zip(outputs, results[count:], strict=True))
@@ -143,19 +141,17 @@ def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) ->
 
 
 def tangent_of(result, tangent, xp):
-    """The tangent of a result; zeros of its shape, in its dtype if that is floating, where there is
-    none.
-    """
+    """``tangent``, or zeros like ``result`` if it is None; float zeros for integers."""
     if tangent is not None:
         return tangent
     if hasattr(result, "emitter"):
-        return result * 0  # a traced value may have no shape to make zeros of
+        return result * 0  # the shape of a traced value may be unknown
     dtype = result.dtype if hasattr(result, "dtype") and result.dtype.kind in "fc" else float
     return xp.zeros(np.shape(result), dtype)[()]
 
 
 def directions_of(call: Call, primals: tuple, tangents: tuple) -> tuple[list[int], list]:
-    """(parameter positions, tangents) of the floating primals. Raises where tangents do not fit."""
+    """(parameter positions, tangents) of the floating primals. Raises if tangents do not fit."""
     if len(primals) != len(tangents):
         raise ShapeError(f"jvp: {len(primals)} primals, {len(tangents)} tangents")
     positions, _ = arguments_of(call.tree, tuple(range(len(primals))))
@@ -181,14 +177,13 @@ def _none_filled(tangents: tuple, primals: tuple) -> tuple:
     filled = []
     for tangent, primal in zip(tangents, primals, strict=True):
         leaves, spec = flatten(primal)
-        # None is no leaf of a tree, so that it could not stand where the primal is an array
+        # None is not a leaf of a pytree, so it cannot stand for the tangent of an array
         filled.append(spec.unflatten([_MISSING] * len(leaves)) if tangent is None else tangent)
     return tuple(filled)
 
 
 def linearize(f: Callable[..., R], *primals: Any) -> tuple[R, LinearMap]:
-    """(f(*primals), lin): ``lin(*tangents)`` gives the tangent of the result, without evaluating
-    ``f`` again.
+    """(f(*primals), lin): ``lin(*tangents)`` is the tangent of the result; it does not rerun ``f``.
 
     ``lin.program`` is the linear Lambda that it runs.
 
