@@ -29,11 +29,7 @@ from letir.ops.effects.writes_to_arguments import changed_params
 from letir.tracing.checks.symbolic_size_reads import unwatch_size_reads, watch_size_reads
 from letir.tracing.mutation.mutated_arguments import ChangesArguments
 from letir.tracing.mutation.views import note_view
-from letir.tracing.numpy_protocols.errstate_regions import (
-    current_state,
-    is_silent,
-    record_error_state,
-)
+from letir.tracing.numpy_protocols.errstate_regions import current_state, is_silent, record_errstate
 from letir.tracing.operands import captured_array, check_array_type, refuse_traced_list
 from letir.tracing.source_locations import at_user, error_at_user_line, user_place
 
@@ -110,7 +106,7 @@ class Trace(ChangesArguments, LetBuilder):
             return _apply_elsewhere(self, active, op, operands, attrs)
         shows_memory = op.write_through is not None  # writes have to know of it
         if current_state() is not self.error_state and not (shows_memory or is_silent(op)):
-            return record_error_state(self, op, operands, attrs)
+            return record_errstate(self, op, operands, attrs)
         tracer = self.make_tracer
         args = tuple(
             [o.arg if type(o) is tracer and o.emitter is self else self.enter(o) for o in operands]

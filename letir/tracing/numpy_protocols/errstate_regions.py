@@ -36,7 +36,7 @@ def is_silent(op: Primitive) -> bool:
     return op.effect or op.random or op.no_float_errors
 
 
-def record_error_state(trace: "Trace", op: Primitive, operands: Iterable[Any], attrs: Attrs) -> Any:
+def record_errstate(trace: "Trace", op: Primitive, operands: Iterable[Any], attrs: Attrs) -> Any:
     """``op`` on these operands as a bind that runs in the current error state."""
     state = np.geterr()
     if not _KNOWN.issuperset(state.values()):
