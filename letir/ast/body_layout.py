@@ -25,37 +25,37 @@ def _no_counts(bind, results, params) -> dict:
 class BodyLayout:
     """How operands and results of an operation correspond to parameters and results of its bodies.
 
-    A body takes ``steps`` parameters of its own, then the operands from ``ahead`` on. Of a loop
-    the operands are: those ahead, the carried values, the arrays of elements, captured values.
+    The parameters of a body are ``steps`` of its own, then the operands from position ``ahead`` on.
+    A loop's operands are: those ahead, the initial carry, the arrays of elements, captured values.
     """
 
-    ahead: int = 0  # the first operands, which no body takes: a condition, the bounds of a loop
-    steps: int = 0  # the first parameters, which are not operands: the number of the step
+    ahead: int = 0  # leading operands that no body takes: a condition, the bounds of a loop
+    steps: int = 0  # leading parameters that are not operands: the iteration number
 
-    # None: one body runs, at most once. Otherwise the last body runs in every step: "numbers"
-    # between the two operands ahead; "test", while the body before it returns True; "elements" of
-    # arrays along their first axis; "pairs" of elements or results, in an order of its own.
+    # None: not a loop, one body runs at most once. In loops the last body runs in each iteration,
+    # over "numbers": between the two operands ahead; "test": while the body before it returns True;
+    # "elements": of arrays along axis 0; "pairs": of elements or results, in an unspecified order.
     loop: str | None = None
-    n_carry: Callable = _none  # n_carry(bind) counts carried values, which are the first results
-    n_elements: Callable = _none  # n_elements(bind) counts the arrays that a loop goes over
-    own: Callable = _none  # own(bind) counts results after the carried ones that no body gives
-    # reads_results(bind): the places of those results of the last body that the operation reads
+    n_carry: Callable = _none  # n_carry(bind): the number of carried values, the first results
+    n_elements: Callable = _none  # n_elements(bind): the number of arrays that a loop iterates over
+    own: Callable = _none  # own(bind): the number of results, after the carry, that no body returns
+    # reads_results(bind): positions of the results of the last body that the operation itself reads
     reads_results: Callable = _nothing
-    # types of arrays tell the number of steps, or sizes of results, even if no body reads them
+    # the number of iterations, or sizes of results, depend on types of operands that no body reads
     needs_sizes: bool = False
-    # given_types(types, attrs) are the types that a body gets, where they are not the operands'
+    # given_types(types, attrs): the parameter types of a body, if they differ from the operands'
     given_types: Callable | None = None
 
-    # All other results are those of each body, in their order, and those that are not needed can
-    # be left out, with the operands that only they need.
+    # all other results are results of each body, in the same order; dead ones can be removed,
+    # together with the operands that only they depend on
     is_separable: bool = True
-    # counts(bind, results, params): the attributes that count results or operands, where only these
-    # results and parameters, given by their positions, are kept
+    # counts(bind, results, params): the new values of attributes that count results or operands,
+    # if only the results and parameters at these positions are kept
     counts: Callable = _no_counts
-    runs_first: bool = False  # only the first body computes results, others are for derivatives
-    is_linear: bool = True  # linear in those operands in which the bodies are
+    runs_first: bool = False  # only the first body computes results, others are derivative rules
+    is_linear: bool = True  # linear in an operand if the bodies are linear in it
 
-    # in_place(bind, number) gives (body, its operands) that can stand in the place of the bind, or
-    # None if that is not known; number(arg) is the value of an operand that is a constant, or None
+    # in_place(bind, number): (body, operands) to inline in place of the bind, or None if unknown;
+    # number(arg) is the value of a constant operand, else None
     in_place: Callable | None = None
-    is_for_derivatives: bool = False  # only the derivative rule keeps the body from being put there
+    is_for_derivatives: bool = False  # inlined only where no derivative is taken any more

@@ -1,4 +1,4 @@
-"""``Executor``: rules that compute at once, on arrays."""
+"""``Executor``: an emitter with which derivative rules compute on arrays at once."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,18 +12,18 @@ from letir.eval.evaluator import Evaluator, compute
 
 
 class Executor:
-    """An emitter that computes what it is given instead of recording it [D15]."""
+    """An emitter that computes operations instead of recording them [D15]."""
 
     def __init__(self, xp=np):
         self.evaluator = Evaluator(xp)
         self.source = None  # rules set it, as on a builder
 
     def apply(self, op: Primitive, operands: Sequence, attrs: Attrs) -> Any:
-        """``op`` on arrays and numbers: a result, or a tuple of them."""
+        """Compute ``op`` on arrays and numbers; returns a result, or a tuple of results."""
         return compute(op, operands, attrs, self.evaluator)
 
     def emit(self, op: Primitive, args: tuple, attrs: Attrs, types: Any = None) -> tuple:
-        """The results of ``op`` on these arrays; their types need not be known."""
+        """Compute ``op`` on arrays, and return the tuple of its results; ``types`` is unused."""
         operands = [arg.value if type(arg) is Const else arg for arg in args]
         out = compute(op, operands, attrs, self.evaluator)
         return results_tuple(op, out)

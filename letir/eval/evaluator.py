@@ -1,8 +1,8 @@
-"""``run_forward``: the reference evaluator. A visitor that goes from let to let by tail calls.
+"""``run_forward``: the reference evaluator, a visitor that goes from let to let by tail calls.
 
-The environment counts uses down and forgets a value at its last one, so that every array is freed
-as soon as no later bind needs it [C1]: the evaluator itself holds no value in a local variable, a
-tuple, or a traceback.
+The environment counts the remaining uses of each value and drops it at the last one, so that arrays
+are freed as soon as no later bind needs them [C1]. For that the evaluator holds no value in a local
+variable, a tuple, or a traceback.
 """
 
 import sys
@@ -23,11 +23,11 @@ from letir.visitors.visitor import ExprVisitor, TailCall
 
 
 class Environment:
-    """The values of locals that are still needed, with the number of uses that each has left."""
+    """The values of live locals, with the number of remaining uses of each."""
 
     def __init__(self, fn: Lambda, args: Sequence):
-        self.left = use_counts(fn).copy()  # the counts are kept with the program, for all its calls
-        # an argument that is never used is not kept for a moment
+        self.left = use_counts(fn).copy()  # a copy: the counts are cached on the program
+        # unused arguments are dropped at once
         self.values = {p: arg for p, arg in zip(fn.params, args, strict=True) if p in self.left}
         self.at: Bind | None = None  # the bind that is being evaluated, for error messages
 
@@ -37,7 +37,7 @@ class Environment:
         for arg in args:
             if type(arg) is not Local:
                 found.append(arg.value)
-            # counts only go down to 1: a value that is moved out is not asked for again
+            # counts stop at 1, because no use follows the one that moves the value out
             elif left[arg] == 1:
                 found.append(values.pop(arg))
             else:
@@ -46,12 +46,12 @@ class Environment:
         return found
 
     def keep(self, binder: Local, result: Any) -> None:
-        """Remember a result if it is used at all."""
+        """Store a result if it is used."""
         if binder in self.left:
             self.values[binder] = result
 
     def bind(self, binders: tuple[Local, ...], results: tuple) -> None:
-        """Remember those results that are used at all."""
+        """Store the results that are used."""
         for binder, result in zip(binders, results, strict=True):
             self.keep(binder, result)
 
@@ -59,7 +59,7 @@ class Environment:
 class Evaluator(ExprVisitor):
     """Evaluates a body in an environment: the semantics of the language in two methods.
 
-    ``observe(bind, results)`` sees every value as it is made.
+    ``observe(bind, results)`` is called after every bind.
     """
 
     def __init__(self, xp, observe: Callable | None = None):
@@ -67,7 +67,7 @@ class Evaluator(ExprVisitor):
 
     def visit_let(self, let: Let, env: Environment) -> TailCall:
         env.at = bind = let.bind
-        # operands are never named here: a name would keep them beyond their last use [C1]
+        # no variable for the operands: it would keep them alive beyond their last use [C1]
         op, attrs = bind.op, bind.attrs
         if op.holds_lambdas:
             out = _computed_with(self.call, op, self.xp, env.operands(bind.args), attrs)
@@ -75,7 +75,7 @@ class Evaluator(ExprVisitor):
             out = update_in_place(op, self.xp, env.operands(bind.args), attrs)
         elif attrs:
             out = op.impl(self.xp, *env.operands(bind.args), **attrs)
-        else:  # nearly all binds: without the copy that an empty ** makes
+        else:  # the usual case, without the dict that an empty ** makes
             out = op.impl(self.xp, *env.operands(bind.args))
         if self.observe is not None:
             self.observe(bind, results_tuple(op, out))
@@ -90,10 +90,9 @@ class Evaluator(ExprVisitor):
         return tuple(env.operands(ret.args))
 
     def call(self, fn: Lambda, args: Sequence) -> tuple:
-        """The results of ``fn`` on values; a list of them is emptied.
+        """The results of ``fn`` for the values ``args``; if that is a list, it is emptied.
 
-        An exception passes through as it is, with a note that says the let line; no frame of its
-        traceback keeps a value.
+        An exception gets a note with the let line; the frames of its traceback are cleared.
         """
         env, outer = Environment(fn, args), sys.exception()
         if type(args) is list:
@@ -106,7 +105,7 @@ class Evaluator(ExprVisitor):
             if env.at is not None:
                 say_where(error, fn, env.at)
             raise
-        # of nested bodies too: the program around does not know their constants
+        # for nested bodies too: the outer program does not know their constants
         return own_results(fn, results) if fn.constants else results
 
 
@@ -120,7 +119,7 @@ def run_forward(
     """Evaluate ``f`` on arrays of the types that it was recorded for.
 
     Every value is freed at its last use. ``observe(bind, results)`` is called after every bind.
-    ``debug_nans`` raises FloatingPointError at the first bind that makes a nan. Traced and
+    ``debug_nans`` raises FloatingPointError at the first bind that computes a nan. Traced and
     differentiable arguments give traced and differentiable results.
     Raises ShapeError or DTypeError if the arguments do not fit, GuardError if the recorded path
     does not hold.
@@ -130,12 +129,12 @@ def run_forward(
     np.float64(6.0)
     """
     leaves = flat_arguments(f, args, kwargs)
-    del args, kwargs  # else this frame holds the arguments until the end
+    del args, kwargs  # they would keep the arguments alive until the end
     return nested_results(f, run_flat(f, leaves, nan_finder(observe) if debug_nans else observe))
 
 
 def run_fitting(f: Lambda, leaves: list) -> tuple:
-    """``run_flat`` for a program that was recorded at these very arguments, and changes none."""
+    """``run_flat`` without checks, for a program recorded at these arguments that mutates none."""
     for leaf in leaves:
         if hasattr(type(leaf), "__letir_run__"):
             return run_flat(f, leaves)
@@ -143,8 +142,8 @@ def run_fitting(f: Lambda, leaves: list) -> tuple:
 
 
 def run_flat(f: Lambda, leaves: list, observe: Callable | None = None) -> tuple:
-    """The results in a row for arguments in a row; ``leaves`` is emptied."""
-    # asked of the class, as Python asks for its protocols: instances may answer __getattr__
+    """The flat results of ``f`` for flat arguments; the list ``leaves`` is emptied."""
+    # looked up on the class, as Python's protocols are: instances may define __getattr__
     runner = next((leaf for leaf in leaves if hasattr(type(leaf), "__letir_run__")), None)
     if runner is not None:
         return runner.__letir_run__(f, leaves)
@@ -157,7 +156,7 @@ def run_flat(f: Lambda, leaves: list, observe: Callable | None = None) -> tuple:
 def compute(
     op: Primitive, operands: Sequence, attrs: Attrs, evaluator: Evaluator | None = None
 ) -> Any:
-    """One operation on arrays and numbers, at once: a result, or a tuple of them."""
+    """Compute one operation on arrays and numbers; returns a result, or a tuple of results."""
     xp = array_module(operands) if evaluator is None else evaluator.xp
     if not op.holds_lambdas:
         return op.impl(xp, *operands, **attrs) if attrs else op.impl(xp, *operands)
@@ -165,7 +164,7 @@ def compute(
 
 
 def _computed_with(call: Callable, op: Primitive, xp, operands: list, attrs: Attrs):
-    """An operation that holds bodies, which ``call`` evaluates; ``operands`` may be emptied."""
+    """Compute an operation whose bodies ``call`` evaluates; ``operands`` may be emptied."""
     if op.consume is not None:
         return op.consume(xp, operands, call=call, **attrs)
     return op.impl(xp, *operands, call=call, **attrs)

@@ -1,4 +1,4 @@
-"""What happens to an error that ends a run: a note with the let line, and no value is kept."""
+"""Errors that end a run: they get a note with the let line, and their frames keep no arrays."""
 
 import traceback
 
@@ -9,22 +9,25 @@ from letir.errors import GuardError
 
 
 def say_where(error: BaseException, fn: Lambda, bind: Bind) -> None:
-    """Add a note with the let line and the user's; a failed guard says the latter itself."""
+    """Add a note with the let line and the user's line; a GuardError has the latter already."""
     if isinstance(error, GuardError):
         error_at(error, bind.source, with_excerpt=True)
     at = "" if isinstance(error, GuardError) else source_line(bind.source)
-    line, *rest = line_of(fn, bind).split("\n")  # not its bodies: who fails in one says so itself
+    line, *rest = line_of(fn, bind).split("\n")  # without bodies: an error in one has its own note
     error.add_note(f"letir: in {line}{' ... }' if rest else ''}{at}")
 
 
 def forget_values(error: BaseException, outer: BaseException | None) -> None:
-    """Clear the frames that ended with ``error`` and those it came from; not those of ``outer``."""
+    """Clear the frames of ``error`` and of the errors that led to it, except those of ``outer``.
+
+    ``outer``: the exception that was being handled when the evaluator was called.
+    """
     chain: list = [error]
-    seen = {id(outer), id(None)}  # outer: handled around this call; its frames are not ours
+    seen = {id(outer), id(None)}
     while chain:
         link = chain.pop()
         if id(link) not in seen:
             seen.add(id(link))
-            # an exception that is kept, as in a notebook, would keep every array of its frames
+            # a stored exception, as in a notebook, would keep all arrays of its frames alive
             traceback.clear_frames(link.__traceback__)
             chain += [link.__context__, link.__cause__, *getattr(link, "exceptions", ())]

@@ -1,4 +1,4 @@
-"""``debug_nans``: the first bind that makes a nan."""
+"""``debug_nans``: finds the first bind that computes a nan."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ from letir.ast.terms import Bind
 
 
 def nan_finder(observe: Callable | None) -> Callable:
-    """An observer that raises FloatingPointError at the first nan, else asks ``observe``."""
+    """An observer that raises FloatingPointError at the first nan, then calls ``observe``."""
 
     def look(bind: Bind, results: tuple) -> None:
         for result in results:
@@ -20,6 +20,6 @@ def nan_finder(observe: Callable | None) -> Callable:
 
 
 def has_nan(value: Any) -> bool:
-    """Whether a result is a nan or has one."""
-    differs = value != value  # not isnan: also of integers, Python numbers and CuPy's arrays
+    """Whether ``value`` is a nan or contains one."""
+    differs = value != value  # not isnan: works for integers, Python numbers and CuPy arrays too
     return bool(differs.any() if hasattr(differs, "any") else differs)

@@ -16,7 +16,7 @@ from letir.errors import LetirError, ScopeError
 
 def substitute(fn: Lambda, mapping: Mapping[Local, Arg]) -> Lambda:
     """``fn`` with every use of a local in ``mapping`` replaced; replaced parameters are removed."""
-    # bodies in attributes are closed: they use no local of the mapping
+    # bodies in attributes are closed, so they use no local of the mapping
     binds = [bind.substitute(mapping) for bind in fn.binds]
     params = [param for param in fn.params if param not in mapping]
     return fn.replace(params=params, binds=binds, ret=fn.ret.substitute(mapping))
@@ -59,15 +59,15 @@ def free_locals(params: Iterable[Local], binds: Iterable[Bind], ret: Ret) -> lis
 def lambda_lift(
     params: Sequence[Local], binds: Sequence[Bind], ret: Ret
 ) -> tuple[Lambda, list[Local]]:
-    """(closed Lambda, free locals): its last parameters are these, in order of first use."""
+    """(closed Lambda, free locals); the free locals are its last parameters, by first use."""
     free = free_locals(params, binds, ret)
-    # fresh: a local is bound in one program only
+    # with fresh locals, because a local is bound in one program only
     return rename(Lambda([*params, *free], binds, ret)), free
 
 
 @define(eq=False, repr=False)
 class Node:
-    """A node of a graph of operations: operands are nodes, ``Input`` and constants."""
+    """A node of a graph of operations; its operands are nodes, ``Input``s and constants."""
 
     op: Primitive
     args: tuple
@@ -106,7 +106,7 @@ def to_dag(fn: Lambda) -> tuple[list[Input], list[Node | Input | Const]]:
         args = tuple([nodes[arg] if type(arg) is Local else arg for arg in bind.args])
         node = Node(bind.op, args, bind.attrs, source=bind.source)
         for i, binder in enumerate(bind.binders):
-            # further results have no operands of their own: `of` leads to them
+            # nodes of further results have no operands: those are in the node `of`
             nodes[binder] = node if i == 0 else Node(bind.op, (), bind.attrs, i, node)
     return inputs, [nodes[arg] if type(arg) is Local else arg for arg in fn.ret.args]
 
@@ -148,11 +148,11 @@ def _operands_first(outputs) -> list:
     stack = _producing_nodes(outputs)
     while stack:
         node = stack[-1]
-        # stays on the stack below its operands; met again when they are done
+        # the node stays on the stack below its operands, and is finished after them
         if state.get(node) is None and type(node) is Node:
             state[node] = "open"
             below = _producing_nodes(node.args)
-            # the open nodes are those on the path from an output to this one
+            # open nodes are on the path from an output to this node
             if any(state.get(arg) == "open" for arg in below):
                 raise ScopeError(f"the graph has a cycle through {node.op.name}")
             stack.extend(below)

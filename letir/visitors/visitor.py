@@ -1,7 +1,7 @@
 """Visitors that traverse a program without using Python's stack, by returning tail calls.
 
-A visit method takes a node and any further arguments, which carry the state, and returns its answer
-or ``TailCall(node, ...)``: then the driver continues with that node in the same frame.
+A visit method takes a node and further arguments, which carry the state. It returns its result, or
+``TailCall(node, ...)``, with which the driver continues at that node in the same Python frame.
 """
 
 from typing import Any, ClassVar
@@ -25,14 +25,14 @@ class TailCall:
 
 
 class Visitor:
-    """The base of both visitors: a table from variant to method, checked when a class is made."""
+    """The base of both visitors: maps types of nodes to methods, checked at class creation."""
 
     variants: ClassVar[dict[type, str]] = {}
     _methods: ClassVar[dict[type, Any]] = {}
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        if "variants" in cls.__dict__:  # an abstract class that defines a kind of visitor
+        if "variants" in cls.__dict__:  # an abstract class, such as ExprVisitor
             return
         missing = [name for name in cls.variants.values() if not hasattr(cls, name)]
         if missing:
@@ -41,21 +41,21 @@ class Visitor:
         cls._methods = {variant: getattr(cls, name) for variant, name in cls.variants.items()}
 
     def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
-        """The answer of the method for the variant of ``node``, after all tail calls."""
+        """The result of the method for the type of ``node``, after all tail calls."""
         methods = self._methods
         while True:
             try:
                 method = methods[type(node)]  # the exact type: terms are not subclassed
             except KeyError:
                 raise self.refused(node) from None
-            # once per bind and mostly without keywords: an empty ** would make a dict each time
+            # runs once per bind, mostly without keywords: an empty ** would make a dict each time
             answer = method(self, node, *args, **kwargs) if kwargs else method(self, node, *args)
             if type(answer) is not TailCall:
                 return answer
             node, args, kwargs = answer.node, answer.args, answer.kwargs
 
     def refused(self, node: Any) -> TypeError:
-        """The error for a node that is not one of the variants."""
+        """The error for a node of a type that this visitor does not visit."""
         known = " and ".join(variant.__name__ for variant in self.variants)
         remedy = ": visit its body" if type(node) is Lambda else ""
         return TypeError(f"{type(self).__name__} visits {known}, not {type(node).__name__}{remedy}")
