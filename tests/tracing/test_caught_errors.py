@@ -1,4 +1,4 @@
-"""Errors that a traced function catches: with NumPy there would be none, so they come out [B2]."""
+"""Tracing errors that a traced function catches are raised at the end of the trace [B2]."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def swallowing(x):
 
 
 def test_an_error_that_the_function_catches_is_raised_in_the_end(told):
-    """[B2] With NumPy there would be none, and the function would return something else."""
+    """[B2] With NumPy there would be no error, and the function would return another result."""
     message = """\
 the function caught an error of its recording, and went on where it would not have been with NumPy:
   float() of a traced value of type float64[] cannot be recorded
@@ -65,7 +65,7 @@ def test_an_error_that_numpy_raises_too_may_be_caught():
 
 
 def test_an_error_of_an_inner_trace_may_be_caught():
-    """It is raised there without the outer trace, too."""
+    """The inner trace raises it without the outer trace too."""
 
     def program(x):
         try:

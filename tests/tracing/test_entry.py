@@ -1,4 +1,4 @@
-"""``trace``: what is recorded, and what it is replayed as [B1, B7, A1]."""
+"""``trace``: recording and replay [B1, B7, A1]."""
 
 import functools
 import inspect
@@ -19,7 +19,7 @@ def line_of(text: str) -> str:
     return f"test_entry.py:{start + next(i for i, line in enumerate(lines) if text in line)}"
 
 
-# ---- what is recorded ----
+# ---- recording ----
 
 
 def test_parameters_come_first_then_each_result_where_it_is_made():

@@ -1,4 +1,4 @@
-"""Guards: what Python reads of a concrete value is checked by every replay [B2]."""
+"""Guards: every replay checks the values that Python code read from traced values [B2]."""
 
 import math
 
@@ -165,7 +165,7 @@ def test_membership_is_guarded():
 
 
 def test_a_guard_runs_before_what_its_branch_recorded():
-    """[C5] With the other sign the square root warns, and would fail here."""
+    """[C5] For the other sign the square root would warn, which fails the test."""
     f = lt.trace(lambda x: np.sqrt(x) if x > 0 else x, np.float64(4.0))
 
     with pytest.raises(GuardError):
@@ -216,7 +216,7 @@ def test_a_guard_in_an_abstract_trace_is_an_error():
 
 
 def test_values_that_depend_on_a_shape_only_argument_are_abstract():
-    """Concrete arguments beside a ``ShapeDtype`` answer, what depends on it does not."""
+    """Concrete arguments beside a ``ShapeDtype`` have values."""
 
     def program(x, n):
         return x[:n] if n > 1 else x
@@ -239,7 +239,7 @@ def twice(x):
 
 
 def test_the_text_shows_each_condition_with_its_line():
-    """[B2] Of two conditions on a line each has its own; the other binds have their line only."""
+    """[B2] Two conditions on one line have a text each; other binds have their line only."""
     guards = [line for line in str(lt.trace(twice, X)).splitlines() if "guard(" in line]
     first = twice.__code__.co_firstlineno
     conditions = ["x.sum() > 0", "x[0] < 5", *["x.sum() > 3"] * 2, "x[x > 1]"]
@@ -289,7 +289,7 @@ def test_a_failing_guard_of_an_inner_replay_says_its_own_line(told_by):
     assert "\n  at test_guards.py:NN: x.sum() > 0\n" in message
 
 
-# ---- what needs no guard ----
+# ---- reads without a guard ----
 
 
 def rectified(x):
@@ -299,7 +299,7 @@ def rectified(x):
 
 
 def test_a_number_written_by_a_mask_is_a_choice_for_each_element():
-    """However many elements the mask selects: in a batch, and of a type, too."""
+    """For any number of selected elements, also under vmap and in abstract traces."""
     f = lt.trace(rectified, X)
 
     assert "%1 = mul %0, 1\n%2 = less %1, 2\n%3 = where %2, 0, %1\nreturn %3\n" == f.listing()

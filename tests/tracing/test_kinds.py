@@ -1,4 +1,4 @@
-"""What a program gives is what NumPy gives, in kind, dtype, shape and bits [A1, C4].
+"""Programs agree with NumPy in kind, dtype, shape and bits of results [A1, C4].
 
 Every function is traced at one argument and replayed at another of each kind: Python numbers,
 NumPy scalars, 0-d arrays and arrays of every dtype. Where NumPy raises, so does the trace.
@@ -132,7 +132,7 @@ ARRAYS = {
 
 
 def agrees(function, recorded_at, replayed_at) -> None:
-    """Raise unless the program of ``function`` gives what ``function`` gives, or both raise."""
+    """Raise AssertionError unless the program of ``function`` agrees with it, errors included."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # 1 / 0 and the like, as in NumPy
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)

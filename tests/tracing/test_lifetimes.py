@@ -1,6 +1,6 @@
 """A trace keeps neither its arguments nor intermediate values alive [B3].
 
-Without the cyclic collector: nothing is in a cycle.
+The cyclic collector is off: nothing may be in a reference cycle.
 """
 
 import gc

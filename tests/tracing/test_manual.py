@@ -1,4 +1,4 @@
-"""The tracer's levers: traces driven by hand, functions recorded as one operation [B13]."""
+"""Manual tracing: traces started and ended by hand, functions recorded as one operation [B13]."""
 
 import math
 
@@ -191,7 +191,7 @@ def test_a_trace_in_a_pause_is_a_trace():
 
 
 def test_a_function_is_recorded_as_an_operation_of_the_users_own():
-    """[B13] Its body computes, in a pause; one bind stands for it."""
+    """[B13] Its body computes while tracing is paused; the program has one bind for it."""
     median = lt.primitive(
         "test_levers.median", lambda xp, x: xp.median(x), lambda x: lt.ArrayType(x.dtype)
     )

@@ -15,7 +15,7 @@ from letir.testing import assert_same
 X = np.array([1.0, 2.0, 3.0])
 
 
-# ---- one in another ----
+# ---- traces inside traces ----
 
 
 def test_a_trace_in_a_trace_is_a_program_of_its_own():
@@ -106,7 +106,7 @@ def test_after_a_trace_nothing_is_traced():
     assert type(np.sin(X)) is np.ndarray
 
 
-# ---- what escapes ----
+# ---- escaped values ----
 
 KEPT = []
 
@@ -201,7 +201,7 @@ def test_a_value_of_a_trace_that_is_not_around_this_one_is_named():
 
 
 def changes(inner):
-    """A function of which an inner one changes an array."""
+    """A function whose inner function changes an array."""
 
     def program(x):
         y = x * 2

@@ -11,7 +11,7 @@ X = np.array([3.0, 1.0, 2.0])
 
 
 def sort(x):
-    """A callable that letir knows nothing of."""
+    """A callable that is unknown to letir."""
     assert isinstance(x, np.ndarray)
     return np.sort(x)
 

@@ -1,4 +1,4 @@
-"""Arguments that are Python numbers compute as Python numbers do, or say that they cannot."""
+"""Traced Python numbers compute as in Python, or raise an error."""
 
 import operator
 

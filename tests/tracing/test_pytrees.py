@@ -1,4 +1,4 @@
-"""Arguments and results nest as users nest them; some leaves are static."""
+"""Arguments and results are pytrees; some leaves are static."""
 
 import collections
 import dataclasses

@@ -1,4 +1,4 @@
-"""Every bind says the user's line, and its result the variable that it was assigned to."""
+"""Every bind has the user's source line, and its result the name of the assigned variable."""
 
 import functools
 import inspect
@@ -165,7 +165,7 @@ def test_code_from_a_string_has_a_place_of_its_own():
 
 
 def test_two_functions_at_the_address_of_one_are_not_mixed_up():
-    """Places are kept by the address of code, which lives as long."""
+    """Places are cached by the address of a code object, which the cache keeps alive."""
     seen = []
     for n in range(50):
         scope = {"np": np}

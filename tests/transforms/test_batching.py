@@ -1,4 +1,4 @@
-"""The batching transform: what is computed for a batch is what a loop computes."""
+"""The batching transform agrees with a loop over examples."""
 
 import itertools
 
@@ -88,7 +88,7 @@ def test_a_batch_rule_may_put_the_batch_axis_anywhere():
 
 # ---- generated programs ----
 
-# where the last bit of a sum decides, a batch may decide otherwise than a loop
+# comparisons that depend on the last bit of a sum may differ between a batch and a loop
 JUMPS = {
     *("floor_divide", "remainder", "floor", "ceil", "trunc", "rint", "sign", "cast", "guard"),
     *("argmax", "argmin", "random_draw", "dropout", "generator_draw", "unique"),
@@ -103,7 +103,7 @@ SIZE = 3
 
 
 def batch_of(args: list, choice: int) -> tuple[list, list]:
-    """(rows, axes): ``SIZE`` lists of arguments, and along which axis each is mapped."""
+    """(rows, axes): ``SIZE`` lists of arguments, and the axis along which each is mapped."""
     rows = [list(args) for _ in range(SIZE)]
     axes: list = [None] * len(args)
     for i, arg in enumerate(args):
@@ -116,7 +116,7 @@ def batch_of(args: list, choice: int) -> tuple[list, list]:
 
 
 def varied(arg, k: int):
-    """The ``k``-th example like ``arg``, which varies if it is floating."""
+    """The ``k``-th example for ``arg``; only floating arguments vary."""
     return (arg * (1 + k / 32)).astype(arg.dtype)[()] if arg.dtype.kind in "fc" else arg
 
 
@@ -144,7 +144,7 @@ def a_program_maps_as_a_loop(fn, args, choice):
 
 
 def is_wide(fn) -> bool:
-    """Whether all of a program is in double precision, so that its rounding tells little."""
+    """Whether the whole program is in double precision, so that rounding is small."""
     types = [p.type for p in fn.params] + [b.type for bind in fn.binds for b in bind.binders]
     return all(t is None or t.dtype.char not in "efF" for t in types)
 
@@ -161,7 +161,7 @@ def loss_of(fn):
 
 
 def gradients_of_examples_are_the_gradient_of_the_batch(fn, args, choice):
-    """vmap of grad = grad by each example = grad of the sum over vmap."""
+    """vmap of grad = grad with respect to each example = grad of the sum over vmap."""
     rows, axes = batch_of(args, choice | 255)
     wrt = [i for i, a in enumerate(axes) if a is not None and args[i].dtype.kind == "f"]
     assume(wrt and any(arg.type.inexact for arg in fn.ret.args if arg.type is not None))
@@ -170,7 +170,7 @@ def gradients_of_examples_are_the_gradient_of_the_batch(fn, args, choice):
     try:
         expected = [lt.grad(loss, tuple(wrt))(*row) for row in rows]
     except lt.LetirError:
-        reject()  # the results do not depend on them, or have no derivative
+        reject()  # the results do not depend on the arguments, or have no derivative
     found = lt.vmap(lt.grad(loss, tuple(wrt)), tuple(axes))(*mapped)
     total = lt.grad(lambda *xs: lt.vmap(loss, tuple(axes))(*xs).sum(), tuple(wrt))(*mapped)
 

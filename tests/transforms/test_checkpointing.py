@@ -1,4 +1,4 @@
-"""checkpoint: the same values and derivatives, from less that is kept."""
+"""checkpoint: the same values and derivatives with fewer residuals."""
 
 import functools
 import gc
@@ -56,7 +56,7 @@ def test_a_program_keeps_its_nesting():
 
 
 def kept(f, *args) -> int:
-    """How many bytes the backward keeps, arguments included."""
+    """The bytes of residuals of the backward pass, arguments included."""
     gradient = lt.differentiate(lt.trace(f, *args))
     _, residuals = gradient.forward(*args)
     return sum(residual.nbytes for residual in residuals)
@@ -69,7 +69,7 @@ def layers(step, count):
 def test_a_checkpoint_keeps_only_the_arguments():
     x = np.ones(1000)
 
-    assert 4 * 8000 == kept(layers(lt.checkpoint(wave), 4), x)  # one of each layer
+    assert 4 * 8000 == kept(layers(lt.checkpoint(wave), 4), x)  # one per layer
     assert kept(layers(wave, 4), x) >= 12 * 8000
 
 
@@ -87,7 +87,7 @@ def steps_of(bind):
 
 
 def living_values(program, *args) -> int:
-    """The most values of a replay that are alive at once, arguments not counted."""
+    """The peak number of live values of a replay, without arguments."""
     alive, most = set(), 0
 
     def watch(bind, results):
@@ -119,7 +119,7 @@ def test_a_replay_of_the_gradient_holds_fewer_values_at_once():
 
 
 def peak(program, *args) -> int:
-    """The most bytes that a replay takes at once."""
+    """The peak memory of a replay in bytes."""
     program(*args)
     tracemalloc.start()
     try:
@@ -218,7 +218,7 @@ def network(x):
 
 
 def operations_again(policy):
-    """The functions and products that the backward of ``network`` computes, one product its own."""
+    """The functions and products in the backward pass of ``network``."""
     gradient = lt.differentiate(lt.trace(lt.checkpoint(network, policy), X), defined=[True])
     found = [bind.op.name for bind in gradient.df.binds]
     return sorted(name for name in found if name in ("matmul", "exp", "tanh"))

@@ -1,4 +1,4 @@
-"""custom_jvp: a forward rule of the user's own, and its transpose."""
+"""custom_jvp: a forward rule of the user, and its transpose."""
 
 import functools
 
@@ -42,7 +42,7 @@ def test_derivatives_of_every_order_agree_with_differences():
 
 
 def test_second_derivatives_use_the_rule():
-    """The result that the rule reads is differentiated by the rule again."""
+    """The result that the rule reads is differentiated by the same rule."""
     second = lt.grad(lambda x: lt.grad(lambda x: tenfold(x).sum())(x).sum())(X)
 
     assert_close(100 * np.exp(X), second)

@@ -51,7 +51,7 @@ def test_the_program_contains_the_rule_and_is_differentiated_without_python():
 def test_second_derivatives_use_the_rule():
     second = lt.grad(lambda x: lt.grad(lambda x: (make()(x, x) * x).sum())(x).sum())(X)
 
-    # first order: ct = x, so 10 * x * x + x * x; its derivative takes the rule of x * x again
+    # first order: ct = x, so 10 * x * x + x * x; its derivative uses the rule of x * x again
     first = lambda x: 10 * x * x + x * x  # noqa: E731
     h = 1e-6
     assert np.all(np.isfinite(second))

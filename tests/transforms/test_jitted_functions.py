@@ -1,4 +1,4 @@
-"""Transforms of executors: who is asked for them, and what they are kept by."""
+"""Transforms of executors: executors provide them, and cache them by their options."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from letir.transforms.jitted_functions import Transform
 
 
 class Keeper:
-    """Keeps what transforms make of a function, as executors do."""
+    """Caches the transforms of a function, as executors do."""
 
     def __init__(self, f):
         self.f, self.kept = f, {}

@@ -1,4 +1,4 @@
-"""Every transform of every other: two and three deep, on functions however they are wrapped."""
+"""Every transform of every other, two and three deep, on plain and wrapped functions."""
 
 import functools
 import itertools
@@ -13,16 +13,16 @@ X = 0.7
 
 
 def wave(x):
-    """e^x sin 2x, whose derivatives are known."""
+    """e^x sin 2x, whose derivatives have a closed form."""
     return np.exp(x) * np.sin(2 * x)
 
 
 def derivative_of_wave(order, x=X):
-    """The imaginary part of that of e^(1 + 2i)x."""
+    """The imaginary part of the derivative of e^(1 + 2i)x."""
     return float(np.imag((1 + 2j) ** order * np.exp((1 + 2j) * x)))
 
 
-# ---- what gives the derivative of a function of one number, as such a function ----
+# ---- transforms from a function of one number to its derivative ----
 
 DERIVATIVES = {
     "grad": lt.grad,
@@ -116,7 +116,7 @@ def test_a_gradient_is_transformed_as_its_joined_program(transform):
     np.testing.assert_allclose(3 * derivative_of_wave(order + 1), slope, rtol=1e-11)
 
 
-# ---- functions that are wrapped ----
+# ---- wrapped functions ----
 
 
 def doubled(f):

@@ -1,4 +1,4 @@
-"""explain_residuals: what is kept, how many bytes, who reads it, and what could be done instead."""
+"""explain_residuals: each residual with its bytes, its readers and the alternative."""
 
 import inspect
 
@@ -22,7 +22,7 @@ LINE = inspect.getsourcelines(layer)[1]
 
 
 def by_text(found) -> dict:
-    """The rows by the operation that makes them."""
+    """The rows of a report by the operation that computes the residual."""
     return {row.text.partition("= ")[2].partition("(")[0]: row for row in found}
 
 
@@ -78,7 +78,7 @@ def test_a_rule_that_reads_a_residual_through_a_recomputation_is_named():
 
 
 def test_a_residual_computed_inside_a_rule_belongs_to_that_rule():
-    """The cosine of a sine's rule is as large as the product that it is made of, and is kept."""
+    """The cosine in the rule of sin is as large as its operand, and is kept."""
     found = lt.explain_residuals(lambda x, w: np.sin(x @ w).sum(), X, W, policy="min_bytes")
 
     assert ("sin",) == by_text(found)["cos"].readers

@@ -170,7 +170,7 @@ def test_a_scan_is_linear_if_its_steps_are():
 
 
 def check_linearity(program, args, i: int) -> None:
-    """Assert that the program is linear in argument i, or is not called linear."""
+    """Assert that the program is linear in argument i, or is not declared linear."""
     try:
         Linearity(program, [program.params[i]], "", "")
     except lt.LetirError:
@@ -189,13 +189,13 @@ def check_linearity(program, args, i: int) -> None:
     ones, threes = at(1.0), at(-3.0)
     for zero, once, thrice in zip(zeros or ones, ones, threes, strict=True):
         assert np.all(zero == 0) or zeros is None
-        size = np.abs(once).max(initial=0.0)  # where terms cancel, rounding is all there is
+        size = np.abs(once).max(initial=0.0)  # where terms cancel, only rounding remains
         atol = max(1e-2 * size, 100 * coarsest_eps(once))
         np.testing.assert_allclose(-3.0 * once, thrice, rtol=1e-2, atol=atol)
 
 
 def may_be_linear(op: Primitive, sample: Sample) -> bool:
-    """Whether the sample has a floating operand, in which it may be called linear."""
+    """Whether the sample has a floating operand, in which it may be declared linear."""
     return any(map(is_inexact, sample.args)) and "linearity" not in sample.exempt
 
 
@@ -209,7 +209,7 @@ def test_operations_declared_linear_are_linear(op, sample):
 
 
 def is_turned(op: Primitive) -> bool:
-    """Whether both modes have a rule."""
+    """Whether the operation has a rule in both modes."""
     return callable(op.vjp) and callable(op.jvp)
 
 
@@ -234,7 +234,7 @@ def test_reverse_mode_is_the_transpose_of_forward_mode(op, sample):
         full = tuple(cts.get(i, np.zeros_like(results[i])) for i in range(count))
 
         turned = transposed_program(pair.linear, list(range(len(inputs))))
-        kinds = [arg.type for arg in pair.linear.ret.args]  # of a Python number's: as precise as x
+        kinds = [arg.type for arg in pair.linear.ret.args]  # for Python numbers: as precise as x
         given = [
             ct if kind is None else ct.astype(kind.dtype)
             for ct, kind in zip(cts.values(), kinds, strict=True)

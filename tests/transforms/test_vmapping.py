@@ -1,4 +1,4 @@
-"""``vmap``: axes, nesting, errors; which rules it keeps and which operations it loops over."""
+"""``vmap``: axes, nesting, errors, custom rules, and operations without a batch rule."""
 
 import functools
 from collections import namedtuple
@@ -138,7 +138,7 @@ def test_a_mapped_python_number_is_an_element_of_an_array():
     assert lt.vmap(fn, in_axes=(None, 0))(2.0, rows).dtype == np.float32
 
 
-# ---- what does not fit ----
+# ---- errors ----
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_traced_values_of_an_enclosing_trace_are_shared():
     assert ["transpose", "matmul"] == [bind.op.name for bind in fn.binds]
 
 
-# ---- rules of the user's own ----
+# ---- custom rules ----
 
 
 @lt.custom_vjp

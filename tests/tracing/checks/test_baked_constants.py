@@ -1,4 +1,4 @@
-"""``trace(..., check=True)`` records again, and refuses what is in the program as a number [B2]."""
+"""``trace(..., check=True)`` records twice, and refuses values that became constants [B2]."""
 
 import itertools
 import re

@@ -44,7 +44,7 @@ HAZARDS = {
 @pytest.mark.parametrize("name", HAZARDS)
 @pytest.mark.parametrize("odd", [False, True])
 def test_a_draw_from_hidden_state_is_an_error_that_shows_the_replacement(name, odd):
-    """Whether or not a second normal number is kept from before."""
+    """Whether or not the generator holds a second normal number from an earlier draw."""
     np.random.seed(0)
     random.seed(0)
     if odd:

@@ -1,4 +1,4 @@
-"""``trace(..., intercept=True)``: ordinary source that says np.zeros and np.array records."""
+"""``trace(..., intercept=True)``: ordinary source with np.zeros and np.array is recorded."""
 
 import functools
 import importlib
@@ -322,7 +322,7 @@ def test_intercepted_functions_have_derivatives():
 
 
 def test_an_inner_trace_of_the_same_module_is_intercepted_too():
-    """[B3] The inner function is the same module's, so NumPy is exchanged in it too."""
+    """[B3] The inner function belongs to the same module, so NumPy is replaced in it too."""
 
     def program(t):
         return np.array([t, lt.grad(lambda u: (buffer(u) ** 2).sum())(t)])

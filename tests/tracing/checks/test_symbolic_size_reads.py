@@ -1,5 +1,5 @@
-"""[B10] A question to a size that has a name only: answered where it holds for all sizes, else an
-error with its line, never an answer that holds for one of them."""
+"""[B10] Conditions on symbolic sizes: answered if they hold for all sizes, otherwise an
+error with its line, never an answer that holds for some sizes only."""
 
 import numpy as np
 import pytest
@@ -112,7 +112,7 @@ def test_symbolic_sizes_are_checked_in_manual_traces_and_compared_after_them():
             lt.tracer_exit(x)
 
     f = lt.trace(np.tanh, N)
-    assert f.params[0].type.shape != (4, 3)  # of a program, not of what is traced
+    assert f.params[0].type.shape != (4, 3)  # the size of a program, not of a traced value
 
 
 JOINED = {

@@ -1,4 +1,4 @@
-"""What cannot be recorded says why, and what to write."""
+"""The errors for functions that cannot be recorded have the reason and a remedy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A program with everything that a scan has, for the tests of ``lt.scan``."""
+"""A program that uses every feature of ``lt.scan``, for its tests."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ W = RNG.normal(size=(3, 3)) * 0.5
 
 
 def network(w, h, xs, *, reverse=False, every=None):
-    """Everything that a scan has: nested carry and ys, a number in the carry, a closed-over w."""
+    """A scan with nested carry and ys, a Python number in the carry, and a closed-over w."""
 
     def step(carry, x):
         h = np.tanh(carry["h"] @ w + x)

@@ -1,4 +1,4 @@
-"""What loops carry: its types and nesting, its memory, and errors that name what differs."""
+"""Carried values of loops: types, nesting, memory, and errors that name what differs."""
 
 import gc
 import sys
@@ -16,7 +16,7 @@ from letir.testing import assert_close, assert_same
 X = np.linspace(0.2, 0.9, 3)
 
 
-# ---- what is carried ----
+# ---- carried values ----
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""cond and switch: one branch is recorded, evaluated and differentiated for each choice."""
+"""cond and switch: all branches are recorded; only the chosen one is run and differentiated."""
 
 import gc
 import warnings
@@ -101,7 +101,7 @@ def test_results_nest_and_python_numbers_take_the_dtype_of_the_other_branch():
     assert lt.cond(True, lambda: None, lambda: None) is None
 
 
-# ---- F: what is not taken does nothing ----
+# ---- F: the branch not taken has no effect ----
 
 
 @pytest.mark.parametrize("x", [-4.0, 0.0])

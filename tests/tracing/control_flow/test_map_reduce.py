@@ -1,4 +1,4 @@
-"""``map``, ``reduce``, ``associative_scan``, ``reduce_by_index`` and ``scatter``, against loops."""
+"""``map``, ``reduce``, ``associative_scan``, ``reduce_by_index``, ``scatter``, against loops."""
 
 import functools
 
@@ -17,7 +17,7 @@ DEST = RNG.normal(size=4)
 
 
 def affine(first, second):
-    """One affine map after another."""
+    """The composition of two affine maps."""
     a, b = first
     c, d = second
     return a * c, b * c + d
@@ -219,7 +219,7 @@ def test_vmap_agrees_with_the_loop():
     np.testing.assert_array_equal(lt.vmap(f)(x)[1], np.maximum.accumulate(x, axis=1))
 
 
-# ---- places ----
+# ---- reduce_by_index and scatter ----
 
 OPERATIONS = {
     "add": (lambda a, b: a + b, 0.0),
@@ -343,7 +343,7 @@ def test_errors_say_what_was_found_and_where(name):
 
 @pytest.mark.parametrize("name", ["map", "reduce", "associative_scan", "scatter"])
 def test_rules_called_by_eager_mode_agree_with_the_transforms(name):
-    """A Variable's history is differentiated bind by bind."""
+    """The history of a Variable is differentiated bind by bind."""
     calls = {
         "map": lambda x: lt.map(np.sin, x),
         "reduce": lambda x: lt.reduce(lambda a, b: a + b + a * b, 0.0, x),

@@ -1,5 +1,5 @@
-"""What a step of a scan may be made of, against the loop that it stands for; beside JAX if it is
-there.
+"""Steps of scans of every kind, compared with the Python loop, and with JAX if it is
+installed.
 """
 
 import importlib
@@ -14,7 +14,7 @@ XS, W, START = RNG.normal(size=(5, 3)), RNG.normal(size=(3, 3)) * 0.5, np.full(3
 
 
 def updated(c, x, w):
-    """A step that writes."""
+    """A step that writes in place."""
     d = c * 1.0
     d[0] = x[1] * d[1]
     d[1:] += x[:2]
@@ -89,7 +89,7 @@ def test_derivatives_and_batches_of_any_step_agree_with_the_loop(name):
     assert_alike([ct[1] for ct in batch], lt.grad(loop, every)(W, START, XS / 2))
 
 
-# ---- beside JAX ----
+# ---- compared with JAX ----
 
 
 def lstm(np, scan, p, xs):

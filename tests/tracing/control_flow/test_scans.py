@@ -1,4 +1,4 @@
-"""``lt.scan``: values, derivatives and errors, against the loop that it stands for."""
+"""``lt.scan``: values, derivatives and errors, compared with the Python loop."""
 
 import gc
 import itertools
@@ -178,7 +178,7 @@ def test_a_step_frees_the_carry_that_it_receives():
 
 
 def test_an_error_in_a_step_keeps_no_value():
-    """[C1] and says which step of the program, at which line."""
+    """[C1] The error names the step of the program and its line."""
     alive = []
 
     def fail(x):

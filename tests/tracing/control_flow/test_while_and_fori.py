@@ -1,4 +1,4 @@
-"""while_loop and fori_loop: a body that is recorded once, against Python's loops."""
+"""while_loop and fori_loop, compared with Python's loops."""
 
 import warnings
 
@@ -340,7 +340,7 @@ def test_a_loop_is_linearized():
 
 @pytest.mark.parametrize("loop", ["fori", "scan"])
 def test_a_loop_that_prints_has_a_gradient(loop, capsys):
-    """[C5] What the way back computes of captured values alone has nothing to do with the print."""
+    """[C5] Binds of the backward pass that read captured values only do not depend on the print."""
 
     def step(i, y, w):
         lt.debug.print("step {}", i)

@@ -1,4 +1,4 @@
-"""What a user is told whose arguments, operands, results or options letir does not take [B11].
+"""Errors for arguments, operands, results and options that letir does not accept [B11].
 
 Word by word; NN stands for the line at fault.
 """
@@ -15,7 +15,7 @@ NO_NUMBERS = "letir computes with bool, int, uint, float and complex arrays, not
 
 
 def pandas(name: str):
-    """Something that pandas would call ``name``."""
+    """An object that looks like the pandas class ``name``."""
     return type(name, (), {"__module__": "pandas"})()
 
 

@@ -1,4 +1,4 @@
-"""What a user is told who calls what NumPy has and letir does not record yet.
+"""Errors for calls of NumPy functions and methods that letir does not record.
 
 Word by word; NN stands for the line at fault.
 """
@@ -13,7 +13,7 @@ from letir.errors import MissingRule, ShapeError, TraceError
 X = np.array([1.0, 2.0, 3.0])
 M = np.arange(6.0).reshape(2, 3)
 
-UNSUPPORTED = {  # functions of dates, files and records: none of numbers is left
+UNSUPPORTED = {  # functions of dates, files and records: all functions of numbers are recorded
     "a function": (lambda x: 2 * np.busday_count(x[0], 3), "busday_count", "numpy.busday_count"),
     "a function of a submodule": (
         lambda x: recfunctions.drop_fields(x, "a"),

@@ -1,4 +1,4 @@
-"""What a user is told who asks a traced value for what cannot be recorded.
+"""Errors for uses of a traced value that cannot be recorded.
 
 Word by word, because users meet these errors every day [B2]; NN stands for the line at fault.
 """
@@ -22,13 +22,13 @@ M = np.arange(6.0).reshape(2, 3)
 
 
 def each(programs: dict):
-    """The test, once for each program, under its name."""
+    """Parametrize a test over programs, with their names as ids."""
     rows = [row if type(row) is tuple else (row,) for row in programs.values()]
     names = ("program", "argument", "found")[: len(rows[0])]
     return pytest.mark.parametrize(names, rows, ids=list(programs))
 
 
-# ---- a number is asked for ----
+# ---- conversion to a Python number ----
 
 FLOATS = {
     "math": (lambda x: 2 * math.sin(x), 2.0, "float() of a traced value of type float64*[]"),
@@ -102,7 +102,7 @@ the format '.3f' of a traced value of type float64[] cannot be recorded
 
 
 def test_rounding_a_python_number_to_digits_is_refused(told):
-    """Python rounds decimal digits, NumPy scales and rounds: they differ."""
+    """Python rounds decimal digits, NumPy scales and rounds: the results differ."""
     message = """\
 round(x, ndigits) of a traced value of type float64*[] cannot be recorded
   at test_wrong_programs.py:NN
@@ -132,7 +132,7 @@ def test_errors_of_python_and_numpy_are_raised_in_their_words(told, program, arg
     assert (TypeError, found) == told(program, argument)
 
 
-# ---- a truth value or an integer is asked for ----
+# ---- conversion to a truth value or an integer ----
 
 
 def condition(x):
@@ -187,7 +187,7 @@ def test_an_empty_array_has_no_truth_value(told):
     assert (ValueError, message) == told(lambda x: 1.0 if x else 0.0, np.zeros(0))
 
 
-# ---- an ordinary array is made of it, or indexed by it ----
+# ---- conversion to an ordinary array, or use as its index ----
 
 
 def slice_of_buffer(x):
@@ -228,11 +228,11 @@ a traced value of type {found} cannot become an ordinary array: its record would
     assert (TraceError, message) == told(program, argument)
 
 
-# ---- it is written into an ordinary array ----
+# ---- writes into an ordinary array ----
 
 
 def test_an_ordinary_buffer_cannot_be_filled_element_by_element(told):
-    """NumPy asks for a float, and makes a ValueError of any error."""
+    """NumPy converts the value to a float, and turns any error into a ValueError."""
 
     def program(x):
         buffer = np.zeros(3)
@@ -281,7 +281,7 @@ a traced value cannot be written into an ordinary array: its record would be los
     assert (TraceError, message) == told(program, X)
 
 
-# ---- places where it cannot be ----
+# ---- keys, pickles and lists ----
 
 
 def test_a_traced_value_is_not_hashable(told):

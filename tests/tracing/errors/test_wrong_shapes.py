@@ -1,6 +1,6 @@
-"""What a user is told whose shapes, axes, indices or dtypes do not fit, and that NumPy agrees.
+"""Errors for shapes, axes, indices and dtypes that do not match, of the kind that NumPy raises.
 
-Each message says what was asked, what was found, the let line and the user's line (NN).
+Each message has the requested operation, the types found, the let line and the user's line (NN).
 """
 
 import numpy as np
@@ -233,7 +233,7 @@ def test_the_error_is_of_the_kind_that_numpy_raises(name):
     assert any(isinstance(plain.value, k) and isinstance(recorded.value, k) for k in KINDS)
 
 
-# ---- awaited: these stand in letir/ops ----
+# ---- errors raised in letir/ops ----
 
 AWAITED = {
     "a float index": lambda x: x[1.5],

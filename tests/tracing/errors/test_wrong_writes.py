@@ -1,4 +1,4 @@
-"""What a user is told who changes in place what others can see [B6].
+"""Errors for in-place changes of arrays that others can see [B6].
 
 Word by word; NN stands for the line at fault.
 """
@@ -58,7 +58,7 @@ def test_writing_into_arrays_that_numpy_protects_is_refused(view):
 
 
 def test_a_reshape_in_unknown_memory_order_cannot_be_changed(told):
-    """[B6] Never a guess: whether NumPy copies depends on the order of memory."""
+    """[B6] Whether NumPy copies depends on the memory order, which letir does not guess."""
 
     def program(x):
         y = x.T @ x

@@ -1,8 +1,8 @@
 """Random NumPy programs with views and writes in place, for ``test_in_place_programs``.
 
-A program is a list of steps on a list of arrays. A step is data, which Hypothesis shrinks: what is
-done, and numbers that choose on what. The same code runs on arrays and on traced values; a step at
-which NumPy raises is left out of both.
+A program is a list of steps on a list of arrays. A step is data, which Hypothesis shrinks: the name
+of an operation and numbers that choose its operands. The same code runs on arrays and on traced
+values; a step at which NumPy raises is left out of both.
 """
 
 import warnings
@@ -26,7 +26,7 @@ class Step:
     pick: tuple[int, ...]
 
     def apply(self, held: list) -> None:
-        """Do it."""
+        """Perform the step on the arrays."""
         target, other = held[self.on % len(held)], held[self.other % len(held)]
         made = STEPS[self.name](target, other, self.pick)
         if made is not None:
@@ -63,7 +63,7 @@ def mask_of(x, pick) -> np.ndarray:
 
 
 def fitted(x, shape, pick):
-    """``x``, or what of it broadcasts to a shape."""
+    """``x``, or a part of it that broadcasts to a shape."""
     if pick[0] % 3 == 0:
         return 0.25 * (pick[1] % 9)
     try:
@@ -196,8 +196,8 @@ def with_out(x, other, pick):
 
 
 def refuse_read_only(x):
-    """Raise as NumPy's other writes do: ``ufunc.at`` writes into np.diagonal, too, and copyto does
-    not look where it copies an array onto itself.
+    """Raise for read-only arrays, as most writes of NumPy do. ``ufunc.at`` writes into np.diagonal,
+    and copyto does not check when it copies an array onto itself.
     """
     x[:0] = 0
 
@@ -216,7 +216,7 @@ def by_function(x, other, pick):
         x.sort,
         lambda: np.fill_diagonal(x, 0.75),
     ]
-    if x.shape:  # a scalar has the methods, too, which do nothing or something else
+    if x.shape:  # a scalar has these methods too, with other effects
         ways[pick[0] % len(ways)]()
 
 
@@ -279,10 +279,10 @@ def possible(todo: list[Step], args: tuple) -> list[Step]:
     held, kept = list(args), []
     for step in todo:
         try:
-            with warnings.catch_warnings(action="error"):  # of a part that is lost
+            with warnings.catch_warnings(action="error"):  # about a discarded imaginary part
                 step.apply(held)
         except (ValueError, IndexError, TypeError, ArithmeticError, AttributeError, Warning):
-            # what the failing step has changed before stays changed: so it must not have happened
+            # a failing step may have changed arrays before it raised: start again without it
             return kept
         kept.append(step)
     return kept

@@ -1,4 +1,4 @@
-"""Changes in place of what the function made itself are recorded as functional updates [B6]."""
+"""In-place changes of arrays that the function made are recorded as functional updates [B6]."""
 
 import copy
 
@@ -237,7 +237,7 @@ def test_rows_of_a_loop_are_written_through():
 
 
 def test_augmented_assignment_to_a_part_writes_it_back():
-    """[B6] ``y[i] += v`` reads a view, changes it, and writes it back."""
+    """[B6] ``y[i] += v`` reads a view, changes the view, and writes it back."""
 
     def program(x):
         y = x * np.ones((3, 1))
@@ -305,7 +305,7 @@ def test_buffers_of_letir_are_filled_in_loops():
 
 
 def test_many_rows_of_one_array_are_taken_in_linear_time():
-    """The array remembers its views without looking at all of them each time."""
+    """Registering a view does not visit all earlier views of the array."""
     f = lt.trace(lambda x: [x[i] for i in range(20_000)][-1], np.zeros((20_000, 1)), abstract=True)
 
     assert 20_000 == len(f)
@@ -362,7 +362,7 @@ def test_an_array_made_from_a_scalar_is_a_new_array():
 
 @pytest.mark.parametrize("shape", [(5, 0, 3), (0, 0, 1), (1, 0, 3)])
 def test_writing_to_an_empty_selection_accepts_any_leading_axes(shape):
-    """NumPy takes any leading axes where the places of an index are none."""
+    """NumPy accepts any leading axes of the value if the index selects no element."""
 
     def f(x, new):
         y = x.copy()

@@ -18,7 +18,7 @@ MANY = settings(QUICK, max_examples=10_000)
 
 
 def made(arguments: list, nudge: float = 0.0) -> list:
-    """New arrays for these arguments, some way along a direction."""
+    """New arrays for these arguments, moved by a step along a direction."""
     found = [argument(*how, i) for i, how in enumerate(arguments)]
     for x in found if nudge else ():
         np.add(x, nudge * direction(x), out=x)
@@ -26,7 +26,7 @@ def made(arguments: list, nudge: float = 0.0) -> list:
 
 
 def direction(x) -> np.ndarray:
-    """One that no symmetry hides."""
+    """A direction without symmetries."""
     return np.cos(np.arange(1.0, x.size + 1)).reshape(x.shape)
 
 
@@ -36,7 +36,7 @@ def total(results) -> float:
 
 
 def check_replay(program) -> None:
-    """A replay gives what NumPy gives, and leaves the arguments as NumPy leaves them."""
+    """Assert that a replay agrees with NumPy in results and in changes of the arguments."""
     arguments, todo = program
     todo = possible(todo, made(arguments))
     expected_args = made(arguments)
@@ -57,7 +57,7 @@ def check_replay(program) -> None:
 
 
 def check_abstract(program) -> None:
-    """A trace without values gives the same program results, or says what it does not know."""
+    """Assert that an abstract trace gives the same results, or has an unknown memory order."""
     arguments, todo = program
     arguments = [(shape, "C", kind) for shape, _, kind in arguments]
     todo = possible(todo, made(arguments))
@@ -74,7 +74,7 @@ def check_abstract(program) -> None:
 
 
 def check_gradient(program) -> None:
-    """The gradient is that of differences; the arguments stay as they are."""
+    """Assert that the gradient agrees with differences and leaves the arguments unchanged."""
     arguments, todo = program
     todo = possible(todo, made(arguments))
     args = made(arguments)

@@ -1,4 +1,4 @@
-"""[B6, F6] In which order arrays lie in memory: a guard where it matters, and never a guess."""
+"""[B6, F6] Memory order of arrays: a guard where it matters, an error where it is unknown."""
 
 import warnings
 
@@ -99,7 +99,7 @@ def test_a_known_memory_order_is_used(program):
 
 
 def is_new(name: str) -> bool:
-    """Whether letir takes the result for a new array in C order where all operands are."""
+    """Whether letir assumes that the result is a new array in C order if all operands are."""
     op = PRIMITIVES[name]
     return op.memory == "new" and op.order is not None
 

@@ -1,4 +1,4 @@
-"""What a function changes of its arguments, the caller's arrays get in a replay [B6]."""
+"""A replay applies the function's in-place changes of its arguments to the caller's arrays [B6]."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def test_a_read_only_argument_is_refused_before_anything_runs():
 
 
 def test_arguments_that_overlap_are_refused():
-    """[B1] They are two parameters: what one has of the other's change would be a guess."""
+    """[B1] They are two parameters: how a change of one affects the other is not recorded."""
     x = X.copy()
     f = lt.trace(change, X, np.ones(3))
 
@@ -119,7 +119,7 @@ def test_a_variable_is_changed_with_its_history():
 
 
 def test_a_program_for_one_memory_order_refuses_another():
-    """[B6] A reshape is a view of the one and a copy of the other."""
+    """[B6] A reshape is a view in one memory order and a copy in the other."""
 
     def flat(x):
         x.reshape(-1)[0] = 9.0

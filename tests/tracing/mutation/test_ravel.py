@@ -1,4 +1,4 @@
-"""np.ravel without values: the program gives NumPy's view or copy for arrays in any order."""
+"""np.ravel in an abstract trace: a view or a copy, as in NumPy, for any memory order."""
 
 import numpy as np
 import pytest
@@ -70,4 +70,6 @@ def test_ravel_of_a_known_contiguous_array_becomes_a_reshape():
     g = lt.trace(lambda x: np.tanh(x).ravel(), lt.ShapeDtype((4, 6)))
 
     assert "reshape" == peephole(f).binds[-1].op.name
-    assert "ravel" == peephole(g).binds[-1].op.name  # of an array in columns it is in columns
+    assert (
+        "ravel" == peephole(g).binds[-1].op.name
+    )  # in Fortran order for an array in Fortran order

@@ -1,4 +1,4 @@
-"""[B6] An index of a traced integer is a view where NumPy's is, also where it has no value."""
+"""[B6] Indexing by a traced integer gives a view where NumPy does, also in abstract traces."""
 
 import numpy as np
 import pytest

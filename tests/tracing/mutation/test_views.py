@@ -1,4 +1,4 @@
-"""Which operations give views, and what the views that a trace knows of cost."""
+"""Operations that return views, and the cost of the views that a trace tracks."""
 
 import itertools
 import time
@@ -14,20 +14,20 @@ from letir.eval.evaluator import compute
 from letir.testing import SAMPLES, assert_same
 from tests.each_sample import each_of
 
-# Operations that no function of NumPy gives as a view: steps of gradients, those that hand on what
-# a rule of the user's gets, and some that only letir has.
+# Operations that correspond to no view of NumPy: steps of gradients, calls of
+# users' rules, and some that only letir has.
 OWN = {"sum_to_size", "autograd_add", "instantiate", "custom_vjp", "grad_of", "when_defined"}
 OWN |= {"custom_jvp", "checkpoint", "barrier", "differentiable_graph", "fused"}
-# what bodies hand on: a new value each time round
+# carried values: a new value in each iteration
 OWN |= {"cond", "switch", "while_loop", "while_scan", "fori_loop", "scan", "map", "reduce"}
 OWN |= {"associative_scan", "reduce_by_index", "scatter"}
-# the edges of bins that were given: discrete, and nobody's result
+# the given edges of bins, which have no derivative
 OWN |= {"histogram", "histogramdd"}
 
 
 @each_of(sorted(SAMPLES.keys() - OWN))
 def test_every_operation_that_may_return_a_view_is_declared(name):
-    """[B6] Else a write to the one would not be seen by the other."""
+    """[B6] Otherwise a write to one would not be seen through the other."""
     op = PRIMITIVES[name]
     for sample in SAMPLES[name]:
         args = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in sample.args]
@@ -115,7 +115,7 @@ def test_a_write_through_nested_indices_is_one_update():
 
 
 def test_an_array_that_only_its_view_refers_to_is_not_written():
-    """``y`` is an array of its own: nothing is written into ``x * 2``, nor is its order asked."""
+    """Nothing is written into ``x * 2``, and its memory order does not matter."""
 
     def program(x):
         y = (x * 2).reshape(-1)

@@ -1,5 +1,5 @@
-"""Methods of traced arrays, and functions that change an array: as NumPy's, or an error that says
-why not.
+"""Methods of traced arrays, and functions that change an array: as in NumPy, or an error with the
+reason.
 """
 
 import numpy as np
@@ -65,7 +65,7 @@ def test_a_method_that_cannot_be_recorded_is_an_error_with_the_reason(method):
 
 
 def test_every_method_of_arrays_works_or_is_an_error_with_the_reason():
-    """But those that give a number, which are refused by name elsewhere."""
+    """Except methods that return a Python number, which other tests cover."""
     others = {"tolist", "item", *(method.__name__ for method in METHODS)}
 
     for name in set(dir(np.ndarray)) - others:
@@ -126,7 +126,7 @@ WRITES = {
 
 
 def changed(name: str):
-    """A function that makes the write in a copy of its argument."""
+    """A function that performs the write on a copy of its argument."""
 
     def f(x):
         y = x * 1
@@ -174,7 +174,7 @@ def test_ordinary_arrays_are_not_written_into():
             lt.trace(lambda x, w=write: w(np.zeros(2), [0, 1], x[0]), X)
 
 
-# ---- Python's questions ----
+# ---- conditions in Python ----
 
 
 def test_python_conditions_record_guards():

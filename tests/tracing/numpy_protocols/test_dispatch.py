@@ -69,7 +69,7 @@ CALLS = {
 
 
 def agrees(function, *args) -> lt.Lambda:
-    """The program of ``function``. Raises unless it gives what ``function`` gives."""
+    """The program of ``function``. Raises AssertionError unless its results are the same."""
     program = lt.trace(function, *args)
     assert_same(function(*args), program(*args))
     return program
@@ -96,7 +96,7 @@ def test_a_function_is_recorded_as_its_operation(function):
 
 
 def test_no_recorded_function_is_without_a_test():
-    """Those of rare families are in ``letir.testing.calls``."""
+    """Functions of rare families are in ``letir.testing.calls``."""
     frequent = {f for f, op in RECORDED.items() if id(op) not in RARE}
 
     assert frequent <= set(CALLS) | set(UFUNCS)
@@ -222,7 +222,7 @@ def test_a_list_times_an_integer_is_repeated_as_in_python():
     assert "guard %0, 3" in program.listing()
 
 
-# ---- what ufuncs and functions take beside arrays ----
+# ---- further arguments of ufuncs and functions ----
 
 
 @pytest.mark.parametrize("ufunc", REDUCTIONS, ids=lambda f: f.__name__)
@@ -262,7 +262,7 @@ def test_an_argument_of_a_ufunc_that_is_not_recorded_is_named():
         with pytest.raises(lt.MissingRule, match="extra given: leave it out"):
             call_ufunc(np.add, "__call__", (x, 1), {"extra": 2})
     finally:
-        lt.tracer_exit(x)  # else the tests after this one are traced
+        lt.tracer_exit(x)  # otherwise the following tests would be traced
 
 
 def test_order_and_subok_are_accepted():
@@ -323,7 +323,7 @@ def test_a_list_with_traced_values_among_the_operands_of_a_function_is_stacked()
     agrees(lambda x: np.where(x > 0.3, [x[0, 0], 1.0], 0.0), X)
 
 
-# ---- operations of the user's ----
+# ---- operations of users ----
 
 
 def test_an_operation_of_the_user_records_numpy_functions():
@@ -341,7 +341,7 @@ def test_an_operation_of_the_user_records_numpy_functions():
 
 
 def test_an_operation_that_is_defined_anew_records_in_place_of_the_old():
-    """A cell of a notebook that is run again."""
+    """As when a cell of a notebook is run again."""
     for n in (1, 2):
         op = lt.primitive(
             "test_dispatch.rounded",

@@ -1,4 +1,4 @@
-"""Generated calls of all ufuncs and their methods: recorded, replayed, and as NumPy has them.
+"""Generated calls of all ufuncs and their methods: recorded, replayed, compared with NumPy.
 
 Where NumPy raises, so does the trace.
 """
@@ -17,8 +17,8 @@ from letir.testing import assert_same
 UFUNCS = sorted({f for f in vars(np).values() if isinstance(f, np.ufunc)} - {np.isnat}, key=str)
 UFUNCS = [
     f for f in UFUNCS if not f.signature
-]  # those of letir.ops.linalg.matmul_einsum have other shapes
-# ldexp takes an integer second, which no fold in another dtype gives it
+]  # products of letir.ops.linalg.matmul_einsum need other shapes
+# ldexp takes an integer as second operand, so it does not reduce
 BINARY = [f for f in UFUNCS if f.nin == 2 and f.nout == 1 and f is not np.ldexp]
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(QUICK, max_examples=5_000)
@@ -27,7 +27,7 @@ SHAPES = [(), (3,), (2, 3), (0, 3), (2, 1), (2, 3, 2)]
 
 @st.composite
 def operands(draw, shapes=tuple(SHAPES)):
-    """An array of numbers of any kind, small ones and all that is special."""
+    """An array of any numeric dtype, of small and special numbers."""
     dtype = np.dtype(draw(st.sampled_from("?bhilBLefdFD")))
     values = [-3, -1, 0, 1, 2, 5] if dtype.kind == "i" else [0, 1, 2, 5]
     if dtype.kind in "fc":
@@ -105,7 +105,7 @@ def masked(draw):
 
 
 def outcome(f, args):
-    """What ``f`` gives, or that it raises."""
+    """The result of ``f``, or a marker if it raises."""
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             return f(*args), None
@@ -114,7 +114,7 @@ def outcome(f, args):
 
 
 def is_numpys(call) -> None:
-    """Raise unless the recorded call gives what NumPy gives, or raises where NumPy raises."""
+    """Raise AssertionError unless the recorded call agrees with NumPy, errors included."""
     f, args = call
     expected, error = outcome(f, args)
     found, ours = outcome(lambda *args: lt.trace(f, *args)(*args), args)

@@ -1,4 +1,4 @@
-"""Calls of ufuncs with keywords, and their methods: recorded, replayed, and as NumPy has them."""
+"""Calls of ufuncs with keywords, and their methods: recorded, replayed, compared with NumPy."""
 
 import warnings
 
@@ -16,7 +16,7 @@ MASK = X > 0
 
 
 def agrees(f, *args) -> lt.Lambda:
-    """The program of ``f``. Raises unless it gives what ``f`` gives, and says as little."""
+    """The program of ``f``. Raises AssertionError unless results and warnings are the same."""
     program = lt.trace(f, *args)
     assert_same(f(*args), program(*args))
     return program
@@ -30,7 +30,7 @@ def test_every_ufunc_is_recorded_or_refused_with_a_reason(ufunc):
     assert recorder_of(ufunc) is not None or ufunc in REFUSED
 
 
-# ---- numbers as NumPy has them ----
+# ---- arithmetic as in NumPy ----
 
 BYTES = np.array([100, -128, 7], np.int8)
 
@@ -138,7 +138,7 @@ def test_a_traced_out_of_arrays_is_written():
 
 
 def masked_log(x):
-    """Logarithms where there are some."""
+    """Logarithms of the positive elements."""
     out = x * 0 - 1
     return np.log(x, out=out, where=x > 0)
 
@@ -254,7 +254,7 @@ FOLDS = [np.subtract, np.divide, np.power, np.logaddexp, np.hypot, np.fmax, np.a
 
 @pytest.mark.parametrize("ufunc", FOLDS, ids=lambda f: f.__name__)
 def test_reductions_have_derivatives_to_second_order(ufunc):
-    """Along the first axis: in a row NumPy 2.4 computes others of arctan2 and power (AVX-512)."""
+    """Along the first axis: for contiguous rows NumPy 2.4 rounds arctan2 and power differently."""
     x = (np.abs(X) + 0.25 * np.arange(3) + 0.5).T.copy()
 
     check_grads(ufunc.reduce, (x,))
