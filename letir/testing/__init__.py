@@ -1,4 +1,4 @@
-"""What tests of array programs need: comparison to the last bit, checks of derivatives, samples.
+"""Tools for tests of array programs: comparison to the last bit, checks of derivatives, samples.
 
     assert_same(expected, found)    kind, dtype, shape and bits
     check_grads(f, args)            derivatives of any order against differences

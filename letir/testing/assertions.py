@@ -9,7 +9,7 @@ import optree
 from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.types import PYTHON_NUMBERS
 
-_TOLERANCES = {2: 1e-2, 4: 1e-5, 8: 1e-9}  # by the bytes of a floating number
+_TOLERANCES = {2: 1e-2, 4: 1e-5, 8: 1e-9}  # by the size in bytes of the floating dtype
 
 
 def assert_same(expected: Any, found: Any) -> None:
@@ -52,18 +52,18 @@ def _pairs(expected, found) -> Iterator[tuple]:
     found_leaves, found_spec = flatten(found)
     if expected_spec != found_spec:
         raise AssertionError(f"found is nested as {found_spec}, expected {expected_spec}")
-    # as Python would write them: found[0]['x']
+    # as in Python: found[0]['x']
     paths = [a.codify("found") for a in optree.tree_accessors(expected, namespace=NAMESPACE)]
     yield from zip(paths, expected_leaves, found_leaves, strict=True)
 
 
 def _host(leaf):
-    """An array of a device as a NumPy array; others as they are."""
+    """An array on a device as a NumPy array; other values unchanged."""
     return leaf.get() if hasattr(leaf, "__cuda_array_interface__") else leaf
 
 
 def _is_number(leaf) -> bool:
-    """Whether it is an array, a NumPy scalar or a Python number."""
+    """Whether ``value`` is an array, a NumPy scalar or a Python number."""
     return hasattr(leaf, "dtype") or type(leaf) in PYTHON_NUMBERS
 
 
@@ -80,13 +80,13 @@ def _kind_difference(expected, found) -> str | None:
 
 
 def _kind_of(leaf) -> type:
-    """The class of a number or array; of NumPy's scalars the one that their dtype has."""
+    """The class of a number or array; for NumPy scalars the class of their dtype."""
     # C has two types of 64 bits, for which NumPy has two classes and one dtype
     return np.dtype(leaf.dtype.str).type if isinstance(leaf, np.generic) else type(leaf)
 
 
 def _kind_text(leaf) -> str:
-    """What kind of value it is, and the value."""
+    """The kind of a value, and the value, as text."""
     if hasattr(leaf, "ndim") and not isinstance(leaf, np.generic):
         return f"an array {leaf.dtype}{list(leaf.shape)}"
     return f"the {'NumPy' if isinstance(leaf, np.generic) else 'Python'} scalar {leaf!r}"
@@ -115,7 +115,7 @@ def _differing_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     bits = np.dtype(f"u{part.itemsize}")
     differ = x.view(bits) != y.view(bits)
     if part.kind == "f":
-        # nans have many bits; which one comes out is the machine's
+        # which of the many nans results depends on the machine
         differ &= ~(np.isnan(x) & np.isnan(y))
     return differ.any(axis=1).reshape(a.shape)
 
@@ -131,13 +131,13 @@ def _value_difference(expected, found, rtol, atol) -> str | None:
 
 
 def _tolerance(*arrays: np.ndarray) -> float:
-    """What the coarsest dtype among the arrays allows; 0 for integers."""
+    """The tolerance for the coarsest floating dtype among the arrays; 0 for integers."""
     widths = [a.real.dtype.itemsize for a in arrays if a.dtype.kind in "fc"]
-    return _TOLERANCES.get(min(widths), 1e-9) if widths else 0.0  # min: what the coarsest can tell
+    return _TOLERANCES.get(min(widths), 1e-9) if widths else 0.0  # min: the coarsest dtype
 
 
 def _listed(differ: np.ndarray, expected: np.ndarray, found: np.ndarray) -> str | None:
-    """The text about the elements where ``differ`` holds."""
+    """The message about the elements where ``differ`` holds."""
     if not differ.any():
         return None
     first = tuple(int(i) for i in np.argwhere(differ)[0])

@@ -2,7 +2,7 @@
 
 A function is Python source that calls ``lt.cond``, ``lt.scan`` and the like on bodies that nest and
 that read values of the functions around them. The same source runs on NumPy arrays with
-``plain_control`` for ``lt``: that is ``function.plain``. Values are kept small.
+``plain_control`` for ``lt``, as ``function.plain``. Values are kept small.
 """
 
 import linecache
@@ -45,7 +45,7 @@ _TIES = (
 _WHOLE = ("{a} + 1", "{a} * {b} % 7", "{a} // 2 - {b}", "np.maximum({a}, {b})")
 _BOOLEAN = ("{a} & {b}", "~{a}", "{a} ^ {b}")
 _ALONG = ("np.cumsum({a}, axis=0)", "{a}[::-1]", "np.roll({a}, 1, axis=0)", "{a}[..., ::-1]")
-# how a value of one shape is made of one of another
+# expressions that turn a value of one shape into another shape
 _MADE = {
     _SCALAR: ("{s}", "{t}.sum()", "{r}[0]", "{c}.sum(axis=0)"),
     _ROW: ("{s} + {r}", "{t}.sum(axis=0)", "np.stack([{s}, {s}])"),
@@ -65,7 +65,7 @@ _DTYPES = tuple(map(np.dtype, ("f8", "f8", "f4", "i8", "?")))
 
 
 class _ControlFunction:
-    """A function made of source text, and the same on plain arrays. Prints as its source."""
+    """A function made from source text, and its version on plain arrays. Prints as its source."""
 
     def __init__(self, source: str, call: Callable, plain: Callable):
         self.source, self.call, self.plain = source, call, plain
@@ -88,7 +88,7 @@ def control_functions(
 ) -> st.SearchStrategy:
     """(function, arguments): NumPy code with nested control flow, and arrays for it.
 
-    ``function.plain`` is the same on arrays, by Python's loops. ``smooth``: float64 only, and
+    ``function.plain`` is the function on arrays, with Python's loops. ``smooth``: float64 only, and
     differentiable away from where conditions change. The leading axes of the arguments x (n, 2), c
     (n,) and j (n,) have up to ``longest`` elements, also none, and the code is the same for any
     number; r is (2,), s a 0-d array, k a 0-d integer. Record the function, as ``trace`` and ``jit``
@@ -111,7 +111,7 @@ def control_functions(
 
 @frozen
 class _Style:
-    """What functions are like; see ``control_functions``."""
+    """The options of ``control_functions``."""
 
     smooth: bool
     named: bool
@@ -137,10 +137,10 @@ def _drawn(draw, style: _Style, longest: int, most_steps: int):
 
 
 def _drawn_array(draw, known: "_Known", n: int) -> np.ndarray:
-    """An array of small numbers of this kind."""
+    """An array of small numbers of this type."""
     shape = tuple(n if size == "n" else size for size in known.shape)
     count = int(np.prod(shape, dtype=int))
-    # eighths: ties are likely, sums exact
+    # multiples of 1/8: ties are likely, sums exact
     numbers = draw(st.lists(st.integers(-12, 12), min_size=count, max_size=count))
     scale = 8 if known.dtype.kind == "f" else 1
     return (np.array(numbers, float).reshape(shape) / scale).astype(known.dtype)
@@ -148,7 +148,7 @@ def _drawn_array(draw, known: "_Known", n: int) -> np.ndarray:
 
 @frozen
 class _Known:
-    """A value by name."""
+    """A named value in the generated source."""
 
     name: str
     dtype: np.dtype
@@ -162,14 +162,14 @@ def _indented(lines: list[str]) -> list[str]:
 
 @define(eq=False)
 class _Writer:
-    """Writes the lines of a function. ``known`` values are those that a place in it can read."""
+    """Writes the lines of a function. ``known``: the values that the current place can read."""
 
     draw: Callable
     style: _Style
     count: int = field(default=0)
 
     def pick(self, options):
-        """One of these."""
+        """One of the options, drawn by Hypothesis."""
         return self.draw(st.sampled_from(list(options)))
 
     def fresh(self, letter: str) -> str:
@@ -178,7 +178,7 @@ class _Writer:
         return f"{letter}{self.count}"
 
     def block(self, known: list[_Known], depth: int, most: int) -> list[str]:
-        """Statements; what they bind is added to ``known``."""
+        """Statements; the names that they bind are added to ``known``."""
         lines = []
         for _ in range(self.draw(st.integers(1, most))):
             kind = self.pick(self.style.kinds) if depth < self.style.deepest else "expression"
@@ -196,7 +196,7 @@ class _Writer:
         return f"{found.name}.astype({dtype.char!r})"
 
     def expression_of(self, known: list[_Known], shape: tuple, dtype, index: bool = False) -> str:
-        """An expression that computes something of this type, of small numbers."""
+        """An expression of this type whose values are small."""
         templates = {
             "f": _SMOOTH if self.style.smooth else _SMOOTH + _TIES,
             "i": _WHOLE,
@@ -276,7 +276,7 @@ class _Writer:
         return [*lines, f"{new} = lt.switch({index}, [{', '.join(names)}], {operand})"]
 
     def every(self) -> str:
-        """The option of a loop to keep less."""
+        """The text of a loop's option ``checkpoint_every``, or nothing."""
         return self.pick(["", "", ", checkpoint_every=2"])
 
     def fori(self, known: list[_Known], depth: int) -> list[str]:
@@ -303,7 +303,7 @@ class _Writer:
         return [*inner, *tested, f"_, {self.bound(known, *kind)} = {call}"]
 
     def elements(self, known: list[_Known]) -> tuple[list[str], list[_Known]]:
-        """(arrays to go over, the parameters for their elements)."""
+        """(arrays to scan over, the parameters for their elements)."""
         texts, params = [], []
         for _ in range(self.draw(st.integers(1, 2))):
             shape, dtype = self.pick([_COLUMN, _TABLE]), self.dtype()
@@ -354,7 +354,7 @@ class _Writer:
         return [f"{new} = lt.associative_scan({op}, {xs}{options})"]
 
     def place(self, known: list[_Known], depth: int) -> list[str]:
-        """Elements written to places, or combined with what is there."""
+        """Elements written to indices, or combined with the elements there."""
         shape, op, dtype = self.pick([_COLUMN, _ROW]), self.operator(), np.dtype(float)
         dest = self.value(known, shape, dtype)
         values = f"np.tanh({self.value(known, _COLUMN, dtype)})"
@@ -365,7 +365,7 @@ class _Writer:
 
 
 def _control_function(source: str) -> _ControlFunction:
-    """The function of this source, on recorded and on plain control flow."""
+    """The function of this source, with recorded and with plain control flow."""
     file = f"<function {hash(source):x}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     found = []

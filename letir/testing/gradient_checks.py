@@ -22,15 +22,15 @@ from letir.transforms.vjp_jvp import jvp, vjp
 
 _MODES = {"rev": "reverse mode", "fwd": "forward mode"}
 _WIDE = {"f": np.float64, "c": np.complex128}
-_IMAGINARY_STEP = 1e-30  # its square is far below any rounding, the step itself no subnormal
+_IMAGINARY_STEP = 1e-30  # its square is far below rounding, the step is not subnormal
 
 
 @frozen(eq=False)
 class _Point:
-    """A function of arrays in a row that returns a tuple of arrays, and where it is checked.
+    """A function of arrays that returns a tuple of arrays, and the point at which it is checked.
 
     All arguments and results are floating or complex. ``names``: what messages call the arguments.
-    ``path``: the modes through which the function came about, innermost first.
+    ``path``: the modes of the derivatives that led to the function, innermost first.
     """
 
     f: Callable
@@ -41,7 +41,7 @@ class _Point:
 
 @frozen(eq=False)
 class _Case:
-    """A point, its program, and the random directions along which that is differentiated."""
+    """A point, its program, and the random directions of the derivatives."""
 
     point: _Point
     program: Lambda
@@ -51,7 +51,7 @@ class _Case:
 
 @frozen(eq=False)
 class _Method:
-    """A way to tell how results change along a direction, and how exact it is."""
+    """A way to compute the change of results along a direction, and its accuracy."""
 
     name: str
     change: Callable  # (point, position of the argument, tangent) -> changes of the results
@@ -73,8 +73,8 @@ def check_grads(
 
     ``f``: a function or a Lambda; ``args``: pytrees, of which every floating or complex leaf is
     checked (a function gets them in double precision). For each order and each leaf the derivative
-    in a random direction is compared with central differences: that of ``jvp`` ("fwd") as it is,
-    that of ``vjp`` ("rev") paired with random cotangents; with both modes also <ct, jvp(t)> with
+    in a random direction is compared with central differences: from ``jvp`` ("fwd") directly,
+    from ``vjp`` ("rev") paired with random cotangents; with both modes also <ct, jvp(t)> with
     <vjp(ct), t>, to rounding. Cotangents of complex numbers follow the convention of JAX and
     autograd: df = Re(sum(ct * dz)).
 
@@ -100,17 +100,17 @@ def check_grads(
     check(point, order, modes, methods, np.random.default_rng(seed))
 
 
-# ---- what is checked ----
+# ---- the function and its arguments ----
 
 
 def _point_of(f: Callable, args: Any) -> _Point:
-    """``f`` as a function of its floating arguments in a row."""
+    """``f`` as a function of a flat list of its floating arguments."""
     leaves, spec = flatten(args)
     paths = optree.tree_accessors(args, namespace=NAMESPACE)
     places = [i for i, leaf in enumerate(leaves) if is_inexact(leaf)]
     if not places:
         raise LetirError("check_grads: no argument is floating or complex, nothing can be checked")
-    # at the types that were given
+    # at the given types
     differentiable = [is_inexact(out) for out in flatten(f(*spec.unflatten(_copies(leaves))))[0]]
 
     def flat(*given):
@@ -141,12 +141,12 @@ def _at_types_of(f: Callable, leaves: list) -> Callable:
 
 
 def is_inexact(leaf: Any) -> bool:
-    """Whether it is a floating or complex array or number."""
+    """Whether ``value`` is a floating or complex array or number."""
     return leaf.dtype.kind in _WIDE if hasattr(leaf, "dtype") else type(leaf) in (float, complex)
 
 
 def _widened(leaf):
-    """An array in double precision; a Python number as it is."""
+    """An array in double precision; a Python number unchanged."""
     return leaf.astype(_WIDE[leaf.dtype.kind]) if hasattr(leaf, "dtype") else leaf
 
 
@@ -158,7 +158,7 @@ def coarsest_eps(*leaves: Any) -> float:
 def direction(leaf: Any, rng: np.random.Generator) -> Any:
     """Random numbers of the dtype and shape of ``leaf``, of size about 1."""
     array = np.asarray(leaf)
-    # away from zero: a small component would hide the derivative that it is multiplied with
+    # away from zero: a small component would hide its partial derivative
     found = rng.uniform(0.5, 1.0, array.shape) * rng.choice([-1.0, 1.0], array.shape)
     if array.dtype.kind == "c":
         found = found + 1j * rng.uniform(-1.0, 1.0, array.shape)
@@ -176,20 +176,20 @@ def moved(arg: Any, change: Any) -> Any:
 
 
 def _central_difference(step: float) -> Callable:
-    """The ``change`` of a method that goes a step ahead and a step back."""
+    """The ``change`` of a method that takes a step forward and a step back."""
 
     def change(point: _Point, i: int, tangent) -> list:
         before, arg, after = point.args[:i], point.args[i], point.args[i + 1 :]
         ahead = point.f(*before, moved(arg, step * tangent), *after)
         behind = point.f(*before, moved(arg, -step * tangent), *after)
-        with np.errstate(invalid="ignore"):  # inf - inf: what is infinite has no derivative
+        with np.errstate(invalid="ignore"):  # inf - inf: infinite values have no derivative
             return [np.subtract(a, b) / (2 * step) for a, b in zip(ahead, behind, strict=True)]
 
     return change
 
 
 def _complex_step(point: _Point, i: int, tangent) -> list:
-    """The ``change`` of a method that goes an imaginary step, so that nothing cancels.
+    """The ``change`` of a method that takes an imaginary step, so that nothing cancels.
 
     Squire and Trapp, Using complex variables to estimate derivatives of real functions, SIAM Review
     40, 1998.
@@ -218,7 +218,7 @@ def check(
     if len(modes) == 2:
         _check_pairing(case)
     for mode in modes:
-        # a derivative has its cotangents as arguments, and no analytic form: differences only
+        # a derivative takes cotangents, which are not analytic arguments: differences only
         check(_derivative(case, mode), order - 1, modes, methods[:1], rng)
 
 
@@ -237,7 +237,9 @@ def _check_reverse(case: _Case, changes: list, method: _Method) -> None:
     for name, ct, tangent, change in zip(
         case.point.names, cotangents, case.tangents, changes, strict=True
     ):
-        expected, size = paired(case.cts, change)  # size: where terms cancel, their rounding stays
+        expected, size = paired(
+            case.cts, change
+        )  # size: where terms cancel, their rounding remains
         _compare(case, "rev", name, expected, paired([ct], [tangent])[0], method, size)
 
 
@@ -256,18 +258,18 @@ def _check_pairing(case: _Case) -> None:
 
 
 def paired(cts: Sequence, tangents: Sequence) -> tuple[float, float]:
-    """Re(sum(ct * tangent)) over all pairs, and the size of what is added there."""
+    """Re(sum(ct * tangent)) over all pairs, and the size of the terms."""
     products = [np.multiply(ct, t) for ct, t in zip(cts, tangents, strict=True)]
     total = sum(float(np.real(np.sum(product))) for product in products)
     return total, sum(float(np.sum(np.abs(product))) for product in products)
 
 
 def _compare(case: _Case, mode: str, name: str, expected, found, method: _Method, size=0.0) -> None:
-    """Raise AssertionError unless the values are close; where differences are nan, all is."""
+    """Raise AssertionError unless the values are close; anything is close to a nan difference."""
     expected, found = np.broadcast_arrays(expected, found)
     with np.errstate(invalid="ignore"):
         near = np.abs(expected - found) <= method.rtol * (1 + np.abs(expected) + size)
-    wrong = ~(near | np.isnan(expected) | (expected == found))  # ==: inf is where it should be
+    wrong = ~(near | np.isnan(expected) | (expected == found))  # ==: equal infinities
     if not wrong.any():
         return
     first = tuple(np.argwhere(wrong)[0])

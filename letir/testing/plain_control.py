@@ -1,4 +1,4 @@
-"""letir's control flow as plain Python on NumPy arrays: what the recorded one must agree with."""
+"""letir's control flow as plain Python on NumPy arrays, the reference for recorded programs."""
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -23,31 +23,31 @@ def _rows(tree) -> list:
 
 
 def _stacked(trees: list, example: Callable):
-    """Trees as one, of stacked arrays; ``example()`` says what one would be if there is none."""
+    """Pytrees stacked leaf by leaf; ``example()`` gives the structure if there are no pytrees."""
     if trees:
         return _mapped(lambda *leaves: np.stack(leaves), *trees)
     return _mapped(lambda x: np.zeros((0, *np.shape(x)), np.asarray(x).dtype), example())
 
 
 def _blank(tree):
-    """An element of zeros, like those along the leading axes."""
+    """An element of zeros with the shape of the elements along the leading axes."""
     return _mapped(lambda x: np.zeros(x.shape[1:], x.dtype)[()], tree)
 
 
 def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:
-    """One of two calls."""
+    """``lt.cond``: calls one of two functions."""
     return true_fun(*operands) if pred else false_fun(*operands)
 
 
 def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
-    """One of several calls."""
+    """``lt.switch``: calls one of several functions."""
     return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
 
 
 def while_loop(
     cond_fun: Callable, body_fun: Callable, init: Any, *, checkpoint_every: int | None = None
 ) -> Any:
-    """A loop with a test."""
+    """``lt.while_loop``: a loop with a test."""
     while cond_fun(init):
         init = body_fun(init)
     return init
@@ -56,7 +56,7 @@ def while_loop(
 def fori_loop(
     lower: Any, upper: Any, body_fun: Callable, init: Any, *, checkpoint_every: int | None = None
 ) -> Any:
-    """A counted loop."""
+    """``lt.fori_loop``: a counted loop."""
     for i in range(int(lower), int(upper)):
         init = body_fun(np.int64(i), init)
     return init
@@ -71,7 +71,7 @@ def scan(
     *,
     checkpoint_every: int | None = None,
 ) -> tuple[Any, Any]:
-    """A loop over elements, which keeps what each step gives."""
+    """``lt.scan``: a loop over elements that stacks the results of the steps."""
     elements = [None] * length if xs is None else _rows(xs)
     carry, ys = init, []
     for x in elements[::-1] if reverse else elements:
@@ -87,14 +87,14 @@ def _each(f, *xs):
 
 
 def reduce(op: Callable, init: Any, xs: Any) -> Any:
-    """All elements combined, one after the other."""
+    """``lt.reduce``: all elements combined, one after the other."""
     for x in _rows(xs):
         init = op(init, x)
     return init
 
 
 def associative_scan(op: Callable, xs: Any, reverse: bool = False) -> Any:
-    """The elements combined up to each, one after the other."""
+    """``lt.associative_scan``: the combinations of all elements up to each one."""
     found: list = []
     elements = _rows(xs)
     for x in elements[::-1] if reverse else elements:
@@ -103,7 +103,7 @@ def associative_scan(op: Callable, xs: Any, reverse: bool = False) -> Any:
 
 
 def reduce_by_index(dest: Any, op: Callable, ne: Any, indices: Any, values: Any) -> Any:
-    """Each element combined with what is at its place."""
+    """``lt.reduce_by_index``: each element combined with the one at its index."""
     out = dest.copy()
     for i, value in zip(indices, values, strict=True):
         if 0 <= i < len(out):
@@ -112,7 +112,7 @@ def reduce_by_index(dest: Any, op: Callable, ne: Any, indices: Any, values: Any)
 
 
 def scatter(dest: Any, indices: Any, values: Any) -> Any:
-    """Each element written to its place."""
+    """``lt.scatter``: each element written to its index."""
     return reduce_by_index(dest, lambda a, b: b, None, indices, values)
 
 

@@ -52,7 +52,7 @@ _WRITES = (
     *("{v}[{item}] = {v}[{item}][..., ::-1]", "{v}[[0, -1]] = {v}[[-1, 0]]", "{v} -= {v}"),
     *("np.add({v}, {b}, out={v})", "np.multiply({v}, {b}, out={v}[...])"),
     *("{v}[{item}], {v}[-1] = {v}[-1], {v}[{item}]", "{v}.T[0] = {b}"),
-    "{v}[:0] = 0\nnp.add.at({v}, [0, 0], 1)",  # at: NumPy forgets to look whether it may write
+    "{v}[:0] = 0\nnp.add.at({v}, [0, 0], 1)",  # ufunc.at writes even into read-only arrays
 )
 _BLOCKS = (
     "if {a}.sum() > 0.5:\n    {new} = {a} * 2\nelse:\n    {new} = {b}",
@@ -66,8 +66,8 @@ _BLOCKS = (
 )
 
 
-class _Written:
-    """A function made of source text. Prints as its source."""  # no attrs: Hypothesis prints those
+class _Written:  # not an attrs class: Hypothesis prints those field by field
+    """A function made from source text. Prints as its source."""
 
     def __init__(self, source: str, call: Callable):
         self.source, self.call = source, call
@@ -135,7 +135,7 @@ class _Growing:
 
     def run(self, text: str) -> dict | None:
         """The values after all lines and ``text``, None if NumPy refuses it."""
-        # from the start: a line that fails in the middle may have changed values
+        # from the start: a failing line may have changed values
         names = {name: value.copy() for name, value in self.args.items()}
         try:
             with warnings.catch_warnings(action="error"):
@@ -149,7 +149,7 @@ class _Growing:
     def grow(self, templates: tuple[str, ...], which: int, a: int, b: int, item: int) -> None:
         """Add the lines of one template, filled in with values, unless they fail."""
         known = list(self.names)
-        free = known[len(known) // 2 :]  # later ones are changed: the first are the arguments
+        free = known[len(known) // 2 :]  # later values are changed; the first are the arguments
         text = templates[which % len(templates)].format(
             a=known[a % len(known)],
             b=known[b % len(known)],
@@ -166,7 +166,7 @@ class _Growing:
 
 
 def _is_moderate(value) -> bool:
-    """Whether it is an array or a number, small, finite and of moderate numbers."""
+    """Whether ``value`` is a small array, or a number, with finite moderate elements."""
     if not isinstance(value, np.ndarray | np.generic | int | float | complex):
         return False
     array = np.asarray(value)
@@ -174,7 +174,7 @@ def _is_moderate(value) -> bool:
 
 
 def _function_of(values: list, lines: list[tuple]) -> tuple[_Written, list]:
-    """The function of these lines that NumPy accepts, with its arguments."""
+    """The function with these lines, which NumPy accepts, and its arguments."""
     params = [f"x{i}" for i in range(len(values))]
     growing = _Growing(dict(zip(params, values, strict=True)))
     for i, name in enumerate(params):
@@ -188,7 +188,7 @@ def _function_of(values: list, lines: list[tuple]) -> tuple[_Written, list]:
 
 
 def _written(source: str) -> _Written:
-    """The function of the source, which Python's and letir's messages show."""
+    """The function of the source, whose lines appear in messages of Python and letir."""
     file = f"<function {hash(source):x}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     names: dict = {"np": np}

@@ -37,11 +37,11 @@ _ELEMENTS = {
     "f": st.integers(-64, 64).map(lambda n: n / 8),
     "c": st.builds(complex, st.integers(-8, 8), st.integers(-8, 8)),
 }
-# drawn more often: aliases are where evaluators go wrong
+# drawn more often: evaluators are most likely wrong about aliases
 VIEWS = ("index", "index_set", "index_add", "reshape", "transpose", "broadcast_to", "flip")
-# an operation that changes its arguments is not a step of a function of them
+# operations that change their arguments are not drawn as steps
 _DRAWN = [name for name, found in SAMPLES.items() if not any("program" in s.exempt for s in found)]
-_LARGEST = 1e4  # values beyond are not used any further
+_LARGEST = 1e4  # larger values are not used as operands
 _MOST_OPERANDS, _MOST_RESULTS = 4, 6
 
 
@@ -101,7 +101,7 @@ def programs(
     name = st.one_of(st.sampled_from(names), st.sampled_from(names), st.sampled_from(favoured))
     picks = st.tuples(*[st.integers(0, 15)] * _MOST_OPERANDS)
     step = st.builds(Step, name, st.integers(0, 63), picks)
-    # two lists, because one alone would hold six steps on average, however many are allowed
+    # two lists, because a single one would hold six steps on average, whatever its maximum
     first = st.lists(step, max_size=most_steps - most_steps // 2)
     # either may be empty, or a program of one step in the second would not be the smallest
     steps = st.builds(add, first, st.lists(step, max_size=most_steps // 2)).filter(bool)
@@ -117,7 +117,7 @@ def _recorded(program: tuple) -> tuple[Lambda, list]:
 
 @functools.cache
 def _samples_with(name: str, dtypes: frozenset | None) -> list[Sample]:
-    """The samples of an operation that are of these dtypes and tell the types of their results."""
+    """The samples of an operation with these dtypes whose result types are known."""
     typed = [s for s in SAMPLES[name] if s.attrs.get("shape", ()) is not None]
     if dtypes is None:
         return typed
@@ -133,7 +133,7 @@ def _makes_complex(name: str, sample: Sample) -> bool:
 
 
 def _dtypes_of(sample: Sample) -> set:
-    """The dtypes of the operands, and the one among the attributes."""
+    """The dtypes of the operands and of the attribute ``dtype``."""
     arrays = [arg for arg in sample.args if arg is not None and arg is not Undef]
     asked = sample.attrs.get("dtype")
     return {type_of(array).dtype for array in arrays} | ({asked} if asked else set())
@@ -141,7 +141,7 @@ def _dtypes_of(sample: Sample) -> set:
 
 @frozen
 class Step:
-    """One operation: its name, which of its samples, and for each operand what stands there."""
+    """One operation: its name, the number of the sample, and a choice for each operand."""
 
     name: str
     sample: int
@@ -163,7 +163,7 @@ def program_of(
 
 @frozen(eq=False)
 class _Known:
-    """A value of the program and the array that it is at the arguments.
+    """A local of the program and its array value at the arguments.
 
     Only a ``usable`` one, of finite and moderate numbers, becomes an operand of further operations.
     """
@@ -175,14 +175,14 @@ class _Known:
 
 @define(eq=False)
 class _Growth:
-    """A program that grows, evaluated at its arguments as it does."""
+    """A program under construction, evaluated at its arguments bind by bind."""
 
     builder: LetBuilder = field(factory=LetBuilder)
     args: list = field(factory=list)
     values: list[_Known] = field(factory=list)
 
     def grow(self, op: Primitive, sample: Sample, picks: tuple[int, ...]) -> None:
-        """Add ``op`` on values of the program if it computes there, else on the sample's own."""
+        """Add ``op`` on values of the program if it computes, else on the sample's operands."""
         # operands beyond MOST_OPERANDS: 0, a new parameter
         picks = picks + (0,) * len(sample.args)
         chosen = [
@@ -190,11 +190,11 @@ class _Growth:
             for arg, pick in zip(sample.args, picks, strict=False)
         ]
         if not self.added(op, chosen, sample.attrs):
-            # the sample's own operands always compute: so a step is never lost, and shrinks to this
+            # the sample's own operands always compute: no step is lost, and a step shrinks to them
             self.added(op, [self.given(arg) for arg in sample.args], sample.attrs, trusted=True)
 
     def added(self, op: Primitive, operands: list, attrs, *, trusted: bool = False) -> bool:
-        """Whether ``op`` computes on these as is declared, quietly; then it is in the program."""
+        """Add ``op`` if it computes without warnings and as declared; whether it was added."""
         attrs = op.complete(attrs)
         results = _quietly(op, [_array_of(operand) for operand in operands], attrs)
         if results is None:
@@ -213,14 +213,14 @@ class _Growth:
         return True
 
     def chosen(self, arg, pick: int):
-        """What stands for the operand ``arg`` of a sample: a value that fits, or a new one."""
+        """The operand for ``arg`` of a sample: a fitting value, or a new parameter."""
         if arg is None or arg is Undef or (type(arg) in PYTHON_NUMBERS and pick % 2):
             return arg
         kind = type_of(arg)
         usable = [known for known in self.values if known.usable]
         fitting = [known for known in usable if known.value.type is kind]
         near = fitting or [known for known in usable if _is_near(known.value.type, kind)]
-        if pick % 4 == 0 or not near:  # 0 is what Hypothesis shrinks to: a program of one operation
+        if pick % 4 == 0 or not near:  # Hypothesis shrinks to 0: a program of one operation
             return self.given(arg)
         # -1: the latest first, for depth
         return self.fitted(near[-1 - pick // 4 % len(near)], kind)
@@ -255,17 +255,17 @@ class _Growth:
 
 
 def _array_of(operand):
-    """What an operand is at the arguments."""
+    """The value of an operand at the arguments."""
     return operand.array if type(operand) is _Known else operand
 
 
 def _value_of(operand):
-    """What an operand is in the program."""
+    """An operand as it appears in the program."""
     return operand.value if type(operand) is _Known else operand
 
 
 def _is_mask(arg, sample: Sample) -> bool:
-    """Whether it is a mask of an index, which must select as many elements as the index says."""
+    """Whether an operand is a mask of an index, which must select a fixed number of elements."""
     is_indexed = "item" in sample.attrs or "items" in sample.attrs
     return is_indexed and type(arg) is np.ndarray and arg.dtype.kind == "b"
 
@@ -280,9 +280,9 @@ def _is_near(found: ArrayType, wanted: ArrayType) -> bool:
 
 
 def _quietly(op: Primitive, arrays: list, attrs) -> tuple | None:
-    """The results of an operation; None where it warns or fails."""
+    """The results of an operation; None if it warns or fails."""
     try:
-        # an underflow to 0 is no mistake, and depends on the library
+        # an underflow to 0 is not an error, and depends on the library
         with warnings.catch_warnings(action="error"), np.errstate(all="raise", under="ignore"):
             out = compute(op, arrays, attrs)
     except (ArithmeticError, ValueError, IndexError, RuntimeWarning, GuardError):

@@ -1,6 +1,6 @@
 """One call of every public function of NumPy: ``CALLS``, by the function's full name.
 
-``letir.testing.calls.listed`` has those that take no arrays of numbers.
+``letir.testing.calls.listed`` has the functions that take no arrays of numbers.
 """
 
 from letir.testing.calls import algebra_calls, elementwise_calls, reduction_calls, shape_calls

@@ -5,13 +5,13 @@ import numpy as np
 from letir.testing.calls.call import BLOCK, SQUARE, Call, V, W, X, Y, each, of
 
 _SYMMETRIC = SQUARE @ SQUARE.T
-# its eigenvalues keep their order beside it
+# its eigenvalues keep their order under small changes
 _APART = np.diag([1.0, 2.0 + 1.0j, 5.0]) + 0.1 * SQUARE.T
 _TENSOR = np.random.default_rng(0).normal(size=(2, 3, 6))
 
 
 def _linalg(name: str, *args, **attrs) -> Call:
-    """A call of a function of numpy.linalg; named tuples as tuples."""
+    """A call of a function of numpy.linalg, with named tuples converted to tuples."""
 
     def f(np, *args):
         found = getattr(np.linalg, name)(*args, **attrs)
@@ -21,7 +21,7 @@ def _linalg(name: str, *args, **attrs) -> Call:
 
 
 def _on_symmetric(name: str, choose=lambda found: found) -> Call:
-    """A call of a function of Hermitian matrices, which differences would leave."""
+    """A call of a function of Hermitian matrices, made symmetric for finite differences."""
 
     def f(np, x):
         return choose(getattr(np.linalg, name)(x + np.conj(np.swapaxes(x, -1, -2))))
@@ -30,7 +30,7 @@ def _on_symmetric(name: str, choose=lambda found: found) -> Call:
 
 
 def _fourier(name: str, *args, **attrs) -> Call:
-    """A call of a function of numpy.fft; those of real arrays take no complex ones."""
+    """A call of a function of numpy.fft; transforms of real arrays take no complex arrays."""
     takes_real = name in ("rfft", "rfft2", "rfftn", "ihfft")
     f = lambda np, x: getattr(np.fft, name)(x, *args, **attrs)  # noqa: E731
     return Call(f, (BLOCK,), complexes=() if takes_real else None)

@@ -1,7 +1,7 @@
-"""``Call``: one call of a public NumPy function, by which its support is measured.
+"""``Call``: one call of a public NumPy function, which measures how far it is supported.
 
-``letir.testing.calls`` has one for each function; the page ``docs/numpy.md`` and its test make each
-with NumPy, and recorded.
+``letir.testing.calls`` has one for each function; the page ``docs/numpy.md`` and its test make
+each call with NumPy and in a trace.
 """
 
 from collections.abc import Callable
@@ -17,9 +17,9 @@ from letir.ast.attrs import as_tuple
 class Call:
     """``f(np, *args)`` calls a function of the namespace ``np``, NumPy or ``letir.numpy``.
 
-    ``args``: arrays and numbers, those that are traced. ``complexes``: complex arguments that it
-    takes, None: those of ``args`` plus an imaginary part, () if it takes none. ``jumps``: results
-    change their length or order with the values, so that differences tell nothing.
+    ``args``: the arrays and numbers that are traced. ``complexes``: the complex arguments;
+    None: ``args`` plus an imaginary part, () if it takes none. ``jumps``: results
+    change their length or order with the values, so that finite differences are meaningless.
     """
 
     f: Callable
@@ -56,5 +56,5 @@ def jumping(f: Callable, *args: Any) -> Call:
 
 
 def each(names: str, make: Callable[[str], Call]) -> dict[str, Call]:
-    """The calls that ``make`` makes of the words in ``names``."""
+    """One call for each word in ``names``, made by ``make``."""
     return {name: make(name) for name in names.split()}

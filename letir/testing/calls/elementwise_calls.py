@@ -4,8 +4,8 @@ import operator
 
 from letir.testing.calls.call import BITS, COUNTS, NAN, Call, V, W, X, Y, each, of, real
 
-_UNIT = abs(V) / 4 + 0.1  # in the domain of all functions but one
-_ABOVE = abs(V) + 1.25  # in that of this one, arccosh
+_UNIT = abs(V) / 4 + 0.1  # in the domain of all functions but arccosh
+_ABOVE = abs(V) + 1.25  # in the domain of arccosh
 
 
 def _named(name: str, *args, takes_complex: bool = True) -> Call:
@@ -36,7 +36,7 @@ CALLS = {
     **each(_ANALYTIC, lambda name: _named(name, _UNIT)),
     **each(_REAL, lambda name: _named(name, V + 0.125, takes_complex=False)),
     **each(_BOTH, lambda name: _named(name, _ABOVE, abs(W))),
-    # times 1: a Python bool that is returned comes back as NumPy's at replay
+    # times 1: a replay returns a Python bool as a NumPy one
     **each(_WHOLE, lambda name: of(lambda np, x, y: 1 * getattr(np, name)(x, y), _ABOVE, abs(W))),
     **each(_PAIRS, lambda name: _named(name, V, W, takes_complex=False)),
     **each(_INTEGER, lambda name: _named(name, BITS)),

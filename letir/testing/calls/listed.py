@@ -1,4 +1,4 @@
-"""Public functions of NumPy that take no arrays of numbers, by what they do."""
+"""Public functions of NumPy that take no arrays of numbers, grouped by purpose."""
 
 NO_ARRAYS = {
     "reads or writes files": """

@@ -55,7 +55,7 @@ CALLS = {
     "polymul": of(lambda np, p, q: np.polymul(p, q), V, _LONG),
     "polydiv": of(lambda np, p, q: np.polydiv(p, q)[0], _LONG, V),
     "polyfit": real(lambda np, x, y: np.polyfit(x, y, 2), _LONG, _LONG**3),
-    # not V times a number, whose roots are conjugated: differences would exchange them
+    # not a multiple of V: differences would exchange its conjugate roots
     "roots": Call(lambda np, p: np.roots(p), (V,), complexes=(V + 0.25j,)),
     "sort": real(lambda np, x: np.sort(x, axis=0), X),
     "argsort": real(lambda np, x: np.argsort(x, axis=None), X),

@@ -1,6 +1,6 @@
-"""``support_of``: what of a public NumPy function works, tried out on its call.
+"""``support_of``: which features of letir work for a public NumPy function, tried on its call.
 
-Read ``call.py`` first. ``docs/make_numpy.py`` writes the page of it, a test asserts it.
+Read ``call.py`` first. ``docs/make_numpy.py`` writes the results as a page, a test checks them.
 """
 
 import warnings
@@ -30,7 +30,7 @@ YES, NONE = "yes", "—"
 
 @frozen
 class Support:
-    """What works of one function: "yes", "—" where there is nothing to do, or the error's text."""
+    """The support of one function: "yes", "—" where it does not apply, or the text of the error."""
 
     plain: str
     namespace: str
@@ -41,12 +41,12 @@ class Support:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether NumPy's function or that of ``letir.numpy`` is."""
+        """Whether NumPy's function or the one of ``letir.numpy`` is recorded."""
         return YES in (self.plain, self.namespace)
 
 
 def public_functions() -> Iterator[str]:
-    """The names of NumPy's public functions of arrays, those of numpy.linalg as ``linalg.inv``."""
+    """The names of NumPy's public functions of arrays, such as ``sum`` and ``linalg.inv``."""
     others = {name for names in NO_ARRAYS.values() for name in names.split()}
     for prefix, module in _NAMESPACES.items():
         for name in sorted(module.__all__):
@@ -56,10 +56,10 @@ def public_functions() -> Iterator[str]:
 
 
 def support_of(name: str) -> Support:
-    """What works of the function, tried out on its call in ``CALLS``."""
+    """The support of a function, tried on its call in ``CALLS``."""
     call = CALLS[name]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of NumPy's own, which the laws of operations see
+        warnings.simplefilter("ignore")  # warnings of NumPy, which the laws of operations check
         plain, namespace = (_tried(_is_replayed, call, np, call.args) for np in (np, letir.numpy))
         found = namespace if plain != YES else plain
         if found != YES:
@@ -75,7 +75,7 @@ def support_of(name: str) -> Support:
 
 
 def _tried(check: Callable, *args) -> str:
-    """Whether ``check`` is true, or the error that it raises."""
+    """The result of ``check``, or the error that it raises."""
     try:
         return YES if check(*args) else NONE
     except (LetirError, AssertionError) as error:
@@ -95,7 +95,7 @@ def _is_replayed(call: Call, namespace, args: tuple) -> bool:
 
 
 def _has_derivative(call: Call, mode: str) -> bool:
-    """Whether there is a derivative, which agrees with differences."""
+    """Whether the function has a derivative that agrees with differences."""
     if not _is_differentiable(trace(_bound(call), *call.args), call.args):
         return False
     _check_derivative(call, call.args, (mode,))
@@ -103,9 +103,9 @@ def _has_derivative(call: Call, mode: str) -> bool:
 
 
 def _check_derivative(call: Call, args: tuple, modes: tuple[str, ...]) -> None:
-    """Raise AssertionError unless the derivative agrees with differences, where these tell it."""
+    """Raise AssertionError unless the derivative agrees with differences, where these apply."""
     if call.jumps:
-        return  # is_differentiable has made it
+        return  # is_differentiable has already computed the derivative
     check_grads(_bound(call), args, order=1, modes=modes)
 
 
@@ -134,7 +134,7 @@ def _is_batched(call: Call) -> bool:
 
 
 def _takes_complex(call: Call) -> bool:
-    """Whether complex arguments are recorded, where NumPy takes them, and differentiated."""
+    """Whether complex arguments that NumPy accepts are recorded and differentiated."""
     args = _complex_arguments(call)
     if not args:
         return False

@@ -3,7 +3,7 @@
 Adding an operation is its record and its samples here. Together the samples of a record cover 0-d,
 empty and broadcast operands, negative axes and tuples of them, ``keepdims``, masks, ties, Python
 numbers, single and half precision, integers, and complex numbers where the operation takes them.
-Derivatives exist at a sample and agree with differences there, unless it is ``rough``.
+Derivatives exist at a sample and agree with finite differences, unless the sample is ``rough``.
 """
 
 import importlib
@@ -12,7 +12,7 @@ import pkgutil
 from letir.ops import load_all
 from letir.testing.samples.sample import Sample
 
-load_all()  # whoever goes through all records means the rarely used ones too
+load_all()  # samples cover rarely used records too, which load on demand
 
 
 def _collected_samples() -> dict[str, list[Sample]]:

@@ -1,7 +1,7 @@
-"""``Sample``, the operands and attributes of one bind, and what the lists of samples are made of.
+"""``Sample``, the operands and attributes of one bind, and functions that make lists of samples.
 
 ``of`` makes a sample, ``points`` and ``couples`` make those of elementwise functions. The arrays
-are what samples are taken from: distinct numbers of both signs, away from integers and ties.
+hold distinct numbers of both signs, away from integers and ties.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from letir.ast.terms import Const, Lambda
 from letir.ast.types import PYTHON_NUMBERS, Undef
 from letir.eval.array_modules import type_of
 
-# The laws from which ``exempt`` takes samples out, by its keyword.
+# The laws from which ``exempt`` excludes samples, by its keyword.
 LAWS = {
     "complex_step": "a complex step gives the first derivative",
     "second_derivative": "the derivative has a derivative",
@@ -50,7 +50,7 @@ class Sample:
     """Operands (arrays, scalars, Python numbers, None, ``Undef``) and attributes of one operation.
 
     ``rough``: the derivative need not agree with differences, at a tie or by the op's purpose.
-    ``exempt``: for each of the ``LAWS`` that the sample does not keep the reason.
+    ``exempt``: the reason for each of the ``LAWS`` that is not checked on the sample.
 
     >>> from letir.extend import PRIMITIVES
     >>> sample = Sample((np.ones((2, 3)),), {"axis": 0})
@@ -76,7 +76,7 @@ def rough(*args: Any, **attrs: Any) -> Sample:
 
 
 def exempt(samples: Iterable[Sample], **reasons: str) -> list[Sample]:
-    """The samples without these laws (keys of ``LAWS``), each with the reason why."""
+    """The samples exempt from these laws (keys of ``LAWS``), each with the reason."""
     return [evolve(sample, exempt={**sample.exempt, **reasons}) for sample in samples]
 
 
@@ -124,7 +124,7 @@ BOOL, INT64, FLOAT16, FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = map(
 
 
 def narrow(*samples: Sample) -> list[Sample]:
-    """The same with float64 arrays in single and in half precision."""
+    """The samples with float64 arrays converted to single and half precision."""
     made = []
     for sample, dtype in itertools.product(samples, (FLOAT32, FLOAT16)):
         args = [

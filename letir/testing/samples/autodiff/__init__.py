@@ -1,1 +1,1 @@
-"""autodiff."""
+"""Samples of ``letir.ops.autodiff``."""

@@ -47,7 +47,7 @@ BACKWARD = body(2, lambda residual, ct: (ct * residual,))
 
 
 def steps(**attrs: Any) -> list[Sample]:
-    """Steps of a gradient program: all cotangents there, one of two, and none."""
+    """Steps of a gradient program with all cotangents, one of two, and none."""
     return [
         of(Y[0], X[0], X[1], **PRODUCT, **attrs),
         of(Y[0], Y[1], X[0], **PAIR, **attrs),

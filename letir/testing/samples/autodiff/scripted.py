@@ -1,4 +1,4 @@
-"""Samples of ``scripted``: one result; two, of which a captured value is neither."""
+"""Samples of ``scripted``: with one result, and with two results and another captured value."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ def program(count: int, formula: Callable) -> Lambda:
 
 
 def two_results(x: Value, y: Value) -> tuple[Value, ...]:
-    """x * y and exp(x * y), and sin(y), which the backward reads."""
+    """x * y and exp(x * y), and the captured sin(y), which the backward reads."""
     product = x * y
     return product, exp(product), sin(y)
 
@@ -24,7 +24,7 @@ def two_results(x: Value, y: Value) -> tuple[Value, ...]:
 def two_gradients(
     x: Value, y: Value, late: Value, sine: Value, ct: Value, late_ct: Value
 ) -> tuple[Value, Value]:
-    """The cotangents of x and y; that of sin(y) * 0 shows that it is read."""
+    """The cotangents of x and y; the term sin(y) * 0 reads the captured value."""
     total = ct + late_ct * late
     return total * y, total * x + 0 * sine
 

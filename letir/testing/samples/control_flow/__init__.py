@@ -1,1 +1,1 @@
-"""control_flow."""
+"""Samples of ``letir.ops.control_flow``."""

@@ -22,12 +22,12 @@ def body(function: Callable, *kinds: ArrayType) -> Lambda:
 
 
 def waves(x: Value, y: Value) -> tuple[Value, Value]:
-    """Reads inside what it has computed."""
+    """A branch whose backward pass reads a value computed in the branch."""
     return sin(x) * exp(x) * y, x.sum()
 
 
 def powers(x: Value, y: Value) -> tuple[Value, Value]:
-    """Another function of the same types."""
+    """A second branch of the same types."""
     return x * x * y.sum(), y[0]
 
 

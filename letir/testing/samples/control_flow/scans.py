@@ -22,18 +22,18 @@ def body(step: Callable, *kinds: ArrayType) -> Lambda:
 
 
 def network(h: Value, x: Value, w: Value) -> tuple[Value, ...]:
-    """A step that reads all that a step can read."""
+    """A step that reads carried, scanned and captured values."""
     new = tanh(h * w + x)
     return new, new * x, h.sum()
 
 
 def pair(h: Value, i: Value, x: Value) -> tuple[Value, ...]:
-    """Two carried values, one of which counts."""
+    """A step with two carried values, one of them a counter."""
     return h + sin(x) * i, i + 1, h
 
 
 def fill(h: Value, x: Value) -> tuple[Value, Value]:
-    """A carried array that is changed in its place; its first value is kept."""
+    """A step that updates a carried array in place; its initial value is kept."""
     return h.at[0].add(x.sum() * h[1]), h[0]
 
 

@@ -13,7 +13,7 @@ COUNT, INDEX = ArrayType(int), WEAK[int]
 
 
 def layer(i: Value, h: Value, w: Value) -> Value:
-    """An iteration that reads its number, what is carried, and what is captured."""
+    """An iteration that reads the step number, carried values and captured values."""
     return tanh(h * w) + h * i
 
 
@@ -23,12 +23,12 @@ def growing(h: Value, n: Value, w: Value) -> tuple[Value, Value]:
 
 
 def few(h: Value, n: Value, w: Value) -> Value:
-    """Three times."""
+    """A test that holds for three iterations."""
     return n < 3
 
 
 def falling(x: Value, y: Value) -> tuple[Value, Value]:
-    """Until one of the carried values is small."""
+    """An iteration after which one of the carried values is smaller."""
     return x * 0.5, y * x + x
 
 

@@ -1,1 +1,1 @@
-"""define."""
+"""Samples of ``letir.ops.define``."""

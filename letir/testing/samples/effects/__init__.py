@@ -1,1 +1,1 @@
-"""effects."""
+"""Samples of ``letir.ops.effects``."""

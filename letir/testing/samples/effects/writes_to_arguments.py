@@ -5,7 +5,7 @@ import numpy as np
 from letir.testing.samples.sample import EMPTY, FLOAT32, X, Y, Z, exempt, of, rough
 
 SAMPLES = {
-    # scalars, which it cannot change: tests/tracing/mutation/test_mutated_arguments.py has arrays
+    # scalars, which it cannot change; tests/tracing/mutation/test_mutated_arguments.py has arrays
     "write_back": exempt(
         [rough(X[0, 0], Y[0, 0]), rough(Z[0, 0], Z[0, 1])],
         program_derivative="it changes its arguments",

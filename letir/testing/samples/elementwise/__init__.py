@@ -1,1 +1,1 @@
-"""elementwise."""
+"""Samples of ``letir.ops.elementwise``."""

@@ -1,1 +1,1 @@
-"""indexing."""
+"""Samples of ``letir.ops.indexing``."""

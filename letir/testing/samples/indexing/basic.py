@@ -45,7 +45,7 @@ PARTS: list[tuple] = [  # (shape of the part of an array of shape (2, 3), item, 
 
 
 def written() -> list[Sample]:
-    """Every kind of index and of what is written there."""
+    """Samples with every kind of index and of written value."""
     new = np.linspace(0.3, 1.7, 12)
     return [
         *[
@@ -67,7 +67,7 @@ def written() -> list[Sample]:
 
 
 def assembled() -> list[Sample]:
-    """Every kind of index, and places that overlap or repeat."""
+    """Samples with every kind of index, and indices that overlap or repeat."""
     new = np.linspace(0.3, 1.7, 12)
     rows = {"items": (slice(1), slice(1, None)), "shape": (2, 3)}
     return [

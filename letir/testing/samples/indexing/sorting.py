@@ -28,7 +28,7 @@ SORTED = [
     rough(SPECIAL, kind="stable"),
     *narrow(of(X)),
 ]
-PARTS = [  # each element has its place: NumPy may order the rest as it likes
+PARTS = [  # all positions are given, as NumPy may order the others in any way
     of(X, kth=1),
     of(X, kth=(0, -1), axis=0),
     of(X, kth=(1, 2, 3, 4), axis=None),

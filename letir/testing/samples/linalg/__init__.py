@@ -1,1 +1,1 @@
-"""linalg."""
+"""Samples of ``letir.ops.linalg``."""

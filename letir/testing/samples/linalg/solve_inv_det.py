@@ -1,7 +1,7 @@
 """Samples of linear algebra: ``letir.ops`` linalg, decompositions, singular_values, eigen, norms,
 least_squares.
 
-NumPy reads one triangle of a matrix that ought to be Hermitian, where derivatives have both: such
+NumPy reads one triangle of a Hermitian matrix, derivatives cover both: such
 samples are ``rough``, and tests/test_linalg.py compares those derivatives with differences.
 """
 

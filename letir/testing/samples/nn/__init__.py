@@ -1,1 +1,1 @@
-"""nn."""
+"""Samples of ``letir.ops.nn``."""

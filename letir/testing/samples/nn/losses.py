@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.nn.losses`` and ``letir.ops.nn.losses``."""
+"""Samples of the operations in ``letir.ops.nn.losses``."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ FAR_LOGITS = np.array([[900.0, -900.0, 0.0], [5.0, 1000.0, -700.0]])
 
 
 def both(*args: Any, **attrs: Any) -> list[Sample]:
-    """A loss of two arrays: the mean, each, and the sum in single precision."""
+    """Samples of a loss of two arrays: the mean, each element, and the sum in single precision."""
     return [
         of(*args, **attrs),
         of(*args, reduction="none", **attrs),

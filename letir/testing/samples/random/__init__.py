@@ -1,1 +1,1 @@
-"""random."""
+"""Samples of ``letir.ops.random``."""

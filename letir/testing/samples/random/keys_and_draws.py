@@ -44,7 +44,7 @@ def of_generator(
     rough: bool = False,
     **options: Any,
 ) -> Sample:
-    """A draw of a generator."""
+    """A sample of a draw from a generator."""
     attrs = {"method": method, "shape": shape, "dtype": dtype, "options": tuple(options.items())}
     return evolve(of(state, *operands, **attrs), rough=rough)
 

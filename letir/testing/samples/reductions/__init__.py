@@ -1,1 +1,1 @@
-"""reductions."""
+"""Samples of ``letir.ops.reductions``."""

@@ -6,13 +6,13 @@ from letir.testing.samples.sample import FLOAT32, INTEGERS, Sample, X, Y, exempt
 
 NAN = np.array([[0.5, np.nan, 2.0], [1.5, 0.75, np.nan]])
 MASK = np.array([[True, True, True], [True, False, True]])
-EMPTY_ROW = np.array([[0.5, np.nan, 2.0], [np.nan, np.nan, np.nan]])  # a mean of it warns
+EMPTY_ROW = np.array([[0.5, np.nan, 2.0], [np.nan, np.nan, np.nan]])  # NumPy warns about its mean
 TIES = np.array([[1.0, 2.0, 2.0], [1.0, np.nan, 1.0]])
 COMPLEX = NAN + 1j * Y
 
 
 def reduced() -> list[Sample]:
-    """What all of them take."""
+    """Samples that every nan-reduction accepts."""
     return [
         of(NAN),
         of(NAN, axis=-1, keepdims=True),

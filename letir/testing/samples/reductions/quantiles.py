@@ -10,7 +10,7 @@ SOME = np.array([0.17, 0.62])
 
 
 def medians(x: np.ndarray) -> list[Sample]:
-    """Of np.median and np.nanmedian."""
+    """Samples of np.median and np.nanmedian."""
     return [
         of(x),
         of(x, axis=-1, keepdims=True),
@@ -24,7 +24,7 @@ def medians(x: np.ndarray) -> list[Sample]:
 
 
 def quantiles(x: np.ndarray, scale: int) -> list[Sample]:
-    """Of np.quantile and its like, ``scale`` for all of the elements."""
+    """Samples of np.quantile (``scale`` 1), np.percentile (``scale`` 100) and similar functions."""
     return [
         of(x, 0.3 * scale, axis=1),
         of(x, np.float64(0.4) * scale, axis=0, keepdims=True),

@@ -19,13 +19,15 @@ from letir.testing.samples.sample import (
     rough,
 )
 
-ONE_EACH = np.array([[True, False, True], [False, True, True]])  # NumPy warns of a mean of nothing
+ONE_EACH = np.array(
+    [[True, False, True], [False, True, True]]
+)  # NumPy warns about a mean of no elements
 ZERO_FACTORS = np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 4.0]])
 TIES = np.array([[1.0, 2.0, 2.0], [1.0, 1.0, 1.0]])
 
 
 def unmasked() -> list[Sample]:
-    """Every way to say the axes, and every kind of array."""
+    """Samples with every way to give axes, and every kind of array."""
     found = [of(X, axis=axis) for axis in (None, 0, -1, (0, 1), (-1, 0))]
     found += [of(X, axis=1, keepdims=True), of(X, keepdims=True), of(BLOCK, axis=(0, 2))]
     found += [of(X[0, 0]), of(0.5), of(INTEGERS, axis=1), of(BOOLEANS), of(X[:, :0], axis=0)]
@@ -33,7 +35,7 @@ def unmasked() -> list[Sample]:
 
 
 def masked(mask: np.ndarray = BOOLEANS) -> list[Sample]:
-    """With masks, and over no axis at all."""
+    """Samples with masks, and with no axes."""
     return [
         *unmasked(),
         of(X, mask, axis=0),
@@ -44,7 +46,7 @@ def masked(mask: np.ndarray = BOOLEANS) -> list[Sample]:
 
 
 def extrema(outside: float) -> list[Sample]:
-    """With masks, which need an initial value beyond all others, and with ties."""
+    """Samples with masks, which need an initial value beyond all elements, and with ties."""
     return [
         *unmasked(),
         of(X, BOOLEANS, initial=outside),

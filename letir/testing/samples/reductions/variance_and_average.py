@@ -25,7 +25,7 @@ COUNTS = np.array([1, 2, 3])
 
 
 def spreads() -> list[Sample]:
-    """Of np.var and np.std."""
+    """Samples of np.var and np.std."""
     return [
         of(X),
         of(X, axis=-1, ddof=1, keepdims=True),

@@ -1,1 +1,1 @@
-"""shape."""
+"""Samples of ``letir.ops.shape``."""

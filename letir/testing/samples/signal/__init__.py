@@ -1,1 +1,1 @@
-"""signal."""
+"""Samples of ``letir.ops.signal``."""

@@ -1,1 +1,1 @@
-"""special."""
+"""Samples of ``letir.ops.special``."""

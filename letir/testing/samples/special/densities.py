@@ -21,12 +21,12 @@ SHAPES = {
     "gamma": (3,),
     "chi2": (4,),
 }
-# integers where there is no derivative by the shape parameters
+# integers where there is no derivative with respect to the shape parameters
 EXACT = {"t": ("cdf", "sf", "ppf", "isf"), "beta": ("cdf", "sf", "ppf")}
 
 
 def samples_of(name: str, method: str) -> list[Sample]:
-    """Of an array with loc and scale, of whatever lies outside of the support, of a number."""
+    """Samples of an array with loc and scale, of points outside the support, and of a number."""
     if name == "poisson":
         whole = of(COUNTS.astype(int), np.array([0.5, 1.25, 2.0]), 0)
         return [whole, rough(COUNTS, 1.5, np.float64(-1.0)), of(2, 0.5, 0)]
@@ -39,7 +39,7 @@ def samples_of(name: str, method: str) -> list[Sample]:
 
 
 def slope() -> Lambda:
-    """A right side: a * y + b * t."""
+    """A right-hand side: a * y + b * t."""
     builder = LetBuilder()
     y, t, a, b = (builder.param(ArrayType(float, shape)) for shape in ((2,), (), (2,), ()))
     return builder.build((a * y + b * t,))
@@ -65,7 +65,7 @@ SAMPLES = {
         of(A + 0.5j, B, transposed=True),
         of(np.stack([A, A.T]), np.stack([B, B + 1]), lower=True, unit_diagonal=True),
     ],
-    # rough: right to the tolerance of the solver
+    # rough: accurate to the tolerance of the solver only
     "odeint": exempt(
         [rough(WITHIN[0, :2], TIMES, WITHIN[1, :2], np.float64(0.5), **ODE)],
         transposition="its forward mode calls the operation itself",

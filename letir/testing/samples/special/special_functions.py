@@ -17,7 +17,7 @@ def at(*numbers: float, integer: int | None = 1) -> list[Sample]:
 
 
 def also_complex(*numbers: float) -> list[Sample]:
-    """The same of a function of complex arrays too."""
+    """The same for a function that takes complex arrays too."""
     return [*at(*numbers), of(np.array(numbers) + 0.25j)]
 
 
