@@ -24,6 +24,7 @@ bench: .venv/bench.stamp
 lint: .venv/test.stamp .venv/lint.stamp
 	$(BIN)/ruff check letir tests benchmarks
 	$(BIN)/ruff format --check letir tests benchmarks
+	$(BIN)/mypy
 	$(BIN)/basedpyright
 
 notebooks: .venv/test.stamp

@@ -180,5 +180,7 @@ def _push_forward(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None
     return tuple(by_output.get(i) for i in range(len(fn.ret.args)))
 
 
-_push_forward.program, _push_forward.linear = jvp_program, linear_program  # as ``pull.program``
+# as ``pull.program``; mypy knows no attributes of functions
+_push_forward.program = jvp_program  # type: ignore[attr-defined]
+_push_forward.linear = linear_program  # type: ignore[attr-defined]
 LATE_BOUND["push"] = _push_forward

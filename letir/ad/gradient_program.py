@@ -61,7 +61,8 @@ class Captures:
         """The captured locals: inputs, then results, both sorted by position."""
         # sorted, as the positions in the fields of a Gradient are
         inputs = map(self.fn.params.__getitem__, sorted(self.inputs))
-        return [*inputs, *map(self.results.__getitem__, sorted(self.outputs))]
+        results = [self.results[i] for i in sorted(self.outputs)]
+        return [*inputs, *[arg for arg in results if type(arg) is Local]]
 
     def primal(self) -> Lambda:
         """``fn`` with the temporaries as further results."""
@@ -92,7 +93,7 @@ class Gradient:
     df_output_vjps: tuple[int, ...]
     out_tree: Any = None
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> tuple[Any, tuple]:
         """Evaluate ``f``; returns (results, residuals), the latter for ``backward``."""
         leaves = flat_arguments(self.f, args, kwargs)
         checked_arguments(self.f, leaves)
@@ -104,7 +105,7 @@ class Gradient:
             return self.out_tree.unflatten(real), residuals
         return (real[0] if len(real) == 1 else real), residuals
 
-    def backward(self, residuals: tuple, *cts) -> tuple:
+    def backward(self, residuals: tuple, *cts: Any) -> tuple:
         """The cotangents of the inputs in ``df_output_vjps``.
 
         ``cts``: one cotangent for each of the user's results that requires grad, None for zero. A
@@ -147,9 +148,10 @@ class Gradient:
         # the cotangents of temporaries are undefined: callers have none
         names: dict[Local, Arg] = dict.fromkeys(vjps, UNDEFINED)
         cts = vjps[: sum(i < self.f_real_outputs for i in self.df_input_vjps)]  # positions increase
-        names |= {param: Local(param.type, param.name) for param in cts}
+        given = {param: Local(param.type, param.name) for param in cts}
+        names |= given
         # in one program, the captured parameters of df become the locals of f
-        captured = [f.params[i] for i in self.df_input_captured_inputs]
+        captured: list[Arg] = [f.params[i] for i in self.df_input_captured_inputs]
         captured += [f.ret.args[i] for i in self.df_input_captured_outputs]
         names |= zip(df.params[len(vjps) :], captured, strict=True)
         undefined = {param: False for param in vjps if names[param] is UNDEFINED}
@@ -160,7 +162,7 @@ class Gradient:
             for p, a in zip(inputs, found, strict=True)
         ]
         in_tree, out_tree, positional = self._joined_trees(len(cts))
-        builder.params = [*f.params[:positional], *map(names.get, cts), *f.params[positional:]]
+        builder.params = [*f.params[:positional], *given.values(), *f.params[positional:]]
         return builder.build([*f.ret.args[: self.f_real_outputs], *found], in_tree, out_tree)
 
     def _joined_trees(self, n_cts: int) -> tuple[Tree, Tree, int]:
@@ -207,7 +209,7 @@ class Gradient:
         return evolve(self, df=df)
 
 
-def zeros_for(param: Local, ct, xp):
+def zeros_for(param: Local, ct: Any, xp: Any) -> Any:
     """``ct``; if it is undefined, zeros of the type of ``param``, or None if that is unknown."""
     if ct is not Undef:
         return ct

@@ -14,7 +14,7 @@ from letir.ad.rule_cache import RuleBody, rule_body
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.error_locations import source_line
 from letir.ast.primitive import PRIMITIVES, Primitive
-from letir.ast.terms import Bind, Lambda, Local
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.text.printer import line_of
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType
 from letir.errors import LetirError
@@ -41,7 +41,7 @@ class Linearity:
                 same = "is the same for all arguments, but not zero"
                 raise LetirError(f"{asked}: the result {arg!r} {same}\n  {remedy}")
 
-    def vanishes(self, arg) -> bool:
+    def vanishes(self, arg: Arg) -> bool:
         """Whether ``arg`` is zero if the linear parameters are zero."""
         if type(arg) is Local:
             return arg in self.linear or arg in self.zero
@@ -107,9 +107,9 @@ class Linearity:
         kinds = [arg.type for arg in bind.args]
         if bind.op.decompose is None or None in kinds:
             return None
-        kinds = tuple([kind if isinstance(kind, ArrayType) else None for kind in kinds])
-        inside = decomposition(bind.op.decompose, kinds, dict(bind.attrs))
-        there = [arg for arg, kind in zip(bind.args, kinds, strict=True) if kind is not None]
+        known = tuple([kind if isinstance(kind, ArrayType) else None for kind in kinds])
+        inside = decomposition(bind.op.decompose, known, dict(bind.attrs))
+        there = [arg for arg, kind in zip(bind.args, known, strict=True) if kind is not None]
         params = [p for p, arg in zip(inside.params, there, strict=True) if arg in chosen]
         try:
             Linearity(inside, params, self.asked, self.remedy)
@@ -187,12 +187,8 @@ def _reads_values(bind: Bind, rule: RuleBody, locals_: Collection[Local]) -> boo
     places = bind.args + bind.binders
     captured = rule.body.params[rule.attrs["n_cts"] :]
     asked = {p for p, i in zip(captured, rule.captured, strict=True) if places[i] in locals_}
-    return any(
-        arg in asked
-        for term in (*rule.body.binds, rule.body.ret)
-        if not _is_size(term)
-        for arg in term.locals()
-    )
+    terms: tuple[Bind | Ret, ...] = (*rule.body.binds, rule.body.ret)
+    return any(arg in asked for term in terms if not _is_size(term) for arg in term.locals())
 
 
 def _is_size(term) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 
 from letir.ast.bodies import bodies_of
-from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.errors import LetirError
 from letir.ops.autodiff.checkpoint_and_custom_jvp import fit_body_keeping_numbers
 from letir.ops.control_flow.loop_analysis import (
@@ -32,7 +32,11 @@ def _fitted_bodies(bind: Bind) -> list[Lambda]:
 
 
 def obstacle_in_bodies(
-    bind: Bind, chosen: Collection[Local], dependent: Collection[Local], vanishes, check: Callable
+    bind: Bind,
+    chosen: Collection[Local],
+    dependent: Collection[Local],
+    vanishes: Callable[[Arg], bool],
+    check: Callable,
 ) -> str | None:
     """Why ``bind`` is not linear in the operands ``chosen``; None if it is.
 

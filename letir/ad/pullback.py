@@ -5,6 +5,7 @@ comes before ``letir/ad`` in the order of imports.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from letir.ad.differentiation import differentiate, recorder
 from letir.ad.gradient_program import Gradient
@@ -17,7 +18,12 @@ from letir.passes.lowering import lowered
 
 
 def pull(
-    fn: Lambda, args: Sequence[Value], cts, *, wanted: Sequence[bool] | None = None, known=None
+    fn: Lambda,
+    args: Sequence[Value],
+    cts: Any,
+    *,
+    wanted: Sequence[bool] | None = None,
+    known: dict[int, Value] | None = None,
 ) -> tuple[Value | None, ...]:
     """The vjp of ``fn`` at ``args``, emitted into the builder of ``args``; for use in rules.
 

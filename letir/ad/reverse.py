@@ -40,9 +40,9 @@ class Reverse(ExprVisitor):
         self.emitter, self.capture = emitter, capture
         self.residual_cotangent, self.with_residuals = residual_cotangent, with_residuals
         self.needed: set[Local] = set()
-        self.cotangents: dict[Local, Arg] = {}
+        self.cotangents: dict[Arg, Arg] = {}
 
-    def visit_let(self, let: Let, needed: set, tape: list, seeds):
+    def visit_let(self, let: Let, needed: set, tape: list, seeds: Callable) -> TailCall:
         bind = let.bind
         if bind.op.is_differentiable:
             # a loop, not any(...): a generator would be a Python frame for every bind
@@ -55,7 +55,7 @@ class Reverse(ExprVisitor):
                     break
         return TailCall(let.body, needed, tape, seeds)
 
-    def visit_ret(self, ret: Ret, needed: set, tape: list, seeds):
+    def visit_ret(self, ret: Ret, needed: set, tape: list, seeds: Callable) -> dict[Arg, Arg]:
         self.needed = needed
         for local, ct in seeds(ret):
             self.contribute(local, ct)
@@ -122,7 +122,7 @@ class Reverse(ExprVisitor):
             return seed
         return self.emitter.emit(self.sum, (seed, ct), NO_ATTRS, (strong_type(local.type),))[0]
 
-    def contribute(self, local: Local, ct: Arg) -> None:
+    def contribute(self, local: Arg, ct: Arg) -> None:
         """Add ``ct`` to the cotangent of ``local``."""
         previous = self.cotangents.get(local)  # the left operand: fixes the rounding [D3]
         if previous is not None:

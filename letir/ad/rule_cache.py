@@ -15,7 +15,7 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.derivative_types import strong_type
 from letir.ast.primitive import LATE_BOUND, Absent, Primitive
-from letir.ast.terms import Bind, Const, Lambda, Local
+from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.errors import ShapeError
 from letir.ops.autodiff.gradient_steps import instantiate_like
 from letir.passes.cse import merge_equal_binds
@@ -43,7 +43,7 @@ class Steps:
         for op, select, attrs, types in self._steps:
             # the usual case without a comprehension, which is a Python frame before 3.12
             if len(types) == 1:
-                binders = (Local(types[0]),)
+                binders: tuple[Local, ...] = (Local(types[0]),)
             else:
                 binders = tuple([Local(kind) for kind in types])
             add(Bind(binders, op, select(values), attrs, source))
@@ -96,9 +96,8 @@ def _tuple_selector(positions: list[int]) -> Callable:
 
 def compile_steps(body: Lambda) -> tuple[tuple, tuple, Callable]:
     """(constants, steps, selector of the results) of ``body``, for the fields of ``Steps``."""
-    constants = list(
-        {id(a): a for b in (*body.binds, body.ret) for a in b.args if type(a) is Const}.values()
-    )
+    terms: tuple[Bind | Ret, ...] = (*body.binds, body.ret)
+    constants = list({id(a): a for b in terms for a in b.args if type(a) is Const}.values())
     place: dict = {local: i for i, local in enumerate(body.params)}
     constant_at = {id(c): len(place) + i for i, c in enumerate(constants)}
     count = len(place) + len(constants)
@@ -147,13 +146,13 @@ def rule_body(kind: str, bind: Bind, mask: tuple | None, needed: Set | None) -> 
         first: dict[int, int] = {}
         key += [first.setdefault(id(arg), i) for i, arg in enumerate(args)]
     key += map(_type_of, binders)
-    key = tuple(key)
-    found = _bodies.get(key)
+    known_as = tuple(key)
+    found = _bodies.get(known_as)
     if found is None:
         wanted = [needed is None or (type(arg) is Local and arg in needed) for arg in args]
         found = _record_rule(kind, bind, mask, wanted)
         if not holds_arrays(bind.attrs):  # the cache would keep the arrays alive
-            _bodies[key] = found
+            _bodies[known_as] = found
     return found
 
 

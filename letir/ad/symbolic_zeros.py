@@ -157,7 +157,7 @@ def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
     with paused_gc():
         builder = LetBuilder()
         builder.params = [Local(param.type, param.name) for param in df.params]
-        names = dict(zip(df.params, builder.params, strict=True))
+        names: dict[Local, Arg] = dict(zip(df.params, builder.params, strict=True))
         return builder.build(
             Specializer(builder, names, dict(zip(df.params, defined_mask, strict=True))).run(df)
         )

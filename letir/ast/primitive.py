@@ -7,7 +7,7 @@ written yet is ``todo(reason)``.
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from attrs import define, field, frozen
 
@@ -51,7 +51,7 @@ NO_BATCH = todo("batching rules come with vmap")
 _NO_ONNX = todo("export comes with the onnx package")
 
 
-def is_final(rule: Any) -> bool:
+def is_final(rule: Any) -> TypeGuard[Absent]:
     """Whether a rule is absent and cannot exist."""
     return type(rule) is Absent and rule.final
 

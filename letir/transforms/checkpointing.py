@@ -9,6 +9,7 @@ from letir.ad.remat.cost_model import recomputation_cost
 from letir.ad.remat.policies import GRADES, check_policy
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
+from letir.ast.primitive import Primitive
 from letir.ast.pytrees import flatten
 from letir.ast.signatures import P, R
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
@@ -84,7 +85,7 @@ def checkpoint(
     return checkpointed
 
 
-def is_call_recorded(*values) -> bool:
+def is_call_recorded(*values: Any) -> bool:
     """Whether a call with these arguments is recorded: in a trace, or because of Variables."""
     return is_tracing() or any(hasattr(type(leaf), "__letir_run__") for leaf in flatten(values)[0])
 
@@ -117,7 +118,9 @@ def _keeps_results(policy: Policy | None, bind: Bind) -> bool:
     return policy == "keep_all" or grade is None or grade > GRADES[policy]
 
 
-def one_bind_program(op, attrs: Attrs, params: Sequence[Local], ret: Ret, source) -> Lambda:
+def one_bind_program(
+    op: Primitive, attrs: Attrs, params: Sequence[Local], ret: Ret, source: Source | None
+) -> Lambda:
     """A program of one bind of ``op``, with parameters like ``params`` and results as ``ret``."""
     builder = LetBuilder()
     builder.source = source

@@ -147,7 +147,7 @@ class custom_jvp(CustomFunction[P, R]):
         recording = record(rule, (given, outs, tangents), {}, LAZY)
         return self.linear_rule(recording, primal, len(outs)), recording.lifted
 
-    def tangents_of(self, found, tree: Tree, outs: list) -> list:
+    def tangents_of(self, found: Any, tree: Tree, outs: list) -> list:
         """The tangents that the rule returned, one for each floating result."""
         if not isinstance(found, tuple) or len(found) != 2:
             raise ShapeError(f"{self}: its rule must return (result, tangent), found {found!r}")
@@ -163,7 +163,7 @@ class custom_jvp(CustomFunction[P, R]):
         pairs = zip(leaves, outs, strict=True)
         return [self.tangent(t, out) for t, out in pairs if carries_derivative(out)]
 
-    def tangent(self, tangent, out: Tracer):
+    def tangent(self, tangent: Any, out: Tracer) -> Any:
         """``tangent`` in the type of the result ``out``; zeros for None."""
         if tangent is None:
             return zeros_like(out)

@@ -9,7 +9,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.pytrees import flatten
 from letir.ast.signatures import P, R
-from letir.ast.terms import Local
+from letir.ast.terms import Arg
 from letir.errors import LetirError, ShapeError
 from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.gradient_steps import custom_vjp as custom_vjp_op
@@ -120,9 +120,10 @@ class custom_vjp(CustomFunction[P, R]):
             raise LetirError(f"{self}: it has no rule\n  call its defvjp(forward, backward)")
         return self.recorded(positional, fixed, given)
 
-    def recorded(self, args: tuple, fixed: tuple, given: tuple):
+    def recorded(self, args: tuple, fixed: tuple, given: tuple) -> Any:
         """Record ``forward``, then a bind that holds the backward program; returns its results."""
-        trace: Trace = ACTIVE.get()
+        trace = ACTIVE.get()
+        assert isinstance(trace, Trace)
         before = len(trace.binds)  # the binds after this position belong to forward
         out, residuals = self.forward(*args)
         outs, out_spec = flatten(out)
@@ -176,7 +177,7 @@ class custom_vjp(CustomFunction[P, R]):
         return recast(ct, leaf.dtype) if isinstance(ct, Tracer) else ct
 
 
-def _closed_over_by(trace: Trace, before: int, outs: list, inputs: list) -> list[Local]:
+def _closed_over_by(trace: Trace, before: int, outs: list, inputs: list) -> list[Arg]:
     """The floating locals, other than inputs, that binds recorded since ``before`` read.
 
     The rule gives no derivative with respect to them.
@@ -184,7 +185,7 @@ def _closed_over_by(trace: Trace, before: int, outs: list, inputs: list) -> list
     new = trace.binds[before:]
     known = {trace.enter(leaf) for leaf in inputs}
     known.update(binder for bind in new for binder in bind.binders)
-    read = [local for bind in new for local in bind.locals()]
+    read: list[Arg] = [local for bind in new for local in bind.locals()]
     read += [trace.enter(out) for out in outs if isinstance(out, Tracer)]
     return list(dict.fromkeys(x for x in read if x not in known and carries_derivative(x)))
 

@@ -292,7 +292,7 @@ def reverse_product(
 # ---- Gauss-Newton ----
 
 
-def _ggn_product(call: Call, wanted: list[int], directions: list, g: Callable) -> list:
+def _ggn_product(call: Call, wanted: list[int], directions: list, g: Callable) -> tuple:
     """The products for the parameters ``wanted``; ``directions``: their tangents, None for zero."""
     pair = linear_program(call.fn, wanted)
     arguments, count = list(call.leaves), len(call.fn.ret.args)

@@ -20,7 +20,7 @@ from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import Tree
 from letir.ast.signatures import P
 from letir.ast.symbolic_sizes import has_static_shape
-from letir.ast.terms import Lambda, Local
+from letir.ast.terms import Arg, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.eval.evaluator import run_flat
@@ -260,7 +260,7 @@ def _by_rows(task: _Task) -> tuple[LetBuilder, list]:
     gradient = differentiate(fn, [i in wanted for i in range(len(fn.params))], defined=defined)
     builder, rows = _start_builder(gradient.f, fn), task.rows
     kinds = [rows[i] for i in gradient.df_input_vjps]
-    captured = [fn.params[i] for i in gradient.df_input_captured_inputs]
+    captured: list[Arg] = [fn.params[i] for i in gradient.df_input_captured_inputs]
     captured += [gradient.f.ret.args[i] for i in gradient.df_input_captured_outputs]
     cts = _along_units(builder, gradient.df, kinds, captured)
     found = dict(zip(gradient.df_output_vjps, cts, strict=True))
@@ -297,14 +297,14 @@ def _start_builder(primal: Lambda, fn: Lambda) -> LetBuilder:
     return builder
 
 
-def _row_offsets(kinds: list[ArrayType]) -> list[int]:
+def _row_offsets(kinds: list[ArrayType]) -> list[Any]:
     """The position of the first element of each value if all are concatenated."""
     # the slice is for an empty list, for which accumulate gives [0]
     return list(itertools.accumulate([kind.size for kind in kinds[:-1]], initial=0))[: len(kinds)]
 
 
 def _along_units(
-    builder: LetBuilder, linear: Lambda, kinds: list[ArrayType], captured: list[Local]
+    builder: LetBuilder, linear: Lambda, kinds: list[ArrayType], captured: Sequence[Arg]
 ) -> list[Value | None]:
     """The results of a linear program for all unit directions, stacked along axis 0; None for zero.
 
@@ -314,8 +314,9 @@ def _along_units(
     if not total:
         return [None] * len(linear.ret.args)
     if total == 1 == len(kinds):  # a batch of one would only add axes
-        units = builder.emit(ones, (), _fill_attrs(kinds[0].shape, kinds[0].dtype))
-        results = axes = builder.inline(linear, [*units, *captured])
+        ones_of_one = builder.emit(ones, (), _fill_attrs(kinds[0].shape, kinds[0].dtype))
+        results = builder.inline(linear, [*ones_of_one, *captured])
+        axes: Sequence = results
     else:
         starts = zip(kinds, _row_offsets(kinds), strict=True)
         units = [_unit_block(builder, *pair, total) for pair in starts]
@@ -329,7 +330,7 @@ def _along_units(
     ]
 
 
-def _unit_block(builder: LetBuilder, kind: ArrayType, offset: int, total: int) -> Local:
+def _unit_block(builder: LetBuilder, kind: ArrayType, offset: Any, total: Any) -> Local:
     """The columns of the ``total`` x ``total`` identity for a value of this type, at ``offset``."""
     # 1 where row = offset + column
     attrs = eye.complete({"n": total, "m": kind.size, "k": -offset, "dtype": kind.dtype})

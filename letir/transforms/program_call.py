@@ -70,14 +70,15 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
     """(parameter positions, tree) of the positional arguments ``argnums``, which a gradient has."""
     of_args, _ = tree.spec.children()
     count = of_args.num_children
-    one = isinstance(argnums, int)
-    for n in (argnums,) if one else argnums:
+    for n in (argnums,) if isinstance(argnums, int) else argnums:
         if not -count <= n < count:
             raise ShapeError(f"argnums: there is no positional argument {n} among {count}")
-    if one and of_args.num_leaves == count == of_args.num_nodes - 1 and not tree.statics:
+    is_flat = of_args.num_leaves == count == of_args.num_nodes - 1 and not tree.statics
+    if isinstance(argnums, int) and is_flat:
         return [argnums % count], tree_of_results(1)  # each argument an array
     args, _ = tree.nest([Leaf(i) for i in range(tree.arrays)])
-    leaves, spec = flatten(args[argnums] if one else tuple(args[n] for n in argnums))
+    chosen = args[argnums] if isinstance(argnums, int) else tuple(args[n] for n in argnums)
+    leaves, spec = flatten(chosen)
     return [leaf.place for leaf in leaves], Tree(spec)
 
 
@@ -125,6 +126,6 @@ def separate(results: tuple, arguments: Sequence = ()) -> list:
     return found
 
 
-def example(tree: Tree):
+def example(tree: Tree) -> Any:
     """A pytree nested as ``tree``, with ``LEAF`` for every leaf."""
     return tree.unflatten([LEAF] * tree.spec.num_leaves)

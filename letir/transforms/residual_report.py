@@ -48,12 +48,12 @@ class Residual:
     instead: str
 
     @property
-    def dtype(self):
+    def dtype(self) -> Any:
         """The dtype, None if it is unknown."""
         return None if self.type is None else self.type.dtype
 
     @property
-    def shape(self):
+    def shape(self) -> tuple | None:
         """The shape, None if it is unknown."""
         return None if self.type is None else self.type.shape
 
@@ -185,14 +185,15 @@ def _view_bases(fn: Lambda) -> dict[Local, Local]:
     found: dict[Local, Local] = {}
     for bind in fn.binds:
         if is_view(bind):
-            base = bind.args[0]
+            base: Any = bind.args[0]
             found.update(dict.fromkeys(bind.binders, found.get(base, base)))
     return found
 
 
 def _held_bytes(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
     """(bytes of these values, number of values of unknown type); shared memory counts once."""
-    base_of, groups, unknown = fn.memo(_view_bases), {}, 0
+    base_of, unknown = fn.memo(_view_bases), 0
+    groups: dict[Local, list[Local]] = {}
     for local in values:
         if local.type is None:
             unknown += 1
@@ -313,7 +314,9 @@ def _instead_text(
         return "kept"
     if id(parts.producers.get(local)) not in again:
         return "not needed"
-    made, origins, stack = {}, {}, deque([local])
+    made: dict[int, Bind] = {}
+    origins: dict[str, None] = {}
+    stack = deque([local])
     while stack and len(made) < _LONGEST:
         value = stack.popleft()
         bind = parts.producers.get(value)

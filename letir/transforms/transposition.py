@@ -145,7 +145,8 @@ def _stand_ins(primal: Lambda, inputs: Sequence[Local]) -> list[Bind]:
     It reads them for their sizes, or in a loop that also computes values that do not depend on
     them. Raises DTypeError if their sizes are unknown.
     """
-    read = {local for term in (*primal.binds, primal.ret) for local in term.locals()}
+    terms: tuple[Bind | Ret, ...] = (*primal.binds, primal.ret)
+    read = {local for term in terms for local in term.locals()}
     made = []
     for local in inputs:
         if local in read:

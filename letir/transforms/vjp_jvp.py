@@ -102,7 +102,7 @@ def vjp(
     return (out[0], pull, out[1]) if has_aux else (out, pull)
 
 
-def as_direction(value, kind: ArrayType | None, what: str):
+def as_direction(value: Any, kind: ArrayType | None, what: str) -> Any:
     """A cotangent or tangent of type ``kind``. Raises ShapeError or DTypeError if it differs."""
     if not hasattr(value, "dtype"):  # a Python number takes the expected dtype
         value = np.asarray(value, None if kind is None else kind.dtype)[()]
@@ -140,7 +140,7 @@ def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) ->
     )
 
 
-def tangent_of(result, tangent, xp):
+def tangent_of(result: Any, tangent: Any, xp: Any) -> Any:
     """``tangent``, or zeros like ``result`` if it is None; float zeros for integers."""
     if tangent is not None:
         return tangent

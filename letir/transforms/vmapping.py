@@ -148,7 +148,8 @@ class _Mapping:
     @classmethod
     def of(cls, leaves: list, axes: list, names: list, axis_size) -> "_Mapping":
         """The mapping of these leaves. Raises ShapeError if sizes differ or an axis is missing."""
-        found, sizes = [], {}
+        found: list[int | None] = []
+        sizes: dict[str, int | Size] = {}
         for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
             # bools and strings are static, they are not operands
             if axis is None or type(leaf) in (bool, str):
@@ -183,7 +184,7 @@ def _example_of(kind: ArrayType, axis: int) -> ShapeDtype:
     return ShapeDtype(kind.shape[:axis] + kind.shape[axis + 1 :], kind.dtype)
 
 
-def _the_size(sizes: dict[str, int], axis_size):
+def _the_size(sizes: dict[str, int | Size], axis_size):
     """The size that all mapped axes have. Raises ShapeError that lists them if they differ."""
     if axis_size is not None:
         if type(axis_size) is not Size:

@@ -5,14 +5,19 @@ recomputed, and values that the backward pass reads lead to the sink; the values
 residuals. Of all minimum cuts, the one nearest to the sink recomputes the least.
 """
 
+from typing import TYPE_CHECKING
+
 from letir.ast.terms import Bind, Local
 from letir.errors import LetirError
+
+if TYPE_CHECKING:
+    from letir.ad.remat.policies import Choice
 
 # segments, because networkx takes more than linear time for a cut
 SEGMENT = 2000  # binds in the graph of one cut
 
 
-def minimum_cut(choice, kept: set[Local]) -> set[Local]:
+def minimum_cut(choice: "Choice", kept: set[Local]) -> set[Local]:
     """The residuals ``kept``, minimised segment by segment while the other segments stay fixed.
 
     ``choice`` (a ``letir.ad.remat.policies.Choice``) says what may be recomputed and how many bytes

@@ -108,7 +108,8 @@ class Choice:
 
     def __init__(self, parts: Halves, policy: Policy, *, anything: bool = False):
         self.parts, self.policy = parts, policy
-        self.most = GRADES.get("min_bytes" if policy == "keep_all" else policy, DEAR)
+        grade = "min_bytes" if policy == "keep_all" else policy
+        self.most = GRADES.get(grade, DEAR) if isinstance(grade, str) else DEAR
         self.inputs = {p for p in parts.captured if p not in parts.producers}
         self.limit = max(_FEWEST, math.isqrt(parts.lifted))  # square root: Chen et al., 2016
         self.graded = [(bind, recomputation_cost(bind)) for bind in parts.known[: parts.lifted]]

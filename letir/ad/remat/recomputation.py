@@ -60,7 +60,8 @@ def captured_locals(gradient: Gradient) -> tuple[Local, ...]:
     """The values that ``df`` captures, as locals of ``f``: inputs, then results."""
     f = gradient.f
     inputs = [f.params[i] for i in gradient.df_input_captured_inputs]
-    return (*inputs, *[f.ret.args[i] for i in gradient.df_input_captured_outputs])
+    outputs = [f.ret.args[i] for i in gradient.df_input_captured_outputs]
+    return (*inputs, *[arg for arg in outputs if type(arg) is Local])
 
 
 def split_gradient(gradient: Gradient) -> Halves:
@@ -68,7 +69,7 @@ def split_gradient(gradient: Gradient) -> Halves:
     f, df = gradient.f, dead_code(gradient.df)
     count = len(gradient.df_input_vjps)
     captured = captured_locals(gradient)
-    names = dict(zip(df.params[count:], captured, strict=True))
+    names: dict[Local, Arg] = dict(zip(df.params[count:], captured, strict=True))
     cotangents = set(df.params[:count])
     known, linear = list(f.binds), []
     for found in df.binds:
@@ -86,9 +87,9 @@ def split_gradient(gradient: Gradient) -> Halves:
             linear.append(bind)
         cotangents.update(bind.binders)
     results = substitute_args(df.ret.args, names)
-    read = [arg for bind in linear for arg in bind.args if type(arg) is Local]
-    read += [arg for arg in results if type(arg) is Local]
-    read = dict.fromkeys(local for local in read if local not in cotangents)
+    reads = [arg for bind in linear for arg in bind.args if type(arg) is Local]
+    reads += [arg for arg in results if type(arg) is Local]
+    read = dict.fromkeys(local for local in reads if local not in cotangents)
     producers = {binder: bind for bind in known for binder in bind.binders}
     return Halves(
         gradient, tuple(known), len(f.binds), tuple(linear), results, captured, read, producers
