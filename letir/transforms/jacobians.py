@@ -135,7 +135,7 @@ def jacobian(
     return _jacobian_transform(f, _Request("jacobian", argnums, has_aux, holomorphic), _by_size)
 
 
-# ---- what is asked, and of what ----
+# ---- options and checks ----
 
 
 @frozen

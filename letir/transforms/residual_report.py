@@ -207,7 +207,7 @@ def _held_bytes(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
     return total, unknown
 
 
-# ---- who reads it ----
+# ---- readers of residuals ----
 
 
 def _rules_reading(parts: Halves) -> dict[Local, dict[str, None]]:

@@ -53,8 +53,8 @@ def vmap(
     ``in_axes`` and ``out_axes`` are the batch axes of arguments and results: an int, None for a
     value that all examples share, or a tree of these that is a prefix of the arguments or of the
     result. Keyword arguments are mapped along axis 0. A function gives a function, a Lambda a
-    Lambda. ``axis_size`` is the number of examples, needed if no argument is mapped; that of a
-    Lambda is symbolic by default. A Python ``if`` on a mapped value is a TraceError: use
+    Lambda. ``axis_size`` is the number of examples, needed if no argument is mapped; the
+    default for a Lambda is a symbolic size. A Python ``if`` on a mapped value is a TraceError: use
     ``np.where``. Raises ShapeError if the sizes of mapped axes differ.
 
     >>> import numpy as np
