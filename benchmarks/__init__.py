@@ -1,8 +1,9 @@
-"""What letir costs, beside its peers, in one run: ``python -m benchmarks``.
+"""The cost of letir beside its peers, in one run: ``python -m benchmarks``.
 
-Ratios in one process, interleaved with the unit u (one ``np.add`` on two 4-element arrays), pinned
-to one core, in CPU time; memory and imports in fresh processes. Programs are made anew for every
-figure, of types that no cache knows. Read ``harness`` first, then ``rows``, the table of all.
+Times are ratios to the unit u (one ``np.add`` on two 4-element arrays), interleaved with it in one
+process pinned to one core, in CPU time; memory and imports are measured in fresh processes. Every
+figure is taken on fresh programs, of types that are in no cache. Read ``harness`` first, then
+``rows``, the table of all figures.
 """
 
 import os

@@ -11,7 +11,7 @@ BEGIN, END = "<!-- benchmarks -->\n", "<!-- end of benchmarks -->"
 
 
 def main() -> None:
-    """Measure the rows that are asked for, by default all."""
+    """Measure the requested rows, by default all."""
     options = parsed()
     pin_to_one_core()
     effort = SHORT if options.short else FULL
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def parsed() -> argparse.Namespace:
-    """The command line."""
+    """The parsed command line."""
     names = [row.name for row in ROWS]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("row", nargs="*", help=f"all if none is given: {', '.join(names)}")
@@ -47,23 +47,23 @@ def parsed() -> argparse.Namespace:
 
 
 def table(found: Mapping[str, Sequence[str]]) -> list[str]:
-    """The lines of the table of all rows that were measured."""
+    """The lines of the table of all measured rows."""
     return [markdown(HEAD), rule(HEAD), *map(markdown, found.values())]
 
 
 def telling(found: Mapping[str, Sequence[str]]) -> list[str]:
-    """The lines of the README's table: few rows, without their targets."""
+    """The lines of the README's table: a few rows, without targets."""
     head, *rows = [(title, *figures) for title, _, *figures in (HEAD, *map(found.get, TELLING))]
     return [markdown(head), rule(head), *map(markdown, rows)]
 
 
 def rule(head: Sequence[str]) -> str:
-    """The line below the head of a Markdown table."""
+    """The line below the header of a Markdown table."""
     return f"|{'---|' * len(head)}"
 
 
 def write(page: Path, lines: Sequence[str]) -> None:
-    """Put the table between the marks in a page."""
+    """Write the table between the marks in a page."""
     before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     assert begin and end, f"{page} has no marks {BEGIN!r} and {END!r}"

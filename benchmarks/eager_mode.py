@@ -16,7 +16,7 @@ OPERATIONS, ROUNDS, REPEATS = 1000, 15, 10
 
 
 def value_and_gradient(n: int, x: np.ndarray, y: np.ndarray) -> tuple:
-    """The value and the gradient of ``n`` operations, recorded anew."""
+    """The value and the gradient of ``n`` operations, recorded each time."""
     x = Variable(x, requires_grad=True)
     out = chain_sum(np, n, x, y)
     out.backward()
@@ -24,7 +24,7 @@ def value_and_gradient(n: int, x: np.ndarray, y: np.ndarray) -> tuple:
 
 
 def tiny(effort: Effort) -> str:
-    """What value and gradient cost for each of 1,000 operations."""
+    """The cost of value and gradient for each of 1,000 operations."""
     return f"{alternating([letir_tiny])[0]:.0f} u"
 
 
@@ -34,7 +34,7 @@ def letir_tiny() -> tuple:
 
 
 def tiny_beside(peer: str):
-    """The cost of a peer, and letir's in proportion to it."""
+    """The cost of a peer, and the ratio of letir's to it."""
 
     def figure(effort: Effort) -> str:
         ours, cost = alternating([letir_tiny, PEERS[peer]()])
@@ -44,7 +44,7 @@ def tiny_beside(peer: str):
 
 
 def alternating(functions: list) -> list[float]:
-    """The cost of each per operation, in u: medians of rounds in which they alternate."""
+    """The cost of each function per operation, in u: medians of alternating rounds."""
     costs: list[list[float]] = [[] for _ in functions]
     for function in functions:
         function()
@@ -61,7 +61,7 @@ def alternating(functions: list) -> list[float]:
 
 
 def autograd_tiny():
-    """Value and gradient by autograd, which records at every call."""
+    """Value and gradient in autograd, which records at every call."""
     autograd, anp = installed("autograd"), installed("autograd.numpy")
     gradient = autograd.value_and_grad(lambda x, y: chain_sum(anp, OPERATIONS, x, y))
     args = arrays(4)
@@ -69,7 +69,7 @@ def autograd_tiny():
 
 
 def torch_tiny():
-    """Value and gradient by torch's eager mode."""
+    """Value and gradient in torch's eager mode."""
     torch = installed("torch")
     x, y = map(torch.from_numpy, arrays(4))
 
@@ -85,7 +85,7 @@ PEERS = {"autograd": autograd_tiny, "torch": torch_tiny}
 
 
 def long_history(effort: Effort) -> str:
-    """What backward costs for each step of a history, at each length."""
+    """The cost of backward per node of a history, at each length."""
 
     def prepare(n, size):
         x, y = arrays(size)
@@ -95,7 +95,7 @@ def long_history(effort: Effort) -> str:
 
 
 def long_record(effort: Effort) -> str:
-    """What recording costs for each step of a history, at each length, beyond NumPy's part."""
+    """The cost of recording per node of a history, at each length, beyond NumPy's."""
 
     def prepare(n, size):
         x, y = arrays(size)
@@ -105,5 +105,5 @@ def long_record(effort: Effort) -> str:
 
 
 def plain_sum(n: int, size: int):
-    """``chain_sum`` by NumPy."""
+    """``chain_sum`` in NumPy."""
     return chain_sum(np, n, *arrays(size))

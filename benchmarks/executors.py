@@ -1,4 +1,4 @@
-"""Figures of passes, plans and jit: what compiling costs, and what a compiled call does."""
+"""Figures of passes, plans and jit: the cost of compiling and of compiled calls."""
 
 import time
 from collections.abc import Callable
@@ -18,8 +18,8 @@ from letir import Lambda, jit, trace, value_and_grad
 from letir.executor.default_pipeline import optimize_program
 from letir.plan.plan import plan_of
 
-CALLS = 2000  # of a function of one operation, in a row
-STEPS, WIDTH = 1000, 32  # of the RNN
+CALLS = 2000  # calls of a function of one operation
+STEPS, WIDTH = 1000, 32  # of the recurrent network
 RK4_STEPS = 1000
 TRIPS = (10, 1000)
 
@@ -35,17 +35,17 @@ def cpu_seconds(run: Callable) -> float:
 
 
 def differentiated(n: int, size: int) -> tuple[Lambda]:
-    """Value and gradient of about ``n`` operations."""
+    """The value and gradient of about ``n`` operations."""
     return (value_and_grad(program(n, size, chain_sum)),)
 
 
 def pipeline(effort: Effort) -> str:
-    """All passes, per bind of the program that they get."""
+    """The cost of all passes, per bind of the input program."""
     return across_sizes(effort, optimize_program, lambda n, size: (program(n, size, chain_sum),))
 
 
 def slowest_pass(effort: Effort) -> str:
-    """The pass that costs most, per bind that it gets, of a value and gradient."""
+    """The cost of the slowest pass, per bind of its input, on a value and gradient."""
     (n, rounds), costs = effort.sizes[0], {}
     for size in range(5, 5 + rounds):
         (fn,), before, passes = differentiated(n, size), unit(), Passes()
@@ -59,7 +59,7 @@ def slowest_pass(effort: Effort) -> str:
 
 @define
 class Passes:
-    """Sees every pass, and remembers the CPU time of each per bind, of bodies too, at most."""
+    """Observer of passes; records the largest CPU time of each per bind, including bodies."""
 
     costs: dict[str, float] = field(factory=dict)
     last: float = field(factory=time.process_time)
@@ -74,7 +74,7 @@ class Passes:
 
 
 def slots(effort: Effort) -> str:
-    """A run of a plan, per bind beyond the NumPy call."""
+    """A run of a plan, per bind, beyond the NumPy call."""
 
     def prepare(n, size):
         plan = plan_of(program(n, size))
@@ -93,12 +93,12 @@ def warm_call(effort: Effort) -> str:
 def jax_warm_call(effort: Effort) -> str:
     jax, jnp = installed("jax"), installed("jax.numpy")
     x = jnp.ones(4)
-    # there is nothing to subtract: an operation of JAX is such a call itself
+    # nothing is subtracted: an operation of JAX is itself such a call
     return f"{call_cost(jax.jit(jnp.sin), x, None, None):.1f} u"
 
 
 def call_cost(call: Callable, x, floor: Callable | None, y) -> float:
-    """The median cost of a call in u, less that of ``floor(y)``."""
+    """The median cost of a call in u, less the cost of ``floor(y)``."""
     call(x)
     found = []
     for _ in range(15):
@@ -124,7 +124,7 @@ def slope(np, y, w, a, b):
 
 
 def rk4(np, steps: int, y, w, a, b):
-    """A Python loop of Runge-Kutta steps, 33 operations each, and how far it came."""
+    """A Python loop of Runge-Kutta steps, 33 operations each: |final state|^2."""
     h = 0.01
     for _ in range(steps):
         k1 = slope(np, y, w, a, b)
@@ -136,7 +136,7 @@ def rk4(np, steps: int, y, w, a, b):
 
 
 def start() -> tuple:
-    """Where it begins, the weights, and two numbers."""
+    """The initial state, the weights, and two numbers."""
     return numpy.linspace(-1.0, 1.0, 4), numpy.linspace(-0.5, 1.0, 16).reshape(4, 4), 1.5, 0.25
 
 
@@ -161,7 +161,7 @@ def jax_first_call(effort: Effort) -> str:
 
 
 def rnn_arguments() -> list:
-    """Weights, and one input a step."""
+    """The weights and one input per step."""
     normal = numpy.random.default_rng(0).normal
     shapes = [(WIDTH, WIDTH), (WIDTH, WIDTH), (WIDTH,), (STEPS, WIDTH)]
     return [normal(scale=0.1, size=shape) for shape in shapes]
@@ -179,7 +179,7 @@ def scanned_rnn(np, scan: Callable, w, u, b, xs):
 
 
 def hand_written_rnn(w, u, b, xs) -> tuple:
-    """Value and gradient by NumPy: what every evaluator has to do at least."""
+    """Value and gradient in NumPy, the least work of any evaluator."""
     np, state, states, total = numpy, numpy.zeros(WIDTH), [], 0.0
     for x in xs:
         states.append(state)
@@ -198,7 +198,7 @@ def hand_written_rnn(w, u, b, xs) -> tuple:
 
 
 def scan_per_step(effort: Effort) -> str:
-    """Value and gradient of a scan under jit, per step beyond the calls of NumPy."""
+    """Value and gradient of a scan under jit, per step, beyond the NumPy calls."""
     from_letir = installed("letir")
     rnn = partial(scanned_rnn, numpy, from_letir.scan)
     fast, args = jit(value_and_grad(rnn, argnums=(0, 1, 2, 3))), rnn_arguments()
@@ -212,7 +212,7 @@ def scan_per_step(effort: Effort) -> str:
 
 
 def jax_scan_per_step(effort: Effort) -> str:
-    """The whole step of JAX, whose operations are no calls."""
+    """The full time per step in JAX, which makes no calls to subtract."""
     jax, jnp = installed("jax"), installed("jax.numpy")
     jax.config.update("jax_enable_x64", True)
     rnn = partial(scanned_rnn, jnp, jax.lax.scan)
@@ -231,7 +231,7 @@ def jax_scan_per_step(effort: Effort) -> str:
 
 
 def loop_sizes(effort: Effort) -> str:
-    """The binds of value and gradient of a scan and of a fori_loop, whatever the trip count."""
+    """The binds of value and gradient of a scan and of a fori_loop, for any trip count."""
     lt, found = installed("letir"), []
     for trips in TRIPS:
 

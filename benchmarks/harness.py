@@ -1,4 +1,4 @@
-"""How figures are taken: the unit u, medians of interleaved rounds, fresh processes."""
+"""How figures are measured: the unit u, medians of interleaved rounds, fresh processes."""
 
 import gc
 import itertools
@@ -15,20 +15,20 @@ import numpy as np
 from attrs import frozen
 
 UNIT_CALLS = 10_000
-TIMEOUT = 60  # seconds for what runs in a process of its own
+TIMEOUT = 60  # seconds for a separate process
 ROOT = Path(__file__).parent.parent
 _sizes = itertools.count(
     4
-)  # of arrays: each round takes the next, so that no cache knows its types
+)  # array sizes: each round takes the next one, so that no cache contains its types
 
 
 class Skipped(Exception):
-    """A figure that cannot be taken here; says why."""
+    """A figure that cannot be measured here, with the reason."""
 
 
 @frozen
 class Effort:
-    """The sizes of programs, and how many rounds are taken of each."""
+    """Program sizes, and the number of rounds at each."""
 
     sizes: tuple[tuple[int, int], ...]  # (operations, rounds)
 
@@ -38,7 +38,7 @@ SHORT = Effort(((10_000, 7),))
 
 
 def unit() -> float:
-    """u now: the CPU seconds of one ``np.add`` on two 4-element arrays."""
+    """The current value of u: CPU seconds of one ``np.add`` on two 4-element arrays."""
     add, a = np.add, np.ones(4)
     start = time.process_time()
     for _ in itertools.repeat(None, UNIT_CALLS):
@@ -47,7 +47,7 @@ def unit() -> float:
 
 
 def timed(function: Callable, *args) -> float:
-    """The CPU seconds of one call; garbage is collected before, what it returns is freed after."""
+    """The CPU seconds of one call; garbage is collected before, and the result is freed after."""
     gc.collect()
     start = time.process_time()
     result = function(*args)
@@ -59,10 +59,10 @@ def timed(function: Callable, *args) -> float:
 def per_op(
     run: Callable, prepare: Callable, n: int, rounds: int, floor: Callable | None = None
 ) -> float:
-    """What ``run(*prepare(n, size))`` costs for each of ``n`` operations, in u: the median.
+    """The median cost of ``run(*prepare(n, size))`` per operation, for ``n`` operations, in u.
 
-    ``size`` is that of the arrays. ``floor(n, size)`` is work that has to be done anyway: its time
-    is subtracted.
+    ``size`` is the size of the arrays. ``floor(n, size)`` is unavoidable work whose time is
+    subtracted.
     """
     ratios = []
     for size in itertools.islice(_sizes, rounds):
@@ -92,7 +92,7 @@ def across_sizes(
 def fresh_process(code: str) -> float:
     """The number that ``code`` prints in a new Python process. Raises Skipped if it fails.
 
-    Modules are compiled once, as where they are installed, whatever the surroundings say.
+    Modules are compiled once, as after an installation, whatever the environment variables say.
     """
     surroundings = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     try:
@@ -113,13 +113,13 @@ def fresh_process(code: str) -> float:
 
 
 def pin_to_one_core() -> None:
-    """Stay on one core, where the system allows it."""
+    """Pin the process to one core, where the system allows it."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 def machine() -> str:
-    """CPU, Python, NumPy, and what OpenBLAS was told of the CPU."""
+    """CPU, Python, NumPy, and the CPU type set for OpenBLAS."""
     core = os.environ.get("OPENBLAS_CORETYPE", "not set")
     return (
         f"{cpu_name()}, {os.cpu_count()} cores, {platform.system()}; "
@@ -129,7 +129,7 @@ def machine() -> str:
 
 
 def cpu_name() -> str:
-    """What the CPU is called, as far as the system says it."""
+    """The name of the CPU, where the system tells it."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
         return next(

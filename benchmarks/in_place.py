@@ -1,4 +1,4 @@
-"""Code that writes and reads arrays part by part: loops of updates, and an RNN over its inputs."""
+"""Code that writes and reads arrays element by element: loops of updates, and an RNN."""
 
 import time
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def seconds(run: Callable, rounds: int) -> float:
 
 
 def updates(x, v):
-    """An array of which ``UPDATES`` elements are written, one by one."""
+    """An array of which ``UPDATES`` elements are written one by one."""
     x = x.copy()
     for i in range(UPDATES):
         x[7 * i] = v
@@ -37,7 +37,7 @@ def updates(x, v):
 
 
 def functional_updates(x, v):
-    """The same, with a new array each time."""
+    """The same updates, each with a new array."""
     for i in range(UPDATES):
         x = x.copy()
         x[7 * i] = v
@@ -62,7 +62,7 @@ def numpy_updates(effort: Effort) -> str:
 
 
 def rnn(np, w, u, b, x):
-    """The sum of the states of a recurrent network that takes its inputs ``x[t]`` one by one."""
+    """The sum of the states of a recurrent network that reads its inputs ``x[t]`` one by one."""
     state, total = np.zeros(WIDTH), 0.0
     for t in range(len(x)):
         state = np.tanh(np.dot(w, x[t]) + np.dot(u, state) + b)

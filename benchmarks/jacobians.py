@@ -1,4 +1,4 @@
-"""The Jacobian of a function from R^1000 to R^1000, of letir and of JAX without jit, in turn."""
+"""The Jacobian of a function from R^1000 to R^1000 in letir and in JAX without jit, in turns."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ SIZE = 1000
 
 
 def layers(xp, first, second, x):
-    """Two layers with a gate between them and a bypass: elementwise operations and products."""
+    """Two layers with a gate between them and a residual connection."""
     return xp.tanh(second @ (xp.sin(first @ x) * x)) + x
 
 
@@ -27,13 +27,13 @@ def operands(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def letir_call(size: int) -> Callable[[], np.ndarray]:
-    """Records, transforms and evaluates in every call, as a user does."""
+    """A call that records, transforms and evaluates each time, as a user's would."""
     first, second, x = operands(size)
     return lambda: jacrev(partial(layers, np, first, second))(x)
 
 
 def jax_call(size: int) -> Callable:
-    """The same of JAX, in double precision."""
+    """The same in JAX, in double precision."""
     jax, jnp = installed("jax"), installed("jax.numpy")
     jax.config.update("jax_enable_x64", True)
     first, second, x = map(jnp.asarray, operands(size))
@@ -48,7 +48,7 @@ def seconds(call: Callable) -> float:
 
 
 def letir_jacobian(effort: Effort, size: int = SIZE) -> str:
-    """The median of letir's time as a multiple of JAX's, taken in turn, and in milliseconds."""
+    """The median of letir's time as a multiple of JAX's, measured in turns, and in milliseconds."""
     own, rounds = letir_call(size), effort.sizes[0][1]
     own()
     try:

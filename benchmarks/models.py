@@ -1,8 +1,8 @@
-"""Gradient over forward time, both replayed by ``run_forward``, on the models of the literature.
+"""The ratio of gradient to forward time, both replayed by ``run_forward``, on published models.
 
-Written in plain NumPy, once for letir and its peers (``np`` is their module). ADBench: Srajer,
-Kukelova and Fitzgibbon, A benchmark of selected algorithmic differentiation tools, 2018. The ratios
-that were published for its Gaussian mixture and its LSTM: Schenck et al., AD for an array language
+The models are in plain NumPy, once for letir and its peers (``np`` is their module). ADBench:
+Srajer, Kukelova and Fitzgibbon, A benchmark of selected algorithmic differentiation tools, 2018.
+Published ratios for its Gaussian mixture and its LSTM: Schenck et al., AD for an array language
 with nested parallelism, SC 2022, table 1.
 """
 
@@ -25,7 +25,7 @@ LAYERS, WIDTH, STEPS = 2, 128, 20
 
 @frozen
 class Model:
-    """A loss ``f(np, *args)`` that is differentiated by its first ``parameters`` arguments."""
+    """A loss ``f(np, *args)``, differentiated in its first ``parameters`` arguments."""
 
     f: Callable
     args: tuple
@@ -47,7 +47,7 @@ def logsumexp(np, x):
 
 
 def gmm(np, alphas, means, factors, x):
-    """The negated log posterior: weights, means, inverse Cholesky factors with a log diagonal."""
+    """The negative log posterior: weights, means, inverse Cholesky factors with a log diagonal."""
     n, d = x.shape
     log_diagonal, below = factors[:, :d], factors[:, d:]
     inner = np.where(LOWER, below[:, PLACES], 0.0)
@@ -69,14 +69,14 @@ def prior(np, log_diagonal, below, total, gamma=1.0, m=0):
 
 
 def log_gamma(a: float, d: int) -> float:
-    """The logarithm of the gamma function of ``d`` dimensions."""
+    """The logarithm of the ``d``-dimensional gamma function."""
     return 0.25 * d * (d - 1) * math.log(math.pi) + sum(
         math.lgamma(a + 0.5 * (1 - j)) for j in range(1, d + 1)
     )
 
 
 def gmm_model() -> Model:
-    """ADBench's d=10, k=25, n=1000."""
+    """ADBench's mixture with d=10, k=25, n=1000."""
     normal = numpy.random.default_rng(0).normal
     d, k = DIMENSION, COMPONENTS
     shapes = [(k,), (k, d), (k, d * (d + 1) // 2), (POINTS, d)]
@@ -92,7 +92,7 @@ def sigmoid(np, x):
 
 
 def lstm(np, weights, xs, ys):
-    """The mean square of what an LSTM predicts; its gates are cut from one product."""
+    """The mean squared prediction of an LSTM whose gates are slices of one product."""
     states = [(xs[0] * 0, xs[0] * 0)] * LAYERS
     loss = 0.0
     for t in range(STEPS):
@@ -152,7 +152,7 @@ def diagonal_lstm_model() -> Model:
 
 
 def seconds(run: Callable) -> float:
-    """The median of the CPU seconds of three calls in a row, with caches as they are then."""
+    """The median CPU time in seconds of three consecutive calls, with warm caches."""
     taken = []
     for _ in range(3):
         start = time.process_time()
@@ -162,7 +162,7 @@ def seconds(run: Callable) -> float:
 
 
 def ratio(forward: Callable, gradient: Callable, rounds: int) -> float:
-    """The time of ``gradient`` over that of ``forward``: the median of rounds taken in turns."""
+    """The time of ``gradient`` over the time of ``forward``: the median of alternating rounds."""
     forward(), gradient()
     return median([seconds(gradient) / seconds(forward) for _ in range(rounds)])
 
@@ -216,7 +216,7 @@ def torch_ratio(model: Model, rounds: int) -> float:
 
 
 def figure(of: Callable, models: dict[str, Callable]) -> Callable[[Effort], str]:
-    """The ratios of models, by what is said of each."""
+    """A figure: the ratio of each model, labelled by its key."""
 
     def measure(effort: Effort) -> str:
         rounds = effort.sizes[0][1]
@@ -227,7 +227,7 @@ def figure(of: Callable, models: dict[str, Callable]) -> Callable[[Effort], str]
 
 
 MIXTURE = {"": gmm_model}
-FEW = {  # JAX compiles the others for minutes, autograd takes 14 GB for them
+FEW = {  # JAX takes minutes to compile the others, autograd 14 GB
     " (one sequence)": partial(lstm_model, 0),
     " (32 sequences)": partial(lstm_model, 32),
 }

@@ -1,4 +1,4 @@
-"""A convolution and its gradient, beside PyTorch's: both with as many threads as they take."""
+"""A convolution and its gradient beside PyTorch's, both with their default number of threads."""
 
 import time
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def operands() -> tuple[np.ndarray, np.ndarray]:
 
 
 def milliseconds(run: Callable, rounds: int) -> float:
-    """The least of the times of ``run``: what others do on the machine only adds."""
+    """The least time of ``run``: other load on the machine only adds to it."""
     found = []
     for _ in range(rounds):
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The same figures of other packages, as far as they do the same and are installed."""
+"""The same figures of other packages, where they are installed and have the same function."""
 
 import importlib
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 from benchmarks.harness import Effort, Skipped, per_op
 from benchmarks.workloads import arrays, chain, chain_sum
 
-OPERATIONS, ROUNDS = 1000, 5  # fewer than for letir: they are slow, and not linear
+OPERATIONS, ROUNDS = 1000, 5  # fewer than for letir: peers are slow and not linear
 
 
 def installed(name: str):
@@ -25,7 +25,7 @@ def cost(run, prepare, floor=None) -> str:
 
 
 def jaxpr(n: int, size: int, function=chain):
-    """A program of JAX's, of the types of two arrays."""
+    """A jaxpr for the types of two arrays."""
     jax, jnp = installed("jax"), installed("jax.numpy")
     return jax.make_jaxpr(partial(function, jnp, n))(*arrays(size))
 
@@ -56,14 +56,14 @@ def jax_printing(effort: Effort) -> str:
 
 
 def fx_module(n: int, size: int):
-    """A program of torch.fx's, and tensors for it."""
+    """A torch.fx program, and tensors for it."""
     torch, fx = installed("torch"), installed("torch.fx")
     program = fx.symbolic_trace(fixed(torch, n))
     return program, *map(torch.from_numpy, arrays(size))
 
 
 def fixed(torch, n: int):
-    """``chain`` with the signature that torch.fx wants."""
+    """``chain`` with a signature that torch.fx can trace."""
     return lambda x, y: chain(torch, n, x, y)
 
 

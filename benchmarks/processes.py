@@ -1,4 +1,4 @@
-"""Figures that need a fresh process: imports, first calls, memory, what may not come to an end."""
+"""Figures that need a fresh process: imports, first calls, memory, runs that may not terminate."""
 
 from statistics import median
 
@@ -29,12 +29,12 @@ def settled():
 
 
 def seconds(code: str, before: str = "import numpy", repeats: int = REPEATS) -> float:
-    """The median of the CPU seconds of ``code``, each time in a process of its own."""
+    """The median CPU time of ``code`` in seconds, each run in its own process."""
     text = TIMER.format(before=before, code=code)
     return median(fresh_process(text) for _ in range(repeats))
 
 
-# ---- the start ----
+# ---- imports and first calls ----
 
 
 def importing(package: str):

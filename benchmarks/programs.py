@@ -1,4 +1,4 @@
-"""Figures of letir itself that are linear in the size of a program, in u per bind."""
+"""Figures of letir that are linear in the size of a program, in u per bind."""
 
 from functools import partial
 
@@ -20,7 +20,7 @@ from letir import (
 
 
 def program(n: int, size: int, function=chain) -> Lambda:
-    """A program of about ``n`` binds of which nothing has been computed."""
+    """A fresh program of about ``n`` binds, without any cached analysis."""
     kind = ShapeDtype(size)
     return trace(partial(function, np, n), kind, kind)
 

@@ -1,9 +1,9 @@
-"""The bytes that a gradient keeps between its two parts, on the same models in three packages.
+"""The bytes of residuals that a gradient stores, on the same models in three packages.
 
-Values are float32, arguments (weights and inputs) count apart: the caller holds them anyway. JAX:
-what ``jax.ad_checkpoint.print_saved_residuals`` lists. torch: what autograd hands to the hooks of
-saved tensors, each storage once. Where a package has an operation of its own for an activation or a
-normalisation, it is used.
+Values are float32. Arguments (weights and inputs) are counted separately, as the caller holds them
+anyway. JAX: what ``jax.ad_checkpoint.print_saved_residuals`` lists. torch: what autograd passes to
+the hooks of saved tensors, each storage once. Operations of a package for activations and
+normalisations are used where they exist.
 """
 
 import itertools
@@ -24,16 +24,16 @@ ROWS, FEATURES, DEPTH = 256, 128, 6
 
 @frozen
 class Words:
-    """What the models need beyond operators, in the words of one package."""
+    """The functions that the models need beyond operators, from one package."""
 
     tanh: Callable
     sigmoid: Callable
     relu: Callable
-    normalized: Callable  # to mean 0 and deviation 1 along the last axis
+    normalized: Callable  # to mean 0 and standard deviation 1 along the last axis
 
 
 def normalized(sqrt: Callable, x):
-    """The rows of ``x`` with mean 0 and deviation 1."""
+    """The rows of ``x`` scaled to mean 0 and standard deviation 1."""
     centred = x - x.mean(-1, keepdims=True)
     return centred / sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5)
 
@@ -50,7 +50,7 @@ NUMPY = Words(
 
 
 def perceptron(words: Words, weights, x, y):
-    """Three layers with tanh and relu, and the mean of squares."""
+    """Three layers with tanh and relu, and the mean squared error."""
     for i, (w, b) in enumerate(weights):
         x = x @ w + b
         x = words.tanh(x) if i == 0 else words.relu(x) if i == 1 else x
@@ -58,7 +58,7 @@ def perceptron(words: Words, weights, x, y):
 
 
 def lstm(words: Words, weights, xs, y):
-    """An LSTM over 20 steps and the mean of squares of its last state."""
+    """An LSTM over 20 steps and the mean squared error of its last state."""
     w, u, b = weights
     h = cell = y * 0
     for x in xs:
@@ -72,19 +72,19 @@ def lstm(words: Words, weights, xs, y):
 
 
 def normalisations(words: Words, weights, x):
-    """Six times a normalisation with scale and shift, and relu."""
+    """Six normalisations with scale and shift, each followed by relu."""
     for scale, shift in weights:
         x = words.relu(words.normalized(x) * scale + shift)
     return (x * x).mean()
 
 
 def array(*shape: int) -> numpy.ndarray:
-    """Some numbers."""
+    """An array of arbitrary numbers."""
     return numpy.random.default_rng(len(shape)).normal(size=shape).astype("float32")
 
 
 def layer(inputs: int, outputs: int) -> tuple:
-    """A matrix and a bias."""
+    """A weight matrix and a bias."""
     return array(inputs, outputs), array(outputs)
 
 
@@ -106,11 +106,11 @@ MODELS = {
     ),
 }
 
-# ---- (bytes beside arguments, all bytes) of a model ----
+# ---- (bytes beside the arguments, total bytes) of a model ----
 
 
 def letir_bytes(name: str, policy: str = "min_bytes", exact: bool = False) -> tuple[int, int]:
-    """What ``explain_residuals`` says of the gradient by the weights."""
+    """What ``explain_residuals`` lists for the gradient with respect to the weights."""
     model, weights, *inputs = MODELS[name]
     f = trace(partial(model, NUMPY), weights, *inputs)
     count = len(trace(lambda weights: weights, weights).params)
@@ -121,7 +121,7 @@ def letir_bytes(name: str, policy: str = "min_bytes", exact: bool = False) -> tu
 
 
 def jax_bytes(name: str) -> tuple[int, int]:
-    """What JAX saves of the loss as a function of the weights."""
+    """The residuals that JAX saves for the loss as a function of the weights."""
     jax, saved = installed("jax"), installed("jax._src.ad_checkpoint").saved_residuals
     words = Words(
         jax.numpy.tanh,
@@ -156,7 +156,7 @@ def torch_bytes(name: str) -> tuple[int, int]:
     others, spec = flatten(inputs)
     others = [torch.tensor(leaf) for leaf in others]
     given = {tensor.untyped_storage().data_ptr() for tensor in (*leaves, *others)}
-    kept: dict[int, object] = {}  # the tensors too, so that no storage is used twice
+    kept: dict[int, object] = {}  # keeps the tensors alive, so that no storage is reused
 
     def keep(tensor):
         kept[tensor.untyped_storage().data_ptr()] = tensor
@@ -170,7 +170,7 @@ def torch_bytes(name: str) -> tuple[int, int]:
 
 
 def figure(measure: Callable[..., tuple[int, int]], *args):
-    """``measure`` on every model, in KiB."""
+    """A figure: the results of ``measure`` on every model, in KiB."""
 
     def taken(effort: Effort) -> str:
         return ", ".join(f"{name} {kib(*measure(name, *args))}" for name in MODELS)
@@ -179,5 +179,5 @@ def figure(measure: Callable[..., tuple[int, int]], *args):
 
 
 def kib(own: int, total: int) -> str:
-    """Two numbers of bytes."""
+    """Two numbers of bytes as text, in KiB."""
     return f"{own / 1024:.1f} ({total / 1024:.0f})"

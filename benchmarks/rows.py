@@ -1,4 +1,4 @@
-"""The table of all figures: what is measured, its target, and what it stands beside."""
+"""The table of all figures: the measurement, its target, and the peers beside it."""
 
 from collections.abc import Callable, Iterable
 
@@ -21,7 +21,7 @@ from benchmarks.harness import Effort, Skipped
 
 @frozen
 class Row:
-    """One figure: ``measure(effort)`` gives it as text; ``beside`` are the peers', by name."""
+    """One figure: ``measure(effort)`` returns it as text; ``beside`` has the peers', by name."""
 
     name: str
     title: str
@@ -41,7 +41,7 @@ def markdown(cells: Iterable[str]) -> str:
 
 
 def taken(measure: Callable[[Effort], str], effort: Effort) -> str:
-    """A figure, or why there is none."""
+    """A figure, or the reason why it cannot be measured."""
     try:
         return measure(effort)
     except Skipped as why:
@@ -49,7 +49,7 @@ def taken(measure: Callable[[Effort], str], effort: Effort) -> str:
 
 
 HEAD = ("figure", "target", "letir", "beside it")
-# the rows that the README shows, without targets; all stand in docs/performance.md
+# the rows shown in the README, without targets; docs/performance.md has all
 TELLING = ("import", "abstract", "grad", "eager", "long", "gmm", "conv", "scan")
 ROWS = (
     Row(

@@ -1,4 +1,4 @@
-"""The programs that are measured, written once for NumPy and every peer that has its names."""
+"""The measured programs, written once for NumPy and every peer with the same names."""
 
 import numpy as np
 
@@ -35,5 +35,5 @@ def arrays(size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def plain(n: int, size: int) -> np.ndarray:
-    """``chain`` computed by NumPy: what every evaluator has to do at least."""
+    """``chain`` in NumPy, the least work of any evaluator."""
     return chain(np, n, *arrays(size))

@@ -19,7 +19,9 @@ from letir.testing import SAMPLES, Sample, applied, assert_close, assert_same, c
 from letir.testing.gradient_checks import is_inexact
 from tests.each_sample import each_of, each_sample, samples_of
 
-OWN = [name for name in PRIMITIVES if "." not in name]  # others are made by other tests
+OWN = [
+    name for name in PRIMITIVES if "." not in name
+]  # operations made by other tests are left out
 WIDE = {"f": np.float64, "c": np.complex128}
 LOW = {np.dtype(name) for name in ("float16", "float32", "complex64")}
 DTYPES = [np.dtype(c) for c in "?bhiqBHIQefdFD"]
@@ -31,25 +33,25 @@ def numbers(sample: Sample) -> list:
 
 
 def is_undefined(sample: Sample) -> bool:
-    """Whether the sample is a step of a gradient program without any cotangent."""
+    """Whether the sample is a grad_of without any defined cotangent."""
     return sample.rough and any(arg is Undef for arg in sample.args)
 
 
 def is_differentiable(op: Primitive, sample: Sample) -> bool:
-    """Whether a derivative of the op exists at the sample, by an operand and of a result."""
+    """Whether the sample has a differentiable result and an operand with a derivative."""
     if type(op.vjp) is Absent or not any(map(is_inexact, numbers(sample))) or is_undefined(sample):
         return False
     return any(arg.type is None or arg.type.inexact for arg in applied(op, sample)[0].ret.args)
 
 
 def is_smooth(op: Primitive, sample: Sample) -> bool:
-    """Whether differences tell the derivative: no tie, and no precision below double."""
+    """Whether finite differences approximate the derivative: no ties, and double precision."""
     narrow = not LOW.isdisjoint(type_of(arg).dtype for arg in numbers(sample))
     return is_differentiable(op, sample) and not sample.rough and not narrow
 
 
 def is_analytic(op: Primitive, sample: Sample) -> bool:
-    """Whether the op is a real analytic function that NumPy also has for complex numbers."""
+    """Whether the op is a real analytic function that NumPy also defines for complex numbers."""
     if not is_smooth(op, sample) or "complex_step" in sample.exempt:
         return False
     if any(type_of(arg).dtype.kind == "c" for arg in numbers(sample)):
@@ -64,7 +66,7 @@ def is_analytic(op: Primitive, sample: Sample) -> bool:
 
 
 def is_low(op: Primitive, sample: Sample) -> bool:
-    """Whether everything floating, but for Python numbers, is in less than double precision."""
+    """Whether all floating operands, except Python numbers, have less than double precision."""
     results = applied(op, sample)[0].ret.args
     types = [*map(type_of, numbers(sample)), *(arg.type for arg in results if arg.type)]
     floating = {kind.dtype for kind in types if kind.inexact and not kind.weak}
@@ -92,7 +94,7 @@ def test_every_sample_belongs_to_a_record():
     assert set(SAMPLES) <= PRIMITIVES.keys()
 
 
-def test_every_rule_is_there_or_says_why_not():
+def test_every_rule_is_present_or_absent_with_a_reason():
     for op in map(PRIMITIVES.get, OWN):
         assert callable(op.impl), op.name
         assert callable(op.aval), op.name
@@ -106,8 +108,8 @@ def test_every_rule_is_there_or_says_why_not():
 
 
 @each_sample(in_one_test=True)
-def test_the_type_rule_says_what_is_computed(op, sample):
-    """Of parameters, and of Python numbers in the bind."""
+def test_the_type_rule_predicts_the_types_of_results(op, sample):
+    """With parameters as operands, and with Python numbers as constants of the bind."""
     for constants in (False, True):
         program, args = applied(op, sample, constants=constants)
         results = run_flat(program, args)
@@ -126,12 +128,12 @@ UFUNCS = [
 
 
 def dtypes_of(results) -> tuple:
-    """The dtype of a result, or of several."""
+    """The dtype of each result."""
     return tuple(r.dtype for r in (results if isinstance(results, tuple) else (results,)))
 
 
 @pytest.mark.parametrize(("name", "ufunc"), UFUNCS)
-def test_the_type_rule_of_a_ufunc_is_numpys_for_all_dtypes_and_python_numbers(name, ufunc):
+def test_the_type_rule_of_a_ufunc_agrees_with_numpy_for_all_dtypes_and_python_numbers(name, ufunc):
     operands = [*(np.ones(2, dtype) for dtype in DTYPES), True, 1, 1.0, 1j]
 
     for args in itertools.product(operands, repeat=ufunc.nin):
@@ -157,7 +159,7 @@ def modes_of(op: Primitive) -> tuple:
 
 @each_sample(is_smooth)
 def test_derivatives_agree_with_differences_and_between_modes(op, sample):
-    """Of the first and the second order, and the first with a complex step where there is one."""
+    """To second order, and to first order with complex steps where the op is analytic."""
     order = 1 if "second_derivative" in sample.exempt else 2
     check_grads(*applied(op, sample), order, modes=modes_of(op), analytic=is_analytic(op, sample))
 
@@ -168,7 +170,7 @@ def test_derivatives_with_constants_in_the_bind_agree_with_differences(op, sampl
 
 
 def ones_like(results: tuple) -> tuple:
-    """Cotangents of the results."""
+    """Cotangents of ones for the results."""
     return tuple(np.ones_like(r) if is_inexact(r) else np.zeros(np.shape(r)) for r in results)
 
 
@@ -186,7 +188,7 @@ def test_a_cotangent_has_the_dtype_and_shape_of_its_operand(op, sample):
 
 
 @each_sample(is_low, in_one_test=True)
-def test_derivatives_in_low_precision_stay_there(op, sample):
+def test_derivatives_in_low_precision_stay_in_low_precision(op, sample):
     program, args = applied(op, sample, constants=True)
     gradient = differentiate(program)
     kinds = [type_of(a) for a in (*args, *run_flat(program, list(args))) if is_inexact(a)]
@@ -195,7 +197,7 @@ def test_derivatives_in_low_precision_stay_there(op, sample):
     df = specialize_undef(gradient.df, [True] * len(gradient.df.params))
 
     for bind in df.binds:
-        for binder in bind.binders:  # what is reduced may be divided by a count in double
+        for binder in bind.binders:  # a mean may be divided by its count in double precision
             if binder.type is not None and binder.type.inexact and binder.type.size >= largest:
                 assert binder.type.dtype.itemsize <= widest, bind
 
@@ -225,8 +227,8 @@ def directions(args) -> tuple:
 
 @pytest.mark.parametrize("f", [np.arcsin, np.arccos])
 @pytest.mark.parametrize("x", [1.5, -1.5, 0.5])
-def test_derivatives_on_a_branch_cut_are_those_along_it(f, x):
-    """A real number that was cast lies on the cut where it is beyond 1."""
+def test_derivatives_on_a_branch_cut_are_those_along_the_cut(f, x):
+    """A real number cast to complex lies on the cut if it is beyond 1."""
     check_grads(lambda x: f(x.astype(complex)), (np.float64(x),), order=1)
 
 
@@ -239,7 +241,7 @@ def has_several_results(op: Primitive, sample: Sample) -> bool:
 
 
 @each_sample(has_several_results)
-def test_a_missing_cotangent_is_a_zero_whatever_the_mask(op, sample):
+def test_a_missing_cotangent_counts_as_zero_for_every_mask(op, sample):
     program, args = applied(op, sample)
     gradient = differentiate(program)
     results, residuals = gradient.forward(*args)
@@ -254,7 +256,7 @@ def test_a_missing_cotangent_is_a_zero_whatever_the_mask(op, sample):
 
 
 @each_sample(has_several_results, in_one_test=True)
-def test_without_any_cotangent_everything_is_undefined(op, sample):
+def test_all_vjps_are_undefined_without_any_cotangent(op, sample):
     gradient = differentiate(applied(op, sample)[0])
 
     defined = [i >= len(gradient.df_input_vjps) for i in range(len(gradient.df.params))]
@@ -263,7 +265,7 @@ def test_without_any_cotangent_everything_is_undefined(op, sample):
     assert all(arg.value is Undef for arg in specialized.ret.args)
 
 
-def test_one_rule_is_specialized_anew_for_each_step_that_it_belongs_to():
+def test_a_shared_rule_is_specialized_separately_for_each_grad_of():
     def f(x, y):
         (_, b), (c, _) = np.split(x, 2), np.split(y, 2)
         return (b * b).sum() + (c * c).sum()
@@ -283,7 +285,7 @@ def test_one_rule_is_specialized_anew_for_each_step_that_it_belongs_to():
 
 
 @each_sample(in_one_test=True)
-def test_text_and_pickle_bring_the_program_back(op, sample):
+def test_a_program_survives_text_and_pickle(op, sample):
     program, _ = applied(op, sample, constants=True)
 
     assert program == parse(dumps(program))
@@ -291,7 +293,7 @@ def test_text_and_pickle_bring_the_program_back(op, sample):
 
 
 @each_sample(is_differentiable)
-def test_text_and_pickle_bring_the_gradient_program_back(op, sample):
+def test_a_gradient_program_survives_text_and_pickle(op, sample):
     df = differentiate(applied(op, sample)[0]).df
 
     assert df == parse(dumps(df))
@@ -302,7 +304,7 @@ def test_text_and_pickle_bring_the_gradient_program_back(op, sample):
 
 
 def off_by_one_percent(rule):
-    """A derivative rule that is wrong by little."""
+    """A derivative rule whose results are 1 % too large."""
 
     def wrong(*args, **attrs):
         found = rule(*args, **attrs)
@@ -316,8 +318,8 @@ def off_by_one_percent(rule):
 
 
 @each_of([name for name in OWN if not PRIMITIVES[name].inlined])
-def test_a_rule_that_is_wrong_by_one_percent_is_found(name):
-    """Of an inlined operation, what it stands for is differentiated in its place."""
+def test_a_rule_that_is_wrong_by_one_percent_is_detected(name):
+    """An inlined operation is left out: its decomposition is differentiated instead."""
     op = PRIMITIVES[name]
     smooth = [sample for _, sample in samples_of(name, is_smooth)]
     for kind, mode in (("vjp", "rev"), ("jvp", "fwd")):

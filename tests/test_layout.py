@@ -1,4 +1,4 @@
-"""The shape of the house: imports only go left, and what is known is known in one place."""
+"""The layout of the package: the order of imports, folders, and what each module may know."""
 
 import ast
 import inspect
@@ -27,14 +27,14 @@ LAYERS = {package: layer for layer, packages in enumerate(ORDER) for package in 
 
 OPTIONAL = {"cupy", "onnx", "onnxruntime", "scipy", "hypothesis", "IPython", "matplotlib", "cupyx"}
 OPTIONAL |= {"networkx"}
-# These load names on first use, the last the namespace of a traced value.
+# These load names on first use; the last serves the namespace of a traced value.
 LOADING_ON_USE = {"__init__.py", "extend.py", "ops/__init__.py", "testing/__init__.py"}
 LOADING_ON_USE |= {"testing/samples/__init__.py", "passes/__init__.py", "eager/__init__.py"}
 LOADING_ON_USE |= {"executor/autodiff/__init__.py"}
 LOADING_ON_USE |= {"tracing/numpy_functions/registry.py", "tracing/numpy_protocols/array_value.py"}
 MOST_FILES = 22  # about twenty, with __init__.py and conftest.py
 MIRRORS = ("testing/samples/",)  # a file for each file of letir.ops
-NAMED_ALIKE = {"primitive"}  # the record and the maker of users' records are one thing to a reader
+NAMED_ALIKE = {"primitive"}  # the record of an operation and the maker of users' records
 
 
 @cache
@@ -44,7 +44,7 @@ def tree_of(name: str) -> ast.Module:
 
 
 def package_of(name: str) -> str:
-    """The package that a file is in, or the module that it is."""
+    """The package that contains a file; for a file at the top, its module name."""
     top = name.split("/")[0].removesuffix(".py")
     return "letir" if top == "__init__" else top
 
@@ -60,7 +60,7 @@ def imported(node: ast.AST) -> Iterator[str]:
 
 
 def packages_imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """(package of letir, line) of every import; names that are no package are letir's own."""
+    """(package of letir, line) of every import; other names count as letir's own."""
     for node in ast.walk(tree):
         for full in imported(node):
             top, _, rest = full.partition(".")
@@ -69,7 +69,7 @@ def packages_imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
                 yield (package if package in LAYERS else "letir"), node.lineno
 
 
-def test_every_package_has_its_place_in_the_order():
+def test_every_package_has_a_place_in_the_import_order():
     assert [] == [name for name in FILES if package_of(name) not in LAYERS]
 
 
@@ -83,7 +83,7 @@ def test_imports_only_go_left():
 
 
 def _files_imported(name: str) -> set[str]:
-    """The files of letir that a file imports at its top."""
+    """The files of letir that a file imports at module level."""
     found = {full for node in tree_of(name).body for full in imported(node)}
     for node in tree_of(name).body:
         if isinstance(node, ast.ImportFrom):
@@ -94,8 +94,8 @@ def _files_imported(name: str) -> set[str]:
     return {f"{path}.py" for path in paths} & FILES.keys()
 
 
-def test_no_file_imports_itself_by_way_of_others():
-    """Whichever is imported first, and by whichever threads, finds what it imports."""
+def test_there_are_no_import_cycles():
+    """So that any file may be imported first, from any thread."""
     left = {name: _files_imported(name) for name in FILES}
     while free := [name for name, needed in left.items() if not needed & left.keys()]:
         for name in free:
@@ -109,7 +109,7 @@ def functions_in(name: str, kinds: tuple) -> Iterator[ast.AST]:
     return (node for node in ast.walk(tree_of(name)) if isinstance(node, kinds))
 
 
-def test_imports_stand_at_the_top_unless_the_package_is_optional():
+def test_imports_stand_at_the_top_of_a_file_unless_the_package_is_optional():
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     assert [] == [
         f"{name}:{node.lineno} imports {full}"
@@ -150,7 +150,7 @@ def test_no_module_is_named_like_a_public_function():
 
 
 def mentions(tree: ast.AST, word: str) -> bool:
-    """Whether code (no text, no comment) has this word as a name, or as a string of its own."""
+    """Whether code (not text or comments) has this word as a name, or as a whole string."""
     for node in ast.walk(tree):
         found = {getattr(node, field, None) for field in ("id", "attr", "arg", "module")}
         found |= (
@@ -162,11 +162,11 @@ def mentions(tree: ast.AST, word: str) -> bool:
     return False
 
 
-def test_only_one_module_knows_cupy():
+def test_only_one_module_mentions_cupy():
     assert [name for name in FILES if mentions(tree_of(name), "cupy")] == ["eval/array_modules.py"]
 
 
-def test_implementations_get_the_array_module():
+def test_implementations_take_the_array_module_as_first_parameter():
     assert [] == [
         name
         for name, op in PRIMITIVES.items()
@@ -181,7 +181,7 @@ def uses_numpy(function: ast.AST) -> Iterator[int]:
             yield node.lineno
 
 
-def test_implementations_compute_with_the_array_module_they_get():
+def test_implementations_do_not_name_numpy():
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     assert [] == [
         f"{name}:{line}"
@@ -204,8 +204,8 @@ def test_no_folder_has_more_than_about_twenty_files():
     assert {} == {folder: n for folder, n in sizes.items() if n > MOST_FILES}
 
 
-def test_a_file_name_stands_in_one_place_of_a_package():
-    """Within a package of letir; the folders of ``MIRRORS`` have the files of others again."""
+def test_a_file_name_occurs_once_in_a_package():
+    """Except in the folders of ``MIRRORS``, which repeat the file names of others."""
     places = {}
     for name in FILES:
         path = Path(name)
@@ -215,12 +215,12 @@ def test_a_file_name_stands_in_one_place_of_a_package():
     assert [] == [names for names in places.values() if len(names) > 1]
 
 
-# ---- operations are named in few rooms ----
+# ---- modules that may name operations ----
 
-# Rules that rewrite particular operations, one spelling of each, and printers name operations;
+# Only rules that rewrite particular operations, canonicalization and printers name operations;
 # all other files ask records for facts, so that a new operation needs its record only.
 NAMING_ROOMS = ("ops/", "passes/peephole_rules/", "passes/canonicalization.py")
-NAMING_ROOMS += ("ast/text/printer.py", "testing/")  # samples are of one operation each
+NAMING_ROOMS += ("ast/text/printer.py", "testing/")  # each sample is of one operation
 
 
 def is_operation(node: ast.AST) -> bool:
@@ -254,7 +254,7 @@ def is_record(node: ast.AST, records: set[str]) -> bool:
 
 
 def elements(node: ast.AST) -> list[ast.AST]:
-    """The elements of a display of a collection, or the keys of a dict."""
+    """The elements of a list, tuple or set display, or the keys of a dict display."""
     if isinstance(node, ast.Tuple | ast.Set | ast.List):
         return node.elts
     return node.keys if isinstance(node, ast.Dict) else []
@@ -279,13 +279,13 @@ def aliases_of(function: ast.AST) -> set[str]:
 
 
 def is_asked(node: ast.AST, aliases: set[str]) -> bool:
-    """Whether an expression says which operation a bind has."""
+    """Whether an expression is the operation of a bind, or its name."""
     is_alias = isinstance(node, ast.Name) and node.id in aliases
     return is_alias or is_operation(node) or is_operation_name(node)
 
 
 def is_fixed(node: ast.AST, records: set[str], tables: set[str]) -> bool:
-    """Whether an expression is the same for all binds: a record, a name, a table of these."""
+    """Whether an expression does not depend on the bind: a record, a name, or a table of these."""
     if isinstance(node, ast.Name):
         return node.id in tables or node.id in records
     is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
@@ -293,7 +293,7 @@ def is_fixed(node: ast.AST, records: set[str], tables: set[str]) -> bool:
 
 
 def ways_of_naming(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """(line, reason) for each place where a file asks which operation a bind has."""
+    """(line, reason) for each place where a file tests which operation a bind has."""
     records, tables = imported_records(tree), tables_of(tree)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     for scope, aliases in [(tree, set()), *((f, aliases_of(f)) for f in functions)]:
@@ -312,7 +312,7 @@ def ways_of_naming(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _question(node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
-    """(what is asked about, what it is compared with or looked up in)."""
+    """(expressions tested, expressions that they are compared with or looked up in)."""
     if isinstance(node, ast.Compare):
         sides = [node.left, *node.comparators]
         return sides, sides
@@ -326,7 +326,7 @@ def _question(node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
     return [], []
 
 
-def test_operations_are_asked_for_facts_not_for_their_names():
+def test_modules_ask_records_for_facts_instead_of_naming_operations():
     rooms = [name for name in FILES if not name.startswith(NAMING_ROOMS)]
     found = [
         f"{name}:{line}: {why}" for name in rooms for line, why in ways_of_naming(tree_of(name))
@@ -335,7 +335,7 @@ def test_operations_are_asked_for_facts_not_for_their_names():
     assert not found, "\n".join(found)
 
 
-def test_each_way_of_naming_an_operation_is_seen():
+def test_each_way_of_naming_an_operation_is_detected():
     imports = "from letir.ops.elementwise.ufuncs import add, mul"
     named = [
         '"." in op.name',
@@ -351,7 +351,7 @@ def test_each_way_of_naming_an_operation_is_seen():
         assert [expected] * len(texts) == [any(ways_of_naming(tree)) for tree in trees]
 
 
-def test_the_core_that_readers_begin_with_is_short():
+def test_the_five_files_to_read_first_are_short():
     page = (ROOT.parent / "docs" / "how_it_works.md").read_text()
     _, _, table = page.partition("## In which order to read")
     core = re.findall(r"`letir/([\w/]+\.py)`", table)[:5]

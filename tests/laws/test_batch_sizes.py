@@ -1,4 +1,4 @@
-"""[D14] The same gradient program replays at other batch sizes, for every operation that can."""
+"""[D14] A gradient program replays at other batch sizes, for every operation that allows it."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ DIFFERENTIABLE = [
 
 
 def batched_positions(sample: Sample) -> list[int]:
-    """The operands of most axes whose first axis is as long as that of the first of them."""
+    """The operands of highest rank whose first axis is as long as the first such operand's."""
     arrays = [i for i, arg in enumerate(sample.args) if np.ndim(arg)]
     if not any(is_inexact(sample.args[i]) for i in arrays):
         return []
@@ -32,7 +32,7 @@ def batched_positions(sample: Sample) -> list[int]:
 
 
 def named(op: Primitive, sample: Sample, positions: list[int]) -> Lambda:
-    """The program of one bind, with the first axes of these operands called n."""
+    """The program of one bind where the first axes of these operands have the symbolic size n."""
     builder, operands = LetBuilder(), []
     for i, arg in enumerate(sample.args):
         if not hasattr(arg, "dtype"):
@@ -46,7 +46,7 @@ def named(op: Primitive, sample: Sample, positions: list[int]) -> Lambda:
 
 
 def of_size(sample: Sample, positions: list[int], size: int) -> Sample:
-    """The sample with rows left out or repeated."""
+    """The sample with rows left out or repeated, so that these operands have ``size`` rows."""
     args = [
         arg[np.arange(size) % len(arg)] if i in positions else arg
         for i, arg in enumerate(sample.args)
@@ -61,7 +61,7 @@ def is_as_typed(program: Lambda, results: tuple) -> bool:
 
 
 def compared_at_three_sizes(op: Primitive, sample: Sample) -> bool:
-    """Whether the sample has a batch of any size; asserts that its derivative has, too."""
+    """Whether the sample has a symbolic batch size; asserts that its derivative has it, too."""
     positions = batched_positions(sample)
     if not positions or not len(sample.args[positions[0]]):
         return False
@@ -75,7 +75,11 @@ def compared_at_three_sizes(op: Primitive, sample: Sample) -> bool:
     for program, args in programs:
         try:
             expected, pull = vjp(program, *args)
-        except (IndexError, ValueError, GuardError):  # a size says another shape, as of unique
+        except (
+            IndexError,
+            ValueError,
+            GuardError,
+        ):  # the size determines another shape, as in unique
             return False
         results = expected if isinstance(expected, tuple) else (expected,)
         if not is_as_typed(program, results):  # a mask selects another number of elements
@@ -94,7 +98,7 @@ def compared_at_three_sizes(op: Primitive, sample: Sample) -> bool:
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
-def test_the_same_df_replays_at_three_batch_sizes(name):
+def test_one_df_replays_at_three_batch_sizes(name):
     """[D14]"""
     compared = [compared_at_three_sizes(PRIMITIVES[name], sample) for sample in SAMPLES[name]]
 

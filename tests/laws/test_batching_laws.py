@@ -1,4 +1,4 @@
-"""The laws of batching, for every operation on all of its samples: a batch is what a loop gives."""
+"""Laws of batching, for every operation on all of its samples: a batch agrees with a loop."""
 
 import itertools
 import warnings
@@ -16,7 +16,9 @@ from letir.testing import SAMPLES, Sample, applied, assert_close, check_grads
 from letir.transforms.batching import batched
 from tests.each_sample import each_sample
 
-OWN = [name for name in PRIMITIVES if "." not in name]  # others are made by other tests
+OWN = [
+    name for name in PRIMITIVES if "." not in name
+]  # operations made by other tests are left out
 
 
 BY_LOOP = {name for name in OWN if type(PRIMITIVES[name].batch) is LoopOverExamples}
@@ -26,14 +28,14 @@ BY_LOOP = {name for name in OWN if type(PRIMITIVES[name].batch) is LoopOverExamp
 
 
 def test_every_operation_has_a_batching_rule():
-    """Only operations of users are batched by a loop because they have no rule."""
+    """Only users' operations without a rule are batched by a loop."""
     assert [] == [name for name in OWN if PRIMITIVES[name].batch is NO_BATCH]
     for name in OWN:
         is_exempt = all("batch_rule" in sample.exempt for sample in SAMPLES[name])
         assert callable(PRIMITIVES[name].batch) is not is_exempt, name
 
 
-def test_loops_are_less_than_one_in_twenty_of_the_differentiable_operations():
+def test_fewer_than_one_in_twenty_differentiable_operations_are_batched_by_a_loop():
     differentiable = [name for name in OWN if PRIMITIVES[name].is_differentiable]
 
     assert {"random_places", "random_gamma", "odeint"} == BY_LOOP
@@ -44,12 +46,12 @@ def test_loops_are_less_than_one_in_twenty_of_the_differentiable_operations():
 
 
 def has_values(op: Primitive, sample: Sample) -> bool:
-    """Whether the sample has operands, which can then differ from example to example."""
+    """Whether the sample has operands, whose values can then differ between examples."""
     return any(arg is not None and arg is not Undef for arg in sample.args)
 
 
 def examples(arg, count: int) -> list:
-    """``count`` values like ``arg`` that differ; a Python number is an array's element here."""
+    """``count`` different values like ``arg``; Python numbers become array elements."""
     kind = type_of(arg)
     array = np.asarray(arg, kind.dtype)
     if kind.inexact:
@@ -58,13 +60,13 @@ def examples(arg, count: int) -> list:
 
 
 def masks(count: int) -> list[tuple]:
-    """Which operands are mapped: each alone, all, and, of three or fewer, any of them."""
+    """Which operands are mapped: each alone, all, and every combination of up to three."""
     every = [mask for mask in itertools.product((False, True), repeat=count) if any(mask)]
     return [mask for mask in every if count <= 3 or sum(mask) in (1, count)]
 
 
 def specimen(sample: Sample, args: list) -> Sample:
-    """``sample`` with these operands for those that are values."""
+    """``sample`` with its defined operands replaced by these."""
     rest = iter(args)
     return evolve(
         sample, args=tuple(a if a is None or a is Undef else next(rest) for a in sample.args)
@@ -73,7 +75,7 @@ def specimen(sample: Sample, args: list) -> Sample:
 
 @frozen
 class Case:
-    """``size`` examples along the first or a new last axis; ``known`` as a number, or as a name."""
+    """``size`` examples along the first or a new last axis; the size is a number or symbolic."""
 
     size: int
     last: bool = False
@@ -84,7 +86,7 @@ CASES = (Case(3), Case(2, last=True), Case(1), Case(3, known=False), Case(0))
 
 
 def check_batch(op: Primitive, sample: Sample, mask: tuple, case: Case) -> None:
-    """Raise AssertionError unless the batch of these operands gives what a loop gives."""
+    """Raise AssertionError unless the batch of these operands agrees with a loop."""
     args = [arg for arg in sample.args if arg is not None and arg is not Undef]
     count = max(case.size, 1)
     columns = [examples(a, count) if m else [a] * count for a, m in zip(args, mask, strict=True)]
@@ -105,7 +107,7 @@ def check_batch(op: Primitive, sample: Sample, mask: tuple, case: Case) -> None:
 
 
 def check_result(expected: list, found, axis: int | None, size: int) -> None:
-    """Raise AssertionError unless ``found`` is the stack of these, or each of them."""
+    """Raise AssertionError unless ``found`` is the stack of these, or the value common to all."""
     if expected[0] is Undef:
         assert found is Undef
         return
@@ -115,7 +117,7 @@ def check_result(expected: list, found, axis: int | None, size: int) -> None:
 
 
 def is_possible(op: Primitive, sample: Sample, mask: tuple) -> bool:
-    """Whether these operands can differ from example to example: shapes and choices cannot."""
+    """Whether these operands can differ between examples: shapes and choices cannot."""
     if "batch" in sample.exempt:
         return False
     is_shape = len(sample.args) > 1 and "batch_of_last" in sample.exempt
@@ -123,14 +125,14 @@ def is_possible(op: Primitive, sample: Sample, mask: tuple) -> bool:
 
 
 def cases(op: Primitive, sample: Sample) -> tuple[Case, ...]:
-    """What is tested: a loop needs one example for a result of unknown shape."""
+    """The batches to test: a loop needs one example for a result of unknown shape."""
     unknown = any(arg.type is None for arg in applied(op, sample)[0].ret.args)
     return CASES[:-1] if op.name in BY_LOOP and unknown else CASES
 
 
 @each_sample(has_values)
-def test_a_batch_is_a_loop(op, sample):
-    """Whichever operands are mapped."""
+def test_a_batch_agrees_with_a_loop(op, sample):
+    """For every choice of mapped operands."""
     count = sum(arg is not None and arg is not Undef for arg in sample.args)
 
     for mask, case in itertools.product(masks(count), cases(op, sample)):
@@ -138,7 +140,9 @@ def test_a_batch_is_a_loop(op, sample):
             with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
                 try:
                     check_batch(op, sample, mask, case)
-                except lt.ShapeError as error:  # some need the number, and say so
+                except (
+                    lt.ShapeError
+                ) as error:  # some operations need the number of examples, and say so
                     assert "pass axis_size" in str(error)
                     assert not case.known
                     assert "batch_of_named_size" in sample.exempt
@@ -148,7 +152,7 @@ def test_a_batch_is_a_loop(op, sample):
 
 
 def is_smooth(op: Primitive, sample: Sample) -> bool:
-    """Whether differences tell the derivative: no tie, and no precision below double."""
+    """Whether finite differences approximate the derivative: no ties, and double precision."""
     is_rough = sample.rough or "batch_difference" in sample.exempt
     if type(op.vjp) is Absent or is_rough or not has_values(op, sample):
         return False

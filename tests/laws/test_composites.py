@@ -1,4 +1,4 @@
-"""Composites: what one decomposes into computes what its own numerics compute."""
+"""Composite operations: a decomposition computes the same as the operation itself."""
 
 import warnings
 
@@ -13,12 +13,12 @@ from tests.each_sample import each_sample
 
 
 def is_composite(op: Primitive) -> bool:
-    """Whether the operation decomposes, into the same numbers each time."""
+    """Whether the operation decomposes deterministically."""
     return op.decompose is not None and not op.random
 
 
 @each_sample(among=is_composite)
-def test_a_decomposition_computes_what_the_composite_computes(op, sample):
+def test_a_decomposition_agrees_with_its_composite(op, sample):
     """To rounding, and of the same type [B4]."""
     program, args = applied(op, sample)
     kinds = tuple(None if arg is None else type_of(arg) for arg in sample.args)

@@ -1,4 +1,4 @@
-"""Laws of control flow, on generated functions: all ways to run them do what NumPy's loops do.
+"""Laws of control flow, on generated functions: every way to run them agrees with plain Python.
 
 The functions nest conditionals, loops and combinators, read values of the functions around them,
 mix dtypes, and have ties and empty axes. ``f.plain`` is the same source on plain Python loops.
@@ -17,11 +17,11 @@ from letir.testing import control_functions, functions, programs
 QUICK = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 NO_PASSES = {"is_differentiable", "propagate_requires_grad", "register", "unregister"}
 PASSES = tuple([getattr(passes, name) for name in passes.__all__ if name not in NO_PASSES])
-ARRAYS = 4  # the first arguments; the others are integers
+ARRAYS = 4  # the number of array arguments; the others are integers
 
 
 def quietly(f, *args):
-    """What a call gives; empty axes and integer powers may warn."""
+    """The result of a call; warnings of empty axes and integer powers are ignored."""
     with np.errstate(all="ignore"):
         return f(*args)
 
@@ -34,7 +34,7 @@ def assert_near(expected, found, tolerance: float = 1e-6) -> None:
 
 
 def summed(f, integers):
-    """``f`` as a function of its arrays with one number as its result."""
+    """``f`` as a function of its arrays, with a single number as result."""
     return lambda *arrays: sum([out.sum() for out in f(*arrays, *integers)])
 
 
@@ -49,7 +49,7 @@ def dot(xs, ys) -> float:
 
 @QUICK
 @given(control_functions())
-def test_programs_replay_as_plain_loops_run(program):
+def test_programs_agree_with_plain_loops(program):
     f, args = program
     expected, fn = quietly(f.plain, *args), quietly(lt.trace, f, *args)
 
@@ -58,7 +58,7 @@ def test_programs_replay_as_plain_loops_run(program):
 
 @QUICK
 @given(control_functions(kinds=("cond", "switch", "repeat", "scan", "map", "combine", "place")))
-def test_arrays_compute_what_plain_loops_do(program):
+def test_control_flow_on_arrays_agrees_with_plain_loops(program):
     f, args = program
 
     assert_near(quietly(f.plain, *args), quietly(f, *args))
@@ -77,7 +77,7 @@ def test_programs_survive_text(program):
 
 @QUICK
 @given(programs(control_flow=True))
-def test_a_plan_gives_the_bits_of_run_forward(program):
+def test_a_plan_is_bitwise_equal_to_run_forward(program):
     fn, args = program
     expected = quietly(lt.run_forward, fn, *args)
 
@@ -98,7 +98,7 @@ def test_every_pass_keeps_results(program, data):
 
 @QUICK
 @given(control_functions(named=True, longest=3))
-def test_programs_of_named_sizes_serve_every_size(program):
+def test_programs_of_symbolic_sizes_serve_every_size(program):
     f, args = program
     shapes = (("n", 2), ("n",), (2,), (), (), ("n",))
     fn = lt.check(lt.trace(f, *map(lt.ShapeDtype, shapes, [x.dtype for x in args])))
@@ -112,7 +112,7 @@ def test_programs_of_named_sizes_serve_every_size(program):
 
 @QUICK
 @given(functions(smooth=True, control_flow=True))
-def test_gradients_are_what_differences_say(program):
+def test_gradients_agree_with_differences(program):
     f, args = program
     arrays, step = args[:ARRAYS], 1e-6
     total, plain = (summed(g, args[ARRAYS:]) for g in (f, f.plain))
@@ -128,7 +128,7 @@ def test_gradients_are_what_differences_say(program):
 
 @QUICK
 @given(control_functions(smooth=True))
-def test_variables_have_the_gradients_of_programs(program):
+def test_gradients_of_variables_agree_with_programs(program):
     f, args = program
     total, arrays = summed(f, args[ARRAYS:]), args[:ARRAYS]
     expected = lt.grad(total, (0, 1, 2, 3))(*arrays)
@@ -157,7 +157,7 @@ def test_both_modes_agree_on_second_derivatives(program):
 
 @QUICK
 @given(control_functions(), st.tuples(*[st.sampled_from([0, 0, None])] * 6))
-def test_vmap_is_a_loop_over_examples(program, axes):
+def test_vmap_agrees_with_a_loop_over_examples(program, axes):
     f, args = program
     if axes == (None,) * 6:
         axes = (0,) * 6
@@ -180,16 +180,16 @@ CHANGES = {
     "number": lambda x, is_long: x.item() if x.ndim == 0 and x.dtype != bool else x,
     "size": lambda x, is_long: np.concatenate([x, x]) if is_long else x,
 }
-LONG = (True, True, False, False, False, True)  # the arguments whose first size is free
+LONG = (True, True, False, False, False, True)  # the arguments whose first size may vary
 
 
 @QUICK
 @given(control_functions(), st.lists(st.sampled_from(list(CHANGES)), min_size=3, max_size=6))
-def test_jit_agrees_whatever_changes_between_calls(program, changes):
+def test_jit_agrees_with_the_function_when_arguments_change(program, changes):
     f, args = program
 
     def entry(*given_):
-        """Of arguments of any dtype and rank those that ``f`` takes."""
+        """``f`` on those of the arguments, of any dtype and rank, that it takes."""
         pairs = zip(given_, args, strict=True)
         return f(*[x.reshape(x.shape[x.ndim - a.ndim :]).astype(a.dtype) for x, a in pairs])
 
@@ -203,7 +203,7 @@ def test_jit_agrees_whatever_changes_between_calls(program, changes):
 
 @QUICK
 @given(control_functions(smooth=True), st.sampled_from(["inside", "outside"]))
-def test_jit_of_a_gradient_and_the_gradient_of_a_jit_agree(program, place):
+def test_jit_and_grad_commute(program, place):
     f, args = program
     total, arrays = summed(f, args[ARRAYS:]), args[:ARRAYS]
     plain = lt.grad(total, (0, 1, 2, 3))
@@ -215,7 +215,7 @@ def test_jit_of_a_gradient_and_the_gradient_of_a_jit_agree(program, place):
 
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("kind", ["cond", "switch", "fori", "repeat", "scan", "map", "combine"])
-def test_every_kind_is_generated(kind):
+def test_every_kind_of_control_flow_is_generated(kind):
     names = {"fori": "fori_loop", "repeat": "while_loop"}
     sources = []
 
@@ -230,7 +230,7 @@ def test_every_kind_is_generated(kind):
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])
-def test_what_the_first_step_replaces_has_the_derivative_of_its_reading(n):
+def test_a_carry_that_is_overwritten_in_the_first_step_has_the_gradient_of_its_reads(n):
     def scanned(x):
         last, ys = lt.scan(lambda c, _: (np.zeros(()), c**2), x, np.ones(n))
         return last + ys.sum()
@@ -243,7 +243,7 @@ def test_what_the_first_step_replaces_has_the_derivative_of_its_reading(n):
         assert lt.grad(f)(3.0) == lt.jvp(f, (3.0,), (1.0,))[1] == expected
 
 
-def test_no_examples_at_all_may_choose_and_repeat():
+def test_control_flow_may_be_mapped_over_no_examples():
     def chosen(x):
         return lt.cond(x > 0, lambda x: x * 2, lambda x: -x, x)
 
@@ -266,7 +266,7 @@ def test_no_examples_at_all_may_choose_and_repeat():
         lambda c: lt.map(lambda x: c * 2, np.ones(3)),
     ],
 )
-def test_a_body_may_give_a_variable_that_it_closes_over(f):
+def test_a_body_may_return_a_variable_that_it_captures(f):
     variable = lt.Variable(np.ones(2), requires_grad=True)
     f(variable).sum().backward()
 

@@ -1,4 +1,4 @@
-"""What holds for every NumPy function: laws over generated ones (``letir.testing.functions()``).
+"""Laws of NumPy functions, on generated ones (``letir.testing.functions()``).
 
 A law is a function of a program and its arguments. Each runs on few programs here and on 10,000 in
 the slow test.
@@ -27,28 +27,28 @@ def others_like(args: list) -> list:
 
 
 def away_from_ties(args: list) -> list:
-    """Arguments no two elements of which are equal, neither in one nor in two of them."""
+    """Arguments without two equal elements, within one or across arguments."""
     steps = [0.003 * (i + 1) + 0.0107 * np.arange(a.size) for i, a in enumerate(args)]
     return [np.asarray(a + s.reshape(a.shape)) for a, s in zip(args, steps, strict=True)]
 
 
 def copies(args: list) -> list:
-    """Copies: a function may change its arguments."""
+    """Copies of the arguments, which the function may change."""
     return [arg.copy() for arg in args]
 
 
 def result_of(f, args: list):
-    """What plain NumPy gives for copies of the arguments; None if it refuses them."""
+    """The result of plain NumPy on copies of the arguments; None if it refuses them."""
     try:
         return f(*copies(args))
     except (ArithmeticError, IndexError, ValueError):
         return None
-    except UnboundLocalError:  # a branch that is taken at other arguments sets the name
+    except UnboundLocalError:  # only a branch not taken here assigns the name
         return None
 
 
 def traced(f, args: list) -> lt.Lambda:
-    """``f`` traced at copies of the arguments."""
+    """``f`` traced with copies of the arguments."""
     return lt.trace(f, *copies(args))
 
 
@@ -90,7 +90,7 @@ def text_brings_the_program_back(f, args):
 
 
 def real_results(f):
-    """``f`` without results that have no derivative."""
+    """``f`` without the results that have no derivative."""
     return lambda *args: tuple(out for out in f(*args) if np.result_type(out).kind == "f")
 
 
@@ -134,17 +134,17 @@ each_law = pytest.mark.parametrize(
 
 
 def hold(law, strategy, how: settings) -> None:
-    """Run a law on generated functions."""
+    """Check a law on generated functions."""
 
     @how
     @given(strategy)
     def run(program):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # others than the drawn arguments may make NumPy warn
+            warnings.simplefilter("ignore")  # other arguments than the drawn ones may warn
             try:
                 law(*program)
             except DTypeError as error:
-                # NumPy warns, but not of a write of complex numbers into nothing; letir refuses
+                # NumPy drops imaginary parts with a warning (not of empty writes); letir refuses
                 if "the imaginary part would be lost" not in str(error):
                     raise
                 event("an imaginary part would be lost")
@@ -154,11 +154,11 @@ def hold(law, strategy, how: settings) -> None:
 
 @pytest.mark.hypothesis
 @each_law
-def test_on_some_functions(law, strategy):
+def test_a_law_holds_for_some_functions(law, strategy):
     hold(law, strategy, QUICK)
 
 
 @pytest.mark.slow
 @each_law
-def test_on_ten_thousand_functions(law, strategy):
+def test_a_law_holds_for_ten_thousand_functions(law, strategy):
     hold(law, strategy, MANY)

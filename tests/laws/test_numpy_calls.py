@@ -1,4 +1,4 @@
-"""NumPy's own calls are recorded as one bind, and replayed they give what NumPy gives."""
+"""Calls of NumPy are recorded as one bind, and their replay agrees with NumPy."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def list_call(f, *parts, **attrs):
 
 
 def by_name(*names):
-    """The call with operands after the first as keywords, those that are there."""
+    """A call that passes the operands after the first as keywords, if they are there."""
 
     def call(f, x, *others, **attrs):
         pairs = zip(names, others, strict=False)
@@ -88,13 +88,13 @@ def numpy_call(op: Primitive, sample: Sample):
 
 
 def is_numpys(op: Primitive, sample: Sample) -> bool:
-    """Whether NumPy has the op with these attributes; a shape is no operand there."""
+    """Whether NumPy has the op with these attributes; in NumPy a shape is not an operand."""
     attrs = sample.attrs
     return bool(op.numpy) and attrs.get("shape", ()) is not None and attrs.get("width") != ()
 
 
 @each_sample(is_numpys)
-def test_numpys_call_is_recorded_and_gives_numpys_result(op, sample):
+def test_a_numpy_call_is_recorded_as_one_bind_and_agrees_with_numpy(op, sample):
     call = numpy_call(op, sample)
 
     expected = call(*sample.args)
@@ -121,7 +121,7 @@ OTHER_CALLS = [
 
 
 @pytest.mark.parametrize("f", OTHER_CALLS)
-def test_numpys_other_spellings_are_recorded_as_one_bind(f):
+def test_other_spellings_of_a_numpy_call_are_recorded_as_one_bind(f):
     x = np.linspace(0.0, 1.0, 24).reshape(2, 3, 4)
 
     program = trace(f, x)

@@ -1,4 +1,4 @@
-"""What holds for every program: laws over generated ones (``letir.testing.programs``).
+"""Laws of programs, on generated ones (``letir.testing.programs``).
 
 A law is a function of a program, its arguments, and a number that chooses among what the law leaves
 open. Each runs on few programs here and on 10,000 in the slow test.
@@ -46,7 +46,7 @@ STEP = 1e-6
 
 
 def keeping(*laws: str) -> set[str]:
-    """The operations whose samples keep these laws."""
+    """The operations all of whose samples keep these laws."""
     kept = [name for name, samples in SAMPLES.items() if laws_left_out(samples).isdisjoint(laws)]
     return set(kept)
 
@@ -116,7 +116,7 @@ def dead_code_keeps_results(fn, args, choice):
 
 @frozen(eq=False)
 class Case:
-    """A program with results that require grad, and directions for these and for the arguments."""
+    """A program whose results require grad, with directions for results and arguments."""
 
     fn: Lambda
     args: list
@@ -128,7 +128,7 @@ class Case:
 
 
 def case_of(fn, args) -> Case | None:
-    """The case of a program; None if no result requires grad."""
+    """The case of a program, or None if no result requires grad."""
     gradient = differentiate(fn)
     places = [i for i in gradient.df_input_vjps if i < gradient.f_real_outputs]
     if not places:
@@ -147,7 +147,7 @@ def tangents_of(args, seed: int = 1) -> tuple:
 
 
 def shifted(args, tangents, step: float) -> list:
-    """``args`` a step along the tangents."""
+    """``args`` moved a step along the tangents."""
     pairs = zip(args, tangents, strict=True)
     return [arg if t is None else moved(arg, step * t) for arg, t in pairs]
 
@@ -176,7 +176,7 @@ def grad_vjp_and_the_pair_agree(fn, args, choice):
     by_grad = grad(total, argnums=case.gradient.df_output_vjps)(*args)
 
     by_vjp = tuple(by_vjp[i] for i in case.gradient.df_output_vjps)
-    assert_close(by_pair, by_vjp)  # which merges sums
+    assert_close(by_pair, by_vjp)  # vjp sums in another order
     assert_close(by_pair, by_grad)
 
 
@@ -195,7 +195,7 @@ def forward_mode_is_reverse_mode_transposed(fn, args, choice):
 
 
 def derivatives_agree_with_differences(fn, args, choice):
-    """A little off the samples, where there are fewer ties and corners."""
+    """Evaluated near the samples, where there are fewer ties and kinks."""
     args = shifted(args, tangents_of(args, 2), 1e-3)
     try:
         case = case_of(fn, args)
@@ -216,7 +216,7 @@ def derivatives_agree_with_differences(fn, args, choice):
 
 
 def one_sided(case: Case, tangents, step: float) -> float:
-    """How the paired results change by a step along the tangents; nan where the program fails."""
+    """The one-sided difference of the paired results along the tangents; nan where a run fails."""
     try:
         results = run_flat(case.fn, shifted(case.args, tangents, step))
     except (GuardError, IndexError, ValueError):
@@ -226,7 +226,7 @@ def one_sided(case: Case, tangents, step: float) -> float:
 
 
 def is_near(a: float, b: float, size: float, tolerance: float) -> bool:
-    """Whether two derivatives differ by little; False if one is no number."""
+    """Whether two derivatives nearly agree; False if one is nan."""
     return bool(abs(a - b) <= tolerance * (1 + abs(a) + abs(b) + size))
 
 
@@ -252,7 +252,7 @@ def missing_cotangents_are_zeros_however_they_are_taken_out(fn, args, choice):
 
 
 def masks(count: int, real: int, choice: int):
-    """Which of ``count`` cotangents are there, only the first ``real`` may be: all masks of few."""
+    """Masks of ``count`` cotangents of which only the first ``real`` may be defined."""
     choices = range(2**real) if real <= 3 else [choice * k % 2**real for k in (1, 3, 7, 13)]
     for bits in choices:
         yield [i < real and bool(bits >> i & 1) for i in range(count)]
@@ -264,7 +264,7 @@ def evaluated(program: Lambda, operands: list) -> tuple:
 
 
 def second_derivatives_in_both_orders_agree(fn, args, choice):
-    """Reverse over reverse and forward over reverse, paired alike."""
+    """Reverse over reverse and forward over reverse, with the same cotangents and tangents."""
     case = case_of(fn, args)
     if case is None:
         return
@@ -291,7 +291,7 @@ def second_derivatives_in_both_orders_agree(fn, args, choice):
 
 
 def reverse_mode_is_the_linearization_transposed(fn, args, choice):
-    """Reverse mode equals forward mode, then transpose; linear programs are found to be linear."""
+    """Reverse mode equals transposed forward mode, and linear programs are recognised as linear."""
     inputs = [i for i, arg in enumerate(args) if is_inexact(arg)]
     case = case_of(fn, args)
     if case is None:
@@ -314,7 +314,7 @@ def reverse_mode_is_the_linearization_transposed(fn, args, choice):
 
 
 def a_checkpoint_changes_neither_values_nor_derivatives(fn, args, choice):
-    """Whatever the policy keeps."""
+    """For every policy."""
     kept = checkpoint(fn, policy=lambda bind: bool(choice >> len(bind.op.name) % 20 & 1))
     results = run_flat(fn, list(args))
     cts = full_cts(results)
@@ -325,7 +325,7 @@ def a_checkpoint_changes_neither_values_nor_derivatives(fn, args, choice):
 
 
 def full_cts(results: tuple):
-    """A cotangent for each result, as ``pull`` takes them."""
+    """A cotangent for each result, in the form that ``pull`` takes."""
     rng = np.random.default_rng(3)
     cts = [direction(r, rng) if is_inexact(r) else np.zeros(np.shape(r)) for r in results]
     return tuple(cts) if len(cts) > 1 else cts[0]
@@ -364,7 +364,7 @@ LAWS = {
 
 
 def holds(law, how: settings) -> None:
-    """Run a law on generated programs; derivatives may be infinite where values are not."""
+    """Check a law on generated programs; derivatives may be infinite where values are not."""
 
     @how
     @given(LAWS[law], st.integers(0, 2**20))
@@ -372,7 +372,7 @@ def holds(law, how: settings) -> None:
         with np.errstate(all="ignore"):
             try:
                 law(*program, choice)
-            except np.linalg.LinAlgError:  # as of eigenvectors that are no basis
+            except np.linalg.LinAlgError:  # e.g. eigenvectors that do not form a basis
                 event("no derivative there")
 
     run()

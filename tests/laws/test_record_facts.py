@@ -1,4 +1,4 @@
-"""The facts that records state are true, on all samples and at values where operations may warn."""
+"""The facts stated in records are true, on all samples and at values where operations may warn."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from letir.testing import SAMPLES, Sample, applied, assert_same
 
 
 def records(fact: Callable[[Primitive], object]) -> list[str]:
-    """The names of the records with samples that state a fact."""
+    """The names of the records with samples that state this fact."""
     return [name for name in SAMPLES if fact(PRIMITIVES[name])]
 
 
@@ -33,7 +33,7 @@ def special(dtype: np.dtype) -> np.ndarray:
 
 
 def with_special_values(sample: Sample) -> Iterator[list]:
-    """The operands of ``sample``, whose arrays have special values in the place of their own."""
+    """The operands of ``sample`` with special values in its arrays, one variant at a time."""
     for shift in range(9):
         yield [
             np.resize(np.roll(special(arg.dtype), shift * i), arg.shape).astype(arg.dtype)[()]
@@ -44,23 +44,23 @@ def with_special_values(sample: Sample) -> Iterator[list]:
 
 
 def kinds_of(sample: Sample) -> set[str]:
-    """The kinds of the dtypes of the arrays; "p" for what is not an array."""
+    """The dtype kinds of the arrays; "p" for operands that are not arrays."""
     return {arg.dtype.kind if hasattr(arg, "dtype") else "p" for arg in sample.args}
 
 
 def computed(op: Primitive, args, sample: Sample):
-    """The result of ``op`` on other operands than those of ``sample``."""
+    """The result of ``op`` on ``args`` with the attributes of ``sample``."""
     return compute(op, list(args), Attrs(op.complete(sample.attrs)))
 
 
 def results_of(op: Primitive, args, sample: Sample) -> tuple:
-    """The results, as a tuple."""
+    """The results as a tuple."""
     found = computed(op, args, sample)
     return (found,) if op.results is None else tuple(found)
 
 
 def bits(x) -> tuple:
-    """What distinguishes arrays to the bit, but for the payload of nan."""
+    """Values that are equal exactly for bitwise equal arrays, up to the payload of nan."""
     x = np.asarray(x)
     return x.dtype, x.shape, np.where(np.isnan(x), 0, x).tobytes(), np.isnan(x).tobytes()
 
@@ -71,7 +71,7 @@ def bits(x) -> tuple:
 @pytest.mark.parametrize("name", records(lambda op: op.never_fails or op.never_fails_alone))
 def test_operations_that_never_fail_neither_raise_nor_warn(name):
     op, count = PRIMITIVES[name], 0
-    takes_sizes = name in ("zeros", "ones")  # as their operand, which is never negative
+    takes_sizes = name in ("zeros", "ones")  # their operand is a size, never negative
     for sample in SAMPLES[name]:
         kinds = kinds_of(sample)
         if op.never_fails_alone:
@@ -118,19 +118,19 @@ def test_commutative_operations_give_the_same_bits_for_swapped_operands(name):
     op = PRIMITIVES[name]
     for sample in SAMPLES[name]:
         if not all(hasattr(arg, "dtype") or type(arg) in PYTHON_NUMBERS for arg in sample.args):
-            continue  # a cotangent that is not defined
+            continue  # an undefined cotangent
         for x, y in (
             sample.args,
             *([] if "c" in kinds_of(sample) else with_special_values(sample)),
         ):
             with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
                 one, other = computed(op, (x, y), sample), computed(op, (y, x), sample)
-            # 0.0 and -0.0 are equal, and maximum takes either
+            # 0.0 and -0.0 are equal, and maximum may return either
             assert bits(one + 0.0) == bits(other + 0.0)
 
 
 @pytest.mark.parametrize("name", records(lambda op: op.odd_in))
-def test_the_sign_of_an_operand_in_which_an_operation_is_odd_is_that_of_the_result(name):
+def test_negating_an_operand_of_an_odd_operation_negates_the_result(name):
     op, count = PRIMITIVES[name], 0
     for sample in SAMPLES[name]:
         for i in op.odd_in:
@@ -167,7 +167,7 @@ def test_operations_that_are_never_linear_have_a_sample_that_shows_it(name):
 
 
 @pytest.mark.parametrize("name", records(lambda op: op.is_zero is not None))
-def test_results_that_are_said_to_be_zero_are(name):
+def test_results_stated_to_be_zero_are_zero(name):
     op, count = PRIMITIVES[name], 0
     for sample in SAMPLES[name]:
         if op.is_zero(*map(type_of, sample.args), **op.complete(sample.attrs)):
@@ -178,7 +178,7 @@ def test_results_that_are_said_to_be_zero_are(name):
 
 
 @pytest.mark.parametrize("name", records(lambda op: op.result_below is not None))
-def test_results_are_less_than_the_operand_that_bounds_them(name):
+def test_results_are_below_the_operand_stated_to_bound_them(name):
     op = PRIMITIVES[name]
     for x, bound in [(20, 8), (16, 8), (-3, 8), (0, 1), (7, 8)]:
         args = np.int64(x), np.int64(bound)
@@ -190,7 +190,7 @@ def test_results_are_less_than_the_operand_that_bounds_them(name):
 
 
 @pytest.mark.parametrize("name", records(lambda op: op.exact))
-def test_exact_operations_give_the_same_bits_wherever_operands_lie_in_memory(name):
+def test_exact_operations_are_bitwise_equal_for_every_memory_layout(name):
     op = PRIMITIVES[name]
     random = np.random.default_rng(7)
     for sample in SAMPLES[name]:
@@ -216,7 +216,7 @@ def test_operations_on_sizes_do_not_read_elements(name):
 
 
 @pytest.mark.parametrize("name", records(lambda op: op.operand_dtypes is not None))
-def test_python_numbers_are_taken_in_the_dtype_that_is_stated(name):
+def test_python_numbers_are_converted_to_the_stated_dtype(name):
     op, count = PRIMITIVES[name], 0
     for sample in SAMPLES[name]:
         out = computed(op, sample.args, sample)
@@ -237,7 +237,7 @@ def test_python_numbers_are_taken_in_the_dtype_that_is_stated(name):
 
 
 def held(fact: Callable) -> list[str]:
-    """The names of records with samples whose bodies have a layout of which this is true."""
+    """The names of records with samples whose body layout satisfies ``fact``."""
     return records(lambda op: op.bodies is not None and fact(op.bodies))
 
 
@@ -249,7 +249,7 @@ def binds_of(name: str) -> Iterator[tuple]:
 
 
 @pytest.mark.parametrize("name", held(lambda layout: layout.is_separable))
-def test_operands_and_results_correspond_to_those_of_bodies(name):
+def test_operands_and_results_of_a_bind_correspond_to_those_of_its_bodies(name):
     for bind, _, _ in binds_of(name):
         layout, bodies = bind.op.bodies, bodies_of(bind)
         n_carry, own = layout.n_carry(bind), layout.own(bind)
@@ -263,7 +263,7 @@ def test_operands_and_results_correspond_to_those_of_bodies(name):
 
 
 @pytest.mark.parametrize("name", held(lambda layout: layout.in_place is not None))
-def test_bodies_that_may_stand_in_the_place_of_a_bind_compute_its_results(name):
+def test_a_body_that_may_replace_its_bind_computes_the_same_results(name):
     for bind, program, args in binds_of(name):
         values = dict(zip(program.params, args, strict=True))
 
@@ -275,7 +275,7 @@ def test_bodies_that_may_stand_in_the_place_of_a_bind_compute_its_results(name):
 
 
 @pytest.mark.parametrize("name", held(lambda layout: layout.given_types is not None))
-def test_bodies_take_the_types_that_are_stated(name):
+def test_parameters_of_bodies_have_the_stated_types(name):
     for bind, _, _ in binds_of(name):
         found = bind.op.bodies.given_types([arg.type for arg in bind.args], bind.attrs)
 
@@ -283,12 +283,12 @@ def test_bodies_take_the_types_that_are_stated(name):
         assert [(t.dtype, t.shape) for t in found] == [(t.dtype, t.shape) for t in params]
 
 
-def test_every_operation_that_holds_bodies_says_what_it_does_with_them():
-    """But for those that are computed and derived as what they stand for."""
+def test_every_operation_with_bodies_has_a_body_layout():
+    """Except those that are computed and differentiated by their decomposition."""
     silent = set()
     for name in records(lambda op: op.holds_lambdas and op.bodies is None and not op.decompose):
         if any(bodies_of(bind) for bind, _, _ in binds_of(name)):
             silent.add(name)
 
-    # a loop over examples, and a solver that calls its body as often as it needs
+    # a loop over examples, and a solver that chooses how often to call its body
     assert {"looped", "odeint"} >= silent
