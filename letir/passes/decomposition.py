@@ -125,7 +125,7 @@ def _put_parts(
 
     Binders of results that are operands are entered into ``names``.
     """
-    given = [arg for arg in args if arg.type is not NO_TYPE]  # None is no parameter
+    given = [arg for arg in args if arg.type is not NO_TYPE]  # None is not a parameter
     inner: dict[Local, Any] = dict(zip(program.params, given, strict=True))
     for result, binder in zip(program.ret.args, bind.binders, strict=True):
         if type(result) is Local and result not in inner:

@@ -109,7 +109,7 @@ def _loop_dtypes(op: Primitive, kinds: tuple) -> tuple[np.dtype, ...] | None:
         return None
     try:
         found = ufunc.resolve_dtypes((*map(promotion_type, kinds), *[None] * ufunc.nout))
-    except (TypeError, DTypeError, AttributeError):  # None is no operand
+    except (TypeError, DTypeError, AttributeError):  # None is not an operand
         return None
     return found[: ufunc.nin]
 

@@ -119,7 +119,7 @@ def test_the_machine_is_named():
     assert "NumPy" in machine()
 
 
-def test_a_chain_has_as_many_operations_as_it_says():
+def test_a_chain_has_the_requested_number_of_operations():
     assert len(programs.program(100, 4)) == 100
 
 

@@ -130,7 +130,7 @@ def test_shapes_and_numbers_are_annotated_with_their_types():
 # ---- programs ----
 
 
-def test_both_programs_are_closed_and_give_what_the_text_says():
+def test_both_programs_are_closed_and_compute_what_the_text_says():
     """[G1]"""
     mul = script(MUL)
     out, context = mul.forward(X, Y)

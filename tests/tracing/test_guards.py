@@ -35,7 +35,7 @@ def test_a_replay_that_takes_the_recorded_branch_is_right():
     assert_same(2 * (X + 1), f(X + 1))
 
 
-def test_a_replay_that_would_take_the_other_branch_says_both_values_and_the_line(told_by):
+def test_a_failing_guard_reports_both_values_and_the_line(told_by):
     f = lt.trace(signed, X)
 
     message = """\
@@ -119,7 +119,7 @@ def test_round_of_a_scalar_guards_the_integer_only():
         f(2.6, X)
 
 
-def test_a_truth_value_of_one_element_is_that_of_the_element():
+def test_the_truth_value_of_a_one_element_array_is_guarded():
     f = lt.trace(lambda x: 1.0 if x else 0.0, np.array([[2.0]]))
 
     assert_same(1.0, f(np.array([[3.0]])))
@@ -279,7 +279,7 @@ def test_a_condition_whose_source_file_is_missing_is_left_out():
     assert "guard(%1, value=True)  # <gone>:2\n" in str(lt.trace(scope["program"], 1.0))
 
 
-def test_a_failing_guard_of_an_inner_replay_says_its_own_line(told_by):
+def test_a_failing_guard_of_an_inner_replay_reports_its_own_line(told_by):
     """[B3]"""
     f = lt.trace(signed, X)
 

@@ -61,7 +61,7 @@ def test_the_end_of_a_trace_that_was_not_begun_is_an_error():
         lt.tracer_exit(X)
 
 
-def test_a_result_that_is_no_array_ends_the_trace_all_the_same():
+def test_a_result_that_is_not_an_array_still_ends_the_trace():
     lt.tracer_enter(X)
     with pytest.raises(TraceError):
         lt.tracer_exit("loss")
@@ -72,7 +72,7 @@ def test_a_result_that_is_no_array_ends_the_trace_all_the_same():
 # ---- is_tracing ----
 
 
-def test_is_tracing_says_whether_a_trace_is_active():
+def test_is_tracing_tells_whether_a_trace_is_active():
     seen = []
     lt.trace(lambda x: seen.append(lt.is_tracing()) or x, X)
 

@@ -136,7 +136,7 @@ USES = {
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=list(USES))
-def test_a_value_that_escaped_says_where_it_was_made_and_used(told_by, use):
+def test_the_error_for_an_escaped_value_has_both_lines(told_by, use):
     lt.trace(keep, X)
 
     kind, message = told_by(use, keep)
@@ -145,7 +145,7 @@ def test_a_value_that_escaped_says_where_it_was_made_and_used(told_by, use):
     assert (EscapedTracerError, ESCAPED.format(file=place)) == (kind, message)
 
 
-def test_an_argument_that_escaped_says_so():
+def test_the_error_for_an_escaped_argument_names_it():
     kept = []
     lt.trace(lambda x: kept.append(x) or x, X)
 

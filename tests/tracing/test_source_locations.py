@@ -35,7 +35,7 @@ def test_each_bind_has_its_own_line():
     assert ["y = np.sin(x)", "z = y * 2.0", "return z.sum()"] == lines_of(program, X)
 
 
-def test_the_line_of_a_helper_is_that_of_the_helper():
+def test_binds_made_in_a_helper_have_the_line_in_the_helper():
     def norm(x):
         return np.sqrt((x * x).sum())
 

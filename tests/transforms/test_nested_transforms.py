@@ -268,7 +268,7 @@ def test_traced_python_numbers_are_tangents_of_any_precision():
     assert np.float32 == narrow.dtype
 
 
-def test_products_checkpoints_and_maps_of_a_gradient_are_those_of_its_joined_program():
+def test_hvp_checkpoint_and_vmap_of_a_gradient_use_its_joined_program():
     gradient = lt.differentiate(lt.trace(wave, X))
     ct = np.float64(3.0)
 

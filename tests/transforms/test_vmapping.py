@@ -121,7 +121,7 @@ def test_vmap_takes_batches_of_zero_and_one_example(size):
     assert_close(2 * x, lt.vmap(lt.grad(lambda v: (v**2).sum()))(x))
 
 
-def test_results_share_no_memory_with_arguments_as_those_of_a_loop_do_not():
+def test_results_of_vmap_share_no_memory_with_arguments():
     """[C4]"""
     for f in (lambda x: x, lambda x: x[0], lambda x: x[::-1]):
         found = lt.vmap(f)(X)
@@ -351,7 +351,7 @@ def test_a_composite_keeps_a_gradient_of_its_own():
     assert_close(2 * xs, lt.vmap(lambda v: through(v, 2.0))(xs))
 
 
-def test_an_operation_without_a_rule_is_looped_and_says_so():
+def test_vmap_loops_over_an_operation_without_a_rule_and_reports_it():
     spread = lt.opaque(
         lambda x: x * x, ArrayType(float, (3,)), vjp=lambda ct, y, x: (2 * ct * x,), name="t.square"
     )

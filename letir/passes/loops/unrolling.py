@@ -172,7 +172,7 @@ class _Unroller:
     def loop(self, body: Lambda, count: Arg, start: Arg, operands: list, size: int) -> tuple:
         """``count`` blocks of ``size`` steps, starting at the index ``start``."""
         inner = block_body(body, start, size)
-        # a start that the body needs and that is no constant is captured
+        # a start that the body needs and that is not a constant is captured
         more = () if len(inner.params) == len(body.params) else (start,)
         args = (Const(0), count, *operands, *more)
         return self.builder.emit(fori_loop, args, Attrs(body=inner))

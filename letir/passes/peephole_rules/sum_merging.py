@@ -148,7 +148,7 @@ def _is_term(bind: Bind) -> bool:
     if x.ndim != 2 or y.ndim != 2 or x.dtype != y.dtype or x.dtype.kind not in "fc":
         return False
     (m, k), n = x.shape, y.shape[1]
-    # thin: the factors together are no larger than the product that would be held in their place
+    # thin: the factors together are no larger than the product that would be held instead
     return is_static_shape((m, k, n)) and k * (m + n) <= m * n
 
 

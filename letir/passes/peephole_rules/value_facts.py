@@ -251,7 +251,7 @@ class ValueFacts:
         if self.is_shown(y):
             op = self.op_of(x)
             is_own = op is not None and (_is_new(op) or op in _VIEWS)
-            # a result is no object that somebody else has
+            # a result must not be an object that the caller or another result holds
             if y in self.given_back and (x in self.given_back or not is_own):
                 return False
             self.stands_for(y, x)

@@ -107,7 +107,7 @@ class ExpressionReader:
         found = self.local(node)
         if found is not None:
             return found
-        # scripts are called, and are no values
+        # scripts can be called, but are not values
         if node.id in self.text.names and node.id not in self.scripts:
             return self.literal(node, self.text.names[node.id], node.id)
         for table in (CONSTANTS, PYTHON_DTYPES):

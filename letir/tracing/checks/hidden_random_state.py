@@ -165,7 +165,7 @@ class Watch:
         ]
         for generator, before in zip(self.generators, self.states, strict=True):
             if _generator_state(generator) != before:
-                modules.append("a generator that is no argument of the function")
+                modules.append("a generator that is not an argument of the function")
         used = [module for module in modules if module]
         if used and not any(bind.op.is_users for bind in fn.binds):
             raise _drawn_from(" and ".join(used), self.f)

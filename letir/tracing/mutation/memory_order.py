@@ -119,7 +119,7 @@ def ordered_like(made: Any, like: Any, order: str = "K") -> Any:
     if not hasattr(trace, "orders"):  # of a Variable
         return made
     if not made.shape:
-        made.sharing = Memory(made.arg)  # an array, also without a value known to be no scalar
+        made.sharing = Memory(made.arg)  # certainly an array, not a scalar, also in abstract traces
     if made.ndim < 2 or order == "C" or made.shape != like.shape:
         return made
     if order == "F":

@@ -110,7 +110,7 @@ def note_view(result: Any, op: Primitive, operands: tuple, attrs: Attrs, place: 
         return  # a pattern of passes has parameters of any type: nobody writes to them
     if op.write_through == "own":
         if not result.shape:
-            result.sharing = Memory(result.arg)  # also without a value known to be no scalar
+            result.sharing = Memory(result.arg)  # certainly not a scalar, also in abstract traces
         return
     if op.part is not None:
         op, part_attrs = op.part(parent.type, place, **attrs)

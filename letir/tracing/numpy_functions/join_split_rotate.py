@@ -25,7 +25,7 @@ def at_least(places: tuple[tuple, ...]) -> Callable[..., Any]:
         found = []
         for a in map(traced_or_array, arys):
             item = places[a.ndim] if a.ndim < len(places) else None
-            # a number is no array, which NumPy always gives: reshape makes one
+            # NumPy always returns an array: reshape makes one of a number
             found.append(a if item is None else a.reshape(1)[item] if not a.ndim else a[item])
         return found[0] if len(found) == 1 else tuple(found)
 

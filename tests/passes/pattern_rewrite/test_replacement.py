@@ -144,7 +144,7 @@ def test_a_value_that_is_used_elsewhere_prevents_a_match_unless_it_is_shared():
     assert_same((X, np.exp(X)), lt.check(after)(X))
 
 
-def test_a_pattern_of_several_results_gives_all_of_them():
+def test_a_pattern_with_several_results_replaces_all_of_them():
     def pattern(x):
         h = np.exp(x)
         return np.sin(h), h
@@ -285,7 +285,7 @@ def test_array_constants_in_patterns_match_bit_for_bit():
         (np.sin, lambda x: (x, x), "gives 2 results, the pattern 1"),
     ],
 )
-def test_what_cannot_be_a_pattern_is_an_error(pattern, replacement, message):
+def test_an_invalid_pattern_is_an_error(pattern, replacement, message):
     with pytest.raises(lt.LetirError, match=message):
         lt.rewrite(lt.trace(np.sin, X), pattern, replacement)
 

@@ -329,7 +329,7 @@ def test_an_expression_means_what_it_means_in_numpy(text, expected):
     assert script(f.lifted)(X).tolist() == expected.tolist()
 
 
-def test_float32_stays_beside_numbers():
+def test_float32_beside_python_numbers_stays_float32():
     f = script("def f(x): return x * sqrt(2.0) / x.numel() + np.pi")
 
     assert f(np.ones(3, "f")).dtype == "float32"

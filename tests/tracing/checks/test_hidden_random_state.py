@@ -73,7 +73,7 @@ def test_a_captured_generator_is_found_in_a_closure_and_a_method():
             return (x + rng.normal()).sum()
 
     for f in (Model().loss, functools.partial(Model.loss, Model())):
-        with pytest.raises(lt.TraceError, match="a generator that is no argument"):
+        with pytest.raises(lt.TraceError, match="a generator that is not an argument"):
             lt.grad(f)(X)
 
 

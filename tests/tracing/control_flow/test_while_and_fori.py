@@ -102,7 +102,7 @@ def test_a_loop_with_a_large_trip_count_is_traced_once_and_runs(n):
 
 
 @pytest.mark.parametrize("bounds", [(3, 3), (5, 3), (-2, 1)])
-def test_bounds_are_those_of_range(bounds):
+def test_bounds_of_a_fori_loop_mean_the_same_as_in_range(bounds):
     def numbers(lower, upper):
         return lt.fori_loop(lower, upper, lambda i, s: (s[0] * 10 + i, s[1] + 1), (0, 0))
 

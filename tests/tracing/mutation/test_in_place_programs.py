@@ -1,4 +1,4 @@
-"""[B6, F6] Random programs with views and in-place writes do what NumPy does, to the bit."""
+"""[B6, F6] Random programs with views and in-place writes agree with NumPy, to the bit."""
 
 import itertools
 
