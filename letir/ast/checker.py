@@ -92,7 +92,7 @@ def _check_types(fn: Lambda, bind: Bind) -> None:
     types = _infer_types(fn, bind)
     if len(types) != len(bind.binders):
         raise ShapeError(
-            f"{op.name} has {len(types)} results, bound are {len(bind.binders)}\n"
+            f"{op.name} has {len(types)} results, but {len(bind.binders)} are bound\n"
             f"  in {line_of(fn, bind)}"
         )
     for binder, expected in zip(bind.binders, types, strict=True):
@@ -101,7 +101,7 @@ def _check_types(fn: Lambda, bind: Bind) -> None:
         if declared is not expected and declared is not None and expected is not None:
             error = ShapeError if declared.dtype == expected.dtype else DTypeError
             raise error(
-                f"{op.name}: its result is {expected}, declared is {declared}\n"
+                f"{op.name}: its result is {expected}, declared as {declared}\n"
                 f"  in {line_of(fn, bind)}"
             )
 

@@ -303,8 +303,8 @@ def finish_trace(new: Trace, result: Any, in_tree: Tree | None) -> tuple[Lambda,
     """(program that returns the leaves of ``result``, traced values lifted into it)."""
     if new.refusal is not None:
         raise TraceError(
-            "the function caught an error of its recording, and went on where it would not have "
-            f"been with NumPy:\n  {new.refusal}\n  or let the error through"
+            "the function caught an error of its recording, and went on differently than with "
+            f"NumPy:\n  {new.refusal}\n  or let the error through"
         )
     leaves, spec = flatten(result)
     row: Any = tuple(leaves)

@@ -72,8 +72,8 @@ def captured_array(variable: Value) -> Any:
     """
     if variable.arg.requires_grad:
         raise TraceError(
-            f"a Variable of type {variable.type} that requires grad is used in a trace, but is no "
-            f"argument of the traced function{at_user()}\n"
+            f"a Variable of type {variable.type} that requires grad is used in a trace, but is "
+            f"not an argument of the traced function{at_user()}\n"
             "  make it an argument, or detach it: x.detach() enters as a constant"
         )
     return variable.concrete_value()

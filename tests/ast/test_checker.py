@@ -86,7 +86,7 @@ def test_nested_lambdas_are_checked_too():
         "  %3: float64[7] = neg(%2); return %3 })\n return %1 }"
     )
 
-    with pytest.raises(ShapeError, match="declared is"):
+    with pytest.raises(ShapeError, match="declared as"):
         check(f)
 
 

@@ -20,7 +20,7 @@ def swallowing(x):
 def test_an_error_that_the_function_catches_is_raised_in_the_end(told):
     """[B2] With NumPy there would be no error, and the function would return another result."""
     message = """\
-the function caught an error of its recording, and went on where it would not have been with NumPy:
+the function caught an error of its recording, and went on differently than with NumPy:
   float() of a traced value of type float64[] cannot be recorded
   at test_caught_errors.py:NN
   use numpy's functions in place of math's, and letir.numpy.zeros for a buffer to write into

@@ -149,8 +149,8 @@ def _check_used(fn: Lambda) -> None:
     unused = [param.name or f"%{i}" for i, param in enumerate(fn.params) if param not in used]
     if unused:
         raise LetirError(
-            f"rewrite: the pattern does not use its parameter {unused[0]}, so nothing says what it "
-            f"stands for\n{fn.listing()}"
+            f"rewrite: the pattern does not use its parameter {unused[0]}, so its value is "
+            f"not known\n{fn.listing()}"
         )
 
 

@@ -268,6 +268,7 @@ def _check_replacement_type(old: Local, new: Arg, bind: Bind) -> None:
     wrong = ShapeError if getattr(new.type, "dtype", None) == old.type.dtype else DTypeError
     at = source_line(bind.source)
     raise wrong(
-        f"rewrite: the replacement is {new.type}, what it replaces is {old.type}\n  in {bind}{at}\n"
+        f"rewrite: the replacement is {new.type}, the replaced value is {old.type}\n"
+        f"  in {bind}{at}\n"
         "  cast it there, or leave such places out: where=lambda match: ..."
     )

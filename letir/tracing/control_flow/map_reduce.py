@@ -141,8 +141,9 @@ class _Binary:
             if out is not None and (out.dtype, out.shape) != (kind.dtype, kind.shape):
                 error = DTypeError if out.dtype != kind.dtype else ShapeError
                 raise error(
-                    f"{self.asked}: the operation makes {out} of two elements of type {kind}, as "
-                    f"leaf {i}{at_user()}\n  what it returns can be combined again"
+                    f"{self.asked}: the operation combines two elements of type {kind} into "
+                    f"{out}, at leaf {i}{at_user()}\n"
+                    "  return the type of the elements, so that results can be combined"
                 )
         return tuple(found)
 

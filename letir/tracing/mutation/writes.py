@@ -184,8 +184,8 @@ def _decide_reshape(other, trace) -> None:
     array = array_like(trace, base, base.sharing.origin)
     if array is None or any(step.extra for step in steps[1:]):  # by a traced number
         raise TraceError(
-            f"{base.type} or a reshape of it is changed in place, and NumPy's memory order, "
-            f"which decides whether the other one changes too, is not known{at_user()}\n"
+            f"{base.type} or a reshape of it is changed in place. Whether the other one changes "
+            f"too depends on NumPy's memory order, which is not known{at_user()}\n"
             "  copy what you reshape, x.copy().reshape(...), or trace with concrete arrays"
         )
     for step in reversed(steps[1:]):

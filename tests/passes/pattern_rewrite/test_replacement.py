@@ -73,11 +73,13 @@ def test_a_condition_sees_types_binds_and_numbers():
 def test_a_replacement_of_another_type_is_an_error_that_says_what_to_do():
     f = lt.trace(lambda n: np.log(np.exp(n)), np.arange(3))
     with pytest.raises(
-        lt.DTypeError, match=r"is int64\[3\], what it replaces is float64\[3\](.|\n)*where="
+        lt.DTypeError, match=r"is int64\[3\], the replaced value is float64\[3\](.|\n)*where="
     ):
         lt.rewrite(f, lambda x: np.log(np.exp(x)), lambda x: x)
 
-    with pytest.raises(lt.ShapeError, match=r"is float64\[\], what it replaces is float64\[2, 3\]"):
+    with pytest.raises(
+        lt.ShapeError, match=r"is float64\[\], the replaced value is float64\[2, 3\]"
+    ):
         lt.rewrite(lt.trace(np.exp, X), np.exp, lambda x: x.sum())
 
 

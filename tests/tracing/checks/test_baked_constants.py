@@ -171,8 +171,7 @@ def test_a_function_that_reads_what_recordings_cannot_see_is_refused(told):
 check: the program and the function give different results
   the function: [array([2., 4., 6.])]
   the program:  [array([1., 2., 3.])]
-  the function reads something that a recording cannot see: the type, identity or text of an
-argument
+  it reads what a recording cannot see: the type, identity or text of an argument
   use isinstance(x, numpy.ndarray), which answers as for an array"""
 
     def program(x):

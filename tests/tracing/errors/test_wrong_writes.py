@@ -67,8 +67,8 @@ def test_a_reshape_in_unknown_memory_order_cannot_be_changed(told):
         return row
 
     message = """\
-float64[3, 3] or a reshape of it is changed in place, and NumPy's memory order, \
-which decides whether the other one changes too, is not known
+float64[3, 3] or a reshape of it is changed in place. Whether the other one changes \
+too depends on NumPy's memory order, which is not known
   at test_wrong_writes.py:NN
   copy what you reshape, x.copy().reshape(...), or trace with concrete arrays"""
 
