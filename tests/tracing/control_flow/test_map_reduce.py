@@ -321,7 +321,7 @@ def test_vmap_of_histograms_agrees_with_the_loop():
 # ---- errors ----
 
 WRONG = {
-    "bool": (lambda: lt.reduce(lambda a, b: a > b, 0.0, MANY), "makes bool"),
+    "bool": (lambda: lt.reduce(lambda a, b: a > b, 0.0, MANY), "into bool"),
     "nesting": (lambda: lt.associative_scan(lambda a, b: (a, b), MANY), r"returns .*nest as"),
     "sizes": (lambda: lt.map(lambda a, b: a, MANY, MANY[1:]), "differ: 9, 8"),
     "no axis": (lambda: lt.reduce(np.add, 0.0, 3.0), "has no axis 0"),
