@@ -1,4 +1,4 @@
-"""Nothing loads before it is used, and whatever is used first finds what it needs."""
+"""Loading on demand: modules load on first use, and any of them may be used first."""
 
 import pickle
 import subprocess
@@ -100,11 +100,11 @@ FIRST_USES = [
 
 
 @pytest.mark.parametrize("code", FIRST_USES, ids=range(len(FIRST_USES)))
-def test_whatever_is_used_first_finds_what_it_needs(code):
+def test_any_part_of_letir_may_be_used_first(code):
     assert run(code)
 
 
-def test_several_threads_may_be_the_first():
+def test_several_threads_may_load_an_operation_at_once():
     code = """
 import threading
 from letir.ast.primitive import primitive_named
@@ -120,7 +120,7 @@ print(found)
     assert run(code).strip() == str(["tanh"] * 8)
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error():
+def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = lt.nothing
 
@@ -158,7 +158,7 @@ print(first, sum(name.startswith("letir") for name in sys.modules))
     assert modules <= 175
 
 
-def test_a_gradient_that_is_asked_again_flattens_once_and_pauses_the_collector_once():
+def test_a_repeated_gradient_call_flattens_and_pauses_the_collector_once():
     code = (
         COUNTED
         + """
