@@ -1,1 +1,53 @@
-"""How each record is written as NumPy source."""
+"""How each record is written as NumPy source.
+
+A record takes its source as ``arrays.reshape`` from a module of this package. The module is loaded
+when one of its functions is called: programs that are run, not exported, need none.
+"""
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable
+
+
+class _LateModule:
+    """The functions of a module of this package, which the first call of one of them loads."""
+
+    def __init__(self, name: str):
+        self._name = f"{__name__}.{name}"
+
+    def __getattr__(self, name: str) -> Callable:
+        return functools.partial(_call, self._name, name)
+
+
+def _call(module: str, name: str, /, *args, **kwargs):
+    return getattr(importlib.import_module(module), name)(*args, **kwargs)
+
+
+def __getattr__(name: str):
+    # `from letir.ops.as_numpy import arrays` asks here before it looks for a file
+    if name in ("argument_writes", "arrays", "control", "loops", "random"):
+        return _LateModule(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def copied_function(function: Callable, *others: Callable) -> Callable:
+    """The source of a call of ``function(xp, *operands, **attrs)``, which NumPy lacks.
+
+    The function, and the ``others`` that it calls, are copied into the module with NumPy for
+    ``xp``. Their parameters carry no annotations: the copy would have to import them.
+    """
+
+    def source(write, *operands, **attrs):
+        text = _numpy_text(function)
+        for other in others:
+            # helper() gives another name if the module has a different function of this name
+            text = text.replace(f"{other.__name__}(", f"{write.helper(_numpy_text(other))}(")
+        return write.call(write.helper(text), *operands, **attrs)
+
+    return source
+
+
+def _numpy_text(function: Callable) -> str:
+    """The text of a function of an array module, rewritten for NumPy."""
+    return inspect.getsource(function).replace("(xp, ", "(").replace("xp.", "np.")

@@ -5,7 +5,6 @@ expression, a tuple of texts for the results, or None if it wrote statements. Th
 exactly what ``impl`` computes. Guards, loops and gradient programs are in the modules beside this.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,15 +15,21 @@ from letir.ast.symbolic_sizes import is_static_shape
 # ---- elementwise operations and casts ----
 
 
-def prefix_operator(symbol: str) -> Callable:
-    """The source of a prefix operator; a call of the ufunc where NumPy scalars might warn."""
+def neg(write: Any, x: str) -> str:
+    """``-x``."""
+    return _prefixed("-", write, x)
 
-    def source(write, x):
-        kind = write.type(0)
-        exact = write.is_array(0) and (kind.shape or kind.dtype.kind == "f")
-        return f"{symbol}{x}" if exact else write.numpy_call(x)
 
-    return source
+def invert(write: Any, x: str) -> str:
+    """``~x``."""
+    return _prefixed("~", write, x)
+
+
+def _prefixed(symbol: str, write: Any, x: str) -> str:
+    """A prefix operator; a call of the ufunc where NumPy scalars might warn."""
+    kind = write.type(0)
+    exact = write.is_array(0) and (kind.shape or kind.dtype.kind == "f")
+    return f"{symbol}{x}" if exact else write.numpy_call(x)
 
 
 def cast(write: Any, x: str, *, dtype: np.dtype) -> str:
@@ -128,14 +133,20 @@ def transpose(write: Any, x: str, *, axes: tuple[int, ...] | None) -> str:
     return f"{x}.T" if axes is None else write.call(f"{x}.transpose", *map(write.literal, axes))
 
 
-def creation_call(function: str) -> Callable:
-    """The source of zeros or ones: a call of ``function``."""
+def zeros(write: Any, *sizes: str, shape: tuple, dtype: np.dtype) -> str:
+    """np.zeros."""
+    return _filled_call("np.zeros", write, sizes, shape, dtype)
 
-    def source(write, *sizes, shape, dtype):
-        keywords = {} if dtype.char == "d" else {"dtype": dtype}  # float64 is NumPy's default
-        return write.call(function, shape_text(write, sizes, shape), **keywords)
 
-    return source
+def ones(write: Any, *sizes: str, shape: tuple, dtype: np.dtype) -> str:
+    """np.ones."""
+    return _filled_call("np.ones", write, sizes, shape, dtype)
+
+
+def _filled_call(function: str, write: Any, sizes: tuple, shape: tuple, dtype: np.dtype) -> str:
+    """A call of a function that fills a new array."""
+    keywords = {} if dtype.char == "d" else {"dtype": dtype}  # float64 is NumPy's default
+    return write.call(function, shape_text(write, sizes, shape), **keywords)
 
 
 def full(write: Any, fill: str, *sizes: str, shape: tuple, dtype: np.dtype) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from letir.ast.terms import Lambda
 from letir.errors import ExportError
-from letir.ops.as_numpy.arrays import creation_call
+from letir.ops.as_numpy.arrays import zeros as zeros_call
 
 # ---- guards, functions ----
 
@@ -116,7 +116,7 @@ def instantiate(
     """The operand, or zeros if it is None."""
     if not write.may_be_none(0):
         return (x,)
-    zeros = creation_call("np.zeros")(write, *sizes, shape=shape, dtype=dtype)
+    zeros = zeros_call(write, *sizes, shape=shape, dtype=dtype)
     return zeros if x == "None" else f"{zeros} if {x} is None else {x}"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType
-from letir.ops.as_numpy.copied_functions import copied_function
+from letir.ops.as_numpy import copied_function
 from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import (
     add_terms,

@@ -6,7 +6,7 @@ is optimised.
 """
 
 from letir.ast.body_layout import BodyLayout
-from letir.ops.as_numpy.control import inline_body as body_in_place
+from letir.ops.as_numpy import control
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body
 from letir.ops.define.batch_rules import types_without_batch
 from letir.ops.define.records import define
@@ -51,7 +51,7 @@ fused = define(
     results=lambda *, body: len(body.ret.args),
     holds_lambdas=True,
     consume=_run_fused,
-    source=body_in_place,
+    source=control.inline_body,
     role="fused",
     cost="bodies",
     bodies=BodyLayout(),

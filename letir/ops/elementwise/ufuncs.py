@@ -108,7 +108,7 @@ neg = elementwise(
     lambda g, y, x: -g,
     numpy=np.negative,
     onnx="Neg",
-    source=arrays.prefix_operator("-"),
+    source=arrays.neg,
     **SAFE,
 )
 positive = elementwise("positive", lambda g, y, x: g, numpy=np.positive, **SAFE)

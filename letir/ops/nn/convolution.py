@@ -14,7 +14,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
-from letir.ops.as_numpy.copied_functions import copied_function
+from letir.ops.as_numpy import copied_function
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.batch_rules import (
     emit_op,

@@ -9,7 +9,7 @@ import math
 from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import MissingRule, ShapeError
-from letir.ops.as_numpy.copied_functions import copied_function
+from letir.ops.as_numpy import copied_function
 from letir.ops.define.batch_rules import batch_first, move_to_front, rank_of
 from letir.ops.define.records import composite, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import equal, where

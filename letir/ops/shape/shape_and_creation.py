@@ -317,7 +317,7 @@ zeros = define(
     "zeros",
     lambda xp, *sizes, shape, dtype: xp.zeros(runtime_shape(shape, sizes), dtype),
     _created_aval,
-    source=arrays.creation_call("np.zeros"),
+    source=arrays.zeros,
     is_zero=lambda *types, **attrs: True,
     **_CREATED,
 )
@@ -325,7 +325,7 @@ ones = define(
     "ones",
     lambda xp, *sizes, shape, dtype: xp.ones(runtime_shape(shape, sizes), dtype),
     _created_aval,
-    source=arrays.creation_call("np.ones"),
+    source=arrays.ones,
     **_CREATED,
 )
 

@@ -8,7 +8,7 @@ the derivative of gammainc with respect to a. It has no closed form.
 
 from letir.ast.primitive import PRIMITIVES, never
 from letir.ast.types import ArrayType, broadcast_shapes
-from letir.ops.as_numpy.copied_functions import copied_function
+from letir.ops.as_numpy import copied_function
 from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import define, diagonal_rules, result_dtype
 from letir.ops.elementwise.ufuncs import log

@@ -7,7 +7,7 @@ import math
 
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError
-from letir.ops.as_numpy.copied_functions import copied_function
+from letir.ops.as_numpy import copied_function
 from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import define, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import exp
