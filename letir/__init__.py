@@ -129,20 +129,32 @@ _SHADOWING = {"compile", "map", "reduce", "slice"}
 __all__ = [name for name in sorted({*_HOME, *_NAMESPACES}) if name not in _SHADOWING]
 
 
-# What a package calls that stands to the right of it: loaded at the first call, and by whoever
-# looks up a name before anything else has loaded it: in a file, in a pickle, by a builder.
+# What a package calls that stands to the right of it, or that it seldom calls: loaded at the first
+# call, and by whoever looks up a name before anything else has loaded it: in a file, in a pickle,
+# by a builder.
 _LATE_BOUND = {
     "ad.forward": ("push",),
     "ad.pullback": ("differentiate_body", "pull"),
     "ad.remat.policies": ("with_policy",),
     "ast.alpha_equality": ("equal", "hash"),
-    "ast.text.printer": ("bind_text", "html", "listing", "text"),
+    "ast.checker": ("check", "retype"),
+    "ast.text.printer": (
+        *("bind_text", "dumps", "html", "line_of", "listing", "text", "untyped_text"),
+    ),
     "eval.array_modules": ("scipy",),
     "eval.evaluator": ("call", "compute"),
+    "eval.nan_checks": ("nan_finder",),
     "executor.methods": ("bound_executor",),
+    "executor.profiling": ("profiled_plan",),
+    "executor.transformed_executors": ("transformed_executor",),
     "ops": ("load_operation", "load_records_of"),
+    "ops.control_flow.loop_analysis": ("has_fixed_shape", "restore_number_results"),
     "ops.random.numpy_generator": ("generator_node",),
+    "ops.special.define": ("op_of_scipy",),
     "source.side_by_side.comparison": ("diff",),
+    "tracing.checks.baked_constants": ("refuse_another_result", "refuse_baked"),
+    "tracing.checks.symbolic_size_reads": ("watch_size_reads",),
+    "tracing.numpy_protocols.gufuncs": ("move_core_axes",),
     "transforms.batching": ("batched",),
 }
 

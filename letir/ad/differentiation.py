@@ -7,6 +7,7 @@ its parameters and further results of the primal program. grad, vjp and the othe
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 
+from letir import passes
 from letir.ad.gradient_program import Captures, Gradient, Policy
 from letir.ad.loop_residuals import LoopResiduals
 from letir.ad.reverse import Direct, Reverse
@@ -17,12 +18,8 @@ from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Lambda, Local, Ret
 from letir.errors import ShapeError
-from letir.passes.lowering import lowered
-from letir.passes.memory.aliases import copy_outliving_views
-from letir.passes.peephole_rules.negation_sinking import sink_negations
-from letir.passes.peephole_rules.sum_merging import combine_sums
 
-_op_of, _may_update = attrgetter("op"), attrgetter("op.update")
+_op_of, _role_of, _may_update = map(attrgetter, ("op", "op.role", "op.update"))
 
 
 def differentiate(
@@ -49,7 +46,7 @@ def differentiate(
       return (%3, %4)
     """
     return differentiate_lowered(
-        lowered(f), requires_grad, defined=defined, policy=policy, exact=exact
+        passes.lowered(f), requires_grad, defined=defined, policy=policy, exact=exact
     )
 
 
@@ -158,13 +155,13 @@ class _Recording:
         df = self.builder.build([cotangents.get(f.params[i], UNDEFINED) for i in inputs])
         if self.defined is not None:  # the form with grad_of is specified by [D5]
             # sums first: sinking negations turns some of them into differences
-            df = combine_sums(df) if self.reverse.sum in map(_op_of, df.binds) else df
-            df = sink_negations(df)
+            df = passes.combine_sums(df) if self.reverse.sum in map(_op_of, df.binds) else df
+            df = passes.sink_negations(df) if "negation" in map(_role_of, df.binds) else df
         primal = captures.primal()
         primal = self.loops.primal(primal) if self.loops.replaced else primal
         if any(map(_may_update, primal.binds)):
             # a captured view of a buffer would forbid later updates of the buffer in place
-            primal = copy_outliving_views(primal)
+            primal = passes.copy_outliving_views(primal)
         return Gradient(
             f=primal,
             df=df,

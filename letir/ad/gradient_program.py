@@ -12,10 +12,10 @@ from attrs import evolve, frozen
 from letir.ad.symbolic_zeros import UNDEFINED, Specializer, zeros_of_type
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
+from letir.ast.primitive import LATE_BOUND
 from letir.ast.pytrees import LEAF, Tree
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
-from letir.ast.text.printer import listing, untyped_text
 from letir.ast.types import Undef
 from letir.errors import ShapeError
 from letir.eval.arguments import checked_arguments, flat_arguments
@@ -192,10 +192,10 @@ class Gradient:
             _describe_value(self.f.ret.args[i], numbers, made)
             for i in self.df_input_captured_outputs
         ]
-        return untyped_text(self.df, "df", roles)
+        return LATE_BOUND["untyped_text"](self.df, "df", roles)
 
     def __str__(self):
-        left, right = listing(self.f).splitlines(), self.df_text().splitlines()
+        left, right = self.f.listing().splitlines(), self.df_text().splitlines()
         width = max(map(len, left), default=0)
         rows = max(len(left), len(right))
         left += [""] * (rows - len(left))

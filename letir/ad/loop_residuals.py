@@ -9,7 +9,6 @@ from attrs import define, field
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Bind, Lambda, Local
-from letir.ops.control_flow.loop_analysis import has_fixed_shape, restore_number_results
 
 
 @define(eq=False)
@@ -34,7 +33,7 @@ class LoopResiduals:
             flags = [type(arg) is Local and arg in needed for arg in bind.args]
             found = bind.op.with_residuals(bind, flags, mask, LATE_BOUND["differentiate_body"])
             residuals = found.binders[len(bind.binders) :]
-            if self.fixed_shapes and not all(map(has_fixed_shape, residuals)):
+            if self.fixed_shapes and not all(map(LATE_BOUND["has_fixed_shape"], residuals)):
                 found = bind
             self.replaced[id(bind)] = found
         # residuals are temporaries, which get cotangents of their own in second derivatives [D4]
@@ -43,5 +42,6 @@ class LoopResiduals:
 
     def primal(self, fn: Lambda) -> Lambda:
         """``fn`` with the loops that return residuals in place of the original ones."""
-        binds = [restore_number_results(self.replaced.get(id(bind), bind)) for bind in fn.binds]
+        restored = LATE_BOUND["restore_number_results"]
+        binds = [restored(self.replaced.get(id(bind), bind)) for bind in fn.binds]
         return fn.with_binds(list(chain.from_iterable(binds)))

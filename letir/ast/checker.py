@@ -8,7 +8,7 @@ from letir.ast.bodies import all_bodies
 from letir.ast.builder import result_types
 from letir.ast.error_locations import error_in_let, source_line
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import PRIMITIVES
+from letir.ast.primitive import LATE_BOUND, PRIMITIVES
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.text.printer import line_of
@@ -158,3 +158,6 @@ def retype(fn: Lambda, *types: ArrayType) -> Lambda:
         binds.append(Bind(binders, bind.op, args, attrs, bind.source))
     ret = Ret(tuple([fresh[arg] if type(arg) is Local else arg for arg in fn.ret.args]))
     return Lambda(params, binds, ret, fn.in_tree, fn.out_tree)
+
+
+LATE_BOUND.update(check=check, retype=retype)

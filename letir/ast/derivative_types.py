@@ -1,11 +1,13 @@
 """Which values carry derivatives, judged by their types, and the types of these derivatives.
 
 Floating and complex values carry derivatives, integers and booleans do not. Each function states
-its answer for unknown types.
+its answer for unknown types. Of users' functions only the run tells whether results require grad.
 """
 
 from typing import Any
 
+from letir.ast.primitive import Absent
+from letir.ast.terms import Bind, Lambda
 from letir.ast.types import ArrayType
 
 
@@ -35,3 +37,16 @@ def strong_type(kind: ArrayType | None) -> ArrayType | None:
     float64[]
     """
     return ArrayType(kind.dtype, kind.shape) if kind is not None and kind.weak else kind
+
+
+def might_require_grad(fn: Lambda) -> bool:
+    """Whether a result may require grad although no parameter does.
+
+    True if an opaque function is called, which may hold a Variable of its own.
+    """
+    return any(is_opaque_call(bind) for bind in fn.binds)
+
+
+def is_opaque_call(bind: Bind) -> bool:
+    """Whether a bind calls a user's function without a known derivative."""
+    return bind.op.is_users and type(bind.op.vjp) is Absent and not bind.op.vjp.final

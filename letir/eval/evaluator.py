@@ -16,7 +16,6 @@ from letir.eval.arguments import checked_arguments, flat_arguments, nested_resul
 from letir.eval.array_modules import array_module
 from letir.eval.failures import forget_values, say_where
 from letir.eval.memory_checks import check_writable, own_results, update_in_place
-from letir.eval.nan_checks import nan_finder
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.visitors.usedef import use_counts
 from letir.visitors.visitor import ExprVisitor, TailCall
@@ -130,7 +129,8 @@ def run_forward(
     """
     leaves = flat_arguments(f, args, kwargs)
     del args, kwargs  # they would keep the arguments alive until the end
-    return nested_results(f, run_flat(f, leaves, nan_finder(observe) if debug_nans else observe))
+    observe = LATE_BOUND["nan_finder"](observe) if debug_nans else observe
+    return nested_results(f, run_flat(f, leaves, observe))
 
 
 def run_fitting(f: Lambda, leaves: list) -> tuple:

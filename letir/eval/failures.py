@@ -3,8 +3,8 @@
 import traceback
 
 from letir.ast.error_locations import error_at, source_line
+from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Bind, Lambda
-from letir.ast.text.printer import line_of
 from letir.errors import GuardError
 
 
@@ -13,7 +13,8 @@ def say_where(error: BaseException, fn: Lambda, bind: Bind) -> None:
     if isinstance(error, GuardError):
         error_at(error, bind.source, with_excerpt=True)
     at = "" if isinstance(error, GuardError) else source_line(bind.source)
-    line, *rest = line_of(fn, bind).split("\n")  # without bodies: an error in one has its own note
+    text = LATE_BOUND["line_of"](fn, bind)
+    line, *rest = text.split("\n")  # without bodies: an error in one has its own note
     error.add_note(f"letir: in {line}{' ... }' if rest else ''}{at}")
 
 

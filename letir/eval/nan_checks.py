@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Bind
 
 
@@ -23,3 +24,6 @@ def has_nan(value: Any) -> bool:
     """Whether ``value`` is a nan or contains one."""
     differs = value != value  # not isnan: works for integers, Python numbers and CuPy arrays too
     return bool(differs.any() if hasattr(differs, "any") else differs)
+
+
+LATE_BOUND["nan_finder"] = nan_finder

@@ -7,25 +7,21 @@ subgraphs are cut out and the last passes run on each of them; otherwise on the 
 import functools
 from collections.abc import Callable, Sequence
 from functools import partial
-from operator import attrgetter
 
 from letir import passes
 from letir.ad.symbolic_zeros import depends_on_defined, lower_grad_of, specialize_undef
+from letir.ast.bodies import all_bodies
+from letir.ast.derivative_types import might_require_grad
 from letir.ast.gc_pause import paused_gc
-from letir.ast.terms import Lambda
+from letir.ast.terms import Bind, Lambda
 from letir.executor import autodiff
-from letir.executor.opaque_calls import might_require_grad
 from letir.passes.canonicalization import canonicalize_ops
 from letir.passes.constant_folding import constant_propagation
 from letir.passes.cse import common_subexpressions, constant_pooling
 from letir.passes.dead_code_elimination import dead_code
-from letir.passes.decomposition import decompose
 from letir.passes.fusion.fusing import fuse
-from letir.passes.inlining import inline_bodies, without_barriers
-from letir.passes.memory.consumed_operands import in_place_check
 from letir.passes.peephole_rules.driver import peephole
 from letir.passes.peephole_rules.implicit_broadcast import remove_implicit_expands
-from letir.passes.peephole_rules.matmul_batching import batch_matmuls
 from letir.passes.pipeline import Pipeline, registered_passes, run_pipeline
 from letir.passes.type_propagation import propagate_shapes
 
@@ -49,18 +45,40 @@ def _required_passes(defined: Sequence[bool | None] | None = None) -> Pipeline:
     return zeros, lower_grad_of, remove_implicit_expands, canonicalize_ops, dead_code
 
 
-def _pass_of_loops(name: str) -> Callable[[Lambda], Lambda]:
-    """The pass of this name, which is loaded and run where a bind holds bodies."""
+def _pass_for(name: str, may_apply: Callable[[Bind], bool] = lambda bind: False):
+    """The pass of this name, loaded and run where it may apply to a bind, or a bind holds bodies.
 
-    def pass_of_loops(fn: Lambda) -> Lambda:
-        return getattr(passes, name)(fn) if any(map(_HOLDS_BODIES, fn.binds)) else fn
+    It would return every other program as it is.
+    """
 
-    pass_of_loops.__name__ = name  # what dumps and ``explain`` say
-    return pass_of_loops
+    def pass_on_demand(fn: Lambda, **options) -> Lambda:
+        if any(bind.op.holds_lambdas or may_apply(bind) for bind in fn.binds):
+            return getattr(passes, name)(fn, **options)
+        return fn
+
+    pass_on_demand.__name__ = name  # what dumps and ``explain`` say
+    return pass_on_demand
 
 
-_HOLDS_BODIES = attrgetter("op.holds_lambdas")
-_LOOPS: Pipeline = (_pass_of_loops("loop_invariants"), _pass_of_loops("unroll"))
+def _is_update(bind: Bind) -> bool:
+    return bind.op.update is not None or bind.op.role == "write_back"
+
+
+def _makes_array(bind: Bind) -> bool:
+    """Whether a result may be a matrix product or hold parts of arrays."""
+    return not bind.op.elementwise and bind.op.memory != "view" and bool(bind.args)
+
+
+def without_barriers(fn: Lambda) -> Lambda:
+    """``passes.without_barriers``, loaded and run where there is a barrier, also in bodies."""
+    roles = {bind.op.role for body in all_bodies(fn) for bind in body.binds}
+    return passes.without_barriers(fn) if "barrier" in roles else fn
+
+
+inline_bodies, in_place_check = _pass_for("inline_bodies"), _pass_for("in_place_check", _is_update)
+decompose = _pass_for("decompose", lambda bind: bind.op.decompose is not None)
+batch_matmuls = _pass_for("batch_matmuls", _makes_array)
+_LOOPS: Pipeline = (_pass_for("loop_invariants"), _pass_for("unroll"))
 _SIMPLIFYING: Pipeline = (
     *(constant_propagation, inline_bodies, propagate_shapes),
     *(dead_code, common_subexpressions, constant_pooling, peephole, constant_propagation),

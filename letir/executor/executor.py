@@ -13,6 +13,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 from letir.ast.bounded_cache import BoundedCache
+from letir.ast.derivative_types import might_require_grad
 from letir.ast.primitive import LATE_BOUND
 from letir.ast.signatures import P, Q, R
 from letir.ast.terms import Lambda
@@ -42,12 +43,9 @@ from letir.executor.calls import (
 )
 from letir.executor.compiled import Compiled
 from letir.executor.default_pipeline import optimize_program
-from letir.executor.opaque_calls import might_require_grad
 from letir.executor.plan_cache import Entry, PlanCache
-from letir.executor.profiling import Profiled
 from letir.executor.static_arguments import Options, StaticArguments, is_method_of, name_refused
 from letir.executor.symbolic_shapes import NotNamed, ShapeFamilies, check_agrees, recorded_by_name
-from letir.executor.transformed_executors import transformed_executor
 from letir.tracing.entry import KEEP, record
 from letir.tracing.trace_state import ABSTRACT, ACTIVE, LAZY
 from letir.transforms.jitted_functions import Transform
@@ -245,7 +243,7 @@ class Executor(Generic[P, R]):
 
     def __letir_transformed__(self, transform: Transform) -> "Executor":
         """The executor of the transformed function, the same one each time."""
-        return transformed_executor(self, transform)
+        return LATE_BOUND["transformed_executor"](self, transform)
 
     def like(self, f: Callable, options: Options) -> "Executor":
         """An executor of another function, with the same class and bound arrays."""
@@ -295,7 +293,7 @@ class Executor(Generic[P, R]):
             )
         if self.options.profile:
             optimize = functools.partial(optimize_program, **options)
-            return Profiled(fn, optimize, self.options.profile, reason)
+            return LATE_BOUND["profiled_plan"](fn, optimize, self.options.profile, reason)
         places = donated_positions(request.marked[0], self.options.donate_argnums)
         return Compiled(fn, optimize_program(fn, **options), reason, places)
 
@@ -309,7 +307,7 @@ class Executor(Generic[P, R]):
 
     def remember(self, key: tuple, entry: Entry, version: Any, leaves: Sequence[Any]) -> None:
         """Store the plan for the short key of a call, so that the next call finds it at once."""
-        if entry.gone or type(version) is Profiled or needs_log(version):
+        if entry.gone or self.options.profile or needs_log(version):
             return
         places = [i for i, leaf in enumerate(leaves) if type(leaf) not in (bool, str)]
         is_plain = type(version) is Compiled and not version.changed

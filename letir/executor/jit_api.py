@@ -2,15 +2,16 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any, overload
 
 from attrs import evolve
 
+from letir.ast.pytrees import flatten
 from letir.ast.signatures import P, R
 from letir.errors import TraceError
+from letir.eval.array_modules import is_array
 from letir.executor.executor import Executor
-from letir.executor.partials import bound_arrays, is_callable_object, with_bound
 from letir.executor.static_arguments import Options
 
 
@@ -18,8 +19,8 @@ class PartialExecutor(Executor[..., Any]):
     """An executor for a partial, whose bound arrays are arguments of the plans."""
 
     def __init__(self, partial: functools.partial, options: Options):
-        super().__init__(with_bound(partial), _shift_positions(options, 1))
-        self.bound = bound_arrays(partial)
+        super().__init__(_with_bound(partial), _shift_positions(options, 1))
+        self.bound = _bound_arrays(partial)
 
     def __call__(self, /, *args, **kwargs):
         return super().__call__(self.bound, *args, **kwargs)
@@ -111,9 +112,9 @@ def _executor_of(f: Callable, options: Options) -> Callable:
         raise TraceError(f"jit: expected a function, found {type(f).__name__}")
     if isinstance(f, MethodType):
         return Executor(f.__func__, _shift_positions(options, 1)).__get__(f.__self__)
-    if isinstance(f, functools.partial) and bound_arrays(f):
+    if isinstance(f, functools.partial) and _bound_arrays(f):
         return PartialExecutor(f, options)
-    if is_callable_object(f):
+    if _is_callable_object(f):
         return Executor(type(f).__call__, _shift_positions(options, 1)).__get__(f)
     return Executor(f, options)
 
@@ -130,3 +131,36 @@ def _shift_positions(options: Options, by: int) -> Options:
 def _names_as_tuple(value) -> tuple:
     """A tuple of one number or name, or of several."""
     return (value,) if isinstance(value, int | str) else tuple(value)
+
+
+def _is_callable_object(f: object) -> bool:
+    """Whether ``f`` is a user's object whose class defines ``__call__``."""
+    if type(f).__module__.partition(".")[0] == "letir":
+        return False
+    found = next((vars(c)["__call__"] for c in type(f).__mro__ if "__call__" in vars(c)), None)
+    return type(found) is FunctionType
+
+
+def _bound_arrays(partial: functools.partial) -> list:
+    """The arrays among the bound arguments of a partial."""
+    return [leaf for leaf in flatten((partial.args, partial.keywords))[0] if is_array(leaf)]
+
+
+def _with_bound(partial: functools.partial) -> Callable:
+    """A partial as a function of the list of its bound arrays and its further arguments."""
+    leaves, tree = flatten((partial.args, partial.keywords))
+    # None in place of the arrays: the executor must not keep them alive
+    others = [None if is_array(leaf) else leaf for leaf in leaves]
+    where = [i for i, leaf in enumerate(leaves) if is_array(leaf)]
+    del leaves
+
+    @functools.wraps(partial.func)
+    def function(arrays, /, *args, **kwargs):
+        filled = list(others)
+        for i, array in zip(where, arrays, strict=True):
+            filled[i] = array
+        first, named = tree.unflatten(filled)
+        return partial.func(*first, *args, **{**named, **kwargs})
+
+    del function.__wrapped__  # its own parameters are others
+    return function

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable
 
 from letir.ast.attrs import token
+from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Const, Lambda
 from letir.eval.array_modules import array_module
 from letir.eval.memory_checks import check_writable
@@ -87,3 +88,6 @@ class Profiled:
     def general(self) -> Plan:
         """The plan for any numbers, made when it is needed."""
         return plan_of(self.program.memo(self.optimize))
+
+
+LATE_BOUND["profiled_plan"] = Profiled

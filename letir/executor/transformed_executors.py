@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
+from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Lambda
 from letir.tracing.entry import mark_static
 from letir.transforms.jitted_functions import Transform
@@ -85,3 +86,6 @@ def _shift_static(options, by: int):
     """The options with shifted positions of static arguments."""
     numbers = tuple([n + by if n >= 0 else n for n in options.static_argnums])
     return evolve(options, static_argnums=numbers)
+
+
+LATE_BOUND["transformed_executor"] = transformed_executor

@@ -1,22 +1,20 @@
 """Passes: functions from a Lambda to a Lambda with the same results.
 
-The passes that every gradient needs are loaded with letir, the others on first use.
+``dead_code`` is loaded with letir, the others on first use.
 """
 
 import importlib
 
 from letir.passes.dead_code_elimination import dead_code
-from letir.passes.lowering import without_writes
-from letir.passes.memory.aliases import copy_outliving_views
-from letir.passes.peephole_rules.negation_sinking import sink_negations
-from letir.passes.peephole_rules.sum_merging import combine_sums
 
 _ON_USE = {  # name -> its module
     "batch_matmuls": "peephole_rules.matmul_batching",
     "canonicalize_ops": "canonicalization",
+    "combine_sums": "peephole_rules.sum_merging",
     "common_subexpressions": "cse",
     "constant_pooling": "cse",
     "constant_propagation": "constant_folding",
+    "copy_outliving_views": "memory.aliases",
     "decompose": "decomposition",
     "decompose_addmm": "peephole_rules.bias_addition",
     "erase_number_types": "number_types",
@@ -25,6 +23,7 @@ _ON_USE = {  # name -> its module
     "inline_bodies": "inlining",
     "is_differentiable": "activity",
     "loop_invariants": "loops.invariant_motion",
+    "lowered": "lowering",
     "lower_tuples": "peephole_rules.list_lowering",
     "normalize_order": "normal_order",
     "peephole": "peephole_rules.driver",
@@ -32,9 +31,14 @@ _ON_USE = {  # name -> its module
     "propagate_shapes": "type_propagation",
     "register": "pipeline",
     "remove_implicit_expands": "peephole_rules.implicit_broadcast",
+    "rewrite_fast": "peephole_rules.fast_math",
+    "sink_negations": "peephole_rules.negation_sinking",
+    "splits_first": "peephole_rules.split_hoisting",
     "unregister": "pipeline",
     "unroll": "loops.unrolling",
     "without_barriers": "inlining",
+    "without_combinators": "lowering",
+    "without_writes": "lowering",
 }
 
 __all__ = [
@@ -71,5 +75,7 @@ __all__ = [
 
 def __getattr__(name: str):
     if name in _ON_USE:
-        return getattr(importlib.import_module(f"letir.passes.{_ON_USE[name]}"), name)
+        module = importlib.import_module(f"letir.passes.{_ON_USE[name]}")
+        found = globals()[name] = getattr(module, name)
+        return found
     raise AttributeError(f"module 'letir.passes' has no attribute {name!r}")

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from attrs import frozen
 
-from letir.ast.checker import check
+from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Lambda
-from letir.ast.text.printer import dumps
 from letir.errors import LetirError
 
 _Pass = Callable[[Lambda], Lambda]
@@ -78,7 +77,7 @@ def _dump_texts(folder: str, name: str, before: Lambda, after: Lambda) -> None:
     stem = f"{os.getpid()}-{next(_numbers):05}-{word if word.isidentifier() else 'pass'}"
     for end, fn in (("in", before), ("out", after)):
         head = f"# {name}, {end}put: {len(fn)} binds\n".replace("\r", " ")
-        text = head + dumps(fn) + "\n"
+        text = head + LATE_BOUND["dumps"](fn) + "\n"
         (path / f"{stem}-{end}.txt").write_bytes(text.encode("utf-8", "surrogatepass"))
 
 
@@ -96,7 +95,7 @@ class _Registered:
         found = self.pass_(fn)
         if found is fn or type(found) is not Lambda:
             return found  # run says what is wrong
-        check(found)
+        LATE_BOUND["check"](found)
         if type_signature(found) != type_signature(fn):
             raise LetirError(
                 f"the pass {self.__name__} gave a program with other parameters or results\n"

@@ -8,8 +8,8 @@ from attrs import define, field
 
 from letir.ast.bodies import all_bodies, bodies_of, map_bodies, with_bodies
 from letir.ast.builder import result_types
-from letir.ast.checker import retype
 from letir.ast.gc_pause import paused_gc
+from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import NO_TYPE, Bind, Lambda, Local
 from letir.errors import LetirError
 
@@ -120,7 +120,7 @@ def _retype_body(body: Lambda, types: list) -> Lambda:
     if all(param.type is kind for param, kind in zip(body.params, types, strict=True)):
         return body
     try:
-        return retype(body, *types)
+        return LATE_BOUND["retype"](body, *types)
     except LetirError:
         return body
 

@@ -14,12 +14,12 @@ from attrs import frozen
 
 from letir.ast.builder import Value
 from letir.ast.gc_pause import paused_gc
+from letir.ast.primitive import LATE_BOUND
 from letir.ast.pytrees import NAMESPACE, Static, Tree, flatten
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import DTypeError, TraceError
 from letir.eval.array_modules import is_array, type_of
-from letir.tracing.checks.baked_constants import refuse_another_result, refuse_baked
 from letir.tracing.checks.hidden_random_state import Watch
 from letir.tracing.checks.module_rewriting import exchange_numpy
 from letir.tracing.mutation.views import Memory
@@ -82,11 +82,13 @@ def trace(
     fn = record(recorded, marked_args, marked_kwargs, mode, KEEP).fn
     if check:
         leaves, spec = flatten((marked_args, marked_kwargs))
-        refuse_baked(
-            fn, leaves, lambda new: record(recorded, *_arguments(spec, new), mode, KEEP).fn
-        )
+
+        def again(new: list) -> Lambda:
+            return record(recorded, *_arguments(spec, new), mode, KEEP).fn
+
+        LATE_BOUND["refuse_baked"](fn, leaves, again)
         if mode is EAGER and ACTIVE.get() is None:
-            refuse_another_result(f, fn, args, kwargs)
+            LATE_BOUND["refuse_another_result"](f, fn, args, kwargs)
     return fn
 
 

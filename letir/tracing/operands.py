@@ -95,3 +95,10 @@ def refuse_traced_list(items: Sequence[Any]) -> np.ndarray:
             "  stack it first: numpy.stack([...]), or letir.numpy.array([...])"
         )
     return np.asarray(items)
+
+
+def take_along(a: Any, places: Any, axis: int = 0) -> Any:
+    """``a`` at indices along an axis."""
+    item = (*[slice(None)] * axis, places)
+    # an array that is not traced would ask the traced places for their numbers
+    return PRIMITIVES["index"](a, item) if isinstance(places, Value) else a[item]

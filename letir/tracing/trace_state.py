@@ -17,16 +17,15 @@ import numpy as np
 from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
 from letir.ast.builder import LetBuilder, Value, freeze, known_types
 from letir.ast.error_locations import error_at
-from letir.ast.primitive import PRIMITIVES, Primitive, result_count, results_tuple
+from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive, result_count, results_tuple
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
-from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size, UndefType
+from letir.ast.types import PYTHON_NUMBERS, SIZE_READS, ArrayType, ShapeDtype, Size, UndefType
 from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
 from letir.eval.array_modules import is_array
 from letir.eval.evaluator import Environment, compute
 from letir.ops.autodiff.checkpoint_and_custom_jvp import attrs_without_effects
 from letir.ops.effects.writes_to_arguments import changed_params
-from letir.tracing.checks.symbolic_size_reads import unwatch_size_reads, watch_size_reads
 from letir.tracing.mutation.mutated_arguments import ChangesArguments
 from letir.tracing.mutation.views import note_view
 from letir.tracing.numpy_protocols.errstate_regions import current_state, is_silent, record_errstate
@@ -86,7 +85,7 @@ class Trace(ChangesArguments, LetBuilder):
         """
         local = self.param(kind, name).arg
         if kind is not None and Size in map(type, kind.shape):
-            watch_size_reads(self)
+            LATE_BOUND["watch_size_reads"](self)
         self.note_argument(local, given)
         if self.mode is LAZY:
             self.known[local] = given
@@ -327,7 +326,8 @@ class Trace(ChangesArguments, LetBuilder):
         """End the trace: nothing more can be recorded, and all values are dropped."""
         self.is_open = False
         if self.watches_sizes:
-            unwatch_size_reads(self)
+            SIZE_READS.set(None)
+            self.watches_sizes = False
         # a tracer may outlive its trace, in a closure: it must not keep arrays alive
         self.known, self._frozen, self._copies = {}, {}, {}
         self.forget_changes()

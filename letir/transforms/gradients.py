@@ -6,10 +6,12 @@ the program, and runs the result, or inlines it into the active trace if argumen
 
 import functools
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, overload
 
 import numpy as np
 
+from letir import passes
 from letir.ad.differentiation import differentiate_lowered
 from letir.ad.gradient_program import Gradient, Policy
 from letir.ad.symbolic_zeros import zeros_of_type
@@ -23,7 +25,6 @@ from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import run_fitting
 from letir.ops.shape.shape_and_creation import ones
 from letir.passes.dead_code_elimination import dead_code
-from letir.passes.lowering import without_combinators
 from letir.transforms.jitted_functions import shared_with_executors
 from letir.transforms.program_call import (
     Call,
@@ -35,6 +36,8 @@ from letir.transforms.program_call import (
     tree_of_arguments,
     tree_of_results,
 )
+
+_is_inlined = attrgetter("op.inlined")
 
 
 @overload
@@ -225,7 +228,8 @@ def gradient_program(
     gradients, then the further results. ``keeping``: ``differentiate_lowered`` with a policy. The
     binds of the gradient program follow those of ``fn``, whose locals they read.
     """
-    fn = without_combinators(fn)  # here, because the gradient program reads its locals
+    if any(map(_is_inlined, fn.binds)):
+        fn = passes.without_combinators(fn)  # here, because the gradient program reads its locals
     wanted = list(map(set(positions).__contains__, range(len(fn.params))))
     defined = [True] + [False] * (len(fn.ret.args) - 1)  # further results are aux
     gradient = keeping(fn, wanted, defined=defined)

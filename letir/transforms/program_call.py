@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from letir import passes
 from letir.ad.gradient_program import Gradient
 from letir.ast.pytrees import LEAF, Leaf, Tree, flatten
 from letir.ast.terms import Lambda
 from letir.errors import ShapeError
 from letir.eval.arguments import flat_arguments
 from letir.eval.memory_checks import root
-from letir.passes.lowering import without_writes
 from letir.tracing.entry import DROP, record
 from letir.tracing.trace_state import LAZY
 
@@ -52,7 +52,7 @@ def called(f: Any, args: tuple, kwargs: dict, writes: str | None = DROP) -> Call
 def as_program(f: Any) -> Any:
     """``f``, a Gradient as its joined program, a Lambda without writes into its arguments."""
     f = f.joined() if isinstance(f, Gradient) else f
-    return without_writes(f) if isinstance(f, Lambda) else f
+    return passes.without_writes(f) if isinstance(f, Lambda) else f
 
 
 def tree_of_arguments(fn: Lambda) -> Tree:

@@ -354,4 +354,12 @@ def _slice_text(value: slice) -> str:
     return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
 
 
-LATE_BOUND.update(text=_readable_text, listing=listing, html=html, bind_text=bind_text)
+LATE_BOUND.update(
+    text=_readable_text,
+    listing=listing,
+    html=html,
+    bind_text=bind_text,
+    dumps=dumps,
+    line_of=line_of,
+    untyped_text=untyped_text,
+)

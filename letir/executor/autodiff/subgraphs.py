@@ -13,12 +13,12 @@ from attrs import define, field
 
 from letir.ad.differentiation import differentiate
 from letir.ast.attrs import Attrs
+from letir.ast.derivative_types import is_opaque_call
 from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.eager.functions.operation import function_behind
 from letir.errors import LetirError
-from letir.executor.opaque_calls import is_opaque_call
 from letir.ops.autodiff.subgraph import VECTORS, differentiable_graph
 from letir.passes.activity import has_derivative, propagate_requires_grad
 from letir.visitors.substitution import lambda_lift, substitute

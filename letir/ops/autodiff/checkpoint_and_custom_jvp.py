@@ -11,9 +11,8 @@ from letir.ast.attrs import Attrs
 from letir.ast.bodies import attrs_with, bodies_in, first_body, map_bodies
 from letir.ast.body_layout import BodyLayout
 from letir.ast.builder import LetBuilder, Value
-from letir.ast.checker import retype
 from letir.ast.derivative_types import carries_derivative, type_carries_derivative
-from letir.ast.primitive import Primitive, todo
+from letir.ast.primitive import LATE_BOUND, Primitive, todo
 from letir.ast.terms import Bind, Lambda
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import MissingRule
@@ -32,7 +31,7 @@ def body_type(operand: Any) -> ArrayType | None:
 def fit_body(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:
     """``body`` retyped for operands of these types; ``body`` itself if its parameters have them."""
     fits = all(kind is param.type for kind, param in zip(types, body.params, strict=True))
-    return body if fits else retype(body, *types)
+    return body if fits else LATE_BOUND["retype"](body, *types)
 
 
 def fit_body_keeping_numbers(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:

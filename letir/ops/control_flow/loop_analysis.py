@@ -7,7 +7,7 @@ from attrs import frozen
 
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.liveness import has_effect, live_binds
-from letir.ast.primitive import PRIMITIVES
+from letir.ast.primitive import LATE_BOUND, PRIMITIVES
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size
 
@@ -123,3 +123,6 @@ def restore_number_results(bind: Bind) -> tuple[Bind, ...]:
     op = PRIMITIVES["weaken"]
     more = [Bind((b,), op, (arrays[b],), op.complete({}), bind.source) for b in weak]
     return (Bind(binders, bind.op, bind.args, bind.attrs, bind.source), *more)
+
+
+LATE_BOUND.update(has_fixed_shape=has_fixed_shape, restore_number_results=restore_number_results)

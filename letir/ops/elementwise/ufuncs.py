@@ -109,6 +109,7 @@ neg = elementwise(
     numpy=np.negative,
     onnx="Neg",
     source=arrays.neg,
+    role="negation",
     **SAFE,
 )
 positive = elementwise("positive", lambda g, y, x: g, numpy=np.positive, **SAFE)

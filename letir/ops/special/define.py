@@ -95,3 +95,6 @@ def special(name: str, *terms: Any, ufunc: str | None = None, **fields: Any) -> 
         source=_special_source(ufunc),
         **fields,
     )
+
+
+LATE_BOUND["op_of_scipy"] = op_of_scipy

@@ -6,6 +6,7 @@ the ``fused`` binds; ``_Group`` is the view of such a bind for plans.
 
 from attrs import define, field, frozen
 
+from letir import passes
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import all_bodies
 from letir.ast.gc_pause import paused_gc
@@ -14,7 +15,6 @@ from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ops.autodiff.checkpoint_and_custom_jvp import fit_body
 from letir.ops.elementwise.fused import fused
 from letir.passes.fusion.clustering import Cluster, Grouping, bytes_of, elements_of, is_weightless
-from letir.passes.peephole_rules.split_hoisting import splits_first
 from letir.passes.type_propagation import throughout_fitting
 
 
@@ -56,7 +56,10 @@ def _fused_level(fn: Lambda) -> Lambda:
     """``fn`` with its own binds fused."""
     if sum([bind.op.elementwise for bind in fn.binds]) < 2:
         return fn
-    grouping = Grouping(splits_first(fn.with_binds(live_binds(fn))))
+    live = fn.with_binds(live_binds(fn))
+    if any(len(bind.binders) > 1 for bind in live.binds):
+        live = passes.splits_first(live)
+    grouping = Grouping(live)
     grouping.run()
     binds = _Fuser(grouping).binds()
     return fn if binds is None else fn.with_binds(binds)

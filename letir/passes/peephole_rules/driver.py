@@ -5,19 +5,20 @@ The rules are in files by theme: ``algebra`` (neutral elements, signs, powers), 
 by operation gives the rules for a bind; each looks at it and at the binds that make its operands.
 """
 
+from letir import passes
 from letir.ast.builder import result_types
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.errors import LetirError
 from letir.ops.effects.writes_to_arguments import write_back
-from letir.passes.peephole_rules import algebra, fast_math, movement, selection
+from letir.passes.peephole_rules import algebra, movement, selection
 from letir.passes.peephole_rules.value_facts import ValueFacts
 from letir.passes.type_propagation import throughout_fitting
 
 _MOST_REWRITES = 16  # per bind, for safety: each simplifies, so there are two or three
 
 
-def _merge_rules(*tables: dict) -> dict:
+def merge_rules(*tables: dict) -> dict:
     merged: dict = {}
     for rules in tables:
         for op, found in rules.items():
@@ -25,8 +26,7 @@ def _merge_rules(*tables: dict) -> dict:
     return merged
 
 
-_EXACT = _merge_rules(algebra.RULES, movement.RULES, selection.RULES)
-_FAST = _merge_rules(fast_math.RULES, _EXACT)
+EXACT = merge_rules(algebra.RULES, movement.RULES, selection.RULES)
 
 
 @paused_gc()
@@ -54,15 +54,11 @@ def peephole(fn: Lambda, *, fast_math: bool = False) -> Lambda:
     %2 = mul %1, 0
     return %2
     """
-    return throughout_fitting(fn, _rewrite_fast if fast_math else _rewrite_exactly)
+    return throughout_fitting(fn, passes.rewrite_fast if fast_math else _rewrite_exactly)
 
 
 def _rewrite_exactly(fn: Lambda) -> Lambda:
-    return apply_rules(fn, _EXACT)
-
-
-def _rewrite_fast(fn: Lambda) -> Lambda:
-    return apply_rules(fn, _FAST)
+    return apply_rules(fn, EXACT)
 
 
 def apply_rules(fn: Lambda, rules: dict) -> Lambda:

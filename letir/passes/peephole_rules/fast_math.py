@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
-from letir.ast.terms import Bind, Local
+from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.elementwise.ufuncs import add, div, mul, sub
 from letir.ops.shape.shape_and_creation import sum_to_size, zeros
 from letir.passes.peephole_rules.algebra import drop_neutral
+from letir.passes.peephole_rules.driver import EXACT, apply_rules, merge_rules
 from letir.passes.peephole_rules.movement import summed_at_once
 from letir.passes.peephole_rules.selection import array_instead
 from letir.passes.peephole_rules.value_facts import ValueFacts
@@ -61,3 +62,11 @@ RULES: dict[Primitive, tuple[Callable, ...]] = {
     div: (drop_neutral(_is_any_one, first=False), _zero_by),
     sum_to_size: (summed_at_once,),
 }
+
+
+def rewrite_fast(fn: Lambda) -> Lambda:
+    """``fn`` with the rules of ``peephole(fast_math=True)`` applied to its own binds."""
+    return apply_rules(fn, _FAST)
+
+
+_FAST = merge_rules(RULES, EXACT)

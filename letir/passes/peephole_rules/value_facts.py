@@ -15,28 +15,26 @@ from attrs import define, field
 
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
-from letir.ops.elementwise.casting import cast, copy
-from letir.ops.elementwise.comparisons_and_where import where
-from letir.ops.linalg.matmul_einsum import dot, matmul
-from letir.ops.reductions.product import prod
-from letir.ops.reductions.reductions import all_, any_, max_, min_, sum_
-from letir.ops.shape.eye_and_arange import arange, eye
 from letir.ops.shape.shape_and_creation import broadcast_to, constant, full, ones, reshape, zeros
-from letir.ops.shape.transpose_join_split import concatenate, stack, transpose
-from letir.ops.shape.unit_axes_and_flip import expand_dims, flip, squeeze
+from letir.ops.shape.unit_axes_and_flip import expand_dims
 
+# by name: the files of these records are not loaded for programs that have none of them
 # new compact memory, and a NumPy scalar if 0-d, like the results of ufuncs
-_SCALARS = frozenset([dot, matmul, all_, any_, max_, min_, prod, sum_])
+_SCALARS = frozenset(["dot", "matmul", "all", "any", "max", "min", "prod", "sum"])
 # new compact memory, and a 0-d array if 0-d
-_ARRAYS = frozenset([arange, cast, concatenate, copy, eye, full, ones, stack, where, zeros])
+_ARRAYS = frozenset(
+    ("arange", "cast", "concatenate", "copy", "eye", "full", "ones", "stack", "where", "zeros")
+)
 # C-contiguous if all operands are
-_KEEPS_ROWS = frozenset([cast, concatenate, copy, expand_dims, reshape, squeeze])
+_KEEPS_ROWS = frozenset(["cast", "concatenate", "copy", "expand_dims", "reshape", "squeeze"])
 # always a new array object on the memory of the operand
-_VIEWS = frozenset([broadcast_to, expand_dims, flip, reshape, transpose])
+_VIEWS = frozenset(["broadcast_to", "expand_dims", "flip", "reshape", "transpose"])
 # all elements may be the same known number
-_UNIFORM = frozenset([broadcast_to, constant, expand_dims, full, ones, reshape, zeros])
+_UNIFORM = frozenset(
+    ("broadcast_to", "constant", "expand_dims", "full", "ones", "reshape", "zeros")
+)
 # without repeated elements if the operand is
-_PLAIN_VIEWS = frozenset([expand_dims, flip, reshape, squeeze, transpose])
+_PLAIN_VIEWS = frozenset(["expand_dims", "flip", "reshape", "squeeze", "transpose"])
 _MOST_VIEWS = 8  # nested views that are followed
 _MOST_OPERANDS = 64  # binds that are visited to find a memory order
 
@@ -50,7 +48,7 @@ def _is_ufunc(op: Primitive) -> bool:
 @cache
 def _is_new(op: Primitive) -> bool:
     """Whether the result of an operation is always new memory."""
-    return op in _SCALARS or op in _ARRAYS or _is_ufunc(op)
+    return op.name in _SCALARS or op.name in _ARRAYS or _is_ufunc(op)
 
 
 def _escaping_locals(fn: Lambda) -> set[Local]:
@@ -60,7 +58,7 @@ def _escaping_locals(fn: Lambda) -> set[Local]:
 
 def _given_back(fn: Lambda) -> set[Local]:
     """The locals that may be a result as the same object."""
-    return _leading_to_results(fn, lambda op: op in _VIEWS or _is_new(op))
+    return _leading_to_results(fn, lambda op: op.name in _VIEWS or _is_new(op))
 
 
 def _leading_to_results(fn: Lambda, ends: Callable[[Primitive], bool]) -> set[Local]:
@@ -138,15 +136,15 @@ class ValueFacts:
             return None
         op = bind.op
         # stacks of matrices lie in the order of the operands' stacks, each matrix in C order
-        is_matrix = op is matmul and len(bind.binders[0].type.shape) == 2
+        is_matrix = op.name == "matmul" and len(bind.binders[0].type.shape) == 2
         if op.order == "C" or is_matrix:
             return []
         if op is constant:
             return [] if bind.attrs["value"].flags.c_contiguous else None
-        if op in _KEEPS_ROWS and bind.attrs.get("order", "C") in "CK":
+        if op.name in _KEEPS_ROWS and bind.attrs.get("order", "C") in "CK":
             flat = [x for x in bind.locals() if x.type is None or len(x.type.shape) < 2]
             return list(bind.locals()) if all(map(self.is_rows, flat)) else None
-        if op in (matmul, stack, where) or _is_ufunc(op):
+        if op.name in ("matmul", "stack", "where") or _is_ufunc(op):
             # those of one axis say nothing
             return [x for x in bind.locals() if x.type is None or len(x.type.shape) > 1]
         return None
@@ -160,7 +158,7 @@ class ValueFacts:
             return True
         bind = self.made.get(arg)
         for _ in range(_MOST_VIEWS):
-            if bind is None or bind.op not in _PLAIN_VIEWS:
+            if bind is None or bind.op.name not in _PLAIN_VIEWS:
                 break
             bind = self.made.get(bind.args[0])
         return bind is not None and _is_new(bind.op)
@@ -182,7 +180,7 @@ class ValueFacts:
         if type(arg) is Const:
             return arg.value
         bind = self.made.get(arg)
-        if bind is None or bind.op not in _UNIFORM:  # nearly always
+        if bind is None or bind.op.name not in _UNIFORM:  # nearly always
             return None
         return self.uniform(bind)
 
@@ -207,7 +205,7 @@ class ValueFacts:
         op = self.op_of(x)
         if type(x) is not Local or op is None or x.type is not y.type or not _is_new(op):
             return False
-        if not y.type.shape and op in _ARRAYS:  # no scalar
+        if not y.type.shape and op.name in _ARRAYS:  # no scalar
             return False
         # of two orders in memory that of rows wins
         if type(beside) is Local and len(beside.type.shape) > 1 and not self.is_rows(x):
@@ -250,7 +248,7 @@ class ValueFacts:
             return False
         if self.is_shown(y):
             op = self.op_of(x)
-            is_own = op is not None and (_is_new(op) or op in _VIEWS)
+            is_own = op is not None and (_is_new(op) or op.name in _VIEWS)
             # a result must not be an object that the caller or another result holds
             if y in self.given_back and (x in self.given_back or not is_own):
                 return False

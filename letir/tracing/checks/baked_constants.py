@@ -182,3 +182,6 @@ def _baked_constant_error(
     shown = "\n".join([f"    {line}" for line in lines[:_MOST_LINES]])
     more = f"\n    ... {len(lines) - _MOST_LINES} more lines" if len(lines) > _MOST_LINES else ""
     return TraceError(f"check: {asked}{at}\n{shown}{more}\n  {remedy}")
+
+
+LATE_BOUND.update(refuse_baked=refuse_baked, refuse_another_result=refuse_another_result)

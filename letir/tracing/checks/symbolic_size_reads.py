@@ -5,6 +5,7 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
+from letir.ast.primitive import LATE_BOUND
 from letir.ast.types import SIZE_READS
 from letir.errors import TraceError
 
@@ -22,12 +23,6 @@ def watch_size_reads(trace: "Trace") -> None:
         trace.watches_sizes = True
 
 
-def unwatch_size_reads(trace: "Trace") -> None:
-    """End the watch started by ``watch_size_reads``."""
-    SIZE_READS.set(None)
-    trace.watches_sizes = False
-
-
 def _refuse_size_read(trace, place: str, asked: str, is_decided: bool) -> None:
     """Raise TraceError for a read whose answer depends on the value of a symbolic size."""
     if is_decided:
@@ -40,3 +35,6 @@ def _refuse_size_read(trace, place: str, asked: str, is_decided: bool) -> None:
     )
     trace.refusal = trace.refusal or str(error)  # also if the function catches it [B2]
     raise error
+
+
+LATE_BOUND["watch_size_reads"] = watch_size_reads

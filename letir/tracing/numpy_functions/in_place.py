@@ -10,8 +10,7 @@ import numpy as np
 
 from letir.errors import ShapeError
 from letir.ops.indexing.index_expressions import item_along
-from letir.tracing.numpy_functions.value_dependent_shapes import take_along
-from letir.tracing.operands import traced_or_array
+from letir.tracing.operands import take_along, traced_or_array
 
 
 def repeat_to_fit(values: Any, count: int, dtype: Any, shape: Any = -1) -> Any:

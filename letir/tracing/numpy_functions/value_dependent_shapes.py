@@ -14,7 +14,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import compute
-from letir.tracing.operands import stack_traced
+from letir.tracing.operands import stack_traced, take_along
 from letir.tracing.trace_state import ABSENT, unanswered_error
 
 
@@ -69,13 +69,6 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
         a, axis = np.ravel(a), 0
     found = take_along(a, nonzero(condition)[0], operator.index(axis) % np.ndim(a))
     return found if out is None else out.assign(found)
-
-
-def take_along(a: Any, places: Any, axis: int = 0) -> Any:
-    """``a`` at indices along an axis."""
-    item = (*[slice(None)] * axis, places)
-    # an array that is not traced would ask the traced places for their numbers
-    return PRIMITIVES["index"](a, item) if isinstance(places, Value) else a[item]
 
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:

@@ -11,10 +11,9 @@ import numpy as np
 
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive
 from letir.errors import LetirError, MissingRule
 from letir.ops import load_records_of
-from letir.ops.special.define import op_of_scipy
 from letir.tracing.checks.unsupported import refusal_reason
 from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.numpy_functions.registry import PLAIN, into_ordinary_array
@@ -45,7 +44,9 @@ def _looked_for(function) -> tuple | None:
         if len(_derived) != len(PRIMITIVES):
             _derive_tables()
         found = _table.get(function)
-        name = None if found is not None else op_of_scipy(function)
+        name = None
+        if found is None and "scipy.special" in sys.modules:
+            name = LATE_BOUND["op_of_scipy"](function)
         if name is not None:  # SciPy's are not in the table: it may be loaded at any time
             found = _table[function] = (PRIMITIVES[name], None)
             ufunc_records[function] = PRIMITIVES[name]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.ast.primitive import PRIMITIVES
+from letir.ast.primitive import LATE_BOUND, PRIMITIVES
 from letir.errors import ShapeError
 
 
@@ -57,3 +57,6 @@ def move_core_axes(
 def _axes_at_end(x, place: tuple):
     """An operand with these axes moved to the end."""
     return np.moveaxis(x, place, tuple(range(-len(place), 0))) if place else x
+
+
+LATE_BOUND["move_core_axes"] = move_core_axes

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive
 from letir.ast.types import broadcast_shapes
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.define.records import DISCRETE, promotion_type
@@ -21,7 +21,6 @@ from letir.tracing.numpy_protocols.dispatch import (
     unsupported_arguments,
     unsupported_error,
 )
-from letir.tracing.numpy_protocols.gufuncs import move_core_axes
 from letir.tracing.operands import Casting, stack_traced
 from letir.tracing.source_locations import at_user
 
@@ -86,7 +85,7 @@ def _called_on_stacks(
     if where is not True:  # as NumPy says it
         raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument 'where'")
     placing = {k: keywords.pop(k) for k in ("axes", "axis", "keepdims") if k in keywords}
-    inputs, placed = move_core_axes(ufunc, inputs, **placing)
+    inputs, placed = LATE_BOUND["move_core_axes"](ufunc, inputs, **placing)
     result = placed(emitter.apply(op, _convert_operands(ufunc, inputs, **keywords)))
     return result if out is None else _write_where(ufunc, result, out, True, casting)
 
