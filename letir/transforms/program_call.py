@@ -112,6 +112,8 @@ def separate(results: tuple, arguments: Sequence = ()) -> list:
     This happens because rules pass one cotangent to several operands, and because broadcasting
     makes read-only views.
     """
+    if len(results) == 1 and not arguments and type(results[0]) is np.ndarray:  # most gradients
+        return [results[0] if results[0].flags.writeable else results[0].copy()]
     seen = {id(root(array)) for array in arguments}  # ids are valid: the tuples keep arrays alive
     found = []
     for array in results:
