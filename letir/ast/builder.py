@@ -15,6 +15,7 @@ from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.error_locations import error_in_let
 from letir.ast.operators import (
+    IndexedUpdate,
     binary_operator,
     numpy_method,
     numpy_shape_method,
@@ -208,54 +209,6 @@ class LetBuilder:
         return Lambda(self.params, self.binds, Ret(args), in_tree, out_tree)
 
 
-class _At:
-    """``x.at[item]``: functional updates, ``.set(v)`` and ``.add(v)``."""
-
-    __slots__ = ("item", "value")
-
-    def __init__(self, value: "Value", item=None):
-        self.value, self.item = value, item
-
-    def __getitem__(self, item) -> "_At":
-        return _At(self.value, item)
-
-    def set(self, new) -> "Value":
-        """A copy of x with ``x[item] = new``."""
-        x, mask = self.value, self.item
-        if _is_mask_of(mask, x) and _is_number_of(new, x):  # needs no guard on the count
-            if mask.ndim < x.ndim:
-                mask = PRIMITIVES["reshape"](mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim)))
-            return PRIMITIVES["where"](mask, _number_in_dtype(new, x.dtype), x)
-        return PRIMITIVES["index_set"](x, mask, new)
-
-    def add(self, new) -> "Value":
-        """A copy of x with ``new`` added at ``item``; repeated indices add up, as in np.add.at."""
-        return PRIMITIVES["index_add"](self.value, self.item, new)
-
-
-def _is_mask_of(item, x: "Value") -> bool:
-    """Whether an index is one boolean array over the leading axes of ``x``, a Value."""
-    if not isinstance(item, Value) or item.type is None or x.type is None:
-        return False
-    return item.dtype.kind == "b" and 0 < item.ndim <= x.ndim and x.shape[: item.ndim] == item.shape
-
-
-def _is_number_of(new, x: "Value") -> bool:
-    """Whether ``new`` is a single number that ``x`` can hold."""
-    if type(new) in (bool, int, float):
-        return True
-    if not isinstance(new, Value | np.generic) or getattr(new, "type", new) is None:
-        return False
-    return not new.shape and new.dtype.kind in f"biuf{x.dtype.kind}"
-
-
-def _number_in_dtype(number, dtype: np.dtype):
-    """``number`` converted to this dtype; a Python number of the same kind as it is."""
-    if type(number) in (int, float) and dtype.kind in ("fc" if type(number) is float else "iufc"):
-        return number
-    return number.astype(dtype) if hasattr(number, "dtype") else np.asarray(number).astype(dtype)
-
-
 class Value:
     """An operand of an emitter, with NumPy's operators and methods: rules compute with Values.
 
@@ -336,9 +289,9 @@ class Value:
         return PRIMITIVES["imag"](self)
 
     @property
-    def at(self) -> _At:
+    def at(self) -> IndexedUpdate:
         """Functional updates: ``x.at[item].set(v)``, ``x.at[item].add(v)``."""
-        return _At(self)
+        return IndexedUpdate(self)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         # a search, not a table: a rule runs once for given types, then its program is reused

@@ -1,4 +1,4 @@
-"""The operators and methods of a ``Value``, and the operations that they record.
+"""The operators, methods and indexed updates of a ``Value``, and the operations that they record.
 
 Python's operators on Python numbers alone give Python numbers, and treat the booleans of
 comparisons as 0 and 1; NumPy's functions do neither.
@@ -109,3 +109,54 @@ def numpy_shape_method(name: str) -> Callable[..., Any]:
 
     call.__name__, call.__doc__ = name, f"NumPy's ``ndarray.{name}``, recorded."
     return call
+
+
+class IndexedUpdate:
+    """``x.at[item]``: functional updates, ``.set(v)`` and ``.add(v)``."""
+
+    __slots__ = ("item", "value")
+
+    def __init__(self, value: Any, item: Any = None) -> None:
+        self.value, self.item = value, item
+
+    def __getitem__(self, item: Any) -> "IndexedUpdate":
+        return IndexedUpdate(self.value, item)
+
+    def set(self, new: Any) -> Any:
+        """A copy of x with ``x[item] = new``."""
+        x, mask = self.value, self.item
+        if _is_mask_of(mask, x) and _is_number_of(new, x):  # needs no guard on the count
+            if mask.ndim < x.ndim:
+                mask = PRIMITIVES["reshape"](mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim)))
+            return PRIMITIVES["where"](mask, _number_in_dtype(new, x.dtype), x)
+        return PRIMITIVES["index_set"](x, mask, new)
+
+    def add(self, new: Any) -> Any:
+        """A copy of x with ``new`` added at ``item``; repeated indices add up, as in np.add.at."""
+        return PRIMITIVES["index_add"](self.value, self.item, new)
+
+
+def _is_mask_of(item, x: Any) -> bool:
+    """Whether an index is one boolean array over the leading axes of ``x``, a Value."""
+    if not hasattr(item, "emitter") or item.type is None or x.type is None:
+        return False
+    return item.dtype.kind == "b" and 0 < item.ndim <= x.ndim and x.shape[: item.ndim] == item.shape
+
+
+def _is_number_of(new, x: Any) -> bool:
+    """Whether ``new`` is a single number that ``x`` can hold."""
+    if type(new) in (bool, int, float):
+        return True
+    if (
+        not (hasattr(new, "emitter") or isinstance(new, np.generic))
+        or getattr(new, "type", new) is None
+    ):
+        return False
+    return not new.shape and new.dtype.kind in f"biuf{x.dtype.kind}"
+
+
+def _number_in_dtype(number, dtype: np.dtype):
+    """``number`` converted to this dtype; a Python number of the same kind as it is."""
+    if type(number) in (int, float) and dtype.kind in ("fc" if type(number) is float else "iufc"):
+        return number
+    return number.astype(dtype) if hasattr(number, "dtype") else np.asarray(number).astype(dtype)
