@@ -232,6 +232,7 @@ LEAST = {
             rough(np.outer(TALL[:, 0], LINE), TALL[:, 1], rcond=1e-6, full_rank=False),
         ],
         complex_step="it is not analytic",
+        program_second_derivative="there is none at matrices of equal singular values",
         named_rows="which of its sizes is the smaller one says what it gives",
     ),
 }
