@@ -52,9 +52,9 @@ class Recorder:
         benchmarks, rows "eager" and "history": look there before and after a change.
         """
         variable, array = self.variable, np.ndarray
-        # the key has one type for an operand that requires grad, two things for other arrays
+        # an operand that requires grad adds its type to the key, another array dtype and shape
         order = ORDER()
-        # a Cut now and then: see the head of steps
+        # about every 64th node is a Cut, which stops the recursion when nodes are freed
         args = TapeNode() if order * GOLDEN & RARELY else Cut()
         values: list[Any] = []
         key: Any = [op, attrs.token if attrs else None]
@@ -66,7 +66,9 @@ class Recorder:
                 args.append(arg)
                 key.append(arg.type)
                 if not arg.requires_grad:
-                    key.append(None)  # does not require grad: another form, which saves the value
+                    key.append(
+                        None
+                    )  # does not require grad: another specialization, with its value
             elif kind is array:
                 values.append(operand)
                 args.append(None)
@@ -92,7 +94,7 @@ class Recorder:
         made.array, made.sharing = out, None
         if form.requires_grad and RECORDS.get():
             values.append(out)
-            made.arg = args  # what follows is filled(), in half the time
+            made.arg = args  # TapeNode.filled inline, in half the time
             args.type, args.notes, args.form, args.kept = form.type, None, form, form.keep(values)
             args.order, args.source = order, self.source or user_place(3)[0]
         else:

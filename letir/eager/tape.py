@@ -14,7 +14,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attrs import define, field, frozen
 
@@ -24,9 +24,6 @@ from letir.ast.terms import Source
 from letir.ast.types import ArrayType
 from letir.eager.hooks import Handle, add_hook
 from letir.errors import TraceError
-
-if TYPE_CHECKING:
-    pass
 
 ORDER = itertools.count(1).__next__  # numbers nodes and in-place changes: operands before users
 GOLDEN, RARELY = 0x9E3779B1, 0xFC000000  # multiples of the first have no pattern in these bits

@@ -38,16 +38,15 @@ if TYPE_CHECKING:
 _type_of = operator.attrgetter("type")
 
 
-class Absent:
+class _NoValue:
     """The class of ``ABSENT``, the value of a traced value without one."""
 
     def __repr__(self):
         return "ABSENT"
 
 
-ABSENT = Absent()
-# a trace computes at once, on demand, or never
-EAGER, LAZY, ABSTRACT = "eager", "lazy", "abstract"
+ABSENT = _NoValue()
+EAGER, LAZY, ABSTRACT = "eager", "lazy", "abstract"  # computes at once, on demand, or never
 E = TypeVar("E", bound=Exception)  # an error that is returned as it is
 
 
