@@ -11,7 +11,7 @@ A name loads its module on first use.
 import importlib
 import importlib.util
 
-from letir.ast.primitive import LATE_BOUND
+from letir.ast import LATE_BOUND
 
 __version__ = "0.1.0"
 

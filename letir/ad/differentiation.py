@@ -12,10 +12,10 @@ from letir.ad.gradient_program import Captures, Gradient, Policy
 from letir.ad.loop_residuals import LoopResiduals
 from letir.ad.reverse import Direct, Reverse
 from letir.ad.symbolic_zeros import UNDEFINED
+from letir.ast import LATE_BOUND
 from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import carries_derivative, strong_type
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Lambda, Local, Ret
 from letir.errors import ShapeError
 

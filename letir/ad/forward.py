@@ -10,11 +10,12 @@ from attrs import frozen
 
 from letir.ad.gradient_program import Captures
 from letir.ad.rule_cache import rule_body
+from letir.ast import LATE_BOUND
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.derivative_types import carries_derivative, strong_type
 from letir.ast.error_locations import error_at_bind
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import LATE_BOUND, is_final
+from letir.ast.primitive import is_final
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.errors import LetirError
 from letir.passes.lowering import without_combinators

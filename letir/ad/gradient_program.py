@@ -10,9 +10,9 @@ from typing import Any
 from attrs import evolve, frozen
 
 from letir.ad.symbolic_zeros import UNDEFINED, Specializer, zeros_of_type
+from letir.ast import LATE_BOUND
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import LATE_BOUND
 from letir.ast.pytrees import LEAF, Tree
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret

@@ -6,8 +6,8 @@ from itertools import chain
 
 from attrs import define, field
 
+from letir.ast import LATE_BOUND
 from letir.ast.derivative_types import carries_derivative
-from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Bind, Lambda, Local
 
 

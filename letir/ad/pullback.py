@@ -10,8 +10,8 @@ from typing import Any
 from letir.ad.differentiation import differentiate, recorder
 from letir.ad.gradient_program import Gradient
 from letir.ad.remat.policies import with_policy
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.control_flow.loop_analysis import has_fixed_shape
 from letir.passes.lowering import lowered

@@ -9,12 +9,13 @@ from collections.abc import Callable, Set
 
 from attrs import frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import NO_ATTRS, Attrs, token
 from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.derivative_types import strong_type
-from letir.ast.primitive import LATE_BOUND, Absent, Primitive
+from letir.ast.primitive import Absent, Primitive
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.errors import ShapeError
 from letir.ops.autodiff.gradient_steps import instantiate_like

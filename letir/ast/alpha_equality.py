@@ -3,9 +3,9 @@
 None of them depends on names or source lines.
 """
 
+from letir.ast import LATE_BOUND
 from letir.ast.bodies import attrs_with, bodies_of, map_bodies
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Bind, Lambda, Local, Ret
 
 _NO_BODY = Lambda((), (), Ret(()))  # replaces bodies, which are compared separately

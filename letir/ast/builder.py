@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
@@ -22,14 +23,7 @@ from letir.ast.operators import (
     reflected_operator,
     unary_operator,
 )
-from letir.ast.primitive import (
-    LATE_BOUND,
-    PRIMITIVES,
-    Primitive,
-    result_count,
-    results_tuple,
-    unwrap_results,
-)
+from letir.ast.primitive import PRIMITIVES, Primitive, result_count, results_tuple, unwrap_results
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret, Source
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, Size, UndefType, number_dtype

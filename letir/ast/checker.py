@@ -4,11 +4,12 @@ Linear in the number of binds; nested bodies are checked too. Unknown types are 
 recorded types that are more specific than the type rule can infer.
 """
 
+from letir.ast import LATE_BOUND
 from letir.ast.bodies import all_bodies
 from letir.ast.builder import result_types
 from letir.ast.error_locations import error_in_let, source_line
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import LATE_BOUND, PRIMITIVES
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.text.printer import line_of

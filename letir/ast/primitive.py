@@ -7,13 +7,16 @@ written yet is ``todo(reason)``.
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from attrs import define, field, frozen
 
+from letir.ast import LATE_BOUND, LoadingTable
 from letir.ast.attrs import NO_ATTRS, Attrs
-from letir.ast.body_layout import BodyLayout
 from letir.errors import LetirError, MissingRule
+
+if TYPE_CHECKING:
+    from letir.ast.body_layout import BodyLayout
 
 
 @frozen
@@ -126,7 +129,7 @@ class Primitive:
 
     # ---- bodies ----
     holds_lambdas: bool = False  # attributes are programs, or `impl` runs some
-    bodies: BodyLayout | None = None  # None: passes leave the bodies alone
+    bodies: "BodyLayout | None" = None  # None: passes leave the bodies alone
     # consume(xp, operands, *, call, **attrs) computes the same as `impl`, and empties the list
     # `operands`, so that each operand is freed at its last use inside the bodies
     consume: Callable | None = None
@@ -285,33 +288,11 @@ class Primitive:
         return primitive_named, (self.name,)  # by name, because lambdas cannot be pickled
 
 
-class _Table(dict):
-    """A dict that calls ``load(name)`` on a missing name, which enters it, and looks again."""
-
-    def __init__(self, load: Callable[[str], None]):
-        super().__init__()
-        self._load = load
-
-    def __missing__(self, name: str):
-        self._load(name)
-        if name not in self:
-            raise KeyError(name)
-        return self[name]
-
-
 def _load_record(name: str) -> None:
     LATE_BOUND["load_operation"](name)
 
 
-def _load_late_bound(name: str) -> None:
-    if name != "load":  # entered by letir/__init__.py, which knows where the others are defined
-        LATE_BOUND["load"](name)
-
-
-PRIMITIVES: dict[str, Primitive] = _Table(_load_record)
-LATE_BOUND: dict[str, Callable] = _Table(
-    _load_late_bound
-)  # functions of packages that ``ast`` must not import
+PRIMITIVES: dict[str, Primitive] = LoadingTable(_load_record)
 
 
 def register(record: Primitive) -> Primitive:

@@ -16,7 +16,7 @@ import numpy as np
 import optree
 from attrs import field, frozen
 
-from letir.ast.primitive import LATE_BOUND
+from letir.ast import LATE_BOUND
 from letir.errors import DTypeError
 
 NAMESPACE = "letir"

@@ -19,8 +19,9 @@ from typing import Any, final
 
 from attrs import define, field, frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import NO_ATTRS, Attrs, as_tuple, token
-from letir.ast.primitive import LATE_BOUND, Primitive
+from letir.ast.primitive import Primitive
 from letir.ast.source import Source
 from letir.ast.types import WEAK, ArrayType
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
-from letir.ast.primitive import LATE_BOUND
 from letir.ast.types import WEAK, ArrayType, Size
 from letir.errors import DTypeError, LetirError
 

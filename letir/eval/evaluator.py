@@ -9,8 +9,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
-from letir.ast.primitive import LATE_BOUND, Primitive, results_tuple
+from letir.ast.primitive import Primitive, results_tuple
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.array_modules import array_module

@@ -2,8 +2,8 @@
 
 import traceback
 
+from letir.ast import LATE_BOUND
 from letir.ast.error_locations import error_at, source_line
-from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Bind, Lambda
 from letir.errors import GuardError
 

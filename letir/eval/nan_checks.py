@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from letir.ast.primitive import LATE_BOUND
+from letir.ast import LATE_BOUND
 from letir.ast.terms import Bind
 
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
+from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.derivative_types import might_require_grad
-from letir.ast.primitive import LATE_BOUND
 from letir.ast.signatures import P, Q, R
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, GuardError

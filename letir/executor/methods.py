@@ -13,7 +13,7 @@ from typing import Any, Generic
 import optree
 from attrs import define, evolve, field, frozen
 
-from letir.ast.primitive import LATE_BOUND
+from letir.ast import LATE_BOUND
 from letir.ast.pytrees import NAMESPACE
 from letir.ast.signatures import P, R
 from letir.eager.models.attributes import has_no_parts, mirror_value, places_by_path, put_part

@@ -9,8 +9,8 @@ import threading
 import weakref
 from collections.abc import Callable
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import token
-from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Const, Lambda
 from letir.eval.array_modules import array_module
 from letir.eval.memory_checks import check_writable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from letir.ast.primitive import LATE_BOUND
+from letir.ast import LATE_BOUND
 from letir.ast.terms import Lambda
 from letir.tracing.entry import mark_static
 from letir.transforms.jitted_functions import Transform

@@ -9,7 +9,7 @@ import functools
 import importlib
 from types import ModuleType
 
-from letir.ast.primitive import LATE_BOUND
+from letir.ast import LATE_BOUND
 from letir.ops.record_index import FUNCTIONS, OPERATIONS
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from letir.ast.primitive import LATE_BOUND
+from letir.ast import LATE_BOUND
 from letir.ast.terms import Lambda
 from letir.errors import LetirError
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from attrs import define, field
 
+from letir.ast import LATE_BOUND
 from letir.ast.bodies import all_bodies, bodies_of, map_bodies, with_bodies
 from letir.ast.builder import result_types
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import NO_TYPE, Bind, Lambda, Local
 from letir.errors import LetirError
 

@@ -12,9 +12,9 @@ import numpy as np
 import optree
 from attrs import frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import LATE_BOUND
 from letir.ast.pytrees import NAMESPACE, Static, Tree, flatten
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype

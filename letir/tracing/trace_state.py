@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
 from letir.ast.builder import LetBuilder, Value, freeze, known_types
 from letir.ast.error_locations import error_at
-from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive, result_count, results_tuple
+from letir.ast.primitive import PRIMITIVES, Primitive, result_count, results_tuple
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, SIZE_READS, ArrayType, ShapeDtype, Size, UndefType

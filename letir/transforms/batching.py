@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from attrs import frozen
 
 from letir.ad.rule_cache import Steps, compile_steps, rule_body
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import NO_ATTRS, token
 from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value, result_types
 from letir.ast.error_locations import error_at_bind
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import LATE_BOUND, NO_BATCH, Primitive, is_final, unwrap_results
+from letir.ast.primitive import NO_BATCH, Primitive, is_final, unwrap_results
 from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret, substitute_args
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError, MissingRule, ShapeError

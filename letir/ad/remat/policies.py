@@ -20,9 +20,9 @@ from letir.ad.gradient_program import Gradient, Policy
 from letir.ad.remat.cost_model import CHEAP, DEAR, FREE, MODERATE, nominal_bytes, recomputation_cost
 from letir.ad.remat.min_cut import minimum_cut
 from letir.ad.remat.recomputation import Halves, captured_locals, rebuild_gradient, split_gradient
+from letir.ast import LATE_BOUND
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Bind, Local, substitute_args
 from letir.errors import LetirError
 

@@ -7,12 +7,13 @@ The functions at the top fit bodies to the types of operands; other records with
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import attrs_with, bodies_in, first_body, map_bodies
 from letir.ast.body_layout import BodyLayout
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.derivative_types import carries_derivative, type_carries_derivative
-from letir.ast.primitive import LATE_BOUND, Primitive, todo
+from letir.ast.primitive import Primitive, todo
 from letir.ast.terms import Bind, Lambda
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import MissingRule

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.liveness import has_effect, live_binds
-from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Lambda
 from letir.errors import LetirError
 from letir.ops.autodiff.gradient_step_batching import mapped_body

@@ -5,9 +5,10 @@ from typing import Any
 
 from attrs import frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.liveness import has_effect, live_binds
-from letir.ast.primitive import LATE_BOUND, PRIMITIVES
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import optree
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.primitive import LATE_BOUND, PRIMITIVES, never
+from letir.ast.primitive import PRIMITIVES, never
 from letir.ast.pytrees import NAMESPACE, Leaf, Static
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType, broadcast_shapes, number_dtype

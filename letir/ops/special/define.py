@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from letir.ast.primitive import LATE_BOUND, Primitive, never
+from letir.ast import LATE_BOUND
+from letir.ast.primitive import Primitive, never
 from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import FLAT, define, diagonal_rules, ufunc_aval
 

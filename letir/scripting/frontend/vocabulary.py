@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive, record_of
+from letir.ast.primitive import PRIMITIVES, Primitive, record_of
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import DTYPE_NAMES
 from letir.ops import load_all

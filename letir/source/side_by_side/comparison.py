@@ -11,9 +11,9 @@ from itertools import zip_longest
 
 from attrs import define, field, frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.bodies import bodies_in, bodies_of
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.text.printer import Printer, is_printed_in_place
 from letir.errors import DTypeError

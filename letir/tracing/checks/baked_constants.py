@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.primitive import LATE_BOUND
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype

@@ -5,7 +5,7 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from letir.ast.primitive import LATE_BOUND
+from letir.ast import LATE_BOUND
 from letir.ast.types import SIZE_READS
 from letir.errors import TraceError
 

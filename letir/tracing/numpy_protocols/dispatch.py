@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
-from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.errors import LetirError, MissingRule
 from letir.ops import load_records_of
 from letir.tracing.checks.unsupported import refusal_reason

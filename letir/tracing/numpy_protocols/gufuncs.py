@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from letir.ast.primitive import LATE_BOUND, PRIMITIVES
+from letir.ast import LATE_BOUND
+from letir.ast.primitive import PRIMITIVES
 from letir.errors import ShapeError
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import broadcast_shapes
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.define.records import DISCRETE, promotion_type
