@@ -48,8 +48,8 @@ class Recorder:
     def apply(self, op: Primitive, operands: Sequence[Any], attrs: Attrs = NO_ATTRS) -> Any:
         """The result of ``op`` as a Variable, or a tuple of them.
 
-        The hot path: 48 lines, because calls of its own would double its time. Measured in
-        benchmarks, rows "eager" and "history": look there before and after a change.
+        The hot path, in one long function because calls of its own would double its time. Measured
+        in benchmarks, rows "eager" and "history": look there before and after a change.
         """
         variable, array = self.variable, np.ndarray
         # an operand that requires grad adds its type to the key, another array dtype and shape

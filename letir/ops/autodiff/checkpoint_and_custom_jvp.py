@@ -249,6 +249,14 @@ def _run_custom_jvp(xp, operands: list, *, call, name, primal, rule, closed_over
     return call(primal, operands)
 
 
+# A function and a derivative rule of its user, which only derivatives run.
+FUNCTION_AND_RULE = BodyLayout(
+    is_separable=False,
+    runs_first=True,
+    is_linear=False,
+    in_place=first_body,
+    is_for_derivatives=True,
+)
 custom_jvp = define_body_op(
     "custom_jvp",
     _run_custom_jvp,
@@ -257,12 +265,6 @@ custom_jvp = define_body_op(
     jvp=_custom_jvp_jvp,
     batch=mapped_custom_jvp(fit_body, type_carries_derivative),
     results=lambda *, name, primal, rule, closed_over: len(primal.ret.args),
-    bodies=BodyLayout(
-        is_separable=False,
-        runs_first=True,
-        is_linear=False,
-        in_place=first_body,
-        is_for_derivatives=True,
-    ),
+    bodies=FUNCTION_AND_RULE,
     source=control.inline_primal,
 )

@@ -7,11 +7,10 @@ results are the results of the function, then the further values that the backwa
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from letir.ast.bodies import first_body
-from letir.ast.body_layout import BodyLayout
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Lambda
 from letir.ops.as_numpy import control
+from letir.ops.autodiff.checkpoint_and_custom_jvp import FUNCTION_AND_RULE
 from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body
 from letir.ops.define.batch_rules import batch_first, emit_op, first_mapped
 from letir.ops.define.records import add_terms, define
@@ -103,13 +102,7 @@ scripted = define(
     batch=mapped_scripted,
     results=lambda *, forward, **_: len(forward.ret.args),
     holds_lambdas=True,
-    bodies=BodyLayout(
-        is_separable=False,
-        runs_first=True,
-        is_linear=False,
-        in_place=first_body,
-        is_for_derivatives=True,
-    ),
+    bodies=FUNCTION_AND_RULE,
     source=control.inline_forward,
     for_scripts=False,
 )

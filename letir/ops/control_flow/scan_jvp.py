@@ -20,12 +20,11 @@ from letir.ops.control_flow.scan_vjp import (
     StepDerivative,
     param_type,
     residual_params,
+    stack_missing,
     tangent_body,
     with_stacking_body,
 )
 from letir.ops.shape.shape_and_creation import zeros, zeros_like
-
-_MOST_ROUNDS = 4  # as for the reverse mode, see letir.ops.control_flow.scan_vjp
 
 
 def scan_fused_jvp(
@@ -115,18 +114,6 @@ class _ForwardStep(StepDerivative):
                 return cls(body, n_carry, n_xs, made)
             inputs = grown
 
-    @classmethod
-    def with_residuals(
-        cls, body: Lambda, n_carry: int, n_xs: int, there: Sequence[bool], linear: Callable
-    ) -> "_ForwardStep":
-        """As ``of``, for a body with further results, so that no residual is missing."""
-        found = cls.of(body, n_carry, n_xs, there, linear)
-        for _ in range(_MOST_ROUNDS):
-            if not found.missing():
-                break
-            found = cls.of(found.saving_body(), n_carry, n_xs, there, linear)
-        return found
-
     @property
     def f(self) -> Lambda:
         """The body, with temporaries as further results."""
@@ -143,9 +130,8 @@ class _ForwardStep(StepDerivative):
 def scan_with_tangent_residuals(bind: Bind, there: Sequence[bool], linear: Callable) -> Bind:
     """``bind`` with the residuals that its tangents read as further results, where it lacks any."""
     attrs = bind.attrs
-    along = _ForwardStep.with_residuals(
-        attrs["body"], attrs["n_carry"], attrs["n_xs"], there, linear
-    )
+    sizes = attrs["n_carry"], attrs["n_xs"]
+    along = stack_missing(lambda body: _ForwardStep.of(body, *sizes, there, linear), attrs["body"])
     if not all(has_fixed_shape(arg) for arg in along.body.ret.args[len(bind.binders) :]):
         return bind  # ragged values cannot be stacked: scan_jvp recomputes them
     return with_stacking_body(bind, along.body)

@@ -6,7 +6,7 @@ and stacks them.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import frozen
 
@@ -80,6 +80,19 @@ class StepDerivative:
         return Lambda(self.f.params, self.f.binds, Ret(results))
 
 
+_Step = TypeVar("_Step", bound=StepDerivative)
+
+
+def stack_missing(derive: Callable[[Lambda], _Step], body: Lambda) -> _Step:
+    """``derive(body)``, of a body with further results if otherwise residuals were missing."""
+    step = derive(body)
+    for _ in range(_MOST_ROUNDS):
+        if not step.missing():
+            break
+        step = derive(step.saving_body())
+    return step
+
+
 @frozen(eq=False)
 class ReverseStep(StepDerivative):
     """One step of the backward pass: the program from cotangents of results to parameters.
@@ -133,14 +146,12 @@ def stack_residuals(
     differentiate: Callable,
 ) -> ReverseStep:
     """The backward step of ``body`` with further results, so that no residual is missing."""
-    back = ReverseStep.of(body, n_carry, n_xs, needed, defined, differentiate)
-    for _ in range(_MOST_ROUNDS):
-        if not back.missing():
-            break
-        body = back.saving_body()
-        more = [False] * (len(body.ret.args) - len(defined))
-        back = ReverseStep.of(body, n_carry, n_xs, needed, [*defined, *more], differentiate)
-    return back
+
+    def derive(body: Lambda) -> ReverseStep:
+        further = [False] * (len(body.ret.args) - len(defined))
+        return ReverseStep.of(body, n_carry, n_xs, needed, [*defined, *further], differentiate)
+
+    return stack_missing(derive, body)
 
 
 def scan_with_residuals(

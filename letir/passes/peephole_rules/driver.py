@@ -19,6 +19,7 @@ _MOST_REWRITES = 16  # per bind, for safety: each simplifies, so there are two o
 
 
 def merge_rules(*tables: dict) -> dict:
+    """One table of rules by operation; rules of the first table are tried first."""
     merged: dict = {}
     for rules in tables:
         for op, found in rules.items():
