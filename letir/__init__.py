@@ -154,6 +154,7 @@ _LATE_BOUND = {
     "source.side_by_side.comparison": ("diff",),
     "tracing.checks.baked_constants": ("refuse_another_result", "refuse_baked"),
     "tracing.checks.symbolic_size_reads": ("watch_size_reads",),
+    "tracing.refusals": ("escaped_error",),
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),
     "transforms.batching": ("batched",),
 }

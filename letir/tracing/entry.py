@@ -24,8 +24,9 @@ from letir.tracing.checks.hidden_random_state import Watch
 from letir.tracing.checks.module_rewriting import exchange_numpy
 from letir.tracing.mutation.views import Memory
 from letir.tracing.numpy_protocols.dispatch import refresh_tables
+from letir.tracing.refusals import escaped_error
 from letir.tracing.source_locations import at_user
-from letir.tracing.trace_state import ABSTRACT, ACTIVE, EAGER, Paused, Trace, escaped_error
+from letir.tracing.trace_state import ABSTRACT, ACTIVE, EAGER, Paused, Trace
 from letir.tracing.tracer import Tracer
 
 KEEP, DROP = "keep", "drop"  # how writes into arguments are treated, see ``record``

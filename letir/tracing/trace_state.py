@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive, result_count, results_tup
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, SIZE_READS, ArrayType, ShapeDtype, Size, UndefType
-from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
+from letir.errors import DTypeError, GuardError, TraceError
 from letir.eval.array_modules import is_array
 from letir.eval.evaluator import Environment, compute
 from letir.ops.autodiff.checkpoint_and_custom_jvp import attrs_without_effects
@@ -31,7 +31,7 @@ from letir.tracing.mutation.mutated_arguments import ChangesArguments
 from letir.tracing.mutation.views import note_view
 from letir.tracing.numpy_protocols.errstate_regions import current_state, is_silent, record_errstate
 from letir.tracing.operands import captured_array, check_array_type, refuse_traced_list
-from letir.tracing.source_locations import at_user, error_at_user_line, user_place
+from letir.tracing.source_locations import error_at_user_line, user_place
 
 if TYPE_CHECKING:
     from letir.tracing.tracer import Tracer
@@ -48,7 +48,6 @@ class _NoValue:
 
 ABSENT = _NoValue()
 EAGER, LAZY, ABSTRACT = "eager", "lazy", "abstract"  # computes at once, on demand, or never
-E = TypeVar("E", bound=Exception)  # an error that is returned as it is
 
 
 class Trace(ChangesArguments, LetBuilder):
@@ -205,7 +204,7 @@ class Trace(ChangesArguments, LetBuilder):
         trace = outer.emitter
         # its local belongs to the other program: it would be free in this one
         if trace not in self.enclosing() or not trace.is_open:
-            raise escaped_error(outer)
+            raise LATE_BOUND["escaped_error"](outer)
         return self.lifted_as(outer)
 
     def lifted_as(self, outer: Value) -> Local:
@@ -349,7 +348,7 @@ def _apply_elsewhere(trace: Trace, active, op: Primitive, operands, attrs: Attrs
         return active.apply(op, operands, attrs)
     operands = tuple(operands)
     if active is None or not trace.is_open:
-        raise escaped_error(
+        raise LATE_BOUND["escaped_error"](
             next(o for o in operands if isinstance(o, Value) and o.emitter is trace)
         )
     values = [o.concrete_value() if isinstance(o, Value) else o for o in operands]
@@ -359,42 +358,3 @@ def _apply_elsewhere(trace: Trace, active, op: Primitive, operands, attrs: Attrs
             "concrete arguments"
         )
     return compute(op, values, attrs)
-
-
-def unanswered_error(value: Value, asked: str) -> TraceError:
-    """The error for a question that an abstract traced value cannot answer."""
-    return note_refusal(
-        TraceError(
-            f"{asked} of a traced value of type {value.type} is needed, but it has no value"
-            f"{at_user()}\n  trace with concrete arguments, so that a guard is recorded,\n"
-            "  choose with numpy.where or letir.cond, or make it a static argument"
-        )
-    )
-
-
-def note_refusal(error: E) -> E:
-    """``error``, also noted in the trace: with NumPy there would be no error, so a function that
-    catches it takes a path that NumPy would not take [B2].
-    """
-    active = ACTIVE.get()
-    if isinstance(active, Trace) and active.refusal is None:
-        active.refusal = str(error)  # only the text: its frames refer to arrays
-    return error
-
-
-def escaped_error(value: Value) -> EscapedTracerError:
-    """The error for a traced value used outside of its trace."""
-    trace = value.emitter
-    made = next((b.source for b in trace.binds if value.arg in b.binders), None)
-    where = f"it was made at {made}" if made else "it was an argument of the traced function"
-    if trace.thread != threading.get_ident():
-        reason = "belongs to a trace of another thread"
-    elif trace.is_open:
-        reason = "belongs to a trace that is not around this one"
-    else:
-        reason = "belongs to a trace that is over"
-    source, _ = user_place(2)
-    return EscapedTracerError(
-        f"a traced value of type {value.type} {reason}\n  {where}\n  used at {source}\n"
-        "  return it from the traced function, or pass it as an argument"
-    )

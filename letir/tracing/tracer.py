@@ -30,17 +30,9 @@ from letir.tracing.mutation.writes import (
 )
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.operands import stack_traced
+from letir.tracing.refusals import escaped_error, note_refusal, unanswered_error
 from letir.tracing.source_locations import at_user
-from letir.tracing.trace_state import (
-    ABSENT,
-    ACTIVE,
-    LAZY,
-    Paused,
-    Trace,
-    escaped_error,
-    note_refusal,
-    unanswered_error,
-)
+from letir.tracing.trace_state import ABSENT, ACTIVE, LAZY, Paused, Trace
 
 _MATH_REMEDY = (
     "use numpy's functions in place of math's, and letir.numpy.zeros for a buffer to write into\n"

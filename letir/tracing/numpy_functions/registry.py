@@ -20,7 +20,7 @@ from letir.tracing.numpy_functions.function_index import FUNCTIONS
 from letir.tracing.numpy_functions.in_place import WRITES
 from letir.tracing.operands import Casting, stack_traced
 from letir.tracing.source_locations import at_user
-from letir.tracing.trace_state import note_refusal
+from letir.tracing.refusals import note_refusal
 
 
 def _filled_like(name: str):

@@ -15,7 +15,8 @@ from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import compute
 from letir.tracing.operands import stack_traced, take_along
-from letir.tracing.trace_state import ABSENT, unanswered_error
+from letir.tracing.refusals import unanswered_error
+from letir.tracing.trace_state import ABSENT
 
 
 def _select_counted(name: str, x, **attrs) -> tuple:

@@ -1,0 +1,54 @@
+"""Errors of traced values: questions without an answer, refused conversions, escaped values."""
+
+import threading
+from typing import TypeVar
+
+from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
+from letir.errors import EscapedTracerError, TraceError
+from letir.tracing.source_locations import at_user, user_place
+from letir.tracing.trace_state import ACTIVE, Trace
+
+E = TypeVar("E", bound=Exception)  # an error that is returned as it is
+
+
+def unanswered_error(value: Value, asked: str) -> TraceError:
+    """The error for a question that an abstract traced value cannot answer."""
+    return note_refusal(
+        TraceError(
+            f"{asked} of a traced value of type {value.type} is needed, but it has no value"
+            f"{at_user()}\n  trace with concrete arguments, so that a guard is recorded,\n"
+            "  choose with numpy.where or letir.cond, or make it a static argument"
+        )
+    )
+
+
+def note_refusal(error: E) -> E:
+    """``error``, also noted in the trace: with NumPy there would be no error, so a function that
+    catches it takes a path that NumPy would not take [B2].
+    """
+    active = ACTIVE.get()
+    if isinstance(active, Trace) and active.refusal is None:
+        active.refusal = str(error)  # only the text: its frames refer to arrays
+    return error
+
+
+def escaped_error(value: Value) -> EscapedTracerError:
+    """The error for a traced value used outside of its trace."""
+    trace = value.emitter
+    made = next((b.source for b in trace.binds if value.arg in b.binders), None)
+    where = f"it was made at {made}" if made else "it was an argument of the traced function"
+    if trace.thread != threading.get_ident():
+        reason = "belongs to a trace of another thread"
+    elif trace.is_open:
+        reason = "belongs to a trace that is not around this one"
+    else:
+        reason = "belongs to a trace that is over"
+    source, _ = user_place(2)
+    return EscapedTracerError(
+        f"a traced value of type {value.type} {reason}\n  {where}\n  used at {source}\n"
+        "  return it from the traced function, or pass it as an argument"
+    )
+
+
+LATE_BOUND["escaped_error"] = escaped_error
