@@ -50,6 +50,17 @@ def todo(reason: str) -> Absent:
     return Absent(reason, final=False)
 
 
+class SeveralBinds(Exception):
+    """Raised by the ``prepare`` of a record for a call that takes more than one bind.
+
+    ``results``: a function without arguments that records them and returns the call's results.
+    """
+
+    def __init__(self, results: Callable[[], Any]):
+        super().__init__("a call that takes several binds")
+        self.results = results
+
+
 NO_BATCH = todo("batching rules come with vmap")
 _NO_ONNX = todo("export comes with the onnx package")
 
@@ -250,7 +261,10 @@ class Primitive:
         Rules call operations this way, and users call those that NumPy lacks this way.
         """
         if self.prepare is not None:
-            args, kwargs = self.prepare(*args, **kwargs)
+            try:
+                args, kwargs = self.prepare(*args, **kwargs)
+            except SeveralBinds as call:
+                return call.results()
         # the first operand's emitter handles operands of other emitters, or refuses them
         for arg in args:
             emitter = getattr(arg, "emitter", None)

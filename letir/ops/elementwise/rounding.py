@@ -3,11 +3,11 @@
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.primitive import SeveralBinds
 from letir.ast.types import ArrayType, broadcast_shapes
-from letir.errors import DTypeError, TraceError
 from letir.ops.define.batch_rules import pointwise_rule
-from letir.ops.define.records import DISCRETE, FLAT, broadcast_tangent, define, unbroadcast
-from letir.ops.elementwise.comparisons_and_where import isfinite, where
+from letir.ops.define.records import DISCRETE, FLAT, broadcast_tangent, define, recast, unbroadcast
+from letir.ops.elementwise.comparisons_and_where import isfinite, isnan, where
 from letir.ops.elementwise.rounding_sign_parts import imag, real
 from letir.ops.shape.shape_and_creation import as_size
 
@@ -64,19 +64,38 @@ def _finite_part(g: Value, x: Value) -> Value:
 
 def _nan_to_num_prepare(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """np.nan_to_num with ``copy=True`` and numbers as replacements."""
-    if not copy:
-        raise TraceError(
-            "nan_to_num: copy=False changes its operand only sometimes\n"
-            "  write x[...] = np.nan_to_num(x), or x = np.nan_to_num(x)"
-        )
     fills = {"nan": nan, "posinf": posinf, "neginf": neginf}
-    for name, fill in fills.items():
-        if fill is not None and not isinstance(fill, int | float | np.generic):
-            raise DTypeError(
-                f"nan_to_num: {name} must be a number known when tracing, found {fill!r}\n"
-                "  write numpy.where(numpy.isnan(x), fill, x)"
-            )
-    return (x,), fills
+    if not copy:
+        raise SeveralBinds(lambda: _nan_to_num_in_place(x, fills))
+    # type(...), not isinstance: traced numbers claim to be floats
+    if all(issubclass(type(fill), int | float | np.generic | None) for fill in fills.values()):
+        return (x,), fills
+    raise SeveralBinds(lambda: _replace_by_values(x, **fills))
+
+
+def _nan_to_num_in_place(x, fills: dict):
+    """np.nan_to_num with ``copy=False``: the operand itself, changed in place."""
+    new = nan_to_num(x, **fills)
+    if x.is_scalar():
+        raise ValueError("Unable to avoid copy while creating an array as requested.")  # NumPy's
+    x[...] = new
+    return x if x.shape else x[()]
+
+
+def _replace_by_values(x, nan, posinf, neginf):
+    """np.nan_to_num with traced or array replacements, which keep their derivative."""
+    if x.dtype.kind not in "fc":
+        return nan_to_num(x)
+    if x.dtype.kind == "c":
+        parts = [_replace_by_values(part(x), nan, posinf, neginf) for part in (real, imag)]
+        return parts[0] + 1j * parts[1]
+    is_nan, is_most, is_least = isnan(x), x == np.inf, x == -np.inf
+    found = nan_to_num(x)
+    for mask, fill in ((is_nan, nan), (is_most, posinf), (is_least, neginf)):
+        if fill is not None:
+            is_traced = isinstance(fill, Value)
+            found = where(mask, (recast if is_traced else np.asarray)(fill, x.dtype), found)
+    return found
 
 
 nan_to_num = define(

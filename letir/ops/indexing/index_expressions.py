@@ -4,6 +4,7 @@ index, index_set, index_add, assemble and their batching rules share these funct
 """
 
 import itertools
+import operator
 from typing import Any
 
 import numpy as np
@@ -38,20 +39,56 @@ def _spelled_entry(entry, arrays: list) -> Any:
     # type(), not isinstance: traced values claim to be instances of NumPy's classes
     if issubclass(type(entry), np.integer):
         return int(entry)
-    if isinstance(entry, list | tuple):  # a nested tuple is a sequence of indices, as a list is
-        # [] selects nothing, but asarray([]) is floating
-        entry = np.asarray(entry) if entry else np.zeros(0, np.intp)
-    if type(entry) in (bool, np.bool_):
-        entry = np.asarray(entry)
-    if not isinstance(entry, np.ndarray | Value) or entry.dtype.kind not in "biu":
+    found = entry if isinstance(entry, np.ndarray | Value) else _index_array(entry)
+    if type(found) is int:
+        return found
+    if found is None or found.dtype.kind not in "biu":
         raise BoundsError(
             "an index is made of integers, slices, None, ... and integer or boolean arrays, "
             f"found {entry!r}\n"
             "  cast it with .astype(int) if its values are integers"
         )
-    arrays.append(entry)
+    arrays.append(found)
     # __index__ of a traced mask's count records a guard
-    return Here(entry.sum().__index__() if entry.dtype.kind == "b" else None)
+    return Here(found.sum().__index__() if found.dtype.kind == "b" else None)
+
+
+def _index_array(entry: Any) -> Any:
+    """The indices that NumPy reads from a list, a range, or any other object.
+
+    An int for an object with ``__index__``; None if there are no indices in it.
+    """
+    if isinstance(entry, list | tuple):
+        return array_of_indices(entry)
+    if hasattr(type(entry), "__index__") and not isinstance(entry, bool | np.bool_):
+        return operator.index(entry)
+    try:
+        found = np.asarray(entry)
+    except (TypeError, ValueError):
+        return None
+    # range(0) selects nothing, but NumPy's array of an empty sequence may be floating
+    return found if found.size or found.dtype.kind in "biu" else found.astype(np.intp)
+
+
+def array_of_indices(entry: list | tuple) -> Any:
+    """The array of a list of indices, among which may be traced integers.
+
+    A nested tuple is a sequence of indices, as a list is.
+    """
+    if not entry:
+        return np.zeros(0, np.intp)  # asarray([]) is floating
+    if not _has_traced(entry):
+        return np.asarray(entry)
+    nested = [array_of_indices(e) if isinstance(e, list | tuple) else e for e in entry]
+    strong = [e.astype(e.dtype) if isinstance(e, Value) else np.asarray(e) for e in nested]
+    return PRIMITIVES["stack"](strong)
+
+
+def _has_traced(entry: list | tuple) -> bool:
+    """Whether there is a traced value in nested lists."""
+    return any(
+        isinstance(e, Value) or (isinstance(e, list | tuple) and _has_traced(e)) for e in entry
+    )
 
 
 def item_along(x: Any, indices: Any, axis: int) -> tuple:

@@ -13,7 +13,7 @@ from letir.ops.define.batch_rules import align_ranks, batch_first, emit_op
 from letir.ops.define.records import array_dtype, composite
 from letir.ops.elementwise.clip import clip
 from letir.ops.elementwise.comparisons_and_where import equal, where
-from letir.ops.indexing.index_expressions import item_along
+from letir.ops.indexing.index_expressions import array_of_indices, item_along
 from letir.ops.reductions.reductions import reduced_axis
 from letir.ops.shape.shape_and_creation import as_size, reshape
 from letir.ops.shape.transpose_join_split import normalize_axes
@@ -32,7 +32,7 @@ def as_indices(indices: Any) -> Any:
     """``indices`` as an operand: a list becomes an integer array."""
     if not isinstance(indices, list | tuple | range):
         return indices
-    return np.asarray(indices) if len(indices) else np.zeros(0, np.intp)
+    return array_of_indices(tuple(indices) if type(indices) is range else indices)
 
 
 def _apply_mode(indices, n: int, mode: str):

@@ -8,6 +8,7 @@ The number of samples is an attribute. With ``w`` from 0 at the start to 1 at th
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.primitive import SeveralBinds
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import align_ranks, batch_first, emit_op, rank_of, shift_axes
@@ -73,11 +74,26 @@ def _linspace_prepare(
 ):
     """np.linspace."""
     if retstep:
-        raise ShapeError(
-            "linspace: retstep=True is not recorded\n"
-            "  the step is (stop - start) / (num - 1), or / num without the endpoint"
-        )
+        raise SeveralBinds(lambda: _samples_and_step(start, stop, num, endpoint, dtype, axis))
     return _spaced_prepare(start, stop, num, endpoint, dtype=dtype, axis=axis)
+
+
+def _samples_and_step(start, stop, num, endpoint, dtype, axis) -> tuple:
+    """(samples, step), the results of np.linspace with ``retstep``; the step of one is nan."""
+    samples = linspace(start, stop, num, endpoint, dtype=dtype, axis=axis)
+    first, last = [
+        x * 1.0 if isinstance(x, Value) and not x.type.weak else _strong_float(x)
+        for x in (start, stop)
+    ]
+    steps = as_size(num) - 1 if endpoint else as_size(num)
+    return samples, (last - first) / steps if steps > 0 else (last - first) * np.nan
+
+
+def _strong_float(x):
+    """A number or list as an array, or traced value, whose dtype is not weak."""
+    if isinstance(x, Value):
+        return x.astype(complex if x.dtype.kind == "c" else float)
+    return np.asarray(x) * 1.0
 
 
 def _logspace_prepare(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):

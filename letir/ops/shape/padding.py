@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES
+from letir.ast.primitive import PRIMITIVES, SeveralBinds
 from letir.errors import ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import batch_first, emit_op, known_size
@@ -34,14 +34,26 @@ _OPTIONS = {  # mode -> the keyword that NumPy takes with it
 def _pairs_of(numbers, ndim: int, convert) -> tuple:
     """(before, after) for each axis, from any of the forms that NumPy accepts."""
     if isinstance(numbers, dict):  # axis -> width; other axes get no border
-        full = [(0, 0)] * ndim
+        full: list = [(0, 0)] * ndim
         for axis, pair in numbers.items():
-            full[axis] = pair if np.ndim(pair) else (pair, pair)
+            full[axis] = pair if isinstance(pair, list | tuple) or np.ndim(pair) else (pair, pair)
         numbers = full
     if not ndim:
         return ()
-    pairs = np.broadcast_to(np.asarray(numbers), (ndim, 2)).tolist()
-    return tuple([tuple([convert(n) for n in pair]) for pair in pairs])
+    found: list = []
+    places = np.broadcast_to(np.array(_places_of(numbers, convert, found)), (ndim, 2)).tolist()
+    return tuple([tuple([found[i] for i in pair]) for pair in places])
+
+
+def _places_of(numbers, convert, found: list) -> Any:
+    """The places in ``found`` of numbers in nested lists, which are converted and appended to it.
+
+    Places are broadcast instead of the numbers, among which may be traced ones.
+    """
+    if isinstance(numbers, list | tuple) or getattr(numbers, "shape", ()):
+        return [_places_of(n, convert, found) for n in numbers]
+    found.append(convert(numbers[()] if type(numbers) is np.ndarray else numbers))
+    return len(found) - 1
 
 
 def _pad_prepare(array, pad_width, mode="constant", **options):
@@ -61,6 +73,8 @@ def _pad_prepare(array, pad_width, mode="constant", **options):
     if mode != "constant" and mode != "empty":
         attrs["mode"] = mode
     if given is not None and mode in ("constant", "linear_ramp"):
+        if _first_value(given) is not None:
+            raise SeveralBinds(lambda: _pad_with_values(array, attrs["width"], given, mode))
         attrs["value"] = _border_values(given, ndim)
     elif given is not None:
         attrs["of"] = given if type(given) is str else _pairs_of(given, ndim, as_size)
@@ -68,17 +82,25 @@ def _pad_prepare(array, pad_width, mode="constant", **options):
 
 
 def _border_values(values, ndim: int):
-    """The values of the border: one, or a pair for each axis. Raises ShapeError if any is
-    traced.
-    """
-    if _first_value(values) is not None:
-        raise ShapeError(
-            "pad: the values of the border are attributes and cannot be traced\n"
-            "  make an array of them, letir.numpy.full(shape, value), and write x into it"
-        )
+    """The values of the border: one, or a pair for each axis."""
     if isinstance(values, int | float | complex | np.generic):
         return values
-    return _pairs_of(values, ndim, lambda n: n)
+    return _pairs_of(values, ndim, lambda n: n.item() if isinstance(n, np.generic) else n)
+
+
+def _pad_with_values(x, width: tuple, values, mode: Any) -> Any:
+    """``x`` with a border of traced values: their ramp is the one from 0, plus its weights."""
+    ends = _pairs_of(values, x.ndim, lambda n: n)
+    if mode == "constant":
+        return _pad_decompose(x, width=width, value=ends)
+    for axis, pair in enumerate(width):
+        if sum(pair):
+            n = known_size(x.shape[axis], "pad")
+            x = pad(x, [pair if i == axis else (0, 0) for i in range(x.ndim)], mode)
+            for end, units in zip(ends[axis], ((1, 0), (0, 1)), strict=True):
+                ramp = np.pad(np.zeros(n), pair, mode, end_values=units).astype(x.dtype)
+                x = x + end * ramp.reshape(-1, *(1,) * (x.ndim - axis - 1))
+    return x
 
 
 def _first_value(values) -> Value | None:

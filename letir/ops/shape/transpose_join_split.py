@@ -74,7 +74,7 @@ def _moveaxis_prepare(a, source, destination):
 def _swapaxes_prepare(a, axis1, axis2):
     """np.swapaxes as a transpose."""
     order = list(range(a.ndim))
-    (i,), (j,) = normalize_axes(axis1, a.ndim), normalize_axes(axis2, a.ndim)
+    (i,), (j,) = [normalize_axes(as_size(axis), a.ndim) for axis in (axis1, axis2)]
     order[i], order[j] = j, i
     return (a,), {"axes": tuple(order)}
 

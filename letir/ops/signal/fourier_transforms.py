@@ -11,7 +11,7 @@ if the length is even, of the last.
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive, SeveralBinds
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, LetirError, MissingRule, ShapeError, TraceError
@@ -33,19 +33,49 @@ def _along_one(a, n=None, axis=-1, norm=None, out=None):
     return (a,), {"s": s, "axes": (as_size(axis),), "norm": norm}
 
 
-def _along_several(a, s=None, axes=None, norm=None, out=None):
-    """The call of np.fft.fftn and other transforms along several axes."""
+def _along_several(name: str):
+    """The ``prepare`` of np.fft.fftn and other transforms along several axes."""
+
+    def prepare(a, s=None, axes=None, norm=None, out=None):
+        return _several_axes(name, a, s, axes, norm)
+
+    return prepare
+
+
+def _several_axes(name: str, a, s, axes, norm) -> tuple:
+    """(operands, attrs) of a transform along several axes; an axis may be given twice."""
     if s is not None and None in s:
         raise TraceError("fftn: a length of None is deprecated in NumPy: pass -1 for the full axis")
     s, axes = int_or_tuple(s), int_or_tuple(axes)
     if s is not None and axes is None:
         axes = tuple(range(-len(s), 0))
+    if axes is not None and a.type is not None and len({i % a.ndim for i in axes}) < len(axes):
+        raise SeveralBinds(lambda: _one_after_the_other(name, a, s, axes, norm))
     return (a,), {"s": s, "axes": axes, "norm": norm}
 
 
-def _along_two(a, s=None, axes=(-2, -1), norm=None, out=None):
-    """The call of np.fft.fft2 and other transforms along two axes."""
-    return _along_several(a, s, axes, norm)
+def _along_two(name: str):
+    """The ``prepare`` of np.fft.fft2 and other transforms along two axes."""
+
+    def prepare(a, s=None, axes=(-2, -1), norm=None, out=None):
+        return _several_axes(name, a, s, axes, norm)
+
+    return prepare
+
+
+def _one_after_the_other(name: str, a, s, axes: tuple, norm) -> Value:
+    """A transform along axes that repeat, one axis after the other as NumPy computes it."""
+    lengths = _lengths_of(a, s, axes, halved=name == "irfftn")
+    steps = list(zip(lengths, axes, strict=True))
+    if name in ("fftn", "ifftn"):
+        order = [(name, *step) for step in reversed(steps)]
+    elif name == "rfftn":
+        order = [(name, *steps[-1]), *[("fftn", *step) for step in reversed(steps[:-1])]]
+    else:
+        order = [*[("ifftn", *step) for step in steps[:-1]], (name, *steps[-1])]
+    for transform, n, axis in order:
+        a = PRIMITIVES[transform](a, (n,), (axis,), norm)
+    return a
 
 
 # ---- types ----
@@ -56,9 +86,7 @@ def _axes_of(x, axes) -> tuple[int, ...]:
     every = range(x.ndim) if axes is None else axes
     found = tuple([i for a in every for i in normalize_axes(a, x.ndim)])
     if len(set(found)) < len(found):
-        raise ShapeError(
-            f"fft: axes {axes} repeat an axis\n  transform twice: np.fft.fft(np.fft.fft(x))"
-        )
+        raise ShapeError(f"fft: axes {axes} repeat an axis: transform twice")
     if not found:
         raise ShapeError(f"fft: there are no axes to transform in an array of shape {x.shape}")
     return found
@@ -167,8 +195,8 @@ def _irfftn_vjp(ct, y, x, *, s, axes, norm):
 # ---- records ----
 
 
-def _define_transform(name: str, vjp, aval, calls: dict) -> Primitive:
-    """Register a transform. ``calls``: NumPy's functions and their ``prepare``."""
+def _define_transform(name: str, vjp, aval, calls: tuple) -> Primitive:
+    """Register a transform. ``calls``: NumPy's functions along several, one and two axes."""
 
     @batch_first
     def batch(args, mapped, *, s, axes, norm):
@@ -183,8 +211,8 @@ def _define_transform(name: str, vjp, aval, calls: dict) -> Primitive:
         aval,
         vjp=vjp,
         jvp=lambda t, y, x, **attrs: emit_op(name, t, **attrs),
-        prepare=_along_several,
-        numpy=calls,
+        prepare=_along_several(name),
+        numpy=dict(zip(calls, (_along_several(name), _along_one, _along_two(name)), strict=True)),
         batch=batch,
     )
 
@@ -210,23 +238,23 @@ fftn = _define_transform(
     "fftn",
     _transform_vjp("fftn"),
     _whole_aval,
-    {np.fft.fftn: _along_several, np.fft.fft: _along_one, np.fft.fft2: _along_two},
+    (np.fft.fftn, np.fft.fft, np.fft.fft2),
 )
 ifftn = _define_transform(
     "ifftn",
     _transform_vjp("ifftn"),
     _whole_aval,
-    {np.fft.ifftn: _along_several, np.fft.ifft: _along_one, np.fft.ifft2: _along_two},
+    (np.fft.ifftn, np.fft.ifft, np.fft.ifft2),
 )
 rfftn = _define_transform(
     "rfftn",
     _rfftn_vjp,
     _rfftn_aval,
-    {np.fft.rfftn: _along_several, np.fft.rfft: _along_one, np.fft.rfft2: _along_two},
+    (np.fft.rfftn, np.fft.rfft, np.fft.rfft2),
 )
 irfftn = _define_transform(
     "irfftn",
     _irfftn_vjp,
     _irfftn_aval,
-    {np.fft.irfftn: _along_several, np.fft.irfft: _along_one, np.fft.irfft2: _along_two},
+    (np.fft.irfftn, np.fft.irfft, np.fft.irfft2),
 )

@@ -12,7 +12,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive, SeveralBinds
 from letir.errors import LetirError, MissingRule
 from letir.ops import load_records_of
 from letir.tracing.checks.unsupported import refusal_reason
@@ -108,7 +108,10 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
         return plain(*args, **kwargs)
     op, prepare = found
     out = kwargs.pop("out") if "out" in kwargs else _positional_out(prepare, args)
-    operands, attrs = prepare_call(func, prepare, args, kwargs) if prepare else (args, kwargs)
+    try:
+        operands, attrs = prepare_call(func, prepare, args, kwargs) if prepare else (args, kwargs)
+    except SeveralBinds as call:
+        return call.results() if out is None else _write_into_out(call.results(), out)
     operands = tuple([stack_traced(x) if type(x) in (list, tuple) else x for x in operands])
     if isinstance(out, Value) and op.out_takes_part:
         attrs |= _sum_dtype(operands[0], out, **attrs)

@@ -237,7 +237,6 @@ WRONG = {
     "too large a window": lambda x: sliding_window_view(x, (3, 3)),
     "repeat": lambda x: np.repeat(x, [1, 2], axis=1),
     "lexsort": lambda x: np.lexsort((x, x[0])),
-    "steps": lambda x: np.linspace(x, 2, retstep=True),
     "tril of a number": lambda x: np.tril(x[0, 0]),
     "an order": lambda x: np.sort(x, order="field"),
 }

@@ -1,0 +1,141 @@
+"""NumPy calls as people write them, each compared with NumPy in a replay, in jit and in gradients.
+
+What is special is how arguments are given: traced integers among counts, ranges among indices,
+options of which NumPy's users rarely think.
+"""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_close, assert_same, check_grads
+
+X = np.array([[0.5, -1.25, 2.0, 0.3], [1.5, 0.75, -0.625, -0.2], [1.1, 0.43, -0.7, 2.2]])
+V = np.array([0.7, -0.3, 1.9, 0.2, -1.4, 0.6])
+LABELS = np.array([2, 0, 3])
+ODD = np.array([np.nan, np.inf, -np.inf, 1.0])
+
+
+class Place:
+    """An object that NumPy takes for the integer 2."""
+
+    def __index__(self) -> int:
+        return 2
+
+
+def cross_entropy(scores, labels):
+    """The loss of a course on neural networks, with a range among the indices."""
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    return -np.log(p[range(len(labels)), labels]).mean()
+
+
+def gradient_of_scores(scores, labels):
+    """Its hand-written gradient."""
+    d = np.exp(scores)
+    d = d / d.sum(axis=1, keepdims=True)
+    d[range(len(labels)), labels] -= 1
+    return d / len(labels)
+
+
+def replaced_in_place(x):
+    """A copy in which nan and infinities are replaced, and the array that the call returned."""
+    y = x * 1.0
+    z = np.nan_to_num(y, copy=False, nan=3.0)
+    z[0] = 7.0
+    return y
+
+
+CALLS = {
+    "a range": (lambda x, n: x[range(n)], (V, 3)),
+    "an empty range": (lambda x: x[range(0)], (V,)),
+    "ranges backwards": (lambda x: x[range(2, -1, -1), range(3)], (X,)),
+    "a range and labels": (cross_entropy, (X, LABELS)),
+    "a range and labels, written": (gradient_of_scores, (X, LABELS)),
+    "a list of traced integers": (lambda x, i, j: x[[i, j], [0, i]], (X, 1, 2)),
+    "nested lists": (lambda x: (x[[[0, 1], [2, 0]]], x[((0, 1), (2, 0)),]), (X,)),
+    "an object with __index__": (lambda x: (x[Place()], x[Place() :]), (V,)),
+    "a memoryview": (lambda x: x[memoryview(LABELS)], (V,)),
+    "take of a list": (lambda x, k: np.take(x, [k, 1]), (V, 2)),
+    "swapaxes of traced axes": (lambda x, k: np.swapaxes(x, 0, k - 1), (X, 2)),
+    "pad by a traced width": (np.pad, (X, 2)),
+    "pad by traced pairs": (lambda x, p: np.pad(x, ((p, 1), (0, p)), "edge"), (X, 2)),
+    "pad by one pair": (lambda x, p: np.pad(x, (p, 1), mode="reflect"), (V, 2)),
+    "pad by a dict": (lambda x, p: np.pad(x, {-1: (p, 0), 0: p}), (X, 2)),
+    "pad with a traced value": (lambda x, c: np.pad(x, 1, constant_values=c), (X, 0.4)),
+    "pad with elements": (lambda x: np.pad(x, 2, constant_values=(x[0], x[-1])), (V,)),
+    "linspace with its step": (lambda a, b: np.linspace(a, b, 5, retstep=True), (1.0, 2.5)),
+    "linspace without end": (
+        lambda a: np.linspace(0, a, 4, endpoint=False, retstep=True),
+        (np.float64(2.0),),
+    ),
+    "linspace of arrays": (lambda v: np.linspace(v, 1, 3, retstep=True, axis=-1), (V,)),
+    "nan_to_num in place": (replaced_in_place, (ODD,)),
+    "nan_to_num in place, of a result": (lambda x: np.nan_to_num(x * 1.0, copy=False), (ODD,)),
+    "nan_to_num by a traced number": (
+        lambda x, c: np.nan_to_num(x, nan=c, posinf=2 * c, neginf=-c),
+        (ODD, 0.5),
+    ),
+    "nan_to_num by an array": (lambda x: np.nan_to_num(x, nan=np.arange(4.0)), (ODD,)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_is_recorded_as_it_stands(name):
+    f, args = CALLS[name]
+    others = [a * 1.25 if np.asarray(a).dtype.kind == "f" else a for a in args]
+
+    program, compiled = lt.trace(f, *args), lt.jit(f)
+
+    assert_same(f(*others), program(*others))
+    assert_same(f(*args), compiled(*args))
+    assert_same(f(*others), compiled(*others))
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if not name.startswith("nan_to_num")])
+def test_a_call_is_differentiated_as_it_stands(name):
+    f, args = CALLS[name]
+
+    check_grads(lt.trace(f, *args), args)
+
+
+def test_replacements_of_nan_get_their_derivative():
+    def f(c, x):
+        return np.nan_to_num(x, nan=c, posinf=2 * c, neginf=5.0).sum()
+
+    assert lt.grad(f)(0.5, ODD) == 1.0 + 2.0
+
+
+def test_a_ramp_may_end_in_a_traced_value():
+    def f(x):
+        return np.pad(x, (2, 3), "linear_ramp", end_values=x[0, 0])
+
+    program = lt.trace(f, X)
+
+    assert_close(f(X * 2), program(X * 2))
+    check_grads(program, (X,))
+
+
+AXES = [(0, 0), (0, 1, 0), (1, -1)]
+
+
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
+@pytest.mark.parametrize("axes", AXES)
+def test_an_axis_of_a_transform_may_repeat(name, axes):
+    f = getattr(np.fft, name)
+
+    program = lt.trace(lambda x: f(x, axes=axes), X)
+
+    assert_close(f(X * 2, axes=axes), program(X * 2))
+
+
+def test_lengths_of_a_transform_with_a_repeated_axis():
+    program = lt.trace(lambda x: np.fft.fftn(x, (3, 5), (0, 0), norm="ortho"), X)
+
+    assert_close(np.fft.fftn(X, (3, 5), (0, 0), norm="ortho"), program(X))
+
+
+def test_what_is_no_index_is_still_an_index_error():
+    for item in ("a", 1.5, {0, 1}, [0.5]):
+        with pytest.raises(IndexError, match="an index is made of"):
+            lt.trace(lambda x, item=item: x[item], V)
