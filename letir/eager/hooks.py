@@ -9,6 +9,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from attrs import frozen
+
 from letir.errors import DTypeError, ShapeError, TraceError
 
 _NUMBERS = count().__next__
@@ -40,10 +42,20 @@ def add_hook(hooks: dict, hook: Callable) -> Handle:
     return Handle(hooks, key)
 
 
-def hooked_gradient(hooks: dict, value: Any) -> Any:
+@frozen(eq=False)
+class PassHook:
+    """A hook that is also told which backward pass calls it: ``hook(gradient, engine)``."""
+
+    hook: Callable[[Any, Any], Any]
+
+    def __call__(self, value: Any, engine: Any) -> Any:
+        return self.hook(value, engine)
+
+
+def hooked_gradient(hooks: dict, value: Any, engine: Any) -> Any:
     """The gradient of a Variable after calling each hook as ``hook(value)``."""
     for hook in tuple(hooks.values()):  # a tuple: a hook may remove itself
-        new = hook(value)
+        new = hook(value, engine) if type(hook) is PassHook else hook(value)
         value = value if new is None else _check_replacement(hook, 0, new, value)
     return value
 

@@ -5,24 +5,30 @@ The first stage is traced. Each later stage is the gradient program of all stage
 when a backward pass reaches the results of the previous stage, for the gradients that arrive.
 """
 
+import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from letir.ad.differentiation import differentiate
 from letir.ad.gradient_program import number_locals
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.text.printer import dumps
-from letir.eager.grad_mode import is_grad_enabled
-from letir.eager.hooks import Handle, add_hook
+from letir.eager.hooks import Handle, PassHook, add_hook
+from letir.eager.recorder import RECORDER
 from letir.eager.variable import Variable
 from letir.errors import TraceError
 from letir.eval.evaluator import run_forward
+from letir.ops.elementwise.casting import barrier
 from letir.tracing.entry import mark_static, record
 from letir.tracing.trace_state import LAZY
+
+# (stage, position): a result of the first stage, or the gradient of the parameter at this position
+_Result = tuple[int, int]
 
 
 @frozen(eq=False)
@@ -50,6 +56,21 @@ class Stage:
         return Lambda([*self.params, *read], self.binds, Ret(self.results))
 
 
+@define(eq=False)
+class _Pass:
+    """A backward pass that reaches results of a staged trace.
+
+    ``arrived``: for each result with a gradient, the grad edge of that gradient if it requires
+    grad; ``came``: the inputs whose gradients were computed. References to edges and to the engine
+    are weak: a trace keeps no values alive.
+    """
+
+    engine: weakref.ref
+    arrived: dict[_Result, weakref.ref | None] = field(factory=dict)
+    came: set[int] = field(factory=set)
+    handles: list[Handle] = field(factory=list)  # of the hooks on the inputs
+
+
 class StagedTrace:
     """The result of ``staged_trace``; ``str`` shows it stage by stage.
 
@@ -59,29 +80,27 @@ class StagedTrace:
     def __init__(self, fn: Lambda, inputs: list, derivatives: int):
         self.derivatives = derivatives
         self._stages = [Stage(fn.params, fn.binds, fn.ret.args)]
-        self._whole = fn  # all stages, with the results of the last
-        self._requires = [_requires_grad(value) for value in inputs]
-        # weak references: the trace is expired once the results no longer exist
-        self._inputs: list[Any] = [
-            weakref.ref(v.arg) if _requires_grad(v) else None for v in inputs
-        ]
-        self._watched: dict[int, weakref.ref] = {}  # origins of results of the last stage
-        self._arrived: dict[int, bool] = {}  # which have a gradient, whether that requires grad
-        self._handles: list[Handle] = []
-        self._coming: dict[int, Handle] = {}  # of inputs whose gradients are results to come
-        self._places: list[int] = []  # of the inputs whose gradients the last stage gives
+        self._whole = fn  # all stages, with the results of each
+        self._results: list[_Result] = [(0, i) for i in range(len(fn.ret.args))]
+        # the parameters of all stages: the grad edges of those that require grad
+        self._inputs = [weakref.ref(v.arg) if _requires_grad(v) else None for v in inputs]
+        self._watched: dict[_Result, tuple[weakref.ref, Handle]] = {}
+        self._pass: _Pass | None = None
+        self._lock = threading.RLock()  # the workers of a backward pass call hooks
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The stages seen so far."""
-        self._close()
+        with self._lock:
+            self._close()
         return tuple(self._stages)
 
     @property
     def program(self) -> Lambda:
         """All stages as one program, with the parameters and results of each stage in order."""
-        results = tuple(result for stage in self.stages for result in stage.results)
-        return Lambda(self._whole.params, self._whole.binds, Ret(results))
+        with self._lock:
+            self._close()
+        return self._whole
 
     @property
     def is_complete(self) -> bool:
@@ -91,52 +110,78 @@ class StagedTrace:
     @property
     def is_expired(self) -> bool:
         """Whether the missing stages can no longer be seen, because the results no longer exist."""
-        return not self.is_complete and all(origin() is None for origin in self._watched.values())
+        if self.is_complete:
+            return False
+        last = len(self._stages) - 1
+        return all(origin() is None for (n, _), (origin, _) in self._watched.items() if n == last)
 
-    def watch(self, position: int, result: Any) -> None:
-        """Watch for the gradient of a result of the last stage."""
-        if _requires_grad(result) and len(self._stages) <= self.derivatives:
-            self._watched[position] = weakref.ref(result.arg)
-            self._handles.append(result.register_hook(lambda ct: self._arrives(position, ct)))
+    def watch(self, result: _Result, value: Any) -> Any:
+        """``value``, a result of the last stage, to be returned in its place: on a grad edge of
+        its own, which only users of the result reach, and which waits for its gradient.
+        """
+        if not _requires_grad(value) or result[0] >= self.derivatives:
+            return value
+        found = RECORDER.apply(barrier, (value,))
+        hook = PassHook(lambda ct, engine: self._arrives(result, ct, engine))
+        handle = add_hook(found.arg.noted().hooks, hook)
+        self._watched[result] = weakref.ref(found.arg), handle
+        return found
 
-    def _arrives(self, position: int, ct: Variable) -> None:
+    def _arrives(self, result: _Result, ct: Variable, engine: Any) -> None:
         """Note that the gradient of a result has arrived."""
-        is_first = not self._arrived
-        self._arrived[position] = ct.requires_grad
-        if is_first and is_grad_enabled():  # the next stage has a history: its results come
-            for place, reference in enumerate(self._inputs):
+        with self._lock:
+            is_first = self._pass is None or self._pass.engine() is not engine
+            if is_first:
+                self._close()
+            if result not in self._watched:  # the stage just written was the last one
+                return
+            if self._pass is None:
+                self._pass = _Pass(weakref.ref(engine))
+            self._pass.arrived[result] = weakref.ref(ct.arg) if ct.requires_grad else None
+            for place, reference in enumerate(self._inputs if is_first else ()):
                 origin = reference and reference()
                 if origin is not None:
-                    self._coming[place] = add_hook(
-                        origin.noted().hooks, lambda ct, place=place: self._comes_out(place, ct)
-                    )
+                    hook = PassHook(partial(self._comes_out, place))
+                    self._pass.handles.append(add_hook(origin.noted().hooks, hook))
 
-    def _comes_out(self, place: int, ct: Variable) -> None:
-        """Note the gradient of an input: a result of the current stage."""
-        self._coming.pop(place).remove()  # it belongs to this backward, not to the next one
-        self._close()
-        if place in self._places:
-            self.watch(self._places.index(place), ct)
+    def _comes_out(self, place: int, ct: Variable, engine: Any) -> Any:
+        """The gradient of an input, noted: it is a result of the current stage."""
+        with self._lock:
+            if self._pass is None or self._pass.engine() is not engine:
+                self._close()  # a pass that reaches an input by another way
+                return ct
+            self._pass.came.add(place)
+            return self.watch((len(self._stages), place), ct)
 
     def _close(self) -> None:
-        """Write the stage whose gradients have arrived."""
-        if not self._arrived:
+        """Write the stage of the backward pass that was noted, if it has reached the last stage."""
+        ended, self._pass = self._pass, None
+        if ended is None:
             return
+        for handle in ended.handles:
+            handle.remove()
+        number = len(self._stages)
+        if ended.came and any(stage == number - 1 for stage, _ in ended.arrived):
+            self._write(ended)
+        if len(self._stages) == number or len(self._stages) > self.derivatives:
+            unused = [r for r in self._watched if r[0] >= number or number == self.derivatives]
+            for result in unused:
+                self._watched.pop(result)[1].remove()
+
+    def _write(self, ended: _Pass) -> None:
+        """Append the stage: the gradient program for the gradients that arrived."""
         whole = self._whole
-        defined = [i in self._arrived for i in range(len(whole.ret.args))]
-        pair = differentiate(whole, self._requires, defined=defined)
+        requires = [origin is not None for origin in self._inputs]
+        defined = [result in ended.arrived for result in self._results]
+        pair = differentiate(whole, requires, defined=defined)
         params = pair.df.params[: len(pair.df_input_vjps)]
         found = zip(pair.df_output_vjps, pair.df.ret.args, strict=True)
         results = {place: arg for place, arg in found if type(arg) is Local}  # others are zero
-        self._places = list(results)
-        ret = Ret(tuple(results.values()))
-        self._stages.append(Stage(params, pair.df.binds, ret.args))
+        self._inputs += [ended.arrived[self._results[i]] for i in pair.df_input_vjps]
+        self._results += [(len(self._stages), place) for place in results]
+        self._stages.append(Stage(params, pair.df.binds, tuple(results.values())))
+        ret = Ret((*whole.ret.args, *results.values()))
         self._whole = Lambda([*whole.params, *params], [*whole.binds, *pair.df.binds], ret)
-        self._requires += [self._arrived[i] for i in pair.df_input_vjps]
-        self._inputs += [None] * len(params)
-        for handle in self._handles:
-            handle.remove()
-        self._arrived, self._watched, self._handles = {}, {}, []
 
     def __str__(self):
         numbers = number_locals(self.program)
@@ -194,6 +239,6 @@ def staged_trace(f: Callable, *args: Any, derivatives: int = 1) -> tuple[StagedT
     inputs = flatten(args)[0] if fn.in_tree is None else fn.in_tree.leaves_of((args, {}), "tracing")
     trace = StagedTrace(fn, inputs, derivatives)
     out = run_forward(fn, *args)
-    for position, result in enumerate(flatten(out)[0]):
-        trace.watch(position, result)
-    return trace, out
+    leaves, nesting = flatten(out)
+    found = [trace.watch((0, position), result) for position, result in enumerate(leaves)]
+    return trace, nesting.unflatten(found)

@@ -157,3 +157,57 @@ def test_arguments_may_be_nested_and_need_not_require_grad():
 def test_an_invalid_number_of_derivatives_is_an_error(number):
     with pytest.raises(lt.TraceError, match="derivatives must be an integer"):
         staged_trace(np.sin, inputs()[0], derivatives=number)
+
+
+@pytest.mark.parametrize("derivatives", [1, 2, 3])
+@pytest.mark.parametrize("wanted", [[0], [1], [0, 1]])
+def test_backward_after_gradients_reaches_inputs_that_gradients_left_out(derivatives, wanted):
+    a, b = inputs()
+    trace, z = staged_trace(lambda x, y: y * 2 * x, a, b, derivatives=derivatives)
+    ct = Variable(np.ones(2), requires_grad=True)
+
+    found = eager.gradients(z, [(a, b)[i] for i in wanted], ct, create_graph=True)
+    sum(dx.sum() for dx in found).backward(create_graph=True)
+
+    assert min(3, derivatives + 1) == len(trace.stages)
+    for stage in trace.stages:
+        lt.check(stage.program)
+
+
+def test_gradients_within_a_trace_are_no_parameters_of_a_stage():
+    """A result that another result is computed from gets a gradient that nobody passed in."""
+    x, y = inputs()
+    trace, (_, b) = staged_trace(lambda x, y: (x * y, x * y * 3), x, y)
+    trace_of_used, (_, c) = staged_trace(lambda x, y: (lambda a: (a, a * 3))(x * y), x, y)
+
+    b.sum().backward()
+    c.sum().backward()
+
+    one = np.ones(2)
+    assert [2, 1] == [len(stage.params) for stage in trace.stages]
+    assert [2, 1] == [len(stage.params) for stage in trace_of_used.stages]
+    np.testing.assert_array_equal(3 * Y, trace_of_used.program(X, Y, one)[2])
+
+
+def test_a_pass_through_results_of_two_stages_has_both_gradients():
+    x, y = inputs()
+    trace, z = staged_trace(lambda x, y: np.tanh(x * y) * x, x, y, derivatives=2)
+    dx, dy = eager.gradients(z, [x, y], np.ones(2), create_graph=True)
+
+    (dx * dy + z * 2).sum().backward()
+
+    assert [2, 1, 3] == [len(stage.params) for stage in trace.stages]
+    cts = 2 * np.ones(2), dy.numpy(), dx.numpy()
+    *_, ddx, ddy = trace.program(X, Y, np.ones(2), *cts)
+    np.testing.assert_allclose(x.grad.numpy(), ddx)
+    np.testing.assert_allclose(y.grad.numpy(), ddy)
+
+
+def test_a_second_pass_through_the_same_results_is_no_stage():
+    x, y = inputs()
+    trace, (a, b) = staged_trace(product, x, y, derivatives=2)
+
+    for _ in range(3):
+        eager.gradients([a, b], [x, y], [X, np.float64(1.0)], create_graph=True)
+
+    assert 2 == len(trace.stages)

@@ -190,7 +190,7 @@ class Backward(Direct):
         notes = origin.notes
         if notes is not None:
             if notes.hooks:
-                ct = self.hidden(hooked_gradient(notes.hooks, self.shown(ct)))
+                ct = self.hidden(hooked_gradient(notes.hooks, self.shown(ct), self))
             if notes.keeps_grad:  # after the hooks: .grad is the gradient that is passed on [E2]
                 notes.grad = add_gradient(notes.grad, ct)
         if type(origin) is Leaf or origin in self.wanted:
