@@ -12,6 +12,7 @@ keys (``letir.random``), running statistics are arguments and results [B8].
 
 from letir.nn import initializers, optim
 from letir.nn.attending import multi_head_attention
+from letir.nn.lookup import embedding
 from letir.nn.recurrent import gru, gru_cell, lstm, lstm_cell, rnn, rnn_cell
 from letir.nn.spatial import (
     avg_pool1d,
@@ -50,7 +51,7 @@ from letir.ops.nn.activations import (
     tanhshrink,
 )
 from letir.ops.nn.attention import attention
-from letir.ops.nn.embedding_linear_dropout import dropout, embedding, linear, log_softmax
+from letir.ops.nn.embedding_linear_dropout import dropout, linear, log_softmax
 from letir.ops.nn.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,

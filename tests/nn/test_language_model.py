@@ -27,7 +27,7 @@ INPUTS, HIDDEN, STEPS, BATCH = 6, 8, 5, 3
 
 def network(tokens, layers, decoder, encoder, state, key=None, train=True):
     """(the logits of each next word, the state after the last word)."""
-    rows = nn.dropout(nn.embedding(encoder, tokens), key, rate=0.2, train=train)
+    rows = nn.dropout(nn.embedding(tokens, encoder), key, rate=0.2, train=train)
     outs, state = nn.lstm(rows, *state, layers)
     return nn.linear(outs, *decoder), state
 

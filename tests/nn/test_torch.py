@@ -213,8 +213,13 @@ CASES |= {
         recurrent(1, 1),
     ),
     "embedding": (
-        lambda w: nn.embedding(w, np.array([2, 0, 2, 1]), padding_idx=1),
+        lambda w: nn.embedding(np.array([2, 0, 2, 1]), w, padding_idx=1),
         lambda w: F.embedding(torch.tensor([2, 0, 2, 1]), w, padding_idx=1),
+        (X,),
+    ),
+    "embedding padding_idx from the end": (
+        lambda w: nn.embedding(np.array([2, 0, 2, 1]), w, -1),
+        lambda w: F.embedding(torch.tensor([2, 0, 2, 1]), w, -1),
         (X,),
     ),
 }
