@@ -11,7 +11,7 @@ import numpy as np
 
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.bodies import bodies_of, map_bodies, with_bodies
-from letir.ast.builder import LetBuilder
+from letir.ast.builder import LetBuilder, result_types
 from letir.ast.gc_pause import paused_gc
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
@@ -91,6 +91,8 @@ class Specializer:
             self.builder.source = bind.source
             types = None if binder.type is None else (binder.type,)
             args = self.name(x), self.name(y)
+            if args[0].type is not args[1].type:  # unlike add, autograd_add does not broadcast
+                result_types(bind.op, args, NO_ATTRS)
             (self.names[binder],) = self.builder.emit(add, args, NO_ATTRS, types)
             self.states[binder] = True
         # one operand is undefined: the sum is the other one, whatever its state

@@ -83,7 +83,9 @@ class StagedTrace:
         self._whole = fn  # all stages, with the results of each
         self._results: list[_Result] = [(0, i) for i in range(len(fn.ret.args))]
         # the parameters of all stages: the grad edges of those that require grad
-        self._inputs = [weakref.ref(v.arg) if _requires_grad(v) else None for v in inputs]
+        self._inputs: list[Any] = [
+            weakref.ref(v.arg) if _requires_grad(v) else None for v in inputs
+        ]
         self._watched: dict[_Result, tuple[weakref.ref, Handle]] = {}
         self._pass: _Pass | None = None
         self._lock = threading.RLock()  # the workers of a backward pass call hooks

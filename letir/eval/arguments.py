@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from letir.ast.terms import Lambda, Local
+from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ArrayType, Size, Undef
 from letir.errors import DTypeError, ShapeError
 from letir.eval.array_modules import type_of
@@ -41,9 +41,10 @@ def checked_arguments(
         try:
             found = type_of(leaves[i])
         except DTypeError as error:
-            # an unknown cotangent may be Undef [D6]
-            if expected is not None or leaves[i] is not Undef:
+            if leaves[i] is not Undef:
                 wrong[i] = str(error).replace("\n  ", ": ")
+            elif param not in fn.memo(_undefinable):
+                wrong[i] = "Undef is a missing cotangent, and the program computes with this value"
             continue
         # types are interned: `is` decides, except for symbolic sizes and mismatches
         if found is not expected and expected is not None:
@@ -51,6 +52,22 @@ def checked_arguments(
     if others or wrong:
         _check_others(fn, others, wrong)
     return leaves
+
+
+def _undefinable(fn: Lambda) -> frozenset[Local]:
+    """The parameters that may be ``Undef``: cotangents, read by steps of a gradient program only,
+    and parameters that are not read at all.
+    """
+    return frozenset(fn.params).difference(
+        arg for bind in fn.binds for arg in bind.args[_cotangent_count(bind) :]
+    )
+
+
+def _cotangent_count(bind: Bind) -> int:
+    """The number of leading operands of a bind that may be ``Undef`` [D6, D7]."""
+    if bind.op.role in ("grad_of", "when_defined"):
+        return bind.attrs["n_cts"]
+    return {"autograd_add": 2, "instantiate": 1}.get(bind.op.role or "", 0)
 
 
 def _widen_number(number, expected: ArrayType):

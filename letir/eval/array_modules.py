@@ -21,6 +21,7 @@ _REFUSED = {
     "DataFrame": "convert it first: df.to_numpy()",
     "Series": "convert it first: series.to_numpy()",
     "Index": "convert it first: index.to_numpy()",
+    "UndefType": "a missing cotangent is an argument of a gradient program: run_forward(df, Undef)",
     "RandomState": "pass a numpy.random.Generator, or draw by a key: letir.random",
 }
 
@@ -123,6 +124,6 @@ def type_of(value: Any) -> ArrayType:
     if remedy is None and is_array(value):
         return ArrayType(value.dtype, value.shape)
     raise DTypeError(
-        f"{kind.__module__}.{kind.__name__} is no array that letir computes with\n"
+        f"{kind.__module__}.{kind.__name__} is not an array of numbers\n"
         f"  {remedy or 'pass NumPy arrays and numbers; other values as static arguments'}"
     )

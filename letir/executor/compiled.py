@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from letir.ad.symbolic_zeros import depends_on_defined
 from letir.ast.terms import Lambda
+from letir.ast.types import Undef
 from letir.errors import TraceError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.array_modules import array_module
@@ -32,6 +34,7 @@ class Compiled:
         donated = () if any(map(is_guard, made.binds)) else donated
         self.plan: Plan = Plan(made, donated) if donated else plan_of(made)
         self.changed = changed_params(program)
+        self.takes_undef = program.memo(depends_on_defined)
         self.executed = weakref.ref(made)
 
     @property
@@ -50,6 +53,9 @@ class Compiled:
         if runner is not None:  # inline or record the original program [B5]
             return runner.__letir_run__(self.program, leaves)
         checked_arguments(self.program, leaves)
+        # the optimised program of a gradient takes its cotangents as defined
+        if self.takes_undef and any(leaf is Undef for leaf in leaves):
+            return self.run_fallback(leaves)
         return self.run(leaves)
 
     @property

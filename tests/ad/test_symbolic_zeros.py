@@ -44,6 +44,44 @@ def test_autograd_add_does_not_broadcast_and_its_gradient_is_twice_the_cotangent
     np.testing.assert_array_equal(np.ones(2), run(df, np.ones(2))[1])
 
 
+def test_autograd_add_of_two_shapes_or_dtypes_is_an_error():
+    """[D6]: when it is built, specialised, and run."""
+    add, x = PRIMITIVES["autograd_add"], np.ones(3)
+    text = "lambda %0: float64[3], %1: float64[1] { %2 = autograd_add(%0, %1); return %2 }"
+
+    with pytest.raises(lt.ShapeError, match="does not broadcast"):
+        compute(add, (x, np.ones(1)), Attrs())
+    with pytest.raises(lt.ShapeError, match=r"two shapes, \(3,\) and \(1,\)"):
+        lt.check(lt.parse(text))
+    with pytest.raises(lt.ShapeError, match="does not broadcast"):
+        lt.specialize_undef(lt.parse(text), [True, True])
+    with pytest.raises(lt.DTypeError, match="two dtypes"):
+        lt.check(lt.parse(text.replace("float64[1]", "float32[3]")))
+
+
+@pytest.mark.parametrize("run_program", [lt.run_forward, lambda df, *a: lt.compile(df)(*a)])
+def test_undefined_cotangents_are_arguments_of_a_typed_gradient_program(run_program):
+    """[D6]"""
+    df = lt.differentiate(lt.trace(lambda a, b: (a * b, a + b), X, X)).df
+    two = np.full(X.shape, 2.0)
+
+    for first, second in itertools.product([np.ones(X.shape), Undef], repeat=2):
+        found = run_program(df, first, second, two, 3 * two)
+        expected = [6.0 * (first is not Undef) + (second is not Undef)]
+        if first is second is Undef:
+            assert (Undef, Undef) == found
+        else:
+            np.testing.assert_array_equal(np.full(X.shape, expected), found[0])
+
+
+@pytest.mark.parametrize("kind", ["", ": float64[2]"])
+def test_undef_for_a_value_that_is_computed_with_is_an_error(kind):
+    fn = lt.parse(f"lambda %0{kind} {{ %1 = exp(%0); return %1 }}")
+
+    with pytest.raises(lt.DTypeError, match="the program computes with this value"):
+        fn(Undef)
+
+
 def test_grad_of_is_undefined_when_all_cotangents_are_undefined():
     """[D7]."""
     df = lt.differentiate(lt.trace(np.exp, X)).df

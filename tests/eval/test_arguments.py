@@ -229,7 +229,7 @@ def test_a_masked_array_is_refused_with_its_conversion(kind):
     masked = numpy.ma.masked_array([1.0, 2.0], [True, False])
 
     with pytest.raises(
-        lt.DTypeError, match=r"argument 0: numpy.ma.MaskedArray is no array .*: fill it first"
+        lt.DTypeError, match=r"argument 0: numpy.ma.MaskedArray is not an array .*: fill it first"
     ):
         taking(kind)(masked)
 

@@ -292,7 +292,7 @@ def test_a_jitted_method_may_be_called_through_its_class():
 
 
 def test_an_unsupported_argument_is_refused_by_name():
-    with pytest.raises(lt.DTypeError, match=r"argument y: numpy\.ma\.MaskedArray is no array"):
+    with pytest.raises(lt.DTypeError, match=r"argument y: numpy\.ma\.MaskedArray is not an array"):
         jit(lambda x, y: x)(X, np.ma.array([1.0]))
 
 

@@ -15,7 +15,7 @@ from letir.eager.grad_mode import RECORDS, Mode
 from letir.eager.recorder import RECORDER, Recorder
 from letir.eager.tape import FREED, ORDER, GradEdge, Part, TapeNode, check_unchanged, freed_error
 from letir.errors import DTypeError, ShapeError, TraceError
-from letir.eval.array_modules import is_array, type_of
+from letir.eval.array_modules import array_module, is_array, type_of
 from letir.tracing.source_locations import user_place
 
 
@@ -78,6 +78,8 @@ class FunctionForm:
         self.function, self.ctx, self.saved, self.op = function, ctx, saved, function.operation
         self.operands = [i for i, arg in enumerate(args) if _is_operand(arg)]
         self.operand_types = [type_of(args[i]) for i in self.operands]
+        # where missing gradients are made
+        self.xp = array_module([getattr(args[i], "array", args[i]) for i in self.operands])
         self.arguments = [HERE if i in self.operands else arg for i, arg in enumerate(args)]
         self.types = tuple([out.type if _is_operand(out) else None for out in outs])
         self.type = None
@@ -121,20 +123,18 @@ class FunctionForm:
             found = self.function.backward(self.ctx.with_saved(saved), *grads)
         found = _check_gradients(self, found if isinstance(found, tuple | list) else (found,))
         if not records:
-            return tuple([None if ct is None else ct.array for ct in found])
+            return tuple([ct.array for ct in found])
         if not once:
             return tuple(found)
         # the edges through which a second derivative would have flowed
         through = [v.arg for v in (*grads, *saved) if isinstance(v, variable) and v.requires_grad]
-        return tuple(
-            [None if ct is None else _refuse_derivative(self, ct, through) for ct in found]
-        )
+        return tuple([_refuse_derivative(self, ct, through) for ct in found])
 
     def gradient(self, i: int, ct: Any) -> Any:
         """The gradient of a result as backward gets it, zeros if it is missing."""
         kind = self.types[i]
         if ct is None and kind is not None:
-            ct = np.zeros(kind.shape, kind.dtype)
+            ct = self.xp.zeros(kind.shape, kind.dtype)
         return ct if ct is None or isinstance(ct, Recorder.variable) else Recorder.variable(ct)
 
 
@@ -162,22 +162,24 @@ def _check_gradients(form: FunctionForm, found: Sequence) -> list:
                 "  return None for it"
             )
     needed = [(form.operands[k], form.operand_types[k]) for k in form.rule.results]
-    return [_check_gradient(name, i, found[i], kind) for i, kind in needed]
+    return [_check_gradient(form, i, found[i], kind) for i, kind in needed]
 
 
-def _check_gradient(name: str, position: int, ct, kind: ArrayType):
-    """A gradient returned by backward as a Variable, None for zero."""
-    if ct is None or isinstance(ct, Recorder.variable):
+def _check_gradient(form: FunctionForm, position: int, ct, kind: ArrayType):
+    """A gradient returned by backward as a Variable: None means zeros [D9]."""
+    if ct is None:
+        return Recorder.variable(form.xp.zeros(kind.shape, kind.dtype))
+    if isinstance(ct, Recorder.variable):
         found = ct
     elif type(ct) in PYTHON_NUMBERS:
         found = Recorder.variable(np.asarray(ct, kind.dtype))
     else:
         found = Recorder.variable(ct)
-    if found is not None and found.type is not kind:
+    if found.type is not kind:
         error = ShapeError if found.dtype == kind.dtype else DTypeError
         raise error(
-            f"{name}: backward returned a gradient of type {found.type} for argument {position}, "
-            f"expected {kind}"
+            f"{form.function.__name__}: backward returned a gradient of type {found.type} for "
+            f"argument {position}, expected {kind}"
         )
     return found
 

@@ -24,8 +24,9 @@ from letir.eval.array_modules import is_array, type_of
 from letir.ops.define.records import takes_gradient
 from letir.ops.define.user_operations import primitive
 from letir.ops.shape.shape_and_creation import zeros_like
+from letir.tracing.refusals import escaped_error
 from letir.tracing.source_locations import at_user, error_at_user_line, user_place
-from letir.tracing.trace_state import ABSENT, ACTIVE, EAGER
+from letir.tracing.trace_state import ABSENT, ACTIVE, EAGER, Paused, Trace
 from letir.tracing.tracer import Tracer
 from letir.transforms.custom_reverse import custom_vjp
 
@@ -152,9 +153,11 @@ def call_traced(function: type["Function"], args: tuple) -> Any:
     """The results of a call on traced values."""
     if function.traceable:
         return _record_traceable(function, args)
-    active: Any = ACTIVE.get()
+    active = ACTIVE.get()
     arguments = [HERE if is_array(arg) or isinstance(arg, Value) else arg for arg in args]
     operands = [arg for arg, mark in zip(args, arguments, strict=True) if mark is HERE]
+    if not isinstance(active, Trace):
+        return _compute_call(function, arguments, operands, active)
     with no_grad():
         outs, several = call_function_at(
             function, arguments, [_operand_array(operand) for operand in operands]
@@ -170,6 +173,22 @@ def call_traced(function: type["Function"], args: tuple) -> Any:
     values = [out.array if active.mode is EAGER else ABSENT for out in outs]
     made = tuple([Tracer(active, *pair) for pair in zip(binders, values, strict=True)])
     return made if several else made[0]
+
+
+def _compute_call(function, arguments: list, operands: list, active: Paused | None) -> Any:
+    """The results as arrays: a call on traced values while tracing is paused."""
+    traced = [operand for operand in operands if isinstance(operand, Tracer)]
+    if active is None:
+        raise escaped_error(traced[0])
+    if any(value.concrete_value() is ABSENT for value in traced):
+        raise TraceError(
+            f"{function.__name__}: while tracing is paused, a Function computes its results: trace "
+            f"with concrete arguments{at_user()}"
+        )
+    with no_grad():
+        outs, several = call_function_at(function, arguments, list(map(_operand_array, operands)))
+    arrays = tuple([out.array for out in outs])
+    return arrays if several else arrays[0]
 
 
 def _operand_array(operand):

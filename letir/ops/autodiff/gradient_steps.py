@@ -15,7 +15,7 @@ from letir.ast.primitive import Primitive, never, todo
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Undef
-from letir.errors import GuardError
+from letir.errors import DTypeError, GuardError, ShapeError
 from letir.ops.as_numpy import control
 from letir.ops.autodiff.gradient_step_batching import (
     mapped_autograd_add,
@@ -113,13 +113,39 @@ def _autograd_add_impl(xp, x, y):
     """x + y, where ``Undef`` counts as zero; ``Undef`` if both are [D6]."""
     if x is Undef:  # not zeros: a symbolic zero costs no memory and no addition
         return y
-    return x if y is Undef else x + y
+    if y is Undef:
+        return x
+    _check_same_shape(getattr(x, "shape", ()), getattr(y, "shape", ()))
+    return x + y
+
+
+def _autograd_add_aval(x, y):
+    """The type of both operands. Raises ShapeError or DTypeError if they differ."""
+    if x is None or y is None or x is y:
+        return x if y is None else y
+    _check_same_shape(x.shape, y.shape)
+    if x.dtype != y.dtype:
+        raise DTypeError(f"autograd_add: gradients of one value have two dtypes, {x} and {y}")
+    return y
+
+
+def _check_same_shape(x: tuple, y: tuple) -> None:
+    """Raise ShapeError if two contributions to one gradient have different shapes.
+
+    Symbolic sizes may have several names: they are compared when the program runs.
+    """
+    pairs = zip(x, y, strict=False)
+    if len(x) != len(y) or any(type(m) is type(n) is int and m != n for m, n in pairs):
+        raise ShapeError(
+            f"autograd_add: gradients of one value have two shapes, {x} and {y}\n"
+            "  it does not broadcast: reduce a gradient to the shape of its value with sum_to_size"
+        )
 
 
 autograd_add: Primitive = define(
     "autograd_add",
     _autograd_add_impl,
-    lambda x, y: x if y is None else y,
+    _autograd_add_aval,
     vjp=lambda ct, out, x, y: (ct, ct),
     jvp=lambda t, out, x, y: t[0] if t[1] is None else t[1] if t[0] is None else autograd_add(*t),
     batch=mapped_autograd_add,

@@ -19,8 +19,8 @@ from letir.tracing.mutation.memory_order import ordered_like, raveled_as_it_lies
 from letir.tracing.numpy_functions.function_index import FUNCTIONS
 from letir.tracing.numpy_functions.in_place import WRITES
 from letir.tracing.operands import Casting, stack_traced
-from letir.tracing.source_locations import at_user
 from letir.tracing.refusals import note_refusal
+from letir.tracing.source_locations import at_user
 
 
 def _filled_like(name: str):

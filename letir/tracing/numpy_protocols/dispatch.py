@@ -19,8 +19,8 @@ from letir.tracing.checks.unsupported import refusal_reason
 from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.numpy_functions.registry import PLAIN, into_ordinary_array
 from letir.tracing.operands import stack_traced
-from letir.tracing.source_locations import at_user, error_at_user_line
 from letir.tracing.refusals import note_refusal
+from letir.tracing.source_locations import at_user, error_at_user_line
 
 _WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
 # functions that return 0-d arrays where others return scalars

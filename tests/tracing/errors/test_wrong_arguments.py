@@ -22,27 +22,27 @@ def pandas(name: str):
 FOREIGN = {
     "masked": (
         np.ma.array(X, mask=[False, True, False]),
-        "numpy.ma.MaskedArray is no array that letir computes with",
+        "numpy.ma.MaskedArray is not an array of numbers",
         "fill it first: x.filled(value)",
     ),
     "matrix": (
         np.ones((1, 1)).view(np.matrix),
-        "numpy.matrix is no array that letir computes with",
+        "numpy.matrix is not an array of numbers",
         "convert it first: np.asarray(x)",
     ),
     "frame": (
         pandas("DataFrame"),
-        "pandas.DataFrame is no array that letir computes with",
+        "pandas.DataFrame is not an array of numbers",
         "convert it first: df.to_numpy()",
     ),
     "series": (
         pandas("Series"),
-        "pandas.Series is no array that letir computes with",
+        "pandas.Series is not an array of numbers",
         "convert it first: series.to_numpy()",
     ),
     "index": (
         pandas("Index"),
-        "pandas.Index is no array that letir computes with",
+        "pandas.Index is not an array of numbers",
         "convert it first: index.to_numpy()",
     ),
     "objects": (
@@ -87,12 +87,12 @@ FOREIGN = {
     ),
     "a set": (
         {1.0, 2.0},
-        "builtins.set is no array that letir computes with",
+        "builtins.set is not an array of numbers",
         "pass NumPy arrays and numbers; other values as static arguments",
     ),
     "a function": (
         np.tanh,
-        "numpy.ufunc is no array that letir computes with",
+        "numpy.ufunc is not an array of numbers",
         "pass NumPy arrays and numbers; other values as static arguments",
     ),
 }
