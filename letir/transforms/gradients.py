@@ -22,10 +22,9 @@ from letir.ast.signatures import P, R
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
-from letir.eval.evaluator import run_fitting
 from letir.ops.shape.shape_and_creation import ones
 from letir.passes.dead_code_elimination import dead_code
-from letir.transforms.jitted_functions import shared_with_executors
+from letir.transforms.jitted_functions import option_token, shared_with_executors
 from letir.transforms.program_call import (
     Call,
     arguments_of,
@@ -36,6 +35,7 @@ from letir.transforms.program_call import (
     tree_of_arguments,
     tree_of_results,
 )
+from letir.transforms.repeated_programs import transformed
 
 _is_inlined = attrgetter("op.inlined")
 
@@ -83,8 +83,7 @@ def grad(
     >>> grad(lambda x: (x**3).sum())(np.array([1.0, 2.0]))
     array([ 3., 12.])
     """
-    keeping = functools.partial(differentiate_lowered, policy=policy, exact=exact)
-    return _gradient(f, argnums, has_aux, holomorphic, keeping, with_value=False)
+    return _gradient(f, argnums, has_aux, holomorphic, (policy, exact), with_value=False)
 
 
 @overload
@@ -122,13 +121,15 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, np.float64(6.0))
     """
-    keeping = functools.partial(differentiate_lowered, policy=policy, exact=exact)
-    return _gradient(f, argnums, has_aux, holomorphic, keeping, with_value=True)
+    return _gradient(f, argnums, has_aux, holomorphic, (policy, exact), with_value=True)
 
 
 def _gradient(
-    f, argnums, has_aux: bool, holomorphic: bool, keeping: Callable, *, with_value: bool
+    f, argnums, has_aux: bool, holomorphic: bool, residuals: tuple, *, with_value: bool
 ) -> Callable:
+    policy, exact = residuals
+    keeping = functools.partial(differentiate_lowered, policy=policy, exact=exact)
+
     def program(call: Call) -> Lambda:
         positions, tree = arguments_of(call.tree, argnums)
         check_inputs(call.fn, positions)
@@ -144,15 +145,16 @@ def _gradient(
     f = as_program(f)
     if isinstance(f, Lambda):
         return program(Call(f, tree_of_arguments(f), []))
+    options = None  # a policy of the user may judge the same bind in another way next time
+    if not callable(policy):
+        options = option_token((argnums, has_aux, holomorphic, policy, exact, with_value))
 
     @functools.wraps(f)
     def gradient(*args, **kwargs):
         with paused_gc():
             call = called(f, args, kwargs)
-            fn = program(call)
-        return (fn.out_tree or tree_of_results(len(fn.ret.args))).unflatten(
-            separate(run_fitting(fn, call.leaves))
-        )
+            run, tree = transformed(call, options, program)
+        return tree.unflatten(separate(run()))
 
     return gradient
 

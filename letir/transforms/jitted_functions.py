@@ -7,7 +7,7 @@
 import functools
 import inspect
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from attrs import field, frozen
 
@@ -58,15 +58,15 @@ def shared_with_executors(transform: F) -> F:
 def _transform_key(transform: Callable, options: list) -> tuple | None:
     """A cache key for a transform with options, None if an option is not hashable."""
     try:
-        return (transform, *[(name, _option_token(value)) for name, value in options])
+        return (transform, *[(name, option_token(value)) for name, value in options])
     except DTypeError:
         return None
 
 
-def _option_token(option):
+def option_token(option: Any) -> Any:
     """A hashable token of an option; options such as in_axes may be lists and dicts."""
     if isinstance(option, dict):
-        return dict, *[(token(name), _option_token(value)) for name, value in option.items()]
+        return dict, *[(token(name), option_token(value)) for name, value in option.items()]
     if type(option) in (list, tuple):
-        return type(option), *map(_option_token, option)
+        return type(option), *map(option_token, option)
     return token(option)

@@ -1,0 +1,130 @@
+"""Plans of the programs that transforms make, for functions that are recorded again and again.
+
+A call such as ``grad(f)(x)`` records ``f`` anew, because its path may depend on values. If the same
+binds were recorded before, the transformed program is the same, and so is its plan.
+"""
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.attrs import NO_ATTRS, token
+from letir.ast.bodies import bodies_in, holds_arrays
+from letir.ast.bounded_cache import BoundedCache
+from letir.ast.pytrees import Tree
+from letir.ast.terms import Lambda, Local
+from letir.ast.types import PYTHON_NUMBERS
+from letir.eval.evaluator import run_fitting
+from letir.plan.plan import Plan
+from letir.transforms.program_call import Call, tree_of_results
+
+_LONGEST = 1 << 12  # binds of a program whose plan is kept
+_ALL = 1 << 16  # binds of all programs whose plans are kept
+# neither traced values, which take part in another recording, nor arrays of other modules
+_PLAIN = frozenset([np.ndarray, *PYTHON_NUMBERS, *[np.dtype(c).type for c in "?bhilqBHILQefdFD"]])
+
+_plans: dict[tuple | None, "RepeatedProgram"] = BoundedCache(1 << 9)
+_seen: dict[int, None] = BoundedCache(1 << 12)  # hashes of keys that have been met
+
+
+@frozen(eq=False)
+class RepeatedProgram:
+    """The plan of a transformed program, which takes the array constants of the recorded program
+    as further arguments.
+
+    ``tree``: the nesting of its results; ``sources``: the source lines whose ids are in the key.
+    """
+
+    plan: Plan
+    tree: Tree
+    sources: tuple
+
+
+def transformed(
+    call: Call, options: tuple | None, transform: Callable[[Call], Lambda]
+) -> tuple[Callable[[], tuple], Tree]:
+    """(a function that runs ``transform(call)`` on the arguments, the nesting of its results).
+
+    ``options``: those of the transform, None if its programs are not kept. A program that was met
+    before runs by its plan, which is made when it is met for the second time: a function that takes
+    another path in every call would fill the memory with plans that nobody uses.
+    """
+    fn, leaves = call.fn, call.leaves
+    key: tuple | None = None
+    constants: list = []
+    if options is not None and len(fn.binds) <= _LONGEST and _PLAIN.issuperset(map(type, leaves)):
+        key, constants = _program_key(fn, options)
+    found = _plans.get(key)
+    if found is None:
+        if key is None or _is_new(key):
+            made = transform(call)
+            tree = made.out_tree or tree_of_results(len(made.ret.args))
+            return partial(run_fitting, made, leaves), tree
+        made = transform(Call(_constants_as_params(fn), call.tree, leaves))
+        found = _remember(key, made, fn)
+    return partial(found.plan.run, [*leaves, *constants]), found.tree
+
+
+def _is_new(key: tuple) -> bool:
+    """Whether a key is met for the first time."""
+    known_as = hash(key)
+    is_new = known_as not in _seen
+    _seen[known_as] = None
+    return is_new
+
+
+def _remember(key: tuple, made: Lambda, fn: Lambda) -> RepeatedProgram:
+    """Keep the plan of the program ``made`` of ``fn`` under a key."""
+    tree = made.out_tree or tree_of_results(len(made.ret.args))
+    found = RepeatedProgram(Plan(made), tree, tuple([bind.source for bind in fn.binds]))
+    if sum([len(known.sources) for known in list(_plans.values())]) + len(fn.binds) > _ALL:
+        _plans.clear()
+    _plans[key] = found
+    return found
+
+
+def _program_key(fn: Lambda, options: tuple) -> tuple[tuple | None, list]:
+    """(a key that is equal for programs of the same binds, the array constants).
+
+    Programs of one key have equal types, attributes and numbers, and were recorded by the same
+    expressions, so that errors name the right lines; only their array constants may differ. The key
+    is None if an attribute holds a body or a large array.
+    """
+    key: list = [options, fn.in_tree, fn.out_tree]
+    places: dict[Local, int] = {}
+    constants: list = []
+    for param in fn.params:
+        places[param] = len(places)
+        key += (param.type, param.name)
+    for bind in fn.binds:
+        op, attrs = bind.op, bind.attrs
+        key += (op, id(bind.source))
+        if op.role == "constant":
+            constants.append(attrs["value"])
+        elif attrs is not NO_ATTRS:
+            if holds_arrays(attrs) or (op.holds_lambdas and bodies_in(attrs.values())):
+                return None, constants
+            key.append(attrs.token)
+        for arg in bind.args:
+            key.append(places[arg] if type(arg) is Local else _number_key(arg.value))
+        for binder in bind.binders:
+            places[binder] = len(places)
+            key.append(binder.type)
+    key += [places[a] if type(a) is Local else _number_key(a.value) for a in fn.ret.args]
+    return tuple(key), constants
+
+
+def _number_key(value: Any) -> Hashable:
+    """The part of a key for a Python number among the operands."""
+    # zeros by their text, because 0.0 == -0.0
+    return token(value) if type(value) is complex else (type(value), value or repr(value))
+
+
+def _constants_as_params(fn: Lambda) -> Lambda:
+    """``fn`` with its array constants as further parameters at the end."""
+    constants = [bind.binders[0] for bind in fn.constants]
+    binds = [bind for bind in fn.binds if bind.op.role != "constant"]
+    return Lambda((*fn.params, *constants), binds, fn.ret, fn.in_tree, fn.out_tree)

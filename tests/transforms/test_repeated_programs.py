@@ -1,0 +1,150 @@
+"""Plans of programs that are recorded again and again."""
+
+import threading
+import traceback
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.transforms import repeated_programs
+
+X = np.linspace(0.5, 2.0, 4)
+TABLE = np.arange(12.0).reshape(3, 4) / 7
+
+FUNCTIONS = [
+    lambda x: np.tanh(x).sum(),
+    lambda x: np.sum(TABLE @ x) + x[0] * x[-1] ** 2,
+    lambda x: np.mean(np.log(1 + np.exp(-(TABLE * x).sum(axis=1)))),
+    lambda x: sum(float(k) * x[k] ** k for k in range(4)),
+    lambda x: np.linalg.norm(x) + np.max(x) + np.sort(x)[1] + np.where(x > 1, x, -x).sum(),
+    lambda x: np.sum(np.concatenate([x[1:], x[:1]]) * np.cumsum(x)[::-1]) + 0.0 * x[0] + -0.0,
+    lambda x: lt.fori_loop(0, 3, lambda i, s: s * x.sum(), x[0]),
+]
+
+
+@pytest.fixture(autouse=True)
+def _no_plans(monkeypatch):
+    monkeypatch.setattr(repeated_programs, "_plans", {})
+    monkeypatch.setattr(repeated_programs, "_seen", {})
+
+
+def bits(result) -> list:
+    """The types, shapes and bytes of arrays nested in tuples."""
+    if isinstance(result, tuple):
+        return [bits(part) for part in result]
+    array = np.asarray(result)
+    return [type(result), array.dtype, array.shape, array.tobytes()]
+
+
+@pytest.mark.parametrize("f", FUNCTIONS, ids=range(len(FUNCTIONS)))
+@pytest.mark.parametrize("transform", [lt.grad, lt.value_and_grad])
+def test_all_calls_give_the_same_bits(transform, f):
+    first, *others = [bits(transform(f)(X)) for _ in range(4)]
+
+    assert others == [first] * 3
+
+
+def test_a_plan_is_made_when_a_program_is_met_twice():
+    counts = []
+    for _ in range(3):
+        lt.grad(FUNCTIONS[0])(X)
+        counts.append(len(repeated_programs._plans))
+
+    assert counts == [0, 1, 1]
+
+
+def test_array_constants_may_differ_between_calls():
+    weights = np.ones(4)
+    g = lt.grad(lambda x: (x * weights).sum())
+    found = []
+    for step in range(4):
+        weights[:] = step
+        found.append(g(X)[0])
+
+    assert found == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_numbers_and_paths_may_differ_between_calls():
+    factor = 0.0
+
+    def f(x):
+        return (x * factor).sum() if x[0] > 1 else x.sum() ** 2
+
+    for factor in (0.0, -0.0, 1, 1.0, True, 2.5) * 3:
+        for x in (X, X + 1, X):
+            expected = 2 * x.sum() if x[0] <= 1 else factor
+            assert bits(lt.grad(f)(x)) == bits(np.full(4, expected, float))
+
+
+def test_results_are_the_callers_own():
+    g = lt.value_and_grad(lambda x: (TABLE[0] @ x, TABLE), has_aux=True)
+    for _ in range(3):
+        (_, aux), gradient = g(X)
+        aux[:], gradient[:] = 9.0, 9.0
+
+    assert TABLE[0, 0] == 0.0
+    np.testing.assert_array_equal(g(X)[1], TABLE[0])
+
+
+def test_arguments_and_results_nest_in_every_call():
+    g = lt.value_and_grad(lambda p, k: ((p["w"] * X).sum() * k, {"k": k}), has_aux=True)
+    for _ in range(3):
+        (value, aux), gradient = g({"w": X, "b": X}, 2.0)
+        assert value == 2 * (X * X).sum()
+        assert aux == {"k": 2.0}
+        assert gradient.keys() == {"b", "w"}
+        np.testing.assert_array_equal(gradient["w"], 2 * X)
+
+
+def test_options_belong_to_the_key():
+    def f(x, y):
+        return (x * y * y).sum()
+
+    for _ in range(3):
+        np.testing.assert_array_equal(lt.grad(f)(X, X), X * X)
+        np.testing.assert_array_equal(lt.grad(f, 1)(X, X), 2 * X * X)
+        assert len(lt.grad(f, (0, 1))(X, X)) == 2
+        np.testing.assert_array_equal(lt.grad(f, policy="min_bytes")(X, X), X * X)
+
+
+def test_an_error_names_the_line_of_the_call():
+    def here(x):
+        return np.linalg.inv(x).sum()
+
+    def there(x):
+        return np.linalg.inv(x).sum()
+
+    for f in (here, there) * 3:
+        with pytest.raises(np.linalg.LinAlgError) as caught:
+            lt.grad(f)(np.zeros((2, 2)))
+        notes = "".join(traceback.format_exception(caught.value))
+        assert f"test_repeated_programs.py:{f.__code__.co_firstlineno + 1}" in notes
+
+
+def test_gradients_of_gradients_are_recorded_anew():
+    for _ in range(3):
+        second = lt.grad(lambda x: lt.grad(lambda y: np.sin(y).sum())(x).sum())(X)
+        np.testing.assert_allclose(second, -np.sin(X))
+
+
+def test_few_plans_are_kept(monkeypatch):
+    monkeypatch.setattr(repeated_programs, "_ALL", 10)
+    for k in [*range(6), *range(6)]:
+        lt.grad(lambda x: (x * float(k)).sum())(X)  # noqa: B023  called at once
+
+    assert 0 < len(repeated_programs._plans) < 6
+
+
+def test_threads_share_plans():
+    def work():
+        for n in range(50):
+            x = X + n % 3
+            found.append(np.array_equal(lt.grad(lambda x: (x * x).sum())(x), 2 * x))
+
+    found: list = []
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+
+    assert found == [True] * 200
