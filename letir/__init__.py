@@ -141,8 +141,10 @@ _LATE_BOUND = {
     "ast.text.printer": (
         *("bind_text", "dumps", "html", "line_of", "listing", "text", "untyped_text"),
     ),
+    "eager.grad_mode": ("is_grad_enabled",),
     "eval.array_modules": ("scipy",),
     "eval.evaluator": ("call", "compute"),
+    "eval.failures": ("forget_values", "say_where"),
     "eval.nan_checks": ("nan_finder",),
     "executor.methods": ("bound_executor",),
     "executor.profiling": ("profiled_plan",),
@@ -153,6 +155,7 @@ _LATE_BOUND = {
     "ops.special.define": ("op_of_scipy",),
     "source.side_by_side.comparison": ("diff",),
     "tracing.checks.baked_constants": ("refuse_another_result", "refuse_baked"),
+    "tracing.checks.unsupported": ("refusal_reason",),
     "tracing.checks.symbolic_size_reads": ("watch_size_reads",),
     "tracing.refusals": ("escaped_error",),
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),

@@ -7,6 +7,8 @@ the function that they decorate.
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 
+from letir.ast import LATE_BOUND
+
 RECORDS: ContextVar[bool] = ContextVar("letir_records", default=True)
 ANOMALY: ContextVar[bool] = ContextVar("letir_anomaly", default=False)
 
@@ -66,3 +68,6 @@ def detect_anomaly() -> Mode:
     The message says which operation of the forward computation it belongs to, and its line.
     """
     return Mode(ANOMALY, True)
+
+
+LATE_BOUND["is_grad_enabled"] = is_grad_enabled

@@ -15,7 +15,6 @@ from letir.ast.primitive import Primitive, results_tuple
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.array_modules import array_module
-from letir.eval.failures import forget_values, say_where
 from letir.eval.memory_checks import check_writable, own_results, update_in_place
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.visitors.usedef import use_counts
@@ -101,9 +100,9 @@ class Evaluator(ExprVisitor):
             results = self.visit(fn.body, env)
         except BaseException as error:
             env.values.clear()
-            forget_values(error, outer)
+            LATE_BOUND["forget_values"](error, outer)
             if env.at is not None:
-                say_where(error, fn, env.at)
+                LATE_BOUND["say_where"](error, fn, env.at)
             raise
         # for nested bodies too: the outer program does not know their constants
         return own_results(fn, results) if fn.constants else results

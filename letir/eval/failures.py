@@ -32,3 +32,6 @@ def forget_values(error: BaseException, outer: BaseException | None) -> None:
             # a stored exception, as in a notebook, would keep all arrays of its frames alive
             traceback.clear_frames(link.__traceback__)
             chain += [link.__context__, link.__cause__, *getattr(link, "exceptions", ())]
+
+
+LATE_BOUND.update(forget_values=forget_values, say_where=say_where)

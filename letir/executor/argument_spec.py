@@ -12,10 +12,10 @@ import numpy as np
 import optree
 from attrs import evolve, field, frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import token
 from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.types import ArrayType, Size
-from letir.eager.grad_mode import RECORDS
 from letir.errors import DTypeError
 from letir.eval.array_modules import type_of
 from letir.tracing.entry import StaticLeaf
@@ -44,7 +44,7 @@ def key_of_arrays(leaves: Sequence, key: list | None = None) -> tuple | None:
             origin = leaf.arg
             add(kind)
             add(origin.type)
-            add(origin.requires_grad and RECORDS.get())
+            add(origin.requires_grad and LATE_BOUND["is_grad_enabled"]())
             add(leaf.array.flags.c_contiguous)
         else:
             return None
@@ -91,7 +91,7 @@ class _ArraySpec:
         array = leaf.array if is_variable else leaf
         flags, device = getattr(array, "flags", None), getattr(array, "device", "cpu")
         contiguous = flags is None or bool(flags.c_contiguous)
-        requires_grad = is_variable and leaf.requires_grad and RECORDS.get()
+        requires_grad = is_variable and leaf.requires_grad and LATE_BOUND["is_grad_enabled"]()
         return cls(kind, contiguous, requires_grad, holder, str(device))
 
     def with_shape(self, shape: tuple) -> "_ArraySpec":

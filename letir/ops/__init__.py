@@ -7,6 +7,7 @@ for loads its file alone.
 
 import functools
 import importlib
+from collections.abc import Callable
 from types import ModuleType
 
 from letir.ast import LATE_BOUND
@@ -44,6 +45,25 @@ def load_records_of(function_name: str) -> None:
 def load_all() -> tuple[ModuleType, ...]:
     """The files of all records, loaded now: for those who go through the whole table."""
     return tuple([_load(module) for module in OPERATIONS])
+
+
+class LateModule:
+    """The functions of a module of letir, which the first call of one of them loads.
+
+    >>> rules = LateModule("letir.ops.shape.shape_batching")
+    >>> rules.rank_of_shape((), (2, 3))
+    2
+    """
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getattr__(self, name: str) -> Callable:
+        return functools.partial(_call, self._name, name)
+
+
+def _call(module: str, name: str, /, *args, **kwargs):
+    return getattr(importlib.import_module(module), name)(*args, **kwargs)
 
 
 def __getattr__(name: str):

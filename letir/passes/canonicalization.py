@@ -41,7 +41,6 @@ from letir.ops.elementwise.ufuncs import (
     square,
     sub,
 )
-from letir.ops.reductions.product import prod
 from letir.ops.reductions.reductions import all_, any_, argmax, argmin, max_, mean, min_, sum_
 from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import (
@@ -53,7 +52,7 @@ from letir.ops.shape.transpose_join_split import (
 )
 from letir.ops.shape.unit_axes_and_flip import expand_dims, flip, squeeze
 from letir.passes.peephole_rules.algebra import power_of, replace_operation
-from letir.passes.peephole_rules.driver import apply_rules
+from letir.passes.peephole_rules.driver import apply_rules, merge_rules
 from letir.passes.peephole_rules.movement import replace_attrs, transpose_order
 from letir.passes.peephole_rules.value_facts import ValueFacts
 from letir.passes.type_propagation import throughout_fitting
@@ -94,7 +93,7 @@ def canonicalize_ops(fn: Lambda) -> Lambda:
 
 
 def _spelled(fn: Lambda) -> Lambda:
-    return apply_rules(fn, _RULES)
+    return apply_rules(fn, _BY_NAME)
 
 
 # ---- operands ----
@@ -274,7 +273,7 @@ def _counted_parts(bind: Bind, known: ValueFacts) -> Bind | None:
 
 _SWAPS, _WHOLE = (_number_last("biu"),), (_whole_extremum,)
 _SETS, _ONE = (_on_axes(_no_more, several=True),), (_on_axes(_no_more),)
-_RULES: dict[Primitive, tuple[Callable, ...]] = {
+_RULES: dict[Primitive | str, tuple[Callable, ...]] = {
     add: _SWAPS,
     mul: (negation_of_product, _real_product),
     div: (negation_of_product,),
@@ -291,7 +290,7 @@ _RULES: dict[Primitive, tuple[Callable, ...]] = {
     power: (power_of,),
     reciprocal: (_own_quotient,),
     where: (_on_condition,),
-    **dict.fromkeys((sum_, mean, prod, max_, min_, any_, all_), _SETS),
+    **dict.fromkeys((sum_, mean, "prod", max_, min_, any_, all_), _SETS),
     **dict.fromkeys((argmax, argmin, concatenate, flip), _ONE),
     **dict.fromkeys((expand_dims, stack), (_on_axes(_made_axes),)),
     squeeze: (_squeezed_axes,),
@@ -299,3 +298,4 @@ _RULES: dict[Primitive, tuple[Callable, ...]] = {
     reshape: (_whole_shape,),
     split: (_counted_parts,),
 }
+_BY_NAME = merge_rules(_RULES)

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.terms import Lambda
 from letir.errors import GuardError, InternalError
-from letir.eval.failures import forget_values, say_where
 from letir.eval.memory_checks import root
 from letir.plan.effect_log import EffectLog
 from letir.plan.instructions import reference_counts
@@ -89,7 +89,7 @@ class Plan:
             v.clear()
             if tries and type(error) is GuardError:
                 raise
-            forget_values(error, outer)
+            LATE_BOUND["forget_values"](error, outer)
             self.say_where(error, table, len(table.steps) - length_hint(steps) - 1)
             raise
         return _without_constants(table, results) if table.constants else results
@@ -110,7 +110,7 @@ class Plan:
         where = table.where[at]
         lines = where if type(where) is tuple else ((self.program(), where),)
         for fn, bind in lines:
-            say_where(error, fn, bind)
+            LATE_BOUND["say_where"](error, fn, bind)
 
 
 def _without_constants(table: Table, results: tuple) -> tuple:

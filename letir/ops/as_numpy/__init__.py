@@ -4,30 +4,16 @@ A record takes its source as ``arrays.reshape`` from a module of this package. T
 when one of its functions is called: programs that are run, not exported, need none.
 """
 
-import functools
-import importlib
 import inspect
 from collections.abc import Callable
 
-
-class _LateModule:
-    """The functions of a module of this package, which the first call of one of them loads."""
-
-    def __init__(self, name: str):
-        self._name = f"{__name__}.{name}"
-
-    def __getattr__(self, name: str) -> Callable:
-        return functools.partial(_call, self._name, name)
-
-
-def _call(module: str, name: str, /, *args, **kwargs):
-    return getattr(importlib.import_module(module), name)(*args, **kwargs)
+from letir.ops import LateModule
 
 
 def __getattr__(name: str):
     # `from letir.ops.as_numpy import arrays` asks here before it looks for a file
     if name in ("argument_writes", "arrays", "control", "loops", "random"):
-        return _LateModule(name)
+        return LateModule(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -5,6 +5,7 @@ The functions at the top fit bodies to the types of operands; other records with
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from letir.ast import LATE_BOUND
@@ -17,11 +18,13 @@ from letir.ast.primitive import Primitive, todo
 from letir.ast.terms import Bind, Lambda
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import MissingRule
+from letir.ops import LateModule
 from letir.ops.as_numpy import control
-from letir.ops.autodiff.gradient_step_batching import mapped_checkpoint, mapped_custom_jvp
 from letir.ops.define.records import define, recast
 from letir.ops.elementwise.casting import barrier
 from letir.ops.shape.shape_and_creation import zeros_like
+
+batching: Any = LateModule("letir.ops.autodiff.gradient_step_batching")
 
 
 def body_type(operand: Any) -> ArrayType | None:
@@ -152,7 +155,7 @@ checkpoint = define_body_op(
     _checkpoint_aval,
     vjp=_checkpoint_vjp,
     jvp=_checkpoint_jvp,
-    batch=mapped_checkpoint(fit_body),
+    batch=partial(batching.mapped_checkpoint, fit_body),
     results=lambda *, body, saved: len(body.ret.args),
     bodies=BodyLayout(counts=_saved_count, in_place=first_body, is_for_derivatives=True),
     source=control.inline_body,
@@ -263,7 +266,7 @@ custom_jvp = define_body_op(
     _custom_jvp_aval,
     vjp=_custom_jvp_vjp,
     jvp=_custom_jvp_jvp,
-    batch=mapped_custom_jvp(fit_body, type_carries_derivative),
+    batch=partial(batching.mapped_custom_jvp, fit_body, type_carries_derivative),
     results=lambda *, name, primal, rule, closed_over: len(primal.ret.args),
     bodies=FUNCTION_AND_RULE,
     source=control.inline_primal,

@@ -90,8 +90,8 @@ def slice_types(args: Sequence, mapped: Sequence[bool]) -> list:
     ]
 
 
-def mapped_checkpoint(fitted: Callable) -> Callable:
-    """The batching rule of checkpoint; ``fitted`` is ``fit_body``, which imports this module."""
+def mapped_checkpoint(fitted: Callable, args: Sequence, axes: Sequence, /, **attrs: Any) -> Any:
+    """The batching rule of checkpoint; ``fitted`` is ``fit_body``, whose module loads this one."""
 
     @batch_first
     def rule(args, mapped, *, body, saved, transform):
@@ -100,10 +100,12 @@ def mapped_checkpoint(fitted: Callable) -> Callable:
         program = mapped_body(body, axes_of(mapped), size, transform, summed)
         return emit_op("checkpoint", args, body=program, saved=saved)
 
-    return rule
+    return rule(args, axes, **attrs)
 
 
-def mapped_custom_jvp(fitted: Callable, directed: Callable) -> Callable:
+def mapped_custom_jvp(
+    fitted: Callable, directed: Callable, args: Sequence, axes: Sequence, /, **attrs: Any
+) -> Any:
     """The batching rule of custom_jvp: the function and the user's rule, both batched.
 
     ``fitted`` is ``fit_body``, ``directed`` says which types have a tangent.
@@ -130,13 +132,13 @@ def mapped_custom_jvp(fitted: Callable, directed: Callable) -> Callable:
         primal = mapped_body(primal, axes[:count], size, transform, summed)
         return emit_op("custom_jvp", args, primal=primal, **attrs)
 
-    return rule
+    return rule(args, axes, **attrs)
 
 
 # ---- gradient programs ----
 
 
-def mapped_step(name: str) -> Callable:
+def mapped_step(name: str, args: Sequence, axes: Sequence, /, **attrs: Any) -> Any:
     """The batching rule of grad_of or when_defined."""
 
     @batch_first
@@ -146,7 +148,7 @@ def mapped_step(name: str) -> Callable:
         program = mapped_body(body, axes_of(mapped), size, transform, summed)
         return emit_op(name, args, body=program, **attrs)
 
-    return rule
+    return rule(args, axes, **attrs)
 
 
 @batch_first

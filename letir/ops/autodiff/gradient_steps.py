@@ -5,6 +5,7 @@ the cotangents, any of which may be ``Undef``, a symbolic zero [D6, D7]. Its bod
 of the cotangents and of the primal values that the rule reads.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,12 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Undef
 from letir.errors import DTypeError, GuardError, ShapeError
+from letir.ops import LateModule
 from letir.ops.as_numpy import control
-from letir.ops.autodiff.gradient_step_batching import (
-    mapped_autograd_add,
-    mapped_custom_vjp,
-    mapped_guard,
-    mapped_instantiate,
-    mapped_step,
-)
 from letir.ops.define.records import define
 from letir.ops.shape.shape_and_creation import runtime_shape, size
+
+batching: Any = LateModule("letir.ops.autodiff.gradient_step_batching")
 
 # ---- guards and custom rules ----
 
@@ -49,7 +46,7 @@ guard = define(
     lambda x, *, value: (),
     vjp=never("it has no result"),
     jvp=never("it has no result"),
-    batch=mapped_guard,
+    batch=batching.mapped_guard,
     results=lambda **_: 0,
     effect=True,
     source=control.guard,
@@ -95,7 +92,7 @@ custom_vjp = define(
     jvp=todo(
         "custom_vjp defines the reverse mode only"
     ),  # not never: that would be a derivative of zero
-    batch=mapped_custom_vjp,
+    batch=batching.mapped_custom_vjp,
     results=lambda *, n_outs, **_: n_outs,
     holds_lambdas=True,
     bodies=BodyLayout(
@@ -148,7 +145,7 @@ autograd_add: Primitive = define(
     _autograd_add_aval,
     vjp=lambda ct, out, x, y: (ct, ct),
     jvp=lambda t, out, x, y: t[0] if t[1] is None else t[1] if t[0] is None else autograd_add(*t),
-    batch=mapped_autograd_add,
+    batch=batching.mapped_autograd_add,
     source=control.autograd_add,
     role="autograd_add",
     commutative=True,
@@ -169,7 +166,7 @@ instantiate = define(
     lambda x, *sizes, shape, dtype: None if shape is None else ArrayType(dtype, shape),
     vjp=lambda ct, y, x, *sizes, shape, dtype: (ct, *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape, dtype: t[0],
-    batch=mapped_instantiate,
+    batch=batching.mapped_instantiate,
     source=control.instantiate,
     role="instantiate",
     memory="may_alias",
@@ -225,7 +222,7 @@ grad_of = define(
     jvp=lambda ts, outs, *args, op, n_cts, body, transform: transform(
         body, _with_defined_cotangents(args, n_cts, body), ts
     ),
-    batch=mapped_step("grad_of"),
+    batch=partial(batching.mapped_step, "grad_of"),
     results=lambda *, op, n_cts, body: len(body.ret.args),
     holds_lambdas=True,
     source=control.gradient_step,
@@ -246,7 +243,7 @@ when_defined = define(
     jvp=lambda ts, outs, *args, n_cts, body, transform: transform(
         body, _with_defined_cotangents(args, n_cts, body), ts
     ),
-    batch=mapped_step("when_defined"),
+    batch=partial(batching.mapped_step, "when_defined"),
     results=lambda *, n_cts, body: len(body.ret.args),
     holds_lambdas=True,
     source=control.gradient_step,

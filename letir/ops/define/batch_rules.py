@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES
+from letir.ast.primitive import PRIMITIVES, never
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import WEAK, ArrayType, Size
 from letir.errors import MissingRule, ShapeError
+
+NO_BATCHED_OPERAND = never("it has no operand that could be mapped")
+NO_BATCHED_SIZE = never("a shape is the same for all examples of a batch")
 
 # ---- the batch in front ----
 

@@ -1,6 +1,7 @@
 """Index expressions as attributes: the form of ``item``, and the shape of ``x[item]``.
 
-index, index_set, index_add, assemble and their batching rules share these functions.
+index, index_set, index_add, assemble, their batching rules, and views of traced values share these
+functions.
 """
 
 import itertools
@@ -234,3 +235,57 @@ def split_sizes(operands: Any, shape: tuple | None) -> tuple[tuple, tuple]:
     """(the operand that gives the shape, if there is one; the parts and arrays)."""
     count = 0 if is_static_shape(shape) else 1
     return operands[:count], operands[count:]
+
+
+# ---- indices of indices ----
+
+
+def compose_items(shape: tuple, first: Any, second: Any) -> tuple | None:
+    """The item with ``x[first][second] == x[item]`` for basic indices; None if there is none."""
+    items = [item if type(item) is tuple else (item,) for item in (first, second)]
+    if any(type(e) is Here for item in items for e in item):
+        return None  # a traced number
+    inner = [e for e in expand_item(shape, first, ()) if e is not ...]
+    try:
+        axes = iter([_axis_entry(e, n) for e, n in _with_sizes(inner, shape)])
+    except TypeError:  # a size with a name
+        return None
+    left = list(axes)
+    sizes = tuple(1 if a is None else len(a) for a in left if type(a) is not int)
+    outer = [e for e in expand_item(sizes, second, ()) if e is not ...]
+    found: list = []
+    for axis in left:
+        if type(axis) is int:
+            found.append(axis)
+            continue
+        while outer and outer[0] is None:
+            found.append(outer.pop(0))
+        entry = outer.pop(0)
+        if axis is not None:
+            found.append(axis[entry])
+        elif type(entry) is slice:
+            if len(range(1)[entry]) != 1:
+                return None
+            found.append(None)
+    return tuple([_slice_of_range(e) if type(e) is range else e for e in [*found, *outer]])
+
+
+def _with_sizes(entries: list, shape: tuple):
+    """(entry, size of its axis) of an expanded index, None for a new axis."""
+    sizes = iter(shape)
+    return [(e, None if e is None else next(sizes)) for e in entries]
+
+
+def _axis_entry(entry, n):
+    """The selection of an index entry along an axis: an int, a range, or None for a new axis."""
+    if entry is None:
+        return None
+    return range(n)[entry]
+
+
+def _slice_of_range(found: range) -> slice:
+    """The slice that selects a range of positions."""
+    if not len(found):
+        return slice(0, 0)
+    step = None if found.step == 1 else found.step
+    return slice(found.start, found.stop if found.stop >= 0 else None, step)

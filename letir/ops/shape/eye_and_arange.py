@@ -6,11 +6,9 @@ import numpy as np
 
 from letir.ast.types import ArrayType, number_dtype
 from letir.ops.as_numpy import arrays
+from letir.ops.define.batch_rules import NO_BATCHED_OPERAND
 from letir.ops.define.records import define
 from letir.ops.shape.shape_and_creation import NO_OPERAND, as_size
-from letir.ops.shape.shape_batching import (
-    NO_BATCHED_OPERAND,
-)
 
 eye = define(
     "eye",

@@ -18,19 +18,13 @@ from letir.ast.primitive import PRIMITIVES, Primitive, never
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType, Size, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError, TraceError
+from letir.ops import LateModule
 from letir.ops.as_numpy import arrays
+from letir.ops.define.batch_rules import NO_BATCHED_OPERAND, NO_BATCHED_SIZE
 from letir.ops.define.records import DISCRETE, composite, define, in_dtype_of_result, unbroadcast
-from letir.ops.shape.shape_batching import (
-    NO_BATCHED_OPERAND,
-    NO_BATCHED_SIZE,
-    broadcast_to_batch,
-    full_batch,
-    reshape_batch,
-    size_batch,
-    sum_to_size_batch,
-)
 
 NO_OPERAND = never("it has no floating operand")
+batching: Any = LateModule("letir.ops.shape.shape_batching")
 
 # ---- size, and how a shape is given ----
 
@@ -40,7 +34,7 @@ size = define(
     lambda x: ArrayType(np.int64, (x.ndim,)),
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=size_batch,
+    batch=batching.size_batch,
     onnx="Shape",
     source=arrays.size,
     reads_sizes_only=True,
@@ -157,7 +151,7 @@ sum_to_size: Primitive = define(
     _sum_to_size_aval,
     vjp=lambda ct, y, x, *sizes, shape: (broadcast_to(ct, x), *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape: sum_to_size(t[0], y),
-    batch=sum_to_size_batch,
+    batch=batching.sum_to_size_batch,
     prepare=_resize_prepare,
     source=arrays.sum_to_size,
     odd_in=(0,),
@@ -190,7 +184,7 @@ broadcast_to: Primitive = define(
     vjp=lambda ct, y, x, *sizes, shape: (unbroadcast(ct, x), *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape: broadcast_to(t[0], y),
     prepare=lambda array, shape, subok=False: _resize_prepare(array, shape),
-    batch=broadcast_to_batch,
+    batch=batching.broadcast_to_batch,
     numpy={np.broadcast_to: _broadcast_to_call},
     onnx="Expand",
     source=arrays.broadcast_to,
@@ -250,7 +244,7 @@ reshape: Primitive = define(
     vjp=lambda ct, y, x, *sizes, shape, order: (reshape(ct, x, order), *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape, order: reshape(t[0], y, order),
     prepare=_reshape_prepare,
-    batch=reshape_batch,
+    batch=batching.reshape_batch,
     numpy={np.reshape: _reshape_call},
     onnx="Reshape",
     source=arrays.reshape,
@@ -351,7 +345,7 @@ full = define(
     _full_aval,
     vjp=lambda ct, y, fill, *sizes, shape, dtype: (unbroadcast(ct, fill), *[None] * len(sizes)),
     jvp=lambda t, y, fill, *sizes, shape, dtype: broadcast_to(PRIMITIVES["cast"](t[0], dtype), y),
-    batch=full_batch,
+    batch=batching.full_batch,
     prepare=_full_prepare,
     source=arrays.full,
     never_fails_alone=True,

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from letir.ast.builder import Value
-from letir.ast.primitive import never
 from letir.errors import MissingRule
 from letir.ops.define.batch_rules import (
+    NO_BATCHED_SIZE,
     batch_first,
     emit_op,
     emit_with_shape,
@@ -20,9 +20,6 @@ from letir.ops.define.batch_rules import (
     stack_sizes,
     transpose_batch,
 )
-
-NO_BATCHED_OPERAND = never("it has no operand that could be mapped")
-NO_BATCHED_SIZE = never("a shape is the same for all examples of a batch")
 
 
 def refuse_mapped_shape(name: str, sizes: Sequence, mapped: Sequence[bool]) -> None:

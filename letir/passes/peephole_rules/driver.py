@@ -19,11 +19,15 @@ _MOST_REWRITES = 16  # per bind, for safety: each simplifies, so there are two o
 
 
 def merge_rules(*tables: dict) -> dict:
-    """One table of rules by operation; rules of the first table are tried first."""
-    merged: dict = {}
+    """One table of rules by name of the operation; rules of the first table are tried first.
+
+    The keys of ``tables`` are records, or names of operations whose records need not be loaded.
+    """
+    merged: dict[str, tuple] = {}
     for rules in tables:
         for op, found in rules.items():
-            merged[op] = merged.get(op, ()) + found
+            name = op if type(op) is str else op.name
+            merged[name] = merged.get(name, ()) + found
     return merged
 
 
@@ -63,7 +67,7 @@ def _rewrite_exactly(fn: Lambda) -> Lambda:
 
 
 def apply_rules(fn: Lambda, rules: dict) -> Lambda:
-    """``fn`` with the ``rules`` of each operation tried on its binds in order.
+    """``fn`` with its binds rewritten by ``rules``, a table that ``merge_rules`` made.
 
     A rule ``(bind, known)`` returns a bind with the same binders, a replacement for the only
     result, or None. Results of unknown type stay as they are.
@@ -74,7 +78,7 @@ def apply_rules(fn: Lambda, rules: dict) -> Lambda:
     changed = False
     for bind in fn.binds:
         found = bind.substitute(names) if names else bind
-        if bind.op in rules and is_typed(bind):
+        if bind.op.name in rules and is_typed(bind):
             known.at = bind
             simple = _simplify_bind(found, rules, known)
             if type(simple) is Local:
@@ -94,7 +98,7 @@ def apply_rules(fn: Lambda, rules: dict) -> Lambda:
 def _simplify_bind(bind: Bind, rules: dict, known: ValueFacts) -> Bind | Local:
     """``bind`` after applying rules until none matches."""
     for _ in range(_MOST_REWRITES):
-        for rule in rules.get(bind.op, ()):
+        for rule in rules.get(bind.op.name, ()):
             found = rule(bind, known)
             if found is not None and has_types_of(found, bind):
                 break

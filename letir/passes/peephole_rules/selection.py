@@ -26,7 +26,6 @@ from letir.ops.elementwise.comparisons_and_where import (
     where,
 )
 from letir.ops.elementwise.ufuncs import maximum, minimum
-from letir.ops.indexing.basic import index
 from letir.ops.shape.shape_and_creation import constant, size
 from letir.passes.peephole_rules.algebra import drop_neutral, replace_operation
 from letir.passes.peephole_rules.movement import has_private_names
@@ -147,7 +146,7 @@ def _one_size(bind: Bind, known: ValueFacts) -> Bind | None:
 
 
 _SAME = (_with_itself,)
-RULES: dict[Primitive, tuple[Callable, ...]] = {
+RULES: dict[Primitive | str, tuple[Callable, ...]] = {
     where: (_merge_choices,),
     logical_not: (_not_not,),
     logical_and: (_with_itself, drop_neutral(_is_true, first=True)),
@@ -161,5 +160,5 @@ RULES: dict[Primitive, tuple[Callable, ...]] = {
         (equal, not_equal, less, less_equal, greater, greater_equal), (compare_with_itself,)
     ),
     size: (_known_size,),
-    index: (_one_size,),
+    "index": (_one_size,),  # by name, which does not load its record
 }

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
+
 # ---- ufuncs ----
 
 _UFUNCS: dict[Any, str] = {
@@ -53,3 +55,6 @@ def refusal_reason(function: Any) -> str | None:
         return REFUSED.get(function)
     except TypeError:  # an unhashable callable
         return None
+
+
+LATE_BOUND["refusal_reason"] = refusal_reason

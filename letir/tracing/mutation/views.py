@@ -17,8 +17,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.errors import TraceError
 from letir.eval.evaluator import compute
-from letir.ops.indexing.index_expressions import spelled_item
-from letir.tracing.mutation.index_composition import compose_items
+from letir.ops.indexing.index_expressions import compose_items, spelled_item
 from letir.tracing.source_locations import at_user
 
 if TYPE_CHECKING:

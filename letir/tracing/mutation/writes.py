@@ -13,8 +13,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
 from letir.eval.evaluator import compute
-from letir.ops.indexing.index_expressions import spelled_item
-from letir.tracing.mutation.index_composition import compose_items
+from letir.ops.indexing.index_expressions import compose_items, spelled_item
 from letir.tracing.mutation.memory_order import array_like, fix_order
 from letir.tracing.mutation.views import (
     DEEPEST,

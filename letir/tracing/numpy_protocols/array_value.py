@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
 from letir.ops.shape.shape_and_creation import shape_from_call
-from letir.tracing.checks.unsupported import refusal_reason
 from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.numpy_functions.registry import PLAIN
 from letir.tracing.numpy_protocols.array_methods import ArrayMethods
@@ -111,6 +111,7 @@ class ArrayValue(ArrayMethods):
         function = getattr(np, name, None) if callable(getattr(np.ndarray, name)) else None
         if name not in _NOT_ALIKE and self.knows(function):
             return functools.partial(_recorded_method(function), self)
+        refusal_reason = LATE_BOUND["refusal_reason"]
         why = refusal_reason(getattr(np.ndarray, name)) or refusal_reason(function)
         raise AttributeError(
             f"ndarray.{name} of {self.called} is not recorded{at_user()}\n"

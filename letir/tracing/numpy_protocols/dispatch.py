@@ -15,7 +15,6 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive, SeveralBinds
 from letir.errors import LetirError, MissingRule
 from letir.ops import load_records_of
-from letir.tracing.checks.unsupported import refusal_reason
 from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.numpy_functions.registry import PLAIN, into_ordinary_array
 from letir.tracing.operands import stack_traced
@@ -202,7 +201,7 @@ def unsupported_error(function: Any, method: str | None = None) -> MissingRule:
     """The error for a NumPy callable without a record: the reason, or how to add one."""
     name = _callable_name(function)
     called = name if method is None else f"{name}.{method}"
-    reason = refusal_reason(function)
+    reason = LATE_BOUND["refusal_reason"](function)
     if reason is not None:
         told = f"{called} of traced values cannot be recorded{at_user()}\n  {reason}"
         return note_refusal(MissingRule(told))
