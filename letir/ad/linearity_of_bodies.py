@@ -2,15 +2,12 @@
 
 from collections.abc import Callable, Collection
 
+from letir.ast.activity import carry_requiring_grad, results_requiring_grad
 from letir.ast.bodies import bodies_of
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.errors import LetirError
 from letir.ops.autodiff.checkpoint_and_custom_jvp import fit_body_keeping_numbers
-from letir.ops.control_flow.loop_analysis import (
-    params_reaching,
-    propagate_needed,
-    results_requiring_grad,
-)
+from letir.ops.control_flow.loop_analysis import params_reaching
 
 
 def is_told_by_bodies(bind: Bind) -> bool:
@@ -79,7 +76,7 @@ def dependent_results(bind: Bind, chosen: Collection[Local]) -> list[Local]:
     n_carry, leading = layout.n_carry(bind), layout.steps
     body = bodies_of(bind)[-1]
     body = Lambda([*body.params[leading:], *body.params[:leading]], body.binds, body.ret)
-    flags = propagate_needed(body, [*flags, *[False] * leading], n_carry)
+    flags = carry_requiring_grad(body, [*flags, *[False] * leading], n_carry)
     found = results_requiring_grad(body, flags)
     found[n_carry:n_carry] = [False] * layout.own(bind)
     return [

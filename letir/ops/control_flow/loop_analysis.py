@@ -1,4 +1,4 @@
-"""Analyses of loop bodies for automatic differentiation: activity, liveness, loop invariance."""
+"""Analyses of loop bodies for automatic differentiation: liveness, loop invariance."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,22 +6,10 @@ from typing import Any
 from attrs import frozen
 
 from letir.ast import LATE_BOUND
-from letir.ast.derivative_types import carries_derivative
 from letir.ast.liveness import has_effect, live_binds
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size
-
-
-def results_requiring_grad(body: Lambda, needed: Sequence[bool]) -> list[bool]:
-    """Which results require grad if the parameters ``needed`` do."""
-    live = {
-        p for p, there in zip(body.params, needed, strict=True) if there and carries_derivative(p)
-    }
-    for bind in body.binds:
-        if bind.op.is_differentiable and any(type(a) is Local and a in live for a in bind.args):
-            live.update([binder for binder in bind.binders if carries_derivative(binder)])
-    return [type(arg) is Local and arg in live for arg in body.ret.args]
 
 
 def params_reaching(body: Lambda, results: Sequence[bool]) -> list[bool]:
@@ -32,17 +20,6 @@ def params_reaching(body: Lambda, results: Sequence[bool]) -> list[bool]:
         if not live.isdisjoint(bind.binders):
             live.update(bind.locals())
     return [param in live for param in body.params]
-
-
-def propagate_needed(body: Lambda, needed: Sequence[bool], n_carry: int) -> list[bool]:
-    """``needed``, extended by the carried values that require grad in any step: a fixpoint."""
-    needed = list(needed)
-    while True:  # terminates: the set only grows
-        found = results_requiring_grad(body, needed)[:n_carry]
-        grown = [a or b for a, b in zip(needed, found, strict=False)] + needed[n_carry:]
-        if grown == needed:
-            return needed
-        needed = grown
 
 
 def propagate_defined(

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from attrs import frozen
 
+from letir.ast.activity import carry_requiring_grad, results_requiring_grad
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.liveness import live_binds
 from letir.ast.primitive import PRIMITIVES
@@ -23,7 +24,6 @@ from letir.ops.control_flow.loop_analysis import (
     loop_invariants,
     partial_program,
     propagate_defined,
-    propagate_needed,
 )
 from letir.ops.define.records import add_terms, takes_gradient, unbroadcast
 from letir.ops.elementwise.casting import weaken
@@ -119,7 +119,9 @@ class ReverseStep(StepDerivative):
         differentiate: Callable,
     ) -> "ReverseStep":
         """The backward step of ``body``, for these operands and results of the loop."""
-        needed = propagate_needed(body, needed, n_carry)
+        needed = carry_requiring_grad(body, needed, n_carry)
+        active = results_requiring_grad(body, needed)
+        defined = [a and b for a, b in zip(defined, active, strict=True)]
         defined = propagate_defined(body, defined, needed, n_carry)
         made = GradientOf(differentiate, tuple(needed), tuple(defined))
         return cls(body, n_carry, n_xs, needed, defined, body.memo(made))
