@@ -159,6 +159,7 @@ _LATE_BOUND = {
     "tracing.checks.symbolic_size_reads": ("watch_size_reads",),
     "tracing.refusals": ("escaped_error",),
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),
+    "tracing.numpy_protocols.python_numbers": ("apply_python_operator",),
     "transforms.batching": ("batched",),
 }
 

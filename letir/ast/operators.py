@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import PYTHON_NUMBERS, WEAK
 
 _ARITHMETIC = ("add", "sub", "mul", "div", "floor_divide", "remainder", "power")
+_UNLIKE_NUMPY = frozenset([*_ARITHMETIC[3:], "left_shift", "right_shift"])
 _COUNTS_BOOLEANS = frozenset([*_ARITHMETIC, "neg", "positive", "abs", "invert"])
 _ALWAYS_TAKEN = PYTHON_NUMBERS | {np.ndarray}  # operands that every kind of value accepts
 
@@ -48,6 +50,8 @@ def _on_python(name: str, operands: tuple):
     emitter = next(x.emitter for x in operands if hasattr(x, "emitter"))
     if name in _COUNTS_BOOLEANS:
         operands = tuple([_bool_as_number(x) for x in operands])
+    if name in _UNLIKE_NUMPY and hasattr(emitter, "known"):  # a trace: in a rule they are NumPy's
+        return LATE_BOUND["apply_python_operator"](emitter, name, operands)
     return weaken_result(emitter.apply(PRIMITIVES[name], operands))
 
 

@@ -32,6 +32,7 @@ OPERATIONS = {  # module: the operations that it defines
     "elementwise.fused": "fused",
     "elementwise.integer": "bitwise_count gcd lcm left_shift right_shift",
     "elementwise.logaddexp": "logaddexp",
+    "elementwise.python_operators": "python_operator",
     "elementwise.rounding": "isclose nan_to_num round",
     "elementwise.rounding_sign_parts": "abs ceil conj floor imag real rint sign trunc",
     "elementwise.sinc_and_i0": "i0 i0_slope sinc",

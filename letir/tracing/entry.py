@@ -15,6 +15,7 @@ from attrs import frozen
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.gc_pause import paused_gc
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import NAMESPACE, Static, Tree, flatten
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
@@ -135,6 +136,8 @@ def record(
             raise
         if writes is KEEP:
             new.write_back()
+        else:  # loops carry NumPy's booleans
+            new.python_bools.clear()
         # each argument an array: one node for each, and three for their tuple, the keywords, both
         is_flat = not statics and spec.num_leaves == len(args) == spec.num_nodes - 3
         fn, lifted = finish_trace(new, result, None if is_flat else tree)
@@ -323,6 +326,8 @@ def finish_trace(new: Trace, result: Any, in_tree: Tree | None) -> tuple[Lambda,
 def _result_arg(new: Trace, leaf):
     """A result as an argument of Ret. Raises TraceError unless it is an array or a number."""
     is_lifted = new.lifts_variables and isinstance(leaf, Value)
+    if isinstance(leaf, Tracer) and leaf.arg in new.python_bools:
+        leaf = PRIMITIVES["weaken"](leaf)  # Python's True, not NumPy's
     if isinstance(leaf, Tracer) or type(leaf) in PYTHON_NUMBERS or is_lifted:
         return new.enter(leaf)
     if is_array(leaf):

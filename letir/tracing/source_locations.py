@@ -59,7 +59,7 @@ def error_at_user_line(error: LetirError) -> LetirError:
     return error_at(error, user_place(1)[0])
 
 
-def _is_users(file: str) -> bool:
+def is_users(file: str) -> bool:
     """Whether a file contains user code."""
     if file.startswith(_LIBRARIES):
         return file.startswith(_DEMO)
@@ -74,7 +74,7 @@ def _look_up_place(code: CodeType, instruction: int, line: int):
         _codes.clear()
         _assigned.clear()
     _codes[id(code)] = code
-    if not _is_users(code.co_filename):
+    if not is_users(code.co_filename):
         return None
     if id(code) not in _assigned:
         _assigned[id(code)] = _assigned_names(code)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import letir as lt
-from letir.testing import assert_same
+from letir.testing import assert_same, check_grads
 
 COUNTED = {
     "a sum of comparisons": lambda a, b: (a > 1) + (b > 1),
@@ -63,6 +63,67 @@ def test_a_division_of_integers_by_zero_is_pythons_error():
 
     with pytest.raises(ZeroDivisionError):
         f(3, 0)
+
+
+# ---- where Python and NumPy differ ----
+
+UNLIKE_NUMPY = {
+    "a quotient": (operator.truediv, [(1.0, 2.0), (1.0, 0.0), (0.0, 0.0), (1, 0), (7, 2)]),
+    "a whole quotient": (operator.floordiv, [(7.0, 2.0), (7.0, 0.0), (-7, 2), (7, 0)]),
+    "a remainder": (operator.mod, [(7.0, 2.0), (7.0, 0.0), (-7, 2), (7, 0)]),
+    "divmod": (divmod, [(7.0, 2.0), (7.0, 0.0), (-7, 2), (7, 0)]),
+    "a power": (operator.pow, [(4.0, 0.5), (-4.0, 0.5), (0.0, -1.0), (1e200, 2.5), (-0.0, 0.5)]),
+    "a power of integers": (operator.pow, [(2, 3), (2, -1), (0, -1), (-2, 0)]),
+    "a complex quotient": (operator.truediv, [(-3 + 0j, 1 + 2j), (1j, 0j), (1j, 2.0)]),
+    "a left shift": (operator.lshift, [(3, 2), (3, -1)]),
+    "a right shift": (operator.rshift, [(9, 2), (9, -1), (9, 70)]),
+    "a reciprocal": (lambda x: x**-1, [(2,), (4.0,), (0,), (0.0,)]),
+    "a root": (lambda x: x**0.5, [(4.0,), (-4.0,), (9,), (-9,)]),
+    "a ratio": (lambda x: 1 / x, [(4.0,), (0.0,), (-0.0,), (0,)]),
+}
+
+
+@pytest.mark.parametrize("function, points", UNLIKE_NUMPY.values(), ids=UNLIKE_NUMPY)
+def test_an_operator_of_python_numbers_is_pythons(function, points):
+    for args in points:
+        for call in (lambda *a: lt.trace(function, *a)(*a), lt.jit(function)):
+            try:
+                expected = function(*args)
+            except (ArithmeticError, ValueError) as error:
+                with pytest.raises(type(error)):
+                    call(*args)
+            else:
+                assert_same(expected, call(*args))
+
+
+def test_a_replay_whose_result_has_another_type_in_python_is_a_guard_error():
+    root, power = lt.trace(lambda x: x**0.5, 4.0), lt.trace(lambda n: 2**n, 3)
+
+    with pytest.raises(lt.GuardError, match=r"was a float, now it is complex: -4.0 \*\* 0.5"):
+        root(-4.0)
+    with pytest.raises(lt.GuardError, match=r"was an int, now it is a float: 2 \*\* -1"):
+        power(-1)
+    with pytest.raises(ZeroDivisionError):
+        lt.trace(lambda x: 1 / x, 4.0)(0.0)
+
+
+def test_derivatives_of_pythons_operators():
+    check_grads(lambda x, y: x / y + x**y + x // y + x % y + y**-2, (2.5, 0.7))
+    assert_same((-4.0) ** 0.5, lt.vjp(lambda x: x**0.5, -4.0)[0])
+    np.testing.assert_allclose(lt.grad(lambda x: abs(x**0.5))(-4.0), -0.25)
+
+
+def test_functions_that_letir_records_for_numpys_compute_as_numpy():
+    f = lt.trace(lambda x, w: np.divide(x, w) + np.power(x, 0.5), 1.0, 2.0)
+
+    with np.errstate(all="ignore"):
+        assert_same(np.divide(1.0, 0.0) + np.power(1.0, 0.5), f(1.0, 0.0))
+
+
+def test_a_comparison_of_python_numbers_is_returned_as_a_bool():
+    f = lt.trace(lambda x, y: (x > y, (x > y) | (y > 2)), 1.0, 2.0)
+
+    assert_same((True, True), f(3.0, 2.0))
 
 
 @pytest.mark.parametrize("item", [..., (), None, (..., None)])

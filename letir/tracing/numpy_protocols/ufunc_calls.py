@@ -43,9 +43,12 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any
     found = recorder_of(ufunc)
     if found is None:
         raise unsupported_error(ufunc, None if method == "__call__" else method)
-    inputs = tuple(map(stack_traced, inputs))
     if method == "at":
-        return _update_in_place(ufunc, found[0], *inputs)
+        target, item, *new = inputs
+        # a tuple of indices is not one array of them
+        item = tuple(map(stack_traced, item)) if type(item) is tuple else stack_traced(item)
+        return _update_in_place(ufunc, found[0], target, item, *map(stack_traced, new))
+    inputs = tuple(map(stack_traced, inputs))
     outs = kwargs.pop("out", ())  # NumPy always passes `out` as a tuple
     if method == "outer":
         method, inputs = "__call__", _cross_operands(*inputs)

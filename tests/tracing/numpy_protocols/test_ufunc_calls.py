@@ -295,6 +295,35 @@ def test_a_ufunc_works_in_place_at_places_that_repeat(ufunc, place):
         check_grads(f, (X, np.float64(y)), order=1)
 
 
+@pytest.mark.parametrize(
+    "item",
+    [
+        lambda i, j: (i, j),
+        lambda i, j: (i, slice(1, None)),
+        lambda i, j: (slice(0, 2), j),
+        lambda i, j: (i, 1),
+        lambda i, j: (i, j[0]),
+        lambda i, j: (..., i),
+        lambda i, j: (i, None, j),
+        np.ix_,
+        lambda i, j: ([i[0], j[0]], [0, 1]),
+        lambda i, j: [i[0], j[0]],
+    ],
+    ids=["pair", "row", "column", "number", "traced", "dots", "None", "ix_", "lists", "list"],
+)
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum])
+def test_a_tuple_of_traced_indices_is_an_index_for_each_axis(ufunc, item):
+    def f(x, y, i, j):
+        out = x.copy()
+        ufunc.at(out, item(i, j), y)
+        return out
+
+    i, j = np.array([1, 1, 0]), np.array([0, 1, 1])
+    agrees(f, X, 1.5, i, j)
+    assert_same(f(X, 1.5, j, i), lt.trace(f, X, 1.5, i, j)(X, 1.5, j, i))
+    check_grads(lambda x, y: f(x, y, i, j), (X, 1.5), order=1)
+
+
 def test_a_ufunc_of_one_operand_works_in_place():
     def f(x):
         out = x.copy()

@@ -1,0 +1,111 @@
+"""``python_operator``: an operator of two Python numbers, computed by Python.
+
+Python and NumPy differ where Python raises (``1.0 / 0.0``, ``1 >> -1``), and where the values
+decide on the type: ``2 ** -1`` is a float, ``(-4.0) ** 0.5`` is complex.
+"""
+
+import operator as python
+from typing import Any
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES, is_final, todo
+from letir.ast.types import WEAK
+from letir.errors import GuardError
+from letir.ops.define.records import define
+from letir.ops.elementwise.casting import cast
+
+_COMPUTE = {
+    "div": python.truediv,
+    "floor_divide": python.floordiv,
+    "remainder": python.mod,
+    "power": python.pow,
+    "left_shift": python.lshift,
+    "right_shift": python.rshift,
+}
+_KINDS = {"int": int, "float": float, "complex": complex}
+
+
+def compute_operator(name: str, x: Any, y: Any, xp: Any = np) -> Any:
+    """The operator ``name`` on Python numbers, with Python's errors.
+
+    Raises OverflowError for an integer beyond 64 bits.
+    """
+    both_int = type(x) is int and type(y) is int
+    if both_int and y >= 0 and name in ("power", "left_shift"):
+        return PRIMITIVES[name].impl(xp, x, y).item()  # refuses 9**9**9 without computing it
+    return _COMPUTE[name](x, y)
+
+
+def _python_operator_impl(xp, x, y, *, operator, kind):
+    """The result. Raises GuardError if it is of another type than ``kind``."""
+    x, y = [n.item() if hasattr(n, "item") else n for n in (x, y)]
+    found = compute_operator(operator, x, y, xp)
+    if type(found).__name__ != kind:
+        text = f"{x!r} {PRIMITIVES[operator].symbol} {y!r}"
+        raise GuardError(
+            f"the program was recorded where this was {_article(kind)}, now it is "
+            f"{_article(type(found).__name__)}: {text}\n"
+            "  trace again, or pass numbers whose result has one type: floats for integers, "
+            "complex numbers for floats"
+        )
+    return found
+
+
+def _article(kind: str) -> str:
+    """``kind`` as a noun with its article."""
+    return {"int": "an int", "float": "a float"}.get(kind, kind)
+
+
+def _as_kind(x: Any, kind: str) -> Any:
+    """An operand of a derivative rule, complex where the result is."""
+    if kind != "complex" or not isinstance(x, Value):
+        return x
+    return x if x.type is None or x.dtype.kind == "c" else cast(x, complex)
+
+
+def _python_operator_vjp(ct, out, x, y, *, operator, kind):
+    if is_final(PRIMITIVES[operator].vjp):  # piecewise constant
+        return None, None
+    given = (_as_kind(x, kind), _as_kind(y, kind))
+    found = PRIMITIVES[operator].vjp(ct, out, *given)
+    return tuple(
+        # the real part: the cotangent of a real operand is real
+        None if ct is None else ct if made is arg else PRIMITIVES["real"](ct)
+        for ct, made, arg in zip(found, given, (x, y), strict=True)
+    )
+
+
+def _python_operator_jvp(tangents, out, x, y, *, operator, kind):
+    if is_final(PRIMITIVES[operator].jvp):
+        return None
+    return PRIMITIVES[operator].jvp(tangents, out, _as_kind(x, kind), _as_kind(y, kind))
+
+
+def _python_operator_batch(args, axes, *, operator, kind):
+    """NumPy's operator: a batch of Python numbers is an array."""
+    given = [_as_kind(x, kind) for x in args]
+    if kind == "float" and all(_is_integer(x) for x in given):
+        given[0] = cast(given[0], float) if isinstance(given[0], Value) else float(given[0])
+    return PRIMITIVES[operator].batch(given, axes)
+
+
+def _is_integer(x) -> bool:
+    """Whether an operand is an integer."""
+    return x.dtype.kind in "biu" if isinstance(x, Value) else type(x) is int
+
+
+python_operator = define(
+    "python_operator",
+    _python_operator_impl,
+    lambda x, y, *, operator, kind: WEAK[_KINDS[kind]],
+    vjp=_python_operator_vjp,
+    jvp=_python_operator_jvp,
+    batch=_python_operator_batch,
+    onnx=todo("Python numbers become 0-d arrays first"),
+    source=lambda write, x, y, *, operator, kind: f"{x} {PRIMITIVES[operator].symbol} {y}",
+    rule_reads_numbers=True,
+    linear_in=(),
+    for_scripts=False,
+)

@@ -1,0 +1,93 @@
+"""Operators of traced Python numbers where Python and NumPy differ: see ``python_operator``.
+
+Loaded when such an operator is first recorded.
+"""
+
+import sys
+from typing import Any
+
+from letir.ast import LATE_BOUND, operators
+from letir.ast.attrs import Attrs
+from letir.ast.builder import Value
+from letir.ast.operators import weaken_result
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import WEAK
+from letir.ops.elementwise.python_operators import compute_operator
+from letir.tracing import entry
+from letir.tracing.numpy_protocols import array_value
+from letir.tracing.source_locations import is_users
+from letir.tracing.trace_state import ABSENT
+
+# the files of the operators' methods
+_OWN_FILES = frozenset([operators.__file__, array_value.__file__, __file__])
+
+
+def apply_python_operator(emitter: Any, name: str, operands: tuple) -> Any:
+    """The traced Python number that the operator ``name`` of Python gives."""
+    x, y = operands
+    if not _differs_from_numpy(name, x, y) or not _written_by_user():
+        return weaken_result(emitter.apply(PRIMITIVES[name], operands))
+    attrs = Attrs(operator=name, kind=_kind_of_result(name, x, y))
+    return emitter.apply(PRIMITIVES["python_operator"], operands, attrs)
+
+
+def _written_by_user() -> bool:
+    """Whether the operator stands in the user's code.
+
+    What letir records for NumPy's functions follows NumPy: np.average(x, weights=[0.0]).
+    """
+    frame = sys._getframe(2)
+    while frame.f_code.co_filename in _OWN_FILES and frame.f_back is not None:
+        frame = frame.f_back
+    file = frame.f_code.co_filename
+    return is_users(file) or file == entry.__file__  # operator.truediv itself is recorded
+
+
+def _python_kind(x: Any) -> str:
+    """The name of the type of a Python number, traced or not; a bool counts as an int."""
+    letter = x.dtype.kind if isinstance(x, Value) else WEAK[type(x)].dtype.kind
+    return {"f": "float", "c": "complex"}.get(letter, "int")
+
+
+def _differs_from_numpy(name: str, x: Any, y: Any) -> bool:
+    """Whether Python may raise, or give another type or number, where NumPy does not.
+
+    A power by a whole number stays NumPy's: beyond 1e308 it is infinite, with NumPy's warning.
+    """
+    kinds = {_python_kind(x), _python_kind(y)}
+    if isinstance(y, Value) or "complex" in kinds:
+        return True
+    if name == "power":
+        return not (y >= 0 and y == int(y))
+    if name.endswith("shift"):
+        return y < 0
+    return y == 0 or (name == "div" and kinds == {"int"})
+
+
+def _kind_of_result(name: str, x: Any, y: Any) -> str:
+    """The name of the type that Python gives at the values of a concrete trace.
+
+    Without values: an int for powers of ints, a float for powers of floats.
+    """
+    kinds = {_python_kind(x), _python_kind(y)}
+    if "complex" in kinds:
+        return "complex"
+    if name == "div":
+        return "float"
+    if name == "power" and not _is_whole(y, kinds):
+        values = [n.concrete_value() if isinstance(n, Value) else n for n in (x, y)]
+        if not any(value is ABSENT for value in values):
+            numbers = [n.item() if hasattr(n, "item") else n for n in values]
+            try:
+                return type(compute_operator(name, *numbers)).__name__
+            except ArithmeticError:  # raised again where the operation is computed
+                pass
+    return "float" if "float" in kinds else "int"
+
+
+def _is_whole(y: Any, kinds: set[str]) -> bool:
+    """Whether a power of real numbers is a float whatever the base is."""
+    return "float" in kinds and not isinstance(y, Value) and y == int(y)
+
+
+LATE_BOUND["apply_python_operator"] = apply_python_operator
