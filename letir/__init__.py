@@ -139,7 +139,8 @@ _LATE_BOUND = {
     "ast.alpha_equality": ("equal", "hash"),
     "ast.checker": ("check", "retype"),
     "ast.text.printer": (
-        *("bind_text", "dumps", "html", "line_of", "listing", "text", "untyped_text"),
+        *("bind_text", "dumps", "html", "line_of", "listing", "numbered_local", "text"),
+        "untyped_text",
     ),
     "eager.grad_mode": ("is_grad_enabled",),
     "eval.array_modules": ("scipy",),
@@ -156,6 +157,7 @@ _LATE_BOUND = {
     "source.side_by_side.comparison": ("diff",),
     "tracing.checks.baked_constants": ("refuse_another_result", "refuse_baked"),
     "tracing.checks.unsupported": ("refusal_reason",),
+    "tracing.checks.short_tracebacks": ("fold",),
     "tracing.checks.symbolic_size_reads": ("watch_size_reads",),
     "tracing.refusals": ("escaped_error",),
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),

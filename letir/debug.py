@@ -13,6 +13,7 @@ array([1., 9.])
 
 from typing import Any
 
+from letir.ast import entry_point
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
@@ -36,6 +37,7 @@ class _Anything:
         return self
 
 
+@entry_point
 def print(text: str, *values: Any, **named: Any) -> None:
     """Print ``text`` with the values in its braces, as ``text.format`` fills them in.
 

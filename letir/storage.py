@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from letir.ad.gradient_program import Gradient
+from letir.ast import entry_point
 from letir.ast.terms import Lambda, Local, Ret
 from letir.ast.text.files import MOST_BYTES, load_programs, save_programs
 from letir.errors import DTypeError, ParseError
@@ -17,6 +18,7 @@ NUMBERS = (  # the fields of a Gradient that connect its two programs
 )
 
 
+@entry_point
 def save(program: Lambda | Gradient, path: str | os.PathLike) -> None:
     """Write a program or a Gradient to a file that ``load`` reads.
 
@@ -43,6 +45,7 @@ def save(program: Lambda | Gradient, path: str | os.PathLike) -> None:
         raise DTypeError(f"save: expected a Lambda or a Gradient, found {type(program).__name__}")
 
 
+@entry_point
 def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda | Gradient:
     """What ``save`` wrote. Safe on files from strangers: nothing is imported or run.
 

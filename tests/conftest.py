@@ -3,6 +3,7 @@
 import gc
 import inspect
 import os
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -53,7 +54,9 @@ def message(error: BaseException, program) -> str:
     """The text of an error with its notes."""
     path = program.__code__.co_filename
     name = os.path.basename(path)
-    text = "\n".join([str(error), *getattr(error, "__notes__", ())]).replace(path, name)
+    text = "\n".join([str(error), *getattr(error, "__notes__", ())])
+    text = re.sub(rf"\n  at {__file__}:\d+", "", text)  # the call of letir is here
+    text = text.replace(path, name)
     return text.replace(f"{name}:{line_at_fault(program)}", f"{name}:NN")
 
 

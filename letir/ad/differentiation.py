@@ -12,7 +12,7 @@ from letir.ad.gradient_program import Captures, Gradient, Policy
 from letir.ad.loop_residuals import LoopResiduals
 from letir.ad.reverse import Direct, Reverse
 from letir.ad.symbolic_zeros import UNDEFINED
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import carries_derivative, strong_type
 from letir.ast.gc_pause import paused_gc
@@ -22,6 +22,7 @@ from letir.errors import ShapeError
 _op_of, _role_of, _may_update = map(attrgetter, ("op", "op.role", "op.update"))
 
 
+@entry_point
 def differentiate(
     f: Lambda,
     requires_grad: Sequence[bool] | None = None,

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from letir.ad.symbolic_zeros import UNDEFINED, Specializer, zeros_of_type
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import LEAF, Tree
@@ -93,6 +93,7 @@ class Gradient:
     df_output_vjps: tuple[int, ...]
     out_tree: Any = None
 
+    @entry_point
     def forward(self, *args: Any, **kwargs: Any) -> tuple[Any, tuple]:
         """Evaluate ``f``; returns (results, residuals), the latter for ``backward``."""
         leaves = flat_arguments(self.f, args, kwargs)
@@ -105,6 +106,7 @@ class Gradient:
             return self.out_tree.unflatten(real), residuals
         return (real[0] if len(real) == 1 else real), residuals
 
+    @entry_point
     def backward(self, residuals: tuple, *cts: Any) -> tuple:
         """The cotangents of the inputs in ``df_output_vjps``.
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from letir.ast import entry_point
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.bodies import bodies_of, map_bodies, with_bodies
 from letir.ast.builder import LetBuilder, result_types
@@ -136,6 +137,7 @@ class Specializer:
             self.alias(binder, result)
 
 
+@entry_point
 def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
     """``df`` specialised for defined (True), undefined (False) or unknown (None) parameters.
 
@@ -191,6 +193,7 @@ def _is_specialized(df: Lambda, defined_mask: Sequence[bool | None]) -> bool:
     return not df.memo(depends_on_defined)
 
 
+@entry_point
 def lower_grad_of(df: Lambda) -> Lambda:
     """``df`` with every ``grad_of``, in bodies too, replaced by ``when_defined``.
 

@@ -1,11 +1,14 @@
 """Programs: their types, terms and texts, and what is known of every operation.
 
-``LATE_BOUND`` is here because ``import letir`` needs nothing else: the rest, attrs among it, loads
-when a name of letir is first used.
+``LATE_BOUND`` and ``entry_point`` are here because ``import letir`` needs nothing else: the rest,
+attrs among it, loads when a name of letir is first used.
 """
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
+
+from letir.ast.signatures import F
 
 
 class LoadingTable(dict):
@@ -29,3 +32,21 @@ def _load_late_bound(name: str) -> None:
 
 # Functions of packages that ``ast`` must not import.
 LATE_BOUND: dict[str, Callable] = LoadingTable(_load_late_bound)
+
+
+def entry_point(function: F) -> F:
+    """``function`` for users to call: errors get the user's line and a traceback without letir.
+
+    Functions that run often have the same ``except`` clause in their own body, which costs nothing.
+    """
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            del args, kwargs  # a stored exception would keep arrays alive
+            LATE_BOUND["fold"](error)
+            raise
+
+    return cast(F, call)

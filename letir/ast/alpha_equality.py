@@ -3,7 +3,7 @@
 None of them depends on names or source lines.
 """
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.bodies import attrs_with, bodies_of, map_bodies
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Bind, Lambda, Local, Ret
@@ -11,6 +11,7 @@ from letir.ast.terms import Bind, Lambda, Local, Ret
 _NO_BODY = Lambda((), (), Ret(()))  # replaces bodies, which are compared separately
 
 
+@entry_point
 @paused_gc()
 def canonicalize(fn: Lambda) -> Lambda:
     """An alpha-equal copy without names and source lines, in the same order of binds.

@@ -136,7 +136,8 @@ class LetBuilder:
                 types = result_types(op, args, attrs)
             except LetirError as error:
                 # no binders yet
-                raise error_in_let(error, str(Bind((), op, args, attrs)), self.source) from None
+                line = LATE_BOUND["line_of"](self, Bind((), op, args, attrs))
+                raise error_in_let(error, line, self.source) from None
         binders = tuple([Local(type) for type in types])
         self.binds.append(Bind(binders, op, args, attrs, self.source))
         return binders

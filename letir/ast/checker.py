@@ -4,7 +4,7 @@ Linear in the number of binds; nested bodies are checked too. Unknown types are 
 recorded types that are more specific than the type rule can infer.
 """
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.bodies import all_bodies
 from letir.ast.builder import result_types
 from letir.ast.error_locations import error_in_let, source_line
@@ -17,6 +17,7 @@ from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType
 from letir.errors import DTypeError, LetirError, ScopeError, ShapeError
 
 
+@entry_point
 def check(fn: Lambda) -> Lambda:
     """Return ``fn`` if it is well formed: closed, each local bound once and before its uses, types
     as inferred.
@@ -124,6 +125,7 @@ def _infer_types(fn: Lambda, bind: Bind, args=None, attrs=None) -> tuple:
         raise error_in_let(DTypeError(message), line_of(fn, bind), bind.source) from error
 
 
+@entry_point
 @paused_gc()
 def retype(fn: Lambda, *types: ArrayType) -> Lambda:
     """``fn`` with parameters of these types (ArrayType, ShapeDtype or arrays), all other types

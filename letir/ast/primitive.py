@@ -260,17 +260,21 @@ class Primitive:
 
         Rules call operations this way, and users call those that NumPy lacks this way.
         """
-        if self.prepare is not None:
-            try:
-                args, kwargs = self.prepare(*args, **kwargs)
-            except SeveralBinds as call:
-                return call.results()
-        # the first operand's emitter handles operands of other emitters, or refuses them
-        for arg in args:
-            emitter = getattr(arg, "emitter", None)
-            if emitter is not None:
-                return emitter.apply(self, args, self.complete(kwargs))
-        return LATE_BOUND["compute"](self, args, self.complete(kwargs))
+        try:
+            if self.prepare is not None:
+                try:
+                    args, kwargs = self.prepare(*args, **kwargs)
+                except SeveralBinds as call:
+                    return call.results()
+            # the first operand's emitter handles operands of other emitters, or refuses them
+            for arg in args:
+                emitter = getattr(arg, "emitter", None)
+                if emitter is not None:
+                    return emitter.apply(self, args, self.complete(kwargs))
+            return LATE_BOUND["compute"](self, args, self.complete(kwargs))
+        except BaseException as error:
+            LATE_BOUND["fold"](error)
+            raise
 
     def complete(self, attrs: dict[str, Any]) -> Attrs:
         """``attrs`` with the defaults filled in, in the record's order."""

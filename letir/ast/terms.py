@@ -276,7 +276,11 @@ class Lambda:
         return LATE_BOUND["listing"](self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return LATE_BOUND["call"](self, *args, **kwargs)
+        try:
+            return LATE_BOUND["call"](self, *args, **kwargs)
+        except BaseException as error:
+            LATE_BOUND["fold"](error)
+            raise
 
     def __len__(self):
         return len(self.binds)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from letir.ast import entry_point
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Const, Lambda, Local
@@ -13,6 +14,7 @@ from letir.eval.array_modules import is_array
 from letir.tracing.source_locations import error_at_user_line
 
 
+@entry_point
 @paused_gc()
 def history(outputs: Any, inputs: Sequence | None = None) -> Lambda:
     """The program that computed ``outputs``, a Variable or a sequence of them.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive, results_tuple
@@ -118,7 +119,11 @@ class Recorder:
             (operand_key(value, by_value), False) if arg is None else (arg.type, arg.requires_grad)
             for arg, value in zip(args, values, strict=True)
         ]
-        return form_of(key, attrs, operands)
+        try:
+            return form_of(key, attrs, operands)
+        except BaseException as error:
+            LATE_BOUND["fold"](error, within=True)
+            raise
 
     def apply_others(self, op: Primitive, operands: Sequence[Any], attrs: Attrs) -> Any:
         """An operation with an operand of another kind: a tracer, or a subclass of Variable."""

@@ -15,6 +15,7 @@ from attrs import define, field, frozen
 
 from letir.ad.differentiation import differentiate
 from letir.ad.gradient_program import number_locals
+from letir.ast import entry_point
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.text.printer import dumps
@@ -214,6 +215,7 @@ def _requires_grad(value) -> bool:
     return isinstance(value, Variable) and value.requires_grad
 
 
+@entry_point
 def staged_trace(f: Callable, *args: Any, derivatives: int = 1) -> tuple[StagedTrace, object]:
     """(trace, f(*args)) for arguments that are Variables, in any nesting.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from letir.ast import entry_point
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
@@ -68,6 +69,7 @@ class Variable(ArrayValue):
     emitter = RECORDER
     called = "a Variable"
 
+    @entry_point
     def __init__(self, array, requires_grad: bool = False, name: str | None = None):
         if isinstance(array, Variable):
             array = array.array
@@ -179,6 +181,7 @@ class Variable(ArrayValue):
         elif value is not None or self.arg.notes is not None:
             self.arg.noted().grad = value
 
+    @entry_point
     def backward(
         self,
         gradient: Any = None,

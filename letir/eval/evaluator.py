@@ -127,10 +127,14 @@ def run_forward(
     >>> run_forward(parse("lambda %0, %1 { %2 = mul(%0, %1); return %2 }"), 3.0, 2.0)
     np.float64(6.0)
     """
-    leaves = flat_arguments(f, args, kwargs)
-    del args, kwargs  # they would keep the arguments alive until the end
-    observe = LATE_BOUND["nan_finder"](observe) if debug_nans else observe
-    return nested_results(f, run_flat(f, leaves, observe))
+    try:
+        leaves = flat_arguments(f, args, kwargs)
+        del args, kwargs  # they would keep the arguments alive until the end
+        observe = LATE_BOUND["nan_finder"](observe) if debug_nans else observe
+        return nested_results(f, run_flat(f, leaves, observe))
+    except BaseException as error:
+        LATE_BOUND["fold"](error)
+        raise
 
 
 def run_fitting(f: Lambda, leaves: list) -> tuple:

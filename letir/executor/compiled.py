@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from letir.ad.symbolic_zeros import depends_on_defined
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.terms import Lambda
 from letir.ast.types import Undef
 from letir.errors import TraceError
@@ -43,9 +44,13 @@ class Compiled:
         return plan_of(self.program)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves = flat_arguments(self.program, args, kwargs)
-        del args, kwargs  # else this frame holds the arguments until the end
-        return nested_results(self.program, self.run_flat(leaves))
+        try:
+            leaves = flat_arguments(self.program, args, kwargs)
+            del args, kwargs  # else this frame holds the arguments until the end
+            return nested_results(self.program, self.run_flat(leaves))
+        except BaseException as error:
+            LATE_BOUND["fold"](error)
+            raise
 
     def run_flat(self, leaves: list) -> tuple:
         """Flat results for flat arguments; ``leaves`` is emptied."""
@@ -79,6 +84,7 @@ class Compiled:
         return f"<compiled program of {len(self.optimized)} binds>"
 
 
+@entry_point
 def compile(
     fn: Lambda, *, optimize: bool = True, exact: bool = False, donate: Sequence[int] = ()
 ) -> Compiled:

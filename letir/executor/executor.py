@@ -121,8 +121,9 @@ class Executor(Generic[P, R]):
                 results = None
             if results is None:  # outside ``except``: a later error would get this as its context
                 return self.other_branch(number, args, kwargs, key, leaves, known)
-        except BaseException:
+        except BaseException as error:
             del args, kwargs, leaves  # a stored exception would keep them alive
+            LATE_BOUND["fold"](error)
             raise
         _LAST.graph = executed
         if tree is None:

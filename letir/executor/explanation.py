@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from letir.ast import entry_point
 from letir.ast.bodies import bodies_of
 from letir.ast.builder import Value
 from letir.ast.gc_pause import paused_gc
@@ -165,6 +166,7 @@ def _html_row(cells: Sequence, tag: str) -> str:
 # ---- what is done ----
 
 
+@entry_point
 def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     """Explain what ``jit`` does with the call ``f(*args, **kwargs)``: the plan that runs, why it
     was compiled, the effect of each pass, and the time and bytes of every bind.

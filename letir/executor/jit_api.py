@@ -7,6 +7,7 @@ from typing import Any, overload
 
 from attrs import evolve
 
+from letir.ast import entry_point
 from letir.ast.pytrees import flatten
 from letir.ast.signatures import P, R
 from letir.errors import TraceError
@@ -52,6 +53,7 @@ def jit(
     max_plans: int = 64,
     profile: int = 0,
 ) -> Callable[[Callable[P, R]], Executor[P, R]]: ...
+@entry_point
 def jit(
     f: Callable[..., Any] | None = None,
     *,

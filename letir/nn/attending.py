@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from letir.ast import entry_point
 from letir.errors import ShapeError
 from letir.ops.nn.attention import attention
 from letir.ops.nn.embedding_linear_dropout import linear
@@ -10,6 +11,7 @@ from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import transpose
 
 
+@entry_point
 def multi_head_attention(
     query: Any,
     key: Any,

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import entry_point
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import ShapeError
@@ -31,16 +32,19 @@ GAINS = {
 # ---- constants ----
 
 
+@entry_point
 def zeros(key: Any, shape: tuple, dtype: Any = np.float64) -> np.ndarray:
     """Zeros."""
     return np.zeros(shape, dtype)
 
 
+@entry_point
 def ones(key: Any, shape: tuple, dtype: Any = np.float64) -> np.ndarray:
     """Ones."""
     return np.ones(shape, dtype)
 
 
+@entry_point
 def constant(key: Any, shape: tuple, value: Any, dtype: Any = np.float64) -> np.ndarray:
     """``value`` everywhere."""
     return np.full(shape, value, dtype)
@@ -49,6 +53,7 @@ def constant(key: Any, shape: tuple, value: Any, dtype: Any = np.float64) -> np.
 # ---- random numbers ----
 
 
+@entry_point
 def uniform(
     key: Any, shape: tuple, low: float = 0.0, high: float = 1.0, dtype: Any = np.float64
 ) -> Any:
@@ -56,6 +61,7 @@ def uniform(
     return PRIMITIVES["random_uniform"](key, shape, low, high, dtype)
 
 
+@entry_point
 def normal(
     key: Any, shape: tuple, mean: float = 0.0, std: float = 1.0, dtype: Any = np.float64
 ) -> Any:
@@ -63,6 +69,7 @@ def normal(
     return PRIMITIVES["random_normal"](key, shape, mean, std, dtype)
 
 
+@entry_point
 def truncated_normal(
     key: Any,
     shape: tuple,
@@ -76,6 +83,7 @@ def truncated_normal(
     return drawn * std + mean
 
 
+@entry_point
 def fan_in_and_out(shape: tuple) -> tuple[int, int]:
     """(number of inputs of one output, number of outputs of one input) of a weight."""
     if len(shape) < 2:
@@ -84,6 +92,7 @@ def fan_in_and_out(shape: tuple) -> tuple[int, int]:
     return shape[1] * kernel, shape[0] * kernel
 
 
+@entry_point
 def glorot_uniform(key: Any, shape: tuple, gain: float = 1.0, dtype: Any = np.float64) -> Any:
     """Uniform numbers of variance 2 / (fan-in + fan-out).
 
@@ -93,11 +102,13 @@ def glorot_uniform(key: Any, shape: tuple, gain: float = 1.0, dtype: Any = np.fl
     return uniform(key, shape, -bound, bound, dtype)
 
 
+@entry_point
 def glorot_normal(key: Any, shape: tuple, gain: float = 1.0, dtype: Any = np.float64) -> Any:
     """Normal numbers of variance 2 / (fan-in + fan-out)."""
     return normal(key, shape, 0.0, gain * math.sqrt(2 / sum(fan_in_and_out(shape))), dtype)
 
 
+@entry_point
 def he_uniform(key: Any, shape: tuple, nonlinearity: str = "relu", dtype: Any = np.float64) -> Any:
     """Uniform numbers for which layers with this nonlinearity preserve the variance.
 
@@ -107,11 +118,13 @@ def he_uniform(key: Any, shape: tuple, nonlinearity: str = "relu", dtype: Any = 
     return uniform(key, shape, -bound, bound, dtype)
 
 
+@entry_point
 def he_normal(key: Any, shape: tuple, nonlinearity: str = "relu", dtype: Any = np.float64) -> Any:
     """Normal numbers for which layers with this nonlinearity preserve the variance."""
     return normal(key, shape, 0.0, GAINS[nonlinearity] / math.sqrt(fan_in_and_out(shape)[0]), dtype)
 
 
+@entry_point
 def orthogonal(key: Any, shape: tuple, gain: float = 1.0, dtype: Any = np.float64) -> np.ndarray:
     """A matrix with orthonormal rows (columns, if there are more rows), times ``gain``.
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from letir.ast import entry_point
 from letir.ast.pytrees import flatten
 from letir.errors import ShapeError
 from letir.ops.nn.losses import safe_sqrt
@@ -36,12 +37,14 @@ class Optimizer:
     update: Callable[[Any, Any, Any], tuple[Any, Any]]
 
 
+@entry_point
 def zeros_like_params(params: Any) -> Any:
     """A pytree of zeros like ``params``."""
     leaves, spec = flatten(params)
     return spec.unflatten([np.zeros_like(leaf) for leaf in leaves])
 
 
+@entry_point
 def map_leaves(function: Callable, *trees: Any) -> tuple:
     """Apply ``function``, which returns a tuple, to corresponding leaves: a tuple of pytrees."""
     leaves, spec = flatten(trees[0])
@@ -57,11 +60,13 @@ def map_leaves(function: Callable, *trees: Any) -> tuple:
     return tuple([spec.unflatten(column) for column in zip(*rows, strict=True)])
 
 
+@entry_point
 def cast_to_leaf(number: Any, leaf: Any) -> Any:
     """A number in the dtype of a leaf, which it would otherwise widen."""
     return number.astype(leaf.dtype) if hasattr(number, "dtype") else number
 
 
+@entry_point
 def rate_at_step(learning_rate: float | Callable, step: Any) -> Any:
     """The learning rate at this step: a number, or the value of a schedule."""
     return learning_rate(step) if callable(learning_rate) else learning_rate
@@ -72,6 +77,7 @@ FIRST_STEP = np.int64(0)  # not a Python int: replays return NumPy integers, and
 # ---- optimisers ----
 
 
+@entry_point
 def sgd(
     learning_rate: float | Callable,
     momentum: float = 0.0,
@@ -103,6 +109,7 @@ def sgd(
     return Optimizer(init, update)
 
 
+@entry_point
 def momentum(
     learning_rate: float | Callable, decay: float = 0.9, nesterov: bool = False
 ) -> Optimizer:
@@ -110,6 +117,7 @@ def momentum(
     return sgd(learning_rate, momentum=decay, nesterov=nesterov)
 
 
+@entry_point
 def adam(
     learning_rate: float | Callable = 1e-3,
     b1: float = 0.9,
@@ -126,6 +134,7 @@ def adam(
     return build_adam(learning_rate, b1, b2, eps, added=weight_decay, taken=0.0)
 
 
+@entry_point
 def adamw(
     learning_rate: float | Callable = 1e-3,
     b1: float = 0.9,
@@ -140,6 +149,7 @@ def adamw(
     return build_adam(learning_rate, b1, b2, eps, added=0.0, taken=weight_decay)
 
 
+@entry_point
 def build_adam(
     learning_rate: float | Callable, b1: float, b2: float, eps: float, *, added: float, taken: float
 ) -> Optimizer:
@@ -171,6 +181,7 @@ def build_adam(
     return Optimizer(init, update)
 
 
+@entry_point
 def rmsprop(
     learning_rate: float | Callable = 1e-2, decay: float = 0.99, eps: float = 1e-8
 ) -> Optimizer:
@@ -192,6 +203,7 @@ def rmsprop(
     return Optimizer(init, update)
 
 
+@entry_point
 def adagrad(learning_rate: float | Callable = 1e-2, eps: float = 1e-10) -> Optimizer:
     """Gradients divided by the root of the sum of their squares.
 
@@ -217,6 +229,7 @@ def adagrad(learning_rate: float | Callable = 1e-2, eps: float = 1e-10) -> Optim
 # ---- gradients and rates ----
 
 
+@entry_point
 def global_norm(tree: Any) -> Any:
     """The 2-norm of all numbers in a pytree, with a derivative of 0 at 0.
 
@@ -226,6 +239,7 @@ def global_norm(tree: Any) -> Any:
     return safe_sqrt(sum([np.sum(leaf * leaf) for leaf in flatten(tree)[0]]))
 
 
+@entry_point
 def clip_by_global_norm(tree: Any, most: float) -> Any:
     """The pytree, scaled down to a ``global_norm`` of ``most`` if its norm is greater.
 
@@ -237,11 +251,13 @@ def clip_by_global_norm(tree: Any, most: float) -> Any:
     return spec.unflatten([leaf * cast_to_leaf(scale, leaf) for leaf in leaves])
 
 
+@entry_point
 def exponential_decay(learning_rate: float, steps: int, factor: float) -> Callable:
     """A schedule that smoothly multiplies the learning rate by ``factor`` every ``steps`` steps."""
     return lambda step: learning_rate * factor ** (step / steps)
 
 
+@entry_point
 def cosine_decay(learning_rate: float, steps: int, last: float = 0.0) -> Callable:
     """A schedule that falls to ``last`` times the learning rate in ``steps`` steps, by a cosine.
 
@@ -255,6 +271,7 @@ def cosine_decay(learning_rate: float, steps: int, last: float = 0.0) -> Callabl
     return rate
 
 
+@entry_point
 def warmup(learning_rate: float | Callable, steps: int) -> Callable:
     """A schedule that rises linearly to ``learning_rate`` (or schedule) over ``steps`` steps."""
     return lambda step: rate_at_step(learning_rate, step) * np.minimum((step + 1) / steps, 1.0)

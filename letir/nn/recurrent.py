@@ -8,6 +8,7 @@ Weights are laid out as in PyTorch: ``w_ih`` of shape (gates * hidden, inputs), 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from letir.ast import entry_point
 from letir.ops.elementwise.ufuncs import tanh
 from letir.ops.nn.activations import relu, sigmoid
 from letir.ops.nn.embedding_linear_dropout import dropout, linear
@@ -19,6 +20,7 @@ NONLINEARITIES = {"tanh": tanh, "relu": relu}
 # ---- one step ----
 
 
+@entry_point
 def rnn_cell(
     x: Any,
     h: Any,
@@ -35,6 +37,7 @@ def rnn_cell(
     return NONLINEARITIES[nonlinearity](linear(x, w_ih, b_ih) + linear(h, w_hh, b_hh))
 
 
+@entry_point
 def lstm_cell(
     x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
 ) -> tuple:
@@ -49,6 +52,7 @@ def lstm_cell(
     return sigmoid(leave) * tanh(c), c
 
 
+@entry_point
 def gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
     """The next state of a gated recurrent unit; the order of the gates is reset, update, new.
 
@@ -64,6 +68,7 @@ def gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any =
 # ---- sequences ----
 
 
+@entry_point
 def rnn(
     x: Any,
     h0: Any,
@@ -86,6 +91,7 @@ def rnn(
     return outs, h
 
 
+@entry_point
 def gru(x: Any, h0: Any, layers: Sequence, dropout_rate: float = 0.0, key: Any = None) -> tuple:
     """``rnn`` of gated recurrent units."""
 
@@ -96,6 +102,7 @@ def gru(x: Any, h0: Any, layers: Sequence, dropout_rate: float = 0.0, key: Any =
     return outs, h
 
 
+@entry_point
 def lstm(
     x: Any, h0: Any, c0: Any, layers: Sequence, dropout_rate: float = 0.0, key: Any = None
 ) -> tuple:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from letir.ast import entry_point
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.errors import ShapeError
@@ -69,6 +70,7 @@ def apply_checked(record: Primitive, *operands: Any, **attrs: Any) -> Any:
 # ---- convolutions ----
 
 
+@entry_point
 def conv1d(
     x: Any,
     weight: Any,
@@ -90,6 +92,7 @@ def conv1d(
     return apply_convolution("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
 
 
+@entry_point
 def conv2d(
     x: Any,
     weight: Any,
@@ -127,6 +130,7 @@ def apply_convolution(
     return add_bias(out, bias)
 
 
+@entry_point
 def conv_transpose1d(
     x: Any,
     weight: Any,
@@ -150,6 +154,7 @@ def conv_transpose1d(
     return apply_transposed("conv_transpose1d", 1, x, weight, bias, *given)
 
 
+@entry_point
 def conv_transpose2d(
     x: Any,
     weight: Any,
@@ -203,6 +208,7 @@ def apply_transposed(
 # ---- pooling ----
 
 
+@entry_point
 def max_pool1d(
     x: Any,
     window: int | Sequence[int],
@@ -223,6 +229,7 @@ def max_pool1d(
     return apply_max_pool(1, x, window, stride, padding, dilation, ceil_mode)
 
 
+@entry_point
 def max_pool2d(
     x: Any,
     window: int | Sequence[int],
@@ -274,6 +281,7 @@ def ceil_mode_padding(n: int, k: int, s: int, d: int, pair: tuple) -> int:
     return missing if begins < n + low else 0
 
 
+@entry_point
 def avg_pool1d(
     x: Any,
     window: int | Sequence[int],
@@ -290,6 +298,7 @@ def avg_pool1d(
     return apply_avg_pool(1, x, window, stride, padding, count_padding)
 
 
+@entry_point
 def avg_pool2d(
     x: Any,
     window: int | Sequence[int],

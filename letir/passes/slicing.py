@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import define
 
+from letir.ast import entry_point
 from letir.ast.terms import Arg, Lambda, Local, Ret
 from letir.ast.text.printer import Printer
 from letir.errors import ScopeError
@@ -17,6 +18,7 @@ from letir.visitors.usedef import use_counts, uses
 _Wanted = int | str | Local
 
 
+@entry_point
 def slice(
     f: Lambda,
     results: _Wanted | Sequence[_Wanted],

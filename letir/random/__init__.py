@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import entry_point
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.eval.array_modules import type_of
@@ -64,6 +65,7 @@ def _draw_checked(name: str, *args):
 # ---- keys ----
 
 
+@entry_point
 def key(seed: Any) -> Any:
     """The key of an integer seed: the lower 128 bits of a Python int, or a traced int64."""
     if isinstance(seed, Value) or np.ndim(seed):
@@ -72,6 +74,7 @@ def key(seed: Any) -> Any:
     return np.array([seed & _WORD, seed >> 64 & _WORD], np.uint64)
 
 
+@entry_point
 def split(key: Any, num: Any = 2) -> Any:
     """``num`` new keys with independent numbers, as an array of shape (num, 2).
 
@@ -80,6 +83,7 @@ def split(key: Any, num: Any = 2) -> Any:
     return _draw_checked("random_split", key, num)
 
 
+@entry_point
 def fold_in(key: Any, data: Any) -> Any:
     """A new key from ``key`` and an integer, such as the number of a step."""
     return _draw_checked("random_fold_in", key, data)
@@ -88,6 +92,7 @@ def fold_in(key: Any, data: Any) -> Any:
 # ---- numbers ----
 
 
+@entry_point
 def normal(key: Any, shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> Any:
     """Normal numbers of mean ``loc`` and standard deviation ``scale``.
 
@@ -98,6 +103,7 @@ def normal(key: Any, shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, dtype:
     return _draw_checked("random_normal", key, shape, loc, scale, dtype)
 
 
+@entry_point
 def uniform(key: Any, shape: Any = None, low: Any = 0.0, high: Any = 1.0, dtype: Any = None) -> Any:
     """Uniform numbers in [low, high).
 
@@ -107,11 +113,13 @@ def uniform(key: Any, shape: Any = None, low: Any = 0.0, high: Any = 1.0, dtype:
     return _draw_checked("random_uniform", key, shape, low, high, dtype)
 
 
+@entry_point
 def exponential(key: Any, shape: Any = None, scale: Any = 1.0, dtype: Any = None) -> Any:
     """Exponential numbers of mean ``scale``; the derivative is the number drawn for mean 1."""
     return _draw_checked("random_exponential", key, shape, scale, dtype)
 
 
+@entry_point
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Gamma numbers of shape parameter ``a`` and scale 1; multiply them by another scale.
 
@@ -121,6 +129,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     return _draw_checked("random_gamma", key, a, shape, dtype)
 
 
+@entry_point
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Standard normal numbers between ``lower`` and ``upper``, differentiable in the bounds.
 
@@ -132,11 +141,13 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
 # ---- choices, which have no derivatives with respect to probabilities ----
 
 
+@entry_point
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     """True with probability ``p``."""
     return _draw_checked("random_bernoulli", key, p, shape)
 
 
+@entry_point
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any:
     """Indices along ``axis`` of ``logits``, with probabilities proportional to exp(logits).
 
@@ -145,11 +156,13 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any
     return _draw_checked("random_categorical", key, logits, axis, shape)
 
 
+@entry_point
 def randint(key: Any, shape: Any, low: Any, high: Any, dtype: Any = np.int64) -> Any:
     """Integers from ``low`` up to, but not including, ``high``, which may be arrays."""
     return _draw_checked("random_randint", key, shape, low, high, dtype)
 
 
+@entry_point
 def permutation(key: Any, x: Any, axis: int = 0) -> Any:
     """``x`` in random order along ``axis``; for an int n, the numbers 0 to n - 1 in random order.
 
@@ -160,6 +173,7 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Any:
     return _draw_checked("random_permutation", key, x, axis)
 
 
+@entry_point
 def choice(
     key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0
 ) -> Any:

@@ -4,6 +4,7 @@ from typing import Any
 
 from attrs import frozen
 
+from letir.ast import entry_point
 from letir.ast.attrs import token
 from letir.ast.bodies import all_bodies
 from letir.ast.terms import Bind, Lambda, Local
@@ -22,6 +23,7 @@ class Reuse:
         return "\n".join([head, *lines, "  give each a key of its own: letir.random.split(key)"])
 
 
+@entry_point
 def reused_keys(fn: Lambda) -> tuple[Reuse, ...]:
     """The keys that ``fn``, or a body in it, uses for more than one draw or split.
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any, overload
 
+from letir.ast import entry_point
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive, Required
 from letir.ast.terms import Lambda, Local, Ret
@@ -30,6 +31,7 @@ from letir.visitors.substitution import substitute
 def script_op(name: str, source: str | Callable[..., Any]) -> Primitive: ...
 @overload
 def script_op(name: str, source: None = None) -> Callable[[Callable[..., Any]], Primitive]: ...
+@entry_point
 def script_op(
     name: str, source: str | Callable[..., Any] | None = None
 ) -> Primitive | Callable[[Callable[..., Any]], Primitive]:

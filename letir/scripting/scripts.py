@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from letir.ast import entry_point
 from letir.ast.attrs import Attrs, token
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value
@@ -102,6 +103,7 @@ class Script:
             ]
         )
 
+    @entry_point
     def overload(self, source: str | Callable) -> "Script":
         """Add an overload for other kinds of arguments: a text, or the decorated function.
 
@@ -136,11 +138,13 @@ class Script:
     # ---- programs ----
 
     @property
+    @entry_point
     def forward(self) -> Lambda:
         """``forward(*args) -> (*results, context)``, without types."""
         return self._untyped().forward
 
     @property
+    @entry_point
     def backward(self) -> Lambda:
         """``backward(context, *gradients) -> gradients of the arguments``, without types."""
         found = self._untyped().backward
@@ -173,6 +177,7 @@ class Script:
             return (None,) * len(param.parts)
         return constant_of(param.default) if param.kind == STATIC else None
 
+    @entry_point
     def at(self, *args: Any, **kwargs: Any) -> Closed:
         """The two programs for arguments like these: arrays, numbers, ``ShapeDtype``."""
         bound = self.pick(args, kwargs)
@@ -180,6 +185,7 @@ class Script:
 
     # ---- calls ----
 
+    @entry_point
     def __call__(self, *args, **kwargs):
         bound = self.pick(args, kwargs)
         made, operands = self.rule(bound), operands_of(bound.values, bound.function)

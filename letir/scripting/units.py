@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from letir.ast import entry_point
 from letir.errors import ParseError
 from letir.scripting.frontend.source_text import Text, text_of
 from letir.scripting.frontend.statements import FunctionReader
@@ -10,6 +11,7 @@ from letir.scripting.script_terms import Apply, Function, parts_of, terms_in
 from letir.scripting.scripts import Script, check_distinct, read_function
 
 
+@entry_point
 def script(source: str | Callable[..., Any]) -> Script:
     """The script of a text or a Python function, whose inner function is its backward.
 
@@ -57,11 +59,13 @@ class CompilationUnit(Mapping):
     4.0
     """
 
+    @entry_point
     def __init__(self, text: str = ""):
         self._scripts: dict[str, Script] = {}
         if text.strip():
             self.define(text)
 
+    @entry_point
     def define(self, text: str) -> None:
         """Add the functions of a text: all of them or, if it has an error, none.
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from letir.ad.gradient_program import Gradient
 from letir.ad.symbolic_zeros import specialize_undef
+from letir.ast import entry_point
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import Tree
 from letir.ast.symbolic_sizes import has_static_shape
@@ -26,6 +27,7 @@ from letir.source.writer import Writer
 from letir.visitors.usedef import use_counts
 
 
+@entry_point
 def to_source(f: Lambda | Gradient, name: str = "f") -> str:
     """The source of a stand-alone NumPy function that computes the same as ``f``.
 

@@ -11,6 +11,7 @@ import numpy as np
 import optree
 from attrs import frozen
 
+from letir.ast import entry_point
 from letir.ast.checker import retype
 from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.terms import Lambda
@@ -58,6 +59,7 @@ class _Method:
     rtol: float
 
 
+@entry_point
 def check_grads(
     f: Callable,
     args: Sequence,

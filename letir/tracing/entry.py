@@ -12,7 +12,7 @@ import numpy as np
 import optree
 from attrs import frozen
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import Value
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES
@@ -48,6 +48,7 @@ class Recording:
     lifted: tuple[Value, ...]
 
 
+@entry_point
 def trace(
     f: Callable[..., Any],
     *args: Any,

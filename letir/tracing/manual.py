@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from letir.ast import entry_point
 from letir.ast.pytrees import flatten
 from letir.ast.signatures import R
 from letir.ast.terms import Const, Lambda, Local
@@ -14,6 +15,7 @@ from letir.tracing.trace_state import ABSTRACT, ACTIVE, EAGER, Paused, Trace
 from letir.tracing.tracer import Tracer
 
 
+@entry_point
 def tracer_enter(inputs: R, abstract: bool = False) -> R:
     """Begin a trace in this thread; returns traced values for ``inputs``, with the same nesting.
 
@@ -35,6 +37,7 @@ def tracer_enter(inputs: R, abstract: bool = False) -> R:
     return entered
 
 
+@entry_point
 def tracer_exit(outputs: Any) -> Lambda:
     """End the trace that was begun last, and return its program with these results (a pytree).
 
@@ -148,6 +151,7 @@ def _active_trace(asked: str) -> Trace:
     return active
 
 
+@entry_point
 def concrete(x: Any) -> Any:
     """The NumPy value of a traced ``x``, recorded as a guard; other values as they are.
 

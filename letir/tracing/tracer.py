@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
@@ -118,7 +119,7 @@ class Tracer(ArrayValue):
 
     def __repr__(self):
         value = "" if self.value is ABSENT else f" = {self.value!r}"
-        return f"Traced({self.arg!r}{value})"
+        return f"Traced({LATE_BOUND['numbered_local'](self.emitter, self.arg)}{value})"
 
     def __letir_run__(self, f, leaves: list) -> tuple:
         """Inline a program called on traced values into the active trace."""

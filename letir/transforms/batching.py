@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from attrs import frozen
 
 from letir.ad.rule_cache import Steps, compile_steps, rule_body
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.attrs import NO_ATTRS, token
 from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
@@ -31,6 +31,7 @@ from letir.visitors.visitor import ExprVisitor, TailCall
 _bodies = BoundedCache(1 << 12)
 
 
+@entry_point
 def batched(
     fn: Lambda, axes: Sequence[int | None], size: int | Size
 ) -> tuple[Lambda, tuple[int | None, ...]]:

@@ -7,6 +7,7 @@ from typing import Any, overload
 from letir.ad.gradient_program import Gradient, Policy
 from letir.ad.remat.cost_model import recomputation_cost
 from letir.ad.remat.policies import GRADES, check_policy
+from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.primitive import Primitive
@@ -71,6 +72,7 @@ def checkpoint(
         return _as_one_bind(f, policy)
     argnums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
+    @entry_point
     @functools.wraps(f)
     def checkpointed(*args, **kwargs):
         if not is_call_recorded(args, kwargs):  # nothing will be differentiated

@@ -14,6 +14,7 @@ from typing import Any
 from attrs import frozen
 
 from letir.ad.linearity import Linearity
+from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.pytrees import Tree, flatten, is_leaf
@@ -89,6 +90,7 @@ class custom_jvp(CustomFunction[P, R]):
 
         self.rule = rule
 
+    @entry_point
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         positional = self.positional(args, kwargs)
         if not is_call_recorded(positional):

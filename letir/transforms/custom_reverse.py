@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Generic
 
+from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.pytrees import flatten
@@ -103,6 +104,7 @@ class custom_vjp(CustomFunction[P, R]):
         """Set the derivative rule, see ``custom_vjp``."""
         self.forward, self.backward = forward, backward
 
+    @entry_point
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         positional = self.positional(args, kwargs)
         fixed, given = apart(positional, self.nondiff_argnums)

@@ -15,6 +15,7 @@ from letir import passes
 from letir.ad.differentiation import differentiate_lowered
 from letir.ad.gradient_program import Gradient, Policy
 from letir.ad.symbolic_zeros import zeros_of_type
+from letir.ast import LATE_BOUND
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import LEAF, Tree
@@ -151,10 +152,14 @@ def _gradient(
 
     @functools.wraps(f)
     def gradient(*args, **kwargs):
-        with paused_gc():
-            call = called(f, args, kwargs)
-            run, tree = transformed(call, options, program)
-        return tree.unflatten(separate(run()))
+        try:
+            with paused_gc():
+                call = called(f, args, kwargs)
+                run, tree = transformed(call, options, program)
+            return tree.unflatten(separate(run()))
+        except BaseException as error:
+            LATE_BOUND["fold"](error)
+            raise
 
     return gradient
 

@@ -8,6 +8,7 @@ from letir.ad.differentiation import differentiate
 from letir.ad.forward import jvp_program, linear_program
 from letir.ad.gradient_program import Gradient, zeros_for
 from letir.ad.symbolic_zeros import zeros_of_type
+from letir.ast import entry_point
 from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import strong_type, type_carries_derivative
 from letir.ast.gc_pause import paused_gc
@@ -74,6 +75,7 @@ def hessian(
         return _first_that_works(lambda: of(jacfwd), lambda: of(jacrev))
 
     # a function is recorded when it is called: missing rules are known only then
+    @entry_point
     @functools.wraps(inner)
     def hessian_of(*args, **kwargs):
         return _first_that_works(
@@ -99,6 +101,7 @@ def hvp(
 ) -> Callable[..., Any]: ...
 @overload
 def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any: ...
+@entry_point
 def hvp(f: Any, primals: Any = None, tangents: Any = None) -> Any:
     """The Hessian-vector product: the Hessian of a scalar ``f`` at ``primals`` times ``tangents``.
 
@@ -138,6 +141,7 @@ def ggnvp(
 ) -> Callable[..., Any]: ...
 @overload
 def ggnvp(f: Callable[..., Any], g: Callable[..., Any], primals: Any, tangents: Any) -> Any: ...
+@entry_point
 def ggnvp(
     f: Any,
     g: Callable[..., Any],
@@ -200,6 +204,7 @@ def _product_function(f: Callable, product: Callable, program: Callable) -> Call
     if isinstance(f, Lambda):
         return _product_lambda(f, program)
 
+    @entry_point
     @functools.wraps(f)
     def of(*args):
         if len(args) % 2:

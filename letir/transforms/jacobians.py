@@ -14,6 +14,7 @@ from attrs import frozen
 from letir.ad.differentiation import differentiate
 from letir.ad.forward import linear_program
 from letir.ad.gradient_program import Gradient
+from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.gc_pause import paused_gc
@@ -200,6 +201,7 @@ def _jacobian_transform(f: Callable, asked: _Request, blocks_of: Callable) -> Ca
     if isinstance(f, Lambda):
         return _jacobian_program(Call(f, tree_of_arguments(f), []), asked, blocks_of)
 
+    @entry_point
     @functools.wraps(f)
     def jacobian_of(*args, **kwargs):
         call = called(f, args, kwargs)

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from attrs import field, frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import token
 from letir.ast.signatures import F
 from letir.errors import DTypeError
@@ -44,13 +45,18 @@ def shared_with_executors(transform: F) -> F:
 
     @functools.wraps(transform)
     def asking(f, *args, **kwargs):
-        answer = getattr(type(f), "__letir_transformed__", None)
-        if answer is None:
-            return transform(f, *args, **kwargs)
-        bound = _signature_of(transform).bind(f, *args, **kwargs)
-        bound.apply_defaults()  # grad(f) and grad(f, argnums=0) share a key
-        _, *options = bound.arguments.items()
-        return answer(f, Transform(transform, dict(options), _transform_key(transform, options)))
+        try:
+            answer = getattr(type(f), "__letir_transformed__", None)
+            if answer is None:
+                return transform(f, *args, **kwargs)
+            bound = _signature_of(transform).bind(f, *args, **kwargs)
+            bound.apply_defaults()  # grad(f) and grad(f, argnums=0) share a key
+            _, *options = bound.arguments.items()
+            key = _transform_key(transform, options)
+            return answer(f, Transform(transform, dict(options), key))
+        except BaseException as error:
+            LATE_BOUND["fold"](error)
+            raise
 
     return cast(F, asking)
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from letir.ast import entry_point
 from letir.ast.builder import Value
 from letir.ast.pytrees import Tree, flatten
 from letir.ast.types import ArrayType
@@ -15,6 +16,7 @@ from letir.ops.elementwise.casting import weaken
 from letir.ops.shape.transpose_join_split import concatenate
 
 
+@entry_point
 def ravel(tree: Any) -> tuple[Any, "Unravel"]:
     """(vector, unravel): the leaves of a pytree concatenated, and the inverse function.
 

@@ -13,6 +13,7 @@ from letir.ad.gradient_program import Gradient, Policy
 from letir.ad.remat.cost_model import is_view, nbytes, nominal_bytes
 from letir.ad.remat.policies import Choice, check_policy, with_policy
 from letir.ad.remat.recomputation import Halves, split_gradient
+from letir.ast import entry_point
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
 from letir.ast.text.printer import Printer
 from letir.ast.types import ArrayType, Size
@@ -122,6 +123,7 @@ class Residuals:
         )
 
 
+@entry_point
 def explain_residuals(
     g: Gradient | Callable[..., Any],
     *args: Any,

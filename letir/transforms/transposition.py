@@ -8,6 +8,7 @@ from letir.ad.differentiation import differentiate
 from letir.ad.gradient_program import Gradient
 from letir.ad.linearity import Linearity
 from letir.ad.symbolic_zeros import zeros_of_type
+from letir.ast import entry_point
 from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import strong_type
 from letir.ast.gc_pause import paused_gc
@@ -41,6 +42,7 @@ def linear_transpose(
 def linear_transpose(
     f: Callable[..., Any], *examples: Any, argnums: int | Sequence[int] | None = None
 ) -> Callable[..., Any]: ...
+@entry_point
 def linear_transpose(
     f: Any, *examples: Any, argnums: int | Sequence[int] | None = None
 ) -> Callable[..., Any]:
@@ -67,6 +69,7 @@ def linear_transpose(
     transpose = _Transpose(call, argnums)
     lifted = call.leaves[call.tree.arrays :]  # traced values that f closes over
 
+    @entry_point
     @functools.wraps(f)
     def transposed(*args):
         return transpose(args, lifted)

@@ -9,6 +9,7 @@ from attrs import frozen
 from letir.ad.differentiation import differentiate
 from letir.ad.forward import jvp_program, linear_program
 from letir.ad.gradient_program import Policy, zeros_for
+from letir.ast import entry_point
 from letir.ast.derivative_types import carries_derivative, type_carries_derivative
 from letir.ast.pytrees import Tree, flatten
 from letir.ast.signatures import A, R
@@ -34,6 +35,7 @@ class LinearMap:
     flat: Callable[..., list]  # nested arguments -> leaves
     nested: Callable[..., Any]  # leaves -> nested results
 
+    @entry_point
     def __call__(self, *args: Any) -> Any:
         return self.nested(separate(run_flat(self.program, [*self.flat(args), *self.captured])))
 
@@ -54,6 +56,7 @@ def vjp(
     policy: Policy = "keep_all",
     exact: bool = False,
 ) -> tuple[R, LinearMap, A]: ...
+@entry_point
 def vjp(
     f: Callable[..., Any],
     *primals: Any,
@@ -117,6 +120,7 @@ def as_direction(value: Any, kind: ArrayType | None, what: str) -> Any:
     raise error(f"a {what} of type {ArrayType(kind.dtype, kind.shape)} is expected, found {found}")
 
 
+@entry_point
 def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[R, R]:
     """(f(*primals), tangent of the result), for tangents that nest as the primals.
 
@@ -182,6 +186,7 @@ def _none_filled(tangents: tuple, primals: tuple) -> tuple:
     return tuple(filled)
 
 
+@entry_point
 def linearize(f: Callable[..., R], *primals: Any) -> tuple[R, LinearMap]:
     """(f(*primals), lin): ``lin(*tangents)`` is the tangent of the result; it does not rerun ``f``.
 

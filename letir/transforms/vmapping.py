@@ -10,6 +10,7 @@ import optree
 from attrs import frozen
 
 from letir.ad.gradient_program import Gradient
+from letir.ast import entry_point
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.checker import retype
 from letir.ast.pytrees import NAMESPACE, Leaf, Tree, flatten
@@ -65,6 +66,7 @@ def vmap(
     if isinstance(f, Lambda):
         return _mapped_lambda(f, in_axes, out_axes, axis_size)
 
+    @entry_point
     @functools.wraps(f)
     def mapped(*args, **kwargs):
         leaves, spec = flatten((args, kwargs))

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from attrs import define
 
+from letir.ast import entry_point
 from letir.ast.terms import Bind, Lambda, Local, Ret
 
 RETURN = None  # the bind of a use in the Ret
@@ -29,6 +30,7 @@ def _count(fn: Lambda) -> dict[Local, int]:
     return counts
 
 
+@entry_point
 def uses(fn: Lambda) -> "UseDef":
     """The definitions and uses of ``fn``'s locals, computed once.
 

@@ -44,7 +44,7 @@ def test_all_mismatched_arguments_are_listed_with_expected_and_found_types():
 arguments do not fit the program
   argument 0 (x): expected float64[3], found float64[2]
   argument 2 (z): expected float64*[], found float32[3]
-  trace again for other types""" == str(caught.value)
+  trace again for other types""" == str(caught.value).partition("\n  at ")[0]
 
 
 def test_a_mismatch_of_shapes_alone_is_a_shape_error():
@@ -142,7 +142,7 @@ def test_sizes_of_the_same_name_must_be_equal():
     assert """\
 arguments do not fit the program with n = 4
   argument 1: expected float64[n], found float64[3]
-  trace again for other types""" == str(caught.value)
+  trace again for other types""" == str(caught.value).partition("\n  at ")[0]
 
 
 def test_a_name_may_occur_twice_in_one_shape():
@@ -238,7 +238,7 @@ def test_foreign_values_are_listed_with_the_other_mismatches():
     """[B7, B11]"""
     with pytest.raises(lt.DTypeError) as caught:
         sized((3,), (2,), (3,))(np.array(["a", "b", "c"]), X, X)
-    _, strings, shapes, _ = str(caught.value).splitlines()
+    _, strings, shapes, *_ = str(caught.value).splitlines()
     assert strings.startswith("  argument 0: ") and "encode them as integers first" in strings
     assert "  argument 1: expected float64[2], found float64[3]" == shapes
 

@@ -156,7 +156,7 @@ def test_the_error_for_an_escaped_argument_names_it():
 def test_an_escaped_value_can_still_be_printed():
     lt.trace(keep, X)
 
-    assert "Traced(%?: float64[3] = array([2., 4., 6.]))" == repr(KEPT[0])
+    assert "Traced(%1: float64[3] = array([2., 4., 6.]))" == repr(KEPT[0])
 
 
 def test_a_value_of_an_inner_trace_cannot_be_used_in_the_outer_one():

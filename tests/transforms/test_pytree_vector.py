@@ -84,7 +84,7 @@ def test_ravel_and_unravel_are_recorded():
 
 
 def test_a_leaf_that_is_not_an_array_is_refused():
-    with pytest.raises(lt.DTypeError, match="no array"):
+    with pytest.raises(lt.DTypeError, match="not an array"):
         lt.ravel([np.ones(2), {1, 2}])
 
 

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 from attrs import define, field
 
+from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive, primitive_named
@@ -51,6 +52,7 @@ _SIMPLE = re.compile(
 )
 
 
+@entry_point
 def parse(text: str, *, arrays: Sequence[np.ndarray] | None = None) -> Lambda:
     """The program with this text: ``parse(dumps(f)) == f``.
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.attrs import Here, token
 from letir.ast.bodies import bodies_of
 from letir.ast.primitive import Primitive, Required
@@ -27,6 +27,7 @@ _MOST_ELEMENTS = 8
 _INLINE_BODY = 4  # a grad_of body of at most this many binds is written on one line
 
 
+@entry_point
 def dumps(fn: Lambda) -> str:
     """The lossless text of ``fn``: ``parse(dumps(fn)) == fn``.
 
@@ -79,16 +80,30 @@ def bind_text(bind: Bind) -> str:
     return printer.bind_text(bind, "")
 
 
-def line_of(fn: Lambda, bind: Bind) -> str:
-    """The line of ``bind`` as ``str(fn)`` shows it."""
+def line_of(program: Any, bind: Bind) -> str:
+    """The line of ``bind`` as ``str(program)`` shows it.
+
+    ``program``: a Lambda or a builder, to which ``bind`` may be about to be added.
+    """
+    return _numbered_before(program, bind).bind_text(bind, "")
+
+
+def numbered_local(builder: Any, local: Local) -> str:
+    """The number of ``local`` in the program that is being built, with its type."""
+    number = _numbered_before(builder, None).numbers.get(local, "")
+    return f"{number}: {local.type!r}".removeprefix(": ")
+
+
+def _numbered_before(program: Any, bind: Bind | None) -> "Printer":
+    """A printer that has numbered the locals of ``program`` before ``bind``."""
     printer = Printer(bounded=True)
-    for param in fn.params:
+    for param in program.params:
         printer.number(param)
-    for other in fn.binds:
+    for other in program.binds:
         if other is bind:
             break
         printer.skip(other)
-    return printer.bind_text(bind, "")
+    return printer
 
 
 @define(eq=False)
@@ -360,6 +375,7 @@ LATE_BOUND.update(
     listing=listing,
     html=html,
     bind_text=bind_text,
+    numbered_local=numbered_local,
     dumps=dumps,
     line_of=line_of,
     untyped_text=untyped_text,

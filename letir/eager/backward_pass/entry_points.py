@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import entry_point
 from letir.eager.backward_pass.engine import add_gradient
 from letir.eager.backward_pass.parallel import make_engine
 from letir.eager.grad_mode import RECORDS, Mode
@@ -44,6 +45,7 @@ def backward(
                     origin.grad = add_gradient(origin.grad, owned(ct))
 
 
+@entry_point
 def gradients(
     outputs: Any,
     inputs: Any,

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from letir.ast import entry_point
 from letir.ast.primitive import Primitive
 from letir.eager.functions.context import Context, is_among, place_among
 from letir.eager.functions.function_cache import FunctionForm, Saved
@@ -61,6 +62,7 @@ class Function:
         raise NotImplementedError("a Function must define backward(ctx, *grads)")
 
     @classmethod
+    @entry_point
     def apply(cls, *args: Any) -> Any:
         """The results as Variables, recorded as one node."""
         if any(isinstance(arg, Tracer) for arg in args):

@@ -5,6 +5,7 @@ from typing import Any
 
 from attrs import frozen
 
+from letir.ast import entry_point
 from letir.ast.attrs import token
 from letir.ast.builder import Value
 from letir.ast.pytrees import flatten
@@ -61,6 +62,7 @@ class RecordedModel:
         """The parameters of the model."""
         return self.model.parameters()
 
+    @entry_point
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The result of the model's ``forward``; arrays that it replaces go into the model."""
         held = places_by_path(self.model, "model")
@@ -192,6 +194,7 @@ def value_token(value: Any) -> Any:
         return id(value)
 
 
+@entry_point
 def jit_model(model: Any) -> RecordedModel:
     """``model``, an object with ``forward`` and ``parameters()``, as a callable that records at the
     first call and replays at later ones.

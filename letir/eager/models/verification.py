@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import entry_point
 from letir.ast.attrs import same_bits
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
@@ -18,6 +19,7 @@ from letir.tracing.entry import mark_static, record
 from letir.tracing.trace_state import EAGER
 
 
+@entry_point
 def verify(f: Callable, *args: Any, **kwargs: Any) -> Lambda:
     """The program of ``f`` at these arguments, if its replay equals ``f`` bit for bit.
 

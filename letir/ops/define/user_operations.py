@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from letir.ast import entry_point
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, todo
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, LetirError, ShapeError
@@ -14,6 +15,7 @@ from letir.ops.as_numpy.control import imported_call
 _NO_RULE = todo("no rule was given; pass one to letir.primitive or letir.opaque")
 
 
+@entry_point
 def primitive(
     name: str,
     impl: Callable,
@@ -43,6 +45,7 @@ def primitive(
     return record
 
 
+@entry_point
 def opaque(
     function: Callable,
     aval: Any,

@@ -5,6 +5,7 @@ from typing import Any
 
 from attrs import define, field
 
+from letir.ast import entry_point
 from letir.ast.attrs import token
 from letir.ast.builder import LetBuilder
 from letir.ast.error_locations import source_line
@@ -23,6 +24,7 @@ from letir.passes.pattern_rewrite.matching import (
 from letir.visitors.usedef import use_counts, uses
 
 
+@entry_point
 @paused_gc()
 def rewrite(
     f: Lambda,

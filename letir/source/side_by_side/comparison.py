@@ -11,7 +11,7 @@ from itertools import zip_longest
 
 from attrs import define, field, frozen
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.bodies import bodies_in, bodies_of
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
@@ -40,6 +40,7 @@ class Row:
     inner: tuple[tuple[str, tuple["Row", ...]], ...] = ()
 
 
+@entry_point
 def diff(f: Lambda, g: Lambda) -> "Comparison":
     """A comparison of ``f`` and ``g`` side by side: equal, changed, removed and added binds.
 

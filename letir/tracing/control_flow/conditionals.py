@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from letir.ast import entry_point
 from letir.ast.pytrees import flatten
 from letir.ast.signatures import R
 from letir.ast.types import ArrayType
@@ -23,6 +24,7 @@ from letir.tracing.control_flow.traced_bodies import (
 from letir.tracing.source_locations import error_at_user_line, user_place
 
 
+@entry_point
 def cond(pred: Any, true_fun: Callable[..., R], false_fun: Callable[..., R], *operands: Any) -> R:
     """``true_fun(*operands)`` if ``pred`` is true, else ``false_fun(*operands)``.
 
@@ -47,6 +49,7 @@ def cond(pred: Any, true_fun: Callable[..., R], false_fun: Callable[..., R], *op
     return tree.unflatten(results_of(cond_op, attrs, leaves, source))
 
 
+@entry_point
 def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> R:
     """``branches[index](*operands)``, with the index clamped to the range of branches.
 

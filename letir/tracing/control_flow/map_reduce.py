@@ -11,6 +11,7 @@ import numpy as np
 from attrs import frozen
 from optree import PyTreeSpec
 
+from letir.ast import entry_point
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import flatten
@@ -38,6 +39,7 @@ from letir.tracing.trace_state import ABSTRACT
 # ---- map ----
 
 
+@entry_point
 def map(f: Callable[..., Any], *xs: Any) -> Any:
     """``f(*x)`` for the elements of ``xs`` along their leading axes, stacked.
 
@@ -206,6 +208,7 @@ def _as_element(value: Value, kind: ArrayType) -> Value:
     return PRIMITIVES["broadcast_to"](value, kind.shape) if value.shape != kind.shape else value
 
 
+@entry_point
 def reduce(op: Callable[[Any, Any], Any], init: Any, xs: Any, axis: int = 0) -> Any:
     """``op(...op(op(init, xs[0]), xs[1])..., xs[-1])`` for the elements of ``xs`` along ``axis``.
 
@@ -238,6 +241,7 @@ def reduce(op: Callable[[Any, Any], Any], init: Any, xs: Any, axis: int = 0) -> 
     return spec.unflatten(outs)
 
 
+@entry_point
 def associative_scan(
     op: Callable[[Any, Any], Any], xs: R, reverse: bool = False, axis: int = 0
 ) -> R:
@@ -299,6 +303,7 @@ def _check_destinations(dest, values, indices, asked: str) -> tuple:
     return dests, spec, places, arrays
 
 
+@entry_point
 def scatter(dest: Any, indices: Any, values: Any) -> Any:
     """``dest`` with ``values[i]`` at ``indices[i]`` of its leading axis.
 
@@ -323,6 +328,7 @@ def scatter(dest: Any, indices: Any, values: Any) -> Any:
     )
 
 
+@entry_point
 def reduce_by_index(
     dest: Any, op: Callable[[Any, Any], Any], ne: Any, indices: Any, values: Any
 ) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 import optree
 from attrs import frozen
 
+from letir.ast import entry_point
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import NAMESPACE, flatten
@@ -29,6 +30,7 @@ from letir.tracing.trace_state import ABSTRACT
 _MOST_ROUNDS = 4  # rounds of promoting Python numbers in the carry
 
 
+@entry_point
 def scan(
     f: Callable[[C, Any], tuple[C, Any]],
     init: C,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from letir.ast import entry_point
 from letir.ast.builder import Value
 from letir.ast.pytrees import Tree, flatten
 from letir.ast.signatures import C
@@ -35,6 +36,7 @@ from letir.tracing.source_locations import error_at_user_line, user_place
 _MOST_TIMES = 5  # recordings of a body until the dtypes of the carried values are stable
 
 
+@entry_point
 def while_loop(
     cond_fun: Callable[[C], Any],
     body_fun: Callable[[C], C],
@@ -71,6 +73,7 @@ def while_loop(
     return tree.unflatten(results_of(while_loop_op, attrs, leaves, source))
 
 
+@entry_point
 def fori_loop(
     lower: Any,
     upper: Any,

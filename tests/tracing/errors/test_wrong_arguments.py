@@ -260,7 +260,8 @@ def test_a_replay_with_other_arguments_says_how_they_differ(told_by, call, error
     """[B7]"""
     f, g = lt.trace(product, X, X), lt.trace(scaled, {"w": X}, rate=0.1)
 
-    assert (error, message) == told_by(lambda: call(f, g))
+    message = f"{message}\n  at test_wrong_arguments.py:NN"
+    assert (error, message) == told_by(lambda: call(f, g), call)
 
 
 def test_a_replay_with_another_static_argument_is_refused(told_by):
@@ -268,7 +269,8 @@ def test_a_replay_with_another_static_argument_is_refused(told_by):
 
     message = """\
 calling the program: the static argument 'fast' is part of the program, found 'slow'
-  trace again with the new value"""
+  trace again with the new value
+  at test_wrong_arguments.py:NN"""
     assert (DTypeError, message) == told_by(lambda: f(X, "slow"))
 
 
@@ -315,4 +317,4 @@ grad: the function returns bool[], which has no derivative
 
 @pytest.mark.parametrize(("action", "error", "message"), GRADIENTS.values(), ids=list(GRADIENTS))
 def test_a_gradient_that_does_not_exist_is_refused(told_by, action, error, message):
-    assert (error, message) == told_by(action)
+    assert (error, f"{message}\n  at test_wrong_arguments.py:NN") == told_by(action)

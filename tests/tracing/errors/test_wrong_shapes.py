@@ -51,165 +51,165 @@ MESSAGES = {
         """\
 matmul: inner sizes differ, (2, 3) @ (2, 3)
   transpose one of them, or see numpy.einsum
-  in matmul(%?, %?)""",
+  in matmul(%0, %0)""",
     ),
     "matmul of a scalar": (
         ShapeError,
         """\
 matmul: an operand is 0-d, (2, 3) @ ()
   multiply with * instead
-  in matmul(%?, %?)""",
+  in matmul(%0, %1)""",
     ),
     "add": (
         ShapeError,
         """\
 shapes (3,), (4,) do not broadcast: 3 and 4 at axis -1
-  in add(%?, %?)""",
+  in add(%0, %1)""",
     ),
     "where": (
         ShapeError,
         """\
 shapes (3,), (3,), (2,) do not broadcast: 3 and 2 at axis -1
-  in where(%?, %?, %?)""",
+  in where(%1, %0, %2)""",
     ),
     "dot": (
         ShapeError,
         """\
 dot: inner sizes differ, (3,) and (4,)
-  in dot(%?, %?)""",
+  in dot(%0, %1)""",
     ),
     "einsum": (
         ShapeError,
         """\
 einsum: label 'j' has sizes 3 and 2, shapes [(2, 3), (2, 3)]
-  in einsum(%?, %?, subscripts='ij,jk->ik')""",
+  in einsum(%0, %0, subscripts='ij,jk->ik')""",
     ),
     "einsum operands": (
         ShapeError,
         """\
 einsum: 'ij,jk->ik' names 2 operands, found 1
-  in einsum(%?, subscripts='ij,jk->ik')""",
+  in einsum(%0, subscripts='ij,jk->ik')""",
     ),
     "reshape": (
         ShapeError,
         """\
 reshape: (3,) has 3 elements, (2, 2) has 4
-  in reshape(%?, shape=(2, 2))""",
+  in reshape(%0, shape=(2, 2))""",
     ),
     "two unknown sizes": (
         ShapeError,
         """\
 reshape: (-1, -1) is not a shape; at most one size may be -1
-  in reshape(%?, shape=(-1, -1))""",
+  in reshape(%0, shape=(-1, -1))""",
     ),
     "broadcast_to": (
         ShapeError,
         """\
 shapes (3,), (4,) do not broadcast: 3 and 4 at axis -1
-  in broadcast_to(%?, shape=(4,))""",
+  in broadcast_to(%0, shape=(4,))""",
     ),
     "squeeze": (
         ShapeError,
         """\
 squeeze: axis 0 of (3,) is not of length 1
-  in squeeze(%?, axis=0)""",
+  in squeeze(%0, axis=0)""",
     ),
     "concatenate": (
         ShapeError,
         """\
 concatenate: shapes (3,), (2, 2) differ beside axis 0
-  in concatenate(%?, %?)""",
+  in concatenate(%0, %1)""",
     ),
     "concatenate scalars": (
         ShapeError,
         """\
 concatenate: 0-d arrays cannot be concatenated; use stack
-  in concatenate(%?, %?)""",
+  in concatenate(%1, %2)""",
     ),
     "stack": (
         ShapeError,
         """\
 stack: all arrays must have one shape, found (3,), (2,)
-  in stack(%?, %?)""",
+  in stack(%0, %1)""",
     ),
     "a ragged list": (
         ShapeError,
         """\
 stack: all arrays must have one shape, found (3,), (2,)
-  in stack(%?, %?)""",
+  in stack(%0, %1)""",
     ),
     "split": (
         ShapeError,
         """\
 split: 2 equal sections do not divide an axis of 3; see array_split
-  in split(%?, sections=2)""",
+  in split(%0, sections=2)""",
     ),
     "an axis beyond the last": (
         BoundsError,
         """\
 axis 2 is out of bounds for an array with 2 axes
-  in sum(%?, axis=2)""",
+  in sum(%0, axis=2)""",
     ),
     "an axis twice": (
         ShapeError,
         """\
 axis (0, 0) names an axis of 2 twice
-  in sum(%?, axis=(0, 0))""",
+  in sum(%0, axis=(0, 0))""",
     ),
     "axes twice": (
         ShapeError,
         """\
 axis (0, 0) names an axis of 2 twice
-  in transpose(%?, axes=(0, 0))""",
+  in transpose(%0, axes=(0, 0))""",
     ),
     "too many axes": (
         BoundsError,
         """\
 axis 2 is out of bounds for an array with 2 axes
-  in transpose(%?, axes=(0, 1, 2))""",
+  in transpose(%0, axes=(0, 1, 2))""",
     ),
     "the maximum of nothing": (
         ShapeError,
         """\
 the extremum of an empty axis of (0,) has no value: give initial=
-  in max(%?)""",
+  in max(%1)""",
     ),
     "an index beyond the end": (
         BoundsError,
         """\
 index 3 is out of bounds for axis 0 with size 3
-  in index(%?, item=3)""",
+  in index(%0, item=3)""",
     ),
     "too many indices": (
         BoundsError,
         """\
 too many indices: 2 for an array of shape (3,)
-  in index(%?, item=(0, 0))""",
+  in index(%0, item=(0, 0))""",
     ),
     "an index of a scalar": (
         BoundsError,
         """\
 too many indices: 1 for an array of shape ()
-  in index(%?, item=0)""",
+  in index(%0, item=0)""",
     ),
     "two ellipses": (
         BoundsError,
         """\
 an index can only have one ellipsis
-  in index(%?, item=(..., 0, ...))""",
+  in index(%0, item=(..., 0, ...))""",
     ),
     "a mask of another shape": (
         BoundsError,
         """\
 a mask of shape (2,) does not fit (3,) from axis 0
-  in index(%?, %?, item=@1)""",
+  in index(%0, %1, item=@1)""",
     ),
     "bits of floats": (
         DTypeError,
         "bitwise_and does not take operands of types float64[3], int64*[]: "
         "ufunc 'bitwise_and' not supported for the input types, and the inputs could not be "
         "safely coerced to any supported types according to the casting rule ''safe''\n"
-        "  in bitwise_and(%?, 1)",
+        "  in bitwise_and(%0, 1)",
     ),
 }
 

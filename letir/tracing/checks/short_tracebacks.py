@@ -1,0 +1,101 @@
+"""Short tracebacks: the frames of letir are left out of errors that leave it.
+
+An error that reaches user code shows the user's own frames and the message. The environment
+variable ``LETIR_TRACEBACK=full`` keeps all frames.
+"""
+
+import os
+import sys
+from types import TracebackType
+
+from letir.ast import LATE_BOUND
+from letir.ast.error_locations import append_location, source_line
+from letir.ast.terms import Source
+from letir.errors import EscapedTracerError, LetirError, ParseError
+from letir.tracing.source_locations import is_letirs, is_users, place_of, user_place
+
+_HAVE_PLACES = (EscapedTracerError, ParseError)  # two lines of the user; a line of the text
+
+
+def fold(error: BaseException, *, within: bool = False) -> None:
+    """Remove letir's frames from the traceback of ``error``; add the user's line if it has none.
+
+    Called in the ``except`` clause of a function that users call, before a bare ``raise``. If letir
+    called that function, nothing happens, as the error still passes an outer one; except with
+    ``within``, for operators, around which there is no other.
+    """
+    caller = sys._getframe(1).f_back
+    if not within and caller is not None and is_letirs(caller.f_code.co_filename):
+        return
+    if isinstance(error, LetirError) and not isinstance(error, _HAVE_PLACES) and error.args:
+        place = _innermost_place(error.__traceback__) or user_place(2)[0]
+        append_location(error, source_line(place))
+    if os.environ.get("LETIR_TRACEBACK") != "full":
+        _fold_chain(error)
+
+
+def _innermost_place(link: TracebackType | None) -> Source | None:
+    """The place of the innermost user frame of a traceback, None if there is none."""
+    found = None
+    while link is not None:
+        if is_users(link.tb_frame.f_code.co_filename):
+            found = link
+        link = link.tb_next
+    return (
+        None if found is None else place_of(found.tb_frame.f_code, found.tb_lasti, found.tb_lineno)
+    )
+
+
+def _fold_chain(error: BaseException) -> None:
+    """Fold the traceback of ``error`` and of the errors that led to it.
+
+    Errors that letir raised and caught itself are taken out of the chain.
+    """
+    chain, seen = [error], set()
+    while chain:
+        link = chain.pop()
+        if id(link) in seen:
+            continue
+        seen.add(id(link))
+        context = link.__context__
+        while context is not None and context is not link.__cause__ and _is_internal(context):
+            context = context.__context__
+        link.__context__ = context
+        if _is_raised_by_letir(link):
+            # letir's `from None` is meant for the errors taken out, not for those of the user
+            link.__suppress_context__ = link.__cause__ is not None
+        link.__traceback__ = _without_letir(link.__traceback__)
+        chain += [e for e in (link.__cause__, context) if e is not None]
+        chain += getattr(link, "exceptions", ())
+
+
+def _is_internal(error: BaseException) -> bool:
+    """Whether an error was raised and caught within letir."""
+    head = error.__traceback__
+    return head is not None and _without_letir(head) is None
+
+
+def _is_raised_by_letir(error: BaseException) -> bool:
+    """Whether the innermost frame of the traceback is letir's."""
+    link = error.__traceback__
+    while link is not None and link.tb_next is not None:
+        link = link.tb_next
+    return link is not None and is_letirs(link.tb_frame.f_code.co_filename)
+
+
+def _without_letir(link: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of letir, and of the libraries that letir called."""
+    kept, inside = [], True
+    while link is not None:
+        file = link.tb_frame.f_code.co_filename
+        inside = is_letirs(file) or (inside and not is_users(file))
+        if not inside:
+            kept.append(link)
+        link = link.tb_next
+    found = None
+    for part in reversed(kept):  # new links: another thread may be reading the old ones
+        found = TracebackType(found, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return found
+
+
+LATE_BOUND["fold"] = fold
