@@ -159,6 +159,7 @@ _LATE_BOUND = {
     "tracing.checks.unsupported": ("refusal_reason",),
     "tracing.checks.short_tracebacks": ("fold",),
     "tracing.checks.symbolic_size_reads": ("watch_size_reads",),
+    "tracing.mutation.array_layout": ("flags_of", "layout_of", "set_shape"),
     "tracing.refusals": ("escaped_error",),
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),
     "tracing.numpy_protocols.python_numbers": ("apply_python_operator",),

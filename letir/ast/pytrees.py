@@ -61,6 +61,29 @@ class Static:
         return f"static({self.text!r})"
 
 
+class Text(str):
+    """A string among the results of a program: part of the tree, not a leaf."""
+
+    __slots__ = ()
+
+
+def _text_alone(text: Any) -> tuple[tuple, Any, tuple]:
+    """(children, metadata, entries) of a ``Text``, as optree asks for them."""
+    return (), str(text), ()
+
+
+optree.register_pytree_node(Text, _text_alone, lambda text, _: text, namespace=NAMESPACE)  # type: ignore
+
+
+def with_texts(tree: Any) -> Any:
+    """``tree`` with its strings as ``Text``, so that they are no leaves."""
+
+    def marked(leaf: Any) -> Any:
+        return Text(leaf) if type(leaf) is str else leaf
+
+    return optree.tree_map(marked, tree, namespace=NAMESPACE)
+
+
 def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
     """The leaves of ``tree`` and its structure; None has no leaves."""
     leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
@@ -165,8 +188,10 @@ class Tree:
 
     @classmethod
     def of(cls, tree: Any) -> "Tree":
-        """The tree whose leaves are ``LEAF`` and ``Static``."""
+        """The tree whose leaves are ``LEAF`` and ``Static``; a string is no leaf."""
         leaves, spec = flatten(tree)
+        if str in map(type, leaves):
+            leaves, spec = flatten(with_texts(tree))
         return cls(
             spec, tuple([(i, leaf) for i, leaf in enumerate(leaves) if type(leaf) is Static])
         )
@@ -249,6 +274,8 @@ def _tree_text(spec: optree.PyTreeSpec, leaves: Iterator) -> str:
     kind = spec.type
     if kind is None:  # optree's mark of a leaf
         return repr(next(leaves))
+    if kind is Text:
+        return repr(spec.unflatten(()))
     children = [_tree_text(child, leaves) for child in spec.children()]
     inside = ", ".join(children)
     if kind is tuple:

@@ -100,6 +100,7 @@ OPERATIONS = {  # module: the operations that it defines
         broadcast_to constant full ones ravel reshape size sum_to_size zeros
     """,
     "shape.sliding_windows": "sliding_window_view",
+    "shape.strided_views": "as_strided",
     "shape.transpose_join_split": "concatenate split stack transpose",
     "shape.unit_axes_and_flip": "expand_dims flip squeeze",
     "signal.convolve_correlate": "convolve correlate",

@@ -16,7 +16,7 @@ from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import Value
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.pytrees import NAMESPACE, Static, Tree, flatten
+from letir.ast.pytrees import NAMESPACE, Static, Tree, flatten, with_texts
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import DTypeError, TraceError
@@ -314,8 +314,11 @@ def finish_trace(new: Trace, result: Any, in_tree: Tree | None) -> tuple[Lambda,
             f"NumPy:\n  {new.refusal}\n  or let the error through"
         )
     leaves, spec = flatten(result)
+    args: list[Any] = [_result_arg(new, leaf) for leaf in leaves]
+    if None in args:  # a string, which is part of the tree
+        leaves, spec = flatten(with_texts(result))
+        args = [arg for arg in args if arg is not None]
     row: Any = tuple(leaves)
-    args = [_result_arg(new, leaf) for leaf in leaves]
     # (y,) is not y: a tuple of one needs its tree
     in_a_row = len(leaves) != 1 and spec == optree.tree_structure(row)
     plain = optree.treespec_is_leaf(spec) or in_a_row
@@ -325,7 +328,10 @@ def finish_trace(new: Trace, result: Any, in_tree: Tree | None) -> tuple[Lambda,
 
 
 def _result_arg(new: Trace, leaf):
-    """A result as an argument of Ret. Raises TraceError unless it is an array or a number."""
+    """A result as an argument of Ret, None for a string.
+
+    Raises TraceError unless it is an array, a number, or a string without traced values in it.
+    """
     is_lifted = new.lifts_variables and isinstance(leaf, Value)
     if isinstance(leaf, Tracer) and leaf.arg in new.python_bools:
         leaf = PRIMITIVES["weaken"](leaf)  # Python's True, not NumPy's
@@ -336,7 +342,12 @@ def _result_arg(new: Trace, leaf):
             return new.enter(leaf)
         except DTypeError as error:
             raise TraceError(f"result of the traced function: {error}") from None
+    if type(leaf) is str and "Traced(%" not in leaf:
+        return None
+    remedy = "return arrays and numbers, nested in tuples, lists and dicts"
+    if type(leaf) is str:
+        remedy = "return the traced value itself, and make a text of the result"
     raise TraceError(
         f"the traced function returned {leaf!r}, of type {type(leaf).__name__}{at_user()}\n"
-        "  return arrays and numbers, nested in tuples, lists and dicts"
+        f"  {remedy}"
     )

@@ -13,7 +13,7 @@ from letir.ad.gradient_program import Gradient
 from letir.ast import entry_point
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.checker import retype
-from letir.ast.pytrees import NAMESPACE, Leaf, Tree, flatten
+from letir.ast.pytrees import NAMESPACE, Leaf, Tree, flatten, with_texts
 from letir.ast.signatures import P, R
 from letir.ast.terms import Arg, Lambda, Local
 from letir.ast.types import ArrayType, ShapeDtype, Size
@@ -263,7 +263,7 @@ def _axis_from_front(axis: int | None, rank: int | None, name: str, option: str)
 def _mapped_program(fn: Lambda, axes: list, size, tree: Tree, out_axes) -> Lambda:
     """``fn`` batched along ``axes``, with the batch axes of its results at ``out_axes``."""
     program, found = batched(fn, axes, size)
-    wanted = _prefix_leaves(out_axes, example(tree), "out_axes", "result")
+    wanted = _prefix_leaves(out_axes, with_texts(example(tree)), "out_axes", "result")
     builder = LetBuilder()
     builder.params, builder.binds = list(program.params), list(program.binds)
     # a symbolic batch size is read from a mapped argument when the program runs

@@ -191,3 +191,35 @@ def test_an_option_of_trace_is_bound_by_partial():
         return -x if abstract else x
 
     assert_same(-X, lt.trace(functools.partial(program, abstract=True), X)(X))
+
+
+# ---- strings and None among results ----
+
+
+def report(x):
+    """A report of a fit, as users return it."""
+    return {"name": "fit", "value": x.sum(), "note": None, "all": [x * 2, ("a", None)], "n": 3}
+
+
+def test_strings_and_none_are_results_of_every_transform():
+    program = lt.trace(report, X)
+
+    assert repr(report(X * 2)) == repr(program(X * 2))
+    assert repr(report(X)) == repr(lt.jit(report)(X)) == repr(lt.jit(report)(X))
+    assert repr(("s", X * 2)) == repr(lt.vmap(lambda x: ("s", x * 2))(X))
+    assert repr((X, "s")) == repr(lt.parse(lt.dumps(lt.trace(lambda x: (x, "s"), X)))(X))
+    assert "text" == lt.trace(lambda x: "text", X)(X)
+    assert lt.trace(lambda x: None, X)(X) is None
+
+
+def test_aux_may_hold_strings_and_none():
+    def f(x):
+        return x.sum(), {"note": "hi", "x": x * 2, "nothing": None}
+
+    for gradient in (lt.grad(f, has_aux=True), lt.jit(lt.grad(f, has_aux=True))):
+        assert repr((np.ones(3), f(X)[1])) == repr(gradient(X))
+
+
+def test_a_text_made_of_a_traced_value_is_refused():
+    with pytest.raises(lt.TraceError, match="return the traced value itself"):
+        lt.trace(lambda x: f"the sum is {x.sum()}", X)

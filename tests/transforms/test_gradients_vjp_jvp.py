@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir.testing import assert_same
 
 X = np.array([0.5, 1.5, -2.0])
 Params = namedtuple("Params", "w b")
@@ -244,3 +245,16 @@ def test_gradients_share_no_memory():
     by_x += 1
 
     np.testing.assert_array_equal(np.ones(3), by_y)
+
+
+def test_a_result_of_one_element_has_a_gradient():
+    def f(x):
+        return (x**3).sum(keepdims=True)
+
+    x = np.array([[1.0, 2.0]])
+
+    assert_same(3 * x**2, lt.grad(f)(x))
+    assert_same((f(x), 3 * x**2), lt.value_and_grad(f)(x))
+    assert_same(3 * x**2, lt.jit(lt.grad(f))(x))
+    assert_same(3 * x**2, lt.grad(lt.trace(f, x))(x))
+    assert_same(6 * x, lt.hvp(f)(x, np.ones_like(x)))

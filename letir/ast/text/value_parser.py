@@ -212,9 +212,11 @@ class TreeReader(ValueReader):
         return found
 
     def named(self, at: int) -> Any:
-        """None, a static leaf, a container with a name, or a class with fields."""
+        """None, a string, a static leaf, a container with a name, or a class with fields."""
         if self.accept(_NONE):
             return None
+        if self.text[at : at + 1] in ("'", '"'):  # among results; of arguments they are static
+            return self.value("a string", _TEXT)
         name = self.need(_NODE, "a tree: *, None, (...), [...], {...} or Name(field=...)")[1]
         if name == "static":
             static = Static(self.value("a string", _TEXT))

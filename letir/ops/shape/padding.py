@@ -45,12 +45,12 @@ def _pairs_of(numbers, ndim: int, convert) -> tuple:
     return tuple([tuple([found[i] for i in pair]) for pair in places])
 
 
-def _places_of(numbers, convert, found: list) -> Any:
+def _places_of(numbers: Any, convert, found: list) -> Any:
     """The places in ``found`` of numbers in nested lists, which are converted and appended to it.
 
     Places are broadcast instead of the numbers, among which may be traced ones.
     """
-    if isinstance(numbers, list | tuple) or getattr(numbers, "shape", ()):
+    if isinstance(numbers, list | tuple) or (hasattr(numbers, "shape") and numbers.shape):
         return [_places_of(n, convert, found) for n in numbers]
     found.append(convert(numbers[()] if type(numbers) is np.ndarray else numbers))
     return len(found) - 1

@@ -34,12 +34,9 @@ METHODS: dict[Any, str] = {
     np.ndarray.data: _BYTES,
     np.ndarray.dump: _BYTES,
     np.ndarray.dumps: _BYTES,
-    np.ndarray.flags: _LAYOUT,
     np.ndarray.getfield: "structured arrays are not recorded; pass the fields as arrays",
     np.ndarray.resize: "an array keeps its size; write y = numpy.resize(x, shape)",
     np.ndarray.setfield: "structured arrays are not recorded; pass the fields as arrays",
-    np.ndarray.setflags: _LAYOUT,
-    np.ndarray.strides: _LAYOUT,
     np.ndarray.tobytes: _BYTES,
     np.ndarray.tofile: _BYTES,
 }

@@ -32,13 +32,14 @@ class Memory:
     """For a traced value with views: the fresh views, and reshapes that may be views or copies.
 
     ``origin``: the first local of the base, which determines its memory order. ``reason``: why it
-    cannot be changed, if it cannot.
+    cannot be changed, if it cannot. ``has_stale``: whether some views may be stale.
     """
 
     origin: object
     fresh: list = field(factory=list)  # weak references
     doubts: list = field(factory=list)  # (weak reference to the reshape, local of the base)
     reason: tuple[str, str] | None = None
+    has_stale: bool = False
 
     def add(self, view: "Tracer") -> None:
         """Add a fresh view; dead references are dropped whenever the length is a power of two."""

@@ -108,6 +108,7 @@ def _detach_view(view) -> None:
 def forget_views(memory: Memory, absent: Any) -> None:
     """Make all views stale: they are read again at their next use."""
     fresh, memory.fresh = memory.fresh, []
+    memory.has_stale = memory.has_stale or bool(fresh)
     for ref in fresh:
         view = ref()
         if view is not None and type(view) is not type(view).stale:

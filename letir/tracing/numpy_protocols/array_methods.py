@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.errors import DTypeError
 from letir.tracing.numpy_functions.in_place import put, repeat_to_fit
@@ -59,6 +60,26 @@ class ArrayMethods(Value):
     __slots__ = ()
     numpy_call: Callable[..., Any]
     __setitem__: Callable[[Any, Any], None]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The bytes from an element to the next one along each axis; a guard fixes them."""
+        return LATE_BOUND["layout_of"](self).strides
+
+    @property
+    def flags(self) -> Any:
+        """NumPy's ``ndarray.flags``; a guard fixes the memory order."""
+        return LATE_BOUND["flags_of"](self)
+
+    def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
+        """NumPy's ``ndarray.setflags``, of ``write`` only."""
+        if write is not None:
+            self.flags.writeable = write
+
+    @Value.shape.setter  # type: ignore[attr-defined]  # mypy does not know it as a property
+    def shape(self, new: Any) -> None:
+        """Give the array itself another shape, as an assignment to ``ndarray.shape`` does."""
+        LATE_BOUND["set_shape"](self, new)
 
     @property
     def mT(self) -> Value:

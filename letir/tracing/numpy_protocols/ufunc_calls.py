@@ -72,11 +72,13 @@ def _call_with_keywords(
     if ufunc.signature:
         return _called_on_stacks(ufunc, op, emitter, inputs, outs[0], casting, where, keywords)
     if where is not True:
-        inputs = _operands_in_domain(ufunc, op, inputs, outs, where)
+        inputs = _operands_in_domain(ufunc, op, inputs, where)
     results = emitter.apply(op, _convert_operands(ufunc, inputs, **keywords))
     several = results if ufunc.nout > 1 else (results,)
     found = tuple(
-        result if out is None else _write_where(ufunc, result, out, where, casting)
+        _zero_elsewhere(result, where)
+        if out is None
+        else _write_where(ufunc, result, out, where, casting)
         for result, out in zip(several, outs, strict=True)
     )
     return found if ufunc.nout > 1 else found[0]
@@ -180,6 +182,13 @@ def _write_where(ufunc, result: Value, out, mask, casting: Casting):
     return out.assign(_broadcast_to_out(result, out.shape))
 
 
+def _zero_elsewhere(result: Value, mask) -> Value:
+    """A result that is 0 where the mask is false: NumPy leaves these elements without a value."""
+    if mask is True:
+        return result
+    return PRIMITIVES["where"](mask, result, result.dtype.type(0))
+
+
 def _broadcast_to_out(result: Value, shape: tuple) -> Value:
     """A result broadcast to the shape of ``out``."""
     try:
@@ -189,18 +198,12 @@ def _broadcast_to_out(result: Value, shape: tuple) -> Value:
     return PRIMITIVES["broadcast_to"](result, shape) if fits else result
 
 
-def _operands_in_domain(ufunc, op: Primitive, inputs: tuple, outs: tuple, mask) -> tuple:
+def _operands_in_domain(ufunc, op: Primitive, inputs: tuple, mask) -> tuple:
     """The operands, with a number inside the domain of the ufunc where the mask is false.
 
     NumPy does not compute there, so there must be no warning, and no nan in a derivative.
-    Raises TraceError without ``out``, which has the values of these places.
     """
     name = f"numpy.{ufunc.__name__}"
-    if None in outs:
-        raise TraceError(
-            f"{name}(..., where=mask) leaves elements without a value and is not recorded"
-            f"{at_user()}\n  give out=, or write numpy.where(mask, {name}(...), other)"
-        )
     if (mask if isinstance(mask, Value) else np.asarray(mask)).dtype.kind != "b":
         raise DTypeError(f"{name}: where= must be a boolean array{at_user()}")
     if op.vjp is DISCRETE:  # comparisons and bit operations have no restricted domain

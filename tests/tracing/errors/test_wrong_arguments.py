@@ -132,7 +132,6 @@ the integer 1180591620717411303424 does not fit into 64 bits
 # ---- results ----
 
 RESULTS = {
-    "a string": ("loss", "'loss', of type str"),
     "a function": (np.sin, "<ufunc 'sin'>, of type ufunc"),
     "a class among others": ({"loss": 1.0, "model": dict}, "<class 'dict'>, of type type"),
     "a range": (range(3), "range(0, 3), of type range"),

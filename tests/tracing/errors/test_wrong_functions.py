@@ -8,7 +8,7 @@ import pytest
 from numpy.lib import recfunctions
 
 import letir.numpy as lnp
-from letir.errors import MissingRule, ShapeError, TraceError
+from letir.errors import MissingRule, ShapeError
 
 X = np.array([1.0, 2.0, 3.0])
 M = np.arange(6.0).reshape(2, 3)
@@ -62,15 +62,6 @@ numpy.stack of traced values is not recorded with these arguments
   got an unexpected keyword argument 'dtype': leave it out, or write it with other functions"""
 
     assert (MissingRule, message) == told(lambda x: np.stack([x, x], dtype=np.float32), X)
-
-
-def test_where_in_a_ufunc_is_refused(told):
-    message = """\
-numpy.log(..., where=mask) leaves elements without a value and is not recorded
-  at test_wrong_functions.py:NN
-  give out=, or write numpy.where(mask, numpy.log(...), other)"""
-
-    assert (TraceError, message) == told(lambda x: np.log(x, where=x > 0), X)
 
 
 def test_where_with_one_choice_is_refused(told):

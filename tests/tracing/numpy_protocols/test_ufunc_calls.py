@@ -353,3 +353,19 @@ def test_arrays_without_axes_are_folded_along_axis_0_and_scalars_are_not_updated
     agrees(lambda x: np.logical_and.reduce(x, axis=1, initial=False), X)
     with pytest.raises(TypeError, match="first operand must be array"):
         lt.trace(lambda x: np.add.at(x[0, 0], (), 1.0), X)
+
+
+def test_where_without_out_gives_zeros_elsewhere():
+    def f(x):
+        positive = x > 0
+        return np.log(x, where=positive), np.divmod(x, 2.0, where=positive)
+
+    x = np.array([1.0, -2.0, 3.0])
+    program = lt.trace(f, x)
+
+    with np.errstate(all="raise"):
+        logs, (whole, rest) = program(x)
+
+    assert_same(np.array([0.0, 0.0, np.log(3.0)]), logs)
+    assert_same((np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 1.0])), (whole, rest))
+    assert_same(np.array([1.0, 0.0, 1 / 3]), lt.grad(lambda x: np.log(x, where=x > 0).sum())(x))

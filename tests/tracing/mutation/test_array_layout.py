@@ -1,0 +1,165 @@
+"""Memory layouts as programs see them: shapes that are assigned, strides, flags, as_strided."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_same, check_grads
+from letir.tracing.mutation.array_layout import as_strided
+
+A = np.linspace(-1.0, 1.2, 12).reshape(3, 4)
+
+
+def assigned(x):
+    """A result that gets another shape, and its old view."""
+    y = x * 2
+    row = y[1]
+    y.shape = (2, 6)
+    y[1] += 10
+    row[0] = 5
+    y.shape = -1
+    y[0] = 1
+    return y, row
+
+
+def assigned_view(x):
+    """A view that gets another shape; a write reaches the array."""
+    y = x * 2
+    view = y[1:]
+    view.shape = (2, 2, 2)
+    view[0, 1] = 7
+    return y, view
+
+
+def assigned_with_stale_views(x):
+    """A view that was not used since the array changed, before its shape did."""
+    y = x * 2
+    row = y[0]
+    y[...] = x
+    y.shape = -1
+    y[0] = 5
+    return row, y
+
+
+def assigned_list(x):
+    """A shape of one number, and a list."""
+    y = np.cos(x)
+    y.shape = 12
+    z = np.sin(y)
+    z.shape = [x.shape[1], 3]
+    return y, z
+
+
+SHAPES = [assigned, assigned_view, assigned_with_stale_views, assigned_list]
+
+
+@pytest.mark.parametrize("f", SHAPES)
+def test_an_assigned_shape_is_the_shape_of_the_array_itself(f):
+    program, compiled = lt.trace(f, A), lt.jit(f)
+
+    assert_same(f(A + 1), program(A + 1))
+    assert_same(f(A), compiled(A))
+    assert_same(f(A + 1), compiled(A + 1))
+    check_grads(program, (A,))
+
+
+def test_a_shape_that_needs_a_copy_is_numpys_error():
+    def f(x):
+        y = (x * 2).T
+        y.shape = 12
+        return y
+
+    for run in (f, lambda x: lt.trace(f, x)):
+        with pytest.raises(AttributeError, match="Incompatible shape for in-place modification"):
+            run(A)
+
+
+def test_the_shape_of_an_argument_cannot_be_assigned():
+    def f(x):
+        x.shape = 12
+        return x
+
+    with pytest.raises(lt.TraceError, match=r"the caller would see.*\n.*\n.*x = x.reshape"):
+        lt.trace(f, A.copy())
+
+
+def test_strides_and_flags_are_those_of_the_array():
+    def f(x):
+        y, z = x.T, x[:, 1:]
+        assert y.flags.f_contiguous and not y.flags["C_CONTIGUOUS"] and not y.flags.owndata
+        assert x.flags.c_contiguous and not z.flags.contiguous and z.flags.writeable
+        return x * x.strides[0] + y.strides[0] + sum(z.strides)
+
+    program = lt.trace(f, A)
+
+    assert_same(f(A), program(A))
+    assert_same(f(A), lt.jit(f)(A))
+    with pytest.raises(lt.GuardError, match="memory order"):
+        program(np.asfortranarray(A))
+    assert_same(f(A * 2), lt.jit(f)(A * 2))
+
+
+def test_an_array_that_was_made_read_only_is_not_changed():
+    def f(x):
+        y = x * 2
+        y.flags.writeable = False
+        assert not y.flags["WRITEABLE"]
+        y[0] = 1
+        return y
+
+    with pytest.raises(lt.TraceError, match=r"flags\.writeable = False"):
+        lt.trace(f, A)
+
+
+def windows(x):
+    """Overlapping windows of a row."""
+    (step,) = x.strides
+    return as_strided(x, (3, 2), (step, step)).sum(axis=1)
+
+
+def blocks(x):
+    """Overlapping blocks of a matrix, which was transposed."""
+    x = x.T
+    return as_strided(x, (2, 2, 3, 2), x.strides + x.strides).sum(axis=(2, 3))
+
+
+def backwards(x):
+    """A Toeplitz matrix: the view steps back, before its first element."""
+    row = np.concatenate([x, x[::-1]])
+    (step,) = row.strides
+    return as_strided(row[3:], (4, 4), (-step, step))
+
+
+def written_diagonal(x):
+    """A view of the diagonal, which is written, and sees a later write."""
+    y = x[:, :3] * 1.0
+    diagonal = as_strided(y, (3,), (sum(y.strides),))
+    diagonal[:2] = 0
+    y[2, 2] = 9
+    return y, diagonal
+
+
+@pytest.mark.parametrize(("f", "x"), [(windows, A[0]), (blocks, A), (backwards, A[0])])
+def test_a_strided_view_reads_the_elements_that_numpy_reads(f, x):
+    plain = dict(f.__globals__, as_strided=np.lib.stride_tricks.as_strided)
+    expected = type(f)(f.__code__, plain)
+
+    program = lt.trace(f, x)
+
+    assert_same(expected(x * 2), program(x * 2))
+    assert_same(expected(x * 2), lt.jit(f)(x * 2))
+    check_grads(program, (x,))
+
+
+def test_a_write_into_a_strided_view_reaches_the_array():
+    y = A[:, :3] * 1.0
+    y[[0, 1], [0, 1]] = 0
+    y[2, 2] = 9
+
+    assert_same((y, np.array([0.0, 0.0, 9.0])), lt.trace(written_diagonal, A)(A))
+    check_grads(lt.trace(written_diagonal, A), (A,))
+
+
+def test_a_strided_view_beyond_the_array_is_an_error():
+    with pytest.raises(lt.BoundsError, match="reads outside"):
+        lt.trace(lambda x: as_strided(x, (5,), x.strides), A[0])
