@@ -138,6 +138,7 @@ _LATE_BOUND = {
     "ad.remat.policies": ("with_policy",),
     "ast.alpha_equality": ("equal", "hash"),
     "ast.checker": ("check", "retype"),
+    "ast.ill_made": ("ill_made_error",),
     "ast.text.printer": (
         *("bind_text", "dumps", "html", "line_of", "listing", "numbered_local", "text"),
         "untyped_text",

@@ -27,7 +27,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive, result_count, results_tup
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret, Source
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, Size, UndefType, number_dtype
-from letir.errors import DTypeError, InternalError, LetirError
+from letir.errors import DTypeError, InternalError, LetirError, ShapeError
 
 # (op, types, attrs) -> result types; bounded, or types of programs that are gone would stay
 _inferred = BoundedCache(1 << 16)
@@ -198,6 +198,10 @@ class LetBuilder:
 
         The builder must not be used afterwards.
         """
+        if isinstance(results, Value | Local | Const):  # iterating a Value would record its rows
+            raise DTypeError(
+                f"build takes a sequence of results, found {results!r}\n  write build([result])"
+            )
         args = tuple(results)
         if not _ARGS.issuperset(map(type, args)):
             args = tuple([r if type(r) in _ARGS else self.enter(r) for r in args])
@@ -305,6 +309,11 @@ class Value:
 
     def __getitem__(self, item):
         return PRIMITIVES["index"](self, item)
+
+    def __iter__(self):
+        if self.type is None:
+            raise ShapeError(f"{self!r} has no known shape: it cannot be iterated over or unpacked")
+        return (self[i] for i in range(len(self)))  # without this, Python would ask without end
 
     def __repr__(self):
         return f"Value({self.arg!r})"

@@ -23,7 +23,7 @@ def check(fn: Lambda) -> Lambda:
     as inferred.
 
     Raises ScopeError that names the local, or ShapeError or DTypeError with the let line and the
-    user's line.
+    user's line; DTypeError for a part of a program that is of the wrong class.
 
     >>> from letir import parse
     >>> f = parse("lambda %0: float64[2] { %1: float64[3] = exp(%0); return %1 }")
@@ -33,8 +33,13 @@ def check(fn: Lambda) -> Lambda:
     ...     print(type(error).__name__)
     ShapeError
     """
-    for body in all_bodies(fn):  # once each: the binds of a gradient program share them
-        _check_level(body)
+    try:
+        for body in all_bodies(fn):  # once each: the binds of a gradient program share them
+            _check_level(body)
+    except LetirError:
+        raise
+    except (AttributeError, TypeError, ValueError, LookupError) as error:  # a part of a wrong class
+        raise LATE_BOUND["ill_made_error"](fn, error) from None
     return fn
 
 
@@ -42,6 +47,8 @@ def _check_level(fn: Lambda) -> None:
     """Check the binds of ``fn`` itself, not the bodies that they hold."""
     bound: set[Local] = set()
     for param in fn.params:
+        if type(param) is not Local or not (param.type is None or type(param.type) is ArrayType):
+            raise TypeError  # ``check`` says what it is
         _check_bind(param, bound, "a parameter")
     for bind in fn.binds:
         # a local must be bound; any other argument must be a constant

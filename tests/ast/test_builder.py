@@ -212,3 +212,20 @@ def test_a_ufunc_on_a_value_emits_its_operation():
     found = builder.build([np.exp(x) * x, np.ones(3) * x])
 
     assert ["exp", "mul", "constant", "mul"] == [bind.op.name for bind in found.binds]
+
+
+@pytest.mark.parametrize("kind", [None, ArrayType(float, (2,))])
+def test_a_program_is_not_built_from_a_single_result(kind):
+    builder = LetBuilder()
+    x = builder.param(kind)
+
+    for result in (x, x.arg):
+        with pytest.raises(DTypeError, match=r"write build\(\[result\]\)"):
+            builder.build(result)
+
+
+def test_a_value_of_unknown_shape_cannot_be_iterated_over():
+    builder = LetBuilder()
+
+    with pytest.raises(ShapeError, match="has no known shape"):
+        a, b = builder.param()

@@ -20,6 +20,7 @@ from letir.ast.primitive import Primitive, Required
 from letir.ast.source import Source
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size, UndefType
+from letir.errors import LetirError
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _MOST_BINDS = 200  # shown by str
@@ -38,12 +39,22 @@ def dumps(fn: Lambda) -> str:
       return %1
     }
     """
-    return "".join(Printer().lambda_lines(fn, ""))
+    return _text(Printer(), fn)
+
+
+def _text(printer: "Printer", fn: Lambda) -> str:
+    """The text of ``fn``. Raises what ``check`` raises if a part is of the wrong class."""
+    try:
+        return "".join(printer.lambda_lines(fn, ""))
+    except LetirError:
+        raise
+    except (AttributeError, TypeError, ValueError, LookupError) as error:  # a part of a wrong class
+        raise LATE_BOUND["ill_made_error"](fn, error) from None
 
 
 def _readable_text(fn: Lambda) -> str:
     """The readable text of ``fn``, with long programs, arrays and paths abbreviated."""
-    return "".join(Printer(bounded=True).lambda_lines(fn, ""))
+    return _text(Printer(bounded=True), fn)
 
 
 def listing(fn: Lambda) -> str:

@@ -1,0 +1,135 @@
+"""What is wrong with a program that was put together by hand and is not one.
+
+``check`` and the printer read programs without testing each field; where one of them fails, this
+module says which part of the program is not what a program consists of.
+"""
+
+from typing import Any
+
+from letir.ast import LATE_BOUND
+from letir.ast.attrs import Attrs
+from letir.ast.bodies import bodies_of
+from letir.ast.error_locations import source_line
+from letir.ast.primitive import Primitive
+from letir.ast.source import Source
+from letir.ast.terms import Bind, Const, Lambda, Local, Ret
+from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType
+from letir.errors import DTypeError, LetirError, ScopeError
+
+
+def ill_made_error(fn: Lambda, error: Exception) -> LetirError:
+    """The error that says what is wrong with ``fn``, which ended in ``error`` when it was read.
+
+    DTypeError for a part that is of the wrong class, ScopeError for a local that is not bound where
+    it is used. Linear time.
+
+    >>> from letir import Local, Ret
+    >>> print(ill_made_error(Lambda([Local(None)], ["exp"], Ret(())), TypeError()))
+    bind 0 is 'exp' of class str, expected Bind
+      Bind(binders, op, args, attrs, source) makes one
+    """
+    try:
+        _refuse_program(fn)
+    except LetirError as found:
+        return found.with_traceback(None)
+    return DTypeError(f"a part of the program cannot be read: {type(error).__name__}, {error}")
+
+
+def _refuse_program(fn: Lambda) -> None:
+    """Raise for the first wrong part of a program and its bodies."""
+    todo, seen = [fn], set()
+    while todo:
+        level = todo.pop()
+        if id(level) in seen:
+            continue
+        seen.add(id(level))
+        _refuse_level(level)
+        for bind in level.binds:
+            todo += bodies_of(bind)
+
+
+def _refuse_level(fn: Lambda) -> None:
+    """Raise for the first wrong part of a program without its bodies."""
+    bound: set[Local] = set()
+    for i, param in enumerate(fn.params):
+        _expect_local(param, f"parameter {i}", "")
+        bound.add(param)
+    for i, bind in enumerate(fn.binds):
+        if type(bind) is not Bind:
+            message = f"bind {i} is {_found(bind)}, expected Bind"
+            raise DTypeError(f"{message}\n  Bind(binders, op, args, attrs, source) makes one")
+        _refuse_fields(bind, f"bind {i}")
+        at = f"\n  in bind {i}, {bind.op.name}{source_line(bind.source)}"
+        for j, arg in enumerate(bind.args):
+            _expect_arg(arg, f"operand {j}", at, bound)
+        for binder in bind.binders:
+            _expect_local(binder, "a binder", at)
+            bound.add(binder)
+    if type(fn.ret) is not Ret:
+        raise DTypeError(f"the end of the program is {_found(fn.ret)}, expected Ret((local, ...))")
+    _expect_sequence(fn.ret.args, "the results", "")
+    for j, arg in enumerate(fn.ret.args):
+        _expect_arg(arg, f"result {j}", "", bound)
+
+
+def _refuse_fields(bind: Bind, name: str) -> None:
+    """Raise DTypeError unless the fields of a bind are of their classes."""
+    if not isinstance(bind.op, Primitive):
+        raise DTypeError(
+            f"{name}: the operation is {_found(bind.op)}, expected Primitive\n"
+            "  take it from letir.extend.PRIMITIVES by its name"
+        )
+    if bind.source is not None and type(bind.source) is not Source:
+        raise DTypeError(f"{name}: the source is {_found(bind.source)}, expected Source or None")
+    at = f"\n  in {name}, {bind.op.name}{source_line(bind.source)}"
+    if type(bind.attrs) is not Attrs:
+        raise DTypeError(f"the attributes are {_found(bind.attrs)}, expected Attrs{at}")
+    _expect_sequence(bind.binders, "the binders", at)
+    _expect_sequence(bind.args, "the operands", at)
+
+
+def _expect_sequence(found: Any, what: str, at: str) -> None:
+    """Raise DTypeError unless this is a tuple or a list."""
+    if type(found) not in (tuple, list):
+        raise DTypeError(f"{what} are {_found(found)}, expected a tuple{at}")
+
+
+def _expect_local(found: Any, what: str, at: str) -> None:
+    """Raise DTypeError unless this is a Local with a type and a name, or without."""
+    if type(found) is not Local:
+        raise DTypeError(f"{what} is {_found(found)}, expected Local{at}")
+    if found.type is not None and type(found.type) is not ArrayType:
+        kind = _found(found.type)
+        raise DTypeError(f"the type of {what} is {kind}, expected ArrayType or None{at}")
+    if found.name is not None and type(found.name) is not str:
+        raise DTypeError(f"the name of {what} is {_found(found.name)}, expected a string{at}")
+
+
+def _expect_arg(found: Any, what: str, at: str, bound: set[Local]) -> None:
+    """Raise unless this is a bound local, or a constant that a program may hold."""
+    if type(found) is Local:
+        if found not in bound:
+            name = f" {found.name}" if found.name else ""
+            raise ScopeError(
+                f"{what} is a local{name} of type {found.type} that is not bound before{at}\n"
+                "  a program is closed: make it a parameter"
+            )
+        return
+    value = found.value if type(found) is Const else None
+    if type(found) is not Const or not (
+        value is None or type(value) in PYTHON_NUMBERS or type(value) is UndefType
+    ):
+        what = f"{what} is {_found(found)}"
+        raise DTypeError(
+            f"{what}, expected a Local, or a Const that holds a Python number or None{at}\n"
+            "  an array is bound by the operation constant"
+        )
+
+
+def _found(value: Any) -> str:
+    """A value and its class, for messages."""
+    text = repr(value) if type(value) in (int, float, str, type(None), tuple) else "an object"
+    return f"{text if len(text) <= 40 else 'an object'} of class {type(value).__name__}"
+
+
+LATE_BOUND["ill_made_error"] = ill_made_error
