@@ -14,6 +14,8 @@ from hypothesis import settings
 import letir as lt
 import letir.ops
 
+os.environ.setdefault("LETIR_CHECK", "1")  # every pass is followed by ``check``
+
 collect_ignore = ["data"]  # written by other versions of letir
 sys.path.insert(0, str(Path(__file__).parents[1]))  # tests import each other and benchmarks
 

@@ -79,10 +79,12 @@ inline_bodies, in_place_check = _pass_for("inline_bodies"), _pass_for("in_place_
 decompose = _pass_for("decompose", lambda bind: bind.op.decompose is not None)
 batch_matmuls = _pass_for("batch_matmuls", _makes_array)
 _LOOPS: Pipeline = (_pass_for("loop_invariants"), _pass_for("unroll"))
+_ALGEBRA: Pipeline = (
+    *(dead_code, common_subexpressions, constant_pooling, peephole, constant_propagation),
+)
 _SIMPLIFYING: Pipeline = (
     *(constant_propagation, inline_bodies, propagate_shapes),
-    *(dead_code, common_subexpressions, constant_pooling, peephole, constant_propagation),
-    *(*_LOOPS, common_subexpressions, in_place_check),
+    *(*_ALGEBRA, *_LOOPS, common_subexpressions, in_place_check),
 )
 # derivative rules may be dropped here: no derivative is taken after these passes
 _PARTS: Pipeline = tuple([partial(pass_, keep_rules=False) for pass_ in (inline_bodies, decompose)])
@@ -122,10 +124,14 @@ def optimize_program(
     fn = step((*registered_passes("before"), *_required_passes(defined), *_SIMPLIFYING), fn)
     last = (*registered_passes("after"), *_final_passes(exact))
     if requires_grad is not None and (any(requires_grad) or might_require_grad(fn)):
-        cut = (_subgraph_pass(requires_grad), autodiff.inline_autodiff_subgraphs)
-        fn = step(cut, fn)
+        cut = step((_subgraph_pass(requires_grad),), fn)
+        fn = step((autodiff.inline_autodiff_subgraphs,), cut)
+        # what was inlined has the operations that differentiation left, and new neighbours
+        fn = fn if fn is cut else step((*_ALGEBRA, in_place_check), fn)
         fn = autodiff.finished_subgraphs(fn, partial(step, (*registered_passes("gradient"), *last)))
-        last = registered_passes("after")
+        # once each: the passes of users have seen the graphs
+        is_all_graphs = all(bind.op.role == "subgraph" for bind in fn.binds)
+        last = () if is_all_graphs and fn.binds else registered_passes("after")
     return step((*last, without_barriers, dead_code), fn)
 
 

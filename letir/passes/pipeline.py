@@ -1,6 +1,7 @@
 """Pipelines: tuples of passes that run in sequence, and passes registered by users.
 
-With ``LETIR_DUMP=folder`` in the environment every pass writes its input and its output there.
+With ``LETIR_DUMP=folder`` in the environment every pass writes its input and its output there; with
+``LETIR_CHECK=1`` the program that each pass returns is checked.
 """
 
 import functools
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
@@ -38,26 +40,41 @@ def run_pipeline(pipeline: Pipeline, fn: Lambda, *, observe: Callable | None = N
     >>> found = run_pipeline((dead_code,), f, observe=lambda name, f, g, s: print(len(f), len(g)))
     2 1
     """
-    folder = os.environ.get("LETIR_DUMP")
+    folder, checks = os.environ.get("LETIR_DUMP"), os.environ.get("LETIR_CHECK", "0") != "0"
     for pass_ in pipeline:
         begin = time.perf_counter()
         try:
             after = pass_(fn)
+            seconds = time.perf_counter() - begin
+            if checks or type(after) is not Lambda:
+                _check_result(pass_, fn, after)
         except Exception as error:
             error.add_note(f"letir: in the pass {_pass_name(pass_)}")
             raise
-        seconds = time.perf_counter() - begin
-        if type(after) is not Lambda:
-            raise LetirError(
-                f"the pass {_pass_name(pass_)} gave {type(after).__name__}\n"
-                "  a pass returns a Lambda: the one that it got if it changes nothing"
-            )
         if folder:
             _dump_texts(folder, _pass_name(pass_), fn, after)
         if observe is not None:
             observe(_pass_name(pass_), fn, after, seconds)
         fn = after
     return fn
+
+
+def _check_result(pass_: _Pass, before: Lambda, after: Any) -> None:
+    """Raise unless the result of a pass is a program with the same parameters and results."""
+    if type(after) is not Lambda:
+        raise LetirError(
+            f"the pass {_pass_name(pass_)} gave {type(after).__name__}\n"
+            "  a pass returns a Lambda: the one that it got if it changes nothing"
+        )
+    if after is before:
+        return
+    LATE_BOUND["check"](after)
+    if type_signature(after) != type_signature(before):
+        raise LetirError(
+            f"the pass {_pass_name(pass_)} gave a program with other parameters or results\n"
+            f"  it got {type_signature(before)}\n  it gave {type_signature(after)}\n"
+            "  a pass keeps what a program takes and returns: see docs/passes.md"
+        )
 
 
 def _pass_name(pass_: _Pass) -> str:
@@ -93,15 +110,7 @@ class _Registered:
 
     def __call__(self, fn: Lambda) -> Lambda:
         found = self.pass_(fn)
-        if found is fn or type(found) is not Lambda:
-            return found  # run says what is wrong
-        LATE_BOUND["check"](found)
-        if type_signature(found) != type_signature(fn):
-            raise LetirError(
-                f"the pass {self.__name__} gave a program with other parameters or results\n"
-                f"  it got {type_signature(fn)}\n  it gave {type_signature(found)}\n"
-                "  a pass keeps what a program takes and returns: see docs/passes.md"
-            )
+        _check_result(self.pass_, fn, found)
         return found
 
 

@@ -228,4 +228,4 @@ def test_a_value_of_unknown_shape_cannot_be_iterated_over():
     builder = LetBuilder()
 
     with pytest.raises(ShapeError, match="has no known shape"):
-        a, b = builder.param()
+        _, _ = builder.param()

@@ -1,10 +1,10 @@
-"""Programs that were put together by hand and are none: ``check`` and the text say what is wrong."""
+"""Programs put together by hand that are not programs: ``check`` and the text say why."""
 
 import numpy as np
 import pytest
 
 import letir as lt
-import letir.ops  # noqa: F401  registers all operations
+import letir.ops
 from letir import Bind, Const, Lambda, Local, Ret, Source
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES
@@ -53,12 +53,15 @@ def test_check_names_the_part_that_is_of_the_wrong_class(fn, message):
 
 
 @pytest.mark.parametrize("text_of", [lt.dumps, str])
-@pytest.mark.parametrize(("fn", "message"), [
-    *[case for case in WRONG if "type of" not in case[1] and "attributes" not in case[1]],
-    (of(Bind((Y,), EXP, (Z,))), "operand 0 is a local z of type float64.2. that is not bound"),
-    (of(ret=Ret((1.0,))), "result 0 is 1.0 of class float, expected a Local, or a Const"),
-    (of(Bind((Local(KIND, 3),), EXP, (X,)), ret=Ret(())), "the name of a binder is 3"),
-])
+@pytest.mark.parametrize(
+    ("fn", "message"),
+    [
+        *[case for case in WRONG if "type of" not in case[1] and "attributes" not in case[1]],
+        (of(Bind((Y,), EXP, (Z,))), "operand 0 is a local z of type float64.2. that is not bound"),
+        (of(ret=Ret((1.0,))), "result 0 is 1.0 of class float, expected a Local, or a Const"),
+        (of(Bind((Local(KIND, 3),), EXP, (X,)), ret=Ret(())), "the name of a binder is 3"),
+    ],
+)
 def test_the_text_of_an_ill_made_program_is_an_error_that_says_why(fn, message, text_of):
     with pytest.raises((lt.DTypeError, lt.ScopeError), match=message):
         text_of(fn)

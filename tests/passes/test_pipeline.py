@@ -151,3 +151,25 @@ def test_a_registered_pass_that_breaks_a_program_is_refused(points):
 def test_an_invalid_registration_is_refused(point, pass_):
     with pytest.raises(LetirError, match="register"):
         register(point, pass_)
+
+
+@pytest.mark.parametrize("flag, is_checked", [("1", True), ("0", False), (None, False)])
+def test_every_pass_is_followed_by_check_where_the_environment_asks_for_it(
+    flag, is_checked, monkeypatch
+):
+    def breaking(fn):
+        return fn.with_binds(fn.binds[1:])
+
+    monkeypatch.delenv("LETIR_CHECK", raising=False)
+    if flag is not None:
+        monkeypatch.setenv("LETIR_CHECK", flag)
+    f = parse("lambda %0 { %1 = exp(%0); return %1 }")
+
+    if is_checked:
+        with pytest.raises(lt.ScopeError) as caught:
+            run_pipeline((nothing, breaking), f)
+        assert ["letir: in the pass breaking"] == caught.value.__notes__
+        with pytest.raises(LetirError, match="other parameters or results"):
+            run_pipeline((lambda fn: parse("lambda { return 1 }"),), f)
+    else:
+        assert 0 == len(run_pipeline((nothing, breaking), f))

@@ -19,6 +19,7 @@ from letir.passes.dead_code_elimination import dead_code
 from letir.passes.memory.aliases import may_share
 from letir.passes.peephole_rules.negation_sinking import sink_negations
 from letir.passes.peephole_rules.sum_merging import combine_sums
+from letir.passes.pipeline import run_pipeline
 from letir.plan.plan import plan_of
 from letir.visitors.usedef import use_counts
 
@@ -132,7 +133,7 @@ class Graph:
         pairs = zip(attrs["df_output_vjps"], found.ret.args, strict=True)
         wanted = [(i, ct) for i, ct in pairs if requires[i] and ct is not UNDEFINED]
         program = Lambda(found.params, found.binds, Ret(tuple([ct for _, ct in wanted])))
-        program = sink_negations(combine_sums(dead_code(program)))
+        program = run_pipeline((dead_code, combine_sums, sink_negations), program)
         used = use_counts(program)
         cts = [p for p, there in zip(found.params[:count], defined, strict=True) if there]
         read = [(p, at) for p, at in zip(found.params[count:], captures, strict=True) if p in used]
