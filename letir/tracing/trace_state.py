@@ -22,7 +22,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive, result_count, results_tup
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, SIZE_READS, ArrayType, ShapeDtype, Size, UndefType
-from letir.errors import DTypeError, GuardError, TraceError
+from letir.errors import DTypeError, GuardError, LetirError, TraceError
 from letir.eval.array_modules import is_array
 from letir.eval.evaluator import Environment, compute
 from letir.ops.autodiff.checkpoint_and_custom_jvp import attrs_without_effects
@@ -165,8 +165,10 @@ class Trace(ChangesArguments, LetBuilder):
         try:
             # what is printed in a body is printed when the program runs
             out = compute(op, values, attrs_without_effects(attrs) if op.holds_lambdas else attrs)
-        except BaseException:
+        except BaseException as error:
             self.binds.pop()
+            if op.is_users and isinstance(error, LetirError):  # a false aval
+                error_at_user_line(error)
             raise
         return results_tuple(op, out)
 

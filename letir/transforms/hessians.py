@@ -35,7 +35,7 @@ from letir.transforms.program_call import (
     tree_of_results,
 )
 from letir.transforms.transposition import transposed_program
-from letir.transforms.vjp_jvp import directions_of, tangent_of
+from letir.transforms.vjp_jvp import directions_of, entries_of, tangent_of
 
 
 @overload
@@ -180,8 +180,10 @@ def ggnvp(
 def _argument_entries(primals, tangents) -> tuple[tuple, tuple]:
     """(primals, tangents) as tuples with one entry for each argument."""
     if type(primals) is tuple:
-        return primals, tuple(tangents) if tangents is not None else (None,) * len(primals)
-    return (primals,), (tangents,)
+        tangents = (None,) * len(primals) if tangents is None else tangents
+        return primals, entries_of(tangents, "hvp", "tangents")
+    is_single = type(tangents) is not tuple or len(tangents) != 1
+    return (primals,), (tangents,) if is_single else tangents
 
 
 def _floating_positions(call: Call) -> list[int]:

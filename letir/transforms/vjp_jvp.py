@@ -17,9 +17,10 @@ from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.eval.arguments import fits_type
-from letir.eval.array_modules import array_module, type_of
+from letir.eval.array_modules import array_module, is_array, type_of
 from letir.eval.evaluator import run_flat
 from letir.passes.dead_code_elimination import dead_code
+from letir.tracing.source_locations import at_user
 from letir.transforms.program_call import Call, arguments_of, called, example, separate
 
 
@@ -86,6 +87,11 @@ def vjp(
     xp = array_module(inputs)
 
     def flat(args) -> list:
+        if len(args) != 1:
+            raise DTypeError(
+                f"pull takes one cotangent, nested as the result; {len(args)} were given"
+                f"{at_user()}\n  pass several in a tuple: pull((ct, other))"
+            )
         (ct,) = args
         leaves = out_tree.leaves_of(ct, "pull")
         return [
@@ -130,8 +136,9 @@ def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) ->
     >>> jvp(lambda x: x**2, (3.0,), (1.0,))
     (9.0, np.float64(6.0))
     """
-    call = called(f, tuple(primals), {})
-    inputs, directions = directions_of(call, tuple(primals), tuple(tangents))
+    primals, tangents = entries_of(primals, "jvp", "primals"), entries_of(tangents, "jvp", "tangents")
+    call = called(f, primals, {})
+    inputs, directions = directions_of(call, primals, tangents)
     program, outputs = jvp_program(call.fn, inputs)
     xp = array_module(call.leaves)
     # dead_code: some emitted tangents reach no result
@@ -142,6 +149,26 @@ def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) ->
     return out, call.out_tree.unflatten(
         [tangent_of(r, found.get(i), xp) for i, r in enumerate(results[:count])]
     )
+
+
+def entries_of(values: Any, function: str, name: str) -> tuple:
+    """The tuple or list with one entry for each argument, as a tuple.
+
+    Raises DTypeError for an array, which would be taken apart.
+    """
+    if type(values) is list or issubclass(type(values), tuple):
+        return tuple(values)
+    found = _found_type(values)
+    raise DTypeError(
+        f"{function}: the {name} are a tuple with an entry for each argument, found {found}"
+        f"{at_user()}\n  write {function}(f, (x,), (v,)) for a function of one argument"
+    )
+
+
+def _found_type(values: Any) -> str:
+    """An array or a traced value by its type, another object by the name of its class."""
+    kind = getattr(values, "type", None) or (type_of(values) if is_array(values) else None)
+    return str(kind) if isinstance(kind, ArrayType) else type(values).__name__
 
 
 def tangent_of(result: Any, tangent: Any, xp: Any) -> Any:

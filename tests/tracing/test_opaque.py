@@ -137,3 +137,31 @@ def test_an_opaque_operation_of_an_argument_without_gradient_needs_no_rule():
     op = lt.opaque(np.argsort, lambda x: lt.ArrayType(np.int64, x.shape), name="test_opaque.places")
 
     assert_same(np.ones(3), lt.grad(lambda x: x[op(x)].sum())(X))
+
+
+FALSE_TYPES = {
+    "another shape": (lambda xp, x: x.sum(), "returned float64\\[\\]"),
+    "another dtype": (lambda xp, x: x.astype(np.float32), "returned float32"),
+    "a tuple": (lambda xp, x: (x, x), "returned a tuple"),
+    "a list": (lambda xp, x: [1.0, 2.0], "returned a list"),
+}
+
+
+@pytest.mark.parametrize("impl, message", FALSE_TYPES.values(), ids=FALSE_TYPES)
+def test_a_primitive_whose_result_is_not_of_its_declared_type_is_an_error(impl, message):
+    op = lt.primitive("tests.false_type", impl, lambda x: x)
+    match = f"tests.false_type: declared a result of float64\\[3\\], {message}"
+
+    with pytest.raises(lt.LetirError, match=f"(?s){match}.*at .*test_opaque.py"):
+        lt.trace(lambda x: op(x) * 2, np.ones(3))
+    with pytest.raises(lt.LetirError, match=match):
+        lt.jit(lambda x: op(x) * 2)(np.ones(3))
+    with pytest.raises(lt.LetirError, match=match):
+        op(np.ones(3))
+
+
+def test_a_type_rule_that_returns_no_types_is_an_error():
+    op = lt.primitive("tests.false_rule", lambda xp, x: x, lambda x: "float64")
+
+    with pytest.raises(lt.DTypeError, match="aval returned 'float64'.*\n.*ArrayType"):
+        lt.trace(op, np.ones(3))

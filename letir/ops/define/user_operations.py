@@ -2,13 +2,14 @@
 any Python callable.
 """
 
+import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from letir.ast import entry_point
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, todo
-from letir.ast.types import ArrayType
+from letir.ast.types import WEAK, ArrayType
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.as_numpy.control import imported_call
 
@@ -40,7 +41,10 @@ def primitive(
     """
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name):
         raise LetirError(f"name your own operation package.name, found {name!r}")
-    record = Primitive(name, impl, aval, vjp=vjp, jvp=jvp, **fields)
+    fields.setdefault("attributes", impl)
+    rule = _type_rule(name, aval)
+    numerics = _checked_impl(name, impl, rule, bool(fields.get("results")))
+    record = Primitive(name, numerics, rule, vjp=vjp, jvp=jvp, **fields)
     PRIMITIVES[name] = record  # not register(), which refuses a name that is taken
     return record
 
@@ -74,14 +78,46 @@ def opaque(
     several = None if callable(aval) or not isinstance(aval, tuple) else len(aval)
 
     def impl(xp, *args):
-        out = function(*args)
-        _check_results(name, out if several is not None else (out,), fixed, args, several)
-        return out
+        return function(*args)
 
     rule = _NO_RULE if vjp is None else vjp if traceable else _opaque_vjp(name, vjp)
     results = None if several is None else lambda: several
     source = imported_call(function, name)
     return primitive(name, impl, fixed, vjp=rule, results=results, source=source)
+
+
+def _type_rule(name: str, aval: Callable) -> Callable:
+    """The type rule ``aval``. Raises DTypeError where it returns something other than types."""
+
+    @functools.wraps(aval)
+    def rule(*types, **attrs):
+        found = aval(*types, **attrs)
+        kinds = found if isinstance(found, tuple) else (found,)
+        kinds = tuple([getattr(kind, "type", kind) for kind in kinds])  # of a ShapeDtype
+        wrong = next((kind for kind in kinds if not isinstance(kind, ArrayType | None)), None)
+        if wrong is not None:
+            raise DTypeError(
+                f"{name}: aval returned {wrong!r}, of type {type(wrong).__name__}\n"
+                "  return letir.ArrayType(dtype, shape), or a tuple of them for several results"
+            )
+        return kinds if isinstance(found, tuple) else kinds[0]
+
+    return rule
+
+
+def _checked_impl(name: str, impl: Callable, rule: Callable, several: bool) -> Callable:
+    """``impl``, whose results are compared with the types that ``rule`` declares."""
+
+    @functools.wraps(impl)
+    def numerics(xp, *args, **attrs):
+        out = impl(xp, *args, **attrs)
+        attrs.pop("call", None)
+        kinds = [None if arg is None else _type_of_array(arg) for arg in args]
+        declared = rule(*kinds, **attrs)
+        _compare_results(name, out if several else (out,), declared if several else (declared,))
+        return out
+
+    return numerics
 
 
 def _declared_rule(aval: Any) -> Callable:
@@ -93,24 +129,35 @@ def _declared_rule(aval: Any) -> Callable:
 
 
 def _type_of_array(array) -> ArrayType:
-    return (
-        ArrayType(array.dtype, array.shape) if hasattr(array, "dtype") else ArrayType(type(array))
-    )
+    """The type of an array or a number. Raises DTypeError for another object."""
+    if hasattr(array, "dtype"):
+        return ArrayType(array.dtype, array.shape)
+    if type(array) not in WEAK:
+        raise DTypeError(f"{type(array).__name__} is not an array or a number")
+    return WEAK[type(array)]
 
 
-def _check_results(
-    name: str, results: Sequence, rule: Callable, args: tuple, several: int | None
-) -> None:
-    """Raise ShapeError or DTypeError unless a callable returned results of its declared types."""
-    expected = rule(*map(_type_of_array, args))
-    expected = expected if several is not None else (expected,)
-    found = tuple(map(_type_of_array, results))
-    if len(found) != len(expected):
-        raise ShapeError(f"{name}: declared {len(expected)} results, returned {len(found)}")
-    for declared, returned in zip(expected, found, strict=True):
-        if (declared.dtype, declared.shape) != (returned.dtype, returned.shape):
-            error = ShapeError if declared.dtype == returned.dtype else DTypeError
-            raise error(f"{name}: declared a result of {declared}, returned {returned}")
+def _compare_results(name: str, results: Any, declared: tuple) -> None:
+    """Raise ShapeError or DTypeError unless the results have their declared types."""
+    if not isinstance(results, tuple | list) or len(results) != len(declared):
+        count = len(results) if isinstance(results, tuple | list) else 1
+        word = "shorter" if count < len(declared) else "longer"
+        raise ShapeError(
+            f"{name}: declared {len(declared)} results, returned {count}: the tuple is {word}"
+        )
+    for kind, result in zip(declared, results, strict=True):
+        try:
+            found = _type_of_array(result)
+        except DTypeError:
+            raise DTypeError(
+                f"{name}: declared a result of {kind}, returned a {type(result).__name__}"
+            ) from None
+        if kind is not None and (kind.dtype, kind.shape) != (found.dtype, found.shape):
+            error = ShapeError if kind.dtype == found.dtype else DTypeError
+            raise error(
+                f"{name}: declared a result of {kind}, returned {found}\n"
+                "  aval and the function must agree: mend one of them"
+            )
 
 
 def _opaque_vjp(name: str, vjp: Callable) -> Callable:
