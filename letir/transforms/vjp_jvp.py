@@ -136,7 +136,10 @@ def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) ->
     >>> jvp(lambda x: x**2, (3.0,), (1.0,))
     (9.0, np.float64(6.0))
     """
-    primals, tangents = entries_of(primals, "jvp", "primals"), entries_of(tangents, "jvp", "tangents")
+    primals, tangents = (
+        entries_of(primals, "jvp", "primals"),
+        entries_of(tangents, "jvp", "tangents"),
+    )
     call = called(f, primals, {})
     inputs, directions = directions_of(call, primals, tangents)
     program, outputs = jvp_program(call.fn, inputs)

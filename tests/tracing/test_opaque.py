@@ -163,5 +163,5 @@ def test_a_primitive_whose_result_is_not_of_its_declared_type_is_an_error(impl, 
 def test_a_type_rule_that_returns_no_types_is_an_error():
     op = lt.primitive("tests.false_rule", lambda xp, x: x, lambda x: "float64")
 
-    with pytest.raises(lt.DTypeError, match="aval returned 'float64'.*\n.*ArrayType"):
+    with pytest.raises(lt.DTypeError, match=r"aval returned 'float64'.*\n.*ArrayType"):
         lt.trace(op, np.ones(3))

@@ -258,6 +258,8 @@ def test_a_result_of_one_element_has_a_gradient():
     assert_same(3 * x**2, lt.jit(lt.grad(f))(x))
     assert_same(3 * x**2, lt.grad(lt.trace(f, x))(x))
     assert_same(6 * x, lt.hvp(f)(x, np.ones_like(x)))
+
+
 @pytest.mark.parametrize("call", [lt.jvp, lambda f, x, v: lt.jvp(f, (x,), v)])
 @pytest.mark.parametrize("x", [np.ones(3), np.ones((1, 3)), 2.0])
 def test_bare_arrays_are_no_tuples_of_arguments(call, x):
@@ -269,6 +271,6 @@ def test_bare_arrays_are_no_tuples_of_arguments(call, x):
 def test_a_pullback_takes_one_cotangent():
     _, pull = lt.vjp(lambda x, y: (x, y), 1.0, 2.0)
 
-    with pytest.raises(lt.DTypeError, match=r"one cotangent.*2 were given.*\n.*pull\(\(ct, other"):
+    with pytest.raises(lt.DTypeError, match=r"(?s)one cotangent.*2 were given.*pull\(\(ct, other"):
         pull(1.0, 1.0)
     assert_same((np.float64(1.0), np.float64(2.0)), pull((1.0, 2.0)))
