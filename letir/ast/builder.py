@@ -164,7 +164,10 @@ class LetBuilder:
 
     def constant(self, array: Any) -> Local:
         """Bind a read-only copy of ``array``; a NumPy scalar as it is."""
-        return self.emit(PRIMITIVES["constant"], (), Attrs(value=freeze(array)))[0]
+        frozen = freeze(array)
+        # its type is given: a look-up of the type rule's result would hash all elements
+        types = (ArrayType(frozen.dtype, frozen.shape),)
+        return self.emit(PRIMITIVES["constant"], (), Attrs(value=frozen), types)[0]
 
     def inline(self, fn: Lambda, args: Sequence[Arg]) -> tuple[Arg, ...]:
         """Append the binds of ``fn`` with ``args`` for its parameters, and return its results.

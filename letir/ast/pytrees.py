@@ -173,8 +173,13 @@ class Tree:
     _text: list[str] = field(factory=list, init=False)  # drawn when it is asked for
 
     def __attrs_post_init__(self):
-        if _NAMED_NODE.search(repr(self.spec), _NAMED_NODE_FROM):
+        if self.notes_classes:
             _ = self.text  # drawing it notes the classes, which texts name
+
+    @property
+    def notes_classes(self) -> bool:
+        """Whether nodes are of classes that texts name."""
+        return bool(_NAMED_NODE.search(repr(self.spec), _NAMED_NODE_FROM))
 
     @property
     def text(self) -> str:

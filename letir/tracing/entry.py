@@ -13,10 +13,11 @@ import optree
 from attrs import frozen
 
 from letir.ast import LATE_BOUND, entry_point
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.pytrees import NAMESPACE, Static, Tree, flatten, with_texts
+from letir.ast.pytrees import Static, Tree, flatten, with_texts
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import DTypeError, TraceError
@@ -118,12 +119,12 @@ def record(
     enclosing trace.
     """
     leaves, spec = flatten((args, kwargs))
-    names, inputs, statics = leaf_names(f, args, kwargs), leaves, {}
+    (names, tree), inputs, statics = _names_and_tree(positional_names(f), spec), leaves, {}
     if not _STATIC_CLASSES.isdisjoint(map(type, leaves)):
         statics = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) in _STATIC_CLASSES}
         names = [name for i, name in enumerate(names) if i not in statics]
         inputs = [leaf for i, leaf in enumerate(leaves) if i not in statics]
-    tree = Tree(spec, _static_leaves(statics) if statics else ())
+        tree = Tree(spec, _static_leaves(statics))
     with trace_for(inputs, names, mode) as (new, tracers):
         new.writes, new.lifts_variables = writes is not None, lifts_variables
         filled = _with_static(statics, tracers) if statics else tracers
@@ -251,10 +252,27 @@ def _refuse_ambiguous_options(f) -> None:
 
 def leaf_names(f: Callable[..., Any], args: tuple, kwargs: dict) -> list[str | None]:
     """A name for each leaf: its parameter followed by its path; None if unknown."""
-    names = positional_names(f)
-    found: list[str | None] = []
     given: Any = (args, kwargs)
-    for kind, place, *rest in optree.tree_paths(given, namespace=NAMESPACE):
+    return _names_and_tree(positional_names(f), flatten(given)[1])[0]
+
+
+def _names_and_tree(names: list[str], spec: optree.PyTreeSpec) -> tuple[list[str | None], Tree]:
+    """(a name for each leaf of the arguments, their tree), for positional parameters ``names``."""
+    key = *names, spec
+    known = _known_structures.get(key)
+    if known is None:
+        known = _leaf_names(names, spec), Tree(spec)
+        if not known[1].notes_classes:  # by being made, for texts with the names of classes
+            _known_structures[key] = known
+    return known
+
+
+_known_structures = BoundedCache(1 << 10)  # (names of parameters, spec) -> (names, tree)
+
+
+def _leaf_names(names: list[str], spec: optree.PyTreeSpec) -> list[str | None]:
+    found: list[str | None] = []
+    for kind, place, *rest in spec.paths():
         key = place  # by keyword
         if kind == 0:  # by position
             key = names[place] if place < len(names) else f"arg{place}"
@@ -313,18 +331,22 @@ def finish_trace(new: Trace, result: Any, in_tree: Tree | None) -> tuple[Lambda,
             "the function caught an error of its recording, and went on differently than with "
             f"NumPy:\n  {new.refusal}\n  or let the error through"
         )
-    leaves, spec = flatten(result)
-    args: list[Any] = [_result_arg(new, leaf) for leaf in leaves]
-    if None in args:  # a string, which is part of the tree
-        leaves, spec = flatten(with_texts(result))
-        args = [arg for arg in args if arg is not None]
-    row: Any = tuple(leaves)
-    # (y,) is not y: a tuple of one needs its tree
-    in_a_row = len(leaves) != 1 and spec == optree.tree_structure(row)
-    plain = optree.treespec_is_leaf(spec) or in_a_row
+    out_tree = None
+    if type(result) is Tracer:  # by most functions
+        args: list[Any] = [_result_arg(new, result)]
+    else:
+        leaves, spec = flatten(result)
+        args = [_result_arg(new, leaf) for leaf in leaves]
+        if None in args:  # a string, which is part of the tree
+            leaves, spec = flatten(with_texts(result))
+            args = [arg for arg in args if arg is not None]
+        row: Any = tuple(leaves)
+        # (y,) is not y: a tuple of one needs its tree
+        in_a_row = len(leaves) != 1 and spec == optree.tree_structure(row)
+        out_tree = None if optree.treespec_is_leaf(spec) or in_a_row else Tree(spec)
     lifted = tuple([outer for outer, _ in new.lifted.values()]) if new.lifted else ()
     # lifted values are further parameters, which the tree of arguments does not describe
-    return new.build(args, None if lifted else in_tree, None if plain else Tree(spec)), lifted
+    return new.build(args, None if lifted else in_tree, out_tree), lifted
 
 
 def _result_arg(new: Trace, leaf):

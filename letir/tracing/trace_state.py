@@ -239,7 +239,9 @@ class Trace(ChangesArguments, LetBuilder):
         check_array_type(array)
         frozen = self._frozen_copy(array)
         self.source, _ = user_place(2)
-        local = self.emit(PRIMITIVES["constant"], (), Attrs(value=frozen))[0]
+        # its type is given: a look-up of the type rule's result would hash all elements
+        types = (ArrayType(frozen.dtype, frozen.shape),)
+        local = self.emit(PRIMITIVES["constant"], (), Attrs(value=frozen), types)[0]
         if isinstance(array, np.ndarray):
             self._frozen[key] = (weakref.ref(array), frozen, local)
         return frozen, local

@@ -93,7 +93,12 @@ def _program_key(fn: Lambda, options: tuple) -> tuple[tuple | None, list]:
     expressions, so that errors name the right lines; only their array constants may differ. The key
     is None if an attribute holds a body or a large array.
     """
-    key: list = [options, fn.in_tree, fn.out_tree]
+    key: list = [options]
+    for tree in (fn.in_tree, fn.out_tree):
+        if tree is None:
+            key.append(None)
+        else:  # not the tree itself, which compares texts
+            key += (tree.spec, tree.statics)
     places: dict[Local, int] = {}
     constants: list = []
     for param in fn.params:
@@ -105,7 +110,9 @@ def _program_key(fn: Lambda, options: tuple) -> tuple[tuple | None, list]:
         if op.role == "constant":
             constants.append(attrs["value"])
         elif attrs is not NO_ATTRS:
-            if holds_arrays(attrs) or (op.holds_lambdas and bodies_in(attrs.values())):
+            if attrs is not op.default_attrs and (
+                holds_arrays(attrs) or (op.holds_lambdas and bodies_in(attrs.values()))
+            ):
                 return None, constants
             key.append(attrs.token)
         for arg in bind.args:
