@@ -71,6 +71,7 @@ _PUBLIC = {  # theme -> module -> names; a name loads its module on first use
         "ast.primitive": ("Primitive",),
         "ast.terms": ("Bind", "Const", "Lambda", "Let", "Local", "Ret", "Source"),
         "ast.types": ("ArrayType", "ShapeDtype", "Size", "Undef"),
+        "visitors.substitution": ("from_dag", "to_dag"),
         "visitors.usedef": ("UseDef", "uses"),
         "visitors.visitor": ("ArgVisitor", "ExprVisitor", "TailCall"),
     },

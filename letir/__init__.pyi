@@ -82,6 +82,8 @@ from letir.ast.types import ArrayType as ArrayType
 from letir.ast.types import ShapeDtype as ShapeDtype
 from letir.ast.types import Size as Size
 from letir.ast.types import Undef as Undef
+from letir.visitors.substitution import from_dag as from_dag
+from letir.visitors.substitution import to_dag as to_dag
 from letir.visitors.usedef import UseDef as UseDef
 from letir.visitors.usedef import uses as uses
 from letir.visitors.visitor import ArgVisitor as ArgVisitor
@@ -185,6 +187,7 @@ __all__ = [
     "explain_residuals",
     "extend",
     "fori_loop",
+    "from_dag",
     "ggnvp",
     "grad",
     "hessian",
@@ -225,6 +228,7 @@ __all__ = [
     "stop_gradient",
     "switch",
     "testing",
+    "to_dag",
     "to_source",
     "trace",
     "tracer_enter",

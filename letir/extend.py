@@ -4,6 +4,7 @@
     never, todo              a rule that cannot exist, or does not exist yet, with the reason
     Primitive, PRIMITIVES    the record of an operation, and the table of all records by name
     LetBuilder, Value        a program built bind by bind
+    Node, Input              a graph of operations, see ``letir.to_dag`` and ``letir.from_dag``
     local_of, set_local      the local that a traced value stands for
     Sample, SAMPLES          inputs on which the laws test an operation
 
@@ -17,6 +18,7 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, never, todo
 from letir.ops.define.user_operations import opaque, primitive
 from letir.tracing.manual import local_of, set_local
+from letir.visitors.substitution import Input, Node
 
 if TYPE_CHECKING:
     from letir.testing.samples import SAMPLES
@@ -26,7 +28,9 @@ __all__ = [
     "PRIMITIVES",
     "SAMPLES",
     "Absent",
+    "Input",
     "LetBuilder",
+    "Node",
     "Primitive",
     "Sample",
     "Value",

@@ -115,11 +115,43 @@ def executor_name(f: Callable) -> str:
 
 
 @frozen(eq=False)
+class GradientState:
+    """The executor of one gradient program of a differentiable graph.
+
+    ``forward`` and ``graph``: the programs of the graph and of its gradient, for the results with a
+    gradient in ``has_gradient`` and the operands in ``wanted``. ``plans``: the plans made so far,
+    for arrays, or under ``create_graph`` for Variables.
+    """
+
+    forward: Lambda
+    graph: Lambda
+    has_gradient: tuple[bool, ...]
+    wanted: tuple[bool, ...]
+    plans: tuple
+
+    def __str__(self):
+        reached = ", ".join(str(i) for i, is_there in enumerate(self.has_gradient) if is_there)
+        return (
+            f"executor of a gradient: {len(self.graph)} binds for the gradient of result "
+            f"{reached}, {len(self.plans)} plans"
+        )
+
+
+def gradient_states(version: Any) -> tuple[GradientState, ...]:
+    """The gradient executors of a plan for Variables that have run; () for other plans."""
+    return tuple(
+        GradientState(graph.f, backward.program, mask, requires, tuple(backward.made.values()))
+        for graph in getattr(version, "graphs", ())
+        for (mask, requires), backward in list(graph.backwards.items())
+    )
+
+
+@frozen(eq=False)
 class PlanState:
     """The state of one plan: its spec, and the reason why it was made.
 
     ``graph`` is the recorded program and ``fallback`` its plan; ``optimized`` is the program after
-    the passes and ``plan`` the plan that runs.
+    the passes and ``plan`` the plan that runs; ``gradients`` are the executors of its gradients.
     """
 
     spec: object
@@ -128,6 +160,7 @@ class PlanState:
     graph: Lambda
     optimized: Lambda
     plan: object
+    gradients: tuple[GradientState, ...] = ()
 
     @property
     def fallback(self) -> Plan:
@@ -138,6 +171,7 @@ class PlanState:
         return (
             f"({self.spec}): {len(self.optimized)} binds of {len(self.graph)}, "
             f"last used by call {self.used}, made because {self.reason}"
+            + "".join([f"\n    {gradient}" for gradient in self.gradients])
         )
 
 
@@ -171,6 +205,7 @@ def executor_state(executor: Any, name: str) -> ExecutorState:
         PlanState(
             *(entry.key, getattr(version, "reason", ""), entry.used),
             *(version.program, version.optimized, getattr(version, "plan", version)),
+            gradient_states(version),
         )
         for entry in entries
         for version in entry.plans

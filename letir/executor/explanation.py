@@ -22,6 +22,7 @@ from letir.eval.evaluator import Evaluator
 from letir.eval.memory_checks import root
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.autodiff.differentiable_program import Differentiable
+from letir.executor.calls import GradientState, gradient_states
 from letir.executor.compiled import Compiled, compile
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.executor import Executor, Request, executor_name
@@ -86,6 +87,7 @@ class Explanation:
     passes: tuple[PassReport, ...]
     binds: tuple[BindReport, ...]
     graphs: tuple[str, ...] = ()  # the differentiable graphs of a call with Variables
+    gradients: tuple[GradientState, ...] = ()  # the executors of their gradient programs
     note: str = ""  # the reason why there are no times
 
     @property
@@ -132,7 +134,7 @@ class Explanation:
         ]
 
     def __str__(self):
-        lines = list(self.heads)
+        lines = [*self.heads, *map(str, self.gradients)]
         for title, heads, rows in self.tables():
             lines += ["", f"{title}:", *_in_columns([heads, *rows])]
         return "\n".join([*lines, *([self.note] if self.note else [])]) + "\n"
@@ -140,7 +142,8 @@ class Explanation:
     __repr__ = __str__
 
     def _repr_html_(self):
-        parts = ["<p>" + "<br>".join(map(html.escape, self.heads)) + "</p>"]
+        heads = map(html.escape, (*self.heads, *map(str, self.gradients)))
+        parts = ["<p>" + "<br>".join(heads) + "</p>"]
         for title, heads, rows in self.tables():
             parts.append(f"<table><caption>{html.escape(title)}</caption>")
             parts += [_html_row(heads, "th"), *[_html_row(row, "td") for row in rows], "</table>"]
@@ -228,6 +231,7 @@ def _explain_plan(
         passes=tuple(steps),
         binds=tuple(_bind_reports(made, times)),
         graphs=tuple(map(str, getattr(version, "graphs", ()))),
+        gradients=gradient_states(version),
         note="" if silent else "no times: a second run would have its effects again",
     )
 

@@ -11,7 +11,7 @@ from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.builder import LetBuilder, result_types
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret, Source
-from letir.errors import LetirError, ScopeError
+from letir.errors import DTypeError, LetirError, ScopeError
 
 
 def substitute(fn: Lambda, mapping: Mapping[Local, Arg]) -> Lambda:
@@ -67,7 +67,20 @@ def lambda_lift(
 
 @define(eq=False, repr=False)
 class Node:
-    """A node of a graph of operations; its operands are nodes, ``Input``s and constants."""
+    """A node of a graph of operations; its operands are nodes, ``Input``s and constants.
+
+    ``result``: which of the results of the operation it stands for; further results are nodes
+    without operands, ``of`` the node of the first one.
+
+    >>> from letir import ArrayType, from_dag
+    >>> from letir.extend import PRIMITIVES, Input, Node
+    >>> x = Input(Local(ArrayType(float), "x"))
+    >>> y = Node(PRIMITIVES["exp"], (x,))
+    >>> print(from_dag([Node(PRIMITIVES["mul"], (y, y))]).listing(), end="")
+    %1 = exp %0
+    %2 = mul %1, %1
+    return %2
+    """
 
     op: Primitive
     args: tuple
@@ -87,7 +100,15 @@ class Node:
 
 @define(eq=False)
 class Input:
-    """A parameter of a graph."""
+    """A parameter of a graph of operations; ``local`` has its type and name.
+
+    >>> from letir import ArrayType, from_dag
+    >>> x = Input(Local(ArrayType(float), "x"))
+    >>> print(from_dag([x]))
+    lambda %0:x: float64[] {
+      return %0
+    }
+    """
 
     local: Local
 
@@ -97,6 +118,12 @@ def to_dag(fn: Lambda) -> tuple[list[Input], list[Node | Input | Const]]:
 
     Only nodes that outputs need are reachable. Raises LetirError for an operation with an effect: a
     graph does not order effects.
+
+    >>> from letir import parse
+    >>> f = parse("lambda %0:x { %1 = exp(%0); %2 = mul(%1, %1); return %2 }")
+    >>> (x,), (y,) = to_dag(f)
+    >>> y, y.args[0] is y.args[1], y.args[0].args[0] is x
+    (Node(mul, result 0), True, True)
     """
     inputs = [Input(param) for param in fn.params]
     nodes: dict[Local, Node | Input] = dict(zip(fn.params, inputs, strict=True))
@@ -118,7 +145,15 @@ def from_dag(
 
     ``inputs``: the first parameters; others follow in the order in which they are reached. Raises
     ScopeError for a cycle.
+
+    >>> from letir import parse
+    >>> f = parse("lambda %0 { %1 = exp(%0); %2 = mul(%1, %1); return %2 }")
+    >>> inputs, outputs = to_dag(f)
+    >>> from_dag(outputs, inputs) == f
+    True
     """
+    _check_nodes("an output", outputs, (Node, Input, Const))
+    _check_nodes("an input", inputs or (), (Input,))
     params: dict[Input, Local] = {}
     locals_: dict = {}
     binds: list[Bind] = []
@@ -133,6 +168,16 @@ def from_dag(
         binds.append(Bind(binders, node.op, args, node.attrs, node.source))
     ret = Ret(tuple([_operand_of_node(output, params, locals_) for output in outputs]))
     return Lambda(params.values(), binds, ret)
+
+
+def _check_nodes(what: str, found: Sequence, kinds: tuple) -> None:
+    """Raise DTypeError unless these are nodes of a graph."""
+    names = ", ".join(kind.__name__ for kind in kinds)
+    if not isinstance(found, list | tuple):
+        raise DTypeError(f"from_dag: {what} is expected in a list, found {type(found).__name__}")
+    for one in found:
+        if type(one) not in kinds:
+            raise DTypeError(f"from_dag: {what} is {type(one).__name__}, expected {names}")
 
 
 def _operand_of_node(node, params, locals_) -> Arg:

@@ -81,6 +81,23 @@ def test_the_explanation_of_a_call_with_variables_shows_its_graphs():
     assert "1 of its plans made" in repr(fast.debug_state().plans[0].plan)
 
 
+def test_the_executors_of_gradients_are_shown():
+    w = Variable(W, requires_grad=True)
+    fast = jit(net)
+    out = fast(X, w)[0]
+    assert () == fast.debug_state().plans[0].gradients
+    out.backward()
+
+    (state,) = fast.debug_state().plans[0].gradients
+
+    lt.check(state.graph)
+    assert fast.debug_state().plans[0].optimized.binds[0].attrs["f"] is state.forward
+    assert (False, True) == state.wanted
+    assert 1 == len(state.plans)
+    for text in (fast.debug_state(), explain(fast, X, w), explain(fast, X, w)._repr_html_()):
+        assert "executor of a gradient" in str(text)
+
+
 def test_a_program_with_effects_runs_once(capsys):
     def f(x):
         lt.debug.print("{}", x.sum())

@@ -9,6 +9,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Const, Local, Ret
 from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType
+from letir.errors import DTypeError
 from letir.passes.dead_code_elimination import dead_code
 from letir.testing import SAMPLES, assert_same, programs
 from letir.visitors.substitution import (
@@ -323,3 +324,12 @@ def outputs_of(f, args) -> list:
     """The results as a flat tuple."""
     found = lt.run_forward(f, *args)
     return list(found) if len(f.ret.args) != 1 else [found]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "message"),
+    [(3, "expected in a list, found int"), ([3], "an output is int, expected Node, Input, Const")],
+)
+def test_what_is_not_a_graph_is_an_error(outputs, message):
+    with pytest.raises(DTypeError, match=message):
+        from_dag(outputs)

@@ -8,8 +8,9 @@ from attrs import frozen
 from letir.ast import entry_point
 from letir.ast.attrs import token
 from letir.ast.builder import Value
+from letir.ast.liveness import has_effect
 from letir.ast.pytrees import flatten
-from letir.ast.terms import Lambda
+from letir.ast.terms import Lambda, Ret
 from letir.eager.models.attributes import (
     Place,
     has_no_parts,
@@ -20,7 +21,9 @@ from letir.eager.models.attributes import (
 )
 from letir.errors import DTypeError, GuardError, TraceError
 from letir.eval.array_modules import type_of
+from letir.passes.dead_code_elimination import dead_code
 from letir.tracing.entry import KEEP, mark_static, record
+from letir.tracing.source_locations import error_at_user_line
 from letir.tracing.trace_state import LAZY
 from letir.tracing.tracer import Tracer
 
@@ -57,6 +60,36 @@ class RecordedModel:
         of the model's Python branches.
         """
         return [one.program for found in self._recorded.values() for one in found]
+
+    def has_trace_for(self, *args: Any, **kwargs: Any) -> bool:
+        """Whether a call with these arguments would replay a program, and not record a new one."""
+        return self._trace_for(args, kwargs) is not None
+
+    def graph_for(self, *args: Any, **kwargs: Any) -> Lambda:
+        """The program that a call with these arguments would replay. Raises TraceError if there is
+        none yet.
+        """
+        found = self._trace_for(args, kwargs)
+        if found is None:
+            raise error_at_user_line(
+                TraceError(
+                    "jit_model: there is no program for these arguments and attributes\n"
+                    "  call the model with them once, which records it"
+                )
+            )
+        return found.program
+
+    def _trace_for(self, args: tuple, kwargs: dict) -> _RecordedForward | None:
+        """The recorded program whose guards hold for these arguments."""
+        held = places_by_path(self.model, "model")
+        arrays = distinct_arrays(held)
+        for found in self._recorded.get(_program_key(held, arrays, args, kwargs), ()):
+            try:
+                found.program.memo(_guards_of)(arrays, *args, **kwargs)
+            except GuardError:
+                continue
+            return found
+        return None
 
     def parameters(self) -> Any:
         """The parameters of the model."""
@@ -111,6 +144,12 @@ class RecordedModel:
         marked = mark_static(forward, (arrays, *args), kwargs, (), ())
         fn = record(forward, *marked, LAZY, KEEP).fn
         return _RecordedForward(fn, tuple((p.owner, p.key) for p in changed.values()))
+
+
+def _guards_of(program: Lambda) -> Lambda:
+    """The part of a program that its guards need, without other effects and results."""
+    kept = [b for b in program.binds if b.op.role == "guard" or not has_effect(b)]
+    return dead_code(Lambda(program.params, kept, Ret(()), program.in_tree))
 
 
 _NOTHING = Place("", "", None, object())
@@ -203,6 +242,7 @@ def jit_model(model: Any) -> RecordedModel:
     the program, so it sees every change of them; arrays that ``forward`` assigns to attributes are
     results, which are stored in the model after each call. Another type of argument, another value
     of a plain attribute (``self.training``) or a failing guard records again. It holds no outputs.
+    ``has_trace_for(*args)`` says whether a call would replay, ``graph_for(*args)`` gives the program.
     Raises TraceError if ``forward`` changes an attribute that is not an array.
 
     >>> import numpy as np

@@ -1,7 +1,7 @@
 """``verify``: a comparison of a function or a recorded model with its own recording."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.eager.models.recorded_model import RecordedModel
 from letir.eager.variable import Variable
-from letir.errors import TraceError
+from letir.errors import LetirError, TraceError
 from letir.eval.array_modules import type_of
 from letir.source.side_by_side.comparison import diff
 from letir.tracing.entry import mark_static, record
@@ -20,10 +20,12 @@ from letir.tracing.trace_state import EAGER
 
 
 @entry_point
-def verify(f: Callable, *args: Any, **kwargs: Any) -> Lambda:
+def verify(f: Callable, *args: Any, check_inputs: Sequence = (), **kwargs: Any) -> Lambda:
     """The program of ``f`` at these arguments, if its replay equals ``f`` bit for bit.
 
-    ``f``: a function, or a result of ``jit_model``. It is recorded twice and called once, each time
+    ``f``: a function, or a result of ``jit_model``. ``check_inputs``: other arguments at which the
+    program, recorded at ``args``, must equal ``f`` too: a tuple of positional arguments each. The
+    function is recorded twice and called once, each time
     with its own copy of the arguments (and of the model) and the same state of ``np.random``.
     Raises TraceError that names the first different result and shows how the two recordings differ:
     through hidden state that a program cannot see, such as a counter, a file or the clock.
@@ -40,6 +42,9 @@ def verify(f: Callable, *args: Any, **kwargs: Any) -> Lambda:
     expected = _same_start(_plain_call, f, args, kwargs)
     wrong = _difference_lines(expected, found)
     if not wrong and first == second:
+        for i, other in enumerate(check_inputs):
+            given = tuple(other) if isinstance(other, tuple | list) else (other,)
+            _check_at(f, first, f"check_inputs[{i}]", given, kwargs)
         return first
     programs = (
         f"the function was recorded twice, differently:\n{diff(first, second)}"
@@ -48,6 +53,29 @@ def verify(f: Callable, *args: Any, **kwargs: Any) -> Lambda:
         "on its arguments gives"
     )
     raise TraceError("\n  ".join(["verify: the program is not the function", *wrong, programs]))
+
+
+def _check_at(f: Callable, program: Lambda, name: str, args: tuple, kwargs: dict) -> None:
+    """Raise TraceError unless the program equals ``f`` at other arguments."""
+
+    def replay(f: Callable, args: tuple, kwargs: dict) -> list:
+        return _result_arrays(program(*args, **kwargs))
+
+    of_model = isinstance(f, RecordedModel)
+    try:
+        found = _same_start(_call_recorded if of_model else replay, f, args, kwargs)
+    except LetirError as error:
+        wrong = [f"{type(error).__name__}: {line}" for line in str(error).splitlines()[:1]]
+    else:
+        wrong = _difference_lines(_same_start(_plain_call, f, args, kwargs), found)
+    if wrong:
+        lines = [f"verify: at {name} the program is not the function", *wrong]
+        raise TraceError("\n  ".join(lines))
+
+
+def _call_recorded(model: RecordedModel, args: tuple, kwargs: dict) -> list:
+    """The results of a recorded model."""
+    return _result_arrays(model(*args, **kwargs))
 
 
 def _same_start(call: Callable, f: Callable, args: tuple, kwargs: dict):

@@ -247,3 +247,31 @@ def test_a_model_with_variables_is_trained():
 
     assert 1 == len(fast.programs)
     np.testing.assert_array_equal(plain.w.numpy(), fast.model.w.numpy())
+
+
+class Branching:
+    def __init__(self):
+        self.weight = np.array([2.0, 3.0])
+
+    def parameters(self):
+        return [self.weight]
+
+    def forward(self, x):
+        lt.debug.print("{}", x)
+        return self.weight * x if x.sum() > 0 else x
+
+
+def test_a_model_says_which_program_a_call_would_replay(capsys):
+    model, x = jit_model(Branching()), np.ones(2)
+    assert not model.has_trace_for(x)
+    model(x)
+    capsys.readouterr()
+
+    assert [True, False, False] == [model.has_trace_for(a) for a in (x, -x, np.ones(3))]
+    assert model.programs[0] is model.graph_for(3 * x)
+    with pytest.raises(lt.TraceError, match="there is no program for these arguments"):
+        model.graph_for(-x)
+    assert 1 == len(model.programs)
+    assert "" == capsys.readouterr().out
+    model(-x)
+    assert model.graph_for(x) != model.graph_for(-x)

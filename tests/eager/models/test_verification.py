@@ -92,3 +92,31 @@ def test_verify_finds_a_model_that_is_not_a_function_of_its_arrays():
 
     with pytest.raises(lt.TraceError, match="result 0: 6 apart at most"):
         verify(jit_model(Drifting()), X)
+
+
+def test_verify_replays_at_other_inputs():
+    """The program that was recorded at the first arguments holds at these, or it is an error."""
+    x = np.ones(2)
+
+    program = verify(lambda x: np.sin(x) * 2, x, check_inputs=[(-x,), [x + 1], np.zeros(2)])
+
+    assert 2 == len(program)
+    with pytest.raises(
+        lt.TraceError, match=r"(?s)at check_inputs\[1\].*GuardError: the program was"
+    ):
+        verify(lambda x: x if x.sum() > 0 else -x, x, check_inputs=[(x,), (-x,)])
+    with pytest.raises(lt.TraceError, match=r"(?s)at check_inputs\[0\].*ShapeError"):
+        verify(np.sin, x, check_inputs=[(np.ones(3),)])
+
+
+def test_verify_finds_a_value_that_was_recorded_as_a_constant():
+    x = np.ones(2)
+
+    def baked(x):
+        with lt.pause_tracing():
+            scale = np.asarray(x * 3)
+        return x * scale
+
+    verify(baked, x)
+    with pytest.raises(lt.TraceError, match=r"(?s)at check_inputs\[0\].*result 0: 6 apart"):
+        verify(baked, x, check_inputs=[(2 * x,)])
