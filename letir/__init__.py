@@ -166,6 +166,7 @@ _LATE_BOUND = {
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),
     "tracing.numpy_protocols.python_numbers": ("apply_python_operator",),
     "transforms.batching": ("batched",),
+    "transforms.transposition": ("transposed_program",),
 }
 
 

@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any, Generic
 
 from letir.ast import entry_point
@@ -77,6 +78,10 @@ class CustomFunction(Generic[P, R]):
         return f"{self.kind} {self.name}"
 
 
+# the functions whose ``forward`` is being recorded
+_inside_forward: ContextVar[tuple] = ContextVar("_inside_forward", default=())
+
+
 class custom_vjp(CustomFunction[P, R]):
     """A function whose reverse-mode rule is given by ``defvjp(forward, backward)``.
 
@@ -84,7 +89,8 @@ class custom_vjp(CustomFunction[P, R]):
     for each argument, None for zero. Outside traces the function is called as it is; in a trace,
     ``forward`` is recorded instead. Arguments in ``nondiff_argnums`` may be any objects;
     ``backward`` takes them first, and returns no cotangents for them. Keyword arguments become
-    positional ones.
+    positional ones. ``forward`` may call the function itself. In forward mode ``backward`` is
+    transposed, for which it has to be linear in the cotangents.
 
     >>> import numpy as np
     >>> from letir import grad
@@ -109,6 +115,8 @@ class custom_vjp(CustomFunction[P, R]):
         positional = self.positional(args, kwargs)
         fixed, given = apart(positional, self.nondiff_argnums)
         leaves = flatten(given)[0]
+        if self in _inside_forward.get():  # its own forward calls it: only the values are needed
+            return self.call_with(positional)
         if not is_tracing():
             if not any(hasattr(type(leaf), "__letir_run__") for leaf in leaves):
                 return self.call_with(positional)
@@ -127,7 +135,11 @@ class custom_vjp(CustomFunction[P, R]):
         trace = ACTIVE.get()
         assert isinstance(trace, Trace)
         before = len(trace.binds)  # the binds after this position belong to forward
-        out, residuals = self.forward(*args)
+        outer = _inside_forward.set((*_inside_forward.get(), self))
+        try:
+            out, residuals = self.forward(*args)
+        finally:
+            _inside_forward.reset(outer)
         outs, out_spec = flatten(out)
         kept = flatten(residuals)[0]
         inputs = [leaf for leaf in flatten(given)[0] if isinstance(leaf, Tracer)]

@@ -8,7 +8,7 @@ from letir.ad.differentiation import differentiate
 from letir.ad.gradient_program import Gradient
 from letir.ad.linearity import Linearity
 from letir.ad.symbolic_zeros import zeros_of_type
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import strong_type
 from letir.ast.gc_pause import paused_gc
@@ -161,3 +161,6 @@ def _stand_ins(primal: Lambda, inputs: Sequence[Local]) -> list[Bind]:
             attrs = {"shape": local.type.shape, "dtype": local.type.dtype}
             made.append(Bind((local,), zeros, (), zeros.complete(attrs)))
     return made
+
+
+LATE_BOUND["transposed_program"] = transposed_program

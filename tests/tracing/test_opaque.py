@@ -165,3 +165,35 @@ def test_a_type_rule_that_returns_no_types_is_an_error():
 
     with pytest.raises(lt.DTypeError, match=r"aval returned 'float64'.*\n.*ArrayType"):
         lt.trace(op, np.ones(3))
+
+
+# ---- decompositions ----
+
+
+def test_an_operation_has_the_derivatives_of_its_decomposition():
+    power = lt.extend.primitive(
+        "tests.power",
+        lambda xp, x, *, k=2: x**k,
+        lambda x, *, k: x,
+        decompose=lambda x, *, k: x**k,
+    )
+    x = np.array([1.0, 2.0])
+
+    assert_same(3 * x**2, lt.grad(lambda x: power(x, k=3).sum())(x))
+    assert_same((x**2, 2 * x), lt.jvp(power, (x,), (np.ones(2),)))
+    assert_same(x**2, lt.vmap(power)(x))
+    assert_same(2 * np.eye(2), lt.hessian(lambda x: power(x).sum())(x))
+
+
+def test_a_rule_that_is_given_comes_before_the_decomposition():
+    op = lt.extend.primitive(
+        "tests.tenfold",
+        lambda xp, x: x * x,
+        lambda x: x,
+        vjp=lambda ct, y, x: (10 * ct,),
+        decompose=lambda x: x * x,
+    )
+    x = np.array([1.0, 2.0])
+
+    assert_same(np.array([10.0, 10.0]), lt.grad(lambda x: op(x).sum())(x))
+    assert_same((x * x, 2 * x), lt.jvp(op, (x,), (np.ones(2),)))

@@ -168,3 +168,64 @@ def test_results_of_a_custom_function_have_values_during_a_trace():
     np.testing.assert_array_equal(X * X, program(X))
     assert ["custom_vjp"] * 2 == [b.op.name for b in program.binds if b.op.name == "custom_vjp"]
     assert all(b.source.file == __file__ for b in program.binds if b.op.name == "custom_vjp")
+
+
+# ---- a forward that calls the function itself, as JAX documents it; the forward mode ----
+
+
+def make_documented():
+    @lt.custom_vjp
+    def f(x, y):
+        return np.sin(x) * y
+
+    def forward(x, y):
+        return f(x, y), (np.cos(x), np.sin(x), y)
+
+    def backward(residuals, ct):
+        cos_x, sin_x, y = residuals
+        return cos_x * ct * y, sin_x * ct
+
+    f.defvjp(forward, backward)
+    return f
+
+
+def test_a_forward_may_call_the_function_itself():
+    f = make_documented()
+
+    assert (np.cos(2.0) * 3.0, np.sin(2.0)) == lt.grad(f, (0, 1))(2.0, 3.0)
+    assert np.cos(2.0) * 3.0 == lt.jit(lt.grad(f))(2.0, 3.0)
+    assert -np.sin(2.0) * 3.0 == lt.grad(lt.grad(f))(2.0, 3.0)
+
+
+def test_the_rule_of_another_function_called_by_forward_is_kept():
+    f = make_documented()
+
+    @lt.custom_vjp
+    def g(x):
+        return f(x, 2.0) ** 2
+
+    g.defvjp(lambda x: (g(x), x), lambda x, ct: (100.0 * ct,))
+
+    assert (100.0, np.cos(1.0) * 2.0) == (lt.grad(g)(1.0), lt.grad(f)(1.0, 2.0))
+
+
+def test_forward_mode_transposes_the_backward_function():
+    f = make_documented()
+
+    value, tangent = lt.jvp(f, (2.0, 3.0), (1.0, 0.5))
+
+    assert np.sin(2.0) * 3.0 == value
+    assert np.cos(2.0) * 3.0 + np.sin(2.0) * 0.5 == tangent
+    rows = lt.vmap(lambda x: lt.jvp(f, (x, 3.0), (1.0, 0.0))[1])(X)
+    assert np.array_equal(np.cos(X) * 3.0, rows)
+
+
+def test_forward_mode_of_a_backward_function_that_is_not_linear_is_refused():
+    @lt.custom_vjp
+    def clipped(x):
+        return x
+
+    clipped.defvjp(lambda x: (x, None), lambda _, ct: (np.clip(ct, -1.0, 1.0),))
+
+    with pytest.raises(lt.MissingRule, match=r"clip is not linear(.|\n)*letir\.grad"):
+        lt.jvp(clipped, (2.0,), (1.0,))

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import token
 from letir.ast.body_layout import BodyLayout
+from letir.ast.derivative_types import carries_derivative
 from letir.ast.primitive import Primitive, never, todo
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Undef
-from letir.errors import DTypeError, GuardError, ShapeError
+from letir.errors import DTypeError, GuardError, LetirError, MissingRule, ShapeError
 from letir.ops import LateModule
 from letir.ops.as_numpy import control
 from letir.ops.define.records import define
@@ -74,6 +76,50 @@ def _custom_vjp_vjp(cts, outs, *args, n_outs, n_residuals, backward, transform):
     return *[None] * (n_outs + n_residuals), *found, *[_CLOSED_OVER] * closed_over
 
 
+def _custom_vjp_jvp(tangents, outs, *args, n_outs, n_residuals, backward, transform):
+    """The transpose of the user's backward function, applied to the tangents of the arguments."""
+    first = n_outs + n_residuals
+    count = len(backward.ret.args)
+    if any(t is not None for t in tangents[first + count :]):
+        raise MissingRule(_CLOSED_OVER.reason)
+    known = backward.memo(_transposed_backwards)
+    if n_residuals not in known:
+        known[n_residuals] = _transposed_backward(backward, n_residuals)
+    turned = known[n_residuals]
+    directions = [
+        _zeros_of(param.type) if t is None else t
+        for t, param in zip(tangents[first : first + count], turned.params, strict=False)
+    ]
+    found = outs[0].emitter.call(turned, (*directions, *args[n_outs:first]))
+    return tuple(
+        [t if carries_derivative(out.arg) else None for t, out in zip(found, outs, strict=True)]
+    )
+
+
+def _transposed_backwards(backward: Lambda) -> dict:
+    """The transposed backward program by the number of residuals: a table to be filled."""
+    return {}
+
+
+def _transposed_backward(backward: Lambda, n_residuals: int) -> Lambda:
+    """(tangents of the arguments, residuals) -> tangents of the results."""
+    cts = list(range(n_residuals, len(backward.params)))
+    try:
+        return LATE_BOUND["transposed_program"](backward, cts)
+    except LetirError as error:
+        why = str(error).partition("\n  take ")[0].removeprefix("linear_transpose: ")
+        raise MissingRule(
+            "custom_vjp defines the reverse mode, and its backward function cannot be transposed "
+            f"for the forward mode: {why}\n"
+            "  take the reverse mode: letir.grad, letir.vjp, letir.jacrev; or define a custom_jvp"
+        ) from error
+
+
+def _zeros_of(kind: ArrayType | None) -> Any:
+    """Zeros of a type, as an array."""
+    return np.zeros((), float) if kind is None else np.zeros(kind.shape, kind.dtype)
+
+
 def _results_in_place(bind: Bind, number) -> tuple[Lambda, tuple]:
     """The results, which are the first operands."""
     count = bind.attrs["n_outs"]
@@ -89,9 +135,7 @@ custom_vjp = define(
         ArrayType(t.dtype, t.shape) for t in types[:n_outs]
     ),
     vjp=_custom_vjp_vjp,
-    jvp=todo(
-        "custom_vjp defines the reverse mode only"
-    ),  # not never: that would be a derivative of zero
+    jvp=_custom_vjp_jvp,
     batch=batching.mapped_custom_vjp,
     results=lambda *, n_outs, **_: n_outs,
     holds_lambdas=True,

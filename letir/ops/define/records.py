@@ -306,9 +306,8 @@ def composite_record(
         vjp=vjp or by_vjp,
         jvp=jvp or by_jvp,
         decompose=decompose,
-        attributes=decompose,
         holds_lambdas=True,
-        **fields,
+        **{"attributes": decompose, **fields},
     )
 
 

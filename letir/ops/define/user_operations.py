@@ -12,6 +12,7 @@ from letir.ast.primitive import PRIMITIVES, Absent, Primitive, todo
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.as_numpy.control import imported_call
+from letir.ops.define.records import composite_record
 
 _NO_RULE = todo("no rule was given; pass one to letir.primitive or letir.opaque")
 
@@ -30,8 +31,9 @@ def primitive(
 
     ``impl(xp, *arrays, **attrs)``, ``aval(*types, **attrs)``, ``vjp(ct, out, *args, **attrs)`` and
     ``jvp(tangents, out, *args, **attrs)`` are as in ``letir.Primitive``; rules compute with letir's
-    operations on their arguments. Defining a name again replaces the operation; programs recorded
-    before keep the old one.
+    operations on their arguments. ``decompose(*args, **attrs)`` writes the operation with others:
+    the rules that are not given are those of its decomposition. Defining a name again replaces the
+    operation; programs recorded before keep the old one.
 
     >>> import numpy as np
     >>> rule = lambda ct, y, x: (2 * ct,)
@@ -44,9 +46,36 @@ def primitive(
     fields.setdefault("attributes", impl)
     rule = _type_rule(name, aval)
     numerics = _checked_impl(name, impl, rule, bool(fields.get("results")))
-    record = Primitive(name, numerics, rule, vjp=vjp, jvp=jvp, **fields)
+    define = _composite_of_user if "decompose" in fields else Primitive
+    record = define(name, numerics, rule, vjp=vjp, jvp=jvp, **fields)
     PRIMITIVES[name] = record  # not register(), which refuses a name that is taken
     return record
+
+
+def _composite_of_user(
+    name: str, impl: Callable, aval: Callable, *, decompose: Callable, vjp, jvp, **fields: Any
+) -> Primitive:
+    """The record of an operation with a decomposition, whose derivatives it has unless given."""
+    return composite_record(
+        name,
+        decompose,
+        impl=impl,
+        aval=aval,
+        vjp=_without_transform(vjp),
+        jvp=_without_transform(jvp),
+        **fields,
+    )
+
+
+def _without_transform(rule: Callable | Absent) -> Any:
+    """A user's rule as the rule of a composite, which gets the transform; None if not given."""
+    if isinstance(rule, Absent):
+        return None if rule is _NO_RULE else rule
+
+    def call(directions, out, *args, transform, **attrs):
+        return rule(directions, out, *args, **attrs)
+
+    return call
 
 
 @entry_point
