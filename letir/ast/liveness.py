@@ -1,9 +1,9 @@
-"""Liveness: the binds that a program needs for its results, and those that have an effect."""
+"""Liveness: the binds that a program needs for its results, have an effect, or may raise."""
 
 from collections.abc import Callable, Sequence
 
 from letir.ast.bodies import bodies_of
-from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ast.terms import NO_TYPE, Bind, Lambda, Local, Ret
 
 
 def live_binds(fn: Lambda) -> tuple[Bind, ...]:
@@ -35,3 +35,19 @@ def has_effect(bind: Bind) -> bool:
 
 def _body_has_effect(body: Lambda) -> bool:
     return any(map(has_effect, body.binds))
+
+
+def may_raise(bind: Bind) -> bool:
+    """Whether a bind raises for some values of its operands, or a bind in its bodies does."""
+    op = bind.op
+    if op.raises:
+        return op.raises is True or op.raises(*[arg.type for arg in bind.args], **bind.attrs)
+    if any(body.memo(_body_may_raise) for body in bodies_of(bind)):
+        return True
+    # Python's own arithmetic: 7 % 0, 2.0**5000
+    kinds = [binder.type for binder in bind.binders]
+    return any(kind is not None and kind is not NO_TYPE and kind.weak for kind in kinds)
+
+
+def _body_may_raise(body: Lambda) -> bool:
+    return any(map(may_raise, body.binds))

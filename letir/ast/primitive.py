@@ -173,6 +173,9 @@ class Primitive:
     never_fails_alone: bool = False
     # warns of floating-point errors only, which np.errstate controls; implied for ufuncs
     only_float_warnings: bool = False
+    # raises(*types, **attrs): whether it raises for some values of its operands; True: it does.
+    # Operations on Python numbers alone do so anyway
+    raises: Callable | bool = False
     casts_operands: bool = False  # to the dtype of the result; complex to real warns
     needs_elements: bool = False  # raises for empty arrays
     # operand_dtypes(dtype, count): the dtypes to which operands are cast for a result of this
@@ -239,6 +242,7 @@ class Primitive:
 
     def __attrs_post_init__(self):
         self.is_users = "." in self.name
+        self.raises = self.raises or self.is_users
         self.set_attrs(_keywords(self.attributes or self.impl))
         self.is_differentiable = not is_final(self.vjp)
         if self.memory is None:

@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.ast.types import ShapeDtype
+from letir.errors import GuardError, LetirError
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry
@@ -54,12 +55,29 @@ def needs_log(version: Any) -> bool:
     return type(version) is Compiled and version.needs_log
 
 
-def fall_back(version: Any, request: Request) -> tuple:
-    """The results of a plan's recorded program, without optimisation."""
+def fall_back(version: Any, request: Request) -> tuple | None:
+    """The results of a plan's recorded program, without optimisation; None if a guard fails."""
     leaves = list(request.leaves)
-    if type(version) is not Compiled:
-        return version.run_fallback(leaves)
-    return version.run_fallback(leaves, request.log)
+    try:
+        if type(version) is not Compiled:
+            return version.run_fallback(leaves)
+        return version.run_fallback(leaves, request.log)
+    except GuardError:
+        return None
+
+
+def may_run_again(error: Exception, entry: Entry, executed: Any) -> bool:
+    """Whether the call can be completed in another way, after a plan raised ``error``.
+
+    ``executed``: the reference by which the plan is known.
+    """
+    if isinstance(error, GuardError):
+        return True
+    if isinstance(error, LetirError | MemoryError | RecursionError):
+        return False
+    versions = [version for version in entry.plans if version.executed is executed]
+    # donated arrays may be overwritten by now
+    return not any(type(v) is Compiled and v.plan.donated for v in versions)
 
 
 def promote_plan(entry: Entry, version: Any) -> None:

@@ -119,6 +119,8 @@ def optimize_program(
     return %0
     """
     step = partial(run_pipeline, observe=observe)
+    if exact:
+        fn = step((passes.keep_raising,), fn)
     if not optimize:
         return step(_required_passes(defined), fn)
     fn = step((*registered_passes("before"), *_required_passes(defined), *_SIMPLIFYING), fn)

@@ -37,6 +37,7 @@ from letir.executor.calls import (
     executor_name,
     executor_state,
     fall_back,
+    may_run_again,
     needs_log,
     promote_plan,
     with_types,
@@ -117,7 +118,9 @@ class Executor(Generic[P, R]):
             entry.used = number = next(self.calls)
             try:
                 results = run(dynamic_leaves(leaves, places), tries=True)
-            except GuardError:
+            except Exception as error:
+                if not may_run_again(error, entry, executed):
+                    raise
                 results = None
             if results is None:  # outside ``except``: a later error would get this as its context
                 return self.other_branch(number, args, kwargs, key, leaves, known)
@@ -146,7 +149,9 @@ class Executor(Generic[P, R]):
                 continue
             try:
                 results = version.run(dynamic_leaves(leaves, places), tries=True)
-            except GuardError:
+            except Exception as error:
+                if not may_run_again(error, entry, version.executed):
+                    raise
                 continue
             promote_plan(entry, version)
             self.remember(key, entry, version, leaves)
@@ -189,7 +194,7 @@ class Executor(Generic[P, R]):
             request.forget()
             del args, kwargs, leaves, marked, arrays
             raise
-        if version is None:  # a recursive call: this thread is recording the function just now
+        if version is None:  # a recursive call while recording, or a plan that raised
             return self.f(*args, **kwargs)
         _LAST.graph = version.executed
         if key is not None:
@@ -197,7 +202,11 @@ class Executor(Generic[P, R]):
         return nested_results(version.program, results)
 
     def executed(self, request: Request) -> tuple:
-        """(entry, plan, results) of the first plan whose guards hold."""
+        """(entry, plan, results) of the first plan whose guards hold.
+
+        The plan is None if the Python function has to be called: NumPy raises its own error there,
+        at the user's line, and the function may catch it.
+        """
         fresh: list[Compiled] = []
         tried: list[Any] = []
         missed, entry = False, None
@@ -213,11 +222,18 @@ class Executor(Generic[P, R]):
                     tried.append(version)
                     request.reason = f"a guard failed: {str(error).partition(chr(10))[0]}"
                     continue
+                except Exception as error:
+                    if not may_run_again(error, entry, version.executed):
+                        raise
+                    # as text: a stored log record would keep the frames of the error alive
+                    _LOG.info("%s: called as Python, for %s", executor_name(self.f), repr(error))
+                    return entry, None, None
                 promote_plan(entry, version)
                 return entry, version, results
             if fresh and fresh[-1] in tried:
                 # its guards held when recorded, so a reassociated sum must have changed a guard
-                return entry, fresh[-1], fall_back(fresh[-1], request)
+                results = fall_back(fresh[-1], request)
+                return entry, None if results is None else fresh[-1], results
             if plans and entry.key.has_names:
                 request.wants_fixed, entry = True, None
                 continue

@@ -18,6 +18,7 @@ from letir.ast.types import SIZE_READS, Size
 from letir.errors import LetirError
 from letir.eval.arguments import fits_type, sizes_of
 from letir.executor.argument_spec import ArgumentSpec
+from letir.plan.effect_log import is_guard
 from letir.plan.plan import plan_of
 
 _LOG = logging.getLogger("letir.plan")
@@ -135,7 +136,8 @@ def recorded_by_name(record: Callable, named: ArgumentSpec) -> Lambda:
 
 def check_agrees(named: Lambda, fixed: Lambda, leaves: Sequence) -> None:
     """Raise NotNamed unless a symbolic program agrees with the one for these arrays."""
-    if any(map(has_effect, (*named.binds, *fixed.binds))):
+    binds = (*named.binds, *fixed.binds)
+    if any(has_effect(bind) and not is_guard(bind) for bind in binds):
         return
     try:
         with np.errstate(all="ignore"):

@@ -16,6 +16,7 @@ OPERATIONS = {  # module: the operations that it defines
     "control_flow.scattered_updates": "reduce_by_index scatter",
     "control_flow.while_and_fori": "fori_loop while_loop while_scan",
     "define.safe_division": "quotient",
+    "effects.errors": "guard_computed guard_raised",
     "effects.errstate": "errstate",
     "effects.printing": "print",
     "effects.writes_to_arguments": "complex_of guard_order write_back",

@@ -22,6 +22,7 @@ _ON_USE = {  # name -> its module
     "in_place_check": "memory.consumed_operands",
     "inline_bodies": "inlining",
     "is_differentiable": "activity",
+    "keep_raising": "raising",
     "loop_invariants": "loops.invariant_motion",
     "lowered": "lowering",
     "lower_tuples": "peephole_rules.list_lowering",

@@ -104,10 +104,11 @@ class Plan:
         return Lambda(self.params, self.binds, self.ret)
 
     def say_where(self, error: BaseException, table: Table, at: int) -> None:
-        """Add the let line of the step ``at`` and the user's source line to the error."""
-        if at < 0:
-            return
-        where = table.where[at]
+        """Add the let line of the step ``at`` and the user's source line to the error.
+
+        Raises GuardError from ``error`` if the recorded function may catch it.
+        """
+        where = table.where[at] if at >= 0 else ()
         lines = where if type(where) is tuple else ((self.program(), where),)
         for fn, bind in lines:
             LATE_BOUND["say_where"](error, fn, bind)

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType
@@ -127,15 +128,22 @@ def record(
         tree = Tree(spec, _static_leaves(statics))
     with trace_for(inputs, names, mode) as (new, tracers):
         new.writes, new.lifts_variables = writes is not None, lifts_variables
+        new.root = sys._getframe().f_code
         filled = _with_static(statics, tracers) if statics else tracers
         call_args, call_kwargs = spec.unflatten(filled)
         watch = Watch(f)
         try:
             result = f(*call_args, **call_kwargs)
-        except ValueError as error:
-            if isinstance(error.__cause__, TraceError):  # for buffer[0] = x NumPy replaces it
-                raise error.__cause__ from None
-            raise
+        except Exception as error:
+            result = None
+            if new.failed is None:
+                LATE_BOUND["note_inner_failure"](new, error)
+                # for buffer[0] = x NumPy replaces it
+                if isinstance(error, ValueError) and isinstance(error.__cause__, TraceError):
+                    raise error.__cause__ from None
+                raise
+        if new.failed is not None:  # it raised too late for a handler around it: compute at once
+            return record(f, args, kwargs, EAGER, writes, lifts_variables)
         if writes is KEEP:
             new.write_back()
         else:  # loops carry NumPy's booleans

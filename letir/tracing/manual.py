@@ -1,6 +1,7 @@
 """The low-level tracing API: ``tracer_enter``, ``tracer_exit``, ``pause_tracing`` ... [B13]."""
 
 import copy
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,7 +31,7 @@ def tracer_enter(inputs: R, abstract: bool = False) -> R:
     """
     leaves, spec = flatten(inputs)
     new = open_trace(ABSTRACT if abstract else EAGER)
-    new.writes = True
+    new.writes, new.root = True, sys._getframe(1).f_code
     tracers = [add_parameter(new, leaf, None) for leaf in leaves]
     ACTIVE.set(new)
     entered: Any = spec.unflatten(tracers)

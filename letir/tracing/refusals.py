@@ -51,4 +51,4 @@ def escaped_error(value: Value) -> EscapedTracerError:
     )
 
 
-LATE_BOUND["escaped_error"] = escaped_error
+LATE_BOUND.update(escaped_error=escaped_error, note_refusal=note_refusal)

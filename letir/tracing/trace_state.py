@@ -10,6 +10,7 @@ import threading
 import weakref
 from collections.abc import Iterable
 from contextvars import ContextVar
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
 from letir.ast.builder import LetBuilder, Value, freeze, known_types
 from letir.ast.error_locations import error_at
+from letir.ast.liveness import may_raise
 from letir.ast.primitive import PRIMITIVES, Primitive, result_count, results_tuple
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
@@ -68,6 +70,8 @@ class Trace(ChangesArguments, LetBuilder):
         self.thread = threading.get_ident()  # for messages about escaped values
         self.is_open, self.error_state = True, current_state()
         self.refusal: str | None = None  # the first error of this trace, in case it is caught
+        self.root: CodeType | None = None  # of the frame outside which nothing is recorded
+        self.failed: Bind | None = None  # in a lazy trace: raised when its value was demanded
         self.lifts_variables = self.watches_sizes = False
         # outer local -> (outer traced value, parameter here)
         self.lifted: dict[Any, tuple[Value, Local]] = {}
@@ -117,11 +121,13 @@ class Trace(ChangesArguments, LetBuilder):
             self.source = source
             return self._apply(op, tuple(operands), args, attrs, name)
         # the hot path, without avoidable calls: see benchmarks, rows "abstract" and "concrete"
-        local = Local(found[0], name)
+        kind = found[0]
+        local = Local(kind, name)
         self.binds.append(Bind((local,), op, args, attrs, source))  # computed() may undo it
-        return tracer(
-            self, local, self.computed(op, operands, attrs)[0] if self.mode is EAGER else ABSENT
-        )
+        value = self.computed(op, operands, attrs)[0] if self.mode is EAGER else ABSENT
+        if op.raises or (kind is not None and kind.weak):
+            self.note_attempt()
+        return tracer(self, local, value)
 
     def _apply(self, op: Primitive, operands: tuple, args: tuple, attrs: Attrs, name: str | None):
         """``apply`` for new operand types, several results, or results that are views."""
@@ -135,10 +141,16 @@ class Trace(ChangesArguments, LetBuilder):
                     )
                 )
             return operands[0].written_back(operands[1])
-        binders = self.emit(op, args, attrs)
+        try:
+            binders = self.emit(op, args, attrs)
+        except LetirError as error:
+            if any(Size in map(type, getattr(arg.type, "shape", ())) for arg in args):
+                LATE_BOUND["note_refusal"](error)  # other sizes may not raise it
+            raise
         # without results it is an effect, left to the replay; a guard is checked at once
-        is_computed = self.mode is EAGER and (binders or op.role == "guard")
+        is_computed = self.mode is EAGER and (binders or op.role in ("guard", "guard_raised"))
         values = self.computed(op, operands, attrs) if is_computed else (ABSENT,) * len(binders)
+        self.note_attempt()
         out = tuple([self.make_tracer(self, b, v) for b, v in zip(binders, values, strict=True)])
         if op.write_through is not None:
             for place, tracer in enumerate(out):
@@ -162,15 +174,22 @@ class Trace(ChangesArguments, LetBuilder):
             if value is ABSENT:
                 return (ABSENT,) * result_count(op, attrs)
             values.append(value)
+        # what is printed in a body is printed when the program runs
+        drops_effects = op.holds_lambdas and op.role != "guard_raised"
         try:
-            # what is printed in a body is printed when the program runs
-            out = compute(op, values, attrs_without_effects(attrs) if op.holds_lambdas else attrs)
+            out = compute(op, values, attrs_without_effects(attrs) if drops_effects else attrs)
         except BaseException as error:
-            self.binds.pop()
             if op.is_users and isinstance(error, LetirError):  # a false aval
                 error_at_user_line(error)
+            LATE_BOUND["note_failure"](self, self.binds.pop(), error)
             raise
         return results_tuple(op, out)
+
+    def note_attempt(self) -> None:
+        """Keep the last bind in replays if it may raise and the user's code may catch that."""
+        bind = self.binds[-1]
+        if may_raise(bind):
+            LATE_BOUND["note_attempt"](self, bind)
 
     def value_of(self, op: Primitive, operands: tuple, attrs: Attrs) -> Any:
         """The result on the operands' values in a concrete trace, else ABSENT."""
@@ -258,7 +277,8 @@ class Trace(ChangesArguments, LetBuilder):
 
     def replay(self, fn: Lambda, leaves: list) -> list:
         """Record the binds of ``fn`` on traced values, arrays and numbers; returns its results."""
-        if self.mode is not EAGER and not changed_params(fn):
+        is_inlined = self.mode is not EAGER and not changed_params(fn)
+        if is_inlined and not any(map(may_raise, fn.binds)):
             return [self.result(r) for r in self.inline(fn, [self.enter(leaf) for leaf in leaves])]
         # by apply, not inline: each bind is computed, and values are freed at their last use
         env = Environment(fn, leaves)
@@ -270,8 +290,11 @@ class Trace(ChangesArguments, LetBuilder):
             try:
                 attrs = resize_attrs(bind.attrs, sizes) if sizes else bind.attrs
                 out = self.apply(bind.op, operands, attrs)
-            except GuardError as error:
-                error_at(error, bind.source, with_excerpt=True)
+            except Exception as error:
+                if failed := LATE_BOUND["caught_failure"](error, fn, bind):
+                    raise failed from error
+                if isinstance(error, GuardError):
+                    error_at(error, bind.source, with_excerpt=True)
                 raise
             self._keep_line(bind, before)
             env.bind(bind.binders, results_tuple(bind.op, out))
@@ -279,11 +302,12 @@ class Trace(ChangesArguments, LetBuilder):
 
     def _keep_line(self, bind: Bind, before: int) -> None:
         """Copy the source line and the names of ``bind`` to its recorded copy."""
-        if len(self.binds) > before:
-            copy = self.binds[-1]
-            copy.source = bind.source or copy.source
-            for binder, original in zip(copy.binders, bind.binders, strict=True):
-                binder.name = original.name
+        for copy in self.binds[before:]:
+            if copy.op is bind.op or copy.op.role == "guard_computed":
+                copy.source = bind.source or copy.source
+            if len(copy.binders) == len(bind.binders):
+                for binder, original in zip(copy.binders, bind.binders, strict=True):
+                    binder.name = original.name
 
     def result(self, arg: Arg) -> Any:
         """A result of inlined code as a traced value or a number."""
@@ -309,11 +333,12 @@ class Trace(ChangesArguments, LetBuilder):
             values = [self._known(a) if type(a) is Local else a.value for a in bind.args]
             if any(value is ABSENT for value in values):
                 return ABSENT
-            out = compute(
-                bind.op,
-                values,
-                attrs_without_effects(bind.attrs) if bind.op.holds_lambdas else bind.attrs,
-            )
+            attrs = attrs_without_effects(bind.attrs) if bind.op.holds_lambdas else bind.attrs
+            try:
+                out = compute(bind.op, values, attrs)
+            except BaseException:
+                self.failed = bind
+                raise
             self.known.update(zip(bind.binders, results_tuple(bind.op, out), strict=True))
         return self._known(local)
 

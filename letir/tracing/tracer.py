@@ -5,6 +5,7 @@ A question whose answer would be baked into the program is refused, or recorded 
 
 import math
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -166,8 +167,11 @@ class Tracer(ArrayValue):
         value = self.concrete_value()
         if value is ABSENT:
             raise unanswered_error(self, asked)
-        answer = convert(value)
-        # after convert, which may raise like NumPy: then there is nothing to guard
+        try:
+            answer = convert(value)
+        except (ValueError, OverflowError):  # int() of nan or inf, which the function may catch
+            self.emitter.apply(PRIMITIVES["guard"], (self,), Attrs(value=copy(value)))
+            raise
         self.emitter.apply(PRIMITIVES["guard"], (self,), Attrs(value=answer))
         return answer
 

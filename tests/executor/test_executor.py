@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import letir as lt
-from letir import GuardError, ShapeError, jit
+from letir import GuardError, ShapeError, jit, trace
 from letir.executor.executor import last_executed_graph
 from letir.testing import assert_same
 from letir.testing.strategies import programs
@@ -439,19 +439,24 @@ def test_an_executor_called_while_its_tracing_is_paused_does_not_deadlock():
 # ---- errors ----
 
 
-def test_a_runtime_error_is_the_programs_error_with_the_users_line():
-    f = jit(lambda x: np.linalg.inv(x * 1.0))
+def test_a_runtime_error_is_numpys_own_at_the_users_line():
+    def inverse(x):
+        return np.linalg.inv(x * 1.0)
+
+    f = jit(inverse)
     f(np.eye(2))
 
     with pytest.raises(np.linalg.LinAlgError) as found:
         f(np.zeros((2, 2)))
 
-    assert "test_executor.py" in "".join(found.value.__notes__)
+    assert "inverse" in [entry.name for entry in found.traceback]
+    assert found.value.__context__ is None
 
 
 def test_an_error_of_a_run_keeps_no_argument_alive():
     """[C1]"""
-    f, kept, gone = jit(lambda x, tree: np.linalg.inv(x) + tree["a"]), [], []
+    program = trace(lambda x, tree: np.linalg.inv(x) + tree["a"], np.eye(2), {"a": np.eye(2)})
+    f, kept, gone = lt.compile(program), [], []
 
     def zeros():
         array = np.zeros((2, 2))
@@ -680,3 +685,77 @@ def test_device_arrays_have_their_own_plans(monkeypatch):
     assert isinstance(found, DeviceArray)
     assert_same(expected, found.host)
     assert compiles(f) == 2
+
+
+def test_whatever_a_plan_raises_the_function_is_called_as_python():
+    """Also where a handler is not in sight, as in C code."""
+
+    class Row:
+        def __init__(self, row, i):
+            self.row, self.i = row, i
+
+        @property
+        def element(self):
+            try:
+                return self.row[self.i]
+            except IndexError as error:
+                raise AttributeError from error  # which getattr catches
+
+    def f(row, i):
+        return row.sum() + getattr(Row(row, i), "element", 100.0)
+
+    jitted = jit(f)
+    for i in (1, 7, 2, 8):
+        assert_same(f(np.arange(3.0), i), jitted(np.arange(3.0), i))
+
+
+def test_what_the_plan_did_is_dropped_when_the_function_is_called_as_python():
+    def write(row, i):
+        row[0] = row[0] + 5.0
+        return row[i]
+
+    f, expected, found = jit(write), np.zeros(3), np.zeros(3)
+    for i in (1, 7, 2):
+        for function, row in ((write, expected), (f, found)):
+            if i == 7:
+                with pytest.raises(IndexError):
+                    function(row, i)
+            else:
+                function(row, i)
+
+    assert_same(expected, found)
+
+
+def test_of_two_operations_that_raise_the_first_does():
+    def both(a, b):
+        return np.linalg.cholesky(a).sum() + np.linalg.inv(b).sum()
+
+    f = jit(both)
+    for a, b, text in (
+        (-np.eye(2), np.zeros((2, 2)), "positive definite"),
+        (np.eye(2), np.zeros((2, 2)), "Singular"),
+    ):
+        with pytest.raises(np.linalg.LinAlgError, match=text):
+            f(a, b)
+
+
+def test_exact_keeps_an_unused_operation_that_may_raise():
+    def unused(a):
+        np.linalg.inv(a)
+        return a.sum()
+
+    assert_same(0.0, float(jit(unused)(np.zeros((2, 2)))))
+    with pytest.raises(np.linalg.LinAlgError):
+        jit(unused, exact=True)(np.zeros((2, 2)))
+    with pytest.raises(np.linalg.LinAlgError):
+        lt.compile(trace(unused, np.eye(2)), exact=True)(np.zeros((2, 2)))
+
+
+def test_a_donated_array_is_not_read_again_after_an_error():
+    f = jit(lambda a, b: (a + 1.0, np.linalg.inv(b)), donate_argnums=0)
+    f(np.ones((2, 2)), np.eye(2))
+
+    with pytest.raises(np.linalg.LinAlgError) as found:
+        f(np.ones((2, 2)), np.zeros((2, 2)))
+
+    assert "letir: in" in "".join(found.value.__notes__)

@@ -58,7 +58,7 @@ class Flaky:
             if n % 5 == 0 and self.failed[n] < 3:
                 self.failed[n] += 1
                 raise RuntimeError(f"not yet {n}")
-            self.recorded[n] += 1
+            self.recorded[n] += lt.is_tracing()  # not where it runs because its plan raised
         return np.linalg.inv(x * n)
 
 

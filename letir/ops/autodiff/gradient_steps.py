@@ -5,6 +5,7 @@ the cotangents, any of which may be ``Undef``, a symbolic zero [D6, D7]. Its bod
 of the cotangents and of the primal values that the rule reads.
 """
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -33,7 +34,8 @@ def _guard_impl(xp, x, *, value):
     """Raise GuardError if the value is not the one with which the program was recorded."""
     found = x.get() if hasattr(x, "get") else x  # CuPy's arrays have get
     if not hasattr(value, "shape"):  # a truth value or an integer
-        found = type(value)(found)
+        with suppress(ValueError, OverflowError):  # nan and inf, which are not integers
+            found = type(value)(found)
     if token(found) != token(value):  # not ==: nan equals nan here, and -0.0 differs from 0.0
         raise GuardError(
             f"the program was recorded where this was {value!r}, now it is {found!r}\n"

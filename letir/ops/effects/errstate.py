@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from letir.ast.body_layout import BodyLayout
 from letir.ast.builder import LetBuilder, Value
+from letir.ast.liveness import may_raise
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body
 from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body, slice_types
 from letir.ops.define.batch_rules import batch_first, emit_op, first_mapped
@@ -95,5 +96,8 @@ errstate = define(
     holds_lambdas=True,
     source=_errstate_source,
     no_float_errors=True,
+    raises=lambda *types, body, **state: (
+        "raise" in state.values() or any(map(may_raise, body.binds))
+    ),
     bodies=BodyLayout(),
 )

@@ -152,6 +152,7 @@ power = binary(
     symbol="**",
     onnx="Pow",
     rule_reads_numbers=True,
+    raises=lambda x, y: x.dtype.kind in "iub" and y.dtype.kind == "i",
 )
 
 

@@ -96,6 +96,7 @@ index: Primitive = define(
     role="index",
     views=lambda x, *places, item: not places,
     write_through=lambda parent, new, *places, item: index_set(parent, item, new, places),
+    raises=lambda x, *places, item: bool(places),
 )
 
 # ---- writing ----
@@ -265,6 +266,7 @@ index_set: Primitive = define(
     cost="moderate",
     no_float_errors=True,
     for_scripts=False,
+    raises=lambda x, new, *places, item: bool(places),
 )
 index_add = define(
     "index_add",
@@ -282,6 +284,7 @@ index_add = define(
     order="first",
     cost="moderate",
     for_scripts=False,
+    raises=lambda x, new, *places, item: bool(places),
 )
 
 # ---- assemble: the sum of parts in zeros ----

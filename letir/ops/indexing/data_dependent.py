@@ -241,4 +241,5 @@ bincount = composite(
     "bincount",
     _bincount_decompose,
     impl=lambda xp, x, *weights, length: xp.bincount(x, *weights, minlength=length),
+    raises=True,
 )

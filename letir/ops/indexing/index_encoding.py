@@ -51,6 +51,7 @@ unravel_index = define(
     numpy=(np.unravel_index,),
     batch=batch_first(lambda args, mapped, **attrs: emit_op("unravel_index", args, **attrs)),
     memory="may_alias",
+    raises=True,
 )
 
 
@@ -83,6 +84,7 @@ ravel_multi_index = define(
             "ravel_multi_index", align_ranks(args, mapped), **attrs
         )
     ),
+    raises=True,
 )
 
 # ---- bits ----

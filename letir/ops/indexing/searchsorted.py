@@ -77,4 +77,5 @@ digitize: Primitive = define(
     prepare=lambda x, bins, right=False: ((x, bins), {"right": bool(right)}),
     numpy=(np.digitize,),
     batch=_search_batch("digitize", 0, lambda: digitize),
+    raises=True,
 )

@@ -82,6 +82,7 @@ take = composite(
     impl=_take_impl,
     prepare=_take_prepare,
     numpy=(np.take,),
+    raises=True,
 )
 
 
@@ -103,6 +104,7 @@ take_along_axis = composite(
     impl=lambda xp, x, indices, *, axis=-1: xp.take_along_axis(x, indices, axis),
     prepare=_take_along_axis_prepare,
     numpy=(np.take_along_axis,),
+    raises=True,
 )
 
 # ---- choose ----
@@ -137,4 +139,5 @@ choose = composite(
         a, f"[{', '.join(choices)}]", **attrs
     ),
     batch=batch_first(_choose_batch),
+    raises=True,
 )

@@ -193,4 +193,5 @@ ufunc_at = define(
     source=_ufunc_at_source,
     reusable=True,
     linear_in=(0,),
+    raises=True,
 )

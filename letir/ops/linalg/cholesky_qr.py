@@ -69,6 +69,7 @@ cholesky = define(
     prepare=lambda a, /, *, upper=False: ((a,), {"upper": bool(upper)}),
     numpy=(np.linalg.cholesky,),
     batch=stacked_rule("cholesky"),
+    raises=True,
 )
 
 # ---- qr ----

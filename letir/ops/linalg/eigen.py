@@ -90,6 +90,7 @@ eigh = define(
     prepare=lambda a, UPLO="L": ((a,), {"UPLO": _check_uplo(UPLO)}),
     numpy=(np.linalg.eigh,),
     batch=stacked_rule("eigh"),
+    raises=True,
 )
 
 
@@ -114,6 +115,7 @@ eigvalsh = define(
     prepare=lambda a, UPLO="L": ((a,), {"UPLO": _check_uplo(UPLO)}),
     numpy=(np.linalg.eigvalsh,),
     batch=stacked_rule("eigvalsh"),
+    raises=True,
 )
 
 # ---- all square matrices ----
@@ -254,6 +256,7 @@ eig = define(
     numpy=(np.linalg.eig,),
     batch=stacked_rule("eig"),
     source=_source_of("np.linalg.eig({0})"),
+    raises=True,
 )
 
 
@@ -284,6 +287,7 @@ eigvals = define(
     numpy=(np.linalg.eigvals,),
     batch=stacked_rule("eigvals"),
     source=_source_of("np.linalg.eigvals({0})"),
+    raises=True,
 )
 
 

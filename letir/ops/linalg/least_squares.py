@@ -99,4 +99,5 @@ lstsq = composite(
     prepare=_lstsq_prepare,
     numpy=(np.linalg.lstsq,),
     source="np.linalg.lstsq({0}, {1}, {rcond})",
+    raises=True,
 )

@@ -72,6 +72,7 @@ def _define_analytic(name: str):
         jvp=lambda t, y, a: _derivative_of(record, a, t[0]),
         batch=batch_first(lambda args, mapped: emit_op(name, args)),
         source=source,
+        raises=name == "sqrtm",
     )
     return record
 
@@ -162,6 +163,7 @@ solve_triangular = define(
         f"{write.writer.module.imported('scipy.linalg', 'solve_triangular')}({a}, {b}, "
         f"trans={int(transposed)}, lower={lower}, unit_diagonal={unit_diagonal})"
     ),
+    raises=True,
 )
 
 
@@ -179,4 +181,6 @@ def _normal_logpdf_decompose(x, mean, cov):
     return found.reshape(x.shape[:-1])
 
 
-multivariate_normal_logpdf = composite("multivariate_normal_logpdf", _normal_logpdf_decompose)
+multivariate_normal_logpdf = composite(
+    "multivariate_normal_logpdf", _normal_logpdf_decompose, raises=True
+)

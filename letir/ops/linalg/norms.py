@@ -77,6 +77,7 @@ def _with_euclidean_rules(name: str, decompose, place, **fields):
     return composite(name, decompose, vjp=vjp, jvp=jvp, **fields)
 
 
+_SPECTRAL = (2, -2, "nuc")  # orders that need singular values
 _ABSENT = object()
 
 # ---- vector_norm ----
@@ -177,6 +178,7 @@ matrix_norm = _with_euclidean_rules(
         {"keepdims": bool(keepdims), "ord": _order_attribute(ord)},
     ),
     numpy=(np.linalg.matrix_norm,),
+    raises=lambda x, *, ord, **_: ord in _SPECTRAL,
     batch=stacked_rule("matrix_norm"),
 )
 
@@ -239,6 +241,7 @@ norm = _with_euclidean_rules(
         {"ord": _order_attribute(ord), "axis": int_or_tuple(axis), "keepdims": bool(keepdims)},
     ),
     numpy=(np.linalg.norm,),
+    raises=lambda x, *, ord, **_: ord in _SPECTRAL,
     batch=_batched_norm,
 )
 
@@ -265,4 +268,5 @@ condition_number = composite(
     impl=lambda xp, x, *, p=None: xp.linalg.cond(x, p),
     prepare=lambda x, p=None: ((x,), {"p": _order_attribute(p)}),
     numpy=(np.linalg.cond,),
+    raises=True,
 )

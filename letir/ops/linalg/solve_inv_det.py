@@ -113,6 +113,7 @@ solve = define(
     jvp=_solve_jvp,
     numpy=(np.linalg.solve,),
     batch=_batched_solve,
+    raises=True,
 )
 inv = define(
     "inv",
@@ -122,6 +123,7 @@ inv = define(
     jvp=lambda t, y, x: -(y @ t[0] @ y),
     numpy=(np.linalg.inv,),
     batch=stacked_rule("inv"),
+    raises=True,
 )
 
 # ---- determinants ----
@@ -275,6 +277,7 @@ matrix_power = composite(
     memory="may_alias",
     views=lambda x, *, n: n == 1,
     write_through=lambda parent, new, **_: new,
+    raises=True,
 )
 
 # ---- tensors as matrices ----
@@ -304,6 +307,7 @@ tensorsolve = composite(
         {"axes": None if axes is None else tuple(map(as_size, axes))},
     ),
     numpy=(np.linalg.tensorsolve,),
+    raises=True,
 )
 
 
@@ -322,4 +326,5 @@ tensorinv = composite(
     impl=lambda xp, a, *, ind=2: xp.linalg.tensorinv(a, ind),
     prepare=lambda a, ind=2: ((a,), {"ind": as_size(ind)}),
     numpy=(np.linalg.tensorinv,),
+    raises=True,
 )

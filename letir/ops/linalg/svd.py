@@ -208,6 +208,7 @@ svd = define(
     numpy=(np.linalg.svd,),
     batch=stacked_rule("svd"),
     source=_svd_source,
+    raises=True,
 )
 
 
@@ -237,6 +238,7 @@ svdvals = define(
     jvp=_svdvals_jvp,
     numpy=(np.linalg.svdvals,),
     batch=stacked_rule("svdvals"),
+    raises=True,
 )
 
 # ---- pinv ----
@@ -323,6 +325,7 @@ pinv = define(
     numpy=(np.linalg.pinv,),
     batch=_batched_pinv,
     source=_pinv_source,
+    raises=True,
 )
 
 # ---- matrix_rank ----
@@ -384,4 +387,5 @@ matrix_rank = composite(
     numpy=(np.linalg.matrix_rank,),
     source=_matrix_rank_source,
     batch=composite_batch(functools.partial(decomposition, _matrix_rank_decompose), False),
+    raises=True,
 )

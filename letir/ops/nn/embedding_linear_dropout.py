@@ -68,7 +68,7 @@ def _embedding_decompose(
     return where((indices == padding_idx)[..., None], stop_gradient(rows), rows)
 
 
-embedding = composite("embedding", _embedding_decompose, onnx="Gather")
+embedding = composite("embedding", _embedding_decompose, onnx="Gather", raises=True)
 
 # ---- dropout ----
 

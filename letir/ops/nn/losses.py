@@ -84,6 +84,7 @@ one_hot: Primitive = composite(
     jvp=DISCRETE,
     batch=batch_first(lambda args, mapped, *, transform, **attrs: one_hot(*args, **attrs)),
     onnx="OneHot",
+    raises=True,
 )
 
 
@@ -163,8 +164,8 @@ def _cross_entropy_decompose(
     return _reduce_weighted(losses, weights, reduction)
 
 
-nll_loss = _define_loss("nll_loss", _nll_loss_decompose)
-cross_entropy = _define_loss("cross_entropy", _cross_entropy_decompose)
+nll_loss = _define_loss("nll_loss", _nll_loss_decompose, raises=True)
+cross_entropy = _define_loss("cross_entropy", _cross_entropy_decompose, raises=True)
 
 # ---- probabilities ----
 

@@ -220,6 +220,7 @@ generator_draw = define(
     random=True,
     source=_generator_draw_source,
     onnx=never("ONNX has no generators of NumPy's"),
+    raises=True,
 )
 
 # ---- the traced generator ----

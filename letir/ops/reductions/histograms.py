@@ -43,6 +43,7 @@ bin_count = define(
     jvp=DISCRETE,
     batch=_bin_count_batch,
     source="np.int64(len(np.histogram_bin_edges({0}, {rule}, {range})) - 1)",
+    raises=True,
 )
 
 
@@ -109,6 +110,7 @@ histogram_bin_edges = composite(
     impl=lambda xp, a, *, bins, range=None: xp.histogram_bin_edges(a, bins, range),
     prepare=_edges_prepare,
     numpy=(np.histogram_bin_edges,),
+    raises=True,
 )
 
 
@@ -181,6 +183,7 @@ histogram = composite(
     results=lambda **_: 2,
     source=_histogram_source,
     memory="may_alias",
+    raises=True,
 )
 
 # ---- along several axes ----
@@ -275,4 +278,5 @@ histogramdd = composite(
     returned=lambda results, **_: (results[0], list(results[1:])),
     source=_histogramdd_source,
     memory="may_alias",
+    raises=True,
 )

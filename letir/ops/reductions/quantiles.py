@@ -387,6 +387,7 @@ def _define_quantile(name: str, numpy, decompose):
         aval=_quantile_aval(name),
         prepare=_quantile_prepare,
         numpy=(numpy,),
+        raises=True,
         source=lambda write, x, q, *weights, **attrs: write.numpy_call(
             x, q, *[f"weights={w}" for w in weights], **attrs
         ),

@@ -144,4 +144,5 @@ polyfit = composite(
     source=lambda write, x, y, w="None", *, deg, rcond: write.call(
         "np.polyfit", x, y, str(deg), f"w={w}", rcond=rcond
     ),
+    raises=True,
 )

@@ -162,6 +162,8 @@ def _is_guarded(f: Lambda, g: Lambda, i: int) -> bool:
     such as the number of elements selected by ``nonzero``.
     """
     a, b = f.binds[i], g.binds[i]
+    if "guard_raised" in (a.op.role, b.op.role):  # one raised, the other did not
+        return True
     if a.op is not b.op or not a.binders:
         return a.op is b.op and a.op.role == "guard"
     return all(

@@ -1,0 +1,111 @@
+"""Exceptions that the recorded function may catch, which decide on the path that it records.
+
+An operation that raised while recording becomes a ``guard_raised``. One that may raise for other
+values, inside a ``try`` or ``with`` of the user's, gets a ``guard_computed``. Loaded when the first
+operation that may raise is recorded; see ``letir.ops.effects.errors`` for what the guards do.
+"""
+
+import dis
+import sys
+from types import CodeType
+from typing import Any
+
+from letir.ast import LATE_BOUND
+from letir.ast.attrs import Attrs
+from letir.ast.builder import LetBuilder
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Bind, Lambda, Local
+from letir.errors import InternalError, MissingRule, TraceError
+from letir.ops.effects.errors import error_name
+from letir.tracing.refusals import note_refusal
+from letir.tracing.source_locations import is_users
+from letir.tracing.trace_state import LAZY, Trace
+
+_HANDLER = dis.opmap["PUSH_EXC_INFO"]  # the first instruction of what follows try or with
+_MOST = 1 << 12
+# id of code -> (the code, which stays alive for its id, instructions inside try or with)
+_protected: dict[int, tuple[CodeType, list[range]]] = {}
+
+
+def note_attempt(trace: Trace, bind: Bind) -> None:
+    """Keep ``bind``, the last of the trace, in replays if the user's code may catch its exception.
+
+    A lazy trace computes it now, so that an exception occurs where NumPy would raise it.
+    """
+    if not bind.binders or not _is_in_try(trace.root):
+        return
+    if trace.mode is LAZY:
+        try:
+            trace.demand(bind.binders[0])
+        except Exception as error:
+            if trace.failed is bind:  # else an earlier bind, which NumPy would have met before
+                trace.failed = None
+                note_failure(trace, trace.binds.pop(), error)
+            raise
+    trace.source = bind.source
+    trace.emit(PRIMITIVES["guard_computed"], (bind.binders[0],), Attrs(caught=True))
+
+
+def note_failure(trace: Trace, bind: Bind, error: BaseException) -> None:
+    """Record that computing ``bind``, which is not in the program any more, raised ``error``."""
+    if isinstance(error, TraceError | MissingRule | InternalError):
+        note_refusal(error)  # NumPy would not have raised it
+    elif isinstance(error, Exception):
+        trace.source = bind.source
+        given = tuple(dict.fromkeys(bind.locals()))
+        attrs = Attrs(body=_program_of(bind, given), error=error_name(error))
+        trace.emit(PRIMITIVES["guard_raised"], given, attrs)
+
+
+def note_inner_failure(trace: Trace, error: Exception) -> None:
+    """Refuse that the function around an inner trace catches an ``error`` that values decide on."""
+    values_decide = any(bind.op.role in ("guard", "guard_raised") for bind in trace.binds)
+    if trace.parent is not None and trace.parent.refusal is None and values_decide:
+        trace.parent.refusal = f"{type(error).__name__}: {error}"
+
+
+def _program_of(bind: Bind, given: tuple[Local, ...]) -> Lambda:
+    """A program of one bind, whose parameters stand for the locals ``given``."""
+    builder = LetBuilder()
+    builder.source = bind.source
+    places: dict[Any, Local] = {arg: builder.param(arg.type, arg.name).arg for arg in given}
+    args = tuple([places.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
+    kinds = tuple([binder.type for binder in bind.binders])
+    return builder.build(builder.emit(bind.op, args, bind.attrs, kinds))
+
+
+def _is_in_try(root: CodeType | None) -> bool:
+    """Whether a frame between this one and the traced function is inside ``try`` or ``with``.
+
+    ``root``: the code of the outermost frame to look at; None for all frames.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_exceptiontable:
+            found = _protected.get(id(code)) or _look_up_ranges(code)
+            if any(frame.f_lasti in part for part in found[1]):
+                return True
+        if code is root:
+            return False
+        frame = frame.f_back
+    return False
+
+
+def _look_up_ranges(code: CodeType) -> tuple[CodeType, list[range]]:
+    """The code with its ranges of instructions whose exceptions a handler of the user's gets."""
+    if len(_protected) >= _MOST:
+        _protected.clear()
+    found: list[range] = []
+    if is_users(code.co_filename):
+        parse: Any = dis._parse_exception_table  # type: ignore[attr-defined]  # has no public name
+        # not handlers that clean up after comprehensions, generators and other handlers
+        entries = [e for e in parse(code) if code.co_code[e.target] == _HANDLER]
+        found = [range(entry.start, entry.end) for entry in entries]
+    _protected[id(code)] = code, found
+    return code, found
+
+
+LATE_BOUND.update(
+    note_attempt=note_attempt, note_failure=note_failure, note_inner_failure=note_inner_failure
+)

@@ -1,0 +1,259 @@
+"""Exceptions of NumPy that the recorded function catches decide on its path [B2]."""
+
+import contextlib
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.errors import GuardError, TraceError
+from letir.testing import assert_same
+
+ROW = np.arange(3.0)
+GOOD, BAD, SINGULAR = 4 * np.eye(2), -np.eye(2), np.zeros((2, 2))
+
+
+def element(row, i):
+    try:
+        return row[i]  # here
+    except IndexError:
+        return -1.0
+
+
+def factor(a):
+    try:
+        return np.linalg.cholesky(a)
+    except np.linalg.LinAlgError:
+        return np.linalg.cholesky(a + 10 * np.eye(2))
+
+
+def restarted(a, b):
+    out = 0.0
+    for matrix in (a, b, a):
+        try:
+            out = out + np.linalg.inv(matrix).sum()
+        except np.linalg.LinAlgError:
+            out = out - 1.0
+        else:
+            out = 2 * out
+        finally:
+            out = out + 0.5
+    return out
+
+
+def suppressed(row, i):
+    found = -1.0
+    with contextlib.suppress(IndexError):
+        found = row[i]
+    return found
+
+
+def remainder(k):
+    try:
+        return 7 % k
+    except ZeroDivisionError:
+        return -1
+
+
+def logarithm(x):
+    with np.errstate(divide="raise"):
+        try:
+            return np.log(x).sum()
+        except FloatingPointError:
+            return x.sum()
+
+
+def whole(x, y):
+    try:
+        return y * int(x)
+    except (ValueError, OverflowError):
+        return -y
+
+
+def probed(a):
+    try:
+        np.linalg.inv(a)
+    except np.linalg.LinAlgError:
+        return -a
+    return a
+
+
+CASES = {
+    "an index": (element, [(ROW, 1), (ROW, 7)]),
+    "a factor": (factor, [(GOOD,), (BAD,)]),
+    "several": (restarted, [(GOOD, SINGULAR), (SINGULAR, GOOD)]),
+    "with": (suppressed, [(ROW, 2), (ROW, 9)]),
+    "a Python number": (remainder, [(3,), (0,)]),
+    "errstate": (logarithm, [(ROW + 1,), (ROW,)]),
+    "int of nan": (whole, [(np.float64(2.0), 3.0), (np.float64("nan"), 3.0)]),
+    "an unused value": (probed, [(GOOD,), (SINGULAR,)]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_replay_that_raises_otherwise_is_a_guard_error(case):
+    f, (first, second) = CASES[case]
+    for args, others in ((first, second), (second, first)):
+        program = lt.trace(f, *args)
+
+        assert_same(f(*args), program(*args))
+        with pytest.raises(GuardError, match="the program was recorded where this"):
+            program(*others)
+        with pytest.raises(GuardError):
+            lt.compile(program)(*others)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_jit_takes_the_path_of_the_function(case):
+    f, calls = CASES[case]
+    for order in (calls, calls[::-1]):
+        jitted = lt.jit(f)
+        for args in [*order, *order]:
+            assert_same(f(*args), jitted(*args))
+
+
+@pytest.mark.parametrize("a", [GOOD, BAD])
+def test_derivatives_follow_the_path(a):
+    direction = np.array([[1.0, 0.5], [0.5, 2.0]])
+    path = np.linalg.cholesky if a is GOOD else lambda x: np.linalg.cholesky(x + 10 * np.eye(2))
+
+    def total(function):
+        return lambda x: (function(x) * direction).sum()
+
+    expected = lt.grad(total(path))(a)
+    assert_same(expected, lt.grad(total(factor))(a))
+    assert_same(expected, lt.jit(lt.grad(total(factor)))(a))
+    assert_same(expected, lt.grad(lt.trace(total(factor), a))(a))
+    assert_same(expected, lt.grad(total(lt.checkpoint(factor)))(a))
+    assert_same(lt.hessian(total(path))(a), lt.hessian(total(factor))(a))
+    assert_same(lt.jvp(path, (a,), (direction,)), lt.jvp(factor, (a,), (direction,)))
+
+
+def test_what_did_not_raise_in_a_try_is_computed_in_replays():
+    assert """\
+%2 = index %0, %1, @
+guard_computed %2, True
+return %2
+""" == lt.trace(element, ROW, 1).listing()
+
+
+def test_what_raised_is_a_guard_that_survives_a_file():
+    program = lt.trace(element, ROW, 7)
+    again = lt.parse(lt.dumps(program))
+
+    assert ["guard_raised"] == [bind.op.name for bind in again.binds]
+    assert again == program
+    with pytest.raises(GuardError):
+        again(ROW, 1)
+
+
+def test_the_error_names_both_and_the_line(told_by):
+    program = lt.trace(element, ROW, 1)
+
+    kind, text = told_by(lambda: program(ROW, 7), element)
+
+    assert kind is GuardError
+    assert text.startswith(
+        "the program was recorded where this raised nothing, now it raises IndexError: index 7 is "
+        "out of bounds for axis 0 with size 3\n  at test_caught_exceptions.py:NN: row[i]\n"
+    )
+
+
+def test_outside_of_try_a_replay_raises_numpys_error():
+    program = lt.trace(lambda row, i: row[i], ROW, 1)
+
+    assert ["index"] == [bind.op.name for bind in program.binds]
+    with pytest.raises(IndexError):
+        program(ROW, 7)
+
+
+def test_a_value_that_raises_before_the_try_is_not_caught_in_it():
+    """A lazy trace computes it where Python asks for it, which is too late."""
+
+    def late(a):
+        inverse = np.linalg.inv(a)
+        try:
+            if inverse.sum() > 0:
+                return inverse
+        except np.linalg.LinAlgError:
+            return a
+        return -inverse
+
+    assert_same(late(GOOD), lt.jit(late)(GOOD))
+    for transformed in (lt.jit(late), lt.jacobian(late)):
+        with pytest.raises(np.linalg.LinAlgError):
+            transformed(SINGULAR)
+
+
+def test_bodies_guard_what_their_try_may_catch():
+    def total(rows, i):
+        def step(carry, row):
+            try:
+                return carry + row[i], carry
+            except IndexError:
+                return carry - 1.0, carry
+
+        return lt.scan(step, 0.0, rows)
+
+    rows = np.arange(6.0).reshape(2, 3)
+    program = lt.trace(total, rows, 1)
+
+    assert_same(total(rows, 2), program(rows, 2))
+    with pytest.raises(GuardError):
+        program(rows, 7)
+    assert_same(total(rows, 7), lt.jit(total)(rows, 7))
+
+
+def test_an_exception_of_an_inner_trace_that_the_outer_function_catches():
+    def slope(a):
+        try:
+            return lt.grad(lambda b: np.linalg.cholesky(b).sum())(a)
+        except np.linalg.LinAlgError:
+            return a
+
+    jitted = lt.jit(slope)
+
+    for a in (GOOD, BAD, GOOD):
+        assert_same(slope(a), jitted(a))
+    with pytest.raises(GuardError):
+        lt.trace(slope, GOOD)(BAD)
+    with pytest.raises(GuardError):
+        lt.trace(slope, BAD)(GOOD)
+
+
+def test_vmap_refuses_an_exception_of_single_examples():
+    both = np.stack([GOOD, BAD])
+
+    assert_same(np.stack([2 * np.eye(2)] * 2), lt.vmap(factor)(np.stack([GOOD, GOOD])))
+    with pytest.raises(GuardError):
+        lt.vmap(factor)(both)
+    with pytest.raises(TraceError, match="vmap: the program chose its path"):
+        lt.vmap(lt.trace(factor, BAD))(both)
+
+
+def test_sizes_that_decide_on_an_exception_have_a_plan_each():
+    def product(x, y):
+        try:
+            return (x + y).sum()
+        except ValueError:
+            return x.sum()
+
+    jitted = lt.jit(product)
+    for n, m in ((3, 4), (5, 6), (5, 5), (7, 7), (1, 7)):
+        assert_same(product(np.ones(n), np.ones(m)), jitted(np.ones(n), np.ones(m)))
+    with pytest.raises(TraceError, match="the function caught an error of its recording"):
+        lt.trace(product, lt.ShapeDtype(("n",)), lt.ShapeDtype(("m",)))
+
+
+def test_check_does_not_take_another_path_for_a_baked_number():
+    for args in ((ROW, 1), (ROW, 2), (ROW, 7)):
+        assert_same(element(*args), lt.trace(element, *args, check=True)(*args))
+
+
+def test_the_source_of_a_program_raises_where_it_does_not_hold():
+    names: dict = {}
+    exec(lt.to_source(lt.trace(factor, BAD)), names)
+
+    assert_same(factor(BAD), names["f"](BAD))
+    with pytest.raises(ValueError, match="recorded where it raised"):
+        names["f"](GOOD)
