@@ -1,10 +1,12 @@
 """``script`` and ``CompilationUnit``: scripts from texts and Python functions [G1, G3]."""
 
-from collections.abc import Callable, Iterator, Mapping
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from letir.ast import entry_point
 from letir.errors import ParseError
+from letir.scripting.frontend.printed_pairs import joined_pairs
 from letir.scripting.frontend.source_text import Text, text_of
 from letir.scripting.frontend.statements import FunctionReader
 from letir.scripting.script_terms import Apply, Function, parts_of, terms_in
@@ -15,7 +17,8 @@ from letir.scripting.scripts import Script, check_distinct, read_function
 def script(source: str | Callable[..., Any]) -> Script:
     """The script of a text or a Python function, whose inner function is its backward.
 
-    The text or function is read, never executed. Several functions of one name are overloads.
+    The text or function is read, never executed. Several functions of one name are overloads. The
+    text after lifting, a forward followed by its backward, is the script that it was printed from.
     Raises ParseError with line and column for syntax that scripts do not support.
 
     >>> import numpy as np
@@ -31,7 +34,7 @@ def script(source: str | Callable[..., Any]) -> Script:
     text = text_of(source)
     if isinstance(source, str):
         unit = CompilationUnit()
-        unit.define(source)
+        unit.enter(text, joined_pairs(text.definitions()))
         names = list(unit)
         if len(names) > 1:
             raise text.error(
@@ -72,7 +75,10 @@ class CompilationUnit(Mapping):
         A function whose name exists already is an overload. Raises ParseError with line and column.
         """
         read = text_of(text)
-        nodes = read.definitions()
+        self.enter(read, read.definitions())
+
+    def enter(self, read: Text, nodes: Sequence[ast.FunctionDef]) -> None:
+        """Add these functions of a text: all of them or, if one has an error, none."""
         # all names first: order does not matter
         known = {*self._scripts, *(node.name for node in nodes)}
         functions = [FunctionReader(read, known, node.name).function(node) for node in nodes]

@@ -89,4 +89,7 @@ def test_the_context_follows_the_text_of_the_backward(body, data):
     again = CompilationUnit(made.lifted)
     assert again.f.forward == made.forward
     assert again.back.forward == made.backward
+    pair = script(made.lifted)
+    assert pair.forward == made.forward
+    assert pair.backward == made.backward
     assert len(made.forward(X, Y, X)[1]) == len(found)

@@ -162,8 +162,10 @@ def test_the_text_after_lifting_is_a_script_of_the_same_programs(body):
 
     assert again.f.forward == made.forward
     assert again.back.forward == made.backward
-    assert script(made.code).forward == made.forward
-    assert script(made.code).backward == made.backward
+    for pair in (script(made.code), script(made.lifted)):
+        assert pair.forward == made.forward
+        assert pair.backward == made.backward
+        assert pair.lifted == made.lifted
 
 
 def test_the_golden_text_is_a_script_of_the_same_programs():
@@ -173,6 +175,41 @@ def test_the_golden_text_is_a_script_of_the_same_programs():
     assert again.mul.forward == script(MUL).forward
     assert again.backward.forward == script(MUL).backward
     assert again.mul.lifted == LIFTED[: LIFTED.index("def backward")]
+
+
+def test_the_golden_text_reads_back_as_the_pair():
+    """[G1]"""
+    pair = script(LIFTED)
+
+    assert pair.lifted == LIFTED
+    assert pair.forward == script(MUL).forward
+    assert pair.backward == script(MUL).backward
+    by_x = lt.grad(lambda x, y: pair(x, y).sum())(X, Y)
+    np.testing.assert_array_equal(by_x, np.full(X.shape, Y.sum()))
+
+
+def test_pairs_of_several_overloads_read_back():
+    """[G2]"""
+    made = script(MUL + "\ndef mul(self, other: float):\n    def backward(g):\n"
+                  "        return g * other, None\n    return self * other, backward\n")
+
+    again = script(made.lifted)
+
+    assert again.lifted == made.lifted
+    assert again.at(X, 2.0).backward == made.at(X, 2.0).backward
+
+
+def test_two_functions_that_are_no_pair_are_not_joined():
+    other = LIFTED.replace("other, self, = context", "self, other, = context")
+
+    with pytest.raises(lt.ParseError, match="a script is one function, found mul, backward"):
+        script(other)
+
+
+def test_the_name_of_a_function_is_an_operation_in_its_backward():
+    made = script(MUL.replace("grad_output * other", "mul(grad_output, other)"))
+
+    assert made.backward == script(MUL).backward
 
 
 def test_programs_at_given_types_know_their_shapes():

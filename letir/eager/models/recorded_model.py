@@ -242,7 +242,7 @@ def jit_model(model: Any) -> RecordedModel:
     the program, so it sees every change of them; arrays that ``forward`` assigns to attributes are
     results, which are stored in the model after each call. Another type of argument, another value
     of a plain attribute (``self.training``) or a failing guard records again. It holds no outputs.
-    ``has_trace_for(*args)`` says whether a call would replay, ``graph_for(*args)`` gives the program.
+    ``has_trace_for(*args)`` says whether a call replays, ``graph_for(*args)`` gives the program.
     Raises TraceError if ``forward`` changes an attribute that is not an array.
 
     >>> import numpy as np

@@ -118,6 +118,11 @@ class FunctionReader(FlowReader):
         self.captured[found.id] = None  # under its name in terms
         return found
 
+    def means_operations(self, word: str) -> bool:
+        # a backward stands inside of its function, whose name is an operation there too
+        is_outer = self.outer is not None and word == self.outer.own
+        return is_outer or super().means_operations(word)
+
     def names(self) -> list[str]:
         return [*self.scope, *(self.outer.scope if self.outer else ())]
 
