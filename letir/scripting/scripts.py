@@ -305,7 +305,9 @@ def check_distinct(text: Text, function: Function, others: list[Function]) -> No
 def _fit(value, param: Param) -> int:
     """The degree to which an argument fits a parameter."""
     if param.kind == GROUP:
-        fits = isinstance(value, tuple) and len(param.parts or value) == len(value)
+        fits = isinstance(value, tuple) and len(value if param.parts is None else param.parts) == (
+            len(value)
+        )
         return _CONVERTED if fits else _NO
     if param.kind == STATIC:
         return _fit_static(value, param)
@@ -359,7 +361,8 @@ def _frozen_value(value):
 
 def _kind_text(param: Param) -> str:
     """A description of the arguments that a parameter accepts, for messages."""
-    words = {TENSOR: "an array", SCALAR: "a number", GROUP: "a tuple of arrays"}
+    count = "arrays" if param.parts is None else f"{len(param.parts)} arrays"
+    words = {TENSOR: "an array", SCALAR: "a number", GROUP: f"a tuple of {count}"}
     return words.get(param.kind, f"{param.annotation or 'static'}, part of the program")
 
 
@@ -369,6 +372,8 @@ def _described(value) -> str:
         return str(value.type)
     if is_array(value):
         return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_described, value))}{',' * (len(value) == 1)})"
     return f"{type(value).__name__} {value!r}" if _is_static(value) else type(value).__name__
 
 

@@ -47,7 +47,7 @@ def verify(f: Callable, *args: Any, check_inputs: Sequence = (), **kwargs: Any) 
             _check_at(f, first, f"check_inputs[{i}]", given, kwargs)
         return first
     programs = (
-        f"the function was recorded twice, differently:\n{diff(first, second)}"
+        f"two recordings of the function differ:\n{diff(first, second)}"
         if first != second
         else "both recordings are the same: the function computes with values that no operation "
         "on its arguments gives"

@@ -286,11 +286,16 @@ class FunctionReader(FlowReader):
 
 
 def _unquoted(node: ast.expr) -> ast.Subscript:
-    """The annotation of a tuple, which may be written as a string."""
-    while isinstance(node, ast.Constant):
-        node = ast.parse(str(node.value), mode="eval").body
-    assert isinstance(node, ast.Subscript)
-    return node
+    """The annotation of a tuple, which may be written as a string or be optional."""
+    while True:
+        match node:
+            case ast.Constant():
+                node = ast.parse(str(node.value), mode="eval").body
+            case ast.Subscript(value=ast.Name(id="Optional") | ast.Attribute(attr="Optional")):
+                node = node.slice
+            case _:
+                assert isinstance(node, ast.Subscript)
+                return node
 
 
 class Gradients:

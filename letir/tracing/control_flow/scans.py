@@ -81,6 +81,19 @@ def row_type(x: Any) -> ArrayType:
     return x.type if isinstance(x, Value) else type_of(as_row(x))
 
 
+def _whole_length(length: Any, asked: str) -> int:
+    """The number of steps as an int. Raises DTypeError unless it is an integer."""
+    try:
+        found = operator.index(length)
+    except TypeError:
+        raise DTypeError(
+            f"{asked}: length must be an integer, the number of steps, found {length!r}{at_user()}"
+        ) from None
+    if found >= 1 << 63:
+        raise ShapeError(f"{asked}: length is {found}, which does not fit into 64 bits{at_user()}")
+    return found
+
+
 def step_count(rows: Sequence, length: Any, asked: str) -> Size | int:
     """The number of steps: an int or a symbolic size. Raises ShapeError if lengths differ."""
     sizes = []
@@ -95,7 +108,7 @@ def step_count(rows: Sequence, length: Any, asked: str) -> Size | int:
             )
         sizes.append(kind.shape[0])
     if length is not None:
-        sizes.append(length if type(length) is Size else operator.index(length))
+        sizes.append(length if type(length) is Size else _whole_length(length, asked))
     if not sizes:
         raise ShapeError(f"{asked}: xs is empty, so length must be given{at_user()}")
     if any(n != sizes[0] for n in sizes):

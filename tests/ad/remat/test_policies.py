@@ -94,8 +94,9 @@ def test_every_policy_gives_the_same_cotangents(program, policy, is_raw):
     lt.check(kept.f)
     lt.check(kept.df)
 
-    out, residuals = g.forward(*args)
-    _, fewer = kept.forward(*args)
+    with np.errstate(all="ignore"):
+        out, residuals = g.forward(*args)
+        _, fewer = kept.forward(*args)
     outs = out if isinstance(out, tuple) else (out,)
     cts = [np.ones_like(outs[i]) for i in g.df_input_vjps if i < len(outs)]
 

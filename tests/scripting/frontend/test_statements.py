@@ -406,3 +406,41 @@ def test_a_script_may_use_the_scripts_around_it():
 def test_a_function_without_source_text_is_an_error(f):
     with pytest.raises(lt.LetirError):
         script(f)
+
+
+TUPLES = [
+    *("Tuple[Tensor, Tensor]", "tuple[Tensor, Tensor]", "typing.Tuple[Tensor, Tensor]"),
+    *("Tuple[Tensor, ...]", "Optional[Tuple[Tensor, Tensor]]"),
+]
+
+
+@pytest.mark.parametrize("annotation", [*TUPLES, *map(repr, TUPLES), "Optional['Tuple[Tensor, ...]']"])
+def test_a_tuple_of_arrays_is_annotated_with_quotes_or_without(annotation):
+    product = script(f"def f(x: {annotation}):\n    a, b = x\n    return a * b\n")
+
+    assert script(product.code).code == product.code
+    np.testing.assert_array_equal(3 * X, product((X, 3.0)))
+    by_pair = lt.grad(lambda pair: product(pair).sum())((X, 2 * X))
+    np.testing.assert_array_equal(2 * X, by_pair[0])
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message"),
+    [
+        ("Tuple[Tensor, Tensor]", r"x is a tuple of 2 arrays, found \(float64"),
+        ("Tuple[()]", "x is a tuple of 0 arrays"),
+    ],
+)
+def test_a_tuple_of_another_length_is_an_error(annotation, message):
+    first = script(f"def f(x: {annotation}):\n    return 1.0\n")
+
+    with pytest.raises(lt.DTypeError, match=message):
+        first((X,))
+
+
+@pytest.mark.parametrize("annotation", ["Tuple[...]", "'Tuple[...]'", "'Tuple['", "'Tuple[3]'"])
+def test_a_tuple_of_what_is_no_kind_is_an_error(annotation):
+    with pytest.raises(lt.ParseError, match="unknown annotation") as error:
+        script(f"def f(x: {annotation}):\n    return 1.0\n")
+
+    assert 1 == error.value.line

@@ -215,6 +215,14 @@ WRONG = {
     "no length": (lambda: lt.scan(lambda c, x: (c, x), 0.0), "length must be given"),
     "sizes": (lambda: lt.scan(lambda c, x: (c, x), 0.0, (ONES, np.ones(4))), "differ: 3, 4"),
     "length": (lambda: lt.scan(lambda c, x: (c, x), 0.0, ONES, length=4), "length differ: 3, 4"),
+    "length of a float": (
+        lambda: lt.scan(lambda c, x: (c, x), 0.0, length=2.5),
+        "length must be an integer, the number of steps, found 2.5",
+    ),
+    "length of too many bits": (
+        lambda: lt.scan(lambda c, x: (c, x), 0.0, length=1 << 70),
+        "does not fit into 64 bits",
+    ),
     "text": (lambda: lt.scan(lambda c, x: (c, x), "a", ONES), "'a' of type str"),
     "no axis": (lambda: lt.scan(lambda c, x: (c, x), 0.0, 3.0), "no axis to scan over"),
     "question": (lambda: lt.scan(lambda c, x: (c if c > 0 else -c, x), 0.0, ONES), "truth value"),
