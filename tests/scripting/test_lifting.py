@@ -190,8 +190,10 @@ def test_the_golden_text_reads_back_as_the_pair():
 
 def test_pairs_of_several_overloads_read_back():
     """[G2]"""
-    made = script(MUL + "\ndef mul(self, other: float):\n    def backward(g):\n"
-                  "        return g * other, None\n    return self * other, backward\n")
+    made = script(
+        MUL + "\ndef mul(self, other: float):\n    def backward(g):\n"
+        "        return g * other, None\n    return self * other, backward\n"
+    )
 
     again = script(made.lifted)
 

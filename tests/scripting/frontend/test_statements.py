@@ -414,7 +414,9 @@ TUPLES = [
 ]
 
 
-@pytest.mark.parametrize("annotation", [*TUPLES, *map(repr, TUPLES), "Optional['Tuple[Tensor, ...]']"])
+@pytest.mark.parametrize(
+    "annotation", [*TUPLES, *map(repr, TUPLES), "Optional['Tuple[Tensor, ...]']"]
+)
 def test_a_tuple_of_arrays_is_annotated_with_quotes_or_without(annotation):
     product = script(f"def f(x: {annotation}):\n    a, b = x\n    return a * b\n")
 
