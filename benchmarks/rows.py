@@ -15,6 +15,7 @@ from benchmarks import (
     processes,
     programs,
     residuals,
+    small_functions,
 )
 from benchmarks.harness import Effort, Skipped
 
@@ -106,6 +107,13 @@ ROWS = (
         "0.5 x autograd",
         eager_mode.tiny,
         {name: eager_mode.tiny_beside(name) for name in eager_mode.PEERS},
+    ),
+    Row(
+        "small",
+        "`grad(f)(x)` of twelve small functions, recorded anew in every call",
+        "1.5 x autograd",
+        small_functions.small_gradients,
+        {"autograd": small_functions.beside_autograd},
     ),
     Row(
         "history",

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -241,8 +241,15 @@ def _parameters_of(f) -> dict[str, inspect.Parameter]:
 
 def positional_names(f: Callable[..., Any]) -> list[str]:
     """The names of the positional parameters of ``f``, if its signature is known."""
-    if type(f) is FunctionType and not f.__dict__:  # no wrapper of another function
+    # the usual kinds without inspect.signature, which takes as long as a small recording
+    if type(f) is FunctionType and "__signature__" not in f.__dict__:
+        if "__wrapped__" in f.__dict__:
+            return positional_names(f.__dict__["__wrapped__"])
         return list(f.__code__.co_varnames[: f.__code__.co_argcount])
+    if type(f) is MethodType:
+        return positional_names(f.__func__)[1:]
+    if type(f) is functools.partial and not f.keywords:
+        return positional_names(f.func)[len(f.args) :]
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return [p.name for p in _parameters_of(f).values() if p.kind in kinds]
 

@@ -11,18 +11,20 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from letir.ast.attrs import NO_ATTRS, token
+from letir.ast.attrs import NO_ATTRS, Attrs, token
 from letir.ast.bodies import bodies_in, holds_arrays
 from letir.ast.bounded_cache import BoundedCache
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import Tree
-from letir.ast.terms import Lambda, Local
+from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS
-from letir.eval.evaluator import run_fitting
+from letir.eval.evaluator import compute, run_fitting
 from letir.plan.plan import Plan
 from letir.transforms.program_call import Call, tree_of_results
 
 _LONGEST = 1 << 12  # binds of a program whose plan is kept
 _ALL = 1 << 16  # binds of all programs whose plans are kept
+_SMALL = 64  # elements of an array that is kept with a plan
 # neither traced values, which take part in another recording, nor arrays of other modules
 _PLAIN = frozenset([np.ndarray, *PYTHON_NUMBERS, *[np.dtype(c).type for c in "?bhilqBHILQefdFD"]])
 
@@ -79,7 +81,8 @@ def _is_new(key: tuple) -> bool:
 def _remember(key: tuple, made: Lambda, fn: Lambda) -> RepeatedProgram:
     """Keep the plan of the program ``made`` of ``fn`` under a key."""
     tree = made.out_tree or tree_of_results(len(made.ret.args))
-    found = RepeatedProgram(Plan(made), tree, tuple([bind.source for bind in fn.binds]))
+    plan = Plan(_with_known_arrays(made))
+    found = RepeatedProgram(plan, tree, tuple([bind.source for bind in fn.binds]))
     if sum([len(known.sources) for known in list(_plans.values())]) + len(fn.binds) > _ALL:
         _plans.clear()
     _plans[key] = found
@@ -135,3 +138,34 @@ def _constants_as_params(fn: Lambda) -> Lambda:
     constants = [bind.binders[0] for bind in fn.constants]
     binds = [bind for bind in fn.binds if bind.op.role != "constant"]
     return Lambda((*fn.params, *constants), binds, fn.ret, fn.in_tree, fn.out_tree)
+
+
+def _with_known_arrays(fn: Lambda) -> Lambda:
+    """``fn`` with small arrays that depend on no argument, and views of them, as constants.
+
+    Such is the cotangent of the result, the number 1.0, and its broadcast to the shape of a sum.
+    """
+    known: dict[Local, Any] = {}
+    binds = []
+    for bind in fn.binds:
+        found = _known_array(bind, known)
+        if found is not None:
+            found.flags.writeable = False
+            known[bind.binders[0]] = found
+            op, attrs = PRIMITIVES["constant"], Attrs(value=found)
+            bind = bind.replace(op=op, args=(), attrs=attrs)  # noqa: PLW2901
+        binds.append(bind)
+    return fn.with_binds(binds)
+
+
+def _known_array(bind: Bind, known: dict[Local, Any]) -> np.ndarray | None:
+    """The result of a bind if it is a small array of one number or a view of a known array."""
+    op, locals_ = bind.op, set(bind.locals())
+    if op.cost != "free" or op.casts_operands or not known.keys() >= locals_:
+        return None
+    kind = bind.binders[0].type
+    if op.memory != "view" and (locals_ or kind is None or kind.size > _SMALL):
+        return None
+    found = compute(op, [known[a] if type(a) is Local else a.value for a in bind.args], bind.attrs)
+    is_small = isinstance(found, np.ndarray) and (found.base is not None or found.size <= _SMALL)
+    return found if is_small else None

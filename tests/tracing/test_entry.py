@@ -338,3 +338,23 @@ def test_shapes_stand_for_arguments():
     f = lt.trace(lambda x: x.sum(axis=0), lt.ShapeDtype((2, 3), np.float32))
 
     assert_same(np.full(3, 2.0, np.float32), f(np.ones((2, 3), np.float32)))
+
+
+def test_parameters_have_the_names_of_wrapped_and_bound_functions():
+    class Model:
+        def loss(self, weights, rate):
+            return (weights * rate).sum()
+
+    @functools.wraps(Model.loss)
+    def wrapped(*args):
+        return Model.loss(*args)
+
+    bound = [
+        (Model().loss, (np.ones(2), 2.0)),
+        (functools.partial(Model.loss, None), (np.ones(2), 2.0)),
+        (functools.partial(Model.loss, None, rate=2.0), (np.ones(2),)),
+        (functools.partial(wrapped, None), (np.ones(2), 2.0)),
+    ]
+    for f, args in bound:
+        names = ["weights", "rate"][: len(args)]
+        assert [param.name for param in lt.trace(f, *args).params] == names

@@ -148,3 +148,14 @@ def test_threads_share_plans():
     [t.join() for t in threads]
 
     assert found == [True] * 200
+
+
+def test_arrays_that_depend_on_no_argument_are_made_once_and_belong_to_no_caller():
+    g = lt.grad(lambda x, y: x.sum(), (0, 1))
+    for _ in range(4):
+        ones, zeros = g(X, X)
+        assert (ones[0], zeros[0]) == (1.0, 0.0)
+        ones[:], zeros[:] = 9.0, 9.0
+    (known,) = repeated_programs._plans.values()
+
+    assert not {"ones", "zeros", "broadcast_to"} & {bind.op.name for bind in known.plan.binds}
