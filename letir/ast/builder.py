@@ -246,6 +246,10 @@ class Value:
     def __init__(self, emitter, arg):
         self.emitter, self.arg = emitter, arg
 
+    def as_constant(self) -> Any:
+        """The contents of an array that is known and depends on no argument, else the value."""
+        return self
+
     def takes(self, other: Any) -> bool:
         """Whether ``other`` may be combined with this value in an expression."""
         return isinstance(other, Value | np.ndarray | np.generic) or type(other) in PYTHON_NUMBERS

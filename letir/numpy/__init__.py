@@ -21,12 +21,14 @@ import numpy as np
 from letir.numpy import emath as emath
 from letir.numpy import fft as fft
 from letir.numpy import linalg as linalg
+from letir.numpy.calling import call_vectorized as call_vectorized
 from letir.numpy.calling import ndenumerate as ndenumerate
 from letir.numpy.calling import vectorize as vectorize
 from letir.numpy.joining import c_ as c_
 from letir.numpy.joining import r_ as r_
 from letir.numpy.making import arange as arange
 from letir.numpy.making import array as array
+from letir.numpy.making import as_traced_constant as as_traced_constant
 from letir.numpy.making import asanyarray as asanyarray
 from letir.numpy.making import asarray as asarray
 from letir.numpy.making import asarray_chkfinite as asarray_chkfinite
@@ -44,7 +46,7 @@ from letir.numpy.making import ones_like as ones_like
 from letir.numpy.making import require as require
 from letir.numpy.making import zeros as zeros
 from letir.numpy.making import zeros_like as zeros_like
-from letir.numpy.recorded import wrap_function
+from letir.numpy.recorded import wrap_function as wrap_function
 
 
 def __getattr__(name: str) -> Any:

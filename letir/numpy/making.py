@@ -5,16 +5,20 @@ NumPy's.
 """
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Local
 from letir.ops.shape.shape_and_creation import shape_from_call
-from letir.tracing.mutation.views import Memory
+from letir.tracing.buffers import NUMBERS, Recipe, as_buffer, has_traced, new_buffer, unwrap
+from letir.tracing.mutation.views import Memory, in_one_memory, mark_as_array
 from letir.tracing.operands import first_traced, stack_traced, strong_element
+from letir.tracing.source_locations import user_place
 from letir.tracing.trace_state import ACTIVE, Trace
 
 ORDINARY = "copy it first: letir.numpy.array(a)"  # the remedy for a write into an ordinary array
@@ -27,17 +31,41 @@ def active_trace() -> Trace | None:
 
 
 def _make_array(name: str, function: Callable, *args, **kwargs):
-    """Call NumPy's ``function``, or record the operation ``name`` if a trace is active."""
+    """Call NumPy's ``function``, in a trace as a buffer that is recorded by the operation ``name``.
+
+    With traced arguments the operation is recorded at once.
+    """
     trace = active_trace()
     if trace is None:
         return function(*args, **kwargs)
+    if has_traced((args, kwargs)):
+        op = PRIMITIVES[name]
+        operands, attrs = op.prepare(*args, **kwargs)
+        made = mark_as_array(trace.apply(op, operands, op.complete(attrs)))
+        return PRIMITIVES["copy"](made, "F") if _is_in_columns(made, args) else made
+    make = functools.partial(function, *unwrap(args), **unwrap(kwargs))
+    recipe = Recipe(
+        make, functools.partial(_record_maker, trace, name, args, kwargs, user_place(3))
+    )
+    found = make()
+    return new_buffer(trace, found, recipe) if found.dtype.char in NUMBERS else found
+
+
+def _record_maker(trace: Trace, name: str, args: tuple, kwargs: dict, place: tuple) -> Local:
+    """The local of an array that an operation makes, recorded with the line that made it."""
     op = PRIMITIVES[name]
     operands, attrs = op.prepare(*args, **kwargs)
-    made = trace.apply(op, operands, op.complete(attrs))
-    if not made.shape:
-        made.sharing = Memory(made.arg)  # marks it as a 0-d array, not a scalar
-    in_columns = made.ndim > 1 and args[2:3] == ("F",)
-    return PRIMITIVES["copy"](made, "F") if in_columns else made
+    trace.source = place[0]
+    local = trace.emit(op, tuple(map(trace.enter, operands)), op.complete(attrs))[0]
+    local.name = place[1]
+    if _is_in_columns(local.type, args):
+        local = trace.emit(PRIMITIVES["copy"], (local,), Attrs(order="F"))[0]
+    return local
+
+
+def _is_in_columns(kind: Any, args: tuple) -> bool:
+    """Whether a call asks for the order of columns, in which an array of ``kind`` lies."""
+    return len(kind.shape) > 1 and args[2:3] == ("F",)
 
 
 def zeros(
@@ -58,7 +86,8 @@ def empty(
     shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """numpy.empty; zeros in a trace, as programs are deterministic."""
-    return _make_array("zeros", np.empty, shape_from_call(shape), dtype, order)
+    function = np.empty if active_trace() is None else np.zeros
+    return _make_array("zeros", function, shape_from_call(shape), dtype, order)
 
 
 def full(
@@ -194,6 +223,7 @@ def full_like(
 def _make_like(make: Callable, function: Callable, a, dtype, order, subok, shape):
     """NumPy's ``function``, or ``make`` with the shape and dtype of ``a`` if a trace is active."""
     a = stack_traced(a)
+    a = a.as_constant() if isinstance(a, Value) else a
     if isinstance(a, Value) or active_trace() is None:  # NumPy's protocol records it for a Value
         return function(a, dtype=dtype, order=order, subok=subok, shape=shape)
     a = np.asarray(a)
@@ -212,6 +242,12 @@ def array(
 ) -> Any:
     """numpy.array of numbers, arrays and traced values in nested lists; traced in a trace."""
     trace = active_trace()
+    if isinstance(object, Sequence) and not isinstance(object, str | bytes | range | Value):
+        object = list(object)  # also a deque
+    if trace is not None and not isinstance(object, Value) and not has_traced(object):
+        made = np.array(unwrap(object), dtype, copy=copy, order=order, ndmin=ndmin)
+        if not (isinstance(object, np.ndarray) and in_one_memory(made, object)):
+            return as_buffer(trace, made)
     if trace is not None:
         made = _as_traced_array(trace, object, dtype)
     elif first_traced(object) is not None:  # a Variable
@@ -315,7 +351,6 @@ def fromiter(iter: Iterable, dtype: Any, count: int = -1, *, like: Any = None) -
 
 
 def as_traced_constant(found: Any) -> Any:
-    """An array made by NumPy, as a traced constant if a trace is active."""
+    """A new array made by NumPy, as a buffer if a trace is active."""
     trace = active_trace()
-    is_array = trace is not None and isinstance(found, np.ndarray)
-    return _as_traced_array(trace, found, None) if is_array else found
+    return found if trace is None else as_buffer(trace, found)

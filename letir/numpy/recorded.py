@@ -10,7 +10,7 @@ from attrs import frozen
 
 from letir.numpy.making import as_traced_constant
 from letir.tracing.numpy_functions.registry import PLAIN
-from letir.tracing.numpy_protocols.dispatch import call_function, recorder_of
+from letir.tracing.numpy_protocols.dispatch import recorder_of
 from letir.tracing.operands import first_traced, stack_traced
 
 # functions of lists of arrays, which may be lists themselves and differ in shape
@@ -20,7 +20,6 @@ OF_LISTS = frozenset(
         *(np.select, np.ravel_multi_index, np.lexsort, np.linalg.multi_dot, np.histogramdd),
     ]
 )
-MAKERS = frozenset([np.tri, np.linspace, np.logspace, np.geomspace, np.fromfunction])
 METHODS = frozenset(["reduce", "accumulate", "reduceat", "outer", "at"])  # of ufuncs
 FUNCTIONS = (np.ufunc, type(np.concatenate), FunctionType, BuiltinFunctionType)
 
@@ -32,10 +31,10 @@ class Recorded:
     function: Callable
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        traced = first_traced((*args, *kwargs.values()))
+        traced: Any = first_traced((*args, *kwargs.values()))
         if traced is None:
             found = self.function(*args, **kwargs)
-            return as_traced_constant(found) if self.function in MAKERS else found
+            return found if isinstance(self.function, np.ufunc) else _new_arrays(found, args)
         if isinstance(self.function, np.ufunc):
             return self.function(*map(stack_traced, args), **kwargs)
         known = recorder_of(self.function) is not None or self.function in PLAIN
@@ -43,7 +42,7 @@ class Recorded:
         if args and self.function not in OF_LISTS and (known or type(args[0]) is list):
             args = (stack_traced(args[0]), *args[1:])
         if known:
-            return call_function(traced, self.function, args, kwargs)
+            return traced.numpy_call(self.function, args, kwargs)
         return self.function(*args, **kwargs)  # NumPy asks the traced value, which refuses
 
     def __eq__(
@@ -60,6 +59,21 @@ class Recorded:
             raise AttributeError(name)
         found = getattr(self.function, name)
         return wrap_ufunc_method(found) if name in METHODS else found
+
+
+def _new_arrays(found: Any, given: Any) -> Any:
+    """New arrays, also in a tuple or list, as buffers of the active trace; views as they are."""
+    if type(found) in (tuple, list):
+        return type(found)([_new_arrays(item, given) for item in found])
+    is_new = type(found) is np.ndarray and not _shares_memory(found, given)
+    return as_traced_constant(found) if is_new else found
+
+
+def _shares_memory(found: np.ndarray, given: Any) -> bool:
+    """Whether an array shares memory with one in nested lists and tuples."""
+    if isinstance(given, np.ndarray):
+        return np.may_share_memory(found, given)
+    return isinstance(given, tuple | list) and any(_shares_memory(found, x) for x in given)
 
 
 def wrap_ufunc_method(method: Callable) -> Callable:

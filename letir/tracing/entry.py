@@ -24,11 +24,11 @@ from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import DTypeError, TraceError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.checks.hidden_random_state import Watch
-from letir.tracing.checks.module_rewriting import exchange_numpy
 from letir.tracing.mutation.views import Memory
 from letir.tracing.numpy_protocols.dispatch import refresh_tables
 from letir.tracing.refusals import escaped_error
 from letir.tracing.source_locations import at_user
+from letir.tracing.stand_ins import end_stand_ins, start_stand_ins
 from letir.tracing.trace_state import ABSTRACT, ACTIVE, EAGER, Paused, Trace
 from letir.tracing.tracer import Tracer
 
@@ -57,7 +57,7 @@ def trace(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     abstract: bool = False,
-    intercept: bool = False,
+    intercept: bool = True,
     check: bool = False,
     **kwargs: Any,
 ) -> Lambda:
@@ -70,8 +70,9 @@ def trace(
     and such a question raises TraceError. Traced values of an enclosing trace that ``f`` uses
     become further parameters at the end.
 
-    ``intercept``: ``f`` and the functions of its module that it calls run with ``letir.numpy`` in
-    place of NumPy, so that ``np.zeros`` and ``np.array`` are recorded. ``check``: ``f`` is recorded
+    Arrays that ``f`` makes, as by ``np.zeros``, take traced values, and ``math.sin(x)`` and
+    ``float(x)`` of traced values are recorded, in all functions that ``f`` calls; not so with
+    ``intercept=False``. ``check``: ``f`` is recorded
     again at these and at other values; TraceError if the programs differ other than by a guard. See
     docs/guards.md.
 
@@ -83,13 +84,13 @@ def trace(
     """
     _refuse_ambiguous_options(f)
     marked_args, marked_kwargs = mark_static(f, args, kwargs, static_argnums, static_argnames)
-    mode, recorded = ABSTRACT if abstract else EAGER, exchange_numpy(f) if intercept else f
-    fn = record(recorded, marked_args, marked_kwargs, mode, KEEP).fn
+    mode = ABSTRACT if abstract else EAGER
+    fn = record(f, marked_args, marked_kwargs, mode, KEEP, intercept=intercept).fn
     if check:
         leaves, spec = flatten((marked_args, marked_kwargs))
 
         def again(new: list) -> Lambda:
-            return record(recorded, *_arguments(spec, new), mode, KEEP).fn
+            return record(f, *_arguments(spec, new), mode, KEEP, intercept=intercept).fn
 
         LATE_BOUND["refuse_baked"](fn, leaves, again)
         if mode is EAGER and ACTIVE.get() is None:
@@ -111,13 +112,15 @@ def record(
     mode: str,
     writes: str | None = None,
     lifts_variables: bool = False,
+    intercept: bool = True,
 ) -> Recording:
     """Record ``f`` on arguments in which static ones are ``StaticLeaf``s.
 
     ``writes``: the treatment of writes into arguments. ``KEEP``: the program writes into the arrays
     that it gets; ``DROP``: it only computes with the new values; None: they are an error.
     ``lifts_variables``: eager Variables that ``f`` uses become parameters, like traced values of an
-    enclosing trace.
+    enclosing trace. ``intercept``: NumPy's array makers and math's functions record, see
+    ``stand_ins``.
     """
     leaves, spec = flatten((args, kwargs))
     (names, tree), inputs, statics = _names_and_tree(positional_names(f), spec), leaves, {}
@@ -131,8 +134,11 @@ def record(
         new.root = sys._getframe().f_code
         filled = _with_static(statics, tracers) if statics else tracers
         call_args, call_kwargs = spec.unflatten(filled)
+        new.intercepts = new.intercepts and intercept
         watch = Watch(f)
+        started: list = []  # the stand-ins that are put in place
         try:
+            start_stand_ins(f, started)
             result = f(*call_args, **call_kwargs)
         except Exception as error:
             result = None
@@ -142,8 +148,10 @@ def record(
                 if isinstance(error, ValueError) and isinstance(error.__cause__, TraceError):
                     raise error.__cause__ from None
                 raise
+        finally:
+            end_stand_ins(started)
         if new.failed is not None:  # it raised too late for a handler around it: compute at once
-            return record(f, args, kwargs, EAGER, writes, lifts_variables)
+            return record(f, args, kwargs, EAGER, writes, lifts_variables, intercept)
         if writes is KEEP:
             new.write_back()
         else:  # loops carry NumPy's booleans

@@ -9,6 +9,11 @@ from letir.errors import EscapedTracerError, TraceError
 from letir.tracing.source_locations import at_user, user_place
 from letir.tracing.trace_state import ACTIVE, Trace
 
+_ARRAY_REMEDY = """\
+arrays made elsewhere and functions written in C take numbers, not recordings
+  make an array of a list first: numpy.exp(numpy.array([x, 1.0]));
+  index a copy that the traced function makes: numpy.array(table)[x];
+  or call the function without a derivative: letir.opaque(function, aval)(x)"""
 E = TypeVar("E", bound=Exception)  # an error that is returned as it is
 
 
@@ -19,6 +24,16 @@ def unanswered_error(value: Value, asked: str) -> TraceError:
             f"{asked} of a traced value of type {value.type} is needed, but it has no value"
             f"{at_user()}\n  trace with concrete arguments, so that a guard is recorded,\n"
             "  choose with numpy.where or letir.cond, or make it a static argument"
+        )
+    )
+
+
+def conversion_error(value: Value) -> TraceError:
+    """The error for a traced value of which NumPy or C code asks an ordinary array."""
+    return note_refusal(
+        TraceError(
+            f"a traced value of type {value.type} cannot become an ordinary array: "
+            f"its record would be lost{at_user()}\n  {_ARRAY_REMEDY}"
         )
     )
 

@@ -8,7 +8,7 @@ import bisect
 import dis
 import os
 import sys
-from types import CodeType
+from types import CodeType, FrameType
 
 import numpy as np
 
@@ -31,6 +31,7 @@ _codes: dict[int, CodeType] = {}  # keeps the codes of _places alive, so that th
 # id of code -> instructions, assigned names, spans
 _assigned: dict[int, tuple[list[int], list, list]] = {}
 _NOWHERE = (None, None)
+_ITEM_WRITES = frozenset([dis.opmap["STORE_SUBSCR"], dis.opmap.get("STORE_SLICE")])
 _STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 
 
@@ -54,6 +55,14 @@ def place_of(code: CodeType, instruction: int, line: int) -> Source | None:
     """The source location of an instruction, None in code that is not the user's."""
     found = _look_up_place(code, instruction, line)
     return None if found is None else found[0]
+
+
+def is_item_write(frame: FrameType) -> bool:
+    """Whether a frame is at ``a[i] = x``."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    while code[at] == 0:  # an inline cache behind the instruction
+        at -= 2
+    return code[at] in _ITEM_WRITES
 
 
 def at_user() -> str:

@@ -50,6 +50,7 @@ class _NoValue:
 
 ABSENT = _NoValue()
 EAGER, LAZY, ABSTRACT = "eager", "lazy", "abstract"  # computes at once, on demand, or never
+NOT_FOLDED = object()  # the answer of ``buffers.fold`` for an operation that is to be recorded
 
 
 class Trace(ChangesArguments, LetBuilder):
@@ -73,6 +74,8 @@ class Trace(ChangesArguments, LetBuilder):
         self.root: CodeType | None = None  # of the frame outside which nothing is recorded
         self.failed: Bind | None = None  # in a lazy trace: raised when its value was demanded
         self.lifts_variables = self.watches_sizes = False
+        self.intercepts: bool = parent is None or parent.intercepts  # see ``stand_ins``
+        self.has_buffers: bool = parent is not None and parent.has_buffers  # see ``buffers``
         # outer local -> (outer traced value, parameter here)
         self.lifted: dict[Any, tuple[Value, Local]] = {}
         # in a lazy trace: arguments, and values computed on demand
@@ -106,6 +109,11 @@ class Trace(ChangesArguments, LetBuilder):
         active = ACTIVE.get()
         if active is not self:
             return _apply_elsewhere(self, active, op, operands, attrs)
+        if self.has_buffers:
+            operands = tuple(operands)
+            folded = LATE_BOUND["fold_known"](self, op, operands, attrs)
+            if folded is not NOT_FOLDED:
+                return folded
         shows_memory = op.write_through is not None  # writes have to know of it
         if current_state() is not self.error_state and not (shows_memory or is_silent(op)):
             return record_errstate(self, op, operands, attrs)
@@ -222,7 +230,9 @@ class Trace(ChangesArguments, LetBuilder):
 
     def lift(self, outer: Value) -> Local:
         """The parameter for a traced value of an enclosing trace."""
-        trace = outer.emitter
+        trace, constant = outer.emitter, outer.as_constant()
+        if constant is not outer:  # a buffer: later writes of the other trace must not show here
+            return self.constant(constant)
         # its local belongs to the other program: it would be free in this one
         if trace not in self.enclosing() or not trace.is_open:
             raise LATE_BOUND["escaped_error"](outer)
@@ -363,6 +373,8 @@ class Trace(ChangesArguments, LetBuilder):
 class Paused:
     """Replaces the active trace while tracing is paused: operations compute without recording."""
 
+    intercepts = False
+
     def __init__(self, trace: Trace):
         self.trace = trace
 
@@ -375,11 +387,10 @@ def _apply_elsewhere(trace: Trace, active, op: Primitive, operands, attrs: Attrs
     """An operation on values of ``trace`` while another trace, none, or a pause is active."""
     if isinstance(active, Trace):
         return active.apply(op, operands, attrs)
-    operands = tuple(operands)
-    if active is None or not trace.is_open:
-        raise LATE_BOUND["escaped_error"](
-            next(o for o in operands if isinstance(o, Value) and o.emitter is trace)
-        )
+    operands = tuple([o.as_constant() if isinstance(o, Value) else o for o in operands])
+    escaped = next((o for o in operands if isinstance(o, Value) and o.emitter is trace), None)
+    if escaped is not None and (active is None or not trace.is_open):
+        raise LATE_BOUND["escaped_error"](escaped)
     values = [o.concrete_value() if isinstance(o, Value) else o for o in operands]
     if any(value is ABSENT for value in values):
         raise TraceError(

@@ -4,6 +4,7 @@ A question whose answer would be baked into the program is refused, or recorded 
 """
 
 import math
+import sys
 from collections.abc import Callable
 from copy import copy
 from typing import Any
@@ -30,28 +31,21 @@ from letir.tracing.mutation.writes import (
     why_unwritable,
     write_into_view,
 )
+from letir.tracing.numpy_functions.registry import into_ordinary_array
 from letir.tracing.numpy_protocols.array_value import ArrayValue
+from letir.tracing.numpy_protocols.dispatch import call_function
 from letir.tracing.operands import stack_traced
-from letir.tracing.refusals import escaped_error, note_refusal, unanswered_error
-from letir.tracing.source_locations import at_user
+from letir.tracing.refusals import conversion_error, escaped_error, note_refusal, unanswered_error
+from letir.tracing.source_locations import at_user, is_item_write
 from letir.tracing.trace_state import ABSENT, ACTIVE, LAZY, Paused, Trace
 
 _MATH_REMEDY = (
-    "use numpy's functions in place of math's, and letir.numpy.zeros for a buffer to write into\n"
-    "  (or letir.trace(..., intercept=True), where numpy.zeros is that);\n"
+    "compute with numpy's functions;\n"
     "  letir.concrete(x) gives the value, with a guard and without a derivative"
 )
 _VALUE_REMEDY = (
     "keep it an array; letir.concrete(x) gives the value, with a guard and without a derivative"
 )
-_ARRAY_REMEDY = """\
-numpy.array, numpy.full and C functions take values, not recordings; these record:
-    letir.numpy.array([x, 1.0]), letir.numpy.full(3, x), letir.numpy.sum([x, y])
-    letir.numpy.asarray(table)[x]
-    buffer = letir.numpy.zeros(3), then buffer[i] = x
-  or trace with letir.trace(..., intercept=True), where np is letir.numpy"""
-
-
 _CLASS = object.__dict__["__class__"]  # the real class, bypassing the property of Tracer
 
 
@@ -132,6 +126,12 @@ class Tracer(ArrayValue):
         checked_arguments(f, leaves, lambda x: x.type if isinstance(x, Value) else type_of(x))
         return tuple(active.replay(f, leaves))
 
+    def numpy_call(self, func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
+        """The result of NumPy's function ``func``, with this value among the arguments."""
+        if self.emitter.has_buffers:
+            return LATE_BOUND["call_with_buffers"](self, func, args, kwargs)
+        return call_function(self, func, args, kwargs)
+
     # ---- what Python may ask, at the price of a guard ----
 
     def __bool__(self):
@@ -211,6 +211,8 @@ class Tracer(ArrayValue):
             return self.guarded(convert, f"{convert.__name__}()")
         if (value := self.paused()) is not None:
             return convert(value)
+        if is_item_write(sys._getframe(2)):  # numpy asks __float__
+            raise into_ordinary_array()
         raise self.refused(f"{convert.__name__}()", _MATH_REMEDY)
 
     def item(self, *args: Any) -> Any:
@@ -230,12 +232,7 @@ class Tracer(ArrayValue):
     def __array__(self, dtype=None, copy=None):
         if (value := self.paused()) is not None:
             return np.array(value, dtype, copy=copy)
-        raise note_refusal(
-            TraceError(
-                f"a traced value of type {self.type} cannot become an ordinary array: "
-                f"its record would be lost{at_user()}\n  {_ARRAY_REMEDY}"
-            )
-        )
+        raise into_ordinary_array() if is_item_write(sys._getframe(1)) else conversion_error(self)
 
     def as_integer_ratio(self) -> Any:
         """Refused like ``float()``: the modules statistics and fractions call it."""

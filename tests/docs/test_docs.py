@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 OUTPUTS = runpy.run_path(str(ROOT / "docs" / "make_outputs.py"))
 OPERATIONS = runpy.run_path(str(ROOT / "docs" / "make_operations.py"))
 API = runpy.run_path(str(ROOT / "docs" / "make_api.py"))
+TABLE = np.arange(5.0)
 PAGES = [*OUTPUTS["PAGES"], "CHANGELOG.md", "CONTRIBUTING.md"]
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
@@ -42,6 +43,7 @@ def recorded(code: str) -> lt.Lambda:
 
     def run(t, s, i):
         names = {"np": np, "lnp": lnp, "lt": lt, "math": math, "t": t, "s": s, "i": i}
+        names["TABLE"] = TABLE
         exec(code, names)
         return names["t"]
 

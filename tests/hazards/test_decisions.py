@@ -1,6 +1,7 @@
 """Hazards: decisions of Python that depend on the value of an argument [B2]."""
 
 import itertools
+import math
 import statistics
 
 import numpy as np
@@ -156,7 +157,11 @@ HAZARDS = {
     ),
     "int": (lambda x: X * int(x.sum()), [X], [([X + 0.1], "right"), ([X + 1], GUARD)]),
     "round": (lambda x: X * round(x.sum()), [X], [([X + 0.1], "right"), ([X + 1], GUARD)]),
-    "math.floor": (lambda s: X * __import__("math").floor(s), [S], "TraceError"),
+    "math.floor": (
+        lambda s: X * math.floor(s),
+        [S],
+        [([S + 0.1], "right"), ([S + 1], GUARD)],
+    ),
     "divmod": (lambda s: divmod(s, 0.7), [2.0], [([3.0], "right"), ([-3.0], "right")]),
     "an index": (lambda n, x: x[n], [1, X], [([1, Y], "right"), ([2, X], "right")]),
     "an index of a list": (lambda n: [X, Y][n] * 2, [1], [([0], GUARD)]),
@@ -195,8 +200,8 @@ HAZARDS = {
     ),
     "walrus": (walrus, [X], [([Y], "right"), ([-X], GUARD)]),
     "a finally": (finally_used, [X], [([Y], "right"), ([-X], GUARD)]),
-    "except Exception": (swallowing, [X], REFUSED),
-    "except TypeError": (swallowing_types, [X], REFUSED),
+    "except Exception": (swallowing, [X], [([Y], "right")]),
+    "except TypeError": (swallowing_types, [X], [([Y], "right")]),
     "statistics.mean": (lambda x: x - statistics.mean(x), [X], REFUSED),
     "statistics.median": (
         lambda x: x - statistics.median(x),

@@ -85,8 +85,8 @@ def test_a_traced_value_prints_its_name_its_type_and_its_value(capsys):
 
     assert (
         """\
-Traced(%x: float64*[] = 2.5) Traced(%x: float64*[] = 2.5)
-Traced(%x: float64[3]) Traced(%x: float64[3])
+Traced(%0: float64*[] = 2.5) Traced(%0: float64*[] = 2.5)
+Traced(%0: float64[3]) Traced(%0: float64[3])
 """
         == capsys.readouterr().out
     )
@@ -98,8 +98,10 @@ Traced(%x: float64[3]) Traced(%x: float64[3])
 def test_a_constant_is_listed_with_its_line_and_its_size():
     """[B1]"""
 
+    table = np.arange(3.0)
+
     def program(x):
-        return x * np.arange(3.0)  # the constant
+        return x * table  # the constant
 
     (constant,) = lt.trace(program, X).constants
 
@@ -126,7 +128,7 @@ def test_an_array_that_is_used_twice_is_one_constant():
 
 def test_an_array_that_changes_between_two_uses_is_two_constants():
     def program(x):
-        table = np.zeros(3)
+        table = np.array([1.0, 0.0, 0.0])
         x = x + table
         table[0] = 10.0
         return x * table

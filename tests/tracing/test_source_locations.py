@@ -87,12 +87,16 @@ def test_frames_of_libraries_are_skipped(name):
 
 
 def test_constants_have_the_line_of_their_use():
-    assert ["return x + table  # here"] * 2 == lines_of(used_table, X)
+    assert ["return x + table + X  # here"] * 3 == lines_of(used_table, X)[1:]
+
+
+def test_arrays_that_the_function_makes_have_the_line_that_makes_them():
+    assert "table = np.arange(3.0)" == lines_of(used_table, X)[0]
 
 
 def used_table(x):
     table = np.arange(3.0)
-    return x + table  # here
+    return x + table + X  # here
 
 
 def test_results_have_the_names_of_the_variables_they_are_assigned_to():

@@ -40,6 +40,8 @@ def _spelled_entry(entry, arrays: list) -> Any:
     # type(), not isinstance: traced values claim to be instances of NumPy's classes
     if issubclass(type(entry), np.integer):
         return int(entry)
+    if isinstance(entry, Value):
+        entry = entry.as_constant()  # a buffer of known contents
     found = entry if isinstance(entry, np.ndarray | Value) else _index_array(entry)
     if type(found) is int:
         return found

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from letir.tracing.tracer import Tracer
 
 DEEPEST = 100  # nested views: a longer chain of objects could not be freed on a small stack
-_SHORT = 20  # longer chains of indices are composed into one
+SHORT = 20  # longer chains of indices are composed into one
 
 
 @define(eq=False)
@@ -125,7 +125,7 @@ def note_view(result: Any, op: Primitive, operands: tuple, attrs: Attrs, place: 
         return
     depth = 1 if type(parent.sharing) is not View else parent.sharing.depth + 1
     view = View(parent, op, operands[1:], attrs, depth)
-    result.sharing = _shorten_views(view) if depth > _SHORT else view
+    result.sharing = shorten_views(view) if depth > SHORT else view
     base = view_base(result)
     if base.sharing is None:
         base.sharing = Memory(base.arg)
@@ -139,7 +139,7 @@ def _gives_view(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> b
     value = result.known_value()
     if value is not None:  # NumPy has answered
         array = parent.known_value()
-        return array is not None and _in_one_memory(value, array)
+        return array is not None and in_one_memory(value, array)
     if parent.is_scalar():
         return False
     if op.role == "index":
@@ -158,7 +158,7 @@ def _is_traced_integer(place) -> bool:
     return hasattr(place, "is_scalar") and place.is_scalar() and place.dtype.kind in "iu"
 
 
-def _in_one_memory(value, array) -> bool:
+def in_one_memory(value: Any, array: Any) -> bool:
     """Whether a result is the operand or a view of it; scalars share no memory."""
     owner = getattr(value, "base", None)
     if value is array or owner is None:
@@ -192,7 +192,7 @@ def view_base(node: Any) -> Any:
     return node
 
 
-def _shorten_views(view: View) -> View:
+def shorten_views(view: View) -> View:
     """A deeply nested view with its indices composed, if all are indices."""
     above = view.parent.sharing
     if view.op.role == "index" == getattr(above.op, "role", None):

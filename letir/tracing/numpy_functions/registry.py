@@ -88,9 +88,9 @@ def into_ordinary_array() -> TraceError:
     return note_refusal(
         TraceError(
             "a traced value cannot be written into an ordinary array: its record would be lost"
-            f"{at_user()}\n  make the array with letir.numpy (zeros, full_like, asarray ...): "
-            "into that it can be written,\n"
-            "  or trace with letir.trace(..., intercept=True), where np is letir.numpy"
+            f"{at_user()}\n  write into an array that the traced function makes: "
+            "numpy.zeros, numpy.array(a) for a copy of a,\n"
+            "  or make the array an argument"
         )
     )
 

@@ -92,7 +92,7 @@ def test_an_error_without_a_line_gets_that_of_the_call():
 
 def test_an_error_within_a_callback_gets_the_line_of_the_callback():
     def returned(x):
-        return {"a": "text", "b": x}
+        return {"a": object(), "b": x}
 
     error = error_of(lambda: lt.trace(returned, X))
 

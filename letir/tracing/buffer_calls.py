@@ -1,0 +1,129 @@
+"""Calls and operations with buffers among the arguments, which NumPy computes if all is known."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.ast.attrs import Attrs
+from letir.ast.primitive import Primitive, results_tuple
+from letir.eval.evaluator import compute
+from letir.tracing.buffers import (
+    Buffer,
+    has_traced,
+    new_buffer,
+    record_contents,
+    unwrap,
+    wrap_known,
+)
+from letir.tracing.mutation.views import (
+    SHORT,
+    Memory,
+    View,
+    in_one_memory,
+    shorten_views,
+    view_base,
+)
+from letir.tracing.numpy_protocols.dispatch import call_function
+from letir.tracing.trace_state import NOT_FOLDED, Trace
+from letir.tracing.tracer import Tracer
+
+# NumPy's functions that write into their first argument
+_WRITERS = frozenset([np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal])
+# functions that return their arguments or views of them, traced or not
+_MIXED_VIEWS = frozenset([np.broadcast_arrays, np.atleast_1d, np.atleast_2d, np.atleast_3d])
+
+
+# ---- calls ----
+
+
+def _buffers_in(value: Any) -> Iterable[Buffer]:
+    """The buffers in nested lists, tuples and dicts."""
+    kind = type(value)
+    if kind is Buffer:
+        yield value
+    elif kind in (tuple, list, dict):
+        for item in value.values() if kind is dict else value:
+            yield from _buffers_in(item)
+
+
+def call_with_buffers(traced: Tracer, func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
+    """The result of a NumPy function of which some arguments may be buffers.
+
+    NumPy computes it if nothing else is traced. Otherwise buffers enter as ordinary arrays, unless
+    the function writes into them.
+    """
+    buffers = list(_buffers_in((args, kwargs)))
+    if not buffers:
+        return call_function(traced, func, args, kwargs)
+    if has_traced((args, kwargs)):
+        if func not in _MIXED_VIEWS:
+            written = args[:1] if func in _WRITERS else ()
+            out = {name: value for name, value in kwargs.items() if name == "out"}
+            args = (*written, *unwrap(args[len(written) :]))
+            kwargs = unwrap(kwargs) | out
+        return call_function(traced, func, args, kwargs)
+    found = func(*unwrap(args), **unwrap(kwargs))
+    if "out" not in kwargs and any(_shares(found, buffer) for buffer in buffers):
+        return call_function(traced, func, args, kwargs)  # a view, which has to know of its base
+    return wrap_known(found, buffers, traced.emitter)
+
+
+def _shares(found: Any, buffer: Buffer) -> bool:
+    """Whether a result, or an element of a sequence of results, is a view of a buffer."""
+    if isinstance(found, tuple | list):
+        return any(_shares(item, buffer) for item in found)
+    return isinstance(found, np.ndarray) and in_one_memory(found, buffer.value)
+
+
+# ---- operations ----
+
+
+def fold(trace: Trace, op: Primitive, operands: tuple, attrs: Attrs) -> Any:
+    """The result of an operation on buffers, arrays and numbers, computed and not recorded.
+
+    ``NOT_FOLDED`` if an operand is traced, or if the operation does more than compute.
+    """
+    if Buffer not in map(type, operands):
+        return NOT_FOLDED
+    if has_traced(operands) or op.effect or op.random or op.holds_lambdas or op.role == "guard":
+        # the result may be a view of a place that depends on an argument
+        if op.write_through is not None and type(operands[0]) is Buffer:
+            record_contents(operands[0])
+        return NOT_FOLDED
+    out = results_tuple(op, compute(op, [_array_of(operand) for operand in operands], attrs))
+    results = tuple([_folded(trace, v, op, operands, attrs, i) for i, v in enumerate(out)])
+    return results if op.results is not None else results[0]
+
+
+def _array_of(operand):
+    """The array of a buffer; other operands as they are."""
+    return operand.value if type(operand) is Buffer else operand
+
+
+def _folded(trace: Trace, value: Any, op: Primitive, operands: tuple, attrs: Attrs, place: int):
+    """A result as NumPy would have it: a scalar, a buffer, or a buffer that is a view of another.
+
+    ``place``: its position among the results.
+    """
+    if not isinstance(value, np.ndarray):
+        return value
+    made, parent = new_buffer(trace, value), operands[0]
+    if type(parent) is not Buffer or not in_one_memory(value, parent.value):
+        return wrap_known(value, operands, trace)
+    if op.part is not None:
+        op, part_attrs = op.part(parent.type, place, **attrs)
+        attrs = Attrs(part_attrs)
+    depth = 1 if type(parent.sharing) is not View else parent.sharing.depth + 1
+    view = View(parent, op, operands[1:], attrs, depth)
+    made.sharing = shorten_views(view) if depth > SHORT else view
+    base = view_base(parent)
+    if base.sharing is None:
+        base.sharing = Memory(None)
+    base.sharing.add(made)
+    return made
+
+
+LATE_BOUND["call_with_buffers"] = call_with_buffers
+LATE_BOUND["fold_known"] = fold

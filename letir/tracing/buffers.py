@@ -1,0 +1,317 @@
+"""``Buffer``: an array that the traced function makes, until a traced value is written into it.
+
+``out = np.zeros(3)`` computes and changes like NumPy's array, and nothing is recorded. As an
+operand of a recorded operation it is a constant with its present contents. The first traced value
+that is written into it makes it, and all views of it, ordinary traced values.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast import LATE_BOUND
+from letir.ast.attrs import same_bits
+from letir.ast.builder import Value
+from letir.ast.terms import Local
+from letir.ast.types import Size
+from letir.eval.array_modules import type_of
+from letir.tracing.mutation.views import (
+    Memory,
+    in_one_memory,
+    view_base,
+)
+from letir.tracing.mutation.writes import forget_views
+from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
+from letir.tracing.trace_state import ABSENT, ACTIVE, EAGER, Paused, Trace
+from letir.tracing.tracer import Tracer
+
+_SLOT = Value.__dict__["arg"]  # the content of the slot, bypassing the property of Buffer
+_READ_NATIVELY = frozenset(["strides", "flags", "tobytes", "tofile", "dump", "dumps", "data"])
+NUMBERS = "?bBhHiIlLqQefdFD"  # the dtypes of programs: neither objects nor long double
+
+
+@frozen
+class Recipe:
+    """The operation that makes a buffer, such as ``zeros``, and its local once it is recorded.
+
+    ``make`` computes the contents anew, to see whether they have changed.
+    """
+
+    make: Callable[[], np.ndarray]
+    record: Callable[[], Local]
+    local: Local | None = None
+
+
+def as_buffer(trace: Trace, found: Any) -> Any:
+    """A new array as a buffer of ``trace``; what is not an array of numbers as it is."""
+    is_array = type(found) is np.ndarray and found.dtype.char in NUMBERS
+    return new_buffer(trace, found) if is_array else found
+
+
+def new_buffer(trace: Trace, array: np.ndarray, recipe: Recipe | None = None) -> "Buffer":
+    """A buffer of ``trace`` with these contents; the array must be referred to by nobody else."""
+    made = object.__new__(Buffer)
+    made.emitter, made.value, made.sharing = trace, array, None
+    _SLOT.__set__(made, recipe)
+    trace.has_buffers = True
+    return made
+
+
+class Buffer(Tracer):
+    """A traced value whose contents are known, and do not depend on any argument.
+
+    ``value`` is the array, which changes in place; ``sharing`` is a ``View`` if it is a view of
+    another buffer, a ``Memory`` if it has views.
+    """
+
+    __slots__ = ()
+
+    # ---- what it is ----
+
+    @property
+    def arg(self) -> Local:
+        """A constant with the present contents."""
+        return _snapshot(self)
+
+    type = property(lambda self: type_of(self.value), doc="The type.")
+    dtype = property(lambda self: self.value.dtype, doc="The dtype.")
+    shape = property(lambda self: self.value.shape, doc="The shape.")
+    ndim = property(lambda self: self.value.ndim, doc="The number of axes.")
+    size = property(lambda self: self.value.size, doc="The number of elements.")
+
+    def concrete_value(self) -> np.ndarray:
+        """A copy of the contents, which later writes do not change."""
+        return self.value.copy()
+
+    def known_value(self) -> np.ndarray:
+        """The contents."""
+        return self.value
+
+    def as_constant(self) -> np.ndarray:
+        """The array itself, for those who read it at once."""
+        return self.value
+
+    def read_only(self) -> np.ndarray:
+        """A view of the contents for code that letir does not see, which therefore cannot write."""
+        made = self.value.view()
+        made.flags.writeable = False
+        return made
+
+    def is_argument(self) -> bool:
+        """False: the function has made it."""
+        return False
+
+    def is_scalar(self) -> bool:
+        """False: scalars are never buffers."""
+        return False
+
+    def __repr__(self):
+        return repr(self.value)
+
+    def __str__(self):
+        return str(self.value)
+
+    def __format__(self, spec):
+        return format(self.value, spec)
+
+    def __getattr__(self, name):
+        if name in _READ_NATIVELY:
+            return getattr(self.read_only(), name)
+        return Tracer.__getattr__(self, name)
+
+    # ---- what Python and C code may ask: no guard, as nothing depends on an argument ----
+
+    def guarded(self, convert: Callable[[Any], Any], asked: str) -> Any:
+        """The answer; without a guard."""
+        return convert(self.value)
+
+    def paused(self) -> np.ndarray:
+        """The contents."""
+        return self.value
+
+    def __array__(self, dtype=None, copy=None):
+        # writes by C code would not be seen, except after the trace
+        found = self.read_only() if self.emitter.is_open else self.value
+        return np.array(found, dtype, copy=copy)
+
+    def __reduce_ex__(self, protocol):
+        return self.value.copy().__reduce_ex__(protocol)
+
+    def __hash__(self):
+        raise TypeError("unhashable type: 'numpy.ndarray'")
+
+    def __iter__(self):
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, item):
+        kind = type(item)
+        if kind is int or (kind is tuple and all(type(entry) is int for entry in item)):
+            found = self.value[item]
+            if not isinstance(found, np.ndarray):
+                return found
+        return Tracer.__getitem__(self, item)
+
+    # ---- in place ----
+
+    def __setitem__(self, item, new):
+        if self.changes_unrecorded() and not has_traced((item, new)):
+            self.value[unwrap(item)] = unwrap(new)
+        else:
+            record_contents(self)
+            Tracer.__setitem__(self, item, new)
+
+    def replace(self, new: Any) -> Tracer:
+        """Replace the contents by ``new``, visible to all that share the memory."""
+        if self.changes_unrecorded() and not has_traced(new):
+            self.value[...] = unwrap(new)
+            return self
+        record_contents(self)
+        return Tracer.replace(self, new)
+
+    def changes_unrecorded(self) -> bool:
+        """Whether a write of known values is done at once: in the trace that made it, or later."""
+        active = ACTIVE.get()
+        active = active.trace if isinstance(active, Paused) else active
+        return active is self.emitter or not self.emitter.is_open
+
+    # ---- NumPy's protocols ----
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        if not has_traced((inputs, kwargs)):
+            found = getattr(ufunc, method)(*unwrap(inputs), **unwrap(kwargs))
+            outs = kwargs.get("out", ())
+            return wrap_known(found, (*inputs, *outs), self.emitter)
+        if method == "__call__" and not kwargs:
+            return Tracer.__array_ufunc__(self, ufunc, method, *inputs)
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    def numpy_call(self, func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
+        """The result of a NumPy function with this buffer among the arguments."""
+        return LATE_BOUND["call_with_buffers"](self, func, args, kwargs)
+
+
+# ---- operators ----
+
+_ARITHMETIC = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift divmod"
+_OTHERS = "lt le gt ge eq ne neg pos abs invert"
+
+
+def _native_operator(name: str) -> Callable[..., Any]:
+    """An operator that NumPy computes if the other operand is known too."""
+    recorded, native = getattr(Tracer, name), getattr(np.ndarray, name)
+
+    def operator(self, *others):
+        if has_traced(others):
+            return recorded(self, *others)
+        found = native(self.value, *unwrap(others))
+        return wrap_known(found, (self, *others), self.emitter)
+
+    return operator
+
+
+def _native_augmented(name: str) -> Callable[[Any, Any], Any]:
+    """An augmented operator, which changes the contents if the other operand is known too."""
+    recorded, native = getattr(Tracer, name), getattr(np.ndarray, name)
+
+    def operator(self, other):
+        if has_traced(other) or not self.changes_unrecorded():
+            return recorded(self, other)
+        found = native(self.value, unwrap(other))
+        return found if found is NotImplemented else self
+
+    return operator
+
+
+for _name in [f"__{side}{n}__" for n in _ARITHMETIC.split() for side in ("", "r")]:
+    setattr(Buffer, _name, _native_operator(_name))
+for _name in [f"__{n}__" for n in _OTHERS.split()]:
+    setattr(Buffer, _name, _native_operator(_name))
+for _name in [f"__i{n}__" for n in _ARITHMETIC.split() if n != "divmod"]:
+    setattr(Buffer, _name, _native_augmented(_name))
+
+
+def _snapshot(buffer: Buffer) -> Local:
+    """The local of a constant with the present contents, recorded if there is none."""
+    trace, recipe = buffer.emitter, _SLOT.__get__(buffer)
+    if recipe is not None:
+        if same_bits(recipe.make(), buffer.value):
+            local = recipe.local
+            if local is None:
+                local = recipe.record()
+                _SLOT.__set__(buffer, Recipe(recipe.make, recipe.record, local))
+            return local
+        _SLOT.__set__(buffer, None)
+    return trace.constant(buffer.value)
+
+
+def record_contents(buffer: Tracer) -> None:
+    """Make a buffer and all its views ordinary traced values, since a traced value is written."""
+    base = view_base(buffer)
+    if type(base) is not Buffer:
+        return
+    trace, local = base.emitter, base.arg
+    base.__class__ = Tracer
+    _SLOT.__set__(base, local)
+    if trace.mode is not EAGER:
+        base.value = ABSENT
+    if base.sharing is None:
+        base.sharing = Memory(local)
+    for ref in base.sharing.fresh:
+        view = ref()
+        if type(view) is Buffer:
+            _SLOT.__set__(view, Local(view.type))  # of a stale view only its type is read
+    base.sharing.origin, base.sharing.doubts = local, []
+    forget_views(base.sharing, ABSENT)
+
+
+# ---- calls with known arguments are NumPy's ----
+
+
+def has_traced(value: Any) -> bool:
+    """Whether a traced value or a symbolic size is in nested lists, tuples, dicts and slices.
+
+    Buffers are known, and do not count.
+    """
+    kind = type(value)
+    if kind in (tuple, list):
+        return any(map(has_traced, value))
+    if kind is dict:
+        return any(map(has_traced, value.values()))
+    if kind is slice:
+        return has_traced((value.start, value.stop, value.step))
+    return kind is not Buffer and issubclass(kind, Value | Size)
+
+
+def unwrap(value: Any) -> Any:
+    """Nested lists, tuples and dicts with the arrays of buffers in their places."""
+    kind = type(value)
+    if kind is Buffer:
+        return value.value
+    if kind in (tuple, list):
+        return kind([unwrap(item) for item in value])
+    if kind is dict:
+        return {name: unwrap(item) for name, item in value.items()}
+    if kind is slice:
+        return slice(unwrap(value.start), unwrap(value.stop), unwrap(value.step))
+    return value
+
+
+def wrap_known(found: Any, arguments: Iterable, trace: Trace) -> Any:
+    """What NumPy has computed: new arrays as buffers, arrays of buffers as these buffers."""
+    kind = type(found)
+    if kind in (tuple, list):
+        return kind([wrap_known(item, arguments, trace) for item in found])
+    if kind is not np.ndarray:
+        return found
+    active = ACTIVE.get()
+    for argument in arguments:
+        array = argument.value if type(argument) is Buffer else argument
+        if array is found:
+            return argument
+        if isinstance(array, np.ndarray) and in_one_memory(found, array):
+            return found
+    return as_buffer(active, found) if isinstance(active, Trace) else found

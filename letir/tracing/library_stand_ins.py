@@ -1,0 +1,125 @@
+"""The stand-ins for NumPy's functions: array makers, and functions that take lists of numbers."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.tracing.math_stand_ins import math_modules
+from letir.tracing.numpy_protocols.array_value import numpy_namespace
+from letir.tracing.stand_ins import LibraryModule, is_recording
+from letir.tracing.trace_state import ACTIVE
+
+# functions that letir.numpy has under the same name
+_MAKERS = """arange array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray
+empty empty_like eye fromiter full full_like identity ndenumerate ones ones_like require zeros
+zeros_like"""
+# functions whose results are new arrays, into which traced values may be written
+_NEW_ARRAYS = """append array_split average block column_stack concatenate copy cov cross cumprod
+cumsum delete diag diagflat diff dot dstack einsum fromfunction geomspace hstack indices inner
+insert interp kron linspace logspace matmul meshgrid outer pad repeat resize roll select sort stack
+tensordot tile tri tril triu trapezoid vander vdot vstack where"""
+# functions of a list of numbers
+_OF_LISTS = """all amax amin any argmax argmin argsort count_nonzero max mean median min nanmax
+nanmean nanmin nansum percentile polyfit polyval prod ptp quantile std sum trace transpose var"""
+_LINALG = """cholesky cond det eig eigh eigvals eigvalsh inv lstsq matrix_power matrix_rank norm
+pinv qr slogdet solve svd"""
+
+
+def library_modules() -> list[LibraryModule]:
+    """NumPy's and math's modules, with the makers of their stand-ins."""
+    makers: dict[str, Callable] = dict.fromkeys(_MAKERS.split(), _maker_stand_in)
+    makers |= dict.fromkeys((_NEW_ARRAYS + " " + _OF_LISTS).split(), _recorded_stand_in)
+    makers |= dict.fromkeys(("r_", "c_", "mgrid", "ogrid"), _IndexTrick)
+    linalg = dict.fromkeys(_LINALG.split(), _recorded_stand_in)
+    return [LibraryModule(np, makers), LibraryModule(np.linalg, linalg), *math_modules()]
+
+
+def vectorize_method() -> tuple:
+    """The method that all objects made by np.vectorize call, also those made by a decorator."""
+    return np.vectorize, "_call_as_normal", _plain_call, _vectorized
+
+
+def _maker_stand_in(original: Any) -> Callable:
+    return _stand_in(original, _maker)
+
+
+def _recorded_stand_in(original: Any) -> Callable:
+    return _stand_in(original, _recorded)
+
+
+def _stand_in(original: Any, function_for: Callable[[Any], Callable]) -> Callable:
+    """The function in the place of ``original``: while user's code is recorded, another one."""
+
+    @functools.wraps(original, updated=())
+    def stand_in(*args, **kwargs):
+        if not is_recording():
+            return original(*args, **kwargs)
+        return function_for(original)(*args, **kwargs)
+
+    return stand_in
+
+
+def _maker(original) -> Callable:
+    """The function of letir.numpy with the name of NumPy's ``original``."""
+    return _unless_ordinary(original, getattr(numpy_namespace(), original.__name__))
+
+
+def _unless_ordinary(original, maker: Callable) -> Callable:
+    """``maker``, but NumPy's function for an ordinary array that it does not copy."""
+
+    def make(*args, **kwargs):
+        if original in _CONVERSIONS and args and type(args[0]) is np.ndarray:
+            found = original(*args, **kwargs)
+            if np.may_share_memory(found, args[0]):
+                return found
+        return maker(*args, **kwargs)
+
+    return make
+
+
+_CONVERSIONS = frozenset(
+    [np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require]
+)
+
+
+def _recorded(original) -> Callable:
+    """NumPy's function, which also takes lists of traced values; a new array is a buffer."""
+    return numpy_namespace().wrap_function(original)
+
+
+class _IndexTrick:
+    """``np.r_``, ``np.c_``, ``np.mgrid`` or ``np.ogrid``, recorded in the user's code."""
+
+    def __init__(self, original: Any) -> None:
+        self.original = original
+
+    def __getitem__(self, key: Any) -> Any:
+        if not is_recording():
+            return self.original[key]
+        for name in ("r_", "c_"):
+            if getattr(np, name) is self.original:
+                return getattr(numpy_namespace(), name)[key]
+        return numpy_namespace().as_traced_constant(self.original[key])
+
+    def __len__(self) -> int:
+        return len(self.original)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.original, name)
+
+
+_plain_call: Any = vars(np.vectorize)["_call_as_normal"]
+
+
+def _vectorized(self, *args, **kwargs):
+    """``np.vectorize.__call__``, which also takes traced values."""
+    if ACTIVE.get() is None:
+        return _plain_call(self, *args, **kwargs)
+    return numpy_namespace().call_vectorized(self, _plain_call, args, kwargs)
+
+
+LATE_BOUND["library_modules"] = library_modules
+LATE_BOUND["vectorize_method"] = vectorize_method

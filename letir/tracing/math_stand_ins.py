@@ -1,0 +1,269 @@
+"""The stand-ins for the functions of ``math`` and ``cmath``, ``float``, ``complex`` and ``type``.
+
+They give traced Python numbers for traced values, and what Python gives for all else.
+"""
+
+import cmath
+import copyreg
+import functools
+import math
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.tracing.operands import first_traced
+from letir.tracing.stand_ins import LibraryModule, is_recording
+from letir.tracing.trace_state import ABSENT
+
+_SAME_NAMES = """sin cos tan sinh cosh tanh exp expm1 exp2 log2 log10 log1p sqrt cbrt fabs degrees
+radians copysign fmod nextafter isnan isinf isfinite floor ceil trunc"""
+
+
+def _log(x, base=None):
+    """math.log, of a base too."""
+    return np.log(x) if base is None else np.log(x) / np.log(base)
+
+
+def _hypot(*coordinates):
+    """math.hypot of any number of coordinates."""
+    if len(coordinates) == 2:
+        return np.hypot(*coordinates)
+    return np.sqrt(sum(x * x for x in coordinates))
+
+
+def _product(items, *, start=1):
+    """math.prod."""
+    return functools.reduce(lambda x, y: x * y, items, start)
+
+
+def _special(name: str) -> Callable:
+    """A function of math that NumPy lacks; its record loads on use."""
+    return lambda x: PRIMITIVES[name](x)  # noqa: PLW0108  loads the record when it is called
+
+
+# what gives the value of math's function for traced Python floats
+_REAL: dict[str, Callable] = {
+    **{name: getattr(np, name) for name in _SAME_NAMES.split() if hasattr(math, name)},
+    **{"asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2},
+    **{"asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh},
+    **{"log": _log, "hypot": _hypot, "pow": np.float_power},
+    "ldexp": lambda x, n: x * 2.0**n,
+    "modf": lambda x: (x - np.trunc(x), np.trunc(x)),
+    "dist": lambda p, q: np.sqrt(sum((a - b) ** 2 for a, b in zip(p, q, strict=True))),
+    "fsum": lambda items: sum(items, 0.0),
+    "sumprod": lambda p, q: sum(a * b for a, b in zip(p, q, strict=True)),
+    "prod": _product,
+    "isclose": lambda a, b, *, rel_tol=1e-9, abs_tol=0.0: (
+        np.abs(a - b) <= np.maximum(rel_tol * np.maximum(np.abs(a), np.abs(b)), abs_tol)
+    ),
+    **{name: _special(op) for name, op in [("erf", "erf"), ("erfc", "erfc"), ("gamma", "gamma")]},
+    "lgamma": _special("gammaln"),
+}
+_COMPLEX: dict[str, Callable] = {
+    **{
+        n: getattr(np, n)
+        for n in ["exp", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "log10"]
+    },
+    **{"log": _log, "phase": np.angle, "polar": lambda z: (np.abs(z), np.angle(z))},
+    "rect": lambda r, phi: r * np.exp(1j * phi),
+}
+_OF_ANY_NUMBER = ("prod", "sumprod")  # integers stay integers
+_OF_SEQUENCES = ("dist", "fsum", "prod", "sumprod")
+_CONVERTED: dict[str, type] = {"isnan": bool, "isinf": bool, "isfinite": bool, "isclose": bool}
+_CONVERTED |= {"floor": int, "ceil": int, "trunc": int}
+
+
+def math_modules() -> list[LibraryModule]:
+    """The modules ``math`` and ``cmath``, with the makers of their stand-ins."""
+    return [
+        LibraryModule(
+            module, dict.fromkeys(functions, functools.partial(_stand_in, functions, kind))
+        )
+        for module, functions, kind in ((math, _REAL, float), (cmath, _COMPLEX, complex))
+    ]
+
+
+def _stand_in(functions: dict[str, Callable], kind: type, original: Callable) -> Callable:
+    """The function in the place of ``original``, which records calls with traced values.
+
+    ``functions``: what records them, by name; ``kind``: of the numbers that ``original`` takes.
+    """
+    name = original.__name__
+    recorded = functions[name]
+
+    @functools.wraps(original)
+    def stand_in(*args, **kwargs):
+        if not is_recording():
+            return original(*args, **kwargs)
+        if name in _OF_SEQUENCES:
+            args = tuple([list(items) for items in args])
+        if first_traced((*args, *kwargs.values())) is None:
+            return original(*args, **kwargs)
+        known = _known_numbers((args, kwargs))
+        if known is not None:
+            original(*known[0], **known[1])  # raises what Python raises
+        if name not in _OF_ANY_NUMBER:
+            args = _python_numbers(args, kind)
+        found = recorded(*args, **kwargs)
+        if name in _CONVERTED:
+            return _CONVERTED[name](found)
+        return tuple(map(python_number, found)) if type(found) is tuple else python_number(found)
+
+    return stand_in
+
+
+def _known_numbers(value: Any) -> Any:
+    """Nested arguments with the numbers of traced values; None if one of them has no value."""
+    if isinstance(value, Value):
+        found = value.concrete_value()
+        return None if found is ABSENT or np.ndim(found) else found
+    if type(value) in (tuple, list):
+        items = [_known_numbers(item) for item in value]
+        return None if any(item is None for item in items) else type(value)(items)
+    if type(value) is dict:
+        return {name: _known_numbers(item) for name, item in value.items()}
+    return value
+
+
+def _python_numbers(value: Any, kind: type) -> Any:
+    """Nested arguments in which traced values are Python numbers of ``kind``."""
+    if type(value) in (tuple, list):
+        return type(value)([_python_numbers(item, kind) for item in value])
+    return python_number(value, kind) if isinstance(value, Value) else value
+
+
+def python_number(x: Any, kind: type | None = None) -> Any:
+    """A traced scalar as a traced Python number of this kind, or of its own."""
+    if not isinstance(x, Value):
+        return x
+    if x.size != 1:
+        raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
+    if kind is float and x.dtype.kind == "c":
+        raise TypeError("float() argument must be a string or a real number, not 'complex'")
+    x = x.reshape(()) if x.shape else x
+    if kind is not None and x.dtype != np.dtype(kind):
+        x = x.astype(kind)
+    return x if x.type.weak else PRIMITIVES["weaken"](x)
+
+
+# ---- float, complex, type ----
+
+
+class _NumberClass(type):
+    """The class of the stand-ins for ``float`` and ``complex``: they count as what they replace."""
+
+    original: type
+
+    def __call__(cls, *args, **kwargs):
+        if not hasattr(cls, "original") or cls.__bases__ != (cls.original,):
+            return super().__call__(*args, **kwargs)  # a class that the user derives from it
+        is_asked = len(args) == 1 and isinstance(args[0], Value) and not kwargs
+        if is_asked and is_recording():
+            constant = args[0].as_constant()
+            return cls.original(constant) if constant is not args[0] else _converted(*args, cls)
+        return cls.original(*args, **kwargs)
+
+    def __instancecheck__(cls, value) -> bool:
+        return isinstance(value, cls.original)
+
+    def __subclasscheck__(cls, other) -> bool:
+        return issubclass(getattr(other, "original", other), cls.original)
+
+    def __eq__(cls, other) -> bool:
+        return cls is other or cls.original is other
+
+    def __hash__(cls) -> int:
+        return hash(cls.original)
+
+    def __repr__(cls) -> str:
+        return repr(cls.original)
+
+
+def _converted(x: Value, kind: _NumberClass) -> Any:
+    """``float(x)`` or ``complex(x)`` of a traced value."""
+    return python_number(x, kind.original)
+
+
+def _number_class(original: type) -> type:
+    names = {"original": original, "dtype": np.dtype(original), "__module__": "builtins"}
+    names |= {"__qualname__": original.__name__, "__doc__": original.__doc__, "__slots__": ()}
+    return _NumberClass(original.__name__, (original,), names)
+
+
+_CLASSES: dict[type, type] = {float: _number_class(float), complex: _number_class(complex)}
+# a pickle names the original class: type(0.0)
+_pickled: Any = lambda cls: (type, (cls.original(),))  # noqa: E731
+copyreg.pickle(_NumberClass, _pickled)
+
+
+class _TypeClass(type):
+    """The class of the stand-in for ``type``."""
+
+    def __call__(cls, *args, **kwargs):
+        if cls is not _Type or len(args) != 1 or kwargs:
+            return type.__call__(cls if cls is not _Type else type, *args, **kwargs)
+        x = args[0]
+        found = x.__class__ if isinstance(x, Value) else type(x)
+        # in a module where ``float`` is a stand-in, ``type(x) is float`` has to hold
+        return _CLASSES.get(found, found)
+
+    def __instancecheck__(cls, value) -> bool:
+        return isinstance(value, type)
+
+    def __subclasscheck__(cls, other) -> bool:
+        return other is cls or issubclass(other, type)
+
+    def __eq__(cls, other) -> bool:
+        return cls is other or (cls is _Type and other is type)
+
+    def __hash__(cls) -> int:
+        return hash(type)
+
+
+class _Type(type, metaclass=_TypeClass):
+    """The stand-in for ``type``: the class that NumPy or Python would have for a traced value."""
+
+
+_BUILTINS: dict[str, Any] = {"float": _CLASSES[float], "complex": _CLASSES[complex], "type": _Type}
+_NAMES = frozenset(_BUILTINS)
+_FUNCTION_TYPES = (type(math.sin), type(np.sum))
+_USED = frozenset(  # by id: some objects in modules compare elementwise
+    [id(module) for module in (np, math, cmath)]
+    + [id(v) for m in (np, math) for v in vars(m).values() if type(v) in _FUNCTION_TYPES]
+)
+
+
+def python_stand_ins(space: dict) -> dict[str, Any]:
+    """The stand-ins for ``float``, ``complex`` and ``type``, if code with these globals says so.
+
+    Only in modules that use NumPy or ``math``: others do not meet traced values.
+    """
+    values = list(space.values())
+    if not _USED.intersection(map(id, values)) and np.ufunc not in map(type, values):
+        return {}
+    todo: list[Any] = []
+    for value in values:
+        if type(value) is FunctionType and value.__globals__ is space:
+            todo.append(value.__code__)
+        elif isinstance(value, type) and value.__module__ == space.get("__name__"):
+            todo += [part for member in vars(value).values() for part in _codes_of(member)]
+    while todo:
+        code = todo.pop()
+        if not _NAMES.isdisjoint(code.co_names):
+            return _BUILTINS
+        todo += [constant for constant in code.co_consts if type(constant) is CodeType]
+    return {}
+
+
+def _codes_of(member: Any) -> list[CodeType]:
+    """The code of a method, of a class method, static method or property."""
+    functions = (member, *[getattr(member, n, None) for n in ("__func__", "fget", "fset")])
+    return [f.__code__ for f in functions if type(f) is FunctionType]
+
+
+LATE_BOUND["python_stand_ins"] = python_stand_ins

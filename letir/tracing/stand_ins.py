@@ -1,0 +1,378 @@
+"""Stand-ins: while a function is recorded, NumPy's array makers and math's functions record.
+
+For that time the modules ``numpy``, ``numpy.linalg``, ``math`` and ``cmath`` have classes that give
+the user's code stand-ins for these functions, if its thread records. All other code gets the
+originals. Names that a user's module has imported from them stand for the stand-ins: these call the
+originals unless their thread records. The last recording that ends takes everything away again.
+"""
+
+import dis
+import functools
+import operator
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from attrs import define
+
+from letir.ast import LATE_BOUND
+from letir.tracing.trace_state import ACTIVE
+
+_lock = threading.RLock()
+_count = 0  # the recordings under way, in all threads
+_modules: set[str] = set()  # the names of the modules that were looked through
+# id of a dict of globals -> (the dict, its possible lengths, the sites in it)
+_spaces: dict[int, tuple[dict, tuple, list]] = {}
+_MOST = 4096  # dicts that are kept alive
+_libraries: list["LibraryModule"] = []
+_methods: list[tuple] = []  # (class, name, original, stand-in)
+_in_place: list = []  # the sites in users' modules
+
+
+# ---- the time of a recording ----
+
+
+def start_stand_ins(f: Callable[..., Any], started: list) -> None:
+    """Put the stand-ins in place for a recording of ``f``.
+
+    ``started`` is an empty list for ``end_stand_ins``, which undoes what was done, however far an
+    interrupt has let it come.
+    """
+    global _count  # noqa: PLW0603  the modules are those of the process, and so is the count
+    with _lock:
+        _count += 1
+        started.append(None)
+        if _count == 1:
+            if not _libraries:
+                _libraries.extend(LATE_BOUND["library_modules"]())
+                _methods.append(LATE_BOUND["vectorize_method"]())
+            if len(sys.modules) != len(_modules) or _has_grown(sys.modules["__main__"].__dict__):
+                _look_through_modules()
+            for library in _libraries:
+                library.module.__class__ = library.recording
+            for owner, name, _, stand_in in _methods:
+                setattr(owner, name, stand_in)
+            for site in _in_place:
+                site.exchange(True)
+        is_plain = type(f) is FunctionType and not (
+            f.__closure__ or f.__defaults__ or f.__kwdefaults__ or f.__dict__
+        )
+        if is_plain and not _has_grown(f.__globals__) and not _spaces[id(f.__globals__)][2]:
+            return
+        for site in _sites_of(f):
+            if site not in _in_place:
+                started.append(site)
+                site.exchange(True)
+
+
+def end_stand_ins(started: list) -> None:
+    """Put the originals in place again, those of modules if no other recording is under way."""
+    global _count  # noqa: PLW0603
+    if not started:
+        return
+    with _lock:
+        started.pop(0)
+        _count -= 1
+        for site in started:
+            site.exchange(False)
+        if _count == 0:
+            for library in _libraries:
+                library.module.__class__ = library.plain
+            for owner, name, original, _ in _methods:
+                setattr(owner, name, original)
+            for site in _in_place:
+                site.exchange(False)
+            if len(sys.modules) != len(_modules):
+                _restore_new_modules()
+
+
+def _has_grown(space: dict) -> bool:
+    """Whether a dict of globals has changed in length since it was looked through, or never was."""
+    known = _spaces.get(id(space))
+    return known is None or len(space) not in known[1]
+
+
+# ---- where originals are ----
+
+
+class LibraryModule:
+    """A library's module, and for each of its functions the maker of the stand-in.
+
+    ``plain`` and ``recording``: its class before and while a function is recorded.
+    """
+
+    def __init__(self, module: ModuleType, makers: dict[str, Callable]) -> None:
+        self.module, self.plain = module, type(module)
+        self.makers = {name: makers[name] for name in makers if name in vars(module)}
+        self.made: dict[str, Any] = {}
+        self.recording = self._recording_class()
+
+    def stand_in(self, name: str) -> Any:
+        """The stand-in for the function with this name."""
+        made = self.made.get(name)
+        if made is None:
+            made = self.made[name] = self.makers[name](vars(self.module)[name])
+        return made
+
+    def _recording_class(self) -> type:
+        get, makers = self.plain.__getattribute__, self.makers
+
+        def __getattribute__(module, name):
+            if name in makers:
+                active = ACTIVE.get()
+                if active is not None and active.intercepts and _is_read_by_user(sys._getframe(1)):
+                    return self.stand_in(name)
+            return get(module, name)
+
+        return type(self.plain.__name__, (self.plain,), {"__getattribute__": __getattribute__})
+
+
+@functools.cache
+def _originals() -> dict[int, tuple[LibraryModule, str]]:
+    """{id of an original: its module and name}."""
+    found: dict[int, tuple[LibraryModule, str]] = {}
+    for library in _libraries:
+        space = vars(library.module)
+        found |= {id(space[name]): (library, name) for name in library.makers}
+    return found
+
+
+def _stand_in_of(original: Any) -> Any:
+    """The stand-in for an original, None for other objects."""
+    found = _originals().get(id(original))
+    return None if found is None else found[0].stand_in(found[1])
+
+
+class NamesSite:
+    """A dict, such as the globals of a module, in which names stand for originals.
+
+    ``old`` and ``new``: the originals and stand-ins of names; ``added``: names of Python's builtins
+    that the dict does not have, and their stand-ins.
+    """
+
+    def __init__(self, space: dict, old: dict, new: dict, added: dict | None = None) -> None:
+        self.space, self.added = space, added or {}
+        self.steps = {True: (old, new), False: (new, old)}
+        # one call of C; it gives a tuple only of two names or more
+        self.read = operator.itemgetter(*new, *new) if new else None
+        self.rows = {True: tuple([*old.values()] * 2), False: tuple([*new.values()] * 2)}
+
+    def exchange(self, is_start: bool) -> None:
+        """Put stand-ins or originals in place, but not where the user has put something else."""
+        space, (before, after) = self.space, self.steps[is_start]
+        try:
+            if self.read is not None and self.read(space) == self.rows[is_start]:
+                space.update(after)  # nearly always
+            elif self.read is not None:
+                self._exchange_some(before, after)
+        except (KeyError, ValueError):  # a name is missing; an array has come into its place
+            self._exchange_some(before, after)
+        for name, stand_in in self.added.items():
+            if is_start:
+                space.setdefault(name, stand_in)
+            elif space.get(name) is stand_in:
+                del space[name]
+
+    def _exchange_some(self, before: dict, after: dict) -> None:
+        for name, value in after.items():
+            if self.space.get(name) is before[name]:
+                self.space[name] = value
+
+
+@define(eq=False)
+class PlaceSite:
+    """An attribute of an object: the contents of a cell, the defaults of a function."""
+
+    owner: Any
+    name: str
+    old: Any
+    new: Any
+
+    def exchange(self, is_start: bool) -> None:
+        """Put the stand-in or the original in place."""
+        before, after = (self.old, self.new) if is_start else (self.new, self.old)
+        if getattr(self.owner, self.name, None) is before:
+            setattr(self.owner, self.name, after)
+
+
+def _look_through_modules() -> None:
+    """Find the sites in all modules of users."""
+    for name, module in list(sys.modules.items()):
+        if name in _modules or name.partition(".")[0] in _LIBRARIES:
+            continue
+        space = getattr(module, "__dict__", None)
+        file = space.get("__file__") if type(space) is dict else None
+        is_standard = type(file) is not str or (
+            file.startswith(_STANDARD) and "-packages" not in file
+        )
+        if not is_standard and is_users(space):
+            _sites_in(space)
+    _modules.clear()
+    _modules.update(sys.modules)
+    _sites_in(vars(sys.modules["__main__"]))
+    _in_place[:] = [site for _, _, sites in _spaces.values() for site in sites]
+
+
+def _sites_in(space: dict) -> list:
+    """The sites in the globals of a module; looked for again when it has got more names."""
+    if not _has_grown(space):
+        return _spaces[id(space)][2]
+    if len(_spaces) >= _MOST:
+        _spaces.clear()
+    originals = _originals()
+    new = {n: _stand_in_of(v) for n, v in list(space.items()) if id(v) in originals}
+    builtin = LATE_BOUND["python_stand_ins"](space)
+    added = {name: stand_in for name, stand_in in builtin.items() if name not in space}
+    old = {name: space[name] for name in new}
+    sites = [NamesSite(space, old, new, added)] if new or added else []
+    # with the stand-ins in place it has more names
+    _spaces[id(space)] = space, (len(space), len(space) + len(added)), sites
+    return sites
+
+
+def _sites_of(f: Callable) -> Iterator:
+    """The sites that only ``f`` leads to: its globals, closures, defaults and attributes."""
+    todo: list[Any] = [f]
+    seen: set[int] = set()
+    while todo:
+        function = todo.pop()
+        if id(function) in seen:
+            continue
+        seen.add(id(function))
+        kind = type(function)
+        if kind is FunctionType:
+            yield from _sites_of_function(function, todo)
+        elif kind is MethodType:
+            todo += [function.__func__, function.__self__]
+        elif isinstance(function, functools.partial):
+            todo.append(function.func)
+            yield from _sites_in_dict(function.keywords, todo)
+        elif kind.__module__ not in ("builtins", "numpy") and callable(function):
+            calls = [vars(parent).get("__call__") for parent in kind.__mro__]
+            todo += [call for call in calls if type(call) is FunctionType]
+            yield from _sites_in_dict(getattr(function, "__dict__", {}), todo)
+
+
+def _sites_of_function(function: FunctionType, todo: list) -> Iterator:
+    """The sites of a Python function; functions that it refers to are appended to ``todo``."""
+    if not is_users(function.__globals__):  # among others a stand-in, which holds its original
+        return
+    yield from _sites_in(function.__globals__)
+    if function.__closure__ is not None:
+        for cell in function.__closure__:
+            try:
+                content = cell.cell_contents
+            except ValueError:  # not yet assigned
+                continue
+            stand_in = _stand_in_of(content)
+            if stand_in is not None:
+                yield PlaceSite(cell, "cell_contents", content, stand_in)
+            elif type(content) in (FunctionType, MethodType, functools.partial):
+                todo.append(content)
+    defaults = function.__defaults__
+    if defaults:
+        new = tuple([_stand_in_of(value) or value for value in defaults])
+        if any(a is not b for a, b in zip(new, defaults, strict=True)):
+            yield PlaceSite(function, "__defaults__", defaults, new)
+    if function.__kwdefaults__:
+        yield from _sites_in_dict(function.__kwdefaults__, todo)
+    if function.__dict__:
+        wrapped = getattr(function, "__wrapped__", None)
+        todo += [] if wrapped is None else [wrapped]
+
+
+def _sites_in_dict(space: Any, todo: list) -> Iterator:
+    """The site in a dict of attributes or keywords; functions in it are appended to ``todo``."""
+    if type(space) is not dict:
+        return
+    new = {n: _stand_in_of(v) for n, v in space.items() if id(v) in _originals()}
+    if new:
+        yield NamesSite(space, {name: space[name] for name in new}, new)
+    todo += [v for v in space.values() if type(v) in (FunctionType, MethodType, functools.partial)]
+
+
+def _restore_new_modules() -> None:
+    """Put originals into modules that were imported meanwhile: they have imported stand-ins."""
+    originals: dict[int, Any] = {}
+    for library in _libraries:
+        space = vars(library.module)
+        originals |= {id(stand_in): space[name] for name, stand_in in library.made.items()}
+    for name, module in list(sys.modules.items()):
+        space = getattr(module, "__dict__", None)
+        if name not in _modules and type(space) is dict:
+            for key, value in list(space.items()):
+                if id(value) in originals:
+                    space[key] = originals[id(value)]
+
+
+# ---- who asks ----
+
+_OPCODES = ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "CALL_INTRINSIC_1", "IMPORT_STAR")
+_READS = frozenset([dis.opmap[name] for name in _OPCODES if name in dis.opmap])
+
+# libraries that call NumPy for themselves, and the standard library
+_LIBRARIES = frozenset(
+    [
+        *(
+            "letir",
+            "numpy",
+            "scipy",
+            "optree",
+            "attr",
+            "attrs",
+            "autograd",
+            "jax",
+            "jaxlib",
+        ),
+        *("torch", "matplotlib", "hypothesis", "pytest", "_pytest", "IPython", "ipykernel"),
+    ]
+)
+_STANDARD = os.path.dirname(os.__file__) + os.sep
+_users: dict[str | None, bool] = {}  # by the name of the module
+
+
+def _is_read_by_user(frame: FrameType) -> bool:
+    """Whether a frame belongs to a user's code, and is reading an attribute or importing a name.
+
+    Else the reader is code in C that the frame calls, which takes what it gets for ordinary arrays:
+    NumPy's generators call ``numpy.empty`` and write into its memory.
+    """
+    if not is_users(frame.f_globals):
+        return False
+    code, at = frame.f_code.co_code, frame.f_lasti
+    while code[at] == 0:  # an inline cache behind the instruction
+        at -= 2
+    return code[at] in _READS
+
+
+def is_users(space: dict) -> bool:
+    """Whether the module with these globals is a user's: its calls of NumPy are recorded."""
+    name = space.get("__name__")
+    found = _users.get(name)
+    if found is None:
+        found = _users[name] = _is_users(name, space.get("__file__"))
+    return found
+
+
+def _is_users(name: str | None, file: str | None) -> bool:
+    if type(name) is not str:  # code that exec runs
+        return True
+    package = name.partition(".")[0]
+    if package in _LIBRARIES or name.startswith("importlib._"):
+        return name.startswith("letir.demo")
+    if file is None:  # a notebook, or a module that a program has made
+        return package not in sys.builtin_module_names
+    if "-packages" not in file:
+        return not file.startswith(_STANDARD)
+    # installed, and with code in C: that takes ordinary arrays, even within the package
+    parts = [module for n, module in list(sys.modules.items()) if n.partition(".")[0] == package]
+    return not any(str(getattr(part, "__file__", "")).endswith((".so", ".pyd")) for part in parts)
+
+
+def is_recording() -> bool:
+    """Whether this thread records what stand-ins do."""
+    active = ACTIVE.get()
+    return active is not None and active.intercepts

@@ -1,0 +1,354 @@
+"""Arrays that the traced function makes: known until a traced value is written into them [B2]."""
+
+import collections
+import copy
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.errors import TraceError
+from letir.testing import assert_same
+
+X, Y = np.array([1.0, 2.0, 3.0]), np.array([2.0, 0.5, 4.0])
+TABLE = np.arange(12.0).reshape(3, 4)
+
+
+def element_by_element(x):
+    out = np.empty((3, 3))
+    for i in range(3):
+        for j in range(3):
+            out[i, j] = x[i] * x[j]
+    return out
+
+
+def like_another(x):
+    out = np.zeros_like(TABLE)
+    out[0] = x.sum()
+    out[:, 1] += x
+    return out
+
+
+def known_first(x):
+    out = np.zeros(3)
+    out[0] = 5
+    view = out[1:]
+    view[0] = 7
+    out[2] = x[0]
+    view[:] = view * 2
+    return out, view
+
+
+def view_of_known(x):
+    a = np.array([1.0, 2.0, 3.0])
+    b = a[::2]
+    b += 10
+    a[0] = x[0]
+    return a, b
+
+
+def views_of_views(x):
+    a = np.zeros((3, 4))
+    b = a.T[1:].reshape(3, 3) if False else a[1:, 1:].T
+    a[2, 3] = x[0]
+    b[0] *= 2
+    b[1] = x[:2]
+    return a, b, a.ravel(), np.transpose(b)[::-1]
+
+
+def matrix_solve(x):
+    a = np.eye(3)
+    a[0, 1] = x[0]
+    a[1] *= x[1]
+    return np.linalg.solve(a + 3 * np.eye(3), x)
+
+
+def copies(x):
+    a = np.ones((3, 3))
+    b = a.copy()
+    b[0, 0] = x[0]
+    a[1, 1] = 2.0
+    return a @ x, b @ x
+
+
+def known_masks(x):
+    a = np.arange(9.0).reshape(3, 3)
+    a[a > 4] = 0
+    a[0] = x
+    return a, a.sum(0), x[np.array([True, False, True])]
+
+
+def in_place_functions(x):
+    a, b = np.zeros(3), np.zeros((3, 3))
+    np.add.at(a, [0, 0, 2], x)
+    np.fill_diagonal(b, x)
+    b[np.triu_indices(3, 1)] = x
+    c = np.zeros(3)
+    np.multiply(a, 2, out=c)
+    np.copyto(a, c * x)
+    return a, b, c
+
+
+def known_in_place_functions(x):
+    a = np.zeros((3, 3))
+    a[np.diag_indices(3)] = 1.0
+    np.fill_diagonal(a[:2], 2.0)
+    np.add.at(a, (0, [1, 1]), 3.0)
+    np.add(a, 1, out=a)
+    a.flat[1] = x[0]
+    return a
+
+
+def stencil(x):
+    u = np.zeros(5)
+    u[1:4] = x
+    for _ in range(2):
+        old = u.copy()
+        u[1:-1] = old[1:-1] + 0.1 * (old[2:] - 2 * old[1:-1] + old[:-2])
+    return u
+
+
+def swapped_rows(x):
+    a = np.zeros((2, 3))
+    a[0], a[1] = x, 2 * x
+    a[[0, 1]] = a[[1, 0]]
+    return a
+
+
+def aliases(x):
+    a = np.zeros(3)
+    b = a
+    b[0] = x[0]
+    return a, a is b
+
+
+def written_by_a_callee(x):
+    def fill(buffer):
+        buffer[1] = x[1]
+        return buffer.sum()
+
+    buffer = np.zeros(3)
+    buffer[0] = x[0]
+    return fill(buffer), buffer
+
+
+@dataclass
+class Filter:
+    """An object with a buffer."""
+
+    state: np.ndarray
+
+    def step(self, x):
+        self.state[0] += x
+        return self.state
+
+
+def in_objects(x):
+    found = Filter(np.zeros(2))
+    found.step(x[0])
+    found.step(x[1])
+    kept = {"a": np.zeros(2)}
+    kept["a"][0] = x[0]
+    return found.state, kept["a"]
+
+
+def of_a_deque(x):
+    recent = collections.deque(maxlen=2)
+    for v in x:
+        recent.append(float(v))
+    return np.array(recent)
+
+
+def complex_parts(x):
+    z = np.zeros(3, dtype=complex)
+    z[0] = x[0] + 1j * x[1]
+    z.real[1] = x[2]
+    z.imag = x
+    return np.abs(z)
+
+
+def zero_d(x):
+    total = np.zeros(())
+    total += x.sum()
+    total[...] = total * 2
+    return total
+
+
+def read_in_loops(x):
+    total, weights = 0, np.array([1, 2, 3])
+    for v, w in zip(x, weights, strict=True):
+        total = total + v * w
+    for i, w in enumerate(weights):
+        total = total + w * i
+    return total, max(weights), int(weights[0]), weights.tolist(), list(range(weights[2]))
+
+
+def mixed_with_traced(x):
+    where = np.where(np.arange(3) > 0, x, 0.0)
+    return where, np.take(x, np.argsort(np.array([3, 1, 2]))), np.interp(0.3, np.arange(3.0), X) * x
+
+
+def looked_up(x):
+    return np.array([10.0, 20.0, 30.0])[x.argmax()] * x
+
+
+def sorted_in_place(x):
+    a = np.zeros(4)
+    a[:3] = x
+    a = np.roll(a, 1)
+    a.sort()
+    return a[::-1]
+
+
+def grids(x):
+    rows, columns = np.meshgrid(np.arange(3), np.arange(2))
+    grid = np.mgrid[0:3, 0:2]
+    return rows * x, (columns.T * x[:, None]).sum(), grid[0].T * x
+
+
+PROGRAMS = [
+    *(element_by_element, like_another, known_first, view_of_known, views_of_views, matrix_solve),
+    *(copies, known_masks, in_place_functions, known_in_place_functions, stencil, swapped_rows),
+    *(aliases, written_by_a_callee, in_objects, of_a_deque, complex_parts, zero_d, read_in_loops),
+    *(mixed_with_traced, looked_up, sorted_in_place, grids),
+]
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_a_program_that_makes_arrays_replays_at_other_values(f):
+    assert_same(f(Y), lt.trace(f, X)(Y))
+    compiled = lt.jit(f)
+    compiled(X)
+    assert_same(f(Y), compiled(Y))
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_its_gradient_agrees_with_differences(f):
+    def loss(x):
+        total, todo = 0.0, [f(x)]
+        while todo:
+            found = todo.pop()
+            if isinstance(found, tuple):
+                todo += found
+            elif isinstance(found, np.ndarray | np.float64):
+                total = total + (found**2).sum()
+        return total
+
+    step = 1e-6 * np.eye(3)
+    expected = [(loss(Y + h) - loss(Y - h)) / 2e-6 for h in step]
+
+    np.testing.assert_allclose(lt.grad(loss)(Y), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_arrays_that_meet_no_traced_value_leave_nothing():
+    def program(x):
+        table = np.linspace(0, 1, 5)
+        table[2:] *= 2
+        weights = np.outer(table, table).sum(0)
+        return x * weights[1]
+
+    assert ["constant", "mul"] == [bind.op.name for bind in lt.trace(program, X).binds]
+
+
+def test_an_array_that_meets_one_is_the_operation_that_makes_it():
+    f = lt.trace(lambda x: np.zeros(3) + x, X)
+
+    assert ["zeros", "add"] == [bind.op.name for bind in f.binds]
+
+
+def test_decisions_on_known_values_need_no_guard():
+    def program(x):
+        error, steps = np.ones(1), np.zeros(1, int)
+        while error[0] > 0.1:
+            error /= 2
+            steps[0] += 1
+        return x * steps[0] if error.any() else x
+
+    f = lt.trace(program, X)
+
+    assert_same(program(Y), f(Y))
+    assert "guard" not in [bind.op.name for bind in f.binds]
+
+
+def test_a_known_array_may_be_given_to_code_in_c_which_cannot_write_it():
+    """A write that the recording cannot see would be lost in a replay."""
+
+    def program(x):
+        known = np.arange(3.0)
+        assert known.tobytes() == np.arange(3.0).tobytes()
+        assert memoryview(known.__array__()).readonly
+        assert type(pickle.loads(pickle.dumps(known))).__name__ == "ndarray"
+        with pytest.raises(ValueError, match="read-only"):
+            np.random.default_rng(0).shuffle(known.__array__())
+        return x + known
+
+    assert_same(Y + np.arange(3.0), lt.trace(program, X)(Y))
+
+
+def test_an_array_that_outlives_the_recording_is_an_array():
+    kept = []
+
+    def program(x):
+        kept.append(np.arange(3.0))
+        return x
+
+    lt.trace(program, X)
+    (known,) = kept
+
+    assert_same(np.arange(3.0) + X, known + X)
+    assert_same(np.arange(1.0, 4.0), np.add(known, 1))
+    known[0] = 7.0
+    assert_same(7.0, float(known[0]))
+    assert_same(X * known.__array__(), lt.trace(lambda x: x * known, X)(X))
+    assert_same(copy.deepcopy(known).__array__(), np.asarray(known))
+
+
+def test_a_traced_value_in_it_does_not_outlive_the_recording():
+    kept = []
+
+    def program(x):
+        kept.append(np.zeros(3))
+        kept[0][0] = x[0]
+        return x
+
+    lt.trace(program, X)
+
+    with pytest.raises(lt.EscapedTracerError):
+        kept[0] + 1
+
+
+def test_an_inner_function_does_not_write_into_an_array_of_the_outer_one():
+    """A branch may not be taken, and a loop's body is recorded once."""
+
+    def program(x):
+        outer = np.zeros(3)
+
+        def branch(v):
+            outer[0] = 1.0
+            return v
+
+        return lt.cond(x[0] > 0, branch, lambda v: v, x), outer
+
+    with pytest.raises(TraceError, match="outer function"):
+        lt.trace(program, X)
+
+
+def test_an_inner_function_reads_the_contents_at_that_time():
+    def program(x):
+        outer = np.ones(3)
+        slope = lt.grad(lambda v: (v * outer).sum())(x)
+        outer[0] = 5.0
+        return slope, outer
+
+    assert_same((np.ones(3), np.array([5.0, 1.0, 1.0])), lt.trace(program, X)(Y))
+
+
+def test_arrays_of_objects_and_long_double_stay_numpys():
+    def program(x):
+        names = np.array(["a", None], dtype=object)
+        names[1] = x
+        return names[1] * 2
+
+    assert_same(2 * Y, lt.trace(program, X)(Y))

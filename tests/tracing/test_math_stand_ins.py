@@ -1,0 +1,127 @@
+"""``math``'s functions, ``float``, ``complex`` and ``type`` of traced values [B2]."""
+
+import cmath
+import math
+import pickle
+from math import exp, tau
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.errors import GuardError
+from letir.testing import assert_same
+
+X = np.array([1.0, 2.0, 3.0])
+
+SMOOTH = {
+    "trigonometry": lambda s: math.sin(s) + math.cos(s) * math.tan(s),
+    "inverse functions": lambda s: math.asin(s / 9) + math.acos(s / 9) + math.atan2(s, 2.0),
+    "hyperbolic functions": lambda s: math.sinh(s) + math.acosh(s + 2) + math.atanh(s / 9),
+    "exponentials": lambda s: exp(-s) + math.expm1(s) + math.exp2(s) if s else 0.0,
+    "logarithms": lambda s: math.log(s) + math.log(s, 3) + math.log2(s) + math.log1p(s),
+    "roots and powers": lambda s: math.sqrt(s) + math.cbrt(s) + math.pow(s, 2.5),
+    "distances": lambda s: math.hypot(s, 1.0, 2 * s) + math.dist([s, 1.0], (0.0, s)),
+    "sums": lambda s: math.fsum([s, 1.0, s]) * math.prod([s, 2.0]) + math.fsum(s * i for i in [1]),
+    "special functions": lambda s: math.erf(s) + math.erfc(s) + math.gamma(s) + math.lgamma(s),
+    "angles": lambda s: math.degrees(s) + math.radians(s) + s % tau,
+    "float": lambda s: float(s) * float("2.5") + float(1),
+    "cmath": lambda s: abs(cmath.exp(1j * s)) + cmath.phase(s + 1j) + complex(s).real,
+    "other parts": lambda s: math.copysign(s, -1.0) + math.fabs(-s) + math.modf(s)[0],
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_it_is_recorded_and_differentiated(name):
+    f = SMOOTH[name]
+
+    for new in (2.5, 3.25):
+        replayed = lt.trace(f, 2.5)(new)
+        assert type(replayed) is type(f(new))
+        np.testing.assert_allclose(replayed, f(new), rtol=1e-14)
+    expected = (f(2.5 + 1e-6) - f(2.5 - 1e-6)) / 2e-6
+    np.testing.assert_allclose(lt.grad(f)(2.5), expected, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(lt.jit(f)(3.25), f(3.25), rtol=1e-14)
+
+
+DECISIONS = {
+    "floor": lambda s: X[: math.floor(s)].sum() * s,
+    "ceil": lambda s: math.ceil(s) * s,
+    "trunc": lambda s: math.trunc(s) * s,
+    "isnan": lambda s: s if math.isfinite(s) and not math.isnan(s) else 0.0,
+}
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_what_decides_is_guarded(name):
+    f = DECISIONS[name]
+    program = lt.trace(f, 1.5)
+
+    assert_same(f(1.75), program(1.75))
+    with pytest.raises(GuardError):
+        program(math.nan if name == "isnan" else 2.5)
+
+
+def test_elements_and_integers_are_computed_in_double_precision():
+    f = lt.trace(lambda x, n: (math.sin(x[0]), float(n)), X.astype(np.float32), 3)
+
+    assert_same((math.sin(np.float32(2.0)), 5.0), f(np.float32([2, 0, 0]), 5))
+
+
+def test_errors_of_python_stay():
+    for f in (math.sqrt, math.log, math.acosh):
+        with pytest.raises(ValueError, match=r"math domain|positive|expected"):
+            lt.trace(lambda s, f=f: f(s), -1.0)
+    with pytest.raises(OverflowError):
+        lt.trace(lambda s: 2 * math.exp(s), 1000.0)
+    with pytest.raises(TypeError, match="0-dimensional"):
+        lt.trace(lambda x: 2 * float(x), X)
+
+
+def kinds(s, x, n):
+    found = {float: 1, int: 2}
+    return (
+        type(s) is float,
+        type(s) == float,  # noqa: E721
+        isinstance(s, float),
+        isinstance(float(s), int | float),
+        type(x) is np.ndarray,
+        type(x[0]) is np.float64,
+        type(n) is int,
+        float is float,
+        type(math.sin(s)) is float,
+        found[type(s)] + found[float],
+        np.zeros(2, float).dtype == float,
+        x.astype(float).dtype == np.dtype(float),
+        issubclass(bool, int) and issubclass(np.float64, float),
+        float.__name__ + repr(float) + str(pickle.loads(pickle.dumps(float))),
+        isinstance(Number(1.0), float) and type(Number(1.0)).__name__,
+        s * 2,
+    )
+
+
+class Number(float):
+    """A class that a user derives."""
+
+
+def test_kinds_are_those_that_the_user_sees():
+    plain, found = kinds(2.5, X, 3), []
+    lt.trace(lambda s, x, n: found.append(kinds(s, x, n)) or s, 2.5, X, 3)
+
+    assert plain[:-1] == found[0][:-1]
+
+
+def test_classes_that_are_made_while_recording_stay():
+    kept = []
+
+    def program(s):
+        class Unit(float):
+            pass
+
+        kept.append(Unit)
+        return s * Unit(2.0)
+
+    lt.trace(program, 1.5)
+
+    assert 3.0 == kept[0](1.5) * 2
+    assert isinstance(kept[0](1.5), float)
