@@ -34,6 +34,7 @@ _inferred = BoundedCache(1 << 16)
 known_types = _inferred.get  # bound once, which makes the look-up as fast as a dict's
 
 _ARGS = frozenset([Local, Const])
+_NUMBERS = PYTHON_NUMBERS | {Size}
 
 
 def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[ArrayType | None, ...]:
@@ -147,6 +148,10 @@ class LetBuilder:
         binders = self.emit(op, tuple([self.enter(operand) for operand in operands]), attrs)
         return unwrap_results(op, tuple([Value(self, binder) for binder in binders]))
 
+    def sized_values(self) -> list["Value"]:
+        """The values whose axes determine the symbolic sizes of this program."""
+        return [Value(self, param) for param in self.params]
+
     def enter(self, operand: Any) -> Arg:
         """``operand`` as an argument of a bind: a local, a constant, or a bound array constant."""
         if isinstance(operand, Value):
@@ -157,6 +162,8 @@ class LetBuilder:
             return Const(operand)
         if isinstance(operand, np.ndarray | np.generic):
             return self.constant(operand)
+        if type(operand) is Size:
+            return LATE_BOUND["number_of_size"](operand, self).arg
         raise DTypeError(
             f"{operand!r} of type {type(operand).__name__} is not an operand: use "
             "arrays and numbers"
@@ -252,7 +259,7 @@ class Value:
 
     def takes(self, other: Any) -> bool:
         """Whether ``other`` may be combined with this value in an expression."""
-        return isinstance(other, Value | np.ndarray | np.generic) or type(other) in PYTHON_NUMBERS
+        return isinstance(other, Value | np.ndarray | np.generic) or type(other) in _NUMBERS
 
     @property
     def type(self) -> ArrayType | None:

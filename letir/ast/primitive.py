@@ -13,6 +13,7 @@ from attrs import define, field, frozen
 
 from letir.ast import LATE_BOUND, LoadingTable
 from letir.ast.attrs import NO_ATTRS, Attrs
+from letir.ast.symbolic_sizes import has_sizes
 from letir.errors import LetirError, MissingRule
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class Primitive:
     # the special meaning that passes give to the operation: "constant", "guard", "write_back",
     # "barrier", "fused", "subgraph"; in gradient programs "grad_of", "when_defined",
     # "autograd_add", "instantiate"; "index", which is x[item]; "negation", which is -x; "fold_in",
-    # which derives a random key from a key and a number
+    # which derives a random key from a key and a number; "sized", see `sizes_in`
     role: str | None = None
     elementwise: bool = False  # an element of the result depends on the operands' at its place only
     effect: bool = False  # dead-code elimination keeps it, and no pass reorders it
@@ -222,6 +223,8 @@ class Primitive:
     out_takes_part: bool = False  # the dtype of `out=` has a say in the dtype of the computation
 
     takes_shape: bool = False  # one argument is a shape
+    # attributes that may be symbolic sizes: see the operation ``sized``
+    sizes_in: tuple[str, ...] = ()
     spreads: bool = False  # the last argument may be unpacked: x.reshape(2, 3)
     for_scripts: bool = True  # scripts may call it; False for operations that only letir emits
 
@@ -270,6 +273,8 @@ class Primitive:
                     args, kwargs = self.prepare(*args, **kwargs)
                 except SeveralBinds as call:
                     return call.results()
+            if self.sizes_in and has_sizes(kwargs, self.sizes_in):
+                return LATE_BOUND["sized_call"](self, args, self.complete(kwargs))
             # the first operand's emitter handles operands of other emitters, or refuses them
             for arg in args:
                 emitter = getattr(arg, "emitter", None)

@@ -1,11 +1,15 @@
-"""Symbolic sizes: whether a shape has any (``is_static_shape``), their values for given types
-(``given_sizes``), and attributes with these values substituted (``resize_attrs``).
+"""Shapes with symbolic sizes: whether a shape has any (``is_static_shape``), their values for given
+types (``given_sizes``), and attributes with these values substituted (``resize_attrs``).
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from letir.ast.attrs import Attrs
-from letir.ast.types import ArrayType, Size
+from letir.ast.sizes.size import Size, terms_of
+
+if TYPE_CHECKING:
+    from letir.ast.types import ArrayType
 
 
 def is_static_shape(shape: Iterable | None) -> bool:
@@ -17,7 +21,7 @@ def is_static_shape(shape: Iterable | None) -> bool:
     return shape is not None and all(type(n) is int for n in shape)
 
 
-def has_static_shape(kind: ArrayType | None) -> bool:
+def has_static_shape(kind: "ArrayType | None") -> bool:
     """Whether a type is known, and every size in its shape is a number."""
     return kind is not None and all(type(n) is int for n in kind.shape)
 
@@ -25,41 +29,61 @@ def has_static_shape(kind: ArrayType | None) -> bool:
 def given_sizes(declared: Iterable, given: Iterable) -> dict:
     """{symbol: size} that maps the symbols in ``declared`` types to sizes of ``given`` ones.
 
-    Symbols that are nowhere a size by themselves are left out, and so are sizes that do not fit.
+    They are read from sizes with one symbol, such as ``n`` or ``2*n+1``; symbols without such a
+    size are left out, and so are sizes that do not fit.
     """
     found: dict = {}
+    later: list = []
     for old, new in zip(declared, given, strict=True):
         if old is new or getattr(old, "shape", None) is None or not hasattr(new, "shape"):
             continue
         if len(old.shape) == len(new.shape):
             for size, n in zip(old.shape, new.shape, strict=True):
-                if type(size) is Size and len(size.terms) == 1 and size.terms[0][1] == 1:
-                    names = size.terms[0][0]
-                    if len(names) == 1:
-                        found.setdefault(names[0], n)
+                match size.terms if type(size) is Size else ():
+                    case (((name,), 1),):
+                        found.setdefault(name, n)
+                    case (((name,), factor),) | (((name,), factor), ((), _)):
+                        later.append((name, factor, n - dict(size.terms).get((), 0)))
+    for name, factor, n in later:
+        if not _leaves_rest(n, factor):
+            found.setdefault(name, n // factor)
     return {name: n for name, n in found.items() if n != Size.named(name)}
+
+
+def _leaves_rest(size: Any, by: int) -> bool:
+    """Whether a size is not known to be a multiple of ``by``."""
+    return any(c % by for _, c in terms_of(size))
 
 
 def resize_attrs(attrs: Attrs, sizes: dict) -> Attrs:
     """``attrs`` with symbolic sizes substituted; itself if there are none."""
-    if not any(type(value) is tuple and _has_size(value) for value in attrs.values()):
+    if not any(map(has_size, attrs.values())):
         return attrs
     return Attrs({name: _resize_value(value, sizes) for name, value in attrs.items()})
 
 
-def _has_size(value: tuple) -> bool:
-    return any(type(n) is Size or (type(n) is tuple and _has_size(n)) for n in value)
+def has_size(value: Any) -> bool:
+    """Whether an attribute is, or contains, a symbolic size."""
+    kind = type(value)
+    if kind is tuple:
+        return any(map(has_size, value))
+    if kind is slice:
+        return Size in (type(value.start), type(value.stop), type(value.step))
+    return kind is Size
+
+
+def has_sizes(attrs: Any, names: tuple[str, ...]) -> bool:
+    """Whether one of the attributes with these names is, or contains, a symbolic size."""
+    return any(has_size(attrs.get(name)) for name in names)
 
 
 def _resize_value(value, sizes: dict):
-    if type(value) is tuple:
+    kind = type(value)
+    if kind is tuple:
         return tuple([_resize_value(item, sizes) for item in value])
-    if type(value) is not Size or value.names.isdisjoint(sizes):
+    if kind is slice:
+        ends = value.start, value.stop, value.step
+        return slice(*[_resize_value(n, sizes) for n in ends])
+    if kind is not Size or value.names.isdisjoint(sizes):
         return value
-    total = 0
-    for names, factor in value.terms:
-        product = factor
-        for name in names:
-            product = product * sizes.get(name, Size.named(name))
-        total = total + product
-    return total
+    return value.substitute(sizes)

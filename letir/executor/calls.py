@@ -11,14 +11,13 @@ from attrs import define, field, frozen
 
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
-from letir.ast.types import ShapeDtype
 from letir.errors import GuardError, LetirError
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry
 from letir.plan.effect_log import EffectLog
 from letir.plan.plan import Plan, plan_of
-from letir.tracing.entry import StaticLeaf
+from letir.tracing.entry import StaticLeaf, TypedLeaf
 
 
 @define(eq=False)
@@ -104,22 +103,22 @@ def donated_positions(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def with_types(marked: tuple[tuple, dict], kinds: list) -> tuple[tuple, dict]:
-    """Marked arguments with abstract types in place of arrays."""
+    """Marked arguments in which arrays have these types, whose sizes may be symbolic."""
     leaves, tree = flatten(marked)
     new = iter(kinds)
-    abstract: Any = tree.unflatten(
+    typed: Any = tree.unflatten(
         [
-            leaf if type(leaf) in (StaticLeaf, bool, str) else _abstract_argument(leaf, next(new))
+            leaf if type(leaf) in (StaticLeaf, bool, str) else _typed_argument(leaf, next(new))
             for leaf in leaves
         ]
     )
-    return abstract
+    return typed
 
 
-def _abstract_argument(leaf, kind):
-    """An abstract argument of this type."""
+def _typed_argument(leaf, kind):
+    """An argument of this type."""
     # 0-d: also whether it is an array, which += changes in place, or a scalar
-    return ShapeDtype(kind.shape, kind.dtype, kind.weak) if kind.shape else leaf
+    return TypedLeaf(kind, leaf) if kind.shape else leaf
 
 
 def counter_value(counter: count) -> int:

@@ -48,7 +48,7 @@ from letir.executor.plan_cache import Entry, PlanCache
 from letir.executor.static_arguments import Options, StaticArguments, is_method_of, name_refused
 from letir.executor.symbolic_shapes import NotNamed, ShapeFamilies, check_agrees, recorded_by_name
 from letir.tracing.entry import KEEP, record
-from letir.tracing.trace_state import ABSTRACT, ACTIVE, LAZY
+from letir.tracing.trace_state import ACTIVE, LAZY
 from letir.transforms.jitted_functions import Transform
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("letir.plan")
 _PLANS_EACH = 16  # plans for one spec: a branch that differs each time would compile without end
+_PLANS_NAMED = 8  # the same for one spec with symbolic sizes: then each size gets its own
 _MOST_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan has its own
 
 
@@ -234,7 +235,8 @@ class Executor(Generic[P, R]):
                 # its guards held when recorded, so a reassociated sum must have changed a guard
                 results = fall_back(fresh[-1], request)
                 return entry, None if results is None else fresh[-1], results
-            if plans and entry.key.has_names:
+            # its guards held when recorded: another plan for all sizes would not run either
+            if entry.key.has_names and (plans if missed else len(plans) >= _PLANS_NAMED):
                 request.wants_fixed, entry = True, None
                 continue
             if not missed:
@@ -248,8 +250,8 @@ class Executor(Generic[P, R]):
                 if entry.plans is plans:
                     entry = None
             except NotNamed as error:
-                self.families.refuse(request.spec, entry.key, str(error))
-                entry = None
+                self.families.refuse(request.spec, entry.key, error)
+                request.wants_fixed, entry = bool(plans), None
 
     def entry_for(self, request: Request) -> Entry:
         """The entry for these sizes, or one for symbolic sizes that covers or may cover them."""
@@ -295,9 +297,7 @@ class Executor(Generic[P, R]):
 
     def recorded_by_name(self, request: Request, key: ArgumentSpec) -> Lambda:
         """The program for symbolic sizes. Raises NotNamed if there is none."""
-        fn = recorded_by_name(
-            lambda kinds: self.recorded(with_types(request.marked, kinds), ABSTRACT), key
-        )
+        fn = recorded_by_name(lambda kinds: self.recorded(with_types(request.marked, kinds)), key)
         check_agrees(fn, self.recorded(request.marked), request.leaves)
         return fn
 

@@ -1,9 +1,11 @@
 """Plans for symbolic sizes, which an executor tries when the same rank comes with a second size
 [F1, B10].
 
-The sizes that differ become symbols, equal sizes the same symbol, and the function is recorded
-abstractly. If it reads a symbolic size as a number, there is no such plan, only one for each size.
-Sizes 0 and 1 always have plans of their own, because they broadcast and reduce differently.
+The sizes that differ become symbols, equal sizes the same symbol, and the function is recorded for
+them. A comparison of a size is recorded as a guard. If Python needs a symbolic size as an integer,
+as ``range`` does, there is no such plan, only one for each size. Sizes 0 and 1 always have plans of
+their own, because they broadcast and reduce differently: the symbol counts from the least size on,
+as in ``n0+2``, so that it is known to be no less.
 """
 
 import logging
@@ -13,8 +15,9 @@ import numpy as np
 from attrs import define, field
 
 from letir.ast.liveness import has_effect
+from letir.ast.sizes.size import Size
+from letir.ast.sizes.size_reads import SIZE_READS, SizeReads
 from letir.ast.terms import Lambda
-from letir.ast.types import SIZE_READS, Size
 from letir.errors import LetirError
 from letir.eval.arguments import fits_type, sizes_of
 from letir.executor.argument_spec import ArgumentSpec
@@ -27,7 +30,14 @@ _MOST_REFUSED = 3  # failed attempts for one function and rank
 
 
 class NotNamed(LetirError):
-    """The function has no program for symbolic sizes."""
+    """The function has no program for these symbolic sizes.
+
+    ``least``: values of their names from which on it may have one.
+    """
+
+    def __init__(self, reason: str, least: dict[str, int] | None = None) -> None:
+        super().__init__(reason)
+        self.least = least or {}
 
 
 @define(eq=False)
@@ -37,6 +47,7 @@ class _Family:
     first: ArgumentSpec
     named: tuple[ArgumentSpec, ...] = ()
     refused: dict[ArgumentSpec, str] = field(factory=dict)  # spec with symbols -> the reason
+    retries: list[ArgumentSpec] = field(factory=list)  # specs with symbols, for larger sizes
 
 
 class ShapeFamilies:
@@ -64,7 +75,8 @@ class ShapeFamilies:
         if not all(array.contiguous for array in spec.arrays):
             return None
         family = self.family(spec)
-        found = next((named for named in family.named if _fits_symbols(named, spec)), None)
+        candidates = (*family.named, *family.retries)
+        found = next((named for named in candidates if _fits_symbols(named, spec)), None)
         if found is not None or (family.first == spec and self.static_shapes is None):
             return found
         proposal = _propose_symbols(family.first, spec)
@@ -79,9 +91,15 @@ class ShapeFamilies:
         if named not in family.named:
             family.named = (named, *family.named)
 
-    def refuse(self, spec: ArgumentSpec, named: ArgumentSpec, reason: str) -> None:
+    def refuse(self, spec: ArgumentSpec, named: ArgumentSpec, reason: NotNamed) -> None:
         """Remember that there is no plan for this symbolic spec, and why."""
-        self.family(spec).refused[named] = reason
+        family = self.family(spec)
+        family.refused[named] = str(reason)
+        retries = [one for one in family.retries if one != named]
+        larger = _from_least(named, reason.least)
+        if larger is not None and larger not in family.refused and _fits_symbols(larger, spec):
+            retries.append(larger)
+        family.retries = retries
         _LOG.debug("no plan for (%s): %s", named, reason)
 
 
@@ -102,7 +120,7 @@ def _propose_symbols(first: ArgumentSpec, second: ArgumentSpec) -> ArgumentSpec 
                     return None
                 shape.append(n)
             else:
-                shape.append(names.setdefault((n, m), Size.named(f"n{len(names)}")))
+                shape.append(names.setdefault((n, m), Size.named(f"n{len(names)}") + _LEAST))
         arrays.append(a.with_shape(tuple(shape)))
     return first.with_arrays(arrays) if names else None
 
@@ -111,26 +129,46 @@ def _fits_symbols(named: ArgumentSpec, spec: ArgumentSpec) -> bool:
     """Whether the sizes of a spec fit a symbolic spec."""
     pairs = [(a.kind, b.kind) for a, b in zip(named.arrays, spec.arrays, strict=True)]
     sizes = sizes_of(pairs)
-    return all(n >= _LEAST for n in sizes.values()) and all(
-        fits_type(b, a, sizes) for a, b in pairs
+    return all(fits_type(b, a, sizes) for a, b in pairs)
+
+
+def _from_least(named: ArgumentSpec, least: dict[str, int]) -> ArgumentSpec | None:
+    """The spec for sizes whose names have at least these values."""
+    if not least:
+        return None
+    larger = {name: Size.named(name) + n for name, n in least.items()}
+    return named.with_arrays(
+        [
+            array.with_shape(
+                tuple([n.substitute(larger) if type(n) is Size else n for n in array.kind.shape])
+            )
+            for array in named.arrays
+        ]
     )
 
 
 def recorded_by_name(record: Callable, named: ArgumentSpec) -> Lambda:
     """The result of ``record(types)`` for arguments with symbolic sizes.
 
-    Raises NotNamed if the function reads one of these sizes, whatever it does with the answer.
+    Raises NotNamed if the function needs one of these sizes as a number, whatever it does with it.
     """
-    reads: list = []
-    before = SIZE_READS.set(lambda place, *_: reads.append(place))
+    needed: list[str] = []
+
+    def note(place: str, asked: str, is_decided: bool) -> None:
+        if not is_decided:
+            needed.append(f"{place} asks for {asked}")
+
+    reads = SizeReads(note, is_guarded=True)
+    before = SIZE_READS.set(reads)
     try:
         fn = record([spec.kind for spec in named.arrays])
     except Exception as error:  # any kind: the same call with fixed sizes will raise it if real
-        raise NotNamed(f"{type(error).__name__}: {error}") from None
+        told = needed[0] if needed else f"{type(error).__name__}: {error}"
+        raise NotNamed(told, reads.least) from None
     finally:
         SIZE_READS.reset(before)
-    if reads:
-        raise NotNamed(f"{reads[0]} reads a size")
+    if needed:
+        raise NotNamed(needed[0])
     return fn
 
 

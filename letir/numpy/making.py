@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.symbolic_sizes import has_sizes
 from letir.ast.terms import Local
 from letir.ops.shape.shape_and_creation import shape_from_call
 from letir.tracing.buffers import NUMBERS, Recipe, as_buffer, has_traced, new_buffer, unwrap
@@ -41,7 +43,11 @@ def _make_array(name: str, function: Callable, *args, **kwargs):
     if has_traced((args, kwargs)):
         op = PRIMITIVES[name]
         operands, attrs = op.prepare(*args, **kwargs)
-        made = mark_as_array(trace.apply(op, operands, op.complete(attrs)))
+        if has_sizes(attrs, op.sizes_in):
+            made = LATE_BOUND["sized_call"](op, operands, op.complete(attrs))
+        else:
+            made = trace.apply(op, operands, op.complete(attrs))
+        made = mark_as_array(made)
         return PRIMITIVES["copy"](made, "F") if _is_in_columns(made, args) else made
     make = functools.partial(function, *unwrap(args), **unwrap(kwargs))
     recipe = Recipe(

@@ -100,6 +100,7 @@ OPERATIONS = {  # module: the operations that it defines
     "shape.shape_and_creation": """
         broadcast_to constant full ones ravel reshape size sum_to_size zeros
     """,
+    "shape.size_numbers": "length sized",
     "shape.sliding_windows": "sliding_window_view",
     "shape.strided_views": "as_strided",
     "shape.transpose_join_split": "concatenate split stack transpose",

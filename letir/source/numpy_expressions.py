@@ -1,12 +1,16 @@
 """The default source form of operations: an operator, or a call of a NumPy function."""
 
 import inspect
+import itertools
 from collections.abc import Callable
 from typing import Any
 
-from letir.ast.primitive import Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.terms import Bind
 from letir.errors import ExportError
 from letir.ops.define.records import decomposition
+from letir.ops.shape.size_numbers import filled_attrs
+from letir.source.numpy_literals import SourceText
 from letir.source.steps import Step
 
 
@@ -17,6 +21,8 @@ def spelled(write: Step, operands: list[str]) -> Any:
         # a template may put it before ** or a dot, which bind more tightly than the sign
         operands = [f"({text})" if text.startswith("-") else text for text in operands]
         return op.source.format(*operands, **{k: write.literal(v) for k, v in attrs.items()})
+    if op.role == "sized":
+        return _spelled_sized(write)
     if op.source is not None:
         return op.source(write, *operands, **attrs)
     if op.decompose is not None and not _is_numpys(op):
@@ -24,6 +30,17 @@ def spelled(write: Step, operands: list[str]) -> Any:
     if op.symbol and len(operands) == 2 and write.is_exact_infix(op.symbol):
         return _infix(op.symbol, *operands)
     return write.numpy_call(*operands, **attrs)
+
+
+def _spelled_sized(write: Step) -> Any:
+    """An operation with attributes that are symbolic sizes: their numbers are in an array."""
+    bind, numbers = write.bind, write.operands[-1]
+    op = PRIMITIVES[bind.attrs["operation"]]
+    attrs = dict(zip(bind.attrs["names"], bind.attrs["settings"], strict=True))
+    texts = (SourceText(f"{numbers}[{i}]") for i in itertools.count())
+    filled: Any = filled_attrs(op, attrs, texts)
+    inner = Bind(bind.binders, op, bind.args[:-1], filled, bind.source)
+    return spelled(Step(write.writer, inner, write.operands[:-1]), write.operands[:-1])
 
 
 def _is_numpys(op: Primitive) -> bool:

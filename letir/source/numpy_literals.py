@@ -11,6 +11,12 @@ from letir.ast.types import Size, UndefType
 from letir.errors import ExportError
 
 WIDTH = 100
+
+
+class SourceText(str):
+    """An expression in the place of a number."""
+
+
 # what np.array makes of plain elements
 _NATURAL = frozenset(map(np.dtype, ("bool", "int64", "float64", "complex128")))
 
@@ -27,6 +33,8 @@ def literal(value: Any, indent: str = "") -> str:
         return repr(value)
     if kind is str:
         return _string_text(value)
+    if kind is SourceText:
+        return str(value)
     if kind is UndefType:
         return "None"
     if kind is float:

@@ -20,7 +20,7 @@ from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import Static, Tree, flatten, with_texts
 from letir.ast.terms import Lambda
-from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
+from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype
 from letir.errors import DTypeError, TraceError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.checks.hidden_random_state import Watch
@@ -167,6 +167,14 @@ def record(
 class StaticLeaf:
     """A static argument, to whose value the program is specialised."""
 
+    value: object
+
+
+@frozen(eq=False)
+class TypedLeaf:
+    """An array with a type of its own, whose sizes may be symbolic."""
+
+    type: ArrayType
     value: object
 
 
@@ -335,6 +343,8 @@ def add_parameter(new: Trace, leaf: Any, name: str | None) -> Tracer:
         leaf.emitter not in new.enclosing() or not leaf.emitter.is_open
     ):
         raise escaped_error(leaf)
+    if type(leaf) is TypedLeaf:
+        return new.parameter(leaf.type, name, leaf.value)
     if isinstance(leaf, ShapeDtype | Tracer):
         return new.parameter(leaf.type, name, leaf)
     try:

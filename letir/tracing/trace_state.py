@@ -21,9 +21,10 @@ from letir.ast.builder import LetBuilder, Value, freeze, known_types
 from letir.ast.error_locations import error_at
 from letir.ast.liveness import may_raise
 from letir.ast.primitive import PRIMITIVES, Primitive, result_count, results_tuple
+from letir.ast.sizes.size_reads import SIZE_READS
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
-from letir.ast.types import PYTHON_NUMBERS, SIZE_READS, ArrayType, ShapeDtype, Size, UndefType
+from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size, UndefType
 from letir.errors import DTypeError, GuardError, LetirError, TraceError
 from letir.eval.array_modules import is_array
 from letir.eval.evaluator import Environment, compute
@@ -223,6 +224,8 @@ class Trace(ChangesArguments, LetBuilder):
                     DTypeError(f"the integer {operand} does not fit into 64 bits")
                 )
             return Const(operand)
+        if kind is Size:
+            return operand.number().arg
         if isinstance(operand, list | tuple):
             return self.enter(refuse_traced_list(operand))
         check_array_type(operand)
@@ -246,6 +249,11 @@ class Trace(ChangesArguments, LetBuilder):
             found = self.lifted[outer.arg] = (outer, self.param(outer.type, name).arg)
             self.known[found[1]] = outer  # a lazy trace gets its value from there
         return found[1]
+
+    def sized_values(self) -> list[Value]:
+        """The parameters of this trace and of those around it."""
+        traces = [self, *self.enclosing()]
+        return [self.make_tracer(t, param, ABSENT) for t in traces for param in t.params]
 
     def enclosing(self) -> list["Trace"]:
         """The enclosing traces, innermost first."""

@@ -110,10 +110,24 @@ def test_a_size_is_divisible_by_the_divisors_of_its_coefficients():
     assert (4 * N + 2) // 2 == 2 * N + 1
 
 
-@pytest.mark.parametrize("divisor", [3, 0])
-def test_other_quotients_of_a_size_are_unknown(divisor):
-    with pytest.raises(ShapeError, match="quotient"):
-        (4 * N + 2) // divisor
+@given(polynomials(), st.sampled_from([-3, -2, -1, 1, 2, 3, 4]), st.integers(0, 9))
+def test_quotients_and_remainders_agree_with_those_of_the_values(size, divisor, n):
+    found = value(size // divisor, n, 3), value(size % divisor, n, 3)
+
+    assert found == divmod(value(size, n, 3), divisor)
+
+
+def test_quotients_have_one_form_and_an_order():
+    half = N // 2
+
+    assert list(map(str, [half, (N + 1) // 2, (half + 1) // 2, -N // 2])) == [
+        *("(n//2)", "-(n//2)+n", "((n+2)//4)", "(n//2)-n"),
+    ]
+    assert 0 <= half <= N and N - half >= 0 and not half > N
+    with pytest.raises(ShapeError):
+        half > 3  # noqa: B015
+    with pytest.raises(ZeroDivisionError):
+        N // 0
 
 
 @pytest.mark.parametrize("ask", [int, bool, float, range])
@@ -128,10 +142,13 @@ def test_two_names_cannot_be_compared():
         sorted([N, M])
 
 
-@pytest.mark.parametrize("other", [0.5, np.int64(0), "n"])
-def test_a_size_is_compared_with_sizes_only(other):
+@pytest.mark.parametrize("other", [0.5, np.int64(1), float("nan")])
+def test_a_comparison_of_a_size_with_a_number_may_have_no_answer(other):
+    assert N >= np.int64(0) and N > -0.5
     with pytest.raises(ShapeError, match="less or greater"):
         N < other  # noqa: B015
+    with pytest.raises(TypeError):
+        N < "n"  # noqa: B015
 
 
 @given(polynomials(), polynomials(), st.lists(st.integers(0, 4), min_size=2, max_size=2))

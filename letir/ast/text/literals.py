@@ -30,9 +30,14 @@ _NAN = re.compile(r"nan@([0-9a-f]++)")
 _PAIR = re.compile(r"complex\s*\(([^(),]*),([^(),]*)\)")
 _ESCAPE = r"\\(?:[\\'\"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})"  # the escapes of repr
 STRING = rf"'(?:[^'\\\n]|{_ESCAPE})*+'" + rf'|"(?:[^"\\\n]|{_ESCAPE})*+"'
-_FACTOR = rf"(?:[0-9]++|{NAME})"
+# (n//2), ((n+1)//2): a quotient, in which others may be nested once
+_GROUP = r"\((?:[\w\s*+/-]++|\([\w\s*+/-]*+\))*+\)"
+_QUOTIENT = r"\((?:[\w\s*+-]++|\([\w\s*+/-]*+\))*+//\s*+[0-9]++\)"
+_FACTOR = rf"(?:[0-9]++|{NAME}|{_QUOTIENT})"
 SIZE = rf"-?\s*{_FACTOR}(?:\s*[-+*]\s*{_FACTOR})*+"
-_SIZE_TERM = re.compile(r"([-+]?)([^-+]+)")
+_SIZE_TERM = re.compile(rf"([-+]?)((?:[^-+()]++|{_QUOTIENT})+)")
+_SIZE_FACTOR = re.compile(_FACTOR)
+_WHOLE_GROUP = re.compile(_GROUP)
 TYPE = rf"{NAME}\s*+\*?\s*+\[[^\[\]]*+\]"
 _LARGEST = 1 << 63
 
@@ -69,7 +74,12 @@ def parse_complex(text: str) -> complex:
 def parse_slice(text: str) -> slice:
     """A slice from ``start:stop:step``, in which each part may be missing."""
     parts = (part.strip() for part in text.split(":"))
-    return slice(*[int_of(part) if part else None for part in parts])
+    return slice(*[_end_of(part) if part else None for part in parts])
+
+
+def _end_of(text: str) -> Any:
+    """An end or the step of a slice: an integer or a size."""
+    return int_of(text) if _INT.fullmatch(text) else parse_size(text)
 
 
 def here_of(text: str) -> Here:
@@ -106,9 +116,11 @@ def parse_size(text: str) -> Size | int:
     coefficients: dict = {}
     for sign, product in _SIZE_TERM.findall(text):
         names, coefficient = [], -1 if sign == "-" else 1
-        for factor in map(str.strip, product.split("*")):
+        for factor in _SIZE_FACTOR.findall(product):
             if factor[0] in "0123456789":
                 coefficient *= int(factor)
+            elif factor[0] == "(":
+                names.append(_parse_quotient(factor))
             else:
                 Size.named(factor)  # raises for a word that cannot name a size
                 names.append(factor)
@@ -116,6 +128,18 @@ def parse_size(text: str) -> Size | int:
         key = tuple(sorted(names))
         coefficients[key] = _within_64_bits(coefficients.get(key, 0) + coefficient)
     return Size.of(coefficients)
+
+
+def _parse_quotient(text: str) -> str:
+    """The name of a quotient, in brackets."""
+    of, _, by = text[1:-1].rpartition("//")
+    of, divisor = of.strip(), int(by)
+    size = parse_size(of[1:-1] if _WHOLE_GROUP.fullmatch(of) else of)
+    found = size // divisor if divisor else 0
+    match found.terms if type(found) is Size else ():
+        case (((name,), 1),) if type(name) is not str:
+            return name
+    raise ValueError(f"{text} is no quotient that a size can have: it is {found}")
 
 
 def parse_type(text: str) -> ArrayType:

@@ -40,7 +40,7 @@ _NONE = re.compile(r"None(?!\w)")
 _NODE = re.compile(r"([^\W\d][\w.<>]*+)\s*+\(")
 _TREES = {"in": re.compile(r"in(?!\w)"), "out": re.compile(r"out(?!\w)")}
 
-_SLICE = r"(?P<slice>(?:-?[0-9]++\s*+)?:(?:\s*+-?[0-9]++)?(?:\s*+:(?:\s*+-?[0-9]++)?)?)"
+_SLICE = rf"(?P<slice>(?:{SIZE}\s*+)?:(?:\s*+{SIZE})?(?:\s*+:(?:\s*+{SIZE})?)?)"
 _STRINGS = rf"(?P<string>{STRING})"
 # Tried in this order: words followed by a bracket before plain words, floats before ints, both
 # before sizes such as 2*n+1, which may start with an int.

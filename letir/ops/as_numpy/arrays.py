@@ -89,6 +89,11 @@ def size(write: Any, x: str) -> str:
     return f"np.array(np.shape({x}), dtype=np.int64)"
 
 
+def length(write: Any, x: str, *, axis: int) -> str:
+    """One size of the shape."""
+    return f"{x}.shape[{axis}]"
+
+
 def sum_to_size(write: Any, x: str, *sizes: str, shape: tuple) -> str | tuple[str]:
     """``np.sum`` over the axes, if the shapes are static; else a helper that finds the axes."""
     kind = write.type(0)

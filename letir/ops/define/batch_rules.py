@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, never
-from letir.ast.symbolic_sizes import is_static_shape
+from letir.ast.symbolic_sizes import has_sizes, is_static_shape
 from letir.ast.types import WEAK, ArrayType, Size
 from letir.errors import MissingRule, ShapeError
 
@@ -68,6 +69,8 @@ def emit_op(name: str, operands: Sequence, /, **attrs: Any) -> Any:
     result.
     """
     op = PRIMITIVES[name]
+    if op.sizes_in and has_sizes(attrs, op.sizes_in):
+        return LATE_BOUND["sized_call"](op, tuple(operands), op.complete(attrs))
     emitter = next(operand.emitter for operand in operands if isinstance(operand, Value))
     return emitter.apply(op, tuple(operands), op.complete(attrs))
 
@@ -161,7 +164,8 @@ def sizes_operand(shape: tuple, values: list[Value]) -> Value:
         # symbolic sizes are equal if their names are: any axis of that size will do
         found = [(v, v.shape.index(n)) for v in values if v.type is not None and n in v.shape]
         if not found:
-            raise ShapeError(f"batching needs the size {n} as a number: pass axis_size")
+            parts.append(LATE_BOUND["number_array"]([n], values))
+            continue
         value, axis = found[0]
         parts.append(emit_op("index", (emit_op("size", (value,)),), item=slice(axis, axis + 1)))
     return stack_sizes(parts)

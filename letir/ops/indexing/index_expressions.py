@@ -13,7 +13,8 @@ import numpy as np
 from letir.ast.attrs import Here
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.symbolic_sizes import is_static_shape
+from letir.ast.sizes.size import Size
+from letir.ast.symbolic_sizes import has_size, is_static_shape
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import BoundsError, ShapeError
 from letir.ops.shape.shape_and_creation import as_size, ones_like
@@ -40,6 +41,8 @@ def _spelled_entry(entry, arrays: list) -> Any:
     # type(), not isinstance: traced values claim to be instances of NumPy's classes
     if issubclass(type(entry), np.integer):
         return int(entry)
+    if type(entry) is Size:
+        entry = entry.number()
     if isinstance(entry, Value):
         entry = entry.as_constant()  # a buffer of known contents
     found = entry if isinstance(entry, np.ndarray | Value) else _index_array(entry)
@@ -200,15 +203,40 @@ def expand_item(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> list:
 
 def _slice_size(n, part: slice) -> Any:
     """The size of a slice of an axis of size ``n``."""
-    if type(n) is int:
+    if type(n) is int and not has_size(part):
         return len(range(*part.indices(n)))
-    # n is symbolic: only slices that drop elements at the ends have a known size
-    start, stop, step = part.start or 0, part.stop or 0, part.step or 1
-    if start >= 0 and (part.stop is None or stop < 0) and step == 1:
+    # n is symbolic, and no smaller than what the slice drops at its ends
+    start = 0 if part.start is None else part.start
+    stop, step = 0 if part.stop is None else part.stop, 1 if part.step is None else part.step
+    is_plain = type(start) is type(stop) is int and start >= 0 and step == 1
+    if is_plain and (part.stop is None or stop < 0):
         return n - start + stop
-    raise ShapeError(
-        f"the slice {part} of an axis of size {n} needs the size: trace with concrete arrays"
-    )
+    if type(step) is not int or step == 0:
+        raise ShapeError(f"the step of the slice {part} must be a number other than 0")
+    try:
+        return _symbolic_size(n, part, step)
+    except ShapeError:
+        raise ShapeError(
+            f"the slice {part} of an axis of size {n} needs the size: trace with concrete arrays"
+        ) from None
+
+
+def _symbolic_size(n: Size | int, part: slice, step: int) -> Any:
+    """The size of a slice whose ends or axis are symbolic. Raises ShapeError if it is not the same
+    expression for all values of the names.
+    """
+    low, high = (0, n) if step > 0 else (-1, n - 1)
+    first, last = (low, high) if step > 0 else (high, low)
+    start = first if part.start is None else _clip(part.start, n, low, high)
+    stop = last if part.stop is None else _clip(part.stop, n, low, high)
+    count = (stop - start if step > 0 else start - stop) + abs(step) - 1
+    return 0 if count < 0 else count // abs(step)
+
+
+def _clip(end: Any, n: Any, low: Any, high: Any) -> Any:
+    """One end of a slice, counted from the front, within the axis."""
+    end = end + n if end < 0 else end
+    return low if end < low else high if end > high else end
 
 
 def check_bounds(i: int, n: Any, axis: int) -> None:

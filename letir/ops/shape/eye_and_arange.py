@@ -4,7 +4,10 @@ import math
 
 import numpy as np
 
+from letir.ast.sizes.size import Size
+from letir.ast.symbolic_sizes import has_size
 from letir.ast.types import ArrayType, number_dtype
+from letir.errors import ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import NO_BATCHED_OPERAND
 from letir.ops.define.records import define
@@ -27,6 +30,7 @@ eye = define(
         },
     ),
     source=arrays.eye,
+    sizes_in=("n", "m", "k"),
     only_float_warnings=True,
     order="C",
     cost="free",
@@ -37,14 +41,27 @@ eye = define(
 def _arange_prepare(start, stop=None, step=1, dtype=None, **_):
     """np.arange, where a single bound is the stop."""
     start, stop = (0, start) if stop is None else (start, stop)
-    dtype = np.arange(start, start, step).dtype if dtype is None else number_dtype(dtype)  # empty
+    if dtype is None:
+        given = [0 if type(n) is Size else n for n in (start, step, stop)]
+        dtype = np.arange(given[0], given[0], given[1]).dtype  # of an empty array
+    dtype = number_dtype(dtype)
     return (), {"start": start, "stop": stop, "step": step, "dtype": dtype}
 
 
 def _arange_aval(*, start, stop, step, dtype):
     """One axis with as many elements as there are steps before the stop."""
+    if has_size((start, stop, step)):
+        return ArrayType(dtype, (_symbolic_count(start, stop, step),))
     # the formula of https://numpy.org/doc/stable/reference/generated/numpy.arange.html
     return ArrayType(dtype, (max(math.ceil((stop - start) / step), 0),))
+
+
+def _symbolic_count(start, stop, step):
+    """The number of steps between bounds that are symbolic sizes."""
+    if type(step) is not int or step == 0 or float in (type(start), type(stop)):
+        raise ShapeError(f"arange: between {start} and {stop} a step is an integer, found {step}")
+    count = (stop - start if step > 0 else start - stop) + abs(step) - 1
+    return 0 if count < 0 else count // abs(step)
 
 
 arange = define(
@@ -56,6 +73,7 @@ arange = define(
     batch=NO_BATCHED_OPERAND,
     prepare=_arange_prepare,
     source=arrays.arange,
+    sizes_in=("start", "stop", "step"),
     only_float_warnings=True,
     order="C",
     cost="free",

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive, never
+from letir.ast.sizes.size import exact_quotient
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType, Size, broadcast_shapes, number_dtype
-from letir.errors import DTypeError, ShapeError, TraceError
+from letir.errors import DTypeError, ShapeError
 from letir.ops import LateModule
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import NO_BATCHED_OPERAND, NO_BATCHED_SIZE
@@ -67,9 +69,9 @@ class Sizes:
         return known if type(known) is int else self.array[axis]
 
 
-def shape_operands(shape: Any) -> tuple[tuple, tuple | None]:
+def shape_operands(shape: Any, values: tuple = ()) -> tuple[tuple, tuple | None]:
     """(operands, attribute) that give ``shape``, a tuple, an int, ``Sizes``, or a Value that has
-    the shape.
+    the shape. Symbolic sizes in a tuple are read from ``values`` or parameters.
     """
     if isinstance(shape, Value):
         known = None if shape.type is None else shape.shape
@@ -77,9 +79,7 @@ def shape_operands(shape: Any) -> tuple[tuple, tuple | None]:
     if type(shape) is Sizes:
         return (shape.array,), shape.known
     shape = tuple(map(as_size, shape if isinstance(shape, tuple | list) else (shape,)))
-    if not is_static_shape(shape):
-        raise TraceError(f"the shape {shape} has a symbolic size: pass numbers")
-    return (), shape
+    return () if is_static_shape(shape) else (LATE_BOUND["number_array"](shape, values),), shape
 
 
 def shape_from_call(shape: Any) -> Any:
@@ -141,7 +141,7 @@ def _sum_to_size_aval(x, *sizes, shape):
 
 def _resize_prepare(x, shape):
     """The operand and its target shape."""
-    sizes, shape = shape_operands(shape)
+    sizes, shape = shape_operands(shape, (x,))
     return (x, *sizes), {"shape": shape}
 
 
@@ -207,10 +207,9 @@ def _reshape_aval(x, *sizes, shape, order):
         raise ShapeError(f"reshape: {shape} is not a shape; at most one size may be -1")
     if -1 in shape:
         others = math.prod(n for n in shape if n != -1)
-        if others == 0 or (type(others) is int and type(x.size) is int and x.size % others):
+        rest = exact_quotient(x.size, others)
+        if rest is None:
             raise ShapeError(f"reshape: {x.shape} has {x.size} elements, which do not fill {shape}")
-        # equal symbolic sizes cancel, but // cannot divide them
-        rest = 1 if x.size == others else x.size // others
         shape = tuple(rest if n == -1 else n for n in shape)
     if math.prod(shape) != x.size:
         raise ShapeError(
@@ -223,7 +222,7 @@ def _reshape_prepare(a, shape, order="C"):
     """reshape in rules, where a Value as ``shape`` stands for the shape that it has."""
     if order not in ("C", "F"):  # "A" is one of them, depending on memory that a trace lacks
         raise DTypeError(f"reshape: order is 'C' or 'F', found {order!r}\n  copy it in one of them")
-    sizes, shape = shape_operands(shape)
+    sizes, shape = shape_operands(shape, (a,))
     return (a, *sizes), {"shape": shape, "order": order}
 
 

@@ -17,8 +17,8 @@ from attrs import frozen
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive, record_of
+from letir.ast.sizes.size import DTYPE_NAMES
 from letir.ast.symbolic_sizes import is_static_shape
-from letir.ast.types import DTYPE_NAMES
 from letir.ops import load_all
 from letir.ops.shape.shape_and_creation import Sizes, ones_like, size, zeros_like
 from letir.tracing.numpy_protocols.dispatch import recorder_of

@@ -1,25 +1,30 @@
-"""Reads of symbolic sizes during a trace: an error with the line if the answer depends on the size
-[B10].
+"""What a trace does with symbolic sizes: they become traced numbers, and a question whose answer
+depends on one is an error with its line [B10].
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from letir.ast import LATE_BOUND
-from letir.ast.types import SIZE_READS
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.sizes.size import Size
+from letir.ast.sizes.size_reads import SIZE_READS, SizeReads
+from letir.ast.types import ShapeDtype
 from letir.errors import TraceError
+from letir.ops.shape.size_numbers import number_from
+from letir.tracing.numpy_protocols.dispatch import call_function
+from letir.tracing.source_locations import at_user
+from letir.tracing.trace_state import ACTIVE, LAZY, Trace
 
-if TYPE_CHECKING:
-    from letir.tracing.trace_state import Trace
 
-
-def watch_size_reads(trace: "Trace") -> None:
+def watch_size_reads(trace: Trace) -> None:
     """Refuse such reads until ``trace``, which has a parameter with symbolic sizes, is closed.
 
     An existing watch stays: ``jit`` then gives up symbolic sizes, and uses the numbers.
     """
     if SIZE_READS.get() is None:
-        SIZE_READS.set(partial(_refuse_size_read, trace))
+        SIZE_READS.set(SizeReads(partial(_refuse_size_read, trace)))
         trace.watches_sizes = True
 
 
@@ -37,4 +42,59 @@ def _refuse_size_read(trace, place: str, asked: str, is_decided: bool) -> None:
     raise error
 
 
+# ---- sizes as traced numbers ----
+
+
+def number_of_size(size: Size, emitter: LetBuilder | None = None) -> Value:
+    """The number of a size, as a Python integer of a program: by default of the active trace.
+
+    Raises TraceError if no parameter of the program has the size.
+    """
+    active = ACTIVE.get()
+    program = emitter or (active if isinstance(active, Trace) else None)
+    found = None if program is None else number_from(size, [], program)
+    if found is None:
+        raise TraceError(
+            f"the number {size} is not known: no argument here has this size{at_user()}\n"
+            "  pass the number as a static argument, or trace with concrete arrays"
+        )
+    return found
+
+
+def answer_by_guard(size: Size, compare: Callable[[Any, Any], Any], other: Any) -> bool | None:
+    """``compare(size, other)`` for the values at hand, with a guard; None without values.
+
+    The guard belongs to the outermost trace that has the size: a body may run at other times.
+    """
+    active = ACTIVE.get()
+    traces = [active, *active.enclosing()] if isinstance(active, Trace) else []
+    for trace in reversed(traces):
+        if trace.mode is LAZY and _has_values(trace, size) and _has_values(trace, other):
+            outside = ACTIVE.set(trace)
+            try:
+                other = other.number() if type(other) is Size else other
+                return bool(compare(size.number(), other))
+            finally:
+                ACTIVE.reset(outside)
+    return None
+
+
+def _has_values(trace: Trace, size: Any) -> bool:
+    """Whether parameters of a trace that have values determine a size."""
+    known = [p.type.shape for p in trace.params if not isinstance(trace.known.get(p), ShapeDtype)]
+    names = {name for shape in known for n in shape if type(n) is Size for name in n.names}
+    return type(size) is not Size or size.names <= names
+
+
+def numpy_call_on_size(size: Size, func: Callable, args: tuple, kwargs: dict) -> Any:
+    """NumPy's function on arguments of which ``size`` is the first that it dispatches on."""
+    number = size.number()
+    args = tuple([number if arg is size else arg for arg in args])
+    named = {name: number if arg is size else arg for name, arg in kwargs.items()}
+    return call_function(number, func, args, named)
+
+
 LATE_BOUND["watch_size_reads"] = watch_size_reads
+LATE_BOUND["number_of_size"] = number_of_size
+LATE_BOUND["answer_by_guard"] = answer_by_guard
+LATE_BOUND["numpy_call_on_size"] = numpy_call_on_size

@@ -13,6 +13,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive, SeveralBinds
+from letir.ast.symbolic_sizes import has_sizes
 from letir.errors import LetirError, MissingRule
 from letir.ops import load_records_of
 from letir.tracing.mutation.views import mark_as_array
@@ -112,6 +113,8 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
     except SeveralBinds as call:
         return call.results() if out is None else _write_into_out(call.results(), out)
     operands = tuple([stack_traced(x) if type(x) in (list, tuple) else x for x in operands])
+    if op.sizes_in and has_sizes(attrs, op.sizes_in):
+        return LATE_BOUND["sized_call"](op, operands, _complete_attrs(op, attrs))
     if isinstance(out, Value) and op.out_takes_part:
         attrs |= _sum_dtype(operands[0], out, **attrs)
     emitter = tracer.emitter

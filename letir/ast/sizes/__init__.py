@@ -1,0 +1,1 @@
+"""Symbolic sizes, and the questions that code asks of them."""

@@ -1,0 +1,400 @@
+"""``Size``: a symbolic size, a polynomial in names that stand for sizes.
+
+A size that takes part in arithmetic other than that of sizes becomes a traced number. Questions
+whose answer depends on the values of the names are answered by guards, or refused (``SizeReads``).
+"""
+
+import math
+import operator
+import re
+from collections.abc import Callable
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, final
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast import LATE_BOUND
+from letir.ast.sizes.size_reads import SIZE_READS, answer_by_guard, note_least, note_read
+from letir.errors import ShapeError, TraceError
+
+# words with another meaning in the text of a program
+DTYPE_NAMES = frozenset(np.dtype(c).name for c in "?bhilBHILefdFD")
+_NO_SIZE_NAMES = frozenset(["None", "True", "False", "Undef", "nan", "inf", "complex", "lambda"])
+
+
+def _ordered_by(compare: Callable) -> Callable:
+    """A comparison method for sizes that answers only if all values of the symbols agree."""
+
+    def ordered(self, other):
+        if not isinstance(other, Size | int | float | np.integer):
+            return NotImplemented  # a traced value answers for itself
+        apart = _difference(compare, self, other)
+        answer = None if apart is None else _compared(compare, apart)
+        if answer is not None:
+            note_read(f"whether {self} is less than {other}", True)
+            return answer
+        answer = answer_by_guard(self, compare, other)
+        if answer is not None:
+            return answer
+        note_read(f"whether {self} is less than {other}")
+        note_least(compare, apart)
+        raise ShapeError(f"cannot tell whether {self} is less or greater than {other}")
+
+    return ordered
+
+
+def _difference(compare: Callable, size: "Size", other: Any) -> "Size | int | None":
+    """A size that is compared with 0 as ``size`` is with ``other``; None if there is none."""
+    if isinstance(other, float):
+        if not math.isfinite(other):
+            return None
+        other = math.ceil(other) if compare in (lt, ge) else math.floor(other)
+    return size - (other if type(other) is Size else int(other))
+
+
+class Quotient(str):
+    """A name for ``of // by``, which is no polynomial."""
+
+    of: "Size"
+    by: int
+
+    def __new__(cls, of: "Size", by: int) -> "Quotient":
+        text = str(of) if len(of.terms) == 1 else f"({of})"
+        made = super().__new__(cls, f"({text}//{by})")
+        made.of, made.by = of, by
+        return made
+
+    def __reduce__(self):
+        return Quotient, (self.of, self.by)
+
+
+def _quotient(size: Any, by: int) -> Any:
+    """``size // by`` for a positive number: quotients of what ``by`` does not divide are names."""
+    if type(size) is not Size:
+        return size // by
+    nested = [name for names, _ in size.terms for name in names if type(name) is Quotient]
+    if len(nested) == 1 and size.terms[0] == ((nested[0],), 1) and len(size.names) == 1:
+        (inner,) = nested  # (n//2 + 3)//4 is (n + 6)//8
+        return _quotient(inner.of + inner.by * (size - Size.named(inner)), inner.by * by)
+    whole = Size.of({names: c // by for names, c in size.terms})
+    rest = Size.of({names: c % by for names, c in size.terms})
+    if type(rest) is not Size:
+        return whole
+    if by == 2 and rest.terms[-1] == ((), 1):  # one of several forms of the larger half
+        return whole + (rest - 1) - _quotient(rest - 1, 2)
+    return whole + Size.named(Quotient(rest, by))
+
+
+def _value(name: str, sizes: dict) -> Any:
+    """The value of a name or a quotient for these values of names; others stay symbolic."""
+    if type(name) is Quotient:
+        return name.of.substitute(sizes) // name.by
+    return sizes[name] if name in sizes else Size.named(name)
+
+
+_MOST_POWER = 4  # higher powers are traced numbers
+_NUMBERS = (int, float, np.integer)
+
+
+def _on_numbers(name: str, is_reflected: bool = False) -> Callable:
+    """The operator ``name`` of a size as a traced number."""
+    compute = getattr(operator, name)
+
+    def operate(self, other):
+        if not isinstance(other, Size | int | float | complex):
+            return NotImplemented  # a traced value answers for itself
+        other = other.number() if type(other) is Size else other
+        return compute(other, self.number()) if is_reflected else compute(self.number(), other)
+
+    return operate
+
+
+_add_numbers, _multiply_numbers = _on_numbers("add"), _on_numbers("mul")
+_subtract, _subtract_from = _on_numbers("sub"), _on_numbers("sub", True)
+_divide_numbers, _mod_numbers = _on_numbers("floordiv"), _on_numbers("mod")
+_raise_numbers = _on_numbers("pow")
+
+
+@final
+@frozen(eq=False, repr=False)
+class Size:
+    """A symbolic size: a polynomial in names with integer coefficients.
+
+    ``terms``: sorted pairs (names of the monomial, coefficient), without zero coefficients. A
+    quotient such as ``n // 2`` counts as a name.
+
+    >>> n = Size.named("n")
+    >>> n + 1, 2 * n, n - n, n * n, (2 * n + 1) // 2, n % 2
+    (n+1, 2*n, 0, n*n, n, -2*(n//2)+n)
+    """
+
+    terms: tuple[tuple[tuple[str, ...], int], ...]
+
+    def __eq__(self, other):
+        if SIZE_READS.get() is not None and (type(other) is Size or isinstance(other, _NUMBERS)):
+            return self._is_equal(other)  # != asks here too
+        return self.terms == other.terms if type(other) is Size else NotImplemented
+
+    def _is_equal(self, other):
+        """Whether two sizes are equal, while questions of sizes are watched."""
+        differs = _differs(self, other)
+        if differs is None:
+            answer = answer_by_guard(self, eq, other)
+            if answer is not None:
+                return answer
+        note_read(f"whether {self} is {other}", differs is not None)
+        return self.terms == other.terms if type(other) is Size else NotImplemented
+
+    def __hash__(self):
+        note_read(f"the hash of {self}")
+        return hash(self.terms)
+
+    @classmethod
+    def named(cls, name: str) -> "Size":
+        """The size called ``name``, a word.
+
+        Raises ShapeError if it is not a word, or has another meaning in the text of a program.
+        """
+        if type(name) is Quotient:
+            return cls((((name,), 1),))
+        if not re.fullmatch(r"[^\W\d]\w*", name) or name in _NO_SIZE_NAMES | DTYPE_NAMES:
+            raise ShapeError(f"{name!r} cannot name a size: take a word such as n or batch_size")
+        return cls((((name,), 1),))
+
+    @staticmethod
+    def of(coefficients: dict) -> "Size | int":
+        """The polynomial with these coefficients by monomial, as an int if it is constant."""
+        terms = tuple(sorted((names, c) for names, c in coefficients.items() if c))
+        if not any(names for names, _ in terms):
+            return sum(c for _, c in terms)
+        # highest degree first, the constant last: eval/arguments.py matches on this order
+        return Size(tuple(sorted(terms, key=lambda term: (-len(term[0]), term[0]))))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names in the polynomial."""
+        found: set[str] = set()
+        for names, _ in self.terms:
+            for name in names:
+                found.update(name.of.names if type(name) is Quotient else (name,))
+        return frozenset(found)
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether the size is known only after a loop has run.
+
+        Its name has a leading underscore, and two such sizes of the same name need not be equal.
+        """
+        return any(name.startswith("_") for name in self.names)
+
+    def evaluate(self, sizes: dict[str, int]) -> int:
+        """The value of the polynomial for these values of its names."""
+        return sum(c * math.prod(_value(name, sizes) for name in ns) for ns, c in self.terms)
+
+    def substitute(self, sizes: dict) -> "Size | int":
+        """The size with values, or other sizes, for some of its names."""
+        total: Any = 0
+        for names, factor in self.terms:
+            product = factor
+            for name in names:
+                product = product * _value(name, sizes)
+            total = total + product
+        return total
+
+    def number(self) -> Any:
+        """The size as a traced Python number. Raises TraceError if nothing in the active trace has
+        this size.
+        """
+        return LATE_BOUND["number_of_size"](self)
+
+    # ---- arithmetic ----
+
+    def __add__(self, other):
+        if not isinstance(other, Size | int):
+            return _add_numbers(self, other)
+        sums = dict(self.terms)
+        for names, c in terms_of(other):
+            sums[names] = sums.get(names, 0) + c
+        return Size.of(sums)
+
+    def __mul__(self, other):
+        if not isinstance(other, Size | int):
+            return _multiply_numbers(self, other)
+        products: dict = {}
+        for names, c in self.terms:
+            for more, d in terms_of(other):
+                key = tuple(sorted(names + more))
+                products[key] = products.get(key, 0) + c * d
+        return Size.of(products)
+
+    def __floordiv__(self, other):
+        if type(other) is not int:
+            found = exact_quotient(self, other) if type(other) is Size else None
+            return _divide_numbers(self, other) if found is None else found
+        if other == 0:
+            raise ZeroDivisionError("integer division or modulo by zero")
+        return _quotient(-self, -other) if other < 0 else _quotient(self, other)
+
+    def __mod__(self, other):
+        return self - other * (self // other) if type(other) is int else _mod_numbers(self, other)
+
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __pow__(self, other):
+        if type(other) is not int or not 0 <= other <= _MOST_POWER:
+            return _raise_numbers(self, other)
+        return math.prod([self] * other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self):
+        return self * -1
+
+    def __sub__(self, other):
+        return self + -1 * other if isinstance(other, Size | int) else _subtract(self, other)
+
+    def __rsub__(self, other):
+        return -self + other if isinstance(other, Size | int) else _subtract_from(self, other)
+
+    __truediv__, __rtruediv__ = _on_numbers("truediv"), _on_numbers("truediv", True)
+    __rfloordiv__, __rmod__ = _on_numbers("floordiv", True), _on_numbers("mod", True)
+    __rpow__ = _on_numbers("pow", True)
+
+    def __pos__(self):
+        return self
+
+    def __round__(self, ndigits=None):
+        return self
+
+    __trunc__ = __floor__ = __ceil__ = __pos__  # as of any integer
+
+    def __abs__(self):
+        return self if self >= 0 else -self
+
+    # ---- NumPy ----
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        numbers = [x.number() if type(x) is Size else x for x in inputs]
+        return getattr(ufunc, method)(*numbers, **kwargs)
+
+    def __array_function__(self, func, types, args, kwargs):
+        return LATE_BOUND["numpy_call_on_size"](self, func, args, kwargs)
+
+    # Else range(n) would bake one size into a program for all of them.
+    def _as_number(self, *others):
+        """Raise TraceError: the operation needs a number."""
+        note_read(f"the number {self}")
+        raise TraceError(
+            f"the size {self} has a name but no value while this is traced\n"
+            "  pass the number as a static argument, or trace with concrete arrays"
+        )
+
+    __index__ = __int__ = __float__ = __complex__ = _as_number
+
+    def __bool__(self):
+        answer = _differs(self, 0)
+        if answer is None:
+            answer = answer_by_guard(self, ne, 0)
+        note_read(f"whether {self} is 0", answer is not None)
+        return self._as_number() if answer is None else answer
+
+    __lt__, __le__, __gt__, __ge__ = map(_ordered_by, (lt, le, gt, ge))
+
+    def __repr__(self):
+        text = ""
+        for names, c in self.terms:
+            sign = "-" if c < 0 else "+" if text else ""
+            factors = ([str(abs(c))] if abs(c) != 1 or not names else []) + list(names)
+            text += sign + "*".join(factors)
+        return text
+
+
+def _compared(compare: Callable, size: Size | int) -> bool | None:
+    """``compare(size, 0)``; None if it depends on the values of the names."""
+    if type(size) is not Size:
+        return compare(size, 0)
+    if any(type(name) is Quotient for names, _ in size.terms for name in names):
+        return _compared_by_bounds(compare, size)
+    factors = [c for names, c in size.terms if names]
+    if min(factors) < 0 < max(factors):
+        return None
+    end = size.evaluate(dict.fromkeys(size.names, 0))  # no size is negative
+    beyond = end + (1 if factors[0] > 0 else -1)
+    # monotone from ``end`` on: compare there, one step further, and at infinity
+    answers = {compare(end, 0), compare(beyond, 0), compare(factors[0], 0)}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _compared_by_bounds(compare: Callable, size: Size) -> bool | None:
+    """``compare(size, 0)`` for a size with quotients, from bounds that are polynomials."""
+    for is_rough in (False, True):
+        low, high = (_bound(size, is_low, is_rough) for is_low in (True, False))
+        if low is not None and high is not None:
+            answers = {_compared(compare, low), _compared(compare, high)}
+            if len(answers) == 1 and None not in answers:
+                return answers.pop()
+    return None
+
+
+def _bound(size: Any, is_low: bool, is_rough: bool) -> Any:
+    """A polynomial on one side of a positive multiple of ``size``; None if there is none.
+
+    A quotient of ``by`` is less than its exact value by at most ``(by - 1) / by``; if it is rough,
+    quotients are no less than 0.
+    """
+    for names, c in terms_of(size):
+        quotient = next((name for name in names if type(name) is Quotient), None)
+        if quotient is None:
+            continue
+        of, by = quotient.of, quotient.by
+        if len(names) > 1:
+            return None
+        rest = size - c * Size.named(quotient)
+        if (c > 0) != is_low:
+            found = by * rest + c * of
+        elif is_rough and _compared(ge, of):
+            found = rest
+        else:
+            found = by * rest + c * (of - (by - 1))
+        return _bound(found, is_low, is_rough)
+    return size
+
+
+def _differs(size: Size, other) -> bool | None:
+    """Whether two sizes differ for all values of the names; None if it depends on the values."""
+    if not isinstance(other, Size | int | float | np.integer):
+        return True
+    if isinstance(other, float) and not other.is_integer():
+        return True
+    apart = size - (other if type(other) is Size else int(other))
+    if type(apart) is int:
+        return bool(apart)
+    return True if _compared(gt, apart) or _compared(lt, apart) else None
+
+
+def exact_quotient(size: Size | int, by: Size | int) -> Size | int | None:
+    """``size / by`` if it is a size for all values of the names, else None."""
+    if type(by) is int and type(size) is int:
+        return None if by == 0 or size % by else size // by
+    divisor = terms_of(by)
+    if len(divisor) != 1 or divisor[0][1] == 0:
+        return 1 if type(size) is type(by) and terms_of(size) == divisor else None
+    ((shared, factor),) = divisor
+    found: dict = {}
+    for names, c in terms_of(size):
+        left = list(names)
+        for name in shared:
+            if name not in left:
+                return None
+            left.remove(name)
+        if c % factor:
+            return None
+        found[tuple(left)] = c // factor
+    return Size.of(found)
+
+
+def terms_of(size: Size | int) -> tuple[tuple[tuple[str, ...], int], ...]:
+    """The terms of a size or a number."""
+    return size.terms if type(size) is Size else (((), size),)

@@ -1,0 +1,77 @@
+"""``SizeReads``: the treatment of questions that code asks of symbolic sizes."""
+
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from attrs import define, field
+
+from letir.ast import LATE_BOUND
+
+
+@define(eq=False)
+class SizeReads:
+    """The treatment of questions of sizes whose answer may depend on the values of their names.
+
+    ``note(place, asked, is_decided)`` is called for a question of code that is not letir's;
+    ``is_decided``: the answer is the same for all sizes. ``least``: values of names from which on
+    comparisons in letir's own code would have an answer. ``is_guarded``: a question may be
+    answered by a guard.
+    """
+
+    note: Callable[[str, str, bool], None]
+    is_guarded: bool = False
+    least: dict[str, int] = field(factory=dict)
+
+
+# Else an answer that holds for one size would be taken for one that holds for all.
+SIZE_READS: ContextVar[SizeReads | None] = ContextVar("letir_size_reads", default=None)
+
+
+def note_read(asked: str, is_decided: bool = False) -> None:
+    reads = SIZE_READS.get()
+    if reads is None:
+        return
+    place = users_place()
+    if place is not None:
+        reads.note(place, asked, is_decided)
+
+
+def users_place() -> str | None:
+    """The line that asks a size, if it is not letir's own."""
+    frame = sys._getframe(1)
+    while frame.f_globals["__name__"] in _SIZES and frame.f_back is not None:
+        frame = frame.f_back
+    # a dict of types compares their keys in Python's own code, on letir's behalf
+    while frame.f_back is not None and _package(frame) in _PASSED_OVER:
+        frame = frame.f_back
+    return None if _package(frame) == "letir" else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+_SIZES = ("letir.ast.sizes.size", "letir.ast.sizes.size_reads")
+_PASSED_OVER = sys.stdlib_module_names | {"numpy"}
+
+
+def _package(frame) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
+
+
+def answer_by_guard(size: Any, compare: Callable, other: Any) -> bool | None:
+    """The answer to a question of code that is not letir's, with a guard; None without values."""
+    reads = SIZE_READS.get()
+    if reads is None or not reads.is_guarded or users_place() is None:
+        return None
+    return LATE_BOUND["answer_by_guard"](size, compare, other)
+
+
+def note_least(compare: Callable[[Any, Any], bool], apart: Any) -> None:
+    """Note the value of its only name from which on ``compare(apart, 0)`` has one answer."""
+    reads = SIZE_READS.get()
+    match getattr(apart, "terms", ()):
+        case (((name,), factor), ((), constant)) if reads is not None:
+            zero, rest = divmod(-constant, factor)
+            # the answer at the value where ``apart`` is 0 may be the answer beyond it
+            is_last = not rest and compare(0, 0) == compare(factor, 0)
+            least = zero if is_last else zero + 1
+            reads.least[name] = max(least, reads.least.get(name, 0))
