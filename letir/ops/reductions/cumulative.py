@@ -7,15 +7,15 @@ recurrences (``_solve_recurrence``).
 
 import numpy as np
 
-from letir.ast.builder import Value
+from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import Primitive
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule
-from letir.ops.define.batch_rules import along_axis_rule
+from letir.ops.define.batch_rules import along_axis_rule, emit_op
 from letir.ops.define.records import define, recast, unbroadcast
 from letir.ops.elementwise.rounding_sign_parts import real
-from letir.ops.reductions.reductions import sum_dtype
-from letir.ops.shape.shape_and_creation import as_size, ones_like, reshape
+from letir.ops.reductions.reductions import sum_, sum_dtype
+from letir.ops.shape.shape_and_creation import as_size, ones_like, reshape, zeros_like
 from letir.ops.shape.transpose_join_split import concatenate, move_axes, normalize_axes
 from letir.ops.shape.unit_axes_and_flip import flip
 
@@ -75,6 +75,8 @@ def _solve_recurrence(a: Value, b: Value) -> Value:
     algorithms, CACM 1986). There is no division, so it is right where ``a`` is 0.
     """
     shift, n = 1, b.shape[-1]
+    if type(n) is not int:
+        return _recurrence_by_scan(a, b)
     while shift < n:
         rest = a[..., shift:]
         b = concatenate([b[..., :shift], b[..., shift:] + rest * b[..., :-shift]], -1)
@@ -84,20 +86,31 @@ def _solve_recurrence(a: Value, b: Value) -> Value:
     return b
 
 
+def _recurrence_by_scan(a: Value, b: Value) -> Value:
+    """``_solve_recurrence`` along an axis of symbolic size, one element after the other."""
+    builder = LetBuilder()
+    kind = b.type.with_shape(b.shape[:-1])
+    y, *row = [builder.param(kind) for _ in range(3)]
+    found = row[0] * y + row[1]
+    body = builder.build([found, found])
+    rows = [move_axes(x, (-1,), (0,)) for x in (a, b)]
+    start = zeros_like(sum_(b, axis=-1))
+    steps = {"n_carry": 1, "n_xs": 2, "length": None, "reverse": False}
+    _, ys = emit_op("scan", (start, *rows), body=body, **steps)
+    return move_axes(ys, (0,), (-1,))
+
+
 def _axis_last(x: Value, axis) -> Value:
     """``x`` with the cumulated axis moved to the end.
 
     Raises MissingRule if its size is unknown: the number of steps of a recurrence depends on it.
     """
-    rows = None
-    if x.type is not None:
-        flat = axis is None or not x.shape
-        rows = reshape(x, -1) if flat else move_axes(x, (axis,), (-1,))
-    if rows is None or type(rows.shape[-1]) is not int:
+    if x.type is None:
         raise MissingRule(
             "cumprod: its derivative needs the size of the axis; retype the program first"
         )
-    return rows
+    flat = axis is None or not x.shape
+    return reshape(x, -1) if flat else move_axes(x, (axis,), (-1,))
 
 
 def _axis_restored(rows: Value, x: Value, axis) -> Value:

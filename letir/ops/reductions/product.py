@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
 from letir.errors import MissingRule
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import reduction_rule
@@ -26,6 +27,7 @@ from letir.ops.shape.transpose_join_split import (
     normalize_axes,
     stack,
 )
+from letir.ops.shape.unit_axes_and_flip import flip
 
 
 def _products_of_others(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
@@ -44,6 +46,8 @@ def _products_of_others(x: Value, mask: tuple, axis, initial) -> tuple[Value, Va
     kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     n = math.prod(x.shape[i] for i in axes)
     level = reshape(move_axes(x, tuple(sorted(axes)), tuple(range(-len(axes), 0))), (*kept, n))
+    if type(n) is not int:
+        return _from_both_ends(level, initial)
     levels = []
     while level.shape[-1] > 1:
         if level.shape[-1] % 2:
@@ -57,6 +61,16 @@ def _products_of_others(x: Value, mask: tuple, axis, initial) -> tuple[Value, Va
             stack([others * right, others * left], axis=-1), (*kept, 2 * left.shape[-1])
         )
     return total, others[..., :n]
+
+
+def _from_both_ends(x: Value, initial) -> tuple[Value, Value]:
+    """``_products_of_others`` along a last axis of symbolic size: the product of all factors before
+    each one times the product of all after it.
+    """
+    one = ones_like(sum_(x, axis=-1, keepdims=True)) * (1 if initial is None else initial)
+    before = PRIMITIVES["cumprod"](concatenate([one, x], -1), -1)
+    after = PRIMITIVES["cumprod"](concatenate([ones_like(one), flip(x, -1)], -1), -1)
+    return before[..., -1:], before[..., :-1] * flip(after[..., :-1], -1)
 
 
 def _others_in_shape(x: Value, mask, axis, initial) -> Value:

@@ -8,17 +8,20 @@ which most elements stand for two and count twice; it ignores the imaginary part
 if the length is even, of the last.
 """
 
+from typing import Any
+
 import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive, SeveralBinds
-from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, LetirError, MissingRule, ShapeError, TraceError
 from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, shift_axes
 from letir.ops.define.records import define, unbroadcast
+from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.rounding_sign_parts import conj, real
 from letir.ops.indexing.basic import assemble
+from letir.ops.reductions.cumulative import number_along
 from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.shape.transpose_join_split import int_or_tuple, normalize_axes
 
@@ -119,10 +122,8 @@ def _transformed_shape(x, s, axes, norm, *, to_half=False, halved=False) -> tupl
     return tuple(shape)
 
 
-def _half_length(n: int) -> int:
-    """The length of half a spectrum of length ``n``. Raises ShapeError if ``n`` is symbolic."""
-    if type(n) is not int:
-        raise ShapeError(f"rfft: half of the symbolic size {n} is not known: pass the number")
+def _half_length(n: Any) -> Any:
+    """The length of half a spectrum of length ``n``."""
     return n // 2 + 1
 
 
@@ -151,12 +152,10 @@ def _fit_to_operand(ct: Value, x: Value, axes: tuple) -> Value:
 
 
 def _known_axes(x: Value, axes, name: str) -> tuple[int, ...]:
-    """The transformed axes. Raises MissingRule unless their lengths are static."""
+    """The transformed axes. Raises MissingRule unless their lengths are known."""
     if x.type is not None:
-        axes = _axes_of(x, axes)
-        if is_static_shape([x.shape[a] for a in axes]):
-            return axes
-    raise MissingRule(f"{name}: its derivative needs static lengths of the axes")
+        return _axes_of(x, axes)
+    raise MissingRule(f"{name}: its derivative needs the lengths of the axes")
 
 
 def _transform_vjp(name: str):
@@ -183,6 +182,8 @@ def _irfftn_vjp(ct, y, x, *, s, axes, norm):
     axes = _known_axes(x, axes, "irfftn")
     n = y.shape[axes[-1]]
     found = conj(rfftn(ct, None, axes, _OTHER_NORM[norm]))
+    if type(n) is not int:
+        return (unbroadcast(_fit_to_operand(found * _counts(found, ct, axes[-1]), x, axes), x),)
     counts = np.full(_half_length(n), 2, _real_of(y.dtype))
     counts[0] = 1
     if n % 2 == 0:
@@ -190,6 +191,13 @@ def _irfftn_vjp(ct, y, x, *, s, axes, norm):
     place = [1] * x.ndim
     place[axes[-1]] = _half_length(n)
     return (unbroadcast(_fit_to_operand(found * counts.reshape(place), x, axes), x),)
+
+
+def _counts(half: Value, whole: Value, axis: int) -> Value:
+    """How many elements of a spectrum each element of its half stands for, of any length."""
+    place = number_along(half, axis) - 1
+    is_single = (place == 0) | (2 * place == emit_op("length", (whole,), axis=axis))
+    return where(is_single, 1, 2).astype(real(half).dtype)
 
 
 # ---- records ----
@@ -209,6 +217,7 @@ def _define_transform(name: str, vjp, aval, calls: tuple) -> Primitive:
             x, s=s, axes=axes, norm=norm
         ),
         aval,
+        sizes_in=("s",),
         vjp=vjp,
         jvp=lambda t, y, x, **attrs: emit_op(name, t, **attrs),
         prepare=_along_several(name),

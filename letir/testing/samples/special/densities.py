@@ -77,6 +77,5 @@ SAMPLES = {
             rough(NUMBERS[0], np.zeros(3), np.eye(3)),
         ],
         program_difference="its derivative is along Hermitian matrices",
-        named_rows="its operand of most axes is one matrix",
     ),
 }
