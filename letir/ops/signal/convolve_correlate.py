@@ -7,7 +7,7 @@ the other operand, reversed. The result of every mode is a slice of the result o
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.types import ArrayType
+from letir.ast.types import ArrayType, Size
 from letir.errors import MissingRule, ShapeError
 from letir.ops.define.batch_rules import batch_first, broadcast_batch, emit_op, first_mapped
 from letir.ops.define.records import (
@@ -59,7 +59,7 @@ def _convolve_aval(a, v, *, mode):
     return ArrayType(array_dtype(a, v), (_result_length(a.size, v.size, mode),))
 
 
-def _element_count(x) -> int:
+def _element_count(x) -> Size | int:
     """The number of elements of an operand; 1 for a Python number."""
     if not isinstance(x, Value):
         return 1
