@@ -16,6 +16,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.sizes.size import Size
 from letir.tracing.operands import first_traced
 from letir.tracing.stand_ins import LibraryModule, is_recording
 from letir.tracing.trace_state import ABSENT
@@ -102,6 +103,7 @@ def _stand_in(functions: dict[str, Callable], kind: type, original: Callable) ->
             return original(*args, **kwargs)
         if name in _OF_SEQUENCES:
             args = tuple([list(items) for items in args])
+        args = tuple([x.number() if type(x) is Size else x for x in args])
         if first_traced((*args, *kwargs.values())) is None:
             return original(*args, **kwargs)
         known = _known_numbers((args, kwargs))
@@ -162,6 +164,8 @@ class _NumberClass(type):
     def __call__(cls, *args, **kwargs):
         if not hasattr(cls, "original") or cls.__bases__ != (cls.original,):
             return super().__call__(*args, **kwargs)  # a class that the user derives from it
+        if len(args) == 1 and type(args[0]) is Size and not kwargs:
+            return _converted(args[0].number(), cls)
         is_asked = len(args) == 1 and isinstance(args[0], Value) and not kwargs
         if is_asked and is_recording():
             constant = args[0].as_constant()
@@ -229,7 +233,14 @@ class _Type(type, metaclass=_TypeClass):
     """The stand-in for ``type``: the class that NumPy or Python would have for a traced value."""
 
 
+def _length(x: Any, /) -> Any:
+    """The stand-in for ``len``, whose result may be a symbolic size."""
+    shape = x.shape if issubclass(type(x), Value) and x.type is not None else ()
+    return shape[0] if shape and type(shape[0]) is Size else len(x)
+
+
 _BUILTINS: dict[str, Any] = {"float": _CLASSES[float], "complex": _CLASSES[complex], "type": _Type}
+_BUILTINS["len"] = _length
 _NAMES = frozenset(_BUILTINS)
 _FUNCTION_TYPES = (type(math.sin), type(np.sum))
 _USED = frozenset(  # by id: some objects in modules compare elementwise
@@ -239,7 +250,8 @@ _USED = frozenset(  # by id: some objects in modules compare elementwise
 
 
 def python_stand_ins(space: dict) -> dict[str, Any]:
-    """The stand-ins for ``float``, ``complex`` and ``type``, if code with these globals says so.
+    """The stand-ins for ``float``, ``complex``, ``type`` and ``len``, if code with these globals
+    says so.
 
     Only in modules that use NumPy or ``math``: others do not meet traced values.
     """
