@@ -14,6 +14,6 @@ is SciPy's. Needs the extra ``scipy``.
 return %3
 """
 
-from letir.scipy import integrate, linalg, signal, special, stats
+from letir.scipy import integrate, linalg, ndimage, optimize, signal, special, stats
 
-__all__ = ["integrate", "linalg", "signal", "special", "stats"]
+__all__ = ["integrate", "linalg", "ndimage", "optimize", "signal", "special", "stats"]

@@ -5,6 +5,51 @@ from typing import Any, NoReturn
 import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
+from letir.scipy.linear_systems import (
+    circulant as circulant,
+)
+from letir.scipy.linear_systems import (
+    cosm as cosm,
+)
+from letir.scipy.linear_systems import (
+    eigvalsh as eigvalsh,
+)
+from letir.scipy.linear_systems import (
+    hankel as hankel,
+)
+from letir.scipy.linear_systems import (
+    norm as norm,
+)
+from letir.scipy.linear_systems import (
+    polar as polar,
+)
+from letir.scipy.linear_systems import (
+    sinm as sinm,
+)
+from letir.scipy.linear_systems import (
+    solve_banded as solve_banded,
+)
+from letir.scipy.linear_systems import (
+    solve_continuous_lyapunov as solve_continuous_lyapunov,
+)
+from letir.scipy.linear_systems import (
+    solve_discrete_lyapunov as solve_discrete_lyapunov,
+)
+from letir.scipy.linear_systems import (
+    solve_lyapunov as solve_lyapunov,
+)
+from letir.scipy.linear_systems import (
+    solve_sylvester as solve_sylvester,
+)
+from letir.scipy.linear_systems import (
+    solveh_banded as solveh_banded,
+)
+from letir.scipy.linear_systems import (
+    svd as svd,
+)
+from letir.scipy.linear_systems import (
+    svdvals as svdvals,
+)
 from letir.scipy.namespace import (
     as_array_or_traced,
     drop_in,
@@ -28,9 +73,15 @@ def expm(A: Any) -> Any:
 def sqrtm(A: Any) -> Any:
     """The principal square root of square matrices.
 
-    If the root of a real matrix is complex, pass ``A.astype(complex)``.
+    The root of a real matrix may be complex: a guard says so. In an abstract trace it is real.
     """
-    return PRIMITIVES["sqrtm"](as_array_or_traced(A))
+    a = as_array_or_traced(A)
+    value = a.concrete_value() if a.dtype.kind == "f" else None
+    if isinstance(value, np.ndarray) and find_in_scipy("linalg", "sqrtm")(value).dtype.kind == "c":
+        values = np.linalg.eigvals(a.astype(complex))
+        if ((values.imag == 0) & (values.real < 0)).any():  # what makes a root complex
+            a = a.astype(complex)
+    return PRIMITIVES["sqrtm"](a)
 
 
 @drop_in("linalg")
@@ -100,6 +151,13 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     every = np.concatenate([c[::-1], r[1:]])
     rows, columns = np.arange(c.shape[0])[:, None], np.arange(r.shape[0])
     return every[c.shape[0] - 1 - rows + columns]
+
+
+@drop_in("linalg")
+def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
+    """The solution of a Toeplitz system, by its dense matrix."""
+    column_and_row = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, None)
+    return np.linalg.solve(toeplitz(*column_and_row), as_array_or_traced(b))
 
 
 @drop_in("linalg")

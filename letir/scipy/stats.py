@@ -5,10 +5,10 @@ Other methods of a distribution (``rvs``, ``fit`` ...) are SciPy's own.
 
 from typing import Any
 
-import numpy as np
 from attrs import frozen
 
 from letir.ast.primitive import PRIMITIVES
+from letir.scipy.multivariate import Dirichlet, MultivariateNormal
 from letir.scipy.namespace import (
     as_array_or_traced,
     fallback_getattr,
@@ -107,39 +107,9 @@ gamma = Distribution("gamma", ("a",))
 chi2 = Distribution("chi2", ("df",))
 expon = Distribution("expon")
 poisson = Distribution("poisson", ("mu",), has_scale=False)
-
-
-class MultivariateNormal:
-    """``scipy.stats.multivariate_normal``: densities, for a positive definite covariance."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(find_in_scipy("stats", "multivariate_normal"), name)
-
-    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
-        """The logarithm of the density of the rows of ``x``."""
-        if not is_traced(x, mean, cov):
-            found = find_in_scipy("stats", "multivariate_normal").logpdf
-            return found(x, mean, cov, allow_singular)
-        if allow_singular:
-            raise refusal_error("multivariate_normal.logpdf", "allow_singular: add to the diagonal")
-        x, cov = as_array_or_traced(x), as_array_or_traced(cov)
-        mean = 0.0 if mean is None else as_array_or_traced(mean)
-        # as in SciPy: cov may be one variance or a vector; mean then determines the dimension
-        dim = cov.shape[-1] if cov.ndim > 1 else np.size(mean)
-        if dim == 1 and (x.ndim < 1 or x.shape[-1] != 1):
-            x = x[..., None]
-        if cov.ndim < 2:  # one variance, or one for each dimension
-            cov = cov * np.eye(dim)
-        return PRIMITIVES["multivariate_normal_logpdf"](x, mean, cov)
-
-    def pdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
-        """The density of the rows of ``x``."""
-        if not is_traced(x, mean, cov):
-            found = find_in_scipy("stats", "multivariate_normal").pdf
-            return found(x, mean, cov, allow_singular)
-        return PRIMITIVES["exp"](self.logpdf(x, mean, cov, allow_singular))
-
-
+uniform = Distribution("uniform")
+laplace = Distribution("laplace")
+logistic = Distribution("logistic")
+cauchy = Distribution("cauchy")
 multivariate_normal = MultivariateNormal()
+dirichlet = Dirichlet()

@@ -64,6 +64,83 @@ CALLS = {
         (X[0],),
     ),
     "multivariate_normal of numbers": (lambda m, x: m.stats.multivariate_normal.logpdf(x), (X[0],)),
+    "t.logcdf": (lambda m, x: m.stats.t.logcdf(x, 3), (X,)),
+    "t.logsf": (lambda m, x: m.stats.t.logsf(x, 3, 0.5), (X,)),
+    "beta.logsf": (lambda m, x: m.stats.beta.logsf(x, 2, 3), (P,)),
+    "gamma.logcdf": (lambda m, x, a: m.stats.gamma.logcdf(x, a), (P, P[0] * 4)),
+    "gamma.isf": (lambda m, p, a: m.stats.gamma.isf(p, a), (P, P[0] * 4)),
+    "chi2.isf": (lambda m, p: m.stats.chi2.isf(p, 3), (P,)),
+    "expon.logsf": (lambda m, x: m.stats.expon.logsf(x, scale=2.0), (P,)),
+    "uniform.logpdf": (lambda m, x, s: m.stats.uniform.logpdf(x, 0.1, s), (P, 2.0)),
+    "uniform.cdf": (lambda m, x: m.stats.uniform.cdf(x), (X,)),
+    "laplace.logpdf": (lambda m, x, a: m.stats.laplace.logpdf(x, a, 2.0), (X, 0.3)),
+    "laplace.cdf": (lambda m, x: m.stats.laplace.cdf(x), (X * 300,)),
+    "laplace.ppf": (lambda m, p: m.stats.laplace.ppf(p), (P * 0.9,)),
+    "logistic.logpdf": (lambda m, x: m.stats.logistic.logpdf(x, scale=0.5), (X,)),
+    "logistic.sf": (lambda m, x: m.stats.logistic.sf(x), (X * 300,)),
+    "cauchy.logpdf": (lambda m, x: m.stats.cauchy.logpdf(x, 0.5), (X,)),
+    "cauchy.cdf": (lambda m, x: m.stats.cauchy.cdf(x), (X,)),
+    "multivariate_normal frozen": (
+        lambda m, x, s: m.stats.multivariate_normal(np.ones(3), s @ s.T).logpdf(x),
+        (X, A),
+    ),
+    "multivariate_normal.entropy": (
+        lambda m, s: m.stats.multivariate_normal.entropy(np.ones(3), s @ s.T),
+        (A,),
+    ),
+    "multivariate_normal of one variance": (
+        lambda m, x, s: m.stats.multivariate_normal.logpdf(x, 0.5, s),
+        (X[0], 2.0),
+    ),
+    "multivariate_normal singular": (
+        lambda m, b: m.stats.multivariate_normal.logpdf(
+            (b @ np.array([0.5, 1.0])), np.zeros(3), b @ b.T, allow_singular=True
+        ),
+        (B,),
+    ),
+    "dirichlet.logpdf": (
+        lambda m, z, a: m.stats.dirichlet.logpdf(np.exp(z) / np.exp(z).sum(), a),
+        (SHORT, P[0] + 1),
+    ),
+    "dirichlet.pdf of fewer": (lambda m, x, a: m.stats.dirichlet.pdf(x, a), (P[1, :2] / 2, P[0])),
+    "dirichlet of columns": (
+        lambda m, z, a: m.stats.dirichlet(a).logpdf(z.T / z.T.sum(0)),
+        (P, P[0] + 1),
+    ),
+    "dirichlet.entropy": (lambda m, a: m.stats.dirichlet.entropy(a), (P[0] + 1,)),
+    "dirichlet.mean": (lambda m, a: m.stats.dirichlet(a).mean(), (P[0],)),
+    "dirichlet.var": (lambda m, a: m.stats.dirichlet.var(a), (P[0],)),
+    "solve_sylvester": (lambda m, a, b, q: m.linalg.solve_sylvester(a, b, q), (A, SPD[:2, :2], B)),
+    "solve_continuous_lyapunov": (lambda m, a: m.linalg.solve_continuous_lyapunov(a, SPD), (A,)),
+    "solve_discrete_lyapunov": (
+        lambda m, a: m.linalg.solve_discrete_lyapunov(a / 5, np.eye(3)),
+        (A,),
+    ),
+    "solve_banded": (lambda m, ab, b: m.linalg.solve_banded((1, 1), ab, b), (A + 1, B)),
+    "solve_banded wide": (
+        lambda m, ab, b: m.linalg.solve_banded((0, 2), ab, b),
+        (A[::-1] + 1, B[:, 0]),
+    ),
+    "solveh_banded": (
+        lambda m, ab, b: m.linalg.solveh_banded(ab, b),
+        (np.array([[0.0, 0.5, -0.25], [2.0, 3.0, 1.5]]), B),
+    ),
+    "solveh_banded lower": (
+        lambda m, ab, b: m.linalg.solveh_banded(ab, b, lower=True),
+        (np.array([[2.0, 3.0, 1.5], [0.5, -0.25, 0.0]]), B),
+    ),
+    "circulant": (lambda m, c: m.linalg.circulant(c), (SHORT,)),
+    "hankel": (lambda m, c, r: m.linalg.hankel(c, r), (SHORT, LONG)),
+    "hankel of one": (lambda m, c: m.linalg.hankel(c), (SHORT,)),
+    "solve_toeplitz": (lambda m, c, b: m.linalg.solve_toeplitz(c, b), (SHORT + 3, B)),
+    "eigvalsh": (lambda m, a: m.linalg.eigvalsh(a @ a.T), (A,)),
+    "eigvalsh of a pair": (lambda m, a: m.linalg.eigvalsh(a + a.T, a @ a.T), (A,)),
+    "svd": (lambda m, b: m.linalg.svd(b, full_matrices=False)[1], (B,)),
+    "svdvals": (lambda m, b: m.linalg.svdvals(b), (B,)),
+    "norm": (lambda m, b: m.linalg.norm(b, 1), (B,)),
+    "polar": (lambda m, a: m.linalg.polar(a)[1], (A,)),
+    "cosm": (lambda m, a: m.linalg.cosm(a), (A,)),
+    "sinm": (lambda m, a: m.linalg.sinm(a), (A,)),
     "expm": (lambda m, a: m.linalg.expm(a), (A,)),
     "expm stacked": (lambda m, a: m.linalg.expm(a), (np.stack([A, A.T]),)),
     "sqrtm": (lambda m, a: m.linalg.sqrtm(a), (SPD,)),
@@ -196,7 +273,8 @@ def test_other_attributes_of_a_distribution_are_those_of_scipy():
 
 def test_a_function_that_is_not_recorded_is_an_error_with_the_reason():
     for call in (
-        lambda x: letir.scipy.stats.t.logcdf(x, 3),
+        lambda x: letir.scipy.stats.poisson.ppf(x, 3),
+        lambda x: letir.scipy.stats.dirichlet.cov(x[0]),
         lambda x: letir.scipy.stats.norm(x).mean(),
         letir.scipy.linalg.logm,
         lambda x: letir.scipy.special.polygamma(x, x),
@@ -207,9 +285,28 @@ def test_a_function_that_is_not_recorded_is_an_error_with_the_reason():
         lt.trace(lambda x: letir.scipy.stats.norm.pdf(x, df=3), X)
 
 
-def test_a_complex_root_of_a_real_matrix_is_an_error_with_the_remedy():
-    with pytest.raises(lt.DTypeError, match=r"pass a\.astype\(complex\)"):
-        lt.trace(letir.scipy.linalg.sqrtm, -np.eye(2))
+def test_a_real_matrix_may_have_a_complex_root():
+    root = letir.scipy.linalg.sqrtm
+    a = -SPD
+
+    program = lt.trace(root, a)
+
+    assert_close(scipy.linalg.sqrtm(a), program(a))
+    with pytest.raises(lt.GuardError):
+        program(SPD)
+    compiled = lt.jit(root)
+    for matrix in (SPD, a, 2 * SPD, 2 * a):
+        assert_close(scipy.linalg.sqrtm(matrix), compiled(matrix))
+    check_grads(lambda a: root(a).imag, (a,), order=1)
+
+
+def test_a_point_beside_the_simplex_is_scipys_error():
+    f = letir.scipy.stats.dirichlet.logpdf
+
+    with pytest.raises(ValueError, match="simplex"):
+        lt.trace(f, np.array([0.5, 0.6, 0.2]), P[0])
+    with pytest.raises(lt.GuardError):
+        lt.trace(f, np.array([0.5, 0.25, 0.25]), P[0])(np.array([0.5, 0.6, 0.2]), P[0])
 
 
 # ---- differential equations ----

@@ -9,7 +9,7 @@ import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType
-from letir.errors import DTypeError, ShapeError
+from letir.errors import GuardError, ShapeError
 from letir.ops.define.batch_rules import (
     batch_first,
     broadcast_batch,
@@ -58,7 +58,11 @@ def _define_analytic(name: str):
     def impl(xp, a):
         out = by_scipy(xp, "linalg", name)(a)
         if out.dtype.kind == "c" and a.dtype.kind != "c":
-            raise DTypeError(f"{name} of this real matrix is complex\n  pass a.astype(complex)")
+            # a GuardError: jit records again, for a complex result
+            raise GuardError(
+                f"the program was recorded for a real {name}, that of this real matrix is complex\n"
+                "  trace again with this matrix, or pass a.astype(complex)"
+            )
         return out.astype(_lapack_dtype(a), copy=False)
 
     def source(write, a):

@@ -14,16 +14,19 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ops.define.records import composite
 from letir.ops.elementwise.comparisons_and_where import where
+from letir.ops.elementwise.rounding_sign_parts import abs_ as absolute
 from letir.ops.elementwise.rounding_sign_parts import floor
-from letir.ops.elementwise.ufuncs import exp, expm1, log, log1p
+from letir.ops.elementwise.ufuncs import arctan, exp, expm1, log, log1p, tan
 from letir.ops.special.define import NO_FORM, special
 from letir.ops.special.special_functions import (
     betainc,
     betaincc,
     betaincinv,
     betaln,
+    expit,
     gammainc,
     gammaincc,
+    gammainccinv,
     gammaincinv,
     gammaln,
     log_ndtr,
@@ -71,6 +74,8 @@ _T = {
     "logpdf": _t_logpdf,
     "cdf": lambda z, df: stdtr(df, z),
     "sf": lambda z, df: stdtr(df, -z),
+    "logcdf": lambda z, df: log(stdtr(df, z)),
+    "logsf": lambda z, df: log(stdtr(df, -z)),
     "ppf": lambda q, df: stdtrit(df, q),
     "isf": lambda q, df: -stdtrit(df, q),
 }
@@ -78,25 +83,60 @@ _BETA = {
     "logpdf": lambda z, a, b: xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b),
     "cdf": lambda z, a, b: betainc(a, b, z),
     "sf": lambda z, a, b: betaincc(a, b, z),
+    "logcdf": lambda z, a, b: log(betainc(a, b, z)),
+    "logsf": lambda z, a, b: log(betaincc(a, b, z)),
     "ppf": lambda q, a, b: betaincinv(a, b, q),
 }
 _GAMMA = {
     "logpdf": lambda z, a: xlogy(a - 1, z) - z - gammaln(a),
     "cdf": lambda z, a: gammainc(a, z),
     "sf": lambda z, a: gammaincc(a, z),
+    "logcdf": lambda z, a: log(gammainc(a, z)),
+    "logsf": lambda z, a: log(gammaincc(a, z)),
     "ppf": lambda q, a: gammaincinv(a, q),
+    "isf": lambda q, a: gammainccinv(a, q),
 }
 _CHI2 = {
     "logpdf": lambda z, df: _GAMMA["logpdf"](0.5 * z, 0.5 * df) - math.log(2),
     "cdf": lambda z, df: gammainc(0.5 * df, 0.5 * z),
     "sf": lambda z, df: gammaincc(0.5 * df, 0.5 * z),
+    "logcdf": lambda z, df: log(gammainc(0.5 * df, 0.5 * z)),
+    "logsf": lambda z, df: log(gammaincc(0.5 * df, 0.5 * z)),
     "ppf": lambda q, df: 2 * gammaincinv(0.5 * df, q),
+    "isf": lambda q, df: 2 * gammainccinv(0.5 * df, q),
 }
 _EXPON = {
     "logpdf": lambda z: -z,
     "cdf": lambda z: -expm1(-z),
     "sf": lambda z: exp(-z),
+    "logcdf": lambda z: log(-expm1(-z)),
+    "logsf": lambda z: -z,
     "ppf": lambda q: -log1p(-q),
+    "isf": lambda q: -log(q),
+}
+_UNIFORM: dict[str, Callable] = {
+    "logpdf": lambda z: 0.0 * z,
+    "cdf": lambda z: z,
+    "sf": lambda z: 1.0 - z,
+    "ppf": lambda q: q,
+}
+_LAPLACE: dict[str, Callable] = {
+    "logpdf": lambda z: -absolute(z) - math.log(2),
+    "cdf": lambda z: where(z > 0, 1.0 - 0.5 * exp(-absolute(z)), 0.5 * exp(-absolute(z))),
+    "sf": lambda z: where(z > 0, 0.5 * exp(-absolute(z)), 1.0 - 0.5 * exp(-absolute(z))),
+    "ppf": lambda q: where(q > 0.5, -log(2 * (1 - q)), log(2 * q)),
+}
+_LOGISTIC: dict[str, Callable] = {
+    "logpdf": lambda z: -absolute(z) - 2 * log1p(exp(-absolute(z))),
+    "cdf": expit,
+    "sf": lambda z: expit(-z),
+    "ppf": lambda q: log(q) - log1p(-q),
+}
+_CAUCHY: dict[str, Callable] = {
+    "logpdf": lambda z: -math.log(math.pi) - log1p(z * z),
+    "cdf": lambda z: 0.5 + arctan(z) / math.pi,
+    "sf": lambda z: 0.5 - arctan(z) / math.pi,
+    "ppf": lambda q: tan(math.pi * (q - 0.5)),
 }
 _POISSON = {
     "logpmf": lambda k, mu: xlogy(k, mu) - gammaln(k + 1) - mu,
@@ -111,8 +151,13 @@ _DISTRIBUTIONS: dict[str, tuple[dict[str, Callable], int, tuple]] = {
     "gamma": (_GAMMA, 1, (0.0, None)),
     "chi2": (_CHI2, 1, (0.0, None)),
     "expon": (_EXPON, 0, (0.0, None)),
+    "uniform": (_UNIFORM, 0, (0.0, 1.0)),
+    "laplace": (_LAPLACE, 0, (None, None)),
+    "logistic": (_LOGISTIC, 0, (None, None)),
+    "cauchy": (_CAUCHY, 0, (None, None)),
 }
 _OUTSIDE = {"cdf": (0.0, 1.0), "sf": (1.0, 0.0), "logcdf": (-math.inf, 0.0)}
+_OUTSIDE["logsf"] = (0.0, -math.inf)
 _INSIDE = 0.5  # a number in every support
 
 

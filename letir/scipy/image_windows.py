@@ -1,0 +1,77 @@
+"""Sliding windows of arrays with borders: what the filters of ``ndimage`` share."""
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from letir.ast.builder import Value
+
+_PADDED_BY = {  # SciPy's mode -> that of numpy.pad
+    **{"reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect"},
+    **{"nearest": "edge", "wrap": "wrap", "grid-wrap": "wrap"},
+    **{"constant": "constant", "grid-constant": "constant"},
+}
+
+
+def extend_borders(x: Any, before: tuple, after: tuple, mode: str, cval: Any) -> Any:
+    """``x`` with borders as ``mode`` says; a negative width cuts elements off."""
+    if mode not in _PADDED_BY:
+        raise RuntimeError("boundary mode not supported")  # SciPy's words
+    pairs = list(zip(before, after, strict=True))
+    widths = [(max(a, 0), max(b, 0)) for a, b in pairs]
+    how: Any = _PADDED_BY[mode]
+    options: dict[str, Any] = {"constant_values": cval} if how == "constant" else {}
+    found = np.pad(x, widths, how, **options)
+    item = [slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, found.shape, strict=True)]
+    return found[tuple(item)]
+
+
+def windows_of(x: Any, shape: tuple, origins: tuple, mode: str, cval: Any) -> Any:
+    """The window of each element of ``x``, along further axes at the end."""
+    starts = [n // 2 + origin for n, origin in zip(shape, origins, strict=True)]
+    for n, start in zip(shape, starts, strict=True):
+        if n and not 0 <= start < n:
+            raise ValueError("invalid origin")
+    ends = [n - 1 - start for n, start in zip(shape, starts, strict=True)]
+    return sliding_window_view(extend_borders(x, tuple(starts), tuple(ends), mode, cval), shape)
+
+
+def store_result(found: Any, like: Any, output: Any) -> Any:
+    """A result in the dtype of the input, or in that of ``output``, or written into it."""
+    if isinstance(output, Value | np.ndarray):
+        target: Any = output
+        target[...] = found
+        return output
+    dtype = np.dtype(like.dtype if output is None else output)
+    if found.dtype.kind == "c" and dtype.kind != "c":
+        dtype = np.result_type(dtype, np.complex64)
+    return found if found.dtype == dtype else found.astype(dtype)
+
+
+def one_per_axis(value: Any, ndim: int) -> list:
+    """One value for each axis, from a sequence or a single value."""
+    if isinstance(value, str) or np.ndim(value) == 0:
+        return [value] * ndim
+    if len(value) != ndim:
+        raise RuntimeError("sequence argument must have length equal to input rank")
+    return list(value)
+
+
+def filtered_axes(axes: Any, ndim: int) -> list[int]:
+    """The axes along which a filter works, by default all."""
+    if axes is None:
+        return list(range(ndim))
+    return [operator.index(a) % ndim for a in ((axes,) if np.ndim(axes) == 0 else axes)]
+
+
+def shape_along(sizes: list, axes: list[int], ndim: int, other: int) -> tuple:
+    """``sizes`` along ``axes``, and ``other`` along all others."""
+    at = dict(zip(axes, sizes, strict=True))
+    return tuple([at.get(a, other) for a in range(ndim)])
+
+
+def in_double(x: Any) -> Any:
+    """``x`` in the precision in which SciPy sums."""
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)

@@ -1,0 +1,194 @@
+"""Distributions of vectors in ``scipy.stats``, for traced values."""
+
+import math
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.scipy.namespace import as_array_or_traced, find_in_scipy, is_traced, refusal_error
+from letir.tracing.trace_state import ABSENT
+
+_LOG_TWO_PI = math.log(2 * math.pi)
+
+
+class VectorDistribution:
+    """A distribution of SciPy, whose other methods, such as ``rvs``, are SciPy's own."""
+
+    name = ""
+    recorded: tuple[str, ...] = ()
+
+    def __getattr__(self, method: str) -> Any:
+        if method.startswith("__"):
+            raise AttributeError(method)
+        found = getattr(find_in_scipy("stats", self.name), method)
+
+        def call(*args, **kwargs):
+            if is_traced(*args, **kwargs):
+                raise refusal_error(f"{self.name}.{method}", f"only {', '.join(self.recorded)} are")
+            return found(*args, **kwargs)
+
+        return call if callable(found) else found
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The distribution with fixed parameters."""
+        if not is_traced(*args, **kwargs):
+            return find_in_scipy("stats", self.name)(*args, **kwargs)
+        return FrozenVectorDistribution(self, args, tuple(kwargs.items()))
+
+    def _plain(self, method: str, *args: Any) -> Any:
+        """SciPy's result, for arguments that are not traced."""
+        return getattr(find_in_scipy("stats", self.name), method)(*args)
+
+
+@frozen
+class FrozenVectorDistribution:
+    """A distribution of vectors with fixed parameters, some of which are traced."""
+
+    distribution: VectorDistribution
+    args: tuple
+    kwargs: tuple
+
+    def __getattr__(self, method: str) -> Any:
+        if method.startswith("__"):
+            raise AttributeError(method)
+        distribution = self.distribution
+        if method not in distribution.recorded:
+            reason = f"only {', '.join(distribution.recorded)} are"
+            raise refusal_error(f"{distribution.name}(...).{method}", reason)
+        found = getattr(distribution, method)
+        return lambda *x: found(*x, *self.args, **dict(self.kwargs))
+
+
+class MultivariateNormal(VectorDistribution):
+    """``scipy.stats.multivariate_normal``; a covariance may be singular if the caller says so."""
+
+    name = "multivariate_normal"
+    recorded = ("logpdf", "pdf", "entropy")
+
+    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
+        """The logarithm of the density of the rows of ``x``."""
+        if not is_traced(x, mean, cov):
+            return self._plain("logpdf", x, mean, cov, allow_singular)
+        x, mean, cov = as_array_or_traced(x), _mean_of(mean), as_array_or_traced(cov)
+        cov = _full_covariance(mean, cov)
+        if cov.shape[-1] == 1 and (x.ndim < 1 or x.shape[-1] != 1):
+            x = x[..., None]
+        if allow_singular:
+            return _singular_logpdf(x, mean, cov)
+        return PRIMITIVES["multivariate_normal_logpdf"](x, mean, cov)
+
+    def pdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
+        """The density of the rows of ``x``."""
+        if not is_traced(x, mean, cov):
+            return self._plain("pdf", x, mean, cov, allow_singular)
+        return PRIMITIVES["exp"](self.logpdf(x, mean, cov, allow_singular))
+
+    def entropy(self, mean: Any = None, cov: Any = 1, allow_singular: bool = True) -> Any:
+        """The entropy, which the rank and the determinant of the covariance decide."""
+        if not is_traced(mean, cov):
+            return self._plain("entropy", mean, cov)
+        cov = _full_covariance(_mean_of(mean), as_array_or_traced(cov))
+        values, is_positive = _positive_part(np.linalg.eigvalsh(cov))
+        rank = is_positive.sum()
+        return 0.5 * (rank * (_LOG_TWO_PI + 1) + np.log(values).sum())
+
+
+def _mean_of(mean: Any) -> Any:
+    return 0.0 if mean is None else as_array_or_traced(mean)
+
+
+def _full_covariance(mean: Any, cov: Any) -> Any:
+    """The covariance matrix: SciPy also takes one variance, or one for each dimension."""
+    if cov.ndim == 2:
+        return cov
+    dim = cov.shape[-1] if cov.ndim == 1 and cov.shape[-1] > 1 else np.size(mean)
+    return cov * np.eye(dim)
+
+
+def _positive_part(values: Any) -> tuple:
+    """(eigenvalues with 1 in place of those that count as zero, which do not)."""
+    least = 1e6 * np.finfo(float).eps * np.abs(values).max()  # as scipy.stats cuts them off
+    is_positive = values > least
+    return np.where(is_positive, values, 1.0), is_positive
+
+
+def _singular_logpdf(x: Any, mean: Any, cov: Any) -> Any:
+    """The density on the subspace of a singular covariance, -inf beside it."""
+    values, vectors = np.linalg.eigh(cov)
+    safe, is_positive = _positive_part(values)
+    parts = (x - mean) @ vectors
+    distance = np.where(is_positive, parts * parts / safe, 0.0).sum(-1)
+    least = 1e9 * np.finfo(float).eps * np.abs(values).max()
+    beside = np.where(is_positive, 0.0, parts * parts).sum(-1)
+    found = -0.5 * (is_positive.sum() * _LOG_TWO_PI + np.log(safe).sum() + distance)
+    return np.where(beside < least * least, found, -np.inf)
+
+
+class Dirichlet(VectorDistribution):
+    """``scipy.stats.dirichlet``: components along the first axis of ``x``."""
+
+    name = "dirichlet"
+    recorded = ("logpdf", "pdf", "mean", "var", "entropy")
+
+    def logpdf(self, x: Any, alpha: Any) -> Any:
+        """The logarithm of the density; the last component of ``x`` may be left out."""
+        if not is_traced(x, alpha):
+            return self._plain("logpdf", x, alpha)
+        x, alpha = as_array_or_traced(x), as_array_or_traced(alpha)
+        if x.shape[0] == alpha.shape[0] - 1:
+            x = np.concatenate([x, 1 - x.sum(0, keepdims=True)])
+        elif x.shape[0] != alpha.shape[0]:
+            raise ValueError(
+                f"Vector 'x' must have as many entries as alpha, or one fewer: {x.shape} and "
+                f"{alpha.shape}"
+            )
+        _require((x >= 0).all() & (x <= 1).all(), "Each entry in 'x' must be from 0 to 1.")
+        on_simplex = (np.abs(x.sum(0) - 1.0) <= 10e-10).all()
+        _require(on_simplex, "The input vector 'x' must lie within the normal simplex.")
+        powers = PRIMITIVES["xlogy"](alpha - 1, x.T).T
+        return powers.sum(0) - _log_beta(alpha)
+
+    def pdf(self, x: Any, alpha: Any) -> Any:
+        """The density."""
+        if not is_traced(x, alpha):
+            return self._plain("pdf", x, alpha)
+        return PRIMITIVES["exp"](self.logpdf(x, alpha))
+
+    def mean(self, alpha: Any) -> Any:
+        """The mean of each component."""
+        return alpha / alpha.sum() if is_traced(alpha) else self._plain("mean", alpha)
+
+    def var(self, alpha: Any) -> Any:
+        """The variance of each component."""
+        if not is_traced(alpha):
+            return self._plain("var", alpha)
+        total = alpha.sum()
+        return alpha * (total - alpha) / (total * total * (total + 1))
+
+    def entropy(self, alpha: Any) -> Any:
+        """The differential entropy."""
+        if not is_traced(alpha):
+            return self._plain("entropy", alpha)
+        total, count, psi = alpha.sum(), alpha.shape[-1], PRIMITIVES["psi"]
+        found = _log_beta(alpha) + (total - count) * psi(total)
+        return found - ((alpha - 1) * psi(alpha)).sum()
+
+
+def _log_beta(alpha: Any) -> Any:
+    """The logarithm of the multivariate beta function."""
+    gammaln = PRIMITIVES["gammaln"]
+    return gammaln(alpha).sum() - gammaln(alpha.sum())
+
+
+def _require(condition: Any, message: str) -> None:
+    """Raise SciPy's ValueError unless the condition holds; a guard if it is traced.
+
+    Not checked where there is no value: in an abstract trace, for examples of ``vmap``.
+    """
+    if isinstance(condition, Value) and condition.concrete_value() is ABSENT:
+        return
+    if not condition:
+        raise ValueError(message)

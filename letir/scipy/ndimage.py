@@ -1,0 +1,321 @@
+"""``scipy.ndimage`` for traced values: filters, and shifts by whole numbers.
+
+Each filter pads the array as ``mode`` says and takes weighted sums, or order statistics, of sliding
+windows. The dtype of the result is that of the input, as in SciPy.
+"""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.scipy.image_order_statistics import (
+    map_coordinates as map_coordinates,
+)
+from letir.scipy.image_order_statistics import (
+    maximum_filter as maximum_filter,
+)
+from letir.scipy.image_order_statistics import (
+    median_filter as median_filter,
+)
+from letir.scipy.image_order_statistics import (
+    minimum_filter as minimum_filter,
+)
+from letir.scipy.image_order_statistics import (
+    shift as shift,
+)
+from letir.scipy.image_windows import (
+    filtered_axes,
+    in_double,
+    one_per_axis,
+    shape_along,
+    store_result,
+    windows_of,
+)
+from letir.scipy.namespace import as_array_or_traced, drop_in, fallback_getattr
+
+__getattr__ = fallback_getattr("ndimage")
+
+# ---- weighted sums ----
+
+
+def _correlated(input, weights, output, mode, cval, origin, axes, convolves: bool) -> Any:
+    """The correlation, or the convolution, of an array with weights of the same rank."""
+    x, w = as_array_or_traced(input), as_array_or_traced(weights)
+    chosen = filtered_axes(axes, x.ndim)
+    if w.ndim != len(chosen):
+        raise RuntimeError("filter weights array has incorrect shape.")
+    origins = [operator.index(o) for o in one_per_axis(origin, len(chosen))]
+    if convolves:
+        w = w[(slice(None, None, -1),) * w.ndim]
+        at = dict(zip(sorted(chosen), w.shape, strict=True))
+        origins = [-o - (at[a] % 2 == 0) for a, o in zip(chosen, origins, strict=True)]
+    shape = shape_along(list(w.shape), sorted(chosen), x.ndim, 1)  # SciPy sorts the axes of weights
+    windows = windows_of(in_double(x), shape, shape_along(origins, chosen, x.ndim, 0), mode, cval)
+    found = np.tensordot(windows, in_double(w).reshape(shape), x.ndim)
+    return store_result(found, x, output)
+
+
+@drop_in("ndimage")
+def correlate(
+    input: Any,
+    weights: Any,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """The correlation of an array with weights."""
+    return _correlated(input, weights, output, mode, cval, origin, axes, convolves=False)
+
+
+@drop_in("ndimage")
+def convolve(
+    input: Any,
+    weights: Any,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """The convolution of an array with weights."""
+    return _correlated(input, weights, output, mode, cval, origin, axes, convolves=True)
+
+
+@drop_in("ndimage")
+def correlate1d(
+    input: Any,
+    weights: Any,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """The correlation along one axis."""
+    return _correlated(input, weights, output, mode, cval, origin, (axis,), convolves=False)
+
+
+@drop_in("ndimage")
+def convolve1d(
+    input: Any,
+    weights: Any,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """The convolution along one axis."""
+    return _correlated(input, weights, output, mode, cval, origin, (axis,), convolves=True)
+
+
+# ---- Gaussian filters ----
+
+
+def _gaussian_weights(sigma: Any, order: int, radius: int) -> Any:
+    """The weights of a Gaussian, or of its derivative of this order, for a convolution."""
+    x = np.arange(-radius, radius + 1)
+    weights = np.exp(-0.5 / (sigma * sigma) * x**2)
+    weights = weights / weights.sum()
+    # the factor of the derivative is a polynomial p: (p phi)' = (p' - p x / sigma^2) phi
+    powers: list = [1.0]
+    for _ in range(order):
+        slope = [k * c for k, c in enumerate(powers)][1:]
+        lowered = [-c / (sigma * sigma) for c in powers]
+        powers = [
+            (slope[k] if k < len(slope) else 0.0) + (lowered[k - 1] if k else 0.0)
+            for k in range(len(powers) + 1)
+        ]
+    if order == 0:
+        return weights
+    return sum(c * x**k for k, c in enumerate(powers)) * weights
+
+
+@drop_in("ndimage")
+def gaussian_filter1d(
+    input: Any,
+    sigma: Any,
+    axis: int = -1,
+    order: int = 0,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: Any = None,
+) -> Any:
+    """A Gaussian filter along one axis; a traced ``sigma`` guards the radius."""
+    if operator.index(order) < 0:
+        raise ValueError("order must be non-negative")
+    reach = int(truncate * sigma + 0.5) if radius is None else operator.index(radius)
+    weights = _gaussian_weights(sigma, order, reach)[::-1]
+    return correlate1d(input, weights, axis, output, mode, cval, 0)
+
+
+@drop_in("ndimage")
+def gaussian_filter(
+    input: Any,
+    sigma: Any,
+    order: Any = 0,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: Any = None,
+    axes: Any = None,
+) -> Any:
+    """A Gaussian filter along all axes, one after the other."""
+    x = as_array_or_traced(input)
+    chosen = filtered_axes(axes, x.ndim)
+    given = [one_per_axis(value, len(chosen)) for value in (sigma, order, mode, radius)]
+    found = x if output is None or isinstance(output, Value | np.ndarray) else x.astype(output)
+    for axis, width, degree, how, reach in zip(chosen, *given, strict=True):
+        if width > 1e-15:
+            found = gaussian_filter1d(
+                found, width, axis, degree, None, how, cval, truncate, radius=reach
+            )
+    return store_result(found if found is not x else x.copy(), found, output)
+
+
+def _sum_along_axes(input, output, mode, axes, second_derivative, combine=lambda x: x) -> Any:
+    """The sum of a derivative along each axis."""
+    x = as_array_or_traced(input)
+    chosen = filtered_axes(axes, x.ndim)
+    modes = one_per_axis(mode, len(chosen))
+    parts = [combine(second_derivative(x, a, m)) for a, m in zip(chosen, modes, strict=True)]
+    found = parts[0]
+    for part in parts[1:]:
+        found = found + part
+    return store_result(found, x, output)
+
+
+@drop_in("ndimage")
+def laplace(
+    input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None
+) -> Any:
+    """The Laplacian by second differences."""
+
+    def second(x, axis, how):
+        return correlate1d(x, [1, -2, 1], axis, None, how, cval, 0)
+
+    return _sum_along_axes(input, output, mode, axes, second)
+
+
+@drop_in("ndimage")
+def gaussian_laplace(
+    input: Any,
+    sigma: Any,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    *,
+    axes: Any = None,
+    **options: Any,
+) -> Any:
+    """The Laplacian by second derivatives of a Gaussian."""
+    ndim = as_array_or_traced(input).ndim
+    chosen = filtered_axes(axes, ndim)
+
+    def second(x, axis, how):
+        order = [2 * (a == axis) for a in chosen]
+        return gaussian_filter(x, sigma, order, None, how, cval, axes=chosen, **options)
+
+    return _sum_along_axes(input, output, mode, axes, second)
+
+
+@drop_in("ndimage")
+def gaussian_gradient_magnitude(
+    input: Any,
+    sigma: Any,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    *,
+    axes: Any = None,
+    **options: Any,
+) -> Any:
+    """The length of the gradient by derivatives of a Gaussian."""
+    x = as_array_or_traced(input)
+    chosen = filtered_axes(axes, x.ndim)
+
+    def first(x, axis, how):
+        order = [1 * (a == axis) for a in chosen]
+        return gaussian_filter(x, sigma, order, None, how, cval, axes=chosen, **options)
+
+    found = _sum_along_axes(x, None, mode, axes, first, np.square)
+    return store_result(np.sqrt(found), x, output)
+
+
+# ---- other separable filters ----
+
+
+@drop_in("ndimage")
+def uniform_filter1d(
+    input: Any,
+    size: int,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """The mean of a window along one axis."""
+    n = operator.index(size)
+    return correlate1d(input, np.full(n, 1.0 / n), axis, output, mode, cval, origin)
+
+
+@drop_in("ndimage")
+def uniform_filter(
+    input: Any,
+    size: Any = 3,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """The mean of a window, along one axis after the other."""
+    x = as_array_or_traced(input)
+    chosen = filtered_axes(axes, x.ndim)
+    given = [one_per_axis(value, len(chosen)) for value in (size, mode, origin)]
+    found = x
+    for axis, n, how, start in zip(chosen, *given, strict=True):
+        if n > 1:
+            found = uniform_filter1d(found, n, axis, None, how, cval, start)
+    return store_result(found if found is not x else x.copy(), x, output)
+
+
+def _edge_filter(input, axis, output, mode, cval, smoothing: list) -> Any:
+    """Differences along one axis, smoothed along all others."""
+    x = as_array_or_traced(input)
+    modes = one_per_axis(mode, x.ndim)
+    axis = operator.index(axis) % x.ndim
+    found = correlate1d(x, [-1, 0, 1], axis, None, modes[axis], cval, 0)
+    for other in range(x.ndim):
+        if other != axis:
+            found = correlate1d(found, smoothing, other, None, modes[other], cval, 0)
+    return store_result(found, x, output)
+
+
+@drop_in("ndimage")
+def sobel(
+    input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0
+) -> Any:
+    """The Sobel filter."""
+    return _edge_filter(input, axis, output, mode, cval, [1, 2, 1])
+
+
+@drop_in("ndimage")
+def prewitt(
+    input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0
+) -> Any:
+    """The Prewitt filter."""
+    return _edge_filter(input, axis, output, mode, cval, [1, 1, 1])
