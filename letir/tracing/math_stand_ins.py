@@ -19,22 +19,30 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
 from letir.tracing.operands import first_traced
 from letir.tracing.stand_ins import LibraryModule, is_recording
-from letir.tracing.trace_state import ABSENT
 
-_SAME_NAMES = """sin cos tan sinh cosh tanh exp expm1 exp2 log2 log10 log1p sqrt cbrt fabs degrees
-radians copysign fmod nextafter isnan isinf isfinite floor ceil trunc"""
+# recorded as operations that math computes
+_SMOOTH = """acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees erf erfc exp exp2
+expm1 fabs fmod gamma lgamma log10 log1p log2 nextafter pow radians sin sinh sqrt tan tanh"""
+
+
+def _recorded(name: str) -> Callable:
+    """A function of math, recorded."""
+    return lambda *numbers: PRIMITIVES["math_function"](*numbers, name=name)
 
 
 def _log(x, base=None):
     """math.log, of a base too."""
-    return np.log(x) if base is None else np.log(x) / np.log(base)
+    found = _recorded("log")(x)
+    if base is None:
+        return found
+    return found / (_recorded("log")(base) if isinstance(base, Value) else math.log(base))
 
 
 def _hypot(*coordinates):
     """math.hypot of any number of coordinates."""
     if len(coordinates) == 2:
-        return np.hypot(*coordinates)
-    return np.sqrt(sum(x * x for x in coordinates))
+        return _recorded("hypot")(*coordinates)
+    return _recorded("sqrt")(sum(x * x for x in coordinates))
 
 
 def _product(items, *, start=1):
@@ -42,35 +50,34 @@ def _product(items, *, start=1):
     return functools.reduce(lambda x, y: x * y, items, start)
 
 
-def _special(name: str) -> Callable:
-    """A function of math that NumPy lacks; its record loads on use."""
-    return lambda x: PRIMITIVES[name](x)  # noqa: PLW0108  loads the record when it is called
-
-
-# what gives the value of math's function for traced Python floats
+# what records the functions of math for traced Python floats
 _REAL: dict[str, Callable] = {
-    **{name: getattr(np, name) for name in _SAME_NAMES.split() if hasattr(math, name)},
-    **{"asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2},
-    **{"asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh},
-    **{"log": _log, "hypot": _hypot, "pow": np.float_power},
+    **{name: _recorded(name) for name in _SMOOTH.split()},
+    **{name: getattr(np, name) for name in ("isnan", "isinf", "isfinite", "floor", "ceil")},
+    **{"trunc": np.trunc, "log": _log, "hypot": _hypot},
     "ldexp": lambda x, n: x * 2.0**n,
     "modf": lambda x: (x - np.trunc(x), np.trunc(x)),
-    "dist": lambda p, q: np.sqrt(sum((a - b) ** 2 for a, b in zip(p, q, strict=True))),
+    "dist": lambda p, q: _recorded("sqrt")(sum((a - b) ** 2 for a, b in zip(p, q, strict=True))),
     "fsum": lambda items: sum(items, 0.0),
     "sumprod": lambda p, q: sum(a * b for a, b in zip(p, q, strict=True)),
     "prod": _product,
     "isclose": lambda a, b, *, rel_tol=1e-9, abs_tol=0.0: (
         np.abs(a - b) <= np.maximum(rel_tol * np.maximum(np.abs(a), np.abs(b)), abs_tol)
     ),
-    **{name: _special(op) for name, op in [("erf", "erf"), ("erfc", "erfc"), ("gamma", "gamma")]},
-    "lgamma": _special("gammaln"),
 }
+
+
+def _complex_log(z, base=None):
+    """cmath.log, of a base too."""
+    return np.log(z) if base is None else np.log(z) / np.log(base)
+
+
 _COMPLEX: dict[str, Callable] = {
     **{
         n: getattr(np, n)
         for n in ["exp", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "log10"]
     },
-    **{"log": _log, "phase": np.angle, "polar": lambda z: (np.abs(z), np.angle(z))},
+    **{"log": _complex_log, "phase": np.angle, "polar": lambda z: (np.abs(z), np.angle(z))},
     "rect": lambda r, phi: r * np.exp(1j * phi),
 }
 _OF_ANY_NUMBER = ("prod", "sumprod")  # integers stay integers
@@ -106,9 +113,6 @@ def _stand_in(functions: dict[str, Callable], kind: type, original: Callable) ->
         args = tuple([x.number() if type(x) is Size else x for x in args])
         if first_traced((*args, *kwargs.values())) is None:
             return original(*args, **kwargs)
-        known = _known_numbers((args, kwargs))
-        if known is not None:
-            original(*known[0], **known[1])  # raises what Python raises
         if name not in _OF_ANY_NUMBER:
             args = _python_numbers(args, kind)
         found = recorded(*args, **kwargs)
@@ -117,19 +121,6 @@ def _stand_in(functions: dict[str, Callable], kind: type, original: Callable) ->
         return tuple(map(python_number, found)) if type(found) is tuple else python_number(found)
 
     return stand_in
-
-
-def _known_numbers(value: Any) -> Any:
-    """Nested arguments with the numbers of traced values; None if one of them has no value."""
-    if isinstance(value, Value):
-        found = value.concrete_value()
-        return None if found is ABSENT or np.ndim(found) else found
-    if type(value) in (tuple, list):
-        items = [_known_numbers(item) for item in value]
-        return None if any(item is None for item in items) else type(value)(items)
-    if type(value) is dict:
-        return {name: _known_numbers(item) for name, item in value.items()}
-    return value
 
 
 def _python_numbers(value: Any, kind: type) -> Any:

@@ -232,7 +232,12 @@ class Tracer(ArrayValue):
     def __array__(self, dtype=None, copy=None):
         if (value := self.paused()) is not None:
             return np.array(value, dtype, copy=copy)
-        raise into_ordinary_array() if is_item_write(sys._getframe(1)) else conversion_error(self)
+        if is_item_write(sys._getframe(1)):
+            raise into_ordinary_array()
+        if self.dtype.kind in "iub" and self.concrete_value() is not ABSENT:
+            # TABLE[i]: what is computed of integers has no derivative to lose
+            return np.array(self.guarded(np.copy, "the elements"), dtype)
+        raise conversion_error(self)
 
     def as_integer_ratio(self) -> Any:
         """Refused like ``float()``: the modules statistics and fractions call it."""
