@@ -4,6 +4,9 @@ The modes belong to the thread (or task) that sets them, and end with their ``wi
 the function that they decorate.
 """
 
+import functools
+import inspect
+from collections.abc import Callable
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 
@@ -23,11 +26,78 @@ class Mode(ContextDecorator):
     def _recreate_cm(self):
         return Mode(self.variable, self.value)  # each call of a decorated function has its own
 
+    def __call__(self, f: Callable) -> Callable:
+        # a generator or a coroutine runs after the call that made it, and only then in this mode
+        if inspect.isgeneratorfunction(f):
+            return _generator_in(self._recreate_cm, f)
+        if inspect.iscoroutinefunction(f):
+            return _coroutine_in(self._recreate_cm, f)
+        return super().__call__(f)
+
     def __enter__(self):
         self.tokens.append(self.variable.set(self.value))
 
     def __exit__(self, *error):
         self.variable.reset(self.tokens.pop())
+
+
+class _Setting(Mode):
+    """A mode that is set at once; as a context it ends with its block."""
+
+    def __init__(self, variable: ContextVar[bool], value: bool):
+        super().__init__(variable, value)
+        self.before = variable.get()
+        variable.set(value)
+
+    def __call__(self, f: Callable) -> Callable:
+        self.variable.set(self.before)  # a decorator sets the mode when its function is called
+        return self._recreate_cm()(f)
+
+    def __enter__(self):
+        self.variable.set(self.value)
+
+    def __exit__(self, *error):
+        self.variable.set(self.before)
+
+
+def _generator_in(mode: Callable[[], Mode], f: Callable) -> Callable:
+    """The generator function ``f``, each step of which runs in the mode, unlike the code between
+    the steps.
+    """
+
+    @functools.wraps(f)
+    def generate(*args, **kwargs):
+        steps = f(*args, **kwargs)
+        resume: Callable = functools.partial(steps.send, None)
+        while True:
+            try:
+                with mode():
+                    found = resume()
+            except StopIteration as end:
+                return end.value
+            try:
+                resume = functools.partial(steps.send, (yield found))
+            except GeneratorExit:
+                with mode():
+                    steps.close()
+                raise
+            except BaseException as error:
+                resume = functools.partial(steps.throw, error)
+
+    return generate
+
+
+def _coroutine_in(mode: Callable[[], Mode], f: Callable) -> Callable:
+    """The coroutine function ``f``, which runs in the mode: a task has context variables of its own
+    or those of the coroutine that awaits it.
+    """
+
+    @functools.wraps(f)
+    async def run(*args, **kwargs):
+        with mode():
+            return await f(*args, **kwargs)
+
+    return run
 
 
 def no_grad() -> Mode:
@@ -49,8 +119,18 @@ def enable_grad() -> Mode:
 
 
 def set_grad_enabled(enabled: bool) -> Mode:
-    """``enable_grad()`` or ``no_grad()``."""
-    return Mode(RECORDS, enabled)
+    """``enable_grad()`` or ``no_grad()``, as a context or a decorator; as a plain call, for the
+    rest of the thread or task.
+
+    >>> before = set_grad_enabled(False)
+    >>> is_grad_enabled()
+    False
+    >>> with set_grad_enabled(True):
+    ...     is_grad_enabled()
+    True
+    >>> _ = set_grad_enabled(True)
+    """
+    return _Setting(RECORDS, bool(enabled))
 
 
 def is_grad_enabled() -> bool:

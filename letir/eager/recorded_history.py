@@ -8,6 +8,7 @@ from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Const, Lambda, Local
 from letir.eager.backward_pass.entry_points import _flat_values, owning_node
+from letir.eager.recorder import Recorder
 from letir.eager.tape import FREED, GradEdge, Leaf, Part, TapeNode, check_unchanged, node_line
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array
@@ -31,6 +32,11 @@ def history(outputs: Any, inputs: Sequence | None = None) -> Lambda:
     return %2
     """
     given = _flat_values(outputs)
+    for variable in (*given, *_flat_values(inputs)):
+        if not isinstance(variable, Recorder.variable):
+            raise error_at_user_line(
+                TraceError(f"history: expected Variables, found {type(variable).__name__}")
+            )
     writer = _Writer(None if inputs is None else _flat_values(inputs))
     for step in _steps_before([variable.arg for variable in given]):
         writer.write(step)

@@ -25,7 +25,7 @@ from letir.eager.op_cache import (
     operand_key,
 )
 from letir.eager.tape import GOLDEN, ORDER, RARELY, Constant, Cut, GradEdge, Part, TapeNode
-from letir.errors import DTypeError
+from letir.errors import DTypeError, ShapeError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.operands import check_array_type
 from letir.tracing.source_locations import error_at_user_line, user_place
@@ -195,10 +195,20 @@ def _is_shared(out, values: list) -> bool:
     return getattr(out, "base", None) is not None  # a Python boolean has none
 
 
+def array_of_nested(values: Any) -> np.ndarray:
+    """The array of a number or a nested list. Raises ShapeError for rows of different lengths."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise error_at_user_line(
+            ShapeError(f"rows of different lengths are not an array: {values!r}")
+        ) from None
+
+
 def _enter_operand(operand):
     """An operand that is not a Variable. Raises DTypeError unless it is an array or a number."""
     if type(operand) is list or type(operand) is tuple:
-        operand = np.asarray(operand)
+        operand = array_of_nested(operand)
     if type(operand) is int and not -(1 << 63) <= operand < 1 << 64:
         raise error_at_user_line(DTypeError(f"the integer {operand} does not fit into 64 bits"))
     if type(operand) not in PYTHON_NUMBERS and operand is not None and operand is not Undef:

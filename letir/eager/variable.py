@@ -17,7 +17,7 @@ from letir.eager.grad_mode import RECORDS
 from letir.eager.hooks import Handle, add_hook
 from letir.eager.mutation import add_view, is_item, may_share_result, write_variable
 from letir.eager.op_cache import forget_kernels
-from letir.eager.recorder import RECORDER, Recorder
+from letir.eager.recorder import RECORDER, Recorder, array_of_nested
 from letir.eager.replay import replay_program
 from letir.eager.tape import Constant, GradEdge, Leaf
 from letir.eager.unrecorded_calls import (
@@ -76,7 +76,7 @@ class Variable(ArrayValue):
         elif isinstance(array, Value):
             raise error_at_user_line(DTypeError(f"{array!r} is traced: a Variable holds an array"))
         elif type(array) in (bool, int, float, complex, list, tuple):
-            array = np.asarray(array)
+            array = array_of_nested(array)
         self.array, self.sharing = array, None
         self.arg = _new_origin(type_of(array), requires_grad, name)
         if not isinstance(array, np.ndarray | np.generic):  # an array on a device

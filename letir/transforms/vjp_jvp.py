@@ -114,7 +114,10 @@ def vjp(
 def as_direction(value: Any, kind: ArrayType | None, what: str) -> Any:
     """A cotangent or tangent of type ``kind``. Raises ShapeError or DTypeError if it differs."""
     if not hasattr(value, "dtype"):  # a Python number takes the expected dtype
-        value = np.asarray(value, None if kind is None else kind.dtype)[()]
+        try:
+            value = np.asarray(value, None if kind is None else kind.dtype)[()]
+        except (TypeError, ValueError):
+            raise DTypeError(f"a {what} of type {kind} is expected, found {value!r}") from None
     found = value.type if hasattr(value, "emitter") else type_of(value)
     if kind is None or found is None:  # unknown types are checked by the operations
         return value

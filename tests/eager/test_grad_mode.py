@@ -1,5 +1,6 @@
 """no_grad, enable_grad and set_grad_enabled."""
 
+import asyncio
 import threading
 
 import numpy as np
@@ -73,3 +74,65 @@ def test_modes_are_local_to_their_thread():
         thread.join()
 
     assert [True] == seen
+
+
+def test_set_grad_enabled_is_a_plain_call_too():
+    x = leaf()
+    try:
+        set_grad_enabled(False)
+        assert not (x * x).requires_grad
+        with set_grad_enabled(True):
+            assert (x * x).requires_grad
+        assert not is_grad_enabled()
+    finally:
+        set_grad_enabled(True)
+
+    @set_grad_enabled(False)
+    def square(x):
+        return x * x
+
+    assert is_grad_enabled()
+    assert not square(x).requires_grad
+    assert is_grad_enabled()
+
+
+def test_a_mode_decorates_each_step_of_a_generator():
+    seen = []
+
+    @no_grad()
+    def squares(x):
+        try:
+            for _ in range(3):
+                seen.append(is_grad_enabled())
+                factor = yield x * x
+                seen.append((is_grad_enabled(), factor))
+        except KeyError:
+            yield is_grad_enabled()
+        finally:
+            seen.append(is_grad_enabled())
+        return "end"
+
+    x, steps = leaf(), squares(leaf())
+    assert not next(steps).requires_grad
+    assert is_grad_enabled()
+    assert not steps.send(2.0).requires_grad
+    assert not steps.throw(KeyError())
+    steps.close()
+
+    assert [False, (False, 2.0), False, False] == seen
+    assert [False] * 3 == [y.requires_grad for y in squares(x)]
+    assert is_grad_enabled()
+
+
+def test_a_mode_decorates_a_coroutine():
+    @no_grad()
+    async def square(x):
+        await asyncio.sleep(0)
+        return x * x
+
+    async def both(x):
+        return await square(x), x * x
+
+    without, recorded = asyncio.run(both(leaf()))
+
+    assert (False, True) == (without.requires_grad, recorded.requires_grad)

@@ -111,14 +111,18 @@ def _gradient_or_zeros(i: int, variable, found: dict, needed: set, allow_unused:
 
 
 def _flat_values(values) -> list:
-    """A sequence of Variables as a list; None as an empty one."""
+    """A Variable or a sequence of Variables as a list; None as an empty one."""
     if values is None:
         return []
     return list(values) if isinstance(values, tuple | list) else [values]
 
 
 def _output_cotangents(outputs: list, given: list, records: bool) -> list[tuple[GradEdge, object]]:
-    """(edge, cotangent) of each output that requires grad. Raises if no output does."""
+    """(edge, cotangent) of each output. Raises unless there are outputs that require grad."""
+    if not outputs:
+        raise error_at_user_line(
+            TraceError("backward: there is no output\n  pass a Variable, or a list of them")
+        )
     if given and len(given) != len(outputs):
         raise error_at_user_line(
             ShapeError(f"{len(outputs)} outputs need as many gradients, not {len(given)}")
