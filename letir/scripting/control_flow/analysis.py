@@ -85,6 +85,8 @@ class FlowReader(ExpressionReader):
             targets.append(one)
         names = tuple(self.bind(one, one.id) for one in targets)
         unpacks = not isinstance(target, ast.Name)
+        if isinstance(value, ast.List) or (type(term) is Name and term.id in self.lists):
+            self.lists.update(names)
         if type(term) is Group and unpacks and len(term.items) != len(names):
             raise self.error(node, f"{len(names)} names for {len(term.items)} values")
         self.body.append(Assign(names, unpacks, term, self.place(node)))

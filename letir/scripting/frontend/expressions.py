@@ -21,6 +21,7 @@ from letir.scripting.frontend.vocabulary import (
     MODULES,
     OPERATORS,
     PYTHON_DTYPES,
+    PYTHON_FUNCTIONS,
     Meaning,
     meaning,
     words,
@@ -64,6 +65,7 @@ class ExpressionReader:
     def __init__(self, text: Text, scripts, own: str):
         self.text, self.scripts, self.own = text, scripts, own
         self.depth = 0
+        self.lists: set[str] = set()  # names of lists of integers, other than tuples as indices
 
     def local(self, node: ast.Name) -> Name | None:
         """The function's value of this name, None if there is none."""
@@ -214,7 +216,10 @@ class ExpressionReader:
 
     def part(self, node: ast.Subscript) -> Part:
         """``x[item]``."""
-        return Part(self.term(node.value), self.term(node.slice), self.place(node))
+        item = self.term(node.slice)
+        if isinstance(node.slice, ast.List) or (type(item) is Name and item.id in self.lists):
+            item = Group((item,), item.at)  # x[[0, 1]] selects rows, x[0, 1] is an element
+        return Part(self.term(node.value), item, self.place(node))
 
     def slice(self, node: ast.Slice) -> Slice:
         """``start:stop:step``."""
@@ -285,6 +290,8 @@ class ExpressionReader:
             return Apply(word, args, self.keywords(node, None), True, at)
         # the object of this name in the user's file, also under an alias
         known = self.text.names.get(word)
+        if word in PYTHON_FUNCTIONS and known is None and self.text.names:  # without names it is a text
+            self.refuse_pythons(node, word)
         if isinstance(known, Primitive):
             word = known.name
         elif known is not None and not _is_recorded(known):
@@ -292,6 +299,15 @@ class ExpressionReader:
         elif known is not None:
             word = known.__name__
         return self.operation(node, word, node.args, at)
+
+    def refuse_pythons(self, node: ast.Call, word: str) -> None:
+        """Raise for a call of Python's own ``sum``, ``max``, ``min`` or ``round`` in a Python
+        function that the operation of this name would compute differently.
+        """
+        is_list = bool(node.args) and isinstance(node.args[0], ast.List | ast.Tuple)
+        is_same = len(node.args) == (2 if word == "round" else 1) and word != "sum"
+        if not node.keywords and (is_list or not is_same):  # keywords are those of the operation
+            raise self.error(node, f"this is Python's {word}\n  {PYTHON_FUNCTIONS[word]}")
 
     def means_operations(self, word: str) -> bool:
         """Whether a word means an operation here, although there is a script of that name."""

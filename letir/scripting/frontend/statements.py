@@ -92,6 +92,7 @@ class FunctionReader(FlowReader):
         """The inner function, read once all names of this function are known."""
         node = self.inner
         reader = FunctionReader(self.text, self.scripts, node.name, self)
+        reader.lists |= self.lists
         given = len(node.args.posonlyargs) + len(node.args.args)
         if given != len(results.items):
             raise self.error(
@@ -172,7 +173,10 @@ class FunctionReader(FlowReader):
             text = ast.unparse(node.annotation)
             kind = self.annotated(node.annotation)
             parts = self.parts(_unquoted(node.annotation)) if kind == GROUP else None
-        return Param(self.fresh(node.arg), text, default, kind, parts, self.place(node))
+        name = self.fresh(node.arg)
+        if node.annotation is not None and _is_list(node.annotation):
+            self.lists.add(name)
+        return Param(name, text, default, kind, parts, self.place(node))
 
     def annotated(self, node: ast.expr) -> str:
         """The parameter kind of an annotation."""

@@ -23,6 +23,13 @@ from letir.ops import load_all
 from letir.ops.shape.shape_and_creation import Sizes, ones_like, size, zeros_like
 from letir.tracing.numpy_protocols.dispatch import recorder_of
 
+# what is written for functions of Python that compute something else than the operations
+PYTHON_FUNCTIONS = {
+    "sum": "write x + y, or np.sum(x, axis=...)",
+    "max": "write np.maximum(x, y), or np.max(x, axis=...)",
+    "min": "write np.minimum(x, y), or np.min(x, axis=...)",
+    "round": "write np.round(x), which gives a floating number",
+}
 OPERATORS = {
     "Add": "add",
     "Sub": "sub",

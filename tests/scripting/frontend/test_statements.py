@@ -1,5 +1,6 @@
 """Unsupported statements are errors with their place; others mean the same as in Python."""
 
+import linecache
 import math
 import sys
 
@@ -446,3 +447,36 @@ def test_a_tuple_of_what_is_no_kind_is_an_error(annotation):
         script(f"def f(x: {annotation}):\n    return 1.0\n")
 
     assert 1 == error.value.line
+
+
+@pytest.mark.parametrize("call", ["sum(x)", "sum([x, x])", "max(x, 0)", "min([x, x])", "round(x)"])
+def test_pythons_own_functions_are_refused_where_operations_differ_from_them(call):
+    names: dict = {}
+    word = call.partition("(")[0]
+    source = f"def f(x):\n    return {call}\n"
+    exec(compile(source, "<written>", "exec"), names)
+    linecache.cache["<written>"] = (len(source), None, source.splitlines(True), "<written>")
+
+    with pytest.raises(lt.ParseError, match=f"this is Python's {word}"):
+        script(names["f"])
+    assert script("def f(x):\n    return sum(x)\n")(X) == X.sum()
+
+
+@pytest.mark.parametrize(
+    "index", ["[1, 0]", "[1]", "rows", "alias", "given", "(1, 0)", "pair", "[0, 1], 2", ":, [0, 2]"]
+)
+def test_a_list_selects_rows_and_a_tuple_is_one_index(index):
+    text = f"""
+def f(x, given: List[int]):
+    rows = [1, 0]
+    alias = rows
+    pair = (1, 0)
+    return x[{index}]
+"""
+    names: dict = {"List": list}
+    exec(text, names)
+    made = script(text)
+
+    np.testing.assert_array_equal(names["f"](X, [0, 1]), made(X, [0, 1]))
+    np.testing.assert_array_equal(made(X, [0, 1]), script(made.lifted)(X, [0, 1]))
+    assert script(made.code).code == made.code
