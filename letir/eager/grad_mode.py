@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from contextvars import ContextVar
+from typing import Any
 
 from letir.ast import LATE_BOUND
 
@@ -26,7 +27,7 @@ class Mode(ContextDecorator):
     def _recreate_cm(self):
         return Mode(self.variable, self.value)  # each call of a decorated function has its own
 
-    def __call__(self, f: Callable) -> Callable:
+    def __call__(self, f: Any) -> Any:
         # a generator or a coroutine runs after the call that made it, and only then in this mode
         if inspect.isgeneratorfunction(f):
             return _generator_in(self._recreate_cm, f)
@@ -49,7 +50,7 @@ class _Setting(Mode):
         self.before = variable.get()
         variable.set(value)
 
-    def __call__(self, f: Callable) -> Callable:
+    def __call__(self, f: Any) -> Any:
         self.variable.set(self.before)  # a decorator sets the mode when its function is called
         return self._recreate_cm()(f)
 
