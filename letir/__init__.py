@@ -154,6 +154,7 @@ _LATE_BOUND = {
     "executor.transformed_executors": ("transformed_executor",),
     "ops": ("load_operation", "load_records_of"),
     "ops.control_flow.loop_analysis": ("has_fixed_shape", "restore_number_results"),
+    "ops.random.captured_generators": ("traced_class",),
     "ops.random.numpy_generator": ("generator_node",),
     "ops.shape.size_numbers": ("number_array", "sized_call"),
     "ops.special.define": ("op_of_scipy",),
@@ -175,6 +176,7 @@ _LATE_BOUND = {
     "tracing.math_stand_ins": ("python_stand_ins",),
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),
     "tracing.numpy_protocols.python_numbers": ("apply_python_operator",),
+    "tracing.random_draws": ("draw_watch", "generator_states", "generators_of"),
     "transforms.batching": ("batched",),
     "transforms.transposition": ("transposed_program",),
 }

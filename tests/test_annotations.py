@@ -11,7 +11,7 @@ import letir
 ROOT = Path(letir.__file__).parent
 
 # Their texts are copied into generated programs, which import NumPy alone.
-COPIED = {("ops/random/numpy_generator.py", "state_of")}
+COPIED = {("ops/random/generator_states.py", "state_of")}
 
 
 def public_functions(body: list[ast.stmt], in_class: bool = False) -> Iterator[tuple]:

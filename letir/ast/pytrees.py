@@ -100,7 +100,7 @@ def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
 def _is_record(cls: type) -> bool:
     """Whether a class should become a node of trees, and is not registered yet.
 
-    True for attrs classes and dataclasses of users, and for NumPy's random Generator.
+    True for attrs classes and dataclasses of users, and for NumPy's random generators.
     """
     if _is_generator(cls):
         return cls not in _nodes
@@ -110,8 +110,10 @@ def _is_record(cls: type) -> bool:
 
 
 def _is_generator(cls: type) -> bool:
-    """Whether a class is ``numpy.random.Generator``, tested without importing it."""
-    return cls.__name__ == "Generator" and cls.__module__.startswith("numpy.random")
+    """Whether a class is one of NumPy's generators, tested without importing them."""
+    return cls.__name__ in ("Generator", "RandomState") and cls.__module__.startswith(
+        "numpy.random"
+    )
 
 
 def _arguments(cls: type) -> dict[str, str]:

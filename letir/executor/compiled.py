@@ -37,6 +37,7 @@ class Compiled:
         self.changed = changed_params(program)
         self.takes_undef = program.memo(depends_on_defined)
         self.executed = weakref.ref(made)
+        self.generators: tuple = ()  # whose states are the last parameters
 
     @property
     def fallback(self) -> Plan:
@@ -71,12 +72,16 @@ class Compiled:
     def run(self, leaves: list, *, tries: bool = False, log: EffectLog | None = None) -> tuple:
         """``run_flat`` without checks of the arguments; ``tries`` and ``log`` as in ``Plan``."""
         if self.changed:
+            if self.generators:
+                leaves += LATE_BOUND["generator_states"](self.generators)
             check_writable(self.program, leaves, self.changed)
         return self.plan.run(leaves, array_module(leaves), tries, log)
 
     def run_fallback(self, leaves: list, log: EffectLog | None = None) -> tuple:
         """``run`` of the recorded program, whose sums are not reassociated."""
         if self.changed:
+            if self.generators:
+                leaves += LATE_BOUND["generator_states"](self.generators)
             check_writable(self.program, leaves, self.changed)
         return self.fallback.run(leaves, array_module(leaves), log=log)
 

@@ -48,7 +48,7 @@ from letir.executor.plan_cache import Entry, PlanCache
 from letir.executor.static_arguments import Options, StaticArguments, is_method_of, name_refused
 from letir.executor.symbolic_shapes import NotNamed, ShapeFamilies, check_agrees, recorded_by_name
 from letir.tracing.entry import KEEP, record
-from letir.tracing.trace_state import ACTIVE, LAZY
+from letir.tracing.trace_state import ACTIVE, LAZY, LIFTED
 from letir.transforms.jitted_functions import Transform
 
 if TYPE_CHECKING:
@@ -277,8 +277,16 @@ class Executor(Generic[P, R]):
         """A new plan for a request; ``key``: its spec, or one with symbolic sizes."""
         begun = time.perf_counter()
         reason = request.reason or self.reason(key)
-        fn = self.recorded_by_name(request, key) if key.has_names else self.recorded(request.marked)
+        if key.has_names:
+            fn, lifted = self.recorded_by_name(request, key), ()
+        else:
+            fn, lifted = self.recorded(request.marked)
+        if lifted:
+            is_plain = not (request.spec.has_variables or might_require_grad(fn))
+            lifted = LATE_BOUND["generators_of"](lifted, is_plain)
         version = self.compiled(fn, request, reason)
+        if lifted:
+            version.generators = lifted
         self.latest = request.spec
         if key.has_names:
             self.families.keep(request.spec, key)
@@ -291,14 +299,17 @@ class Executor(Generic[P, R]):
         )
         return version
 
-    def recorded(self, marked: tuple[tuple, dict], mode: str = LAZY) -> Lambda:
-        """The function recorded at these arguments."""
-        return record(self.f, *marked, mode, KEEP).fn
+    def recorded(self, marked: tuple[tuple, dict], mode: str = LAZY) -> tuple[Lambda, tuple]:
+        """The function recorded at these arguments, and the generators outside that it uses."""
+        recording = record(self.f, *marked, mode, KEEP, draws=LIFTED)
+        return recording.fn, recording.lifted
 
     def recorded_by_name(self, request: Request, key: ArgumentSpec) -> Lambda:
         """The program for symbolic sizes. Raises NotNamed if there is none."""
-        fn = recorded_by_name(lambda kinds: self.recorded(with_types(request.marked, kinds)), key)
-        check_agrees(fn, self.recorded(request.marked), request.leaves)
+        fn = recorded_by_name(
+            lambda kinds: self.recorded(with_types(request.marked, kinds))[0], key
+        )
+        check_agrees(fn, self.recorded(request.marked)[0], request.leaves)
         return fn
 
     def compiled(self, fn: Lambda, request: Request, reason: str) -> Any:

@@ -169,6 +169,8 @@ def recorded_by_name(record: Callable, named: ArgumentSpec) -> Lambda:
         SIZE_READS.reset(before)
     if needed:
         raise NotNamed(needed[0])
+    if len(fn.params) > len(named.arrays):
+        raise NotNamed("it draws from a generator that is not an argument")
     return fn
 
 

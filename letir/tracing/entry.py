@@ -23,13 +23,21 @@ from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype
 from letir.errors import DTypeError, TraceError
 from letir.eval.array_modules import is_array, type_of
-from letir.tracing.checks.hidden_random_state import Watch
+from letir.tracing.checks.hidden_random_state import Watch, names_draws
 from letir.tracing.mutation.views import Memory
 from letir.tracing.numpy_protocols.dispatch import refresh_tables
 from letir.tracing.refusals import escaped_error
 from letir.tracing.source_locations import at_user
 from letir.tracing.stand_ins import end_stand_ins, start_stand_ins
-from letir.tracing.trace_state import ABSTRACT, ACTIVE, EAGER, Paused, Trace
+from letir.tracing.trace_state import (
+    ABSTRACT,
+    ACTIVE,
+    AT_ONCE,
+    EAGER,
+    REFUSED,
+    Paused,
+    Trace,
+)
 from letir.tracing.tracer import Tracer
 
 KEEP, DROP = "keep", "drop"  # how writes into arguments are treated, see ``record``
@@ -113,6 +121,7 @@ def record(
     writes: str | None = None,
     lifts_variables: bool = False,
     intercept: bool = True,
+    draws: str = REFUSED,
 ) -> Recording:
     """Record ``f`` on arguments in which static ones are ``StaticLeaf``s.
 
@@ -120,7 +129,8 @@ def record(
     that it gets; ``DROP``: it only computes with the new values; None: they are an error.
     ``lifts_variables``: eager Variables that ``f`` uses become parameters, like traced values of an
     enclosing trace. ``intercept``: NumPy's array makers and math's functions record, see
-    ``stand_ins``.
+    ``stand_ins``. ``draws``: the treatment of draws from generators that are not arguments, see
+    ``random_draws``.
     """
     leaves, spec = flatten((args, kwargs))
     (names, tree), inputs, statics = _names_and_tree(positional_names(f), spec), leaves, {}
@@ -131,13 +141,15 @@ def record(
         tree = Tree(spec, _static_leaves(statics))
     with trace_for(inputs, names, mode) as (new, tracers):
         new.writes, new.lifts_variables = writes is not None, lifts_variables
-        new.root = sys._getframe().f_code
+        new.root, new.draws = sys._getframe().f_code, draws
         filled = _with_static(statics, tracers) if statics else tracers
         call_args, call_kwargs = spec.unflatten(filled)
         new.intercepts = new.intercepts and intercept
-        watch = Watch(f)
+        watch = Watch(f, draws) if draws != AT_ONCE or names_draws(f) else None
         started: list = []  # the stand-ins that are put in place
         try:
+            if watch is not None:
+                watch.start()
             start_stand_ins(f, started)
             result = f(*call_args, **call_kwargs)
         except Exception as error:
@@ -150,8 +162,10 @@ def record(
                 raise
         finally:
             end_stand_ins(started)
+            if watch is not None:
+                watch.end()
         if new.failed is not None:  # it raised too late for a handler around it: compute at once
-            return record(f, args, kwargs, EAGER, writes, lifts_variables, intercept)
+            return record(f, args, kwargs, EAGER, writes, lifts_variables, intercept, draws)
         if writes is KEEP:
             new.write_back()
         else:  # loops carry NumPy's booleans
@@ -159,7 +173,8 @@ def record(
         # each argument an array: one node for each, and three for their tuple, the keywords, both
         is_flat = not statics and spec.num_leaves == len(args) == spec.num_nodes - 3
         fn, lifted = finish_trace(new, result, None if is_flat else tree)
-        watch.check(fn)
+        if watch is not None:
+            watch.check(fn)
         return Recording(fn, tree, inputs, lifted)
 
 

@@ -51,6 +51,7 @@ class _NoValue:
 
 ABSENT = _NoValue()
 EAGER, LAZY, ABSTRACT = "eager", "lazy", "abstract"  # computes at once, on demand, or never
+REFUSED, AT_ONCE, LIFTED = "refused", "at once", "lifted"  # draws of generators, see random_draws
 NOT_FOLDED = object()  # the answer of ``buffers.fold`` for an operation that is to be recorded
 
 
@@ -75,6 +76,7 @@ class Trace(ChangesArguments, LetBuilder):
         self.root: CodeType | None = None  # of the frame outside which nothing is recorded
         self.failed: Bind | None = None  # in a lazy trace: raised when its value was demanded
         self.lifts_variables = self.watches_sizes = False
+        self.draws = REFUSED
         self.intercepts: bool = parent is None or parent.intercepts  # see ``stand_ins``
         self.has_buffers: bool = parent is not None and parent.has_buffers  # see ``buffers``
         # outer local -> (outer traced value, parameter here)

@@ -29,7 +29,7 @@ from letir.ops.define.records import recast
 from letir.ops.shape.shape_and_creation import zeros_like
 from letir.tracing.entry import Recording, record
 from letir.tracing.source_locations import user_place
-from letir.tracing.trace_state import LAZY
+from letir.tracing.trace_state import AT_ONCE, LAZY
 from letir.tracing.tracer import Tracer
 from letir.transforms.checkpointing import is_call_recorded, one_bind_program
 from letir.transforms.custom_reverse import CustomFunction
@@ -103,7 +103,7 @@ class custom_jvp(CustomFunction[P, R]):
         source, _ = user_place(2)
         fixed, given = apart(positional, self.nondiff_argnums)
         function = given_apart(self.function, fixed, self.nondiff_argnums)
-        primal = record(function, given, {}, LAZY)
+        primal = record(function, given, {}, LAZY, draws=AT_ONCE)
         rule, captured = self.recorded_rule(primal, fixed, given)
         attrs = Attrs(
             name=self.name,
@@ -146,7 +146,7 @@ class custom_jvp(CustomFunction[P, R]):
             return self.tangents_of(found, tree, outs)
 
         outs = [_example_value(arg.type, self.name) for arg in fn.ret.args]
-        recording = record(rule, (given, outs, tangents), {}, LAZY)
+        recording = record(rule, (given, outs, tangents), {}, LAZY, draws=AT_ONCE)
         return self.linear_rule(recording, primal, len(outs)), recording.lifted
 
     def tangents_of(self, found: Any, tree: Tree, outs: list) -> list:

@@ -18,7 +18,7 @@ from letir.errors import ShapeError
 from letir.eval.arguments import flat_arguments
 from letir.eval.memory_checks import root
 from letir.tracing.entry import DROP, record
-from letir.tracing.trace_state import LAZY
+from letir.tracing.trace_state import AT_ONCE, LAZY
 
 
 @frozen(eq=False)
@@ -44,7 +44,7 @@ def called(f: Any, args: tuple, kwargs: dict, writes: str | None = DROP) -> Call
     if isinstance(f, Lambda):
         return Call(f, tree_of_arguments(f), flat_arguments(f, args, kwargs))
     # LAZY: while recording, compute only values that Python reads, such as conditions of an if
-    recording = record(f, args, kwargs, LAZY, writes)
+    recording = record(f, args, kwargs, LAZY, writes, draws=AT_ONCE)
     # lifted: traced values that f closes over; they are the last parameters
     return Call(recording.fn, recording.tree, [*recording.leaves, *recording.lifted])
 

@@ -13,68 +13,19 @@ import numpy as np
 import optree
 
 from letir.ast import LATE_BOUND
+from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, never
 from letir.ast.pytrees import NAMESPACE, Leaf, Static
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
-from letir.errors import DTypeError, MissingRule, ShapeError, TraceError
+from letir.errors import MissingRule, ShapeError, TraceError
 from letir.ops.define.records import broadcast_tangent, define, unbroadcast
 from letir.ops.indexing.basic import index
 from letir.ops.random.distributions import parameter_type
+from letir.ops.random.generator_states import generator_of, state_array, state_of
 from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.special.gamma_gradient import gamma_slope
-
-# ---- states as arrays, on the host ----
-
-
-def state_of(generator):
-    """The state of a generator as words: the number of its bit generator, then its fields."""
-    state = generator.bit_generator.state
-    inner, found = state["state"], []
-    for value in inner.values():
-        if state["bit_generator"].startswith("PCG64"):  # an integer of 128 bits
-            found += [value % 2**64, value >> 64]
-        else:
-            found += [int(word) for word in np.atleast_1d(value)]
-    found += [int(word) for word in state.get("buffer", ())]
-    rest = ("buffer_pos", "has_uint32", "uinteger")
-    found += [int(state[name]) for name in rest if name in state]
-    kind = ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"].index(state["bit_generator"])
-    return np.array([kind, *found], np.uint64)
-
-
-def _generator_of(words):
-    """A generator in the state that ``words`` encode."""
-    kind, *rest = [int(word) for word in np.asarray(words)]
-    name = ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"][kind]
-    generator = np.random.Generator(getattr(np.random, name)())
-    state = generator.bit_generator.state
-    if name.startswith("PCG64"):
-        state["state"] = {"state": rest[0] + (rest[1] << 64), "inc": rest[2] + (rest[3] << 64)}
-    elif name == "Philox":
-        words = np.array(rest[:10], np.uint64)
-        state["state"] = {"counter": words[:4], "key": words[4:6]}
-        state["buffer"], state["buffer_pos"] = words[6:], rest[10]
-    elif name == "SFC64":
-        state["state"] = {"state": np.array(rest[:4], np.uint64)}
-    else:
-        state["state"] = {"key": np.array(rest[:624], np.uint32), "pos": rest[624]}
-    if "has_uint32" in state:
-        state["has_uint32"], state["uinteger"] = rest[-2:]
-    generator.bit_generator.state = state
-    return generator
-
-
-class _StateArray(np.ndarray):
-    """The state of a generator as an array: writing into it sets the state of the generator."""
-
-    generator = None
-
-    def __setitem__(self, item: Any, new: Any) -> None:
-        super().__setitem__(item, new)
-        if self.generator is not None:
-            self.generator.bit_generator.state = _generator_of(self).bit_generator.state
 
 
 def _state_in(traced) -> tuple:
@@ -86,26 +37,22 @@ def _register_node(cls: type) -> None:
     """Register generators of class ``cls`` as pytree nodes whose leaf is the state."""
 
     def children(generator):
-        try:
-            state = state_of(generator).view(_StateArray)
-        except ValueError:
-            name = type(generator.bit_generator).__name__
-            raise DTypeError(f"the state of a generator of {name} cannot be recorded") from None
-        state.generator = generator
-        return [state], None, ["state"]
+        return [state_array(generator)], None, ["state"]
+
+    traced: Any = LATE_BOUND["traced_class"](cls)
 
     def rebuild(_, leaves):
         (state,) = leaves
         if isinstance(state, Value):
-            return _TracedGenerator(state)
+            return traced(state)
         if type(state) in (Leaf, Static) or state is None:
             return None
-        return _generator_of(state)
+        return generator_of(state)
 
     optree.register_pytree_node(cls, children, rebuild, namespace=NAMESPACE)
     # optree compares types by qualified name; a program called in a trace gets a traced generator
-    _TracedGenerator.__qualname__ = cls.__qualname__
-    optree.register_pytree_node(_TracedGenerator, _state_in, rebuild, namespace=NAMESPACE)
+    traced.__qualname__ = cls.__qualname__
+    optree.register_pytree_node(traced, _state_in, rebuild, namespace=NAMESPACE)
 
 
 LATE_BOUND["generator_node"] = _register_node
@@ -158,16 +105,19 @@ def _generator_draw_impl(xp, state, *operands, method, shape, dtype, options=())
 
 def _drawn(state, operands: tuple, method: str, shape, dtype, options: dict) -> tuple:
     """A draw, on the host: its result and the next state."""
-    generator = _generator_of(state)
+    generator = generator_of(state)
+    # a RandomState has double precision only
+    given = {} if hasattr(generator, "set_state") else {"dtype": dtype}
     if method == "permutation":
         found = generator.permutation(options["n"])
     elif method == "choice":
         p = operands[0] if operands else None
         found = generator.choice(size=shape or None, p=p, **options)
     elif method in ("random", "standard_normal", "standard_exponential", "standard_gamma"):
-        found = getattr(generator, method)(*operands, size=shape or None, dtype=dtype, **options)
-    elif method == "integers":
-        found = generator.integers(*operands, size=shape or None, dtype=dtype, **options)
+        found = getattr(generator, method)(*operands, size=shape or None, **given, **options)
+    elif method in ("integers", "randint"):
+        draw = getattr(generator, method)
+        found = draw(*operands, size=shape or None, dtype=dtype, **options)
     else:
         found = getattr(generator, method)(*operands, size=shape or None, **options)
     return np.asarray(found, dtype)[()], state_of(generator)
@@ -198,10 +148,11 @@ def _generator_draw_jvp(tangents, outs, state, *operands, method, **attrs):
 
 def _generator_draw_source(write, state, *operands, method, shape, dtype, options):
     """A call of ``_drawn``, which is copied into the module with the functions that it calls."""
-    texts = [inspect.getsource(f) for f in (state_of, _generator_of)]
+    texts = [inspect.getsource(f) for f in (state_of, generator_of)]
+    texts = [text.replace(": Any", "").replace(" -> Any", "") for text in texts]
     text = inspect.getsource(_drawn).replace(": tuple, method: str", ", method")
     text = text.replace(", options: dict) -> tuple", ", options)")
-    for name, other in zip(("state_of(", "_generator_of("), texts, strict=True):
+    for name, other in zip(("state_of(", "generator_of("), texts, strict=True):
         text = text.replace(name, f"{write.helper(other)}(")
     given = "".join(f"{operand}, " for operand in operands)
     attrs = ", ".join(map(write.literal, (method, shape, dtype)))
@@ -226,7 +177,7 @@ generator_draw = define(
 # ---- the traced generator ----
 
 
-class _TracedGenerator:
+class TracedGenerator:
     """A ``numpy.random.Generator`` in a trace: its methods record draws from its state."""
 
     def __init__(self, state: Any):  # a Tracer, into which the next state is written
@@ -249,21 +200,25 @@ class _TracedGenerator:
             raise TraceError(f"{method}: the size {shape} is symbolic; use letir.random")
         attrs = {"method": method, "shape": shape, "dtype": number_dtype(dtype)}
         attrs["options"] = tuple(options.items())
-        record = generator_draw.complete(attrs)
+        found = self.next_numbers(operands, generator_draw.complete(attrs))
+        return found if method in ("integers", "randint") else as_number(found, asked)
+
+    def next_numbers(self, operands: tuple, attrs: Attrs) -> Any:
+        """The numbers of one draw, recorded; the state becomes the next one."""
         # apply of the state's emitter: the state may belong to an enclosing trace
-        found, state = self.state.emitter.apply(generator_draw, (self.state, *operands), record)
+        found, state = self.state.emitter.apply(generator_draw, (self.state, *operands), attrs)
         self.state[...] = state
-        return found if method == "integers" else _as_number(found, asked)
+        return found
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         parameters = _CONTINUOUS.get(name, _DISCRETE.get(name))
-        if parameters is None:
-            if not hasattr(np.random.Generator, name):
+        if parameters is None or not hasattr(self.__class__, name):
+            if not hasattr(self.__class__, name):
                 raise AttributeError(f"a traced generator has no attribute {name!r}")
             raise MissingRule(
-                f"Generator.{name} is not recorded\n"
+                f"{self.__class__.__name__}.{name} is not recorded\n"
                 "  draw before the trace and pass the array, or use letir.random with a key"
             )
         dtype = float if name in _CONTINUOUS else np.int64
@@ -273,9 +228,9 @@ class _TracedGenerator:
             for p, d in parameters.items()
         ]
         names.append(inspect.Parameter("size", kinds[0], default=None))
-        if name in _STORED:
+        if name in _STORED and self.__class__ is np.random.Generator:
             names.append(inspect.Parameter("dtype", kinds[0], default=float))
-        if name == "standard_exponential":
+        if name == "standard_exponential" and self.__class__ is np.random.Generator:
             names.append(inspect.Parameter("method", kinds[0], default="zig"))
         signature = inspect.Signature(names)
 
@@ -294,24 +249,24 @@ class _TracedGenerator:
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """Normal numbers."""
-        found = self.draw("standard_normal", (), _common_size(size, loc, scale))
-        return _as_number(_as_operand(loc) + _as_operand(scale) * found, size)
+        found = self.draw("standard_normal", (), common_size(size, loc, scale))
+        return as_number(_as_operand(loc) + _as_operand(scale) * found, size)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """Numbers in [low, high)."""
         low, high = _as_operand(low), _as_operand(high)
-        found = self.draw("random", (), _common_size(size, low, high))
-        return _as_number(low + (high - low) * found, size)
+        found = self.draw("random", (), common_size(size, low, high))
+        return as_number(low + (high - low) * found, size)
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         """Exponential numbers."""
-        found = self.draw("standard_exponential", (), _common_size(size, scale))
-        return _as_number(_as_operand(scale) * found, size)
+        found = self.draw("standard_exponential", (), common_size(size, scale))
+        return as_number(_as_operand(scale) * found, size)
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
         """Gamma numbers."""
-        found = self.draw("standard_gamma", (shape,), _common_size(size, shape, scale))
-        return _as_number(_as_operand(scale) * found, size)
+        found = self.draw("standard_gamma", (shape,), common_size(size, shape, scale))
+        return as_number(_as_operand(scale) * found, size)
 
     def integers(
         self,
@@ -349,7 +304,7 @@ class _TracedGenerator:
         options = {"a": n, "replace": bool(replace), "shuffle": bool(shuffle)}
         places = self.draw("choice", () if p is None else (p,), size or (), np.int64, **options)
         if np.ndim(a) == 0:
-            return _as_number(places, size)
+            return as_number(places, size)
         return _index_of(_as_operand(a), places, axis % np.ndim(a))
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
@@ -357,7 +312,7 @@ class _TracedGenerator:
         x[...] = self.permutation(x, axis)
 
 
-def _as_number(found: Value, size):
+def as_number(found: Any, size: Any) -> Any:
     """A single number drawn without ``size`` as a Python number, which promotes weakly."""
     return PRIMITIVES["weaken"](found) if size is None and not found.shape else found
 
@@ -372,7 +327,7 @@ def _as_operand(x):
     return x if isinstance(x, Value) or type(x) in (int, float) else np.asarray(x)
 
 
-def _common_size(size, *parameters):
+def common_size(size: Any, *parameters: Any) -> Any:
     """``size``, or the broadcast shape of the parameters if it is None."""
     if size is not None:
         return size

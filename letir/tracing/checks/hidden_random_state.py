@@ -15,8 +15,11 @@ from contextlib import suppress
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any
 
+from letir.ast import LATE_BOUND
 from letir.ast.terms import Lambda, Source
 from letir.errors import TraceError
+from letir.tracing.source_locations import at_user
+from letir.tracing.trace_state import AT_ONCE
 
 _HEAD = object.__basicsize__  # the size of an object's header in CPython
 _BLOCK = 624  # words of the Mersenne twister; the position follows them
@@ -33,6 +36,13 @@ _REPLACEMENTS = {
     "binomial": "bernoulli(key, p, shape)",
     "multinomial": "categorical(key, logits)",
 }
+_WITH_PARAMETERS = frozenset(
+    [
+        *("normal", "uniform", "exponential", "gamma", "standard_gamma", "beta", "lognormal"),
+        *("laplace", "logistic", "gumbel", "rayleigh", "chisquare", "poisson", "binomial"),
+        *("geometric", "integers", "randint", "permutation", "shuffle", "choice"),
+    ]
+)
 
 
 # ---- states ----
@@ -92,8 +102,9 @@ def _generators_of(f: Callable) -> list:
         seen.add(function)
         for value in _values_of(function):
             kind = type(value)
-            if kind in kinds:
-                found.append(value)
+            owner = value if kind in kinds else getattr(value, "__self__", None)
+            if type(owner) in kinds:  # a generator, or a method of one
+                found.append(owner)
             elif kind is FunctionType and value.__globals__ is function.__globals__:
                 todo.append(value)
     return found
@@ -143,20 +154,48 @@ def _generator_state(generator):
     )
 
 
+def names_draws(f: Callable) -> bool:
+    """Whether the code of ``f`` itself names a method that draws with parameters.
+
+    Where draws are allowed, the stand-ins are needed only for traced parameters: rng.normal(mean).
+    """
+    code = getattr(f, "__code__", None)
+    return code is not None and not _WITH_PARAMETERS.isdisjoint(code.co_names)
+
+
 class Watch:
-    """The random states before ``f`` is traced; ``check`` compares them afterwards."""
+    """The random states before ``f`` is traced; ``check`` compares them afterwards.
 
-    __slots__ = ("f", "generators", "numpy", "python", "states")
+    Until ``end``, draws are seen where they happen, see ``random_draws``. The comparison finds
+    what is drawn by methods that were taken from their generators before.
+    """
 
-    def __init__(self, f: Callable):
-        self.f, self.generators = f, _generators_of(f)
+    __slots__ = ("draws", "f", "generators", "numpy", "python", "stand_ins", "states")
+
+    def __init__(self, f: Callable, draws: str):
+        self.draws: str = draws
+        self.stand_ins: Any = None
+        self.f, self.generators = f, [] if draws == AT_ONCE else _generators_of(f)
         self.states = [_generator_state(g) for g in self.generators] if self.generators else ()
         self.numpy, self.python = _numpy_state(), _python_state()
+
+    def start(self) -> None:
+        """Put stand-ins for the methods that draw in place."""
+        if "numpy.random" in sys.modules or "random" in sys.modules:
+            self.stand_ins = LATE_BOUND["draw_watch"](self.draws)
+            self.stand_ins.start()
+
+    def end(self) -> None:
+        """Put the originals of the methods that draw in place again."""
+        if self.stand_ins is not None:
+            self.stand_ins.end()
 
     def check(self, fn: Lambda) -> None:
         """Raise TraceError if there were draws, except by user-defined operations, which draw again
         in every replay.
         """
+        if self.draws == AT_ONCE:
+            return
         if self.numpy == _numpy_state() and self.python == _python_state() and not self.generators:
             return
         modules = [
@@ -168,7 +207,7 @@ class Watch:
                 modules.append("a generator that is not an argument of the function")
         used = [module for module in modules if module]
         if used and not any(bind.op.is_users for bind in fn.binds):
-            raise _drawn_from(" and ".join(used), self.f)
+            raise _drawn_by(" and ".join(used), self.f)
 
 
 def _fresh_position() -> int:
@@ -190,17 +229,27 @@ def _was_drawn(before, after, fresh: int) -> bool:
 # ---- the error ----
 
 
-def _drawn_from(what: str, f: Callable) -> TraceError:
-    """The error for draws from hidden state, with the lines where they were found."""
+def _drawn_by(what: str, f: Callable) -> TraceError:
+    """The error for draws from hidden state that the code of ``f`` shows."""
     places = list(_draws_in(f))
-    names = dict.fromkeys(name for _, name in places)
-    known = [f"letir.random.{_REPLACEMENTS[name]}" for name in names if name in _REPLACEMENTS]
     where = "".join(f"\n  at {source}: {name}" for source, name in places[:5])
+    return drawn_from(what, list(dict.fromkeys(name for _, name in places)), where)
+
+
+def drawn_from(what: str, names: list[str], where: str | None = None) -> TraceError:
+    """The error for draws by methods of these names from a hidden state.
+
+    ``where``: the lines of the draws, the user's line by default.
+    """
+    known = [f"letir.random.{_REPLACEMENTS[name]}" for name in names if name in _REPLACEMENTS]
+    if where is None:
+        where = f"{at_user()}: {names[0]}"
     return TraceError(
         f"while the function was traced numbers were drawn from {what}: "
         f"they would be constants of the program{where}\n"
         f"  draw by a key that is an argument, {' or '.join(known[:3]) or 'letir.random'}\n"
-        "  (another thread that draws meanwhile looks the same: trace again)"
+        "  or make a numpy.random.Generator an argument (another thread that draws meanwhile looks "
+        "the same: trace again)"
     )
 
 

@@ -1,9 +1,11 @@
 """Draws from hidden random state while a function is traced are errors [B2, B9]."""
 
+import copy
 import functools
 import random
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -74,7 +76,7 @@ def test_a_captured_generator_is_found_in_a_closure_and_a_method():
 
     for f in (Model().loss, functools.partial(Model.loss, Model())):
         with pytest.raises(lt.TraceError, match="a generator that is not an argument"):
-            lt.grad(f)(X)
+            lt.trace(f, X)
 
 
 def test_draws_before_and_after_a_trace_are_allowed():
@@ -126,3 +128,138 @@ def test_an_opaque_operation_may_draw():
     f = lt.trace(lambda x: noisy(x) * 2, X)
 
     assert not np.array_equal(f(X), f(X))
+
+
+# ---- generators that are not arguments ----
+
+
+class Holder:
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+        self.items = [np.random.RandomState(1), {"rng": np.random.default_rng(2)}]
+
+    def of_attribute(self, x):
+        return x + self.rng.normal(x, 2.0)
+
+    def of_list(self, x):
+        return x * self.items[0].rand(3)
+
+    def of_dict(self, x):
+        return x[self.items[1]["rng"].permutation(3)]
+
+    def __call__(self, x):
+        return x if self.rng.random() < 0.5 else -x
+
+
+def in_closure():
+    rng = np.random.default_rng(3)
+    return lambda x: x + rng.poisson(3.0, 3)
+
+
+def in_gradient():
+    rng = np.random.default_rng(4)
+    return lt.grad(lambda x: (x**2 * rng.normal(x)).sum())
+
+
+REACHED = {
+    "an attribute": lambda: Holder().of_attribute,
+    "a list": lambda: Holder().of_list,
+    "a dict": lambda: Holder().of_dict,
+    "a callable object": Holder,
+    "a closure": in_closure,
+    "a gradient": in_gradient,
+    "a partial": lambda: functools.partial(
+        lambda rng, x: x + rng.normal(), np.random.default_rng(5)
+    ),
+    "a keyword": lambda: functools.partial(
+        lambda x, rng: x + rng.integers(0, 9, 3), rng=np.random.default_rng(6)
+    ),
+    "numpy.random": lambda: lambda x: x + np.random.normal(size=3) + np.random.rand(),
+    "a seed": lambda: lambda x: (np.random.seed(8), x + np.random.randn(3))[1],
+    "its own": lambda: lambda x: x + np.random.default_rng(7).normal(size=3),
+    "its own RandomState": lambda: lambda x: x + np.random.RandomState(7).normal(x),
+}
+
+
+@pytest.mark.parametrize("make", REACHED.values(), ids=REACHED)
+def test_jit_draws_the_numbers_that_numpy_draws(make):
+    np.random.seed(1)
+    numpys = make()
+    expected = [numpys(X) for _ in range(4)]
+    after = np.random.rand()
+    np.random.seed(1)
+    ours = lt.jit(make())
+
+    assert_same(expected, [ours(X) for _ in range(4)])
+    assert after == np.random.rand()
+
+
+@pytest.mark.parametrize("make", REACHED.values(), ids=REACHED)
+def test_derivatives_draw_while_they_record(make):
+    np.random.seed(1)
+    numpys = make()
+    expected = [numpys(X) for _ in range(3)]
+    np.random.seed(1)
+    ours = make()
+
+    assert_same(expected, [lt.vjp(ours, X)[0] for _ in range(3)])
+
+
+@pytest.mark.parametrize("name", [name for name in REACHED if not name.startswith("its own")])
+@pytest.mark.parametrize("record", [lt.trace, lambda f, x: lt.vmap(f)(np.stack([x, x]))])
+def test_draws_that_a_program_would_repeat_are_errors(record, name):
+    for _ in range(2):  # also when the state before is that after
+        np.random.seed(1)
+        with pytest.raises(lt.TraceError, match=r"numbers were drawn from.*\n.*at .*test_hidden"):
+            record(REACHED[name](), X)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: np.random.default_rng().normal(),
+        lambda: np.random.RandomState().rand(),
+        lambda: random.Random().random(),
+        random.random,
+        lambda: random.randint(0, 9),
+        lambda: random.seed(3) or random.random(),
+        lambda: copy.deepcopy(RNG).normal(),
+        lambda: RNG.spawn(1)[0].normal() + 0,
+    ],
+)
+def test_draws_without_a_state_to_hand_over_are_errors_of_jit_too(draw):
+    for record in (lt.trace, lambda f, x: lt.jit(f)(x)):
+        with pytest.raises(lt.TraceError, match="numbers were drawn from"):
+            record(lambda x: x + draw(), X)
+    assert lt.vjp(lambda x: x + draw(), X)[0].shape == (3,)
+
+
+def test_a_seeded_random_of_the_functions_own_is_a_constant():
+    def f(x):
+        return x + random.Random(3).gauss(0, 1)
+
+    assert_same(f(X), lt.jit(f)(X))
+    assert_same(f(X), lt.trace(f, X)(X))
+
+
+def test_nothing_is_left_in_place_after_an_error_and_other_threads_draw():
+    kinds = (np.random.Generator, np.random.RandomState, random.Random.__base__)
+    before = [dict(kind.__dict__) for kind in kinds]
+    found = []
+
+    def failing(x):
+        thread = threading.Thread(target=lambda: found.append(RNG.normal()))
+        thread.start()
+        thread.join()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lt.trace(failing, X)
+
+    assert 1 == len(found)
+    assert before == [dict(kind.__dict__) for kind in kinds]
+
+
+def test_a_program_for_variables_refuses_generators_that_are_not_arguments():
+    with pytest.raises(lt.TraceError, match="a generator that is not an argument"):
+        lt.jit(lambda x: x * RNG.normal())(lt.Variable(X, requires_grad=True))

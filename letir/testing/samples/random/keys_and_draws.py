@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from attrs import evolve
 
-from letir.ops.random.numpy_generator import state_of
+from letir.ops.random.generator_states import state_of
 from letir.testing.samples.sample import (
     EMPTY,
     FLOAT16,

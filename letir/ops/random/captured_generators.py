@@ -1,0 +1,123 @@
+"""Traced generators besides ``TracedGenerator``: a ``RandomState``, and generators that a recorded
+function reaches without getting them as arguments.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.ast.attrs import Attrs
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.errors import DTypeError, TraceError
+from letir.ops.random.generator_states import state_array, state_of
+from letir.ops.random.numpy_generator import TracedGenerator, as_number, generator_draw
+from letir.ops.shape.shape_and_creation import as_size
+
+
+class TracedRandomState(TracedGenerator):
+    """A ``numpy.random.RandomState`` in a trace, with the names that only it has."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return np.random.RandomState
+
+    def random(self, size: Any = None) -> Any:
+        """Numbers in [0, 1)."""
+        return as_number(self.draw("random", (), () if size is None else size), size)
+
+    random_sample = random
+
+    def rand(self, *shape: Any) -> Any:
+        """Numbers in [0, 1), of a shape that is given size by size."""
+        return self.random(shape or None)
+
+    def randn(self, *shape: Any) -> Any:
+        """Standard normal numbers, of a shape that is given size by size."""
+        return self.standard_normal(shape or None)
+
+    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
+        """Integers from ``low`` up to, but not including, ``high``."""
+        low, high = (0, low) if high is None else (low, high)
+        found = self.draw("randint", (low, high), size, dtype)
+        return as_number(found, size) if dtype is int else found
+
+    def integers(self, *args: Any, **kwargs: Any) -> Any:
+        """Not a method of RandomState."""
+        raise AttributeError("'RandomState' object has no attribute 'integers'")
+
+    def choice(  # type: ignore[override]
+        self, a: Any, size: Any = None, replace: bool = True, p: Any = None
+    ) -> Any:
+        """Random elements of the array ``a``, or numbers below the int ``a``."""
+        n = as_size(a) if np.ndim(a) == 0 else np.shape(a)[0]
+        given = () if p is None else (p,)
+        places = self.draw("choice", given, size or (), np.int64, a=n, replace=bool(replace))
+        if np.ndim(a) == 0:
+            return as_number(places, size)
+        return PRIMITIVES["index"](a if isinstance(a, Value) else np.asarray(a), (places,))
+
+    def permutation(self, x: Any) -> Any:  # type: ignore[override]
+        """``x`` in random order along its first axis; for an int n, the numbers below n."""
+        return super().permutation(x)
+
+    def shuffle(self, x: Any) -> None:  # type: ignore[override]
+        """Put the traced array ``x`` in random order along its first axis, in place."""
+        x[...] = self.permutation(x)
+
+    def seed(self, seed: Any = None) -> None:
+        """Set the state that NumPy derives from this number."""
+        if seed is None:
+            raise DTypeError("seed() without a number: the program would repeat one state")
+        seed = int(seed) if isinstance(seed, Value) else seed  # with a guard
+        self.state[...] = state_of(np.random.RandomState(seed))
+
+
+def traced_class(cls: type) -> type:
+    """The class of the traced generators that stand for those of ``cls``."""
+    return TracedRandomState if cls.__name__ == "RandomState" else TracedGenerator
+
+
+LATE_BOUND["traced_class"] = traced_class
+
+
+def lifted(generator: Any, state: Any, within: Callable[[Callable], Any]) -> TracedGenerator:
+    """The traced generator with the parameter ``state``, whose draws ``within`` records."""
+
+    class Lifted(traced_class(type(generator))):  # type: ignore[misc]
+        """A generator whose state is a parameter of an enclosing trace."""
+
+        def next_numbers(self, operands: tuple, attrs: Attrs) -> Any:
+            return within(lambda: super(Lifted, self).next_numbers(operands, attrs))
+
+    return Lifted(state)
+
+
+def at_once(generator: Any) -> TracedGenerator:
+    """The generator for calls with traced parameters, in a program that runs once.
+
+    The generator draws now; only what is computed from the parameters is recorded.
+    """
+
+    class AtOnce(traced_class(type(generator))):  # type: ignore[misc]
+        """A generator that draws while the function is recorded."""
+
+        def next_numbers(self, operands: tuple, attrs: Attrs) -> Any:
+            traced = next((x for x in operands if isinstance(x, Value)), None)
+            given = (np.array(state_of(generator)), *operands)
+            if traced is None:
+                found, state = LATE_BOUND["compute"](generator_draw, given, attrs)
+            else:
+                found, new = traced.emitter.apply(generator_draw, given, attrs)
+                state = new.concrete_value()
+                if not isinstance(state, np.ndarray):
+                    raise TraceError(
+                        "a generator that is not an argument draws by a parameter without a value\n"
+                        "  make the generator an argument of the recorded function"
+                    )
+            state_array(generator)[...] = state
+            return found
+
+    return AtOnce(None)

@@ -1,0 +1,85 @@
+"""The states of NumPy's random generators as arrays of words, on the host."""
+
+from typing import Any
+
+import numpy as np
+
+from letir.errors import DTypeError
+
+
+def state_of(generator):
+    """The state of a generator as words: the number of its bit generator, then its fields."""
+    if type(generator).__name__ == "RandomState":
+        state = generator.get_state(legacy=False)
+        gauss = np.float64(state["gauss"]).view(np.uint64)
+        inner = state["state"]
+        return np.array([5, *inner["key"], inner["pos"], state["has_gauss"], gauss], np.uint64)
+    state: Any = generator.bit_generator.state
+    inner, found = state["state"], []
+    for value in inner.values():
+        if state["bit_generator"].startswith("PCG64"):  # an integer of 128 bits
+            found += [value % 2**64, value >> 64]
+        else:
+            found += [int(word) for word in np.atleast_1d(value)]
+    found += [int(word) for word in state.get("buffer", ())]
+    rest = ("buffer_pos", "has_uint32", "uinteger")
+    found += [int(state[name]) for name in rest if name in state]
+    kind = ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"].index(state["bit_generator"])
+    return np.array([kind, *found], np.uint64)
+
+
+def generator_of(words: Any) -> Any:
+    """A generator in the state that ``words`` encode."""
+    kind, *rest = [int(word) for word in np.asarray(words)]
+    if kind == 5:
+        legacy, gauss = np.random.RandomState(), np.uint64(rest[626]).view(np.float64)
+        key = np.array(rest[:624], np.uint32)
+        legacy.set_state(("MT19937", key, rest[624], rest[625], gauss))
+        return legacy
+    name = ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"][kind]
+    generator = np.random.Generator(getattr(np.random, name)())
+    state: Any = generator.bit_generator.state
+    if name.startswith("PCG64"):
+        state["state"] = {"state": rest[0] + (rest[1] << 64), "inc": rest[2] + (rest[3] << 64)}
+    elif name == "Philox":
+        words = np.array(rest[:10], np.uint64)
+        state["state"] = {"counter": words[:4], "key": words[4:6]}
+        state["buffer"], state["buffer_pos"] = words[6:], rest[10]
+    elif name == "SFC64":
+        state["state"] = {"state": np.array(rest[:4], np.uint64)}
+    else:
+        state["state"] = {"key": np.array(rest[:624], np.uint32), "pos": rest[624]}
+    if "has_uint32" in state:
+        state["has_uint32"], state["uinteger"] = rest[-2:]
+    generator.bit_generator.state = state
+    return generator
+
+
+class _StateArray(np.ndarray):
+    """The state of a generator as an array: writing into it sets the state of the generator."""
+
+    generator = None
+
+    def __setitem__(self, item: Any, new: Any) -> None:
+        super().__setitem__(item, new)
+        if self.generator is None:
+            return
+        found = generator_of(self)
+        if self[0] == 5:
+            self.generator.set_state(found.get_state())
+        else:
+            self.generator.bit_generator.state = found.bit_generator.state
+
+
+def state_array(generator: Any) -> np.ndarray:
+    """The state of a generator as an array that writes into the generator.
+
+    Raises DTypeError for a bit generator that is not NumPy's.
+    """
+    try:
+        state: Any = state_of(generator).view(_StateArray)
+    except (KeyError, ValueError):
+        name = type(generator.bit_generator).__name__
+        raise DTypeError(f"the state of a generator of {name} cannot be recorded") from None
+    state.generator = generator
+    return state

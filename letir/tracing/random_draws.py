@@ -1,0 +1,333 @@
+"""Draws of random generators while a function is recorded, however the function reaches them.
+
+While a recording is under way, the methods of NumPy's generators and of ``random.Random``, and the
+functions of ``numpy.random`` and ``random``, have stand-ins. In threads that do not record, and for
+generators that the function has made and seeded itself, they call the originals. What happens to
+other draws depends on the recording:
+
+- ``REFUSED``: an error, for the program would repeat the numbers;
+- ``AT_ONCE``: the generator draws, since the program runs once, like that of an eager ``grad``;
+- ``LIFTED``: the state of the generator becomes a parameter, which ``jit`` fills in at each call.
+"""
+
+import ctypes
+import functools
+import gc
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
+from letir.ast.types import ArrayType
+from letir.errors import TraceError
+from letir.ops.random.captured_generators import at_once, lifted
+from letir.ops.random.generator_states import state_array
+from letir.tracing import entry
+from letir.tracing.checks.hidden_random_state import drawn_from
+from letir.tracing.refusals import note_refusal
+from letir.tracing.source_locations import is_users
+from letir.tracing.trace_state import (
+    ABSENT,
+    ACTIVE,
+    AT_ONCE,
+    LIFTED,
+    REFUSED,
+    Trace,
+)
+
+_lock = threading.RLock()
+# methods of generators that do not draw, but read or set the state
+_STATE = ("__reduce__", "get_state", "set_state", "seed", "spawn", "getstate", "setstate")
+_LETIR = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+_RANDOM = os.path.join(os.path.dirname(os.__file__), "random.py")
+_COPY = os.path.join(os.path.dirname(os.__file__), "copy.py")
+_modified = ctypes.pythonapi.PyType_Modified
+
+
+class _Place:
+    """A dict whose functions have stand-ins while a recording is under way."""
+
+    def __init__(self, space: dict, stand_ins: dict[str, Callable], kind: type | None = None):
+        self.space, self.stand_ins, self.count = space, stand_ins, 0
+        self.originals = {name: space[name] for name in stand_ins}
+        self.kind = None if kind is None else ctypes.py_object(kind)
+
+    def exchange(self, functions: dict[str, Callable]) -> None:
+        """Put functions in place."""
+        self.space.update(functions)
+        if self.kind is not None:  # else CPython goes on with the methods that it has looked up
+            _modified(self.kind)
+
+
+class DrawWatch:
+    """The stand-ins during one recording, which counts as one of ``draws``, see above."""
+
+    __slots__ = ("draws", "places")
+
+    def __init__(self, draws: str) -> None:
+        self.draws = draws
+        self.places: tuple[_Place, ...] = ()
+
+    def start(self) -> None:
+        """Put the stand-ins in place."""
+        places: tuple[_Place, ...] = _python_places() if "random" in sys.modules else ()
+        if "numpy.random" in sys.modules:
+            places += _numpy_places(self.draws)
+        with _lock:
+            self.places = places
+            for place in places:
+                place.count += 1
+                if place.count == 1:
+                    place.exchange(place.stand_ins)
+
+    def end(self) -> None:
+        """Put the originals in place again where no other recording needs the stand-ins."""
+        with _lock:
+            for place in self.places:
+                place.count -= 1
+                if place.count == 0:
+                    place.exchange(place.originals)
+            self.places = ()
+
+
+@functools.cache
+def _numpy_places(draws: str) -> tuple[_Place, ...]:
+    """The places of NumPy's generators."""
+    if draws == LIFTED:
+        return (*_numpy_places(REFUSED), _hidden_functions("numpy.random"))
+    module = sys.modules["numpy.random"]
+    bits: Any = sys.modules["numpy.random.bit_generator"]
+    # a generator is the function's own if its lock was made meanwhile; randbits: it has no seed
+    lock = "RLock" if hasattr(bits, "RLock") else "Lock"
+    names = {lock: "own_generators", "randbits": "unseeded_generators"}
+    makers = {name: _noted(getattr(bits, name), kind) for name, kind in names.items()}
+    return (
+        _methods_of(module.Generator),
+        _methods_of(module.RandomState),
+        _hidden_functions("numpy.random", _STATE),
+        _Place(vars(bits), makers),
+    )
+
+
+@functools.cache
+def _python_places() -> tuple[_Place, ...]:
+    """The places of Python's generators, whose methods all call two methods in C."""
+    kind = sys.modules["random"].Random.__base__
+    return _methods_of(kind), _hidden_functions("random", ("random", "getrandbits"))
+
+
+def _hidden_functions(name: str, only: tuple[str, ...] = ()) -> _Place:
+    """The place of the functions of a module that are methods of its hidden generator."""
+    space: Any = vars(sys.modules[name])
+    hidden = space["_inst"] if name == "random" else space["mtrand"]._rand
+    found = [
+        key
+        for key, value in space.items()
+        if getattr(value, "__self__", None) is hidden and (key in only or not only)
+    ]
+    others = () if only or name == "random" else _STATE  # in the other place already
+    return _Place(space, {n: _function(hidden, space[n]) for n in found if n not in others})
+
+
+def _methods_of(kind: type) -> _Place:
+    """The place of the methods of a class, whose dict only the garbage collector gives away."""
+    (space,) = [x for x in gc.get_referents(kind.__dict__) if type(x) is dict]
+    names = [n for n, v in space.items() if callable(v) and (n[0] != "_" or n in _STATE)]
+    return _Place(space, {name: _method(name, space[name]) for name in names}, kind)
+
+
+def _method(name: str, original: Callable) -> Callable:
+    """The stand-in for a method of generators."""
+
+    @functools.wraps(original, updated=())
+    def stand_in(self, *args, **kwargs):
+        active = ACTIVE.get()
+        if type(active) is not Trace or _is_internal(sys._getframe(1)):
+            return original(self, *args, **kwargs)
+        return _draw(active, self, name, functools.partial(original, self), args, kwargs)
+
+    return stand_in
+
+
+def _function(generator: Any, original: Callable) -> Callable:
+    """The stand-in for a function of a module, a method of its hidden generator."""
+
+    @functools.wraps(original, updated=())
+    def stand_in(*args, **kwargs):
+        active = ACTIVE.get()
+        if type(active) is not Trace or _is_internal(sys._getframe(1)):
+            return original(*args, **kwargs)
+        return _draw(active, generator, original.__name__, original, args, kwargs)
+
+    return stand_in
+
+
+def _is_internal(frame: Any) -> bool:
+    """Whether letir itself draws, to compute an operation, or copies a generator.
+
+    Also whether a module draws that is being imported.
+    """
+    if _is_importing(frame):
+        return True
+    while frame.f_code.co_filename in (_RANDOM, _COPY) and frame.f_back is not None:
+        frame = frame.f_back
+    file = frame.f_code.co_filename
+    if file == entry.__file__:  # rng.normal itself is recorded
+        return False
+    return file.startswith(_LETIR) and not is_users(file)
+
+
+def _is_importing(frame: Any) -> bool:
+    """Whether the recorded function has begun an import that is not done."""
+    while frame is not None and frame.f_code.co_filename != entry.__file__:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _noted(original: Callable, name: str) -> Callable:
+    """The stand-in for a function that makes generators: the trace notes its results."""
+
+    def stand_in(*args):
+        made = original(*args)
+        active = ACTIVE.get()
+        if type(active) is Trace and not _is_importing(sys._getframe(1)):
+            active.__dict__.setdefault(name, []).append(made)
+        return made
+
+    return stand_in
+
+
+# ---- one draw ----
+
+
+def _draw(active: Trace, generator: Any, name: str, original: Callable, args, kwargs) -> Any:
+    """A draw while ``active`` records."""
+    if name == "seed" and _is_made_with(args):
+        active.__dict__.setdefault("own_generators", []).append(generator)
+        return original(*args, **kwargs)
+    trace, own, unseeded = active, [], []
+    while True:
+        own += trace.__dict__.get("own_generators", ())
+        unseeded += trace.__dict__.get("unseeded_generators", ())
+        if trace.draws != AT_ONCE or trace.parent is None:
+            break
+        trace = trace.parent
+    bits = getattr(generator, "bit_generator", None) or getattr(generator, "_bit_generator", None)
+    has_seed = not _is_among(getattr(bits, "seed_seq", None), unseeded)
+    mark = generator if bits is None else bits.lock
+    is_own = any(mark is made for made in own)
+    if trace.draws == AT_ONCE or (is_own and has_seed):
+        if any(isinstance(arg, Value) for arg in (*args, *kwargs.values())):
+            return getattr(at_once(generator), name)(*args, **kwargs)
+        return original(*args, **kwargs)
+    if trace.draws == LIFTED and not is_own and (name == "seed" or name not in _STATE):
+        captured = _captured(trace, generator)
+        if captured is not None:
+            return getattr(captured, name)(*args, **kwargs)
+    raise note_refusal(_refused(generator, name, is_own))
+
+
+def _is_made_with(seed: tuple) -> bool:
+    """Whether ``Random.__init__`` calls ``seed``, for a generator with a seed of its own."""
+    frame = sys._getframe(3)  # of Random.seed
+    is_init = frame.f_back is not None and frame.f_back.f_code.co_name == "__init__"
+    return is_init and frame.f_code.co_filename == _RANDOM and seed not in ((), (None,))
+
+
+def _is_among(sequence: Any, numbers: list) -> bool:
+    """Whether a seed sequence was made from one of these numbers of the operating system."""
+    entropy = getattr(sequence, "entropy", None)
+    return any(entropy == number for number in numbers)
+
+
+def _refused(generator: Any, name: str, is_own: bool) -> TraceError:
+    """The error for a draw that would be a constant of the program."""
+    kind = type(generator)
+    if is_own:
+        what = "a generator that the function makes without a seed"
+    elif generator is getattr(sys.modules.get("random"), "_inst", None):
+        what = "random"
+    elif generator is getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None):
+        what = "numpy.random"
+    elif kind.__module__ == "random":
+        what = "a random.Random"
+    else:
+        what = "a generator that is not an argument of the function"
+    return drawn_from(what, [name])
+
+
+# ---- lifted generators ----
+
+
+class _CapturedState(Value):
+    """The state of a generator outside of all traces, which is lifted into a parameter."""
+
+    __slots__ = ("generator", "kind")
+
+    def __init__(self, generator: Any) -> None:
+        super().__init__(None, self)
+        self.generator = generator
+        state = state_array(generator)
+        self.kind = ArrayType(state.dtype, state.shape)
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    @property
+    def type(self) -> ArrayType:
+        return self.kind
+
+    def concrete_value(self) -> Any:
+        """The state now."""
+        return state_array(self.generator)
+
+
+def _captured(root: Trace, generator: Any) -> Any:
+    """The traced generator in the place of one outside; None if its draws are not recorded."""
+    known = root.__dict__.setdefault("lifted_generators", {})
+    if id(generator) not in known:
+        try:
+            outer: Any = _CapturedState(generator)
+        except (AttributeError, TypeError, ValueError):
+            return None
+        local = root.lifted_as(outer)
+        root.note_argument(local, outer.concrete_value())
+        state = root.make_tracer(root, local, ABSENT)
+        known[id(generator)] = generator, lifted(generator, state, functools.partial(_within, root))
+    return known[id(generator)][1]
+
+
+def _within(root: Trace, record: Callable) -> Any:
+    """The result of ``record``, recorded by ``root`` while a trace inside it is active."""
+    before = ACTIVE.get()
+    ACTIVE.set(root)
+    try:
+        return record()
+    finally:
+        ACTIVE.set(before)
+
+
+def generators_of(lifted: tuple, is_possible: bool) -> tuple:
+    """The generators among the values that a recording has lifted.
+
+    Raises TraceError if there are some, but the plan cannot fill in their states.
+    """
+    found = tuple([x.generator for x in lifted if type(x) is _CapturedState])
+    if found and not is_possible:
+        what = "a generator that is not an argument of a function of Variables"
+        raise drawn_from(what, ["random"])
+    return found
+
+
+def generator_states(generators: tuple) -> list:
+    """The states of generators, as arrays that write into them."""
+    return [state_array(generator) for generator in generators]
+
+
+LATE_BOUND.update(
+    draw_watch=DrawWatch, generator_states=generator_states, generators_of=generators_of
+)
