@@ -299,9 +299,9 @@ class Executor(Generic[P, R]):
         )
         return version
 
-    def recorded(self, marked: tuple[tuple, dict], mode: str = LAZY) -> tuple[Lambda, tuple]:
+    def recorded(self, marked: tuple[tuple, dict]) -> tuple[Lambda, tuple]:
         """The function recorded at these arguments, and the generators outside that it uses."""
-        recording = record(self.f, *marked, mode, KEEP, draws=LIFTED)
+        recording = record(self.f, *marked, LAZY, KEEP, draws=LIFTED)
         return recording.fn, recording.lifted
 
     def recorded_by_name(self, request: Request, key: ArgumentSpec) -> Lambda:

@@ -45,3 +45,15 @@ def test_a_call_that_numpy_refuses_is_refused_when_traced(call):
         f(*args)
     with pytest.raises(lt.ShapeError):
         lt.trace(f, *args)
+
+
+@pytest.mark.parametrize(
+    "bounds", [(4.0,), (0, 4.0), (0, 4, 1.0), (4,), (np.int8(4),), (0, np.float32(4)), (1, 4, 2)]
+)
+def test_each_bound_of_a_range_has_a_say_in_its_dtype(bounds):
+    def f(i):
+        return np.arange(*bounds)[i], lt.numpy.arange(*bounds)[i]
+
+    i = np.array([1, 0])
+
+    assert_same(f(i), lt.trace(f, i)(i))

@@ -1,6 +1,7 @@
 """Arrays created from numbers, without operands: eye, arange."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -40,12 +41,16 @@ eye = define(
 
 def _arange_prepare(start, stop=None, step=1, dtype=None, **_):
     """np.arange, where a single bound is the stop."""
+    given = (start, step) if stop is None else (start, stop, step)
     start, stop = (0, start) if stop is None else (start, stop)
-    if dtype is None:
-        given = [0 if type(n) is Size else n for n in (start, step, stop)]
-        dtype = np.arange(given[0], given[0], given[1]).dtype  # of an empty array
-    dtype = number_dtype(dtype)
+    dtype = _dtype_of_range(*given) if dtype is None else number_dtype(dtype)
     return (), {"start": start, "stop": stop, "step": step, "dtype": dtype}
+
+
+def _dtype_of_range(*bounds: Any) -> np.dtype:
+    """The dtype of np.arange, in which each bound has a say; a symbolic size is an integer."""
+    kinds = [int if type(bound) is Size else type(bound) for bound in bounds]
+    return np.arange(*[kind(1) for kind in kinds]).dtype
 
 
 def _arange_aval(*, start, stop, step, dtype):
