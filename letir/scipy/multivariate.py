@@ -8,8 +8,14 @@ from attrs import frozen
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
-from letir.scipy.namespace import as_array_or_traced, find_in_scipy, is_traced, refusal_error
-from letir.tracing.trace_state import ABSENT
+from letir.scipy.namespace import (
+    as_array_or_traced,
+    as_scalar,
+    find_in_scipy,
+    is_traced,
+    refusal_error,
+)
+from letir.tracing.trace_state import ABSENT, ACTIVE
 
 _LOG_TWO_PI = math.log(2 * math.pi)
 
@@ -34,7 +40,8 @@ class VectorDistribution:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The distribution with fixed parameters."""
-        if not is_traced(*args, **kwargs):
+        # while recording also for known parameters: its methods may be called on traced values
+        if ACTIVE.get() is None and not is_traced(*args, **kwargs):
             return find_in_scipy("stats", self.name)(*args, **kwargs)
         return FrozenVectorDistribution(self, args, tuple(kwargs.items()))
 
@@ -55,6 +62,11 @@ class FrozenVectorDistribution:
         if method.startswith("__"):
             raise AttributeError(method)
         distribution = self.distribution
+        if method not in distribution.recorded and not is_traced(
+            *self.args, *dict(self.kwargs).values()
+        ):
+            known = find_in_scipy("stats", distribution.name)
+            return getattr(known(*self.args, **dict(self.kwargs)), method)
         if method not in distribution.recorded:
             reason = f"only {', '.join(distribution.recorded)} are"
             raise refusal_error(f"{distribution.name}(...).{method}", reason)
@@ -78,7 +90,7 @@ class MultivariateNormal(VectorDistribution):
             x = x[..., None]
         if allow_singular:
             return _singular_logpdf(x, mean, cov)
-        return PRIMITIVES["multivariate_normal_logpdf"](x, mean, cov)
+        return as_scalar(PRIMITIVES["multivariate_normal_logpdf"](x, mean, cov))
 
     def pdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
         """The density of the rows of ``x``."""
@@ -124,7 +136,7 @@ def _singular_logpdf(x: Any, mean: Any, cov: Any) -> Any:
     least = 1e9 * np.finfo(float).eps * np.abs(values).max()
     beside = np.where(is_positive, 0.0, parts * parts).sum(-1)
     found = -0.5 * (is_positive.sum() * _LOG_TWO_PI + np.log(safe).sum() + distance)
-    return np.where(beside < least * least, found, -np.inf)
+    return as_scalar(np.where(beside < least * least, found, -np.inf))
 
 
 class Dirichlet(VectorDistribution):

@@ -1,11 +1,13 @@
 """Shared parts of the namespaces: call SciPy's function unless an argument is traced."""
 
 import functools
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.errors import MissingRule
 from letir.eval.array_modules import scipy_function
@@ -46,6 +48,11 @@ def as_array_or_traced(x: Any) -> Any:
     return x if isinstance(x, Value) else np.asarray(x)
 
 
+def as_scalar(found: Any) -> Any:
+    """A 0-d result as the scalar that SciPy returns; other results as they are."""
+    return found if found.ndim else found[()]
+
+
 def refusal_error(name: str, reason: str) -> MissingRule:
     """The error of a function that cannot be recorded with these arguments."""
     return MissingRule(f"{name} of traced values is not recorded: {reason}{at_user()}")
@@ -60,3 +67,11 @@ def fallback_getattr(part: str) -> Callable:
         return find_in_scipy(part, name)
 
     return find
+
+
+def recorded_version(part: str, name: str) -> Any:
+    """The object ``letir.scipy.part.name``."""
+    return getattr(importlib.import_module(f"letir.scipy.{part}"), name)
+
+
+LATE_BOUND["scipy_recorded"] = recorded_version

@@ -6,7 +6,13 @@ from typing import Any
 import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
-from letir.scipy.namespace import as_array_or_traced, drop_in, fallback_getattr, refusal_error
+from letir.scipy.namespace import (
+    as_array_or_traced,
+    as_scalar,
+    drop_in,
+    fallback_getattr,
+    refusal_error,
+)
 
 __getattr__ = fallback_getattr("special")
 
@@ -29,7 +35,7 @@ def logsumexp(
     if a.dtype.kind == "c":
         raise refusal_error("logsumexp", "complex numbers; write log(sum(exp(a)))")
     if b is None and not return_sign:
-        return PRIMITIVES["logsumexp"](a, axis=axis, keepdims=keepdims)
+        return as_scalar(PRIMITIVES["logsumexp"](a, axis=axis, keepdims=keepdims))
     if b is not None:
         b = as_array_or_traced(b)
         shape = np.broadcast_shapes(a.shape, b.shape)

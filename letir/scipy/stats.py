@@ -16,6 +16,7 @@ from letir.scipy.namespace import (
     is_traced,
     refusal_error,
 )
+from letir.tracing.trace_state import ACTIVE
 
 __getattr__ = fallback_getattr("stats")
 METHODS = frozenset(
@@ -39,7 +40,8 @@ class Distribution:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The distribution with fixed parameters."""
-        if not is_traced(*args, **kwargs):
+        # while recording also for known parameters: its methods may be called on traced values
+        if ACTIVE.get() is None and not is_traced(*args, **kwargs):
             return find_in_scipy("stats", self.name)(*args, **kwargs)
         return FrozenDistribution(self, args, tuple(kwargs.items()))
 
@@ -92,6 +94,9 @@ class FrozenDistribution:
     def __getattr__(self, method: str) -> Any:
         if method.startswith("__"):
             raise AttributeError(method)
+        if method not in METHODS and not is_traced(*self.args, *dict(self.kwargs).values()):
+            known = find_in_scipy("stats", self.distribution.name)
+            return getattr(known(*self.args, **dict(self.kwargs)), method)
         if method not in METHODS:
             raise refusal_error(
                 f"{self.distribution.name}(...).{method}", "only densities and such are"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
 from letir.tracing.math_stand_ins import math_modules
 from letir.tracing.numpy_protocols.array_value import numpy_namespace
 from letir.tracing.stand_ins import LibraryModule, is_recording
@@ -34,7 +35,8 @@ def library_modules() -> list[LibraryModule]:
     makers |= dict.fromkeys((_NEW_ARRAYS + " " + _OF_LISTS).split(), _recorded_stand_in)
     makers |= dict.fromkeys(("r_", "c_", "mgrid", "ogrid"), _IndexTrick)
     linalg = dict.fromkeys(_LINALG.split(), _recorded_stand_in)
-    return [LibraryModule(np, makers), LibraryModule(np.linalg, linalg), *math_modules()]
+    strides = LibraryModule(np.lib.stride_tricks, {"as_strided": _as_strided_stand_in})
+    return [LibraryModule(np, makers), LibraryModule(np.linalg, linalg), strides, *math_modules()]
 
 
 def vectorize_method() -> tuple:
@@ -60,6 +62,14 @@ def _stand_in(original: Any, function_for: Callable[[Any], Callable]) -> Callabl
         return function_for(original)(*args, **kwargs)
 
     return stand_in
+
+
+def _as_strided_stand_in(original: Any) -> Callable:
+    def recorded(x, *args, **kwargs):
+        strided = LATE_BOUND["as_strided"] if isinstance(x, Value) else original
+        return strided(x, *args, **kwargs)
+
+    return _stand_in(original, lambda _: recorded)
 
 
 def _maker(original) -> Callable:

@@ -50,6 +50,9 @@ def start_stand_ins(f: Callable[..., Any], started: list) -> None:
                 _libraries.extend(LATE_BOUND["library_modules"]())
                 _methods.append(LATE_BOUND["vectorize_method"]())
             if len(sys.modules) != len(_modules) or _has_grown(sys.modules["__main__"].__dict__):
+                if any(name.startswith("scipy.") for name in sys.modules.keys() - _modules):
+                    _libraries.extend(LATE_BOUND["loaded_scipy_modules"](_libraries))
+                    _originals.cache_clear()
                 _look_through_modules()
             for library in _libraries:
                 library.module.__class__ = library.recording

@@ -5,6 +5,10 @@ import pytest
 import scipy
 import scipy.ndimage
 import scipy.optimize
+from scipy import stats
+from scipy.linalg import solve_banded
+from scipy.special import logsumexp
+from scipy.stats import norm
 
 import letir as lt
 import letir.scipy
@@ -132,3 +136,32 @@ def test_derivatives_of_the_rosenbrock_function_agree():
     assert_close(scipy.optimize.rosen(X), lt.trace(rosen, X)(X))
     product = lt.trace(letir.scipy.optimize.rosen_hess_prod, V, V)
     assert_close(scipy.optimize.rosen_hess_prod(V, V), product(V, V))
+
+
+# ---- SciPy's own names, in functions that are recorded ----
+
+
+def scipy_as_written(x):
+    """Calls of SciPy as people write them."""
+    smooth = scipy.ndimage.gaussian_filter(x, 1.0)
+    normal = stats.norm(0, 1)
+    density = normal.logpdf(smooth).sum() + norm.cdf(x)[0] + normal.mean()
+    return density + logsumexp(x) + solve_banded((0, 0), x[None], x).sum()
+
+
+def test_scipys_functions_record_where_they_are_called():
+    program, compiled = lt.trace(scipy_as_written, V), lt.jit(scipy_as_written)
+
+    assert_close(scipy_as_written(V + 1), program(V + 1))
+    assert_close(scipy_as_written(V), compiled(V))
+    check_grads(program, (V,))
+    assert stats.norm is norm
+
+
+def test_as_strided_records_where_it_is_called():
+    def f(x):
+        (step,) = x.strides
+        return np.lib.stride_tricks.as_strided(x, (4, 3), (step, step)) * 2
+
+    assert_same(f(V + 1), lt.trace(f, V)(V + 1))
+    assert_same(f(V), lt.jit(f)(V))

@@ -176,6 +176,7 @@ def _base_in_a_row(x, old: np.ndarray) -> tuple[Any, int | None]:
     return (x.T, 0) if old.flags.f_contiguous else (x, None)
 
 
+LATE_BOUND["as_strided"] = as_strided
 LATE_BOUND["layout_of"] = layout_of
 LATE_BOUND["flags_of"] = Flags
 LATE_BOUND["set_shape"] = set_shape
