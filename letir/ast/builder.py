@@ -171,7 +171,10 @@ class LetBuilder:
 
     def constant(self, array: Any) -> Local:
         """Bind a read-only copy of ``array``; a NumPy scalar as it is."""
-        frozen = freeze(array)
+        return self.bind_constant(freeze(array))
+
+    def bind_constant(self, frozen: Any) -> Local:
+        """Bind a read-only array, or a NumPy scalar."""
         # its type is given: a look-up of the type rule's result would hash all elements
         types = (ArrayType(frozen.dtype, frozen.shape),)
         return self.emit(PRIMITIVES["constant"], (), Attrs(value=frozen), types)[0]

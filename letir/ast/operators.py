@@ -39,7 +39,7 @@ def _is_python_bool(operand) -> bool:
 def weaken_result(out: Any) -> Any:
     """The result of a Python operator on Python numbers alone: a Python number, or a boolean."""
     if out.dtype.kind != "b":
-        return PRIMITIVES["weaken"](out)
+        return out.emitter.apply(PRIMITIVES["weaken"], (out,))
     if hasattr(out.emitter, "python_bools"):
         out.emitter.python_bools.add(out.arg)
     return out

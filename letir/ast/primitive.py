@@ -279,7 +279,10 @@ class Primitive:
             for arg in args:
                 emitter = getattr(arg, "emitter", None)
                 if emitter is not None:
-                    return emitter.apply(self, args, self.complete(kwargs))
+                    # ``prepare`` may give complete attributes, which it has made before
+                    is_complete = type(kwargs) is Attrs
+                    attrs = kwargs if is_complete else self.complete(kwargs)
+                    return emitter.apply(self, args, attrs)
             return LATE_BOUND["compute"](self, args, self.complete(kwargs))
         except BaseException as error:
             LATE_BOUND["fold"](error)

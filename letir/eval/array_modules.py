@@ -10,10 +10,14 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
-from letir.ast.types import WEAK, ArrayType, Size
+from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType, Size
 from letir.errors import DTypeError, LetirError
 
 _ARRAYS = (np.ndarray, np.generic)
+# classes of arrays and numbers that are neither traced nor another module's
+ARRAY_CLASSES = frozenset(
+    [np.ndarray, *PYTHON_NUMBERS, *[np.dtype(code).type for code in "?bhilqBHILQefdFD"]]
+)
 # By name, not class: none of these packages is imported just for a message.
 _REFUSED = {
     "MaskedArray": "fill it first: x.filled(value)",

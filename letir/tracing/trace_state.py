@@ -20,7 +20,7 @@ from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
 from letir.ast.builder import LetBuilder, Value, freeze, known_types
 from letir.ast.error_locations import error_at
 from letir.ast.liveness import may_raise
-from letir.ast.primitive import PRIMITIVES, Primitive, result_count, results_tuple
+from letir.ast.primitive import Primitive, result_count, results_tuple
 from letir.ast.sizes.size_reads import SIZE_READS
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
@@ -31,7 +31,7 @@ from letir.eval.evaluator import Environment, compute
 from letir.ops.autodiff.checkpoint_and_custom_jvp import attrs_without_effects
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.tracing.mutation.mutated_arguments import ChangesArguments
-from letir.tracing.mutation.views import note_view
+from letir.tracing.mutation.views import is_read_number, note_view
 from letir.tracing.numpy_protocols.errstate_regions import current_state, is_silent, record_errstate
 from letir.tracing.operands import captured_array, check_array_type, refuse_traced_list
 from letir.tracing.source_locations import error_at_user_line, user_place
@@ -128,6 +128,8 @@ class Trace(ChangesArguments, LetBuilder):
         source, name = user_place(3)
         types = tuple(map(_type_of, args))
         found = known_types((op, types) if attrs is NO_ATTRS else (op, types, attrs.token))
+        if shows_memory and found is not None and is_read_number(op, attrs, found[0]):
+            shows_memory = False
         if found is None or op.results is not None or shows_memory:
             self.source = source
             return self._apply(op, tuple(operands), args, attrs, name)
@@ -278,9 +280,7 @@ class Trace(ChangesArguments, LetBuilder):
         check_array_type(array)
         frozen = self._frozen_copy(array)
         self.source, _ = user_place(2)
-        # its type is given: a look-up of the type rule's result would hash all elements
-        types = (ArrayType(frozen.dtype, frozen.shape),)
-        local = self.emit(PRIMITIVES["constant"], (), Attrs(value=frozen), types)[0]
+        local = self.bind_constant(frozen)
         if isinstance(array, np.ndarray):
             self._frozen[key] = (weakref.ref(array), frozen, local)
         return frozen, local

@@ -17,7 +17,7 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import Tree
 from letir.ast.terms import Bind, Lambda, Local
-from letir.ast.types import PYTHON_NUMBERS
+from letir.eval.array_modules import ARRAY_CLASSES
 from letir.eval.evaluator import compute, run_fitting
 from letir.plan.plan import Plan
 from letir.transforms.program_call import Call, tree_of_results
@@ -25,8 +25,6 @@ from letir.transforms.program_call import Call, tree_of_results
 _LONGEST = 1 << 12  # binds of a program whose plan is kept
 _ALL = 1 << 16  # binds of all programs whose plans are kept
 _SMALL = 64  # elements of an array that is kept with a plan
-# neither traced values, which take part in another recording, nor arrays of other modules
-_PLAIN = frozenset([np.ndarray, *PYTHON_NUMBERS, *[np.dtype(c).type for c in "?bhilqBHILQefdFD"]])
 
 _plans: dict[tuple | None, "RepeatedProgram"] = BoundedCache(1 << 9)
 _seen: dict[int, None] = BoundedCache(1 << 12)  # hashes of keys that have been met
@@ -57,7 +55,11 @@ def transformed(
     fn, leaves = call.fn, call.leaves
     key: tuple | None = None
     constants: list = []
-    if options is not None and len(fn.binds) <= _LONGEST and _PLAIN.issuperset(map(type, leaves)):
+    if (
+        options is not None
+        and len(fn.binds) <= _LONGEST
+        and ARRAY_CLASSES.issuperset(map(type, leaves))
+    ):
         key, constants = _program_key(fn, options)
     found = _plans.get(key)
     if found is None:
@@ -134,9 +136,16 @@ def _number_key(value: Any) -> Hashable:
 
 
 def _constants_as_params(fn: Lambda) -> Lambda:
-    """``fn`` with its array constants as further parameters at the end."""
+    """``fn`` with its array constants as further parameters at the end, and without guards.
+
+    They hold where a program of the same key was just recorded, unless an operation of a user gives
+    another answer when it is asked again.
+    """
     constants = [bind.binders[0] for bind in fn.constants]
-    binds = [bind for bind in fn.binds if bind.op.role != "constant"]
+    others = [op for op in {bind.op for bind in fn.binds} if op.role != "guard"]
+    is_pure = not any(op.effect or op.random or op.is_users for op in others)
+    dropped = ("constant", "guard") if is_pure else ("constant",)
+    binds = [bind for bind in fn.binds if bind.op.role not in dropped]
     return Lambda((*fn.params, *constants), binds, fn.ret, fn.in_tree, fn.out_tree)
 
 

@@ -2,6 +2,7 @@
 
 import threading
 import traceback
+import weakref
 
 import numpy as np
 import pytest
@@ -159,3 +160,43 @@ def test_arrays_that_depend_on_no_argument_are_made_once_and_belong_to_no_caller
     (known,) = repeated_programs._plans.values()
 
     assert not {"ones", "zeros", "broadcast_to"} & {bind.op.name for bind in known.plan.binds}
+
+
+def test_a_plan_asks_no_questions_that_the_recording_has_answered():
+    def f(x):
+        return (x * x).sum() if x[0] > 1 else x.sum()
+
+    for _ in range(3):
+        np.testing.assert_array_equal(lt.grad(f)(X + 1), 2 * (X + 1))
+    (known,) = repeated_programs._plans.values()
+
+    assert {bind.op.name for bind in known.plan.binds}.isdisjoint({"guard", "greater"})
+
+
+def test_a_plan_asks_again_where_a_users_function_may_give_another_answer():
+    answers = [True, True, True, True, True, False]
+
+    def _answer(x):
+        return np.array(answers.pop(0))
+
+    ask = lt.opaque(_answer, lambda x: lt.ArrayType(bool, ()))
+
+    def f(x):
+        return x.sum() if ask(x) else -x.sum()
+
+    for _ in range(2):  # each call asks when it records, and when it runs
+        np.testing.assert_array_equal(lt.grad(f)(X), np.ones(4))
+    with pytest.raises(lt.GuardError):
+        lt.grad(f)(X)
+
+
+def test_a_plan_keeps_no_arrays_alive():
+    weights = np.ones(1000)
+    weights.flags.writeable = False  # else the recording holds a copy
+    alive = weakref.ref(weights)
+    for _ in range(3):
+        lt.grad(lambda x, w=weights: (x[0] * w).sum())(X)
+    del weights
+
+    assert alive() is None
+    assert len(repeated_programs._plans) == 1

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from letir.ast.attrs import Here
+from letir.ast.attrs import Attrs, Here
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, broadcast_shapes
@@ -37,8 +38,16 @@ from letir.ops.shape.shape_and_creation import (
 # ---- calls ----
 
 
+_at_number = BoundedCache(1 << 10)  # number -> attributes, whose token is then computed once
+
+
 def index_prepare(x: Any, item: Any, arrays: Any = None) -> tuple[tuple, dict[str, Any]]:
     """``x[item]``. With ``arrays`` given, ``item`` has ``Here`` in their place already."""
+    if type(item) is int and arrays is None:
+        attrs = _at_number.get(item)
+        if attrs is None:
+            attrs = _at_number[item] = Attrs(item=item)
+        return (x,), attrs
     if arrays is None:
         arrays, item = spelled_item(item)
     return (x, *arrays), {"item": item}

@@ -15,6 +15,7 @@ from attrs import define, field
 
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.types import ArrayType
 from letir.errors import TraceError
 from letir.eval.evaluator import compute
 from letir.ops.indexing.index_expressions import compose_items, spelled_item
@@ -132,6 +133,13 @@ def note_view(result: Any, op: Primitive, operands: tuple, attrs: Attrs, place: 
     base.sharing.add(result)
     if not certain:
         base.sharing.doubts.append((weakref.ref(result), base.sharing.origin))
+
+
+def is_read_number(op: Primitive, attrs: Attrs, kind: ArrayType | None) -> bool:
+    """Whether an operation reads one element as a scalar, which shares no memory: ``x[0]``."""
+    if op.role != "index" or kind is None or kind.shape:
+        return False
+    return ... not in items_of(attrs["item"])  # x[0, ...] is an array
 
 
 def _gives_view(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> bool | None:

@@ -177,3 +177,14 @@ def test_writes_with_many_views_cost_linear_time():
 
     seconds(500)
     assert seconds(4000) < 30 * max(seconds(500), 0.01)
+
+
+def test_an_element_that_is_read_is_a_number_and_not_a_view():
+    def f(x, m):
+        first, corner, array = x[0], m[0, 1], x[0, ...]
+        x[:], m[:] = 7.0, 7.0
+        return first, corner, array
+
+    for mode in (False, True):
+        program = lt.trace(f, np.arange(3.0), np.ones((2, 2)), abstract=mode)
+        assert program(np.arange(3.0), np.ones((2, 2))) == (0.0, 1.0, 7.0)
