@@ -207,8 +207,10 @@ def _look_through_modules() -> None:
         if name in _modules or name.partition(".")[0] in _LIBRARIES:
             continue
         space = getattr(module, "__dict__", None)
-        file = space.get("__file__") if type(space) is dict else None
-        is_standard = type(file) is not str or (
+        if type(space) is not dict:
+            continue
+        file = space.get("__file__")
+        is_standard = type(file) is str and (
             file.startswith(_STANDARD) and "-packages" not in file
         )
         if not is_standard and is_users(space):
