@@ -243,7 +243,8 @@ def _snapshot(buffer: Buffer) -> Local:
             if local is None:
                 local = recipe.record()
                 _SLOT.__set__(buffer, Recipe(recipe.make, recipe.record, local))
-            return local
+            if local.type == buffer.type:
+                return local
         _SLOT.__set__(buffer, None)
     return trace.constant(buffer.value)
 

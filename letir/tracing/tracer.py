@@ -236,7 +236,8 @@ class Tracer(ArrayValue):
             raise into_ordinary_array()
         if self.dtype.kind in "iub" and self.concrete_value() is not ABSENT:
             # TABLE[i]: what is computed of integers has no derivative to lose
-            return np.array(self.guarded(np.copy, "the elements"), dtype)
+            found = self.guarded(np.copy, "the elements") if self.shape else self.item()
+            return np.array(found, dtype)
         raise conversion_error(self)
 
     def as_integer_ratio(self) -> Any:
