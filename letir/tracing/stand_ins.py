@@ -26,7 +26,7 @@ _count = 0  # the recordings under way, in all threads
 _modules: set[str] = set()  # the names of the modules that were looked through
 # id of a dict of globals -> (the dict, its possible lengths, the sites in it)
 _spaces: dict[int, tuple[dict, tuple, list]] = {}
-_MOST = 4096  # dicts that are kept alive
+_MOST = 1024  # dicts that are kept alive
 _libraries: list["LibraryModule"] = []
 _methods: list[tuple] = []  # (class, name, original, stand-in)
 _in_place: list = []  # the sites in users' modules
@@ -227,6 +227,7 @@ def _sites_in(space: dict) -> list:
         return _spaces[id(space)][2]
     if len(_spaces) >= _MOST:
         _spaces.clear()
+        _modules.clear()  # which are looked through again at the next recording
     originals = _originals()
     new = {n: _stand_in_of(v) for n, v in list(space.items()) if id(v) in originals}
     builtin = LATE_BOUND["python_stand_ins"](space)

@@ -524,3 +524,11 @@ def test_functions_that_are_compared_with_numpys_are_the_same():
         return reduce([t, t]) if reduce is np.mean and reduce is not np.zeros else -t
 
     assert_same(program(U), lt.trace(program, T)(U))
+
+
+def test_modules_record_after_any_number_of_executed_programs(helpers, monkeypatch):
+    monkeypatch.setattr("letir.tracing.stand_ins._MOST", 8)
+    for _ in range(20):
+        space = {"helpers": helpers}
+        exec("def f(t): return helpers.filled(t)", space)
+        assert_same(space["f"](U), lt.trace(space["f"], T)(U))
