@@ -164,6 +164,10 @@ _LATE_BOUND = {
     "tracing.buffer_calls": ("call_with_buffers", "fold_known"),
     "tracing.checks.baked_constants": ("refuse_another_result", "refuse_baked"),
     "tracing.checks.unsupported": ("refusal_reason",),
+    "tracing.checks.misuse": (
+        *("misuse", "not_a_program", "other_operand", "refuse_argnums", "refuse_call"),
+        "refuse_unless_function",
+    ),
     "tracing.checks.short_tracebacks": ("fold",),
     "tracing.checks.symbolic_size_reads": (
         "answer_by_guard",
@@ -173,7 +177,7 @@ _LATE_BOUND = {
     ),
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
     "tracing.scipy_stand_ins": ("loaded_scipy_modules",),
-    "tracing.refusals": ("escaped_error", "note_refusal"),
+    "tracing.refusals": ("ambiguous_truth", "escaped_error", "no_index", "note_refusal"),
     "tracing.library_stand_ins": ("library_modules", "vectorize_method"),
     "tracing.math_stand_ins": ("python_stand_ins",),
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),

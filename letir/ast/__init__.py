@@ -45,8 +45,14 @@ def entry_point(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
+            found = LATE_BOUND["fold"](error, function, args, kwargs)
             del args, kwargs  # a stored exception would keep arrays alive
-            LATE_BOUND["fold"](error)
-            raise
+            if found is error:
+                del found
+                raise
+        try:
+            raise found
+        finally:
+            del found  # no cycle of the error and this frame
 
     return cast(F, call)

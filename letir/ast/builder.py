@@ -321,7 +321,7 @@ class Value:
 
     def __len__(self):
         if not self.shape:
-            raise TypeError("len() of unsized object")
+            raise DTypeError(f"len() of unsized object, {self.type}\n  pass an array")
         return self.shape[0]
 
     def __getitem__(self, item):

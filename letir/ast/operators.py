@@ -67,7 +67,7 @@ def binary_operator(name: str, reflected: bool = False) -> Callable[[Any, Any], 
         kind = type(other)
         # takes() last: the first two tests settle nearly all operands without a call
         if kind is not type(self) and kind not in _ALWAYS_TAKEN and not self.takes(other):
-            return NotImplemented
+            return LATE_BOUND["other_operand"](self, name, other)
         operands = (other, self) if reflected else (self, other)
         own = self.arg.type
         # the shape first: arrays, the usual case, are not Python numbers

@@ -267,26 +267,33 @@ class Primitive:
 
         Rules call operations this way, and users call those that NumPy lacks this way.
         """
+        operands, attrs = args, kwargs
         try:
             if self.prepare is not None:
                 try:
-                    args, kwargs = self.prepare(*args, **kwargs)
+                    operands, attrs = self.prepare(*args, **kwargs)
                 except SeveralBinds as call:
                     return call.results()
-            if self.sizes_in and has_sizes(kwargs, self.sizes_in):
-                return LATE_BOUND["sized_call"](self, args, self.complete(kwargs))
+            if self.sizes_in and has_sizes(attrs, self.sizes_in):
+                return LATE_BOUND["sized_call"](self, operands, self.complete(attrs))
             # the first operand's emitter handles operands of other emitters, or refuses them
-            for arg in args:
-                emitter = getattr(arg, "emitter", None)
+            for operand in operands:
+                emitter = getattr(operand, "emitter", None)
                 if emitter is not None:
                     # ``prepare`` may give complete attributes, which it has made before
-                    is_complete = type(kwargs) is Attrs
-                    attrs = kwargs if is_complete else self.complete(kwargs)
-                    return emitter.apply(self, args, attrs)
-            return LATE_BOUND["compute"](self, args, self.complete(kwargs))
+                    is_complete = type(attrs) is Attrs
+                    attrs = attrs if is_complete else self.complete(attrs)
+                    return emitter.apply(self, operands, attrs)
+            return LATE_BOUND["compute"](self, operands, self.complete(attrs))
         except BaseException as error:
-            LATE_BOUND["fold"](error)
-            raise
+            found = LATE_BOUND["fold"](error, self, args, kwargs)
+            if found is error:
+                del found, args, kwargs, operands, attrs
+                raise
+        try:
+            raise found
+        finally:
+            del found, args, kwargs, operands, attrs
 
     def complete(self, attrs: dict[str, Any]) -> Attrs:
         """``attrs`` with the defaults filled in, in the record's order."""

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from attrs import define, frozen
 
+from letir.ast import entry_point
 from letir.ast.sizes.size import Size
 from letir.errors import DTypeError, ShapeError
 
@@ -108,7 +109,12 @@ class ArrayType:
 def number_dtype(dtype: Any) -> np.dtype:
     """``dtype`` in native byte order. Raises DTypeError for dtypes that letir does not support."""
     # longdouble is refused: its bits differ from machine to machine
-    dtype = np.dtype(dtype)
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError:
+        raise DTypeError(
+            f"there is no dtype {dtype!r}\n  take one of NumPy's, such as 'float64' or np.int32"
+        ) from None
     if dtype.kind not in _KINDS or dtype.itemsize > (16 if dtype.kind == "c" else 8):
         raise DTypeError(
             "letir computes with bool, int, uint, float and complex arrays, "
@@ -150,9 +156,16 @@ class ShapeDtype:
 
     type: ArrayType
 
+    @entry_point
     def __init__(self, shape, dtype=np.float64, weak: bool = False):
         shape = (shape,) if isinstance(shape, int | str | Size) else shape
         for n in shape:
+            if not isinstance(n, int | np.integer | str | Size) or (
+                isinstance(n, int | np.integer) and n < 0
+            ):
+                raise ShapeError(
+                    f"ShapeDtype: a size must be a number from 0 or a name, found {n!r} in {shape}"
+                )
             if isinstance(n, str) and n.startswith("_"):
                 raise ShapeError(
                     f"{n!r} cannot name a size: a leading underscore is reserved for sizes in loops"

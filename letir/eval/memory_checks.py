@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from letir.ast.attrs import Attrs
+from letir.ast.error_locations import source_line
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Lambda
-from letir.errors import TraceError
+from letir.errors import ShapeError, TraceError
 
 
 def _references_to_first(operands: list) -> int:
@@ -80,7 +81,7 @@ def check_writable(fn: Lambda, leaves: list, changed: tuple[int, ...]) -> None:
             continue
         name = fn.params[i].name or f"argument {i}"
         if isinstance(array, np.ndarray) and not array.flags.writeable:
-            raise ValueError(f"{name}: assignment destination is read-only")
+            raise _read_only(fn, i, name)
         for j, other in enumerate(leaves):
             if j != i and _may_overlap(array, other):
                 raise TraceError(
@@ -88,6 +89,16 @@ def check_writable(fn: Lambda, leaves: list, changed: tuple[int, ...]) -> None:
                     f"{fn.params[j].name or f'argument {j}'}: it was recorded for arrays apart\n"
                     "  pass a copy of one of them"
                 )
+
+
+def _read_only(fn: Lambda, place: int, name: str) -> ShapeError:
+    """The error for a program that writes into a read-only array, with the line of the write."""
+    param = fn.params[place]
+    writes = [b.source for b in fn.binds if b.op.role == "write_back" and b.args[0] is param]
+    return ShapeError(
+        f"{name}: assignment destination is read-only{source_line(writes[0] if writes else None)}\n"
+        f"  the program writes into this argument: pass a copy, {name}.copy()"
+    )
 
 
 def _may_overlap(array, other) -> bool:

@@ -154,6 +154,7 @@ def record(
             result = f(*call_args, **call_kwargs)
         except Exception as error:
             result = None
+            LATE_BOUND["refuse_call"](error, f, call_args, call_kwargs)
             if new.failed is None:
                 LATE_BOUND["note_inner_failure"](new, error)
                 # for buffer[0] = x NumPy replaces it

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.errors import EscapedTracerError, TraceError
+from letir.errors import DTypeError, EscapedTracerError, ShapeError, TraceError
 from letir.tracing.source_locations import at_user, user_place
 from letir.tracing.trace_state import ACTIVE, Trace
 
@@ -66,4 +66,31 @@ def escaped_error(value: Value) -> EscapedTracerError:
     )
 
 
-LATE_BOUND.update(escaped_error=escaped_error, note_refusal=note_refusal)
+def ambiguous_truth(value: Value) -> ShapeError:
+    """The error for the truth value of an array, as in ``if x > 0``."""
+    if value.size == 0:  # an error since NumPy 2.2, with a warning before
+        return ShapeError(
+            f"The truth value of an empty array is ambiguous. Use x.size > 0{at_user()}"
+        )
+    return ShapeError(
+        "The truth value of an array with more than one element is ambiguous. "
+        f"Use a.any() or a.all(){at_user()}\n"
+        f"  the condition has the type {value.type}; choose for each element with "
+        "numpy.where(condition, a, b)"
+    )
+
+
+def no_index(value: Value) -> DTypeError:
+    """The error for an index, a size or a count that is not an integer."""
+    return DTypeError(
+        "only integer scalar arrays can be converted to a scalar index, found a traced value of "
+        f"type {value.type}{at_user()}\n  pass an int, or round it: x.astype(int)"
+    )
+
+
+LATE_BOUND.update(
+    ambiguous_truth=ambiguous_truth,
+    escaped_error=escaped_error,
+    no_index=no_index,
+    note_refusal=note_refusal,
+)

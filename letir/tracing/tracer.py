@@ -135,13 +135,8 @@ class Tracer(ArrayValue):
     # ---- what Python may ask, at the price of a guard ----
 
     def __bool__(self):
-        if self.size == 0:  # an error since NumPy 2.2, with a warning before
-            raise ValueError("The truth value of an empty array is ambiguous. Use x.size > 0")
         if self.size != 1:
-            raise ValueError(
-                "The truth value of an array with more than one element is ambiguous. "
-                "Use a.any() or a.all()"
-            )
+            raise LATE_BOUND["ambiguous_truth"](self)
         return self.guarded(bool, "the truth value")
 
     def __int__(self):
@@ -149,7 +144,7 @@ class Tracer(ArrayValue):
 
     def __index__(self):
         if self.dtype.kind not in "iu" or self.shape:
-            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+            raise LATE_BOUND["no_index"](self)
         return self.guarded(int, "an index or a size")
 
     def __round__(self, ndigits=None):

@@ -7,7 +7,7 @@ from typing import Any, overload
 from letir.ad.gradient_program import Gradient, Policy
 from letir.ad.remat.cost_model import recomputation_cost
 from letir.ad.remat.policies import GRADES, check_policy
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.primitive import Primitive
@@ -75,6 +75,7 @@ def checkpoint(
     @entry_point
     @functools.wraps(f)
     def checkpointed(*args, **kwargs):
+        LATE_BOUND["refuse_argnums"]("checkpoint", static_argnums, "static_argnums")
         if not is_call_recorded(args, kwargs):  # nothing will be differentiated
             return f(*args, **kwargs)
         source, _ = user_place(2)  # the user's line, for the bind that is made here

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, Generic
 
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.pytrees import flatten
@@ -33,7 +33,10 @@ class CustomFunction(Generic[P, R]):
 
     kind = ""
 
+    @entry_point
     def __init__(self, function: Callable[P, R], nondiff_argnums: int | Sequence[int] = ()):
+        LATE_BOUND["refuse_unless_function"](self.kind, function)
+        LATE_BOUND["refuse_argnums"](self.kind, nondiff_argnums, "nondiff_argnums")
         functools.update_wrapper(self, function)  # type: ignore[arg-type]  # an object, not a function
         is_one = isinstance(nondiff_argnums, int)
         self.nondiff_argnums: tuple[int, ...] = (

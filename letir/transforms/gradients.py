@@ -143,6 +143,8 @@ def _gradient(
         # the gradient takes the arguments of f
         return Lambda(flat.params, flat.binds, flat.ret, call.fn.in_tree, outs)
 
+    if type(argnums) is not int:
+        LATE_BOUND["refuse_argnums"]("value_and_grad" if with_value else "grad", argnums)
     f = as_program(f)
     if isinstance(f, Lambda):
         return program(Call(f, tree_of_arguments(f), []))

@@ -48,6 +48,8 @@ def shared_with_executors(transform: F) -> F:
         try:
             answer = getattr(type(f), "__letir_transformed__", None)
             if answer is None:
+                if not callable(f) and not hasattr(f, "joined"):  # a Gradient has it
+                    LATE_BOUND["refuse_unless_function"](transform.__name__, f)
                 return transform(f, *args, **kwargs)
             bound = _signature_of(transform).bind(f, *args, **kwargs)
             bound.apply_defaults()  # grad(f) and grad(f, argnums=0) share a key

@@ -12,6 +12,7 @@ from attrs import frozen
 
 from letir import passes
 from letir.ad.gradient_program import Gradient
+from letir.ast import LATE_BOUND
 from letir.ast.pytrees import LEAF, Leaf, Tree, flatten
 from letir.ast.terms import Lambda
 from letir.errors import ShapeError
@@ -68,6 +69,8 @@ def tree_of_results(count: int) -> Tree:
 
 def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], Tree]:
     """(parameter positions, tree) of the positional arguments ``argnums``, which a gradient has."""
+    if type(argnums) is not int:
+        LATE_BOUND["refuse_argnums"]("the transform", argnums)
     of_args, _ = tree.spec.children()
     count = of_args.num_children
     for n in (argnums,) if isinstance(argnums, int) else argnums:

@@ -77,6 +77,8 @@ def vjp(
     """
     call = called(f, primals, {})
     count = len(call.fn.ret.args)
+    if has_aux:
+        check_pair(example(call.out_tree))
     out_tree = Tree.of(example(call.out_tree)[0]) if has_aux else call.out_tree
     defined = [i < out_tree.arrays for i in range(count)]
     gradient = differentiate(call.fn, defined=defined, policy=policy, exact=exact)
@@ -91,6 +93,11 @@ def vjp(
             raise DTypeError(
                 f"pull takes one cotangent, nested as the result; {len(args)} were given"
                 f"{at_user()}\n  pass several in a tuple: pull((ct, other))"
+            )
+        if len(args) != 1:
+            raise ShapeError(
+                f"pull: takes one cotangent, nested as the result {out_tree}, found {len(args)}\n"
+                "  put the cotangents of several results into one tuple"
             )
         (ct,) = args
         leaves = out_tree.leaves_of(ct, "pull")
@@ -109,6 +116,15 @@ def vjp(
     pull = LinearMap(gradient.df, tuple(captured), flat, nested)
     out = call.out_tree.unflatten(results[:count])
     return (out[0], pull, out[1]) if has_aux else (out, pull)
+
+
+def check_pair(out: Any) -> None:
+    """Raise ShapeError unless a function with ``has_aux`` returned a pair."""
+    if not (isinstance(out, tuple) and len(out) == 2):
+        raise ShapeError(
+            f"has_aux: the function must return (value, aux), found {Tree.of(out)}\n"
+            "  return a pair, or leave has_aux out"
+        )
 
 
 def as_direction(value: Any, kind: ArrayType | None, what: str) -> Any:

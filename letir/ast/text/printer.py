@@ -100,7 +100,9 @@ def line_of(program: Any, bind: Bind) -> str:
 
 
 def numbered_local(builder: Any, local: Local) -> str:
-    """The number of ``local`` in the program that is being built, with its type."""
+    """The name of ``local``, or its number in the program that is being built, with its type."""
+    if local.name:
+        return repr(local)
     number = _numbered_before(builder, None).numbers.get(local, "")
     return f"{number}: {local.type!r}".removeprefix(": ")
 

@@ -7,6 +7,7 @@ variable ``LETIR_TRACEBACK=full`` keeps all frames.
 import os
 import sys
 from types import TracebackType
+from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.ast.error_locations import append_location, source_line
@@ -17,21 +18,43 @@ from letir.tracing.source_locations import is_letirs, is_users, place_of, user_p
 _HAVE_PLACES = (EscapedTracerError, ParseError)  # two lines of the user; a line of the text
 
 
-def fold(error: BaseException, *, within: bool = False) -> None:
-    """Remove letir's frames from the traceback of ``error``; add the user's line if it has none.
+def fold(
+    error: BaseException,
+    function: Any = None,
+    args: tuple = (),
+    kwargs: dict | None = None,
+    *,
+    within: bool = False,
+) -> BaseException:
+    """The error to raise for ``error``: without letir's frames, and with the user's line.
 
-    Called in the ``except`` clause of a function that users call, before a bare ``raise``. If letir
-    called that function, nothing happens, as the error still passes an outer one; except with
-    ``within``, for operators, around which there is no other.
+    Called in the ``except`` clause of ``function``, which users call with these arguments. It is
+    another error if the arguments are at fault, else ``error`` itself, to be raised by a bare
+    ``raise``. If letir called the function, the traceback stays, as the error still passes an outer
+    one; except with ``within``, for operators, around which there is no other.
     """
+    if not isinstance(error, LetirError | Warning) and _is_raised_by_letir(error):
+        better = function and LATE_BOUND["misuse"](error, function, args, kwargs or {})
+        error = better or error
     caller = sys._getframe(1).f_back
     if not within and caller is not None and is_letirs(caller.f_code.co_filename):
-        return
-    if isinstance(error, LetirError) and not isinstance(error, _HAVE_PLACES) and error.args:
-        place = _innermost_place(error.__traceback__) or user_place(2)[0]
+        return error
+    place = _innermost_place(error.__traceback__) or user_place(2)[0]
+    if not isinstance(error, LetirError):
+        if isinstance(error, Exception) and _is_raised_by_letir(error):
+            _note_place(error, place)
+    elif error.args and not isinstance(error, _HAVE_PLACES):
         append_location(error, source_line(place))
     if os.environ.get("LETIR_TRACEBACK") != "full":
         _fold_chain(error)
+    return error
+
+
+def _note_place(error: Exception, place: Source | None) -> None:
+    """Add a note with the user's line, unless the error has one already."""
+    told = "\n".join([str(error), *getattr(error, "__notes__", ())])
+    if place is not None and "letir: in" not in told and str(place) not in told:
+        error.add_note(f"letir: at {place}")
 
 
 def _innermost_place(link: TracebackType | None) -> Source | None:
@@ -76,11 +99,13 @@ def _is_internal(error: BaseException) -> bool:
 
 
 def _is_raised_by_letir(error: BaseException) -> bool:
-    """Whether the innermost frame of the traceback is letir's."""
-    link = error.__traceback__
-    while link is not None and link.tb_next is not None:
+    """Whether letir, or a library that it called, raised the error."""
+    link, found = error.__traceback__, False
+    while link is not None:  # NumPy's frames below letir's count as letir's
+        file = link.tb_frame.f_code.co_filename
+        found = is_letirs(file) or (found and not is_users(file))
         link = link.tb_next
-    return link is not None and is_letirs(link.tb_frame.f_code.co_filename)
+    return found
 
 
 def _without_letir(link: TracebackType | None) -> TracebackType | None:

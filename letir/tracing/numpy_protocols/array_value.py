@@ -203,7 +203,7 @@ class ArrayValue(ArrayMethods):
 
     def __iter__(self):
         if not self.shape:
-            raise TypeError("iteration over a 0-d array")
+            raise DTypeError(f"iteration over a 0-d array, {self.type}{at_user()}\n  pass an array")
         # a generator: the binds are recorded as they are asked for, in the user's loop
         return (self[i] for i in range(len(self)))
 

@@ -50,7 +50,9 @@ ndarray.tobytes of a traced value is not recorded
 
 
 def test_an_attribute_that_arrays_do_not_have_is_named(told):
-    message = "a traced value has no attribute 'lenght', nor has numpy.ndarray"
+    message = """\
+a traced value has no attribute 'lenght', nor has numpy.ndarray
+letir: at test_wrong_functions.py:NN"""
 
     assert (AttributeError, message) == told(lambda x: x.lenght, X)
 

@@ -110,15 +110,18 @@ PYTHON = {
     ),
     "the length of a scalar": (lambda x: range(len(x)), S, "len() of unsized object"),
     "unpacking a scalar": (lambda x: [*x], S, "iteration over a 0-d array"),
-    "a string": (lambda x: x + "1", X, "unsupported operand type(s) for +: 'Tracer' and 'str'"),
-    "a set": (lambda x: x + {1.0}, X, "unsupported operand type(s) for +: 'Tracer' and 'set'"),
-    "None": (lambda x: x + None, X, "unsupported operand type(s) for +: 'Tracer' and 'NoneType'"),
+    "a string": (lambda x: x + "1", X, "and '1' of type str do not combine"),
+    "a set": (lambda x: x + {1.0}, X, "and {1.0} of type set do not combine"),
+    "None": (lambda x: x + None, X, "and None of type NoneType do not combine"),
 }
 
 
 @each(PYTHON)
 def test_errors_of_python_and_numpy_are_raised_in_their_words(told, program, argument, found):
-    assert (TypeError, found) == told(program, argument)
+    error, message = told(program, argument)
+
+    assert issubclass(error, TypeError)
+    assert found in message
 
 
 # ---- conversion to a truth value or an integer ----
@@ -167,13 +170,19 @@ def test_an_array_has_no_truth_value(told, program):
         "Use a.any() or a.all()"
     )
 
-    assert (ValueError, message) == told(program, X)
+    error, found = told(program, X)
+
+    assert issubclass(error, ValueError)
+    assert message in found and "test_wrong_programs.py:NN" in found and "numpy.where" in found
 
 
 def test_an_empty_array_has_no_truth_value(told):
     message = "The truth value of an empty array is ambiguous. Use x.size > 0"
 
-    assert (ValueError, message) == told(lambda x: 1.0 if x else 0.0, np.zeros(0))
+    error, found = told(lambda x: 1.0 if x else 0.0, np.zeros(0))
+
+    assert issubclass(error, ValueError)
+    assert found.startswith(message)
 
 
 # ---- conversion to an ordinary array, or use as its index ----
