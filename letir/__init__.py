@@ -158,7 +158,7 @@ _LATE_BOUND = {
     "ops.random.numpy_generator": ("generator_node",),
     "ops.shape.size_numbers": ("number_array", "sized_call"),
     "ops.special.define": ("op_of_scipy",),
-    "scipy.namespace": ("scipy_recorded",),
+    "scipy": ("scipy_recorded",),
     "source.side_by_side.comparison": ("diff",),
     "tracing.checks.caught_exceptions": (*("note_attempt", "note_failure", "note_inner_failure"),),
     "tracing.buffer_calls": ("call_with_buffers", "fold_known"),

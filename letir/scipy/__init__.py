@@ -14,6 +14,17 @@ is SciPy's. Needs the extra ``scipy``.
 return %3
 """
 
+from typing import Any
+
+from letir.ast import LATE_BOUND
 from letir.scipy import integrate, linalg, ndimage, optimize, signal, special, stats
 
 __all__ = ["integrate", "linalg", "ndimage", "optimize", "signal", "special", "stats"]
+
+
+def recorded_version(part: str, name: str) -> Any:
+    """The object ``letir.scipy.part.name``."""
+    return getattr(globals()[part], name)
+
+
+LATE_BOUND["scipy_recorded"] = recorded_version

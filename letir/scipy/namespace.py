@@ -1,13 +1,11 @@
 """Shared parts of the namespaces: call SciPy's function unless an argument is traced."""
 
 import functools
-import importlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.errors import MissingRule
 from letir.eval.array_modules import scipy_function
@@ -67,11 +65,3 @@ def fallback_getattr(part: str) -> Callable:
         return find_in_scipy(part, name)
 
     return find
-
-
-def recorded_version(part: str, name: str) -> Any:
-    """The object ``letir.scipy.part.name``."""
-    return getattr(importlib.import_module(f"letir.scipy.{part}"), name)
-
-
-LATE_BOUND["scipy_recorded"] = recorded_version

@@ -13,8 +13,9 @@ from letir.tracing.stand_ins import LibraryModule, is_recording
 _FUNCTIONS = {
     "integrate": "cumulative_trapezoid odeint simpson trapezoid",
     "linalg": """block_diag cho_factor cho_solve cholesky circulant cosm det eigvalsh expm hankel
-        inv logm norm polar sinm solve solve_banded solve_continuous_lyapunov solve_discrete_lyapunov
-        solve_lyapunov solve_sylvester solve_toeplitz solve_triangular solveh_banded sqrtm svd
+        inv logm norm polar sinm solve solve_banded solve_continuous_lyapunov
+        solve_discrete_lyapunov solve_lyapunov solve_sylvester solve_toeplitz solve_triangular
+        solveh_banded sqrtm svd
         svdvals toeplitz""",
     "ndimage": """convolve convolve1d correlate correlate1d gaussian_filter gaussian_filter1d
         gaussian_gradient_magnitude gaussian_laplace laplace map_coordinates maximum_filter

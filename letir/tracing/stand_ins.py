@@ -50,9 +50,8 @@ def start_stand_ins(f: Callable[..., Any], started: list) -> None:
                 _libraries.extend(LATE_BOUND["library_modules"]())
                 _methods.append(LATE_BOUND["vectorize_method"]())
             if len(sys.modules) != len(_modules) or _has_grown(sys.modules["__main__"].__dict__):
-                if any(name.startswith("scipy.") for name in sys.modules.keys() - _modules):
-                    _libraries.extend(LATE_BOUND["loaded_scipy_modules"](_libraries))
-                    _originals.cache_clear()
+                if "scipy" in sys.modules:
+                    _add_scipy_modules()
                 _look_through_modules()
             for library in _libraries:
                 library.module.__class__ = library.recording
@@ -90,6 +89,14 @@ def end_stand_ins(started: list) -> None:
                 site.exchange(False)
             if len(sys.modules) != len(_modules):
                 _restore_new_modules()
+
+
+def _add_scipy_modules() -> None:
+    """Add the modules of SciPy that were loaded since the last recording began."""
+    found = LATE_BOUND["loaded_scipy_modules"](_libraries)
+    if found:
+        _libraries.extend(found)
+        _originals.cache_clear()
 
 
 def _has_grown(space: dict) -> bool:
