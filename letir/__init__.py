@@ -163,6 +163,7 @@ _LATE_BOUND = {
     "tracing.checks.caught_exceptions": (*("note_attempt", "note_failure", "note_inner_failure"),),
     "tracing.buffer_calls": ("call_with_buffers", "fold_known"),
     "tracing.checks.baked_constants": ("refuse_another_result", "refuse_baked"),
+    "tracing.checks.unrecorded_regions": ("begin_region", "end_region", "stop_gradients"),
     "tracing.checks.unsupported": ("refusal_reason",),
     "tracing.checks.misuse": (
         *("misuse", "not_a_program", "other_operand", "refuse_argnums", "refuse_call"),

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from letir.ast import LATE_BOUND
+from letir.tracing.trace_state import ACTIVE, Trace
 
 RECORDS: ContextVar[bool] = ContextVar("letir_records", default=True)
 ANOMALY: ContextVar[bool] = ContextVar("letir_anomaly", default=False)
@@ -36,10 +37,27 @@ class Mode(ContextDecorator):
         return super().__call__(f)
 
     def __enter__(self):
-        self.tokens.append(self.variable.set(self.value))
+        token = self.variable.set(self.value)
+        self.tokens.append((token, _note_switch(self.variable, self.value)))
 
     def __exit__(self, *error):
-        self.variable.reset(self.tokens.pop())
+        token, before = self.tokens.pop()
+        self.variable.reset(token)
+        _note_switch(self.variable, not before, after_error=error[:1] != (None,))
+
+
+def _note_switch(variable: ContextVar[bool], value: bool, *, after_error: bool = False) -> bool:
+    """Tell the trace that is recording, if any, that gradients are recorded or not from here on.
+
+    Whether they were not before, by an earlier switch in the same trace.
+    """
+    trace = ACTIVE.get()
+    if trace is None or variable is not RECORDS or not isinstance(trace, Trace):
+        return False
+    was_off = LATE_BOUND["end_region"](trace, after_error=after_error)
+    if not value:
+        LATE_BOUND["begin_region"](trace)
+    return was_off
 
 
 class _Setting(Mode):
@@ -48,17 +66,22 @@ class _Setting(Mode):
     def __init__(self, variable: ContextVar[bool], value: bool):
         super().__init__(variable, value)
         self.before = variable.get()
-        variable.set(value)
+        self.switch(value)
+
+    def switch(self, value: bool) -> None:
+        """Set the mode from here on."""
+        self.variable.set(value)
+        _note_switch(self.variable, value)
 
     def __call__(self, f: Any) -> Any:
-        self.variable.set(self.before)  # a decorator sets the mode when its function is called
+        self.switch(self.before)  # a decorator sets the mode when its function is called
         return self._recreate_cm()(f)
 
     def __enter__(self):
-        self.variable.set(self.value)
+        self.switch(self.value)
 
     def __exit__(self, *error):
-        self.variable.set(self.before)
+        self.switch(self.before)
 
 
 def _generator_in(mode: Callable[[], Mode], f: Callable) -> Callable:

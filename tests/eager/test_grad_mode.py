@@ -4,7 +4,9 @@ import asyncio
 import threading
 
 import numpy as np
+import pytest
 
+import letir as lt
 from letir import Variable
 from letir.eager import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 
@@ -136,3 +138,81 @@ def test_a_mode_decorates_a_coroutine():
     without, recorded = asyncio.run(both(leaf()))
 
     assert (False, True) == (without.requires_grad, recorded.requires_grad)
+
+
+# ---- in recorded functions ----
+
+
+def scaled(x):
+    with no_grad():
+        total = np.exp(x).sum()
+        with enable_grad():
+            double = x * 2
+        shift = total * x
+    return (x * total + double + shift).sum()
+
+
+def switched(x):
+    set_grad_enabled(False)
+    y = x * 3
+    set_grad_enabled(True)
+    return (x * y).sum()
+
+
+def decorated(x):
+    return (no_grad()(np.sin)(x) * x).sum()
+
+
+def left_by_an_exception(x):
+    try:
+        with no_grad():
+            y = x * 2
+            raise KeyError
+    except KeyError:
+        return (x * y).sum()
+
+
+def in_a_loop(x):
+    def step(i, carry):
+        with no_grad():
+            before = carry * 1
+        return carry + before * x
+
+    return lt.fori_loop(0, 3, step, x).sum()
+
+
+@pytest.mark.parametrize(
+    "f", [scaled, switched, decorated, left_by_an_exception, in_a_loop], ids=lambda f: f.__name__
+)
+def test_no_grad_stops_gradients_in_recorded_functions(f):
+    x = np.array([0.5, -1.25])
+    eager, jitted = (Variable(x, requires_grad=True) for _ in range(2))
+
+    f(eager).backward()
+    lt.jit(f)(jitted).backward()
+
+    np.testing.assert_allclose(eager.grad, jitted.grad)
+    np.testing.assert_allclose(eager.grad, lt.grad(f)(x))
+    np.testing.assert_allclose(eager.grad, lt.grad(lt.jit(f))(x))
+    np.testing.assert_array_equal(f(x), lt.trace(f, x)(x))
+    assert is_grad_enabled()
+
+
+def test_a_write_inside_of_no_grad_to_a_value_from_outside_is_an_error_in_a_recorded_function():
+    def f(x):
+        y = x * 1
+        with no_grad():
+            y[0] = 3.0
+        return y.sum()
+
+    with pytest.raises(lt.TraceError, match=r"(?s)is changed in place inside of it.*test_grad_mode"):
+        lt.grad(f)(np.ones(2))
+
+
+def test_no_grad_leaves_no_trace_where_its_values_are_not_used_outside():
+    def f(x):
+        with no_grad():
+            x.sum()
+        return x * 2
+
+    assert ["sum", "mul"] == [bind.op.name for bind in lt.trace(f, np.ones(2)).binds]
