@@ -217,9 +217,7 @@ def _look_through_modules() -> None:
         if type(space) is not dict:
             continue
         file = space.get("__file__")
-        is_standard = type(file) is str and (
-            file.startswith(_STANDARD) and "-packages" not in file
-        )
+        is_standard = type(file) is str and (file.startswith(_STANDARD) and "-packages" not in file)
         if not is_standard and is_users(space):
             _sites_in(space)
     _modules.clear()

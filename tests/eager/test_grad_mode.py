@@ -205,7 +205,9 @@ def test_a_write_inside_of_no_grad_to_a_value_from_outside_is_an_error_in_a_reco
             y[0] = 3.0
         return y.sum()
 
-    with pytest.raises(lt.TraceError, match=r"(?s)is changed in place inside of it.*test_grad_mode"):
+    with pytest.raises(
+        lt.TraceError, match=r"(?s)is changed in place inside of it.*test_grad_mode"
+    ):
         lt.grad(f)(np.ones(2))
 
 
