@@ -149,6 +149,7 @@ _LATE_BOUND = {
     "eval.evaluator": ("call", "compute"),
     "eval.failures": ("caught_failure", "forget_values", "say_where"),
     "eval.nan_checks": ("nan_finder",),
+    "executor.compile_reasons": ("size_words", "spec_difference", "warn_of_compiles"),
     "executor.methods": ("bound_executor",),
     "executor.profiling": ("profiled_plan",),
     "executor.transformed_executors": ("transformed_executor",),

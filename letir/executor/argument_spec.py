@@ -189,15 +189,6 @@ class ArgumentSpec:
     __repr__ = __str__
 
 
-def spec_difference(spec: ArgumentSpec, other: ArgumentSpec) -> str:
-    """A readable description of how two specs differ."""
-    if spec.tree != other.tree or len(spec.leaves) != len(other.leaves):
-        return "its arguments nest in another way"
-    pairs = zip(spec.leaves, other.leaves, strict=True)
-    found = [f"argument {i} is {a}, was {b}" for i, (a, b) in enumerate(pairs) if a != b]
-    return "; ".join(found) or "nothing"
-
-
 def has_tracer(leaves: Sequence) -> bool:
     """Whether a leaf is a tracer; asked of its class, since a tracer claims to be an ndarray."""
     return any(issubclass(type(leaf), Tracer) for leaf in leaves)

@@ -49,6 +49,13 @@ def attempt_plan(version: Any, leaves: list, log: EffectLog) -> tuple:
     return version.run(leaves, tries=True, log=log)
 
 
+def failed_guard(error: GuardError) -> str:
+    """The reason for a compile after this error, with the line of the guard."""
+    told, _, rest = str(error).partition("\n")
+    place = next((line.strip() for line in rest.splitlines() if line.startswith("  at ")), "")
+    return f"a guard failed {place}: {told}" if place else f"a guard failed: {told}"
+
+
 def needs_log(version: Any) -> bool:
     """Whether effects may precede a failing guard of this plan."""
     return type(version) is Compiled and version.needs_log

@@ -25,7 +25,6 @@ from letir.executor.argument_spec import (
     has_tracer,
     key_of_arrays,
     key_of_call,
-    spec_difference,
 )
 from letir.executor.calls import (
     ExecutorState,
@@ -36,6 +35,7 @@ from letir.executor.calls import (
     dynamic_leaves,
     executor_name,
     executor_state,
+    failed_guard,
     fall_back,
     may_run_again,
     needs_log,
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("letir.plan")
 _PLANS_EACH = 16  # plans for one spec: a branch that differs each time would compile without end
 _PLANS_NAMED = 8  # the same for one spec with symbolic sizes: then each size gets its own
+_COMPILES = 8  # of one executor: from then on it may be warned of
 _MOST_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan has its own
 
 
@@ -98,6 +99,7 @@ class Executor(Generic[P, R]):
         self.known_call = self.keys.get  # bound once: as fast as the get of a dict
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
         self.latest: ArgumentSpec | None = None
+        self.has_warned = False  # that it compiles again and again
         self.transformed: dict = {}  # executors of the transformed function, by transform
         self.method: Executor | None = None  # for methods: takes the arrays of the object
         self.lock = threading.Lock()
@@ -221,7 +223,7 @@ class Executor(Generic[P, R]):
                     results = attempt_plan(version, list(request.leaves), request.log)
                 except GuardError as error:
                     tried.append(version)
-                    request.reason = f"a guard failed: {str(error).partition(chr(10))[0]}"
+                    request.reason = failed_guard(error)
                     continue
                 except Exception as error:
                     if not may_run_again(error, entry, version.executed):
@@ -250,7 +252,8 @@ class Executor(Generic[P, R]):
                 if entry.plans is plans:
                     entry = None
             except NotNamed as error:
-                self.families.refuse(request.spec, entry.key, error)
+                told = LATE_BOUND["size_words"](self.f, request.marked, entry.key, str(error))
+                self.families.refuse(request.spec, entry.key, error, told)
                 request.wants_fixed, entry = bool(plans), None
 
     def entry_for(self, request: Request) -> Entry:
@@ -276,7 +279,7 @@ class Executor(Generic[P, R]):
     def make(self, request: Request, key: ArgumentSpec, fresh: list) -> Any:
         """A new plan for a request; ``key``: its spec, or one with symbolic sizes."""
         begun = time.perf_counter()
-        reason = request.reason or self.reason(key)
+        reason = request.reason or self.reason(request, key)
         if key.has_names:
             fn, lifted = self.recorded_by_name(request, key), ()
         else:
@@ -292,6 +295,8 @@ class Executor(Generic[P, R]):
             self.families.keep(request.spec, key)
         else:
             fresh.append(version)
+        if not self.has_warned and self.cache.compiles >= _COMPILES:
+            LATE_BOUND["warn_of_compiles"](self, reason, self.families.why_not(request.spec))
         _LOG.info(
             "%s: compiled for (%s) in %.3g ms, %d binds of %d, because %s",
             *(executor_name(self.f), key, 1e3 * (time.perf_counter() - begun)),
@@ -325,13 +330,13 @@ class Executor(Generic[P, R]):
         places = donated_positions(request.marked[0], self.options.donate_argnums)
         return Compiled(fn, optimize_program(fn, **options), reason, places)
 
-    def reason(self, key: ArgumentSpec) -> str:
+    def reason(self, request: Request, key: ArgumentSpec) -> str:
         """A readable reason why a plan is made."""
         if self.latest is None:
             return "it is the first call"
         if key.has_names:
             return "other sizes came, which get names"
-        return spec_difference(key, self.latest)
+        return LATE_BOUND["spec_difference"](self.f, request.marked, key, self.latest)
 
     def remember(self, key: tuple, entry: Entry, version: Any, leaves: Sequence[Any]) -> None:
         """Store the plan for the short key of a call, so that the next call finds it at once."""

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from letir.ast import entry_point
 from letir.ast.bodies import bodies_of
@@ -87,6 +87,7 @@ class Explanation:
     passes: tuple[PassReport, ...]
     binds: tuple[BindReport, ...]
     graphs: tuple[str, ...] = ()  # the differentiable graphs of a call with Variables
+    why_not: str = ""  # the reason why there is no plan for all sizes
     gradients: tuple[GradientState, ...] = ()  # the executors of their gradient programs
     note: str = ""  # the reason why there are no times
 
@@ -111,6 +112,7 @@ class Explanation:
         return (
             f"{self.function}({self.arguments})",
             f"compiled {when}: {self.reason}",
+            *([f"no plan for all sizes: {self.why_not}"] if self.why_not else []),
             f"{len(self.program)} binds recorded, {len(self.optimized)} after the passes",
             *self.graphs,
         )
@@ -202,7 +204,8 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     entry, version, _ = f.executed(Request(next(f.calls), spec, leaves, marked))
     is_new = f.cache.compiles > before
     options = {"optimize": f.options.optimize, "exact": f.options.exact}
-    return _explain_plan(version, executor_name(f.f), entry.key, is_new, leaves, options)
+    found = _explain_plan(version, executor_name(f.f), entry.key, is_new, leaves, options)
+    return found if entry.key.has_names else evolve(found, why_not=f.families.why_not(spec))
 
 
 def _explain_plan(

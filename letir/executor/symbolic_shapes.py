@@ -91,10 +91,22 @@ class ShapeFamilies:
         if named not in family.named:
             family.named = (named, *family.named)
 
-    def refuse(self, spec: ArgumentSpec, named: ArgumentSpec, reason: NotNamed) -> None:
+    def why_not(self, spec: ArgumentSpec) -> str:
+        """The reason why this spec has no plan for all sizes; empty if it may get one."""
+        family = self.family(spec)
+        reason = next(reversed(family.refused.values()), "")
+        if reason or family.first == spec:
+            return reason
+        if self.static_shapes:
+            return "static_shapes=True"
+        if any(spec.requires_grad):
+            return "an argument requires grad"
+        return "" if all(a.contiguous for a in spec.arrays) else "an argument is not contiguous"
+
+    def refuse(self, spec: ArgumentSpec, named: ArgumentSpec, reason: NotNamed, told: str) -> None:
         """Remember that there is no plan for this symbolic spec, and why."""
         family = self.family(spec)
-        family.refused[named] = str(reason)
+        family.refused[named] = told
         retries = [one for one in family.retries if one != named]
         larger = _from_least(named, reason.least)
         if larger is not None and larger not in family.refused and _fits_symbols(larger, spec):
@@ -156,7 +168,7 @@ def recorded_by_name(record: Callable, named: ArgumentSpec) -> Lambda:
 
     def note(place: str, asked: str, is_decided: bool) -> None:
         if not is_decided:
-            needed.append(f"{place} asks for {asked}")
+            needed.append(f"{place} needs {asked}")
 
     reads = SizeReads(note, is_guarded=True)
     before = SIZE_READS.set(reads)

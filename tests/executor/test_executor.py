@@ -576,7 +576,7 @@ def test_compiles_are_logged_with_their_reason(caplog):
         f(X.astype(np.float32))
 
     assert "first call" in caplog.messages[0]
-    assert "argument 0 is float32[3], was float64[3]" in caplog.messages[1]
+    assert "x, the first argument, is float32[3], was float64[3]" in caplog.messages[1]
 
 
 def test_a_copy_of_an_executor_is_the_executor():

@@ -1,6 +1,8 @@
 """``explain``: the plan of a call, why it was compiled, what passes did, and what binds cost."""
 
 import functools
+import re
+import warnings
 
 import numpy as np
 
@@ -24,7 +26,7 @@ def test_the_reason_of_a_compile_is_the_difference_from_the_last_call():
 
     assert first.is_new and first.reason == "it is the first call"
     assert not second.is_new
-    assert other.reason == "argument 1 is float32[4, 4], was float64[4, 4]"
+    assert other.reason == "w, the second argument, is float32[4, 4], was float64[4, 4]"
     assert 2 == fast.counters["compiles"]
 
 
@@ -140,3 +142,67 @@ def test_methods_and_partials_can_be_explained():
 
     assert "mul" in str(explain(Scale().forward, np.ones(3)))
     assert "mul" in str(explain(jit(functools.partial(np.multiply, np.ones(3))), np.ones(3)))
+
+
+def test_arguments_are_named_as_the_caller_names_them():
+    @jit
+    def step(cfg, x, *rest, scale=1.0):
+        return x * cfg["lr"] if cfg["mode"] == "a" else -x * scale + sum(rest)
+
+    def reason(*args, **kwargs):
+        return explain(step, *args, **kwargs).reason
+
+    step({"mode": "a", "lr": 1.0}, X, 2.0, scale=1.0)
+    assert reason({"mode": "b", "lr": 1.0}, X, 2.0, scale=1.0) == "cfg[\"mode\"] is 'b', was 'a'"
+    assert "x, the second argument, is float32" in reason(
+        {"mode": "b", "lr": 1.0}, X.astype("f4"), 2.0, scale=1.0
+    )
+    assert "the third argument is int64*[]" in reason(
+        {"mode": "b", "lr": 1.0}, X.astype("f4"), 2, scale=1.0
+    )
+    assert "scale is int64*[]" in reason({"mode": "b", "lr": 1.0}, X.astype("f4"), 2, scale=1)
+    assert 'cfg["lr"] is int64*[]' in reason({"mode": "b", "lr": 1}, X.astype("f4"), 2, scale=1)
+
+
+def test_the_reason_why_there_is_no_plan_for_all_sizes_is_told():
+    @jit
+    def alternating(x):
+        return sum(x[i] * (-1) ** i for i in range(x.shape[0]))
+
+    first = explain(alternating, X[0])
+    second = explain(alternating, X[0, :3])
+
+    assert not first.why_not
+    assert re.search(r"test_explanation.py:\d+ needs the number x.shape\[0\]", second.why_not)
+    assert f"no plan for all sizes: {second.why_not}" in str(second)
+    assert not explain(jit(np.tanh), X[0]).why_not
+
+
+def test_a_function_that_compiles_again_and_again_warns_once_with_the_line():
+    @jit
+    def alternating(x):
+        return sum(x[i] * (-1) ** i for i in range(x.shape[0]))
+
+    @jit
+    def sliced(x, n):
+        return x[:n]
+
+    for f, args, told in (
+        (alternating, [(np.ones(n),) for n in range(3, 23)], "needs the number x\\.shape"),
+        (sliced, [(np.ones(30), n) for n in range(20)], "guard failed at .*test_explanation"),
+    ):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            for given in args:
+                f(*given)
+
+        (warning,) = found
+        assert warning.filename == __file__
+        assert re.search(f"compiled 10 times in 10 calls, .*(?s:.*){told}", str(warning.message))
+
+
+def test_a_function_that_compiles_for_few_of_its_calls_does_not_warn():
+    f = jit(lambda x, mode: x * len(mode))
+    for mode in map(str, range(15)):
+        for _ in range(5):
+            f(X, mode)

@@ -15,6 +15,9 @@ import letir as lt
 from letir import jit
 from letir.executor.plan_cache import PlanCache
 
+# as many compiles as calls are the point of some of these tests
+pytestmark = pytest.mark.filterwarnings("ignore:.*was compiled:RuntimeWarning")
+
 THREADS, CALLS, SPECS = 16, 1000, 50
 
 
