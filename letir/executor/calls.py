@@ -15,9 +15,11 @@ from letir.errors import GuardError, LetirError
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry
-from letir.plan.effect_log import EffectLog
+from letir.plan.effect_log import EffectLog, is_guard
 from letir.plan.plan import Plan, plan_of
 from letir.tracing.entry import StaticLeaf, TypedLeaf
+
+_MOST_LINES = 3  # lines of guards that are told
 
 
 @define(eq=False)
@@ -49,11 +51,13 @@ def attempt_plan(version: Any, leaves: list, log: EffectLog) -> tuple:
     return version.run(leaves, tries=True, log=log)
 
 
-def failed_guard(error: GuardError) -> str:
-    """The reason for a compile after this error, with the line of the guard."""
-    told, _, rest = str(error).partition("\n")
-    place = next((line.strip() for line in rest.splitlines() if line.startswith("  at ")), "")
-    return f"a guard failed {place}: {told}" if place else f"a guard failed: {told}"
+def failed_guard(error: GuardError, version: Any) -> str:
+    """The reason for a compile after this error of a plan, with the lines of its guards."""
+    told = str(error).partition("\n")[0]
+    guards = [bind for bind in version.program.binds if is_guard(bind) and bind.source]
+    lines = dict.fromkeys([str(bind.source) for bind in guards])
+    places = " or ".join(lines) if 0 < len(lines) <= _MOST_LINES else ""
+    return f"a guard failed{' at ' + places if places else ''}: {told}"
 
 
 def needs_log(version: Any) -> bool:

@@ -223,7 +223,7 @@ class Executor(Generic[P, R]):
                     results = attempt_plan(version, list(request.leaves), request.log)
                 except GuardError as error:
                     tried.append(version)
-                    request.reason = failed_guard(error)
+                    request.reason = failed_guard(error, version)
                     continue
                 except Exception as error:
                     if not may_run_again(error, entry, version.executed):
