@@ -23,8 +23,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import TraceError
-from letir.ops.random.captured_generators import at_once, lifted
-from letir.ops.random.generator_states import state_array
+from letir.ops import LateModule
 from letir.tracing import entry
 from letir.tracing.checks.hidden_random_state import drawn_from
 from letir.tracing.refusals import note_refusal
@@ -38,6 +37,9 @@ from letir.tracing.trace_state import (
     Trace,
 )
 
+# loaded by the first draw that is recorded: they need the operations of generators
+_captured_generators: Any = LateModule("letir.ops.random.captured_generators")
+_generator_states: Any = LateModule("letir.ops.random.generator_states")
 _lock = threading.RLock()
 # methods of generators that do not draw, but read or set the state
 _STATE = ("__reduce__", "get_state", "set_state", "seed", "spawn", "getstate", "setstate")
@@ -223,7 +225,7 @@ def _draw(active: Trace, generator: Any, name: str, original: Callable, args, kw
     is_own = any(mark is made for made in own)
     if trace.draws == AT_ONCE or (is_own and has_seed):
         if any(isinstance(arg, Value) for arg in (*args, *kwargs.values())):
-            return getattr(at_once(generator), name)(*args, **kwargs)
+            return getattr(_captured_generators.at_once(generator), name)(*args, **kwargs)
         return original(*args, **kwargs)
     if trace.draws == LIFTED and not is_own and (name == "seed" or name not in _STATE):
         captured = _captured(trace, generator)
@@ -272,7 +274,7 @@ class _CapturedState(Value):
     def __init__(self, generator: Any) -> None:
         super().__init__(None, self)
         self.generator = generator
-        state = state_array(generator)
+        state = _generator_states.state_array(generator)
         self.kind = ArrayType(state.dtype, state.shape)
 
     __hash__ = object.__hash__  # type: ignore[assignment]
@@ -283,7 +285,7 @@ class _CapturedState(Value):
 
     def concrete_value(self) -> Any:
         """The state now."""
-        return state_array(self.generator)
+        return _generator_states.state_array(self.generator)
 
 
 def _captured(root: Trace, generator: Any) -> Any:
@@ -297,7 +299,8 @@ def _captured(root: Trace, generator: Any) -> Any:
         local = root.lifted_as(outer)
         root.note_argument(local, outer.concrete_value())
         state = root.make_tracer(root, local, ABSENT)
-        known[id(generator)] = generator, lifted(generator, state, functools.partial(_within, root))
+        within = functools.partial(_within, root)
+        known[id(generator)] = generator, _captured_generators.lifted(generator, state, within)
     return known[id(generator)][1]
 
 
@@ -325,7 +328,7 @@ def generators_of(lifted: tuple, is_possible: bool) -> tuple:
 
 def generator_states(generators: tuple) -> list:
     """The states of generators, as arrays that write into them."""
-    return [state_array(generator) for generator in generators]
+    return [_generator_states.state_array(generator) for generator in generators]
 
 
 LATE_BOUND.update(

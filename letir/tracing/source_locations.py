@@ -28,7 +28,7 @@ _MOST = 1 << 16
 # (id of code, instruction) -> (source, name), None for internal code; may be emptied at any time
 _places: dict = {}
 _codes: dict[int, CodeType] = {}  # keeps the codes of _places alive, so that their ids stay valid
-# id of code -> instructions, assigned names, spans
+# id of code -> instructions, assigned names, positions
 _assigned: dict[int, tuple[list[int], list, list]] = {}
 _NOWHERE = (None, None)
 _ITEM_WRITES = frozenset([dis.opmap["STORE_SUBSCR"], dis.opmap.get("STORE_SLICE")])
@@ -99,17 +99,17 @@ def _look_up_place(code: CodeType, instruction: int, line: int):
         return None
     if id(code) not in _assigned:
         _assigned[id(code)] = _assigned_names(code)
-    offsets, names, spans = _assigned[id(code)]
+    offsets, names, positions = _assigned[id(code)]
     # at or before: in a call f_lasti may point into the inline cache behind the instruction
     at = bisect.bisect_right(offsets, instruction) - 1
     if at < 0:
         return Source(code.co_filename, line or 0), None
     # f_lineno is None for code that a compiler made without lines
-    return Source(code.co_filename, line or 0, spans[at]), names[at]
+    return Source(code.co_filename, line or 0, _expression_span(positions[at])), names[at]
 
 
 def _assigned_names(code: CodeType) -> tuple[list[int], list, list]:
-    """(instructions, variable stored by the next instruction or None, span of the expression)."""
+    """(instructions, variable stored by the next instruction or None, position of each)."""
     instructions = list(dis.get_instructions(code))
     names: list = []
     for following in [*instructions[1:], None]:
@@ -119,7 +119,7 @@ def _assigned_names(code: CodeType) -> tuple[list[int], list, list]:
     return (
         [i.offset for i in instructions],
         names,
-        [_expression_span(i.positions) for i in instructions],
+        [i.positions for i in instructions],
     )
 
 
