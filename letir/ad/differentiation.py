@@ -17,7 +17,7 @@ from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import carries_derivative, strong_type
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Lambda, Local, Ret
-from letir.errors import ShapeError
+from letir.errors import DTypeError, ShapeError
 
 _op_of, _role_of, _may_update = map(attrgetter, ("op", "op.role", "op.update"))
 
@@ -80,6 +80,9 @@ def recorder(
     """
     if requires_grad is None:
         requires_grad = [True] * len(f.params)
+    for name, flags in (("requires_grad", requires_grad), ("defined", defined or ())):
+        if isinstance(flags, str) or not hasattr(flags, "__len__"):
+            raise DTypeError(f"differentiate: {name} is a list of flags, found {flags!r}")
     if len(requires_grad) != len(f.params):
         raise ShapeError(
             f"differentiate: {len(f.params)} parameters, {len(requires_grad)} flags "

@@ -30,6 +30,8 @@ _LOCAL = re.compile(_LOCAL_TEXT)
 _BINDER = re.compile(
     rf"({_LOCAL_TEXT})(?:\s*+:\s*+({_DOTTED})(?!\s*+\*?\s*+\[))?(?:\s*+:\s*+({TYPE}))?"
 )
+# `%0: float` with a space, where a name has none: sizes were left out, the dtype is misspelt
+_TYPE_LIKE = re.compile(r"\s*+:\s++(?:u?int|float|complex|bool)\w*+")
 _OPERATION = re.compile(rf"({_DOTTED})\s*+([(\[])")
 _WORD = re.compile(_DOTTED)
 _LAMBDA = re.compile(r"lambda(?!\w)")
@@ -136,7 +138,13 @@ class _Parser(TreeReader):
         found = []
         while True:
             at = self.skip()
-            key, name, kind = self.need(_BINDER, "a local such as %0").groups()
+            match = self.need(_BINDER, "a local such as %0")
+            key, name, kind = match.groups()
+            if name and not kind and _TYPE_LIKE.fullmatch(self.text[match.end(1) : match.end()]):
+                raise self.error(
+                    f"{name} is not a type: a type has sizes, float64[3], for a scalar float64[]",
+                    match.start(2),
+                )
             if self.text.startswith(":", self.skip()):
                 self.pos += 1
                 self.fail("a name or a type such as float64[3]")

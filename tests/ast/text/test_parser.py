@@ -375,3 +375,12 @@ def test_parsing_on_a_nearly_exhausted_stack_is_a_parse_error():
 
     with pytest.raises(ParseError, match="stack"):
         deepest(lambda: parse(nest("tuples", 90)))
+
+
+@pytest.mark.parametrize("kind", ["float64", "float65", "float", "int", "complex", "bool_"])
+def test_a_type_without_sizes_is_not_read_as_a_name(kind):
+    with pytest.raises(ParseError, match=f"{kind} is not a type: a type has sizes") as error:
+        parse(f"lambda %0: {kind} {{ return %0 }}")
+
+    assert (1, 12) == (error.value.line, error.value.column)
+    assert kind == parse(f"lambda %0:{kind} {{ return %0 }}").params[0].name
