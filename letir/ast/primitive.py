@@ -117,6 +117,8 @@ class Primitive:
     attributes: Callable | None = None
     # computes the same as `impl`, in place in the first operand; used if that has no other use
     update: Callable | None = None
+    # update: with two operands, the second may be a view of the first
+    updates_from_view: bool = False
     reusable: bool = False  # the result may be written into the buffer of a dead operand
     version: int = 1  # of the attributes in files; increased when their meaning changes
 

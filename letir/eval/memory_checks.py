@@ -54,6 +54,25 @@ def is_owned(xp: Any, operands: list) -> bool:
     )
 
 
+def _is_owned_with_view(operands: list) -> bool:
+    """Whether nothing but two operands refers to the memory of the first, a NumPy array; the second
+    is a view of it.
+    """
+    # before the operands have names here, which would be further references
+    if len(operands) != 2 or _references_to_first(operands) != _ALONE + 1:
+        return False
+    if _references_to_first(operands[1:]) > _ALONE + 1:  # in two lists
+        return False
+    x, view = operands
+    return (
+        type(x) is np.ndarray is type(view)
+        and view.base is x
+        and x.base is None
+        and x.flags.owndata
+        and x.flags.writeable
+    )
+
+
 def is_unfolded(x: Any) -> bool:
     """Whether no two elements share an address, as they may in a view made by as_strided."""
     extent = x.itemsize
@@ -67,8 +86,8 @@ def is_unfolded(x: Any) -> bool:
 
 def update_in_place(op: Primitive, xp: Any, operands: list, attrs: Attrs) -> Any:
     """The result of an operation, computed in place in its first operand if that is owned."""
-    compute = op.update if is_owned(xp, operands) else op.impl
-    return compute(xp, *operands, **attrs)
+    is_free = is_owned(xp, operands) or (op.updates_from_view and _is_owned_with_view(operands))
+    return (op.update if is_free else op.impl)(xp, *operands, **attrs)
 
 
 def check_writable(fn: Lambda, leaves: list, changed: tuple[int, ...]) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 import letir as lt
 import letir.numpy as lnp
-from letir.eval.memory_checks import is_owned, is_unfolded
+from letir.eval.memory_checks import is_owned, is_unfolded, update_in_place
 from letir.testing import assert_same
 
 N, UPDATES = 50_000, 100
@@ -139,3 +139,39 @@ def test_is_unfolded_finds_elements_that_share_memory():
     assert is_unfolded(x.reshape(2, 3).T[:, ::-1])
     assert not is_unfolded(strided(x, (2, 3), (8, 8)))
     assert not is_unfolded(strided(x, (2, 3), (0, 8)))
+
+
+def shifted(x):
+    y = x * 2.0
+    for i in range(1, 9):
+        y[i:] = y[:-i]
+        y[::-1] += y
+        y[i] = y[i - 1]
+    return y
+
+
+def moved_and_read(x):
+    y = x * 2.0
+    view = y[1:]
+    y[:-1] = view
+    return y, view * 1.0
+
+
+@pytest.mark.parametrize("f", [shifted, moved_and_read])
+def test_parts_are_moved_within_one_array(f):
+    x = np.arange(N * 1.0)
+    program = lt.trace(f, x)
+
+    for run in (program, lt.compile(program), lt.compile(program, optimize=False), lt.jit(f)):
+        assert_same(f(x), run(x))
+    assert f is not shifted or len(addresses(program, x)) <= 3
+
+
+def test_a_view_that_somebody_else_has_is_not_written_to():
+    op = lt.extend.PRIMITIVES["index_set"]
+    x = np.arange(4.0)
+    held = x[1:]
+
+    made = update_in_place(op, np, [x, held], op.complete({"item": slice(None, -1)}))
+
+    assert made is not x and held.tolist() == [1.0, 2.0, 3.0]

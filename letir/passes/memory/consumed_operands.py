@@ -120,6 +120,8 @@ class _Memory:
         root = self.root(x)
         if self.last[root] > at or root in self.fixed:
             return True
+        if bind.op.updates_from_view and len(others) == 1:  # NumPy reads before it writes
+            return False
         return any(type(arg) is Local and self.root(arg) is root for arg in others)
 
     def read_later(self, param: Local, at: int) -> list[Local]:

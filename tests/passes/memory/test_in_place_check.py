@@ -26,7 +26,8 @@ def constant(x):
 
 COPIED = {
     "used later": lambda x: ((y := x * 2), y.at[0].set(1.0)),
-    "used by the update": lambda x: (y := x * 2).at[1:].set(y[0]),
+    "used by the update": lambda x: (y := x * 2).at[np.array([0, 1])].set(y[1:3]),
+    "used by the update and later": lambda x: ((v := (y := x * 2)[:2]), y.at[1:3].set(v)),
     "through a view": lambda x: ((y := x * 2)[1:], y.at[0].set(1.0)),
     "through a view of a view": lambda x: ((y := x * 2).reshape(2, 2).T, y.at[0].add(1.0)),
     "of a view": lambda x: ((y := x * 2), y.reshape(2, 2).at[0].set(1.0)),
@@ -34,6 +35,8 @@ COPIED = {
     "a constant": lambda x: constant(x).at[0].set(x[0]),
 }
 KEPT = {
+    "a view used by the update": lambda x: (y := x * 2).at[1:].set(y[:-1]),
+    "an element used by the update": lambda x: (y := x * 2).at[1:].add(y[0]),
     "used before": lambda x: ((y := x * 2).sum(), y.at[0].set(1.0)),
     "a chain": lambda x: (x * 2).at[0].set(1.0).at[1].set(2.0),
     "an argument": lambda x: x.at[0].set(1.0),
