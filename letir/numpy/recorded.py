@@ -65,6 +65,8 @@ def _new_arrays(found: Any, given: Any) -> Any:
     """New arrays, also in a tuple or list, as buffers of the active trace; views as they are."""
     if type(found) in (tuple, list):
         return type(found)([_new_arrays(item, given) for item in found])
+    if isinstance(found, tuple) and hasattr(found, "_make"):  # the results of numpy.linalg
+        return found._make([_new_arrays(item, given) for item in found])
     is_new = type(found) is np.ndarray and not _shares_memory(found, given)
     return as_traced_constant(found) if is_new else found
 

@@ -284,7 +284,9 @@ def has_traced(value: Any) -> bool:
         return any(map(has_traced, value.values()))
     if kind is slice:
         return has_traced((value.start, value.stop, value.step))
-    return kind is not Buffer and issubclass(kind, Value | Size)
+    if issubclass(kind, Value | Size):
+        return kind is not Buffer
+    return issubclass(kind, tuple | list) and any(map(has_traced, value))
 
 
 def unwrap(value: Any) -> Any:
@@ -298,6 +300,8 @@ def unwrap(value: Any) -> Any:
         return {name: unwrap(item) for name, item in value.items()}
     if kind is slice:
         return slice(unwrap(value.start), unwrap(value.stop), unwrap(value.step))
+    if issubclass(kind, tuple | list):  # for NumPy a named tuple is a tuple
+        return (list if issubclass(kind, list) else tuple)(map(unwrap, value))
     return value
 
 
@@ -306,6 +310,8 @@ def wrap_known(found: Any, arguments: Iterable, trace: Trace) -> Any:
     kind = type(found)
     if kind in (tuple, list):
         return kind([wrap_known(item, arguments, trace) for item in found])
+    if issubclass(kind, tuple) and hasattr(kind, "_make"):  # the results of numpy.linalg
+        return kind._make([wrap_known(item, arguments, trace) for item in found])
     if kind is not np.ndarray:
         return found
     active = ACTIVE.get()

@@ -125,8 +125,8 @@ def _stand_in(functions: dict[str, Callable], kind: type, original: Callable) ->
 
 def _python_numbers(value: Any, kind: type) -> Any:
     """Nested arguments in which traced values are Python numbers of ``kind``."""
-    if type(value) in (tuple, list):
-        return type(value)([_python_numbers(item, kind) for item in value])
+    if isinstance(value, tuple | list):
+        return [_python_numbers(item, kind) for item in value]
     return python_number(value, kind) if isinstance(value, Value) else value
 
 

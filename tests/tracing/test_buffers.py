@@ -14,6 +14,7 @@ from letir.testing import assert_same
 
 X, Y = np.array([1.0, 2.0, 3.0]), np.array([2.0, 0.5, 4.0])
 TABLE = np.arange(12.0).reshape(3, 4)
+DIAGONAL = np.diag([1.0, 2.0])
 
 
 def element_by_element(x):
@@ -352,3 +353,36 @@ def test_arrays_of_objects_and_long_double_stay_numpys():
         return names[1] * 2
 
     assert_same(2 * Y, lt.trace(program, X)(Y))
+
+
+Cell = collections.namedtuple("Cell", "row column")
+
+
+def test_named_tuples_are_tuples():
+    """They are rows of an array, values to write, and indices, traced fields included."""
+
+    def f(s):
+        z = np.zeros((2, 2))
+        z[Cell(0, 1)] = s
+        z[1] = Cell(s, 1.0)
+        return np.array([Cell(1.0, 2.0), Cell(s, 3.0)]), z, z[Cell(slice(None), 1)]
+
+    fn = lt.trace(f, 2.0)
+
+    for expected, actual in zip(f(3.0), fn(3.0), strict=True):
+        np.testing.assert_array_equal(expected, actual)
+
+
+def test_the_named_results_of_linalg_take_traced_values():
+    def f(s):
+        values, vectors = np.linalg.eigh(DIAGONAL)
+        values[0] = s
+        _, singular, _ = np.linalg.svd(np.zeros((2, 2)))
+        singular[1] = s
+        vectors[1] *= s
+        return values, vectors, singular
+
+    fn = lt.trace(f, 2.0)
+
+    for expected, actual in zip(f(3.0), fn(3.0), strict=True):
+        np.testing.assert_array_equal(expected, actual)

@@ -23,7 +23,7 @@ from letir.ops.shape.shape_and_creation import as_size, ones_like
 def spelled_item(item: Any) -> tuple[tuple, Any]:
     """(the arrays of an index, the index with ``Here`` in their places)."""
     arrays: list = []
-    if type(item) is tuple:
+    if isinstance(item, tuple):  # a named tuple too
         spelled = tuple([_spelled_entry(entry, arrays) for entry in item])
     else:
         spelled = _spelled_entry(item, arrays)

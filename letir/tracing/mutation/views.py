@@ -180,7 +180,7 @@ def in_one_memory(value: Any, array: Any) -> bool:
 
 def items_of(item: Any) -> tuple:
     """The entries of an index."""
-    return item if type(item) is tuple else (item,)
+    return item if isinstance(item, tuple) else (item,)
 
 
 def _is_certain(op: Primitive, old: tuple, new: tuple) -> bool:

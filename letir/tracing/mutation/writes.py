@@ -49,7 +49,7 @@ def whole_place(target: "Tracer", item: Any) -> tuple:
         if found is None:
             break
         target, place = above.parent, found
-    entries = item if type(item) is tuple else (item,)
+    entries = item if isinstance(item, tuple) else (item,)
     if any(e is ... for e in entries) and type(place) is tuple and set(map(type, place)) == {int}:
         place = (*place, ...)  # a 0-d view, into which NumPy also writes arrays of one element
     return target, place
@@ -68,7 +68,7 @@ def is_own_item(new: "Tracer", target: "Tracer", item: Any) -> bool:
 
 def _has_traced_value(item) -> bool:
     """Whether an index is a traced value, or contains one."""
-    return any(isinstance(e, Value) for e in (item if type(item) is tuple else (item,)))
+    return any(isinstance(e, Value) for e in (item if isinstance(item, tuple) else (item,)))
 
 
 def write_into_view(view: "Tracer", new: "Tracer") -> tuple:

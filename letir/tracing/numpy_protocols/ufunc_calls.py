@@ -46,7 +46,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any
     if method == "at":
         target, item, *new = inputs
         # a tuple of indices is not one array of them
-        item = tuple(map(stack_traced, item)) if type(item) is tuple else stack_traced(item)
+        item = tuple(map(stack_traced, item)) if isinstance(item, tuple) else stack_traced(item)
         return _update_in_place(ufunc, found[0], target, item, *map(stack_traced, new))
     inputs = tuple(map(stack_traced, inputs))
     outs = kwargs.pop("out", ())  # NumPy always passes `out` as a tuple
