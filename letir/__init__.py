@@ -162,6 +162,7 @@ _LATE_BOUND = {
     "scipy": ("scipy_recorded",),
     "source.side_by_side.comparison": ("diff",),
     "tracing.checks.caught_exceptions": (*("note_attempt", "note_failure", "note_inner_failure"),),
+    "tracing.buffers": ("as_buffer",),
     "tracing.buffer_calls": ("call_with_buffers", "fold_known"),
     "tracing.checks.baked_constants": ("refuse_another_result", "refuse_baked"),
     "tracing.checks.unrecorded_regions": ("begin_region", "end_region", "stop_gradients"),

@@ -322,3 +322,6 @@ def wrap_known(found: Any, arguments: Iterable, trace: Trace) -> Any:
         if isinstance(array, np.ndarray) and in_one_memory(found, array):
             return found
     return as_buffer(active, found) if isinstance(active, Trace) else found
+
+
+LATE_BOUND["as_buffer"] = as_buffer

@@ -24,7 +24,7 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import TraceError
 from letir.ops import LateModule
-from letir.tracing import entry
+from letir.tracing import entry, stand_ins
 from letir.tracing.checks.hidden_random_state import drawn_from
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import is_users
@@ -226,12 +226,28 @@ def _draw(active: Trace, generator: Any, name: str, original: Callable, args, kw
     if trace.draws == AT_ONCE or (is_own and has_seed):
         if any(isinstance(arg, Value) for arg in (*args, *kwargs.values())):
             return getattr(_captured_generators.at_once(generator), name)(*args, **kwargs)
-        return original(*args, **kwargs)
+        return _drawn_at_once(active, functools.partial(original, *args, **kwargs))
     if trace.draws == LIFTED and not is_own and (name == "seed" or name not in _STATE):
         captured = _captured(trace, generator)
         if captured is not None:
             return getattr(captured, name)(*args, **kwargs)
     raise note_refusal(_refused(generator, name, is_own))
+
+
+def _drawn_at_once(active: Trace, draw: Callable) -> Any:
+    """The numbers, for user's code as an array of the function, into which it may write.
+
+    Not for methods in C that call others, as ``choice`` calls ``integers``: they take arrays.
+    """
+    if "is_drawing" in active.__dict__ or not active.intercepts:
+        return draw()
+    if not stand_ins.is_users(sys._getframe(3).f_globals):
+        return draw()
+    active.__dict__["is_drawing"] = True
+    try:
+        return LATE_BOUND["as_buffer"](active, draw())
+    finally:
+        del active.__dict__["is_drawing"]
 
 
 def _is_made_with(seed: tuple) -> bool:

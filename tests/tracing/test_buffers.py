@@ -209,10 +209,27 @@ def grids(x):
     return rows * x, (columns.T * x[:, None]).sum(), grid[0].T * x
 
 
+def drawn(x):
+    weights = np.random.default_rng(0).normal(size=3)
+    weights[0] = x[0]
+    shuffled = np.random.RandomState(1).permutation(3)
+    shuffled[shuffled > 1] = 0
+    return weights * x, x[shuffled], np.random.default_rng(2).choice(3, size=2) * x[:2]
+
+
 PROGRAMS = [
     *(element_by_element, like_another, known_first, view_of_known, views_of_views, matrix_solve),
     *(copies, known_masks, in_place_functions, known_in_place_functions, stencil, swapped_rows),
-    *(aliases, written_by_a_callee, in_objects, of_a_deque, complex_parts, zero_d, read_in_loops),
+    *(
+        aliases,
+        drawn,
+        written_by_a_callee,
+        in_objects,
+        of_a_deque,
+        complex_parts,
+        zero_d,
+        read_in_loops,
+    ),
     *(mixed_with_traced, looked_up, sorted_in_place, grids),
 ]
 
