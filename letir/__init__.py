@@ -166,6 +166,7 @@ _LATE_BOUND = {
     "tracing.buffer_calls": ("call_with_buffers", "fold_known"),
     "tracing.checks.baked_constants": ("refuse_another_result", "refuse_baked"),
     "tracing.checks.unrecorded_regions": ("begin_region", "end_region", "stop_gradients"),
+    "tracing.checks.hidden_random_state": ("watch_numpy_random",),
     "tracing.checks.unsupported": ("refusal_reason",),
     "tracing.checks.misuse": (
         *("misuse", "not_a_program", "other_operand", "refuse_argnums", "refuse_call"),

@@ -145,11 +145,12 @@ def record(
         filled = _with_static(statics, tracers) if statics else tracers
         call_args, call_kwargs = spec.unflatten(filled)
         new.intercepts = new.intercepts and intercept
-        watch = Watch(f, draws) if draws != AT_ONCE or names_draws(f) else None
+        if draws != AT_ONCE or names_draws(f):
+            new.watch = Watch(f, draws)
         started: list = []  # the stand-ins that are put in place
         try:
-            if watch is not None:
-                watch.start()
+            if new.watch is not None:
+                new.watch.start()
             start_stand_ins(f, started)
             result = f(*call_args, **call_kwargs)
         except Exception as error:
@@ -163,8 +164,8 @@ def record(
                 raise
         finally:
             end_stand_ins(started)
-            if watch is not None:
-                watch.end()
+            if new.watch is not None:
+                new.watch.end()
         if new.failed is not None:  # it raised too late for a handler around it: compute at once
             return record(f, args, kwargs, EAGER, writes, lifts_variables, intercept, draws)
         if writes is KEEP:
@@ -174,8 +175,8 @@ def record(
         # each argument an array: one node for each, and three for their tuple, the keywords, both
         is_flat = not statics and spec.num_leaves == len(args) == spec.num_nodes - 3
         fn, lifted = finish_trace(new, result, None if is_flat else tree)
-        if watch is not None:
-            watch.check(fn)
+        if new.watch is not None:
+            new.watch.check(fn)
         return Recording(fn, tree, inputs, lifted)
 
 

@@ -131,10 +131,12 @@ class LibraryModule:
         get, makers = self.plain.__getattribute__, self.makers
 
         def __getattribute__(module, name):
-            if name in makers:
+            if name in makers or name == "random":
                 active = ACTIVE.get()
                 if active is not None and active.intercepts and _is_read_by_user(sys._getframe(1)):
-                    return self.stand_in(name)
+                    if name in makers:
+                        return self.stand_in(name)
+                    LATE_BOUND["watch_numpy_random"](active)
             return get(module, name)
 
         return type(self.plain.__name__, (self.plain,), {"__getattribute__": __getattribute__})

@@ -77,6 +77,7 @@ class Trace(ChangesArguments, LetBuilder):
         self.failed: Bind | None = None  # in a lazy trace: raised when its value was demanded
         self.lifts_variables = self.watches_sizes = False
         self.draws = REFUSED
+        self.watch: Any = None  # of draws, see random_draws
         self.intercepts: bool = parent is None or parent.intercepts  # see ``stand_ins``
         self.has_buffers: bool = parent is not None and parent.has_buffers  # see ``buffers``
         # outer local -> (outer traced value, parameter here)

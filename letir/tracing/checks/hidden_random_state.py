@@ -9,6 +9,7 @@ words, or the words.
 import ctypes
 import dis
 import functools
+import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -154,6 +155,24 @@ def _generator_state(generator):
     )
 
 
+_started: list["Watch"] = []
+
+
+def watch_numpy_random(trace: Any) -> None:
+    """Watch the draws of ``numpy.random``, which the function that ``trace`` records reads.
+
+    NumPy imports that module when it is first read: recordings under way watch it from now on.
+    """
+    if "numpy.random" not in sys.modules:
+        importlib.import_module("numpy.random")
+        for watch in list(_started):
+            watch.end()
+            watch.start()
+    if trace.watch is None:
+        trace.watch = Watch(None, trace.draws)
+        trace.watch.start()
+
+
 def names_draws(f: Callable) -> bool:
     """Whether the code of ``f`` itself names a method that draws with parameters.
 
@@ -172,7 +191,7 @@ class Watch:
 
     __slots__ = ("draws", "f", "generators", "numpy", "python", "stand_ins", "states")
 
-    def __init__(self, f: Callable, draws: str):
+    def __init__(self, f: Callable | None, draws: str):
         self.draws: str = draws
         self.stand_ins: Any = None
         self.f, self.generators = f, [] if draws == AT_ONCE else _generators_of(f)
@@ -184,9 +203,12 @@ class Watch:
         if "numpy.random" in sys.modules or "random" in sys.modules:
             self.stand_ins = LATE_BOUND["draw_watch"](self.draws)
             self.stand_ins.start()
+        _started.append(self)
 
     def end(self) -> None:
         """Put the originals of the methods that draw in place again."""
+        if self in _started:
+            _started.remove(self)
         if self.stand_ins is not None:
             self.stand_ins.end()
 
@@ -298,3 +320,6 @@ def _values_spelled(code: CodeType, names: dict) -> Iterator[tuple[Source, Any]]
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             yield from _values_spelled(inner, names)
+
+
+LATE_BOUND["watch_numpy_random"] = watch_numpy_random

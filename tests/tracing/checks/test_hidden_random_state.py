@@ -263,3 +263,18 @@ def test_nothing_is_left_in_place_after_an_error_and_other_threads_draw():
 def test_a_program_for_variables_refuses_generators_that_are_not_arguments():
     with pytest.raises(lt.TraceError, match="a generator that is not an argument"):
         lt.jit(lambda x: x * RNG.normal())(lt.Variable(X, requires_grad=True))
+
+
+def test_draws_are_seen_if_the_function_is_the_first_to_read_numpy_random():
+    """NumPy imports the module when it is first read."""
+    code = """
+import sys, numpy as np, letir as lt
+assert "numpy.random" not in sys.modules
+try:
+    lt.jit(lambda x: x + np.random.default_rng().normal())(1.0)
+except lt.TraceError as error:
+    print(str(error)[:40])
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "while the function was traced numbers we" == found.stdout.strip()
