@@ -9,7 +9,6 @@ words, or the words.
 import ctypes
 import dis
 import functools
-import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -164,7 +163,7 @@ def watch_numpy_random(trace: Any) -> None:
     NumPy imports that module when it is first read: recordings under way watch it from now on.
     """
     if "numpy.random" not in sys.modules:
-        importlib.import_module("numpy.random")
+        getattr(sys.modules["numpy"], "random")  # noqa: B009  which imports it
         for watch in list(_started):
             watch.end()
             watch.start()
