@@ -60,6 +60,7 @@ def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda | Gr
     ...     load(f"{folder}/f.letir") == f
     True
     """
+    path = os.fspath(path)  # an int would be taken for an open file
     programs, about = load_programs(path, max_bytes=max_bytes)
     if programs.keys() == {"program"}:
         return programs["program"]

@@ -113,9 +113,11 @@ def check_writable(fn: Lambda, leaves: list, changed: tuple[int, ...]) -> None:
 def _read_only(fn: Lambda, place: int, name: str) -> ShapeError:
     """The error for a program that writes into a read-only array, with the line of the write."""
     param = fn.params[place]
-    writes = [b.source for b in fn.binds if b.op.role == "write_back" and b.args[0] is param]
+    new = {b.args[1] for b in fn.binds if b.op.role == "write_back" and b.args[0] is param}
+    sources = [b.source for b in fn.binds if not new.isdisjoint(b.binders) and b.source]
     return ShapeError(
-        f"{name}: assignment destination is read-only{source_line(writes[0] if writes else None)}\n"
+        f"{name}: assignment destination is read-only{source_line(sources[0] if sources else None)}"
+        "\n"
         f"  the program writes into this argument: pass a copy, {name}.copy()"
     )
 

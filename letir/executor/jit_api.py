@@ -7,10 +7,10 @@ from typing import Any, overload
 
 from attrs import evolve
 
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.pytrees import flatten
 from letir.ast.signatures import P, R
-from letir.errors import TraceError
+from letir.errors import DTypeError, TraceError
 from letir.eval.array_modules import is_array
 from letir.executor.executor import Executor
 from letir.executor.static_arguments import Options
@@ -93,6 +93,11 @@ def jit(
     >>> step(np.ones(2), 0.2).shape, step.counters["compiles"]
     ((2,), 1)
     """
+    for name, value in (("static_argnums", static_argnums), ("donate_argnums", donate_argnums)):
+        if type(value) is not tuple or value:
+            LATE_BOUND["refuse_argnums"]("jit", value, name)
+    if not isinstance(max_plans, int) or max_plans < 1:
+        raise DTypeError(f"jit: max_plans must be an int from 1, found {max_plans!r}")
     options = Options(
         static_argnums=_names_as_tuple(static_argnums),
         static_argnames=_names_as_tuple(static_argnames),

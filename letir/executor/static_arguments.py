@@ -83,8 +83,9 @@ class StaticArguments:
         try:
             self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(
-                f"expected {_expected_count(self.signature)} inputs, but got {found}: {error}"
+            raise DTypeError(
+                f"expected {_expected_count(self.signature)} inputs, but got {found}: {error}\n"
+                f"  the function takes {self.signature}"
             ) from None
 
 

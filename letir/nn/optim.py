@@ -19,22 +19,27 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from letir.ast import entry_point
-from letir.ast.pytrees import flatten
+from letir.ast.pytrees import Tree, flatten
 from letir.errors import ShapeError
 from letir.ops.nn.losses import safe_sqrt
 
 # ---- parts of optimisers ----
 
 
+def _for_users(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` as an entry point, in a type that attrs' converters need."""
+    return entry_point(function)
+
+
 @frozen
 class Optimizer:
     """``init(params)`` returns a state, ``update(grads, state, params)`` new params and state."""
 
-    init: Callable[[Any], Any]
-    update: Callable[[Any, Any, Any], tuple[Any, Any]]
+    init: Callable[[Any], Any] = field(converter=_for_users)
+    update: Callable[[Any, Any, Any], tuple[Any, Any]] = field(converter=_for_users)
 
 
 @entry_point
@@ -53,7 +58,9 @@ def map_leaves(function: Callable, *trees: Any) -> tuple:
         more, found = flatten(tree)
         if found != spec:
             raise ShapeError(
-                f"optim: gradients, state and parameters must nest alike, found {spec} and {found}"
+                "optim: gradients, state and parameters must nest alike, found "
+                f"{Tree(spec)} and {Tree(found)}\n"
+                "  take the gradients with respect to the parameters, and the state of init(params)"
             )
         columns.append(more)
     rows = [function(*row) for row in zip(*columns, strict=True)]

@@ -8,7 +8,10 @@ Weights are laid out as in PyTorch: ``w_ih`` of shape (gates * hidden, inputs), 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from letir.ast import entry_point
+from letir.errors import ShapeError
 from letir.ops.elementwise.ufuncs import tanh
 from letir.ops.nn.activations import relu, sigmoid
 from letir.ops.nn.embedding_linear_dropout import dropout, linear
@@ -58,6 +61,11 @@ def gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any =
 
     Cho et al., Learning phrase representations using RNN encoder-decoder, EMNLP 2014.
     """
+    if np.shape(w_ih)[0] != 3 * np.shape(h)[-1] or np.shape(w_hh)[0] != 3 * np.shape(h)[-1]:
+        raise ShapeError(
+            f"gru_cell: for h of shape {np.shape(h)} the weights have {3 * np.shape(h)[-1]} rows, "
+            f"found {np.shape(w_ih)} and {np.shape(w_hh)}\n  stack those of the three gates"
+        )
     x_reset, x_update, x_new = split(linear(x, w_ih, b_ih), 3, -1)
     h_reset, h_update, h_new = split(linear(h, w_hh, b_hh), 3, -1)
     update = sigmoid(x_update + h_update)

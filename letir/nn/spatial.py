@@ -9,6 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from letir.ast import entry_point
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
@@ -57,7 +59,14 @@ def check_rank(name: str, x: Any, axes: int) -> None:
 
 def add_bias(out: Any, bias: Any) -> Any:
     """``out`` plus one number for each channel, if there is a bias."""
-    return out if bias is None else out + reshape(bias, (-1, *[1] * (out.ndim - 2)))
+    if bias is None:
+        return out
+    if np.shape(bias) != (out.shape[1],):
+        raise ShapeError(
+            f"bias: one number for each of the {out.shape[1]} output channels is needed, found "
+            f"shape {np.shape(bias)}\n  its shape is that of the first axis of the weight"
+        )
+    return out + reshape(bias, (-1, *[1] * (out.ndim - 2)))
 
 
 def apply_checked(record: Primitive, *operands: Any, **attrs: Any) -> Any:

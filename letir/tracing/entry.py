@@ -421,6 +421,9 @@ def _result_arg(new: Trace, leaf):
     remedy = "return arrays and numbers, nested in tuples, lists and dicts"
     if type(leaf) is str:
         remedy = "return the traced value itself, and make a text of the result"
+    if type(leaf).__name__ in ("generator", "async_generator", "coroutine"):
+        leaf.close() if hasattr(leaf, "close") else None  # else Python warns that nothing awaits it
+        remedy = "return a list of what it yields; call a plain function, not an async one"
     raise TraceError(
         f"the traced function returned {leaf!r}, of type {type(leaf).__name__}{at_user()}\n"
         f"  {remedy}"

@@ -16,9 +16,9 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Lambda
-from letir.errors import DTypeError
+from letir.errors import DTypeError, LetirError, ShapeError
 from letir.eval.array_modules import is_array, type_of
-from letir.tracing.source_locations import at_user
+from letir.tracing.source_locations import at_user, is_users
 
 _FUNCTION_REMEDY = "pass the function itself: letir.grad(f)(x), not letir.grad(f(x))"
 _PROGRAM_REMEDY = "letir.trace(f, *args) records the program of a function"
@@ -31,7 +31,7 @@ _KINDS: dict[Any, tuple[str, str]] = {
 }
 
 
-def misuse(error: BaseException, function: Any, args: tuple, kwargs: dict) -> DTypeError | None:
+def misuse(error: BaseException, function: Any, args: tuple, kwargs: dict) -> LetirError | None:
     """The error that says what is wrong with the arguments of a call that ended in ``error``.
 
     None if nothing is wrong with them as far as is known, or ``error`` comes from a callback.
@@ -53,7 +53,22 @@ def misuse(error: BaseException, function: Any, args: tuple, kwargs: dict) -> DT
         expected, remedy = _expected(kind.annotation)
         told = f"{name}: {parameter} must be {expected}, found {described(value)}"
         return DTypeError(f"{told}\n  {remedy}")
-    return _misfit_of_callback(error, name, bound.arguments)
+    found = _misfit_of_callback(error, name, bound.arguments)
+    if found is not None or _passes_user(error):
+        return found
+    given = ", ".join([f"{key}: {described(value)}" for key, value in bound.arguments.items()])
+    better = ShapeError if type(error) is ValueError else DTypeError
+    return better(f"{name}: {error}\n  it takes {_parameters_text(signature)}, found {given}")
+
+
+def _passes_user(error: BaseException) -> bool:
+    """Whether an error passed through code of the user, which letir called."""
+    link = error.__traceback__
+    while link is not None:
+        if is_users(link.tb_frame.f_code.co_filename):
+            return True
+        link = link.tb_next
+    return False
 
 
 def _misfit_of_callback(error: BaseException, name: str, arguments: dict) -> DTypeError | None:

@@ -1,0 +1,155 @@
+"""Wrong programs as people write them: each ends in an error that says what is wrong, and where.
+
+A line of the tables beside this file is a program, the class of its error, and words of the
+message. The names that the programs use are those of ``NAMES``.
+"""
+
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import letir as lt
+import letir.debug
+import letir.eager
+import letir.numpy as lnp
+import letir.scipy.integrate
+import letir.scipy.linalg
+import letir.scipy.signal
+import letir.scipy.special
+import letir.scipy.stats
+import letir.testing
+from letir.extend import PRIMITIVES
+
+HERE = Path(__file__).parent
+PACKAGE = str(Path(lt.__file__).parent)
+MOST_FRAMES = 8
+V = np.arange(3.0)
+READ_ONLY = V.copy()
+READ_ONLY.flags.writeable = False
+
+
+def f(x):
+    return (x * x).sum()
+
+
+def writes(x):
+    x[0] = 5.0
+    return x.sum()
+
+
+def gen_f(x):
+    yield x
+
+
+async def async_f(x):
+    return x
+
+
+class Klass:
+    def __init__(self, x):
+        self.x = x
+
+
+def with_rule(forward, backward):
+    function = lt.custom_vjp(f)
+    function.defvjp(forward, backward)
+    return function
+
+
+def with_jvp(rule):
+    function = lt.custom_jvp(f)
+    function.defjvp(rule)
+    return function
+
+
+class Fn(lt.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g, g
+
+
+class Fn2(Fn):
+    @staticmethod
+    def backward(ctx, g):
+        return g[:2]
+
+
+class Model:
+    def __init__(self):
+        self.w = lt.Variable(np.ones((3, 2)), requires_grad=True)
+
+    def parameters(self):
+        return [self.w]
+
+    def forward(self, x):
+        return x @ self.w
+
+
+NAMES = {
+    **{"np": np, "lt": lt, "lnp": lnp, "nn": lt.nn, "rnd": lt.random, "V": lt.Variable},
+    **{"v": V, "m": np.eye(3), "read_only": READ_ONLY, "f": f, "writes": writes, "gen_f": gen_f},
+    **{"async_f": async_f, "Klass": Klass, "with_rule": with_rule, "with_jvp": with_jvp},
+    **{"Fn": Fn, "Fn2": Fn2, "Model": Model, "F": lt.trace(f, V)},
+    "G2": lt.trace(lambda p: (p["w"] * p["b"]).sum(), {"w": V, "b": V}),
+}
+
+
+def rows() -> list[tuple[str, str, str]]:
+    """(program, class, words) of all tables."""
+    found = []
+    for path in sorted(HERE.glob("*.txt")):
+        for line in path.read_text().splitlines():
+            if line.startswith("#"):
+                continue
+            program, _, expected = line.partition("  #> ")
+            kind, _, words = expected.partition(": ")
+            found.append((program, kind, words))
+    return found
+
+
+@pytest.fixture
+def names(tmp_path):
+    """The names for a program; operations that it makes are dropped afterwards."""
+    files = {"garbage": b"garbage", "empty": b"", "notzip": b"PK\x03\x04zzz"}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    yield {**NAMES, "tmp": tmp_path, **{name: tmp_path / name for name in files}}
+    for name in [name for name in PRIMITIVES if name.startswith("bad.")]:
+        del PRIMITIVES[name]
+
+
+def frames_of_letir(error: BaseException) -> int:
+    """The number of letir's frames in a traceback."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return sum(frame.filename.startswith(PACKAGE) for frame in frames)
+
+
+def test_there_are_many_wrong_programs():
+    assert len(rows()) >= 300
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("program", "kind", "words"), rows(), ids=[row[0] for row in rows()])
+def test_a_wrong_program_is_told_what_is_wrong_and_where(names, program, kind, words):
+    with pytest.raises(lt.LetirError) as caught:
+        eval(compile(program, "program.py", "eval"), names)
+
+    told = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    assert type(caught.value).__name__ == kind
+    assert words in told
+    assert "program.py:1" in told or isinstance(caught.value, lt.ParseError)
+    assert frames_of_letir(caught.value) <= MOST_FRAMES
+
+
+@pytest.mark.parametrize("make", [lt.jit, lambda g: lt.trace(g, V.copy())], ids=["jit", "trace"])
+def test_a_write_into_a_read_only_array_names_the_line_of_the_write(make):
+    with pytest.raises(ValueError, match="assignment destination is read-only") as caught:
+        make(writes)(READ_ONLY)
+
+    assert f"test_bad_input.py:{writes.__code__.co_firstlineno + 1}" in str(caught.value)
