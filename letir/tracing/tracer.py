@@ -34,6 +34,7 @@ from letir.tracing.mutation.writes import (
 from letir.tracing.numpy_functions.registry import into_ordinary_array
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.dispatch import call_function
+from letir.tracing.numpy_protocols.python_protocols import PythonProtocols
 from letir.tracing.operands import stack_traced
 from letir.tracing.refusals import conversion_error, escaped_error, note_refusal, unanswered_error
 from letir.tracing.source_locations import at_user, is_item_write
@@ -43,13 +44,10 @@ _MATH_REMEDY = (
     "compute with numpy's functions;\n"
     "  letir.concrete(x) gives the value, with a guard and without a derivative"
 )
-_VALUE_REMEDY = (
-    "keep it an array; letir.concrete(x) gives the value, with a guard and without a derivative"
-)
 _CLASS = object.__dict__["__class__"]  # the real class, bypassing the property of Tracer
 
 
-class Tracer(ArrayValue):
+class Tracer(PythonProtocols):
     """A traced value, which behaves as a NumPy array of its type.
 
     ``value`` is the concrete array in a concrete trace. ``sharing`` (see ``mutation.views``) is a
@@ -147,16 +145,6 @@ class Tracer(ArrayValue):
             raise LATE_BOUND["no_index"](self)
         return self.guarded(int, "an index or a size")
 
-    def __round__(self, ndigits=None):
-        kind = self.dtype.kind
-        if not self.is_scalar() or kind not in "iuf":
-            raise TypeError(f"{self.type} has no __round__; see numpy.rint")
-        if ndigits is None:
-            return int(np.rint(self)) if kind == "f" else int(self)
-        if self.type.weak:
-            raise self.refused("round(x, ndigits)", "write numpy.round(x, ndigits)")
-        return np.round(self, ndigits)
-
     def guarded(self, convert: Callable[[Any], Any], asked: str) -> Any:
         """``convert(value)``, recorded as a guard: a replay with another answer fails."""
         value = self.concrete_value()
@@ -210,20 +198,6 @@ class Tracer(ArrayValue):
             raise into_ordinary_array()
         raise self.refused(f"{convert.__name__}()", _MATH_REMEDY)
 
-    def item(self, *args: Any) -> Any:
-        """``item()``: recorded as a guard for integers, refused for other values."""
-        if self.dtype.kind in "iub" and not args and self.size == 1:
-            return bool(self) if self.dtype.kind == "b" else int(self)
-        if (value := self.paused()) is not None:
-            return value.item(*args)
-        raise self.refused("item()", _VALUE_REMEDY)
-
-    def tolist(self) -> Any:
-        """Refused: the numbers would be baked into the program."""
-        if (value := self.paused()) is not None:
-            return value.tolist()
-        raise self.refused("tolist()", _VALUE_REMEDY)
-
     def __array__(self, dtype=None, copy=None):
         if (value := self.paused()) is not None:
             return np.array(value, dtype, copy=copy)
@@ -234,26 +208,6 @@ class Tracer(ArrayValue):
             found = self.guarded(np.copy, "the elements") if self.shape else self.item()
             return np.array(found, dtype)
         raise conversion_error(self)
-
-    def as_integer_ratio(self) -> Any:
-        """Refused like ``float()``: the modules statistics and fractions call it."""
-        if (value := self.paused()) is not None:
-            return value.as_integer_ratio()
-        raise self.refused("as_integer_ratio()", _MATH_REMEDY)
-
-    def __format__(self, spec):
-        if spec:
-            remedy = "print it without a format, or letir.concrete(x), which records a guard"
-            raise self.refused(f"the format {spec!r}", remedy)
-        return repr(self)
-
-    def __hash__(self):
-        error = TypeError(
-            f"unhashable type: a traced value cannot be in a set or the key of a dict{at_user()}\n"
-            "  use its name or place as the key; cache by letir.concrete(x)"
-        )
-        # TypeError, as for arrays, so that `except TypeError` fallbacks behave as with NumPy
-        raise note_refusal(error) if self.is_scalar() else error
 
     def __reduce_ex__(self, protocol):
         raise self.refused("a pickle", "return it from the traced function first")

@@ -165,7 +165,7 @@ HAZARDS = {
     "divmod": (lambda s: divmod(s, 0.7), [2.0], [([3.0], "right"), ([-3.0], "right")]),
     "an index": (lambda n, x: x[n], [1, X], [([1, Y], "right"), ([2, X], "right")]),
     "an index of a list": (lambda n: [X, Y][n] * 2, [1], [([0], GUARD)]),
-    "a key of a dict": (lambda n: {1: X}[n], [1], "TypeError"),
+    "a key of a dict": (lambda n: {1: X, 2: Y}[n], [1], [([2], GUARD)]),
     "a key of a match": (matched, [X], [([Y], "right"), ([LONG], SHAPE)]),
     "range": (lambda n, x: sum(x for _ in range(n)), [3, X], [([3, Y], "right"), ([4, X], GUARD)]),
     "a slice": (lambda n, x: x[:n], [2, X], [([2, Y], "right"), ([1, X], GUARD)]),

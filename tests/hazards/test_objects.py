@@ -155,7 +155,7 @@ def ordinary_list(x):
 
 HAZARDS = {
     "lru_cache": (lambda x: cached(x), [X], "TypeError"),  # noqa: PLW0108
-    "a cache of an integer": (lambda n: X * scaled_by(n), [3], "TypeError"),
+    "a cache of an integer": (lambda n: X * scaled_by(n), [3], [([4], GUARD)]),
     "a key": (lambda s: {s: 1.0}[s], [S], "TypeError"),
     "a set": (lambda x: len({*x}) * x, [X], "TypeError"),
     "Counter": (lambda x: Counter(x).most_common(1)[0][0] * x, [X], "TypeError"),
@@ -193,8 +193,8 @@ HAZARDS = {
     "Fraction": (lambda s: float(fractions.Fraction(s)) * X, [S], REFUSED),
     "float": (lambda s: float(s) * X, [S], REFUSED),
     "complex": (lambda s: complex(s) * X, [S], REFUSED),
-    "item": (lambda x: x[0].item() * X, [X], REFUSED),
-    "tolist": (lambda x: x.tolist()[0] * X, [X], REFUSED),
+    "item": (lambda x: x[0].item() * X, [X], [([Y], "right")]),
+    "tolist": (lambda x: x.tolist()[0] * X, [X], [([Y], "right")]),
     "asarray": (lambda x: np.asarray(x) * 2, [X], [([Y], "right")]),
     "asarray of letir": (lambda x: lnp.asarray(x) * 2, [X], [([Y], "right")]),
     "float64": (lambda x: np.float64(x.sum()) * X, [X], REFUSED),

@@ -133,3 +133,66 @@ def test_item_of_a_python_number_is_that_of_a_0d_array(item):
     assert_same(np.sin(np.asarray(2.0)[item]), fn(2.0))
     assert_same(np.sin(np.asarray(2.0)[item]), lt.compile(fn)(2.0))
     assert "np.asarray(x)[" in lt.to_source(fn)
+
+
+# ---- protocols of Python's numbers ----
+
+X = np.array([0.5, 1.5, -2.25])
+N = np.array([2, 1, 2])
+
+
+def counts(keys):
+    found = {}
+    for key in keys:
+        found[key] = found.get(key, 0) + 1
+    return [found[1], found[2], len(found)]
+
+
+PROTOCOLS = {
+    "a key": (lambda n, x: {1: x, 2: 2 * x}[n], (1, X), (2, X)),
+    "a key of NumPy's": (lambda n, x: {1: x, 2: 2 * x}[n], (np.int64(1), X), (np.int64(2), X)),
+    "a set": (lambda n, x: len({n, 1, 2}) * x, (1, X), (3, X)),
+    "counts": (counts, (N,), (np.array([1, 1, 2]),)),
+    "pow": (lambda n: pow(n, 2, 5), (7,), (8,)),
+    "digits of floats": (lambda x: round(x, 2), (2.675,), (1.005,)),
+    "digits of integers": (lambda n: round(n, -1), (25,), (35,)),
+    "bit_length": (lambda n: n.bit_length() + n.bit_count(), (37,), (5,)),
+    "to_bytes": (lambda n: list(n.to_bytes(2, "big")), (300,), (301,)),
+    "ratio": (lambda n: n.as_integer_ratio()[0] + n.numerator + n.denominator, (3,), (4,)),
+    "is_integer": (lambda x: x if x.is_integer() else -x, (2.0,), (2.5,)),
+    "is_integer of NumPy's": (lambda x: x[0].is_integer(), (X,), (X * 2,)),
+    "item": (lambda x: (x[0].item() * 2, x.item(1), x.reshape(3, 1).item(2, 0)), (X,), (X * 2,)),
+    "item of integers": (lambda x: (x.sum().item(), x.item(1)), (N,), (N * 2,)),
+    "item of complex": (lambda x: (x * 1j).sum().item(), (X,), (X * 2,)),
+    "tolist": (lambda x: x.reshape(3, 1).tolist(), (X,), (X * 2,)),
+    "tolist of integers": (lambda x: (x.tolist(), (x > 1).tolist()), (N,), (N - 1,)),
+    "a list": (lambda x: sum(v * v for v in x.tolist() if v > 0), (X,), (X * 2,)),
+    "a format": (lambda n: f"{n:03d}" == "007" and n, (7,), (8,)),
+}
+
+
+@pytest.mark.parametrize("function, first, second", PROTOCOLS.values(), ids=PROTOCOLS)
+def test_protocols_of_python_numbers_are_recorded_or_guarded(function, first, second):
+    program, jitted = lt.trace(function, *first), lt.jit(function)
+
+    assert_same(function(*first), program(*first))
+    for args in (first, second, first):
+        assert_same(function(*args), jitted(*args))
+    try:
+        assert_same(function(*second), program(*second))
+    except lt.GuardError:
+        pass
+
+
+def test_an_item_has_a_derivative_and_is_promoted_weakly():
+    x = X.astype(np.float32)
+
+    assert_same(2 * X, lt.grad(lambda x: sum(v * v for v in x.tolist()))(X))
+    assert np.float32 == lt.trace(lambda x: x[0].item() * x, x).ret.args[0].type.dtype
+    with pytest.raises(ValueError, match="size 1"):
+        lt.trace(lambda x: x.item(), X)
+
+
+def test_a_hash_of_a_float_is_refused():
+    with pytest.raises(TypeError, match="unhashable type"):
+        lt.trace(lambda x: {x: 1}, 1.5)

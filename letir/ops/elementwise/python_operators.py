@@ -23,6 +23,7 @@ _COMPUTE = {
     "power": python.pow,
     "left_shift": python.lshift,
     "right_shift": python.rshift,
+    "round": round,
 }
 _KINDS = {"int": int, "float": float, "complex": complex}
 
@@ -43,7 +44,7 @@ def _python_operator_impl(xp, x, y, *, operator, kind):
     x, y = [n.item() if hasattr(n, "item") else n for n in (x, y)]
     found = compute_operator(operator, x, y, xp)
     if type(found).__name__ != kind:
-        text = f"{x!r} {PRIMITIVES[operator].symbol} {y!r}"
+        text = _python_text(operator, repr(x), repr(y))
         raise GuardError(
             f"the program was recorded where this was {_article(kind)}, now it is "
             f"{_article(type(found).__name__)}: {text}\n"
@@ -51,6 +52,11 @@ def _python_operator_impl(xp, x, y, *, operator, kind):
             "complex numbers for floats"
         )
     return found
+
+
+def _python_text(operator: str, x: str, y: str) -> str:
+    """The operator in Python's source."""
+    return f"round({x}, {y})" if operator == "round" else f"{x} {PRIMITIVES[operator].symbol} {y}"
 
 
 def _article(kind: str) -> str:
@@ -66,7 +72,7 @@ def _as_kind(x: Any, kind: str) -> Any:
 
 
 def _python_operator_vjp(ct, out, x, y, *, operator, kind):
-    if is_final(PRIMITIVES[operator].vjp):  # piecewise constant
+    if operator == "round" or is_final(PRIMITIVES[operator].vjp):  # piecewise constant
         return None, None
     given = (_as_kind(x, kind), _as_kind(y, kind))
     found = PRIMITIVES[operator].vjp(ct, out, *given)
@@ -78,13 +84,15 @@ def _python_operator_vjp(ct, out, x, y, *, operator, kind):
 
 
 def _python_operator_jvp(tangents, out, x, y, *, operator, kind):
-    if is_final(PRIMITIVES[operator].jvp):
+    if operator == "round" or is_final(PRIMITIVES[operator].jvp):
         return None
     return PRIMITIVES[operator].jvp(tangents, out, _as_kind(x, kind), _as_kind(y, kind))
 
 
 def _python_operator_batch(args, axes, *, operator, kind):
     """NumPy's operator: a batch of Python numbers is an array."""
+    if operator == "round":
+        return PRIMITIVES["round"](args[0], args[1]), axes[0]
     given = [_as_kind(x, kind) for x in args]
     if kind == "float" and all(_is_integer(x) for x in given):
         given[0] = cast(given[0], float) if isinstance(given[0], Value) else float(given[0])
@@ -104,7 +112,7 @@ python_operator = define(
     jvp=_python_operator_jvp,
     batch=_python_operator_batch,
     onnx=todo("Python numbers become 0-d arrays first"),
-    source=lambda write, x, y, *, operator, kind: f"{x} {PRIMITIVES[operator].symbol} {y}",
+    source=lambda write, x, y, *, operator, kind: _python_text(operator, x, y),
     rule_reads_numbers=True,
     linear_in=(),
     for_scripts=False,

@@ -14,12 +14,14 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import WEAK
 from letir.ops.elementwise.python_operators import compute_operator
 from letir.tracing import entry
-from letir.tracing.numpy_protocols import array_value
+from letir.tracing.numpy_protocols import array_value, python_protocols
 from letir.tracing.source_locations import is_users
 from letir.tracing.trace_state import ABSENT
 
 # the files of the operators' methods
-_OWN_FILES = frozenset([operators.__file__, array_value.__file__, __file__])
+_OWN_FILES = frozenset(
+    [operators.__file__, array_value.__file__, python_protocols.__file__, __file__]
+)
 
 
 def apply_python_operator(emitter: Any, name: str, operands: tuple) -> Any:

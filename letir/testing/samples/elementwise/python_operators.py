@@ -17,6 +17,8 @@ SAMPLES = {
             of(2, 3, operator="power", kind="int"),
             of(2, -1, operator="power", kind="float"),
             of(3, 2, operator="left_shift", kind="int"),
+            of(2.675, 2, operator="round", kind="float"),
+            of(25, -1, operator="round", kind="int"),
             of(-9, 2, operator="right_shift", kind="int"),
         ],
         named_rows="its operands are two numbers",
