@@ -163,7 +163,7 @@ HAZARDS = {
     "id": (lambda x, y: x if id(x) == id(y) else y, [X, Y], [([Y, X], "right")]),
     "deepcopy": (deep, [X], [([Y], "right"), ([LONG], SHAPE)]),
     "pickle": (lambda x: pickle.loads(pickle.dumps(x)), [X], REFUSED),
-    "json": (lambda x: json.dumps(x.tolist()), [X], REFUSED),
+    "json": (lambda x: json.dumps(x.tolist()), [X], "TypeError"),
     "str": (lambda x: len(str(x)) * 0.0 * x, [X], [([Y], "right")]),
     "a format": (lambda x: float(f"{x.sum():.3f}") * x, [X], REFUSED),
     "percent": (lambda s: float("%.2f" % s) * X, [S], REFUSED),  # noqa: UP031
