@@ -97,7 +97,7 @@ class Evaluator(ExprVisitor):
         if type(args) is list:
             args.clear()
         try:
-            results = self.visit(fn.body, env)
+            results = LATE_BOUND["in_warning_state"](self.visit, fn.body, env)
         except BaseException as error:
             env.values.clear()
             LATE_BOUND["forget_values"](error, outer)

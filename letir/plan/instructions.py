@@ -76,7 +76,8 @@ def direct_ufunc(bind: Bind) -> np.ufunc | None:
 def is_simple(bind: Bind) -> bool:
     """Whether a bind has one result and its step is a plain function of the operands."""
     op = bind.op
-    return op.results is None and op.update is None and not op.holds_lambdas
+    is_plain = op.results is None and op.update is None and not op.holds_lambdas
+    return is_plain and not op.is_users  # their functions may warn as they like
 
 
 def numeric_callable(bind: Bind, xp: Any) -> Callable:

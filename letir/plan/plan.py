@@ -8,13 +8,16 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from operator import length_hint
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.source import Source
 from letir.ast.terms import Lambda
 from letir.errors import GuardError, InternalError
+from letir.eval.float_warnings import ERROR_STATE, LOUD, PLACES, current_state
 from letir.eval.memory_checks import root
 from letir.plan.effect_log import EffectLog
 from letir.plan.instructions import reference_counts
@@ -25,8 +28,15 @@ from letir.plan.slot_allocation import (
     TWO,
     TWO_AND_CLEAR,
     Table,
+    finish_run,
     step_table,
 )
+
+# NumPy warns at the line that calls it, here a line of letir. This is not a dict, so that Python
+# raises TypeError instead; then the run goes on in a state that warns at the user's lines. Setting
+# that state at the start of every run would take longer than a small ufunc.
+__warningregistry__ = "see finish_run"
+_WARNED = ("'registry' must be a dict or None",)
 
 
 class Plan:
@@ -37,13 +47,14 @@ class Plan:
     Several threads may run one plan at once: the state of a run is in its own list of slots.
     """
 
-    __slots__ = ("__weakref__", "binds", "donated", "params", "ret", "tables")
+    __slots__ = ("__weakref__", "binds", "donated", "params", "ret", "table", "tables")
 
     def __init__(self, fn: Lambda, donated: tuple = ()):
         # no reference to fn, which holds its plan: that would be a cycle
         self.params, self.binds, self.ret, self.donated = fn.params, fn.binds, fn.ret, donated
         # by array module
-        self.tables: dict[object, Table] = {np: step_table(fn, np, _run_body, donated)}
+        self.table = step_table(fn, np, _run_body, donated)
+        self.tables: dict[object, Table] = {np: self.table}
 
     def run(
         self, leaves: list, xp: Any = np, tries: bool = False, log: EffectLog | None = None
@@ -53,37 +64,40 @@ class Plan:
         ``tries``: a failed guard raises without its location, as the caller then tries another
         plan. ``log``: the effects that happened before a guard failed, not to be repeated.
         """
-        table = self.tables.get(xp) or self.table_for(xp)
+        table = self.table if xp is np else self.tables.get(xp) or self.table_for(xp)
         if len(leaves) != len(self.params):
             raise InternalError(f"a plan of {len(self.params)} arguments, found {len(leaves)}")
         v = leaves + table.rest
         leaves.clear()
         # after an error the iterator tells the position: no counter is needed in the loop
-        steps, outer = iter(table.steps), sys.exception()
+        steps, outer, token = iter(table.steps), sys.exception(), None
         try:
-            for c in table.unused:
-                v[c] = None
-            if table.donated:
-                v[table.counts] = reference_counts(v, table.donated)
-            if log is not None and table.log is not None:
-                log.count, v[table.log] = 0, log
-            for kind, f, i, j, k, c in steps:
-                if kind == ONE:
-                    v[k] = f(v[i])
-                elif kind == TWO:
-                    v[k] = f(v[i], v[j])
-                elif kind == TWO_AND_CLEAR:
-                    v[k] = f(v[i], v[j])
-                    v[c] = None
-                elif kind == ONE_AND_CLEAR:
-                    v[k] = f(v[i])
-                    v[c] = None
-                elif kind == MANY:
-                    v[k] = f(*[v[n] for n in i])
-                    for n in c:
-                        v[n] = None
-                else:
-                    f(v, i, k, c)
+            if table.needs_start:
+                _start(table, v, log)
+            if table.may_warn and (state := LOUD[current_state()]) is not None:
+                token = ERROR_STATE.set(state)
+            try:
+                for kind, f, i, j, k, c in steps:
+                    if kind == ONE:
+                        v[k] = f(v[i])
+                    elif kind == TWO:
+                        v[k] = f(v[i], v[j])
+                    elif kind == TWO_AND_CLEAR:
+                        v[k] = f(v[i], v[j])
+                        v[c] = None
+                    elif kind == ONE_AND_CLEAR:
+                        v[k] = f(v[i])
+                        v[c] = None
+                    elif kind == MANY:
+                        v[k] = f(*[v[n] for n in i])
+                        for n in c:
+                            v[n] = None
+                    else:
+                        f(v, i, k, c)
+            except TypeError as error:
+                if error.args != _WARNED:
+                    raise
+                finish_run(table, v, (kind, f, i, j, k, c), steps)
             results = tuple([v[k] for k in table.results])
         except BaseException as error:
             v.clear()
@@ -92,6 +106,9 @@ class Plan:
             LATE_BOUND["forget_values"](error, outer)
             self.say_where(error, table, len(table.steps) - length_hint(steps) - 1)
             raise
+        finally:
+            if token is not None:
+                ERROR_STATE.reset(token)
         return _without_constants(table, results) if table.constants else results
 
     def table_for(self, xp: Any) -> Table:
@@ -112,6 +129,27 @@ class Plan:
         lines = where if type(where) is tuple else ((self.program(), where),)
         for fn, bind in lines:
             LATE_BOUND["say_where"](error, fn, bind)
+
+
+def _start(table: Table, v: list, log: EffectLog | None) -> None:
+    """Prepare the slots ``v`` for a run: unused arguments, donated arrays, logged effects."""
+    for c in table.unused:
+        v[c] = None
+    if table.donated:
+        v[table.counts] = reference_counts(v, table.donated)
+    if log is not None and table.log is not None:
+        log.count, v[table.log] = 0, log
+
+
+def _place_of_step(frame: FrameType) -> Source | None:
+    """The source location of the step that a frame of ``Plan.run`` executes."""
+    table, steps = frame.f_locals["table"], frame.f_locals["steps"]
+    where = table.where[len(table.steps) - length_hint(steps) - 1]
+    bind = where[0][1] if type(where) is tuple else where
+    return bind.source
+
+
+PLACES.update({f.__code__: _place_of_step for f in (Plan.run, finish_run)})
 
 
 def _without_constants(table: Table, results: tuple) -> tuple:

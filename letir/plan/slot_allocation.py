@@ -4,7 +4,8 @@ A result reuses the slot of an operand at its last use, so that storing the resu
 operand. The slots of constants are never reused.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from attrs import define
 
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Bind, Lambda, Local
+from letir.eval.float_warnings import ERROR_STATE, LOUD, current_state
 from letir.plan.effect_log import before_guards
 from letir.plan.instructions import (
     direct_ufunc,
@@ -38,7 +40,7 @@ class Table:
     ``rest``: the initial contents of the slots after the parameters; ``unused``: the slots of
     parameters without a use; ``where``: the bind of each step; ``results``: the slots of results;
     ``constants``: ids of arrays with which results must not share memory, and ``shared`` which
-    results might.
+    results might; ``needs_start``: whether slots have to be prepared before the first step.
     """
 
     steps: tuple
@@ -51,6 +53,26 @@ class Table:
     donated: tuple
     counts: int | None
     log: int | None
+    may_warn: bool
+    needs_start: bool
+
+
+def finish_run(table: Table, v: list, step: tuple, steps: Iterator) -> None:
+    """Execute ``step`` and the rest of the ``steps``, with warnings at the user's lines."""
+    state = LOUD[current_state()]
+    token = None if state is None else ERROR_STATE.set(state)
+    try:
+        for kind, f, i, j, k, c in chain((step,), steps):
+            if kind == _OTHER:
+                f(v, i, k, c)
+                continue
+            slots = (i,) if kind in (ONE, ONE_AND_CLEAR) else i if kind == MANY else (i, j)
+            v[k] = f(*[v[n] for n in slots])
+            for n in c if kind == MANY else () if c is None else (c,):
+                v[n] = None
+    finally:
+        if token is not None:
+            ERROR_STATE.reset(token)
 
 
 def step_table(fn: Lambda, xp: Any, call: Callable, donated: tuple = ()) -> Table:
@@ -89,6 +111,7 @@ class _Layout:
         self.where: list = []
         self.counts = self.new(None) if donated else None
         self.log: int | None = None
+        self.may_warn = False  # of floating-point errors, in a step that is not a ufunc
 
     def table(self, fn: Lambda) -> Table:
         """The finished table, once all binds have their steps."""
@@ -98,7 +121,8 @@ class _Layout:
             *(tuple(self.steps), tuple(self.where), self.rest, self.unused, tuple(results)),
             *(frozenset(map(id, self.arrays)), tuple(shared)),
             *(tuple([n for n, p in enumerate(fn.params) if p in self.donated]), self.counts),
-            self.log,
+            *(self.log, self.may_warn),
+            bool(self.unused or self.donated) or self.log is not None,
         )
 
     def place_constant(self, bind: Bind) -> None:
@@ -117,7 +141,12 @@ class _Layout:
         self.where.append(where)
         ufunc = direct_ufunc(bind) if self.xp is np else None
         slots, dying = self.operands(bind.args, ufunc)
-        if is_logged or not is_simple(bind):
+        is_called = not is_logged and is_simple(bind)
+        if ufunc is None or not is_called:  # else ``Plan.run`` calls the ufunc
+            op = bind.op
+            is_silent = op.effect or op.random or op.no_float_errors or op.memory == "view"
+            self.may_warn = self.may_warn or not is_silent
+        if not is_called:
             if bind.op.update is not None and bind.args[0] in self.donated:
                 f = donated_step(bind, self.xp, self.counts)
                 self.donated.update(bind.binders)

@@ -12,6 +12,7 @@ from types import CodeType, FrameType
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.error_locations import error_at, source_line
 from letir.ast.terms import Source
 from letir.errors import LetirError
@@ -44,7 +45,11 @@ def user_place(depth: int) -> tuple[Source | None, str | None]:
         key = (id(code), frame.f_lasti)
         found = _places.get(key, _NOWHERE)
         if found is _NOWHERE:
-            found = _places[key] = _look_up_place(code, frame.f_lasti, frame.f_lineno)
+            found = _look_up_place(code, frame.f_lasti, frame.f_lineno)
+            if "catch_warnings" in code.co_names and "error" in code.co_consts:
+                LATE_BOUND["refuse_warnings_as_errors"](code, frame.f_lineno)
+            else:  # others are asked each time
+                _places[key] = found
         if found is not None:
             return found
         frame = frame.f_back

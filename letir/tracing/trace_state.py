@@ -7,6 +7,7 @@ and computes it in a concrete trace.
 
 import operator
 import threading
+import warnings
 import weakref
 from collections.abc import Iterable
 from contextvars import ContextVar
@@ -28,11 +29,12 @@ from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size, UndefTy
 from letir.errors import DTypeError, GuardError, LetirError, TraceError
 from letir.eval.array_modules import is_array
 from letir.eval.evaluator import Environment, compute
+from letir.eval.float_warnings import ERROR_STATE, LOUD, QUIET, current_state, in_state
 from letir.ops.autodiff.checkpoint_and_custom_jvp import attrs_without_effects
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.tracing.mutation.mutated_arguments import ChangesArguments
 from letir.tracing.mutation.views import is_read_number, note_view
-from letir.tracing.numpy_protocols.errstate_regions import current_state, is_silent, record_errstate
+from letir.tracing.numpy_protocols.errstate_regions import is_silent, record_errstate
 from letir.tracing.operands import captured_array, check_array_type, refuse_traced_list
 from letir.tracing.source_locations import error_at_user_line, user_place
 
@@ -72,6 +74,8 @@ class Trace(ChangesArguments, LetBuilder):
         self.make_tracer, self.parent, self.mode = make_tracer, parent, mode
         self.thread = threading.get_ident()  # for messages about escaped values
         self.is_open, self.error_state = True, current_state()
+        # the state to compute in, and the filters of warnings outside of the function
+        self.warning_state, self.filters = LOUD[self.error_state], warnings.filters
         self.refusal: str | None = None  # the first error of this trace, in case it is caught
         self.root: CodeType | None = None  # of the frame outside which nothing is recorded
         self.failed: Bind | None = None  # in a lazy trace: raised when its value was demanded
@@ -164,7 +168,8 @@ class Trace(ChangesArguments, LetBuilder):
         # without results it is an effect, left to the replay; a guard is checked at once
         is_computed = self.mode is EAGER and (binders or op.role in ("guard", "guard_raised"))
         values = self.computed(op, operands, attrs) if is_computed else (ABSENT,) * len(binders)
-        self.note_attempt()
+        if op.raises or op.holds_lambdas or (binders and getattr(binders[0].type, "weak", False)):
+            self.note_attempt()
         out = tuple([self.make_tracer(self, b, v) for b, v in zip(binders, values, strict=True)])
         if op.write_through is not None:
             for place, tracer in enumerate(out):
@@ -190,6 +195,8 @@ class Trace(ChangesArguments, LetBuilder):
             values.append(value)
         # what is printed in a body is printed when the program runs
         drops_effects = op.holds_lambdas and op.role != "guard_raised"
+        state = self.warning_state
+        token = None if state is None or is_silent(op) else ERROR_STATE.set(state)
         try:
             out = compute(op, values, attrs_without_effects(attrs) if drops_effects else attrs)
         except BaseException as error:
@@ -197,6 +204,9 @@ class Trace(ChangesArguments, LetBuilder):
                 error_at_user_line(error)
             LATE_BOUND["note_failure"](self, self.binds.pop(), error)
             raise
+        finally:
+            if token is not None:
+                ERROR_STATE.reset(token)
         return results_tuple(op, out)
 
     def note_attempt(self) -> None:
@@ -356,7 +366,8 @@ class Trace(ChangesArguments, LetBuilder):
                 return ABSENT
             attrs = attrs_without_effects(bind.attrs) if bind.op.holds_lambdas else bind.attrs
             try:
-                out = compute(bind.op, values, attrs)
+                # no warnings: the program, or a transform of it, is run after it is recorded
+                out = in_state(QUIET, compute, bind.op, values, attrs)
             except BaseException:
                 self.failed = bind
                 raise

@@ -4,8 +4,7 @@ NumPy keeps the state in a context variable, which is the same object unless the
 comparing it is faster than reading the state.
 """
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,20 +14,12 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES, Primitive, unwrap_results
 from letir.errors import LetirError
 from letir.eval.array_modules import is_array, type_of
+from letir.eval.float_warnings import HANDLER
 
 if TYPE_CHECKING:
     from letir.tracing.trace_state import Trace
 
-try:
-    from numpy._core.umath import _extobj_contextvar as ERROR_STATE
-except ImportError:  # another NumPy: the state at run time applies
-    ERROR_STATE = None  # type: ignore[misc]  # NumPy declares the name as final
-
 _KNOWN = frozenset(["ignore", "warn", "raise", "print"])  # the others call user functions
-
-
-# Compared for every bind, without a Python frame: the object that holds the current state.
-current_state: Callable = partial(int) if ERROR_STATE is None else partial(ERROR_STATE.get, None)
 
 
 def is_silent(op: Primitive) -> bool:
@@ -38,7 +29,9 @@ def is_silent(op: Primitive) -> bool:
 
 def record_errstate(trace: "Trace", op: Primitive, operands: Iterable[Any], attrs: Attrs) -> Any:
     """``op`` on these operands as a bind that runs in the current error state."""
-    state = np.geterr()
+    state: dict[str, Any] = {**np.geterr()}
+    if np.geterrcall() is HANDLER:  # recorded while an operation is computed
+        state = {name: "warn" if mode == "log" else mode for name, mode in state.items()}
     if not _KNOWN.issuperset(state.values()):
         raise LetirError(
             "numpy.errstate with 'call' or 'log' is not recorded: use 'ignore', 'warn', 'raise' "

@@ -1,0 +1,150 @@
+"""Floating-point warnings: as often as NumPy gives them, and at the user's line."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.errors import TraceError
+
+ONES, ZEROS = np.ones(2), np.zeros(2)
+LOG, QUOTIENT = "divide by zero encountered in log", "divide by zero encountered in divide"
+
+
+def first(x):
+    return np.log(x) * (1.0 / x)
+
+
+def second(x):
+    return 2.0 * np.log(x)
+
+
+def line_in(f, offset=1) -> int:
+    return f.__code__.co_firstlineno + offset
+
+
+def told(action, mode="default") -> list[tuple[str, int]]:
+    """(text, line) of the warnings that an action gives in this file."""
+    globals().get("__warningregistry__", {}).clear()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter(mode)
+        action()
+    assert {__file__} >= {w.filename for w in found}
+    return [(str(w.message), w.lineno) for w in found]
+
+
+def replay(f):
+    program = lt.trace(f, ONES)
+    return lambda: program(ZEROS)
+
+
+def planned(f):
+    plan = lt.compile(lt.trace(f, ONES))
+    return lambda: plan(ZEROS)
+
+
+def jitted(f):
+    made = lt.jit(f)
+    return lambda: made(ZEROS)
+
+
+WAYS = {
+    "trace": lambda f: lambda: lt.trace(f, ZEROS),
+    "run_forward": replay,
+    "compile": planned,
+    "jit": jitted,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_two_programs_warn_twice_at_their_lines(way):
+    one, other = WAYS[way](first), WAYS[way](second)
+
+    def both():
+        one()
+        other()
+        one()
+
+    def with_numpy():
+        first(ZEROS)
+        second(ZEROS)
+        first(ZEROS)
+
+    expected = [(LOG, line_in(first)), (QUOTIENT, line_in(first)), (LOG, line_in(second))]
+    assert expected == told(with_numpy) == told(both)
+    assert len(told(with_numpy, "always")) == 5 == len(told(both, "always"))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_warning_that_is_an_error_is_raised(way):
+    run = WAYS[way](second)
+
+    with warnings.catch_warnings(action="error"), pytest.raises(RuntimeWarning, match=LOG):
+        run()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_users_error_state_decides(way):
+    run = WAYS[way](second)
+
+    with np.errstate(divide="ignore"):
+        assert [] == told(run, "always")
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        run()
+    assert {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"} == np.geterr()
+
+
+def test_a_recorded_state_warns_as_numpy():
+    def partly(x):
+        with np.errstate(divide="ignore"):
+            y = np.log(x)
+        with np.errstate(invalid="ignore"):
+            return y + np.log(x)
+
+    expected = [(LOG, line_in(partly, 4))]
+    assert expected == told(lambda: partly(ZEROS))
+    for way in WAYS.values():
+        assert expected == told(way(partly))
+
+
+def test_bodies_and_gradients_warn_at_their_lines():
+    def total(x):
+        def step(carry, row):
+            return carry + np.log(row), row
+
+        return lt.scan(step, 0.0, x)[0]
+
+    where = line_in(total, 2)
+    for way in WAYS.values():
+        assert [(LOG, where)] == told(way(total))
+    assert [(LOG, line_in(second)), (QUOTIENT, line_in(second))] == told(
+        lambda: lt.value_and_grad(lambda x: second(x).sum())(ZEROS)
+    )
+
+
+def test_a_program_without_lines_warns_where_it_is_called():
+    program = lt.parse("lambda %0: float64[2] { %1: float64[2] = log(%0); return %1 }")
+
+    def call():
+        program(ZEROS)
+
+    assert [(LOG, line_in(call))] == told(call)
+
+
+def test_a_function_that_makes_errors_of_warnings_is_refused(told_by):
+    """A replay does not see its filters: it would take another path in silence."""
+
+    def caught(x):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                return np.log(x)  # here
+            except RuntimeWarning:
+                return x
+
+    kind, text = told_by(lambda: lt.trace(caught, ONES), caught)
+    assert kind is TraceError
+    assert "np.errstate" in text or "numpy.errstate" in text
+    with pytest.raises(TraceError):
+        lt.jit(caught)(ONES)
