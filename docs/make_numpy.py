@@ -47,6 +47,24 @@ The error for such a call says the same.
 | function | reason |
 |---|---|
 """
+REST = """
+## What else is refused
+
+| | why, and what to write |
+|---|---|
+| `np.longdouble`, `np.clongdouble` | their bits differ from machine to machine, and programs are files: `float64` |
+| dates, strings, objects, structured and masked arrays, `np.matrix` | programs compute with numbers: encode them before, pass `x["field"]`, `x.filled(0)`, `np.asarray(x)` |
+| `np.linalg.qr(mode="raw")` | LAPACK's Householder vectors are of use to LAPACK only: `mode="reduced"` |
+| `np.frompyfunc` | it makes arrays of objects: `np.vectorize` |
+| `x.view(dtype)`, `x.tobytes()`, `x.data`, `x.ctypes` | the bits would be part of the program: `x.astype(dtype)`, or take them of the result |
+| `x.shape = ...`, `x.resize(...)` of an argument | the caller would see it: `x = x.reshape(...)` |
+| `x.flags.writeable = ...` of a view | it would concern that view alone: copy it |
+| `np.nditer` with buffers, casts, external loops, or not in C order | it depends on memory: `np.ndindex(x.shape)` |
+| `np.polynomial.Polynomial(c)` of traced `c` | its objects keep ordinary arrays: `np.polynomial.polynomial.polyval(x, c)` |
+| `np.load`, `np.save`, `open` on traced values | files are read when the function is recorded, not when it runs: read before |
+
+Elements that NumPy leaves without a value are 0 in programs: `np.empty`, `np.log(x, where=mask)` without `out`.
+"""
 OTHERS = """
 ## Functions that do not take arrays of numbers
 
@@ -80,7 +98,7 @@ def page() -> str:
     noted = "".join(f"{i}. {text}\n" for text, i in notes.items())
     tail = NOTES + noted if notes else ""
     tail += REFUSED + "".join(refused) if refused else ""
-    return f"{head}{TABLE}{rows}{tail}{OTHERS}{others}"
+    return f"{head}{TABLE}{rows}{tail}{REST}{OTHERS}{others}"
 
 
 def reason(name: str) -> str | None:

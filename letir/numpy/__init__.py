@@ -24,6 +24,8 @@ from letir.numpy import linalg as linalg
 from letir.numpy.calling import call_vectorized as call_vectorized
 from letir.numpy.calling import ndenumerate as ndenumerate
 from letir.numpy.calling import vectorize as vectorize
+from letir.numpy.iterating import broadcast as broadcast
+from letir.numpy.iterating import nditer as nditer
 from letir.numpy.joining import c_ as c_
 from letir.numpy.joining import r_ as r_
 from letir.numpy.making import arange as arange

@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.errors import TraceError
 from letir.numpy.making import array
 from letir.tracing.operands import first_traced, traced_or_array
-from letir.tracing.source_locations import at_user
 
 
 class vectorize(np.vectorize):
@@ -29,15 +27,14 @@ def call_vectorized(called: np.vectorize, plain: Callable, args: tuple, kwargs: 
     """The results of a vectorized function; ``plain`` is NumPy's way to call it."""
     if first_traced((*args, *kwargs.values())) is None:
         return plain(called, *args, **kwargs)
-    if called.signature is not None:
-        raise TraceError(
-            f"vectorize of traced values with a signature is not recorded{at_user()}\n"
-            "  map it with letir.vmap, or loop over the rows"
-        )
     given = {**dict(enumerate(args)), **kwargs}
     names = [name for name in given if name not in called.excluded]
-    arrays = np.broadcast_arrays(*[traced_or_array(given[name]) for name in names])
-    shape = arrays[0].shape
+    operands = [traced_or_array(given[name]) for name in names]
+    if called.signature is not None:
+        arrays, shape = _with_core_axes(called, operands)
+    else:
+        arrays = list(np.broadcast_arrays(*operands))
+        shape = arrays[0].shape
     if 0 in shape:
         raise ValueError("cannot call `vectorize` of traced values on size 0 inputs")
     results = []
@@ -47,9 +44,33 @@ def call_vectorized(called: np.vectorize, plain: Callable, args: tuple, kwargs: 
             *[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs}
         )
         results.append(found if isinstance(found, tuple) else (found,))
-    columns = zip(*results, strict=True)
-    out = tuple([_column(called, list(c), i).reshape(shape) for i, c in enumerate(columns)])
+    columns = [_column(called, list(c), i) for i, c in enumerate(zip(*results, strict=True))]
+    out = tuple([column.reshape(*shape, *column.shape[1:]) for column in columns])
     return out if len(out) > 1 else out[0]
+
+
+def _with_core_axes(called: Any, operands: list) -> tuple[list, tuple]:
+    """(operands broadcast along the axes of the loop, shape of the loop), for a signature."""
+    inputs, _ = called._in_and_out_core_dims
+    if len(inputs) != len(operands):
+        raise TypeError(
+            f"wrong number of positional arguments: expected {len(inputs)}, got {len(operands)}"
+        )
+    sizes: dict[str, int] = {}
+    for x, names in zip(operands, inputs, strict=True):
+        if x.ndim < len(names):
+            raise ValueError(f"{x.ndim}-dimensional argument does not have enough dimensions")
+        for name, n in zip(names, x.shape[x.ndim - len(names) :], strict=True):
+            if sizes.setdefault(name, n) != n:
+                raise ValueError(
+                    f"inconsistent size for core dimension {name!r}: {n} vs {sizes[name]}"
+                )
+    cores = [x.shape[x.ndim - len(names) :] for x, names in zip(operands, inputs, strict=True)]
+    shape = np.broadcast_shapes(
+        *[x.shape[: x.ndim - len(core)] for x, core in zip(operands, cores, strict=True)]
+    )
+    wide = [np.broadcast_to(x, (*shape, *core)) for x, core in zip(operands, cores, strict=True)]
+    return wide, shape
 
 
 def _column(called: np.vectorize, values: list, place: int) -> Any:

@@ -10,13 +10,14 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.tracing.math_stand_ins import math_modules
 from letir.tracing.numpy_protocols.array_value import numpy_namespace
+from letir.tracing.operands import first_traced, traced_or_array
 from letir.tracing.stand_ins import LibraryModule, is_recording
 from letir.tracing.trace_state import ACTIVE
 
 # functions that letir.numpy has under the same name
 _MAKERS = """arange array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray
-empty empty_like eye fromiter full full_like identity ndenumerate ones ones_like require zeros
-zeros_like"""
+broadcast empty empty_like eye fromiter full full_like identity ndenumerate nditer ones ones_like
+require zeros zeros_like"""
 # functions whose results are new arrays, into which traced values may be written
 _NEW_ARRAYS = """append array_split average block column_stack concatenate copy cov cross cumprod
 cumsum delete diag diagflat diff dot dstack einsum fromfunction geomspace hstack indices inner
@@ -35,13 +36,24 @@ def library_modules() -> list[LibraryModule]:
     makers |= dict.fromkeys((_NEW_ARRAYS + " " + _OF_LISTS).split(), _recorded_stand_in)
     makers |= dict.fromkeys(("r_", "c_", "mgrid", "ogrid"), _IndexTrick)
     linalg = dict.fromkeys(_LINALG.split(), _recorded_stand_in)
+    polynomials = LibraryModule(
+        np.polynomial.polynomial,
+        dict.fromkeys(("polyval", "polyvander", "polyfit"), _polynomial_stand_in),
+    )
     strides = LibraryModule(np.lib.stride_tricks, {"as_strided": _as_strided_stand_in})
-    return [LibraryModule(np, makers), LibraryModule(np.linalg, linalg), strides, *math_modules()]
+    of_numpy = [LibraryModule(np, makers), LibraryModule(np.linalg, linalg), strides, polynomials]
+    return [*of_numpy, *math_modules()]
 
 
-def vectorize_method() -> tuple:
-    """The method that all objects made by np.vectorize call, also those made by a decorator."""
-    return np.vectorize, "_call_as_normal", _plain_call, _vectorized
+def library_methods() -> list[tuple]:
+    """(class, name, method, stand-in) of the methods of NumPy's objects that have one.
+
+    All objects made by np.vectorize call the first, also those made by a decorator.
+    """
+    return [
+        (np.vectorize, "_call_as_normal", _plain_call, _vectorized),
+        (_POLYNOMIAL, "__call__", _plain_value, _value_of_polynomial),
+    ]
 
 
 def _maker_stand_in(original: Any) -> Callable:
@@ -62,6 +74,15 @@ def _stand_in(original: Any, function_for: Callable[[Any], Callable]) -> Callabl
         return function_for(original)(*args, **kwargs)
 
     return stand_in
+
+
+def _polynomial_stand_in(original: Any) -> Callable:
+    def recorded(*args, **kwargs):
+        is_any = first_traced((*args, *kwargs.values())) is not None
+        called = LATE_BOUND["polynomial_function"](original.__name__) if is_any else original
+        return called(*args, **kwargs)
+
+    return _stand_in(original, lambda _: recorded)
 
 
 def _as_strided_stand_in(original: Any) -> Callable:
@@ -121,6 +142,18 @@ class _IndexTrick:
         return getattr(self.original, name)
 
 
+_POLYNOMIAL: Any = np.polynomial.Polynomial.__mro__[1]  # the base of Chebyshev and others too
+_plain_value: Any = _POLYNOMIAL.__call__
+
+
+def _value_of_polynomial(self, arg):
+    """The value of a polynomial with known coefficients, at traced places too."""
+    if ACTIVE.get() is None or first_traced(arg) is None:
+        return _plain_value(self, arg)
+    offset, scale = np.polynomial.polyutils.mapparms(self.domain, self.window)
+    return self._val(offset + scale * traced_or_array(arg), self.coef)
+
+
 _plain_call: Any = vars(np.vectorize)["_call_as_normal"]
 
 
@@ -132,4 +165,4 @@ def _vectorized(self, *args, **kwargs):
 
 
 LATE_BOUND["library_modules"] = library_modules
-LATE_BOUND["vectorize_method"] = vectorize_method
+LATE_BOUND["library_methods"] = library_methods

@@ -48,7 +48,7 @@ def start_stand_ins(f: Callable[..., Any], started: list) -> None:
         if _count == 1:
             if not _libraries:
                 _libraries.extend(LATE_BOUND["library_modules"]())
-                _methods.append(LATE_BOUND["vectorize_method"]())
+                _methods.extend(LATE_BOUND["library_methods"]())
             if len(sys.modules) != len(_modules) or _has_grown(sys.modules["__main__"].__dict__):
                 if "scipy" in sys.modules:
                     _add_scipy_modules()
@@ -148,7 +148,8 @@ def _originals() -> dict[int, tuple[LibraryModule, str]]:
     found: dict[int, tuple[LibraryModule, str]] = {}
     for library in _libraries:
         space = vars(library.module)
-        found |= {id(space[name]): (library, name) for name in library.makers}
+        for name in library.makers:  # loops, not comprehensions, which are calls on Python 3.11
+            found[id(space[name])] = library, name
     return found
 
 
@@ -312,7 +313,8 @@ def _restore_new_modules() -> None:
     originals: dict[int, Any] = {}
     for library in _libraries:
         space = vars(library.module)
-        originals |= {id(stand_in): space[name] for name, stand_in in library.made.items()}
+        for name, stand_in in library.made.items():
+            originals[id(stand_in)] = space[name]
     for name, module in list(sys.modules.items()):
         space = getattr(module, "__dict__", None)
         if name not in _modules and type(space) is dict:

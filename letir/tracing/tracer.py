@@ -224,7 +224,7 @@ class Tracer(PythonProtocols):
             what, remedy = reason
             raise TraceError(f"{what} cannot be changed in place{at_user()}\n  {remedy}")
         base, whole = write_into_view(self, new)
-        if base.value is not ABSENT and base.ndim:
+        if base.value is not ABSENT is not whole.value and base.ndim:
             whole = _in_memory_order(base, whole)
         elif base.ndim > 1 and not base.emitter.in_c_order:
             whole = base.at[...].set(whole)  # in the order of the base, whatever that is

@@ -139,3 +139,76 @@ def test_what_is_no_index_is_still_an_index_error():
     for item in ("a", 1.5, {0, 1}, [0.5]):
         with pytest.raises(IndexError, match="an index is made of"):
             lt.trace(lambda x, item=item: x[item], V)
+
+
+POLYNOMIALS = {
+    "polyval": lambda x: np.polynomial.polynomial.polyval(0.5, x),
+    "polyval at places": lambda x: np.polynomial.polynomial.polyval(x, [1.0, 2.0, 3.0]),
+    "polyvander": lambda x: np.polynomial.polynomial.polyvander(x, 3),
+    "polyfit": lambda x: np.polynomial.polynomial.polyfit(np.arange(6.0), x, 2),
+    "a polynomial": np.polynomial.Polynomial([1.0, 2.0, 3.0], [0.0, 2.0]),
+    "a Chebyshev series": np.polynomial.Chebyshev([1.0, 2.0, 3.0]),
+    "poly1d": lambda x: np.poly1d(x)(0.3) + np.poly1d([1, 2])(x),
+}
+
+
+@pytest.mark.parametrize("name", POLYNOMIALS)
+def test_a_polynomial_is_recorded(name):
+    f = POLYNOMIALS[name]
+
+    assert_close(f(V * 2), lt.trace(f, V)(V * 2))
+    check_grads(f, (V,))
+
+
+# ---- loops over elements ----
+
+
+def doubled_in_a_loop(x):
+    """A copy of which a loop doubles each element."""
+    y = x * 1.0
+    with np.nditer(y, op_flags=["readwrite"]) as it:
+        for element in it:
+            element[...] = 2 * element
+    return y
+
+
+def summed_in_a_while_loop(x):
+    """A sum as the gradient check of a course on neural networks loops."""
+    total = 0.0
+    it = np.nditer(x, flags=["multi_index"], op_flags=["readwrite"])
+    while not it.finished:
+        total = total + x[it.multi_index] * it.multi_index[1]
+        it.iternext()
+    return total
+
+
+LOOPS = {
+    "nditer": lambda x: sum(element**2 for element in np.nditer(x)),
+    "nditer of two": lambda x: sum(a * b for a, b in np.nditer([x, x[0]])),
+    "nditer with indices": summed_in_a_while_loop,
+    "nditer that writes": doubled_in_a_loop,
+    "broadcast": lambda x: sum(a * b for a, b in np.broadcast(x, x[:1])),
+    "the size of a broadcast": lambda x: x * np.broadcast(x, x[:1]).size,
+    "vectorize of rows": np.vectorize(lambda a, b: a @ b, signature="(n),(n)->()"),
+    "vectorize to rows": np.vectorize(lambda a: a / a.sum(), signature="(n)->(n)"),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_over_elements_is_recorded(name):
+    f = LOOPS[name]
+    args = (X, X[::-1]) if name == "vectorize of rows" else (X,)
+    others = [x * 1.5 for x in args]
+
+    program, compiled = lt.trace(f, *args), lt.jit(f)
+
+    assert_close(f(*others), program(*others))
+    assert_close(f(*args), compiled(*args))
+    check_grads(f, args)
+
+
+def test_elements_in_another_order_than_c_are_refused():
+    with pytest.raises(lt.TraceError, match=r"not in C order.*\n.*\n.*order='C'"):
+        lt.trace(lambda x: list(np.nditer(x.T)), X)
+    with pytest.raises(ValueError, match="inconsistent size for core dimension 'n'"):
+        lt.trace(LOOPS["vectorize of rows"], X, X[:, 1:])

@@ -1,0 +1,139 @@
+"""``nditer`` and ``broadcast`` of traced arrays, element by element in C order."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.errors import TraceError
+from letir.tracing.operands import traced_or_array
+from letir.tracing.source_locations import at_user
+
+_FLAGS = frozenset(
+    ["multi_index", "c_index", "f_index", "refs_ok", "zerosize_ok", "copy_if_overlap"]
+)
+
+
+class NdIter:
+    """``numpy.nditer`` of traced arrays: 0-d arrays, into which a loop may write.
+
+    Buffering, external loops, casts and arrays to be made are refused.
+    """
+
+    def __init__(
+        self,
+        op: Any,
+        flags: Sequence[str] = (),
+        op_flags: Sequence = (),
+        op_dtypes: Any = None,
+        order: str = "K",
+        **options: Any,
+    ):
+        several = isinstance(op, tuple | list)
+        operands = [traced_or_array(x) for x in (op if several else (op,))]
+        unknown = {*flags} - _FLAGS | options.keys()
+        if unknown or op_dtypes is not None or order == "F" or any(x is None for x in operands):
+            raise TraceError(
+                f"nditer of traced arrays with {', '.join(sorted(unknown)) or 'these options'} is "
+                f"not recorded{at_user()}\n  loop over numpy.ndindex(x.shape), or compute with x"
+            )
+        if order in ("K", "A") and not all(x.ndim < 2 or x.flags.c_contiguous for x in operands):
+            raise TraceError(
+                f"nditer of a traced array that is not in C order is not recorded{at_user()}\n"
+                "  say order='C', or loop over numpy.ndindex(x.shape)"
+            )
+        self.shape = np.broadcast_shapes(*[x.shape for x in operands])
+        # what has the shape stays as it is: a loop may write into it
+        self.operands = tuple(
+            [x if x.shape == self.shape else np.broadcast_to(x, self.shape) for x in operands]
+        )
+        self.ndim, self.nop = len(self.shape), len(operands)
+        self.itersize = int(np.prod(self.shape))
+        self.iterindex = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the iteration is past the last element."""
+        return self.iterindex >= self.itersize
+
+    @property
+    def multi_index(self) -> tuple[int, ...]:
+        """The index of the current element."""
+        if self.finished:
+            raise ValueError("Iterator is past the end")  # NumPy's words
+        return tuple([int(i) for i in np.unravel_index(self.iterindex, self.shape)])
+
+    @property
+    def index(self) -> int:
+        """The flat index of the current element."""
+        return self.iterindex
+
+    @property
+    def value(self) -> Any:
+        """The current element of each operand, of one operand alone."""
+        item: Any = (*self.multi_index, ...)
+        found = tuple([x[item] for x in self.operands])
+        return found if self.nop > 1 else found[0]
+
+    def __getitem__(self, place: int) -> Any:
+        return self.value[place] if self.nop > 1 else (self.value,)[place]
+
+    def __setitem__(self, place: int, new: Any) -> None:
+        self.operands[place][self.multi_index] = new
+
+    def iternext(self) -> bool:
+        """Go to the next element; whether there is one."""
+        self.iterindex += 1
+        return not self.finished
+
+    def reset(self) -> None:
+        """Go back to the first element."""
+        self.iterindex = 0
+
+    def __iter__(self) -> Iterator:
+        while not self.finished:
+            yield self.value
+            self.iterindex += 1
+
+    def __len__(self) -> int:
+        return self.itersize
+
+    def __enter__(self) -> "NdIter":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Nothing is left to be written back."""
+
+
+class Broadcast:
+    """``numpy.broadcast`` of traced arrays: their common shape, and tuples of elements."""
+
+    def __init__(self, *arrays: Any):
+        self._operands = np.broadcast_arrays(*[traced_or_array(x) for x in arrays])
+        self.shape = self._operands[0].shape
+        self.ndim = self.nd = len(self.shape)
+        self.size, self.numiter = int(np.prod(self.shape)), len(arrays)
+
+    def __iter__(self) -> Iterator[tuple]:
+        for place in np.ndindex(*self.shape):
+            yield tuple([x[place] for x in self._operands])
+
+
+def is_any_traced(operands: Any) -> bool:
+    """Whether one of the operands, or of the operands in a list, is traced."""
+    row = operands if isinstance(operands, tuple | list) else (operands,)
+    return any(isinstance(x, Value) for x in row)
+
+
+def nditer(op: Any, *args: Any, **options: Any) -> Any:
+    """numpy.nditer, of traced arrays too."""
+    return (NdIter if is_any_traced(op) else np.nditer)(op, *args, **options)
+
+
+def broadcast(*arrays: Any) -> Any:
+    """numpy.broadcast, of traced arrays too."""
+    return (Broadcast if is_any_traced(arrays) else np.broadcast)(*arrays)
