@@ -3,11 +3,12 @@
 import functools
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from attrs import frozen
 
+from letir.ast.builder import Value
 from letir.numpy.making import as_traced_constant
 from letir.tracing.numpy_functions.registry import PLAIN
 from letir.tracing.numpy_protocols.dispatch import recorder_of
@@ -21,6 +22,7 @@ OF_LISTS = frozenset(
     ]
 )
 METHODS = frozenset(["reduce", "accumulate", "reduceat", "outer", "at"])  # of ufuncs
+_UFUNC = np.ufunc  # the module answers slowly while a function is recorded
 FUNCTIONS = (np.ufunc, type(np.concatenate), FunctionType, BuiltinFunctionType)
 
 
@@ -31,6 +33,14 @@ class Recorded:
     function: Callable
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function: Any = self.function
+        # the usual calls, without a search for lists
+        if args and isinstance(args[0], Value):
+            if isinstance(function, _UFUNC):
+                if len(args) == 1:
+                    return function(*args, **kwargs)
+            elif recorder_of(function) is not None:
+                return cast(Any, args[0]).numpy_call(function, args, kwargs)
         traced: Any = first_traced((*args, *kwargs.values()))
         if traced is None:
             found = self.function(*args, **kwargs)

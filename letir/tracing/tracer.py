@@ -44,6 +44,7 @@ _MATH_REMEDY = (
     "compute with numpy's functions;\n"
     "  letir.concrete(x) gives the value, with a guard and without a derivative"
 )
+_NDARRAY = np.ndarray  # the module answers slowly while a function is recorded
 _CLASS = object.__dict__["__class__"]  # the real class, bypassing the property of Tracer
 
 
@@ -97,7 +98,7 @@ class Tracer(PythonProtocols):
         """
         if self.type.weak:
             return PYTHON_TYPES[self.dtype.kind]
-        return self.dtype.type if self.is_scalar() else np.ndarray
+        return self.dtype.type if self.is_scalar() else _NDARRAY
 
     @__class__.setter
     def __class__(self, kind):
@@ -108,7 +109,7 @@ class Tracer(PythonProtocols):
         if self.sharing is not None:  # only arrays have memory
             return False
         value = self.emitter.known.get(self.arg) if self.value is ABSENT else self.value
-        return not self.shape and not isinstance(value, np.ndarray)
+        return not self.shape and not isinstance(value, _NDARRAY)
 
     def __repr__(self):
         value = "" if self.value is ABSENT else f" = {self.value!r}"

@@ -24,6 +24,7 @@ from letir.tracing.source_locations import at_user, error_at_user_line
 
 _WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
 # functions that return 0-d arrays where others return scalars
+_WHERE = np.where  # the module answers slowly while a function is recorded
 _NO_SCALARS = frozenset([np.where, np.roll, np.cov, np.i0, np.tensordot])
 _table: dict = {}  # {callable: (record, prepare)}, derived from the records
 ufunc_records: dict = {}  # {ufunc: record}, derived likewise, for plain calls of ufuncs
@@ -99,7 +100,7 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
     """The recorded result of a NumPy function on traced values."""
     found = recorder_of(func)
     # of a condition alone np.where is np.nonzero
-    if found is None or (func is np.where and len(args) + len(kwargs) == 1):
+    if found is None or (func is _WHERE and len(args) + len(kwargs) == 1):
         if func in _WRITERS and not isinstance(args[0], Value):
             raise into_ordinary_array()
         plain = PLAIN.get(func)
