@@ -86,7 +86,7 @@ j = np.zeros(3, int); j[1] = k % 3; j[2] = j[1] // 2; {n} = {v}[j] + j
 a, b = {v}, {v}; a, b = b + 1, a * 2; {n} = np.hstack([a[:1], b[1:]])
 {n} = functools.reduce(lambda u, w: u * 0.5 + w, [{v}, {v}, np.ones(3)])
 {n} = np.zeros(3); np.maximum({v}, {s}, out={n}); np.copyto({n}, 1.0, where={n} > 2)
-m = np.array([[{s}, 1, 0], [1, {s}, 0], [0, 0, 1.0]]); {n} = attempt(lambda: np.linalg.solve(m, {v}), {v})
+m = np.diag([{s}, {s}, 1.0]); m[0, 1] = 1; {n} = attempt(lambda: np.linalg.solve(m, {v}), {v})
 """
 NUMBERS = """
 {n} = float({v}[{i}]) * {s}

@@ -12,6 +12,8 @@ import letir as lt
 from letir.errors import GuardError
 from tests.programs.generated import arguments, program, source_of
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # divisions by zero
+
 SEEDS = st.integers(0, 10**6)
 
 
