@@ -1,12 +1,15 @@
 """Errors of traced values: questions without an answer, refused conversions, escaped values."""
 
+import linecache
+import re
+import sys
 import threading
 from typing import TypeVar
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.errors import DTypeError, EscapedTracerError, ShapeError, TraceError
-from letir.tracing.source_locations import at_user, user_place
+from letir.tracing.source_locations import at_user, is_letirs, is_users, user_place
 from letir.tracing.trace_state import ACTIVE, Trace
 
 _ARRAY_REMEDY = """\
@@ -14,6 +17,21 @@ arrays made elsewhere and functions written in C take numbers, not recordings
   make an array of a list first: numpy.exp(numpy.array([x, 1.0]));
   index a copy that the traced function makes: numpy.array(table)[x];
   or call the function without a derivative: letir.opaque(function, aval)(x)"""
+_REMEDIES = {  # the beginning of a function's name -> what to write for it
+    r"(np|numpy)\.(float|int|uint|complex)\d+$": "write x.astype(dtype), or leave the call out",
+    r"numpy\.ma\.": (
+        "masked arrays are not recorded\n  choose with numpy.where, or select by x[mask]"
+    ),
+    r"numpy\.polynomial\.": (
+        "its objects keep ordinary arrays\n"
+        "  write numpy.polynomial.polynomial.polyval(x, c), or numpy.polyval"
+    ),
+    r"scipy\.": (
+        "docs/scipy.md lists what is recorded, and what to write for other functions,\n"
+        "  or call it without a derivative: letir.opaque(function, aval)(x)"
+    ),
+    r"(pandas|matplotlib|sklearn)\.": "call it before, or on the result of the recorded function",
+}
 E = TypeVar("E", bound=Exception)  # an error that is returned as it is
 
 
@@ -33,9 +51,36 @@ def conversion_error(value: Value) -> TraceError:
     return note_refusal(
         TraceError(
             f"a traced value of type {value.type} cannot become an ordinary array: "
-            f"its record would be lost{at_user()}\n  {_ARRAY_REMEDY}"
+            f"its record would be lost{at_user()}\n  {_remedy_for(_asking_function())}"
         )
     )
+
+
+def _asking_function() -> str:
+    """The library's function that the user's code called, as far as it can be told.
+
+    With its module if it is written in Python, else as the user spells it.
+    """
+    frame, asking = sys._getframe(3), ""  # the caller of ``__array__``
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        if not is_letirs(frame.f_code.co_filename):
+            asking = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}"
+        frame = frame.f_back
+    if asking or frame is None:
+        return asking
+    positions = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    line, _, start, end = positions
+    text = linecache.getline(frame.f_code.co_filename, line or 0)
+    called = text.encode()[start or 0 : end].decode(errors="ignore")
+    return called.partition("(")[0].strip()
+
+
+def _remedy_for(asking: str) -> str:
+    """What to write in the place of a call of the function ``asking``."""
+    for pattern, remedy in _REMEDIES.items():
+        if re.match(pattern, asking):
+            return f"{asking}: {remedy}"
+    return _ARRAY_REMEDY
 
 
 def note_refusal(error: E) -> E:

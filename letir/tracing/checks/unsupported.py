@@ -17,6 +17,13 @@ _UFUNCS: dict[Any, str] = {
     np.isnat: "dates are not recorded, only numbers; call it before the trace",
 }
 
+# ---- files ----
+
+_WRITTEN = "a file is written while the function is recorded, not when it runs; save the result"
+_FILES: dict[Any, str] = dict.fromkeys(
+    (np.save, np.savez, np.savez_compressed, np.savetxt), _WRITTEN
+)
+
 # ---- user-defined functions ----
 
 _USERS: dict[Any, str] = {
@@ -41,7 +48,7 @@ METHODS: dict[Any, str] = {
     np.ndarray.tofile: _BYTES,
 }
 
-REFUSED: dict[Any, str] = {**_USERS, **METHODS, **_UFUNCS}
+REFUSED: dict[Any, str] = {**_USERS, **METHODS, **_UFUNCS, **_FILES}
 
 
 def refusal_reason(function: Any) -> str | None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.lib import recfunctions
 
+import letir as lt
 import letir.numpy as lnp
 from letir.errors import MissingRule, ShapeError
 
@@ -72,3 +73,17 @@ where: either both or neither of x and y should be given
   at test_wrong_functions.py:NN"""
 
     assert (ShapeError, message) == told(lambda x: np.where(x > 1, x), X)
+
+
+ASKED = {
+    "a number of NumPy's": (lambda x: np.float64(x[0]), r"np\.float64: write x\.astype\(dtype\)"),
+    "a masked array": (lambda x: np.ma.masked_less(x, 0), r"numpy\.ma\..*: masked arrays are not"),
+    "a polynomial": (np.polynomial.Polynomial, r"numpy\.polynomial\..*keep ordinary arrays"),
+    "a file": (lambda x: np.savetxt("x", x), "a file is written while the function is recorded"),
+}
+
+
+@pytest.mark.parametrize(("f", "match"), ASKED.values(), ids=list(ASKED))
+def test_a_remedy_names_what_the_user_wrote(f, match):
+    with pytest.raises(lt.LetirError, match=match):
+        lt.trace(f, X)
