@@ -163,7 +163,7 @@ _LATE_BOUND = {
     "ops.special.define": ("op_of_scipy",),
     "scipy": ("scipy_recorded",),
     "source.side_by_side.comparison": ("diff",),
-    "tracing.checks.caught_exceptions": (*("note_attempt", "note_failure", "note_inner_failure"),),
+    "tracing.checks.caught_exceptions": ("note_attempt", "note_error", "note_failure"),
     "tracing.buffers": ("as_buffer",),
     "tracing.buffer_calls": ("call_with_buffers", "fold_known"),
     "tracing.checks.baked_constants": ("refuse_another_result", "refuse_baked"),

@@ -255,6 +255,10 @@ class Executor(Generic[P, R]):
                 told = LATE_BOUND["size_words"](self.f, request.marked, entry.key, str(error))
                 self.families.refuse(request.spec, entry.key, error, told)
                 request.wants_fixed, entry = bool(plans), None
+            except Exception as error:
+                if not getattr(error, "letir_changed_arguments", False):
+                    raise
+                return entry, None, None  # the Python function writes before it raises
 
     def entry_for(self, request: Request) -> Entry:
         """The entry for these sizes, or one for symbolic sizes that covers or may cover them."""

@@ -13,9 +13,10 @@ from typing import Any
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
+from letir.ast.liveness import may_raise
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Bind, Lambda, Local
-from letir.errors import InternalError, MissingRule, TraceError
+from letir.errors import InternalError, LetirError, MissingRule, TraceError
 from letir.ops.effects.errors import error_name
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import is_users
@@ -57,8 +58,19 @@ def note_failure(trace: Trace, bind: Bind, error: BaseException) -> None:
         trace.emit(PRIMITIVES["guard_raised"], given, attrs)
 
 
-def note_inner_failure(trace: Trace, error: Exception) -> None:
-    """Refuse that the function around an inner trace catches an ``error`` that values decide on."""
+def note_error(trace: Trace, error: Exception) -> None:
+    """Note an ``error`` that ends the recorded function.
+
+    A lazy trace may have passed an operation that raises before: then it is ``failed``. The
+    function around an inner trace must not catch what values decide on. ``jit`` has to call the
+    Python function if that writes into its arguments before it raises.
+    """
+    if isinstance(error, LetirError):
+        return
+    if trace.changed:
+        error.letir_changed_arguments = True  # type: ignore[attr-defined]
+    if trace.mode is LAZY and trace.failed is None:
+        trace.failed = next(filter(may_raise, trace.binds), None)
     values_decide = any(bind.op.role in ("guard", "guard_raised") for bind in trace.binds)
     if trace.parent is not None and trace.parent.refusal is None and values_decide:
         trace.parent.refusal = f"{type(error).__name__}: {error}"
@@ -106,6 +118,4 @@ def _look_up_ranges(code: CodeType) -> tuple[CodeType, list[range]]:
     return code, found
 
 
-LATE_BOUND.update(
-    note_attempt=note_attempt, note_failure=note_failure, note_inner_failure=note_inner_failure
-)
+LATE_BOUND.update(note_attempt=note_attempt, note_error=note_error, note_failure=note_failure)

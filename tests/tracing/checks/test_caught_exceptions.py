@@ -257,3 +257,17 @@ def test_the_source_of_a_program_raises_where_it_does_not_hold():
     assert_same(factor(BAD), names["f"](BAD))
     with pytest.raises(ValueError, match="recorded where it raised"):
         names["f"](GOOD)
+
+
+def test_what_raises_first_is_raised_and_writes_before_it_are_kept():
+    def both(row, i, s):
+        row[0] = 5.0
+        out = row[i]  # a lazy trace does not compute it
+        return out * int(s)
+
+    jitted = lt.jit(both)
+    for i, error in ((9, IndexError), (1, ValueError)):
+        row = np.arange(3.0)
+        with pytest.raises(error):
+            jitted(row, i, np.float64("nan"))
+        assert_same(np.array([5.0, 1.0, 2.0]), row)
