@@ -2,11 +2,15 @@
 types (``given_sizes``), and attributes with these values substituted (``resize_attrs``).
 """
 
+import operator
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
-from letir.ast.sizes.size import Size, terms_of
+from letir.ast.sizes.size import Size, differs, terms_of
+from letir.ast.sizes.size_reads import SIZE_READS
+from letir.errors import ShapeError
 
 if TYPE_CHECKING:
     from letir.ast.types import ArrayType
@@ -24,6 +28,25 @@ def is_static_shape(shape: Iterable | None) -> bool:
 def has_static_shape(kind: "ArrayType | None") -> bool:
     """Whether a type is known, and every size in its shape is a number."""
     return kind is not None and all(type(n) is int for n in kind.shape)
+
+
+def is_same_size(n: Size | int, m: Size | int) -> bool:
+    """Whether two sizes are equal. An answer that depends on the values of names is a guard; raises
+    ShapeError if there are no values.
+    """
+    size, other = (n, m) if type(n) is Size else (m, n)
+    if type(size) is not Size:
+        return n == m
+    apart = size - other
+    if type(apart) is int:
+        return not apart
+    reads, answer = SIZE_READS.get(), differs(size, other)
+    if answer is None and reads is not None and reads.is_guarded:
+        equal = LATE_BOUND["answer_by_guard"](size, operator.eq, other)
+        answer = None if equal is None else not equal
+    if answer is None:
+        raise ShapeError(f"cannot tell whether the sizes {n} and {m} are equal")
+    return not answer
 
 
 def given_sizes(declared: Iterable, given: Iterable) -> dict:

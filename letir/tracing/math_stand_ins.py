@@ -203,7 +203,7 @@ class _TypeClass(type):
         if cls is not _Type or len(args) != 1 or kwargs:
             return type.__call__(cls if cls is not _Type else type, *args, **kwargs)
         x = args[0]
-        found = x.__class__ if isinstance(x, Value) else type(x)
+        found = x.__class__ if isinstance(x, Value | Size) else type(x)
         # in a module where ``float`` is a stand-in, ``type(x) is float`` has to hold
         return _CLASSES.get(found, found)
 

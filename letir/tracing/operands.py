@@ -12,6 +12,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.sizes.size import Size
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.array_modules import type_of
 from letir.tracing.source_locations import at_user, error_at_user_line
@@ -41,11 +42,13 @@ def first_traced(items: Any) -> Value | None:
     """The first traced value in nested lists and tuples, None if there is none."""
     if isinstance(items, list | tuple):
         return next((found for item in items if (found := first_traced(item)) is not None), None)
-    return items if isinstance(items, Value) else None
+    return items.number() if type(items) is Size else items if isinstance(items, Value) else None
 
 
 def strong_element(item: Any) -> Any:
     """An element of a list as an array: a Python number has NumPy's default dtype."""
+    if type(item) is Size:
+        item = item.number()
     if not isinstance(item, Value):
         return np.asarray(item)
     return item.astype(item.dtype) if item.type.weak else item

@@ -5,7 +5,6 @@ whose answer depends on the values of the names are answered by guards, or refus
 """
 
 import math
-import operator
 import re
 from collections.abc import Callable
 from operator import eq, ge, gt, le, lt, ne
@@ -15,7 +14,13 @@ import numpy as np
 from attrs import frozen
 
 from letir.ast import LATE_BOUND
-from letir.ast.sizes.size_reads import SIZE_READS, answer_by_guard, note_least, note_read
+from letir.ast.sizes.size_reads import (
+    SIZE_READS,
+    answer_by_guard,
+    note_least,
+    note_read,
+    on_numbers,
+)
 from letir.errors import ShapeError, TraceError
 
 # words with another meaning in the text of a program
@@ -97,23 +102,10 @@ _MOST_POWER = 4  # higher powers are traced numbers
 _NUMBERS = (int, float, np.integer)
 
 
-def _on_numbers(name: str, is_reflected: bool = False) -> Callable:
-    """The operator ``name`` of a size as a traced number."""
-    compute = getattr(operator, name)
-
-    def operate(self, other):
-        if not isinstance(other, Size | int | float | complex):
-            return NotImplemented  # a traced value answers for itself
-        other = other.number() if type(other) is Size else other
-        return compute(other, self.number()) if is_reflected else compute(self.number(), other)
-
-    return operate
-
-
-_add_numbers, _multiply_numbers = _on_numbers("add"), _on_numbers("mul")
-_subtract, _subtract_from = _on_numbers("sub"), _on_numbers("sub", True)
-_divide_numbers, _mod_numbers = _on_numbers("floordiv"), _on_numbers("mod")
-_raise_numbers = _on_numbers("pow")
+_add_numbers, _multiply_numbers = on_numbers("add"), on_numbers("mul")
+_subtract, _subtract_from = on_numbers("sub"), on_numbers("sub", True)
+_divide_numbers, _mod_numbers = on_numbers("floordiv"), on_numbers("mod")
+_raise_numbers = on_numbers("pow")
 
 
 @final
@@ -138,17 +130,23 @@ class Size:
 
     def _is_equal(self, other):
         """Whether two sizes are equal, while questions of sizes are watched."""
-        differs = _differs(self, other)
-        if differs is None:
+        apart = differs(self, other)
+        if apart is None:
             answer = answer_by_guard(self, eq, other)
             if answer is not None:
                 return answer
-        note_read(f"whether {self} is {other}", differs is not None)
+        note_read(f"whether {self} is {other}", apart is not None)
         return self.terms == other.terms if type(other) is Size else NotImplemented
 
     def __hash__(self):
-        note_read(f"the hash of {self}")
+        if SIZE_READS is not None and SIZE_READS.get() is not None:  # None: Python ends
+            note_read(f"the hash of {self}")
         return hash(self.terms)
+
+    __class__ = property(lambda self: int)  # for isinstance(n, int); type(n) is Size
+
+    def __reduce__(self):
+        return Size, (self.terms,)
 
     @classmethod
     def named(cls, name: str) -> "Size":
@@ -193,7 +191,7 @@ class Size:
         return sum(c * math.prod(_value(name, sizes) for name in ns) for ns, c in self.terms)
 
     def substitute(self, sizes: dict) -> "Size | int":
-        """The size with values, or other sizes, for some of its names."""
+        """The size with values for some of its names."""
         total: Any = 0
         for names, factor in self.terms:
             product = factor
@@ -243,7 +241,9 @@ class Size:
         return self // other, self % other
 
     def __pow__(self, other):
-        if type(other) is not int or not 0 <= other <= _MOST_POWER:
+        if type(other) is int and other < 0:
+            return (self * 1.0) ** float(other)
+        if type(other) is not int or other > _MOST_POWER:
             return _raise_numbers(self, other)
         return math.prod([self] * other)
 
@@ -258,9 +258,9 @@ class Size:
     def __rsub__(self, other):
         return -self + other if isinstance(other, Size | int) else _subtract_from(self, other)
 
-    __truediv__, __rtruediv__ = _on_numbers("truediv"), _on_numbers("truediv", True)
-    __rfloordiv__, __rmod__ = _on_numbers("floordiv", True), _on_numbers("mod", True)
-    __rpow__ = _on_numbers("pow", True)
+    __truediv__, __rtruediv__ = on_numbers("truediv"), on_numbers("truediv", True)
+    __rfloordiv__, __rmod__ = on_numbers("floordiv", True), on_numbers("mod", True)
+    __rpow__ = on_numbers("pow", True)
 
     def __pos__(self):
         return self
@@ -294,7 +294,7 @@ class Size:
     __index__ = __int__ = __float__ = __complex__ = _as_number
 
     def __bool__(self):
-        answer = _differs(self, 0)
+        answer = differs(self, 0)
         if answer is None:
             answer = answer_by_guard(self, ne, 0)
         note_read(f"whether {self} is 0", answer is not None)
@@ -362,7 +362,7 @@ def _bound(size: Any, is_low: bool, is_rough: bool) -> Any:
     return size
 
 
-def _differs(size: Size, other) -> bool | None:
+def differs(size: Size, other: Any) -> bool | None:
     """Whether two sizes differ for all values of the names; None if it depends on the values."""
     if not isinstance(other, Size | int | float | np.integer):
         return True

@@ -1,5 +1,6 @@
 """``SizeReads``: the treatment of questions that code asks of symbolic sizes."""
 
+import operator
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -75,3 +76,16 @@ def note_least(compare: Callable[[Any, Any], bool], apart: Any) -> None:
             is_last = not rest and compare(0, 0) == compare(factor, 0)
             least = zero if is_last else zero + 1
             reads.least[name] = max(least, reads.least.get(name, 0))
+
+
+def on_numbers(name: str, is_reflected: bool = False) -> Callable:
+    """The operator ``name`` of a size as a traced number."""
+    compute = getattr(operator, name)
+
+    def operate(self, other):
+        if not isinstance(other, int | float | complex):
+            return NotImplemented  # a traced value answers for itself
+        other = other.number() if hasattr(other, "number") else other
+        return compute(other, self.number()) if is_reflected else compute(self.number(), other)
+
+    return operate

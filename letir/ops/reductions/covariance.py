@@ -82,7 +82,7 @@ def _cov_decompose(
 
 def _divisor(total, weights, aweights, ddof):
     """The divisor of the sums of products: the degrees of freedom, at least 0."""
-    if isinstance(total, int):
+    if type(total) is int:
         return max(total - ddof, 0)
     if weights is None:  # the number of observations is known when the program runs
         return maximum(total - ddof, 0)

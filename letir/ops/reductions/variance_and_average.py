@@ -110,7 +110,7 @@ def real_part(x: Value) -> Value:
 def _variance_divisor(y: Value, x: Value, mask, axis, ddof, keepdims):
     """The divisor of a sum of squares: the number of elements minus ``ddof``, at least 0."""
     n = count_elements(y, x, () if mask is None else (mask,), axis, keepdims)
-    return max(n - ddof, 0) if isinstance(n, int) else maximum(n - ddof, 0)
+    return max(n - ddof, 0) if type(n) is int else maximum(n - ddof, 0)
 
 
 def var_decompose(

@@ -12,6 +12,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, SeveralBinds
+from letir.ast.symbolic_sizes import has_size
 from letir.errors import ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import batch_first, emit_op, known_size
@@ -121,6 +122,8 @@ def _pad_impl(xp, x, *, width, value=0, mode="constant", of=None):
 
 def _pad_aval(x, *, width, value, mode, of):
     """The operand's type with each axis longer by its two widths."""
+    if has_size(width):
+        raise ShapeError(f"pad: the widths {width} are not known: pass numbers")
     if len(width) != x.ndim or any(n < 0 for pair in width for n in pair):
         raise ShapeError(f"pad: widths {width} do not fit an array of shape {x.shape}")
     pairs = list(zip(x.shape, width, strict=True))

@@ -10,6 +10,7 @@ import numpy as np
 
 from letir.ast.attrs import Here
 from letir.ast.primitive import Primitive
+from letir.ast.sizes.size import Size
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import (
     batch_first,
@@ -47,6 +48,8 @@ def _roll_prepare(a, shift, axis=None):
     shift, axis = _integer_or_tuple(shift), int_or_tuple(axis)
     if axis is None or (type(shift) is int and type(axis) is int):
         return (a,), {"shift": int(np.sum(shift)), "axis": axis}
+    if type(shift) is Size and (axis is None or type(axis) is int):
+        return (a,), {"shift": shift, "axis": axis}
     shifts, axes = np.broadcast_arrays(shift, axis)
     return (a,), {"shift": tuple(shifts.tolist()), "axis": tuple(axes.tolist())}
 
@@ -82,6 +85,7 @@ roll: Primitive = define(
     jvp=lambda t, y, x, *, shift, axis: roll(t[0], shift, axis),
     prepare=_roll_prepare,
     numpy=(np.roll,),
+    sizes_in=("shift",),
     batch=_batched_roll,
 )
 
@@ -107,6 +111,7 @@ tile = composite(
     impl=lambda xp, x, *, reps: xp.tile(x, reps),
     prepare=lambda A, reps: ((A,), {"reps": one_or_more(reps)}),
     numpy=(np.tile,),
+    sizes_in=("reps",),
     order="all",
 )
 
@@ -144,6 +149,7 @@ repeat = composite(
         {"repeats": _integer_or_tuple(repeats), "axis": reduced_axis(a, axis)},
     ),
     numpy=(np.repeat,),
+    sizes_in=("repeats",),
     order="all",
 )
 

@@ -113,6 +113,8 @@ def number_array(numbers: Sequence[Any], values: Sequence = ()) -> Any:
     parts = []
     for n in numbers:
         number = None if emitter is None else number_from(n, values, emitter)
+        if number is None and emitter is not None:
+            raise ShapeError(f"the size {n} is not known from these operands")
         if number is None:
             number = n.number() if type(n) is Size else n
         parts.append(_one_element(number))

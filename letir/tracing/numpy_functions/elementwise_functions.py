@@ -12,6 +12,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.operators import weaken_result
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.symbolic_sizes import is_same_size
 from letir.ast.types import broadcast_shapes
 from letir.errors import DTypeError, ShapeError
 from letir.tracing.operands import stack_traced, strong_element
@@ -53,7 +54,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     a1, a2 = (
         x if isinstance(x, Value) else np.asarray(x) for x in (stack_traced(a1), stack_traced(a2))
     )
-    if a1.shape != a2.shape:
+    if a1.ndim != a2.ndim or not all(map(is_same_size, a1.shape, a2.shape)):
         return False
     same = a1 == a2
     return _as_python_bool(np.all(same | (np.isnan(a1) & np.isnan(a2)) if equal_nan else same))
@@ -67,7 +68,10 @@ def _array_equiv(a1, a2):
     try:
         broadcast_shapes(a1.shape, a2.shape)
     except ShapeError:
-        return False
+        # from the end, as axes broadcast
+        pairs = zip(reversed(a1.shape), reversed(a2.shape), strict=False)
+        if not all(1 in pair or is_same_size(*pair) for pair in pairs):
+            return False
     return _as_python_bool(np.all(a1 == a2))
 
 

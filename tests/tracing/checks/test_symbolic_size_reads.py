@@ -1,6 +1,8 @@
 """[B10] Conditions on symbolic sizes: answered if they hold for all sizes, otherwise an
 error with its line, never an answer that holds for some sizes only."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -216,3 +218,26 @@ def test_values_are_scattered_into_any_number_of_places(op):
     for n in (0, 1, 2, 9):
         dest = np.linspace(-1, 1, n)
         assert_close(lt.grad(f, (0, 2))(dest, at, values), fn(dest, at, values))
+
+
+def test_whether_arrays_of_other_sizes_are_equal_is_asked_at_each_call():
+    for compare in (np.array_equal, np.array_equiv):
+        f = lt.jit(compare)
+        for n, m in ((3, 4), (5, 6), (7, 7), (6, 5), (2, 2), (1, 4), (9, 9)):
+            x, y = np.ones(n), np.ones(m)
+            assert f(x, y) is compare(x, y)
+        with pytest.raises(lt.ShapeError, match="cannot tell"):
+            lt.trace(compare, N, M)
+
+
+def test_a_size_counts_as_an_integer():
+    def f(x):
+        n = x.shape[0]
+        found = isinstance(n, int), type(n) is int, not isinstance(n, float)
+        return x.astype("f4") * (n if all(found) else np.nan) ** -1 + np.prod(x.shape)
+
+    program = lt.trace(f, N)
+
+    for n in (1, 4):
+        assert_same(f(np.ones((n, 3))), program(np.ones((n, 3))))
+    assert pickle.loads(pickle.dumps(program)) == program
