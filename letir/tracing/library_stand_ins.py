@@ -26,6 +26,8 @@ tensordot tile tri tril triu trapezoid vander vdot vstack where"""
 # functions of a list of numbers
 _OF_LISTS = """all amax amin any argmax argmin argsort count_nonzero max mean median min nanmax
 nanmean nanmin nansum percentile polyfit polyval prod ptp quantile std sum trace transpose var"""
+# functions of counts and sizes, which a guard fixes
+_OF_COUNTS = "diag_indices indices mask_indices tri tril_indices triu_indices"
 _LINALG = """cholesky cond det eig eigh eigvals eigvalsh inv lstsq matrix_power matrix_rank norm
 pinv qr slogdet solve svd"""
 
@@ -34,6 +36,7 @@ def library_modules() -> list[LibraryModule]:
     """NumPy's and math's modules, with the makers of their stand-ins."""
     makers: dict[str, Callable] = dict.fromkeys(_MAKERS.split(), _maker_stand_in)
     makers |= dict.fromkeys((_NEW_ARRAYS + " " + _OF_LISTS).split(), _recorded_stand_in)
+    makers |= dict.fromkeys(_OF_COUNTS.split(), _counted_stand_in)
     makers |= dict.fromkeys(("r_", "c_", "mgrid", "ogrid"), _IndexTrick)
     linalg = dict.fromkeys(_LINALG.split(), _recorded_stand_in)
     polynomials = LibraryModule(
@@ -74,6 +77,22 @@ def _stand_in(original: Any, function_for: Callable[[Any], Callable]) -> Callabl
         return function_for(original)(*args, **kwargs)
 
     return stand_in
+
+
+def _counted_stand_in(original: Any) -> Callable:
+    def recorded(*args, **kwargs):
+        known = {name: _known_counts(value) for name, value in kwargs.items()}
+        return _recorded(original)(*map(_known_counts, args), **known)
+
+    return _stand_in(original, lambda _: recorded)
+
+
+def _known_counts(value: Any) -> Any:
+    """``value`` with its traced integers as ints, each with a guard."""
+    if isinstance(value, tuple | list):
+        return type(value)(map(_known_counts, value))
+    is_count = isinstance(value, Value) and not value.shape and value.dtype.kind in "iu"
+    return int(value) if is_count else value
 
 
 def _polynomial_stand_in(original: Any) -> Callable:
