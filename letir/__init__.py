@@ -181,6 +181,7 @@ _LATE_BOUND = {
         "numpy_call_on_size",
         "watch_size_reads",
     ),
+    "tracing.structured_buffers": ("structured_buffer",),
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
     "tracing.scipy_stand_ins": ("loaded_scipy_modules",),
     "tracing.checks.warning_places": ("refuse_warnings_as_errors", "warn_at_user"),

@@ -54,6 +54,8 @@ def _make_array(name: str, function: Callable, *args, **kwargs):
         make, functools.partial(_record_maker, trace, name, args, kwargs, user_place(3))
     )
     found = make()
+    if found.dtype.names:
+        return LATE_BOUND["structured_buffer"](trace, found)
     return new_buffer(trace, found, recipe) if found.dtype.char in NUMBERS else found
 
 
@@ -283,8 +285,8 @@ def asarray(
     trace = active_trace()
     if trace is None and first_traced(a) is None:
         return np.asarray(a, dtype, order, copy=copy)
-    made = array(a, dtype, copy=copy)
-    if trace is None:
+    made: Any = array(a, dtype, copy=copy)
+    if trace is None or not issubclass(type(made), Value):  # a structured array
         return made
     is_ordinary = isinstance(a, np.ndarray) and not isinstance(a, Value)
     if is_ordinary and a.dtype == made.dtype and not copy:

@@ -91,6 +91,22 @@ def mandelbrot(real):
     return N
 
 
+@program(lambda rng: (rng.uniform(0.2, 0.8, size=(6, 6)),), smooth=0)
+def gray_scott(u0):
+    """A reaction of two substances in one structured array."""
+    Z = np.zeros((8, 8), [("U", np.double), ("V", np.double)])
+    U, V = Z["U"], Z["V"]
+    u, v = U[1:-1, 1:-1], V[1:-1, 1:-1]
+    u[...] = u0
+    v[...] = 0.25
+    for _ in range(2):
+        Lu = U[0:-2, 1:-1] + U[1:-1, 0:-2] - 4 * u + U[1:-1, 2:] + U[2:, 1:-1]
+        uvv = u * v * v
+        u += 0.16 * Lu - uvv + 0.06 * (1 - u)
+        v += uvv - 0.12 * v
+    return u + 0.0, v + 0.0
+
+
 @program(lambda rng: (rng.uniform(size=(4, 4)),))
 def dither(gray):
     """Floyd and Steinberg's error diffusion."""

@@ -1,0 +1,187 @@
+"""``StructuredBuffer``: a structured array that the traced function makes, a buffer for each field.
+
+``Z = np.zeros(n, [("position", float, 2), ("age", int)])`` is written and read by its fields. As
+long as no traced value is in it, NumPy's functions take it as a read-only copy.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.errors import TraceError
+from letir.tracing.buffers import Buffer, new_buffer
+from letir.tracing.trace_state import Trace
+
+
+class StructuredBuffer:
+    """The fields of a structured array, or of a part of it.
+
+    ``fields``: {name: a Buffer, a traced array, or a StructuredBuffer}, all in the shape of the
+    whole array, after which the axes of a field that has its own follow. ``item``: the basic index
+    of the part, None for the whole array.
+    """
+
+    __slots__ = ("dtype", "fields", "item", "shape")
+
+    def __init__(self, dtype: np.dtype, shape: tuple, fields: dict, item: Any = None) -> None:
+        self.dtype, self.shape, self.fields, self.item = dtype, shape, fields, item
+
+    ndim = property(lambda self: len(self.shape), doc="The number of axes.")
+    size = property(lambda self: int(np.prod(self.shape)), doc="The number of elements.")
+    itemsize = property(lambda self: self.dtype.itemsize, doc="The bytes of an element.")
+    nbytes = property(lambda self: self.size * self.itemsize, doc="The bytes of all elements.")
+    __class__ = property(lambda self: np.ndarray if self.item is None else np.void)  # as in NumPy
+    __hash__ = None  # type: ignore[assignment]
+
+    def __len__(self) -> int:
+        if self._is_element():
+            return len(self.dtype.names or ())
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, item: Any) -> Any:
+        if isinstance(item, str):
+            found = self._field(item)
+            return found if self.item is None else found[self.item]
+        names = list(self.dtype.names or ())
+        if type(item) is list and item and all(isinstance(name, str) for name in item):
+            dtype = self.dtype[item]
+            return StructuredBuffer(dtype, self.shape, {n: self[n] for n in item})
+        if self._is_element() and isinstance(item, int | np.integer):
+            return self[names[item]]  # an element: its fields by position
+        place, shape, is_basic = self._place(item)
+        if not is_basic:  # a copy
+            return StructuredBuffer(self.dtype, shape, {n: self[n][place] for n in names})
+        fields = self.fields if self.item is None else {n: self[n] for n in names}
+        return StructuredBuffer(self.dtype, shape, fields, place)
+
+    def __setitem__(self, item: Any, new: Any) -> None:
+        if isinstance(item, str):
+            whole = ... if self.item is None else self.item
+            self._field(item)[whole] = new
+            return
+        place, _, is_basic = self._place(item)
+        if self.item is not None and not is_basic:
+            raise _unsupported(f"writing a selection of a part with dtype {self.dtype}")
+        target = self[item] if self.item is not None else self
+        place = ... if self.item is not None else place
+        for name, value in self._values(new).items():
+            target._field(name)[place if target.item is None else target.item] = value
+
+    def _is_element(self) -> bool:
+        """Whether it is one element, of which NumPy makes a ``np.void``."""
+        return not self.shape and self.item is not None
+
+    def _values(self, new: Any) -> dict[str, Any]:
+        """{name: what is written into the field}, as NumPy assigns to structured arrays."""
+        names = self.dtype.names or ()
+        if isinstance(new, tuple):
+            if len(new) != len(names):
+                raise ValueError(f"could not assign tuple of length {len(new)} to structure")
+            return dict(zip(names, new, strict=True))
+        theirs = getattr(getattr(new, "dtype", None), "names", None)
+        if theirs:
+            # by position, like NumPy; read all before any is written
+            return {a: new[b].copy() for a, b in zip(names, theirs, strict=True)}
+        if isinstance(new, list):
+            raise _unsupported("writing a list into a structured array")
+        return dict.fromkeys(names, new)
+
+    def _field(self, name: str) -> Any:
+        """A field of the whole array."""
+        if name not in self.fields:
+            raise ValueError(f"no field of name {name}")
+        return self.fields[name]
+
+    def _place(self, item: Any) -> tuple[Any, tuple, bool]:
+        """(``item`` without ``...``, the shape of the part, whether it is a basic index).
+
+        A field may have axes of its own, which no ``...`` may reach.
+        """
+        entries = item if isinstance(item, tuple) else (item,)
+        basic = (int, slice, type(None), type(...), np.integer)
+        is_basic = all(isinstance(e, basic) and type(e) is not bool for e in entries)
+        if is_basic and any(e is ... for e in entries):
+            at = entries.index(...)
+            count = self.ndim - sum(e is not None and e is not ... for e in entries)
+            entries = (*entries[:at], *(slice(None),) * count, *entries[at + 1 :])
+            item = entries
+        shape = np.empty(self.shape, bool)[item].shape if is_basic else None
+        if shape is None:
+            shape = self._selected_shape(item)
+        return item, shape, is_basic
+
+    def _selected_shape(self, item: Any) -> tuple:
+        """The shape of a selection by arrays, which may be traced."""
+        name = (self.dtype.names or ())[0]
+        own = self.dtype[name].ndim
+        found = self[name][item].shape
+        return found[: len(found) - own]
+
+    def fill(self, value: Any) -> None:
+        """Write ``value`` into all elements."""
+        self[...] = value
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None) -> None:
+        """Sort the elements in place, if no traced value is among them."""
+        self[...] = np.sort(self.__array__(), axis, kind, order)
+
+    def copy(self) -> "StructuredBuffer":
+        """A copy of all fields."""
+        names = self.dtype.names or ()
+        fields = {name: self[name].copy() for name in names}
+        return StructuredBuffer(self.dtype, self.shape, fields)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        made = np.empty(self.shape, self.dtype)
+        for name in self.dtype.names or ():
+            field = self[name]
+            if isinstance(field, Buffer | StructuredBuffer | np.generic):
+                made[name] = field
+            else:
+                raise _unsupported("a structured array with traced fields as one array")
+        made.flags.writeable = False  # a write into the copy would be lost
+        return made if dtype is None else made.astype(dtype)
+
+    def __eq__(self, other: Any) -> Any:
+        return self.__array__() == np.asarray(other)
+
+    def __ne__(self, other: Any) -> Any:
+        return self.__array__() != np.asarray(other)
+
+    def __bool__(self) -> bool:
+        return bool(self.__array__())
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.__array__(), name)
+
+    def __repr__(self) -> str:
+        return f"<structured array of shape {self.shape} and dtype {self.dtype}>"
+
+
+def _unsupported(what: str) -> TraceError:
+    """The error for what is not recorded."""
+    return TraceError(
+        f"{what} is not recorded\n"
+        "  read and write the fields: z['field'][i] = x, or make an array for each field"
+    )
+
+
+def structured_buffer(trace: Trace, array: np.ndarray) -> StructuredBuffer:
+    """A new structured array as one buffer a field."""
+    fields: dict[str, Any] = {}
+    for name in array.dtype.names or ():
+        part = np.array(array[name])
+        made = structured_buffer if part.dtype.names else new_buffer
+        fields[name] = made(trace, part)
+    return StructuredBuffer(array.dtype, array.shape, fields)
+
+
+LATE_BOUND["structured_buffer"] = structured_buffer
