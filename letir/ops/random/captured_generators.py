@@ -120,4 +120,8 @@ def at_once(generator: Any) -> TracedGenerator:
             state_array(generator)[...] = state
             return found
 
+        def seed(self, seed: Any = None) -> None:
+            """Seed the generator itself; a traced number is guarded."""
+            generator.seed(int(seed) if isinstance(seed, Value) else seed)
+
     return AtOnce(None)
