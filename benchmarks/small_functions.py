@@ -131,6 +131,8 @@ def costs(packages: list[tuple[ModuleType, Callable]]) -> list[list[float]]:
 
 def alternating(calls: list[Callable]) -> list[float]:
     """The seconds that each call takes: medians of alternating rounds."""
+    for call in calls:
+        _seconds(call, 20)  # what the first calls load and compile is not theirs
     repeats = [max(1, int(SECONDS / _seconds(call, 20))) for call in calls]
     found = [
         [_seconds(call, n) for call, n in zip(calls, repeats, strict=True)] for _ in range(ROUNDS)
