@@ -77,9 +77,18 @@ class Buffer(Tracer):
 
     type = property(lambda self: type_of(self.value), doc="The type.")
     dtype = property(lambda self: self.value.dtype, doc="The dtype.")
-    shape = property(lambda self: self.value.shape, doc="The shape.")
     ndim = property(lambda self: self.value.ndim, doc="The number of axes.")
     size = property(lambda self: self.value.size, doc="The number of elements.")
+
+    @property
+    def shape(self) -> tuple:
+        """The shape."""
+        return self.value.shape
+
+    @shape.setter
+    def shape(self, new: Any) -> None:
+        record_contents(self)  # its views are those of an array of the old shape
+        self.shape = new
 
     def concrete_value(self) -> np.ndarray:
         """A copy of the contents, which later writes do not change."""

@@ -213,20 +213,20 @@ class PlaceSite:
 
 def _look_through_modules() -> None:
     """Find the sites in all modules of users."""
+    sites: list = []
     for name, module in list(sys.modules.items()):
-        if name in _modules or name.partition(".")[0] in _LIBRARIES:
+        if name.partition(".")[0] in _LIBRARIES:
             continue
         space = getattr(module, "__dict__", None)
         if type(space) is not dict:
             continue
         file = space.get("__file__")
         is_standard = type(file) is str and (file.startswith(_STANDARD) and "-packages" not in file)
-        if not is_standard and is_users(space):
-            _sites_in(space)
+        if name == "__main__" or (not is_standard and is_users(space)):
+            sites += _sites_in(space)
     _modules.clear()
     _modules.update(sys.modules)
-    _sites_in(vars(sys.modules["__main__"]))
-    _in_place[:] = [site for _, _, sites in _spaces.values() for site in sites]
+    _in_place[:] = sites
 
 
 def _sites_in(space: dict) -> list:
@@ -235,7 +235,6 @@ def _sites_in(space: dict) -> list:
         return _spaces[id(space)][2]
     if len(_spaces) >= _MOST:
         _spaces.clear()
-        _modules.clear()  # which are looked through again at the next recording
     originals = _originals()
     new = {n: _stand_in_of(v) for n, v in list(space.items()) if id(v) in originals}
     builtin = LATE_BOUND["python_stand_ins"](space)
