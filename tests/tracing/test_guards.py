@@ -319,3 +319,14 @@ def test_the_number_of_selected_elements_of_a_mask_is_guarded_once():
 
     assert_same(program(X + 0.1, X[1:]), f(X + 0.1, X[1:]))
     assert 1 == sum(bind.op.name == "guard" for bind in f.binds)
+
+
+def test_an_ordinary_array_at_traced_integers_is_guarded():
+    """The elements that it gives do not depend on the argument in any other way."""
+    table = np.array([10.0, 20.0, 30.0])
+    f = lt.trace(lambda x: table[np.argsort(x)] * x + table[x > 1.5].sum(), X)
+
+    assert_same(table * (X + 0.1) + 50.0, f(X + 0.1))
+    with pytest.raises(GuardError):
+        f(-X)
+    assert_same(table, lt.grad(lambda x: (table[np.argsort(x)] * x).sum())(X))

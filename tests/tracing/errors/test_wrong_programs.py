@@ -158,8 +158,6 @@ def test_an_empty_array_has_no_truth_value(told):
 
 ARRAYS = {
     "a ufunc of a list": (lambda x: np.exp([x[0], 1.0]), X, "float64[]"),
-    "a table at places": (lambda i: X[i], np.array([0, 2]), "int64[2]"),
-    "a table by a mask": (lambda x: X[x > 1], X, "bool[3]"),
 }
 
 
