@@ -140,6 +140,7 @@ _LATE_BOUND = {
     "ast.alpha_equality": ("equal", "hash"),
     "ast.checker": ("check", "retype"),
     "ast.ill_made": ("ill_made_error",),
+    "ast.text.positions": ("error_in_text",),
     "ast.text.printer": (
         *("bind_text", "dumps", "html", "line_of", "listing", "numbered_local", "text"),
         "untyped_text",

@@ -36,8 +36,8 @@ def check(fn: Lambda) -> Lambda:
     try:
         for body in all_bodies(fn):  # once each: the binds of a gradient program share them
             _check_level(body)
-    except LetirError:
-        raise
+    except LetirError as error:
+        raise LATE_BOUND["error_in_text"](error, fn) from None
     except (AttributeError, TypeError, ValueError, LookupError) as error:  # a part of a wrong class
         raise LATE_BOUND["ill_made_error"](fn, error) from None
     return fn
@@ -55,7 +55,7 @@ def _check_level(fn: Lambda) -> None:
         for arg in bind.args:
             if arg not in bound if type(arg) is Local else not _is_const(arg):
                 raise ScopeError(_unbound_message(fn, bind, arg))
-        _check_types(fn, bind)
+        check_bind_types(fn, bind)
         for binder in bind.binders:
             _check_bind(binder, bound, f"the result of {bind.op.name}")
     for arg in fn.ret.args:
@@ -87,7 +87,8 @@ def _unbound_message(fn: Lambda, bind: Bind, arg) -> str:
     return f"{arg!r} {what}\n  in {bind.op.name}({', '.join(map(repr, bind.args))}){at}"
 
 
-def _check_types(fn: Lambda, bind: Bind) -> None:
+def check_bind_types(fn: Lambda, bind: Bind) -> None:
+    """Raise LetirError unless the results of a bind have the types that its operands give."""
     op, attrs = bind.op, bind.attrs
     # a user's package.name may be redefined: programs keep the record they were made with
     if PRIMITIVES.get(op.name) is not op and not op.is_users:

@@ -23,6 +23,7 @@ from letir.ast.text.value_parser import ATTRIBUTE, TreeReader
 from letir.ast.types import PYTHON_NUMBERS, WEAK, Size, UndefType
 from letir.errors import LetirError
 
+_MOST_KEPT = 1 << 14  # characters of a text that is kept to tell lines and columns
 _LOCAL_TEXT = r"%(?:0|[1-9][0-9]*+)"
 _DOTTED = r"[^\W\d][\w.]*+"
 _LOCAL = re.compile(_LOCAL_TEXT)
@@ -67,12 +68,20 @@ def parse(text: str, *, arrays: Sequence[np.ndarray] | None = None) -> Lambda:
       return %2
     }
     """
-    parser = _Parser(text, arrays)
+    parser = Parser(text, arrays)
     try:
         with paused_gc():  # no term becomes garbage before the program does
-            return parser.program()
+            fn = parser.program()
     except RecursionError:
         raise parser.error("this is nested too deeply for the rest of Python's stack") from None
+    if arrays is None and len(text) <= _MOST_KEPT:
+        fn._memo[parsed_text] = text  # what ``fn.memo(parsed_text)`` gives
+    return fn
+
+
+def parsed_text(fn: Lambda) -> str:
+    """The text that ``fn`` was parsed from; empty if there is none, or it is long."""
+    return ""
 
 
 @define(eq=False)
@@ -102,7 +111,7 @@ class _Scope:
         return key in self.bound or (self.outer is not None and self.outer.binds(key))
 
 
-class _Parser(TreeReader):
+class Parser(TreeReader):
     """Reads terms."""
 
     def __init__(self, text: str, arrays: Sequence[np.ndarray] | None):
@@ -262,7 +271,7 @@ class _Parser(TreeReader):
             name = self.accept(ATTRIBUTE)
             if name is not None:
                 self.check_attribute(op, name[1], attrs, at)
-                attrs[name[1]] = _ATTRIBUTES.get(name[1], _Parser.value)(self)
+                attrs[name[1]] = _ATTRIBUTES.get(name[1], Parser.value)(self)
             elif attrs:
                 self.fail("an attribute name=value: operands come first")
             else:
@@ -282,7 +291,7 @@ class _Parser(TreeReader):
         at = self.skip()
         return self.primitive(self.need(_WORD, "the name of an operation")[0], at)
 
-    def dtype(self):
+    def dtype(self) -> Any:
         """The value of an attribute ``dtype``, where an unknown word is not a symbolic size."""
         at = self.skip()
         value = self.value()
@@ -352,4 +361,4 @@ class _Parser(TreeReader):
         return arg, param
 
 
-_ATTRIBUTES = {"op": _Parser.operation, "dtype": _Parser.dtype}  # attributes with special rules
+_ATTRIBUTES = {"op": Parser.operation, "dtype": Parser.dtype}  # attributes with special rules
