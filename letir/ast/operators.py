@@ -11,6 +11,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.sizes.size import Size
 from letir.ast.types import PYTHON_NUMBERS, WEAK
 
 _ARITHMETIC = ("add", "sub", "mul", "div", "floor_divide", "remainder", "power")
@@ -66,8 +67,11 @@ def binary_operator(name: str, reflected: bool = False) -> Callable[[Any, Any], 
     def operator(self, other):
         kind = type(other)
         # takes() last: the first two tests settle nearly all operands without a call
-        if kind is not type(self) and kind not in _ALWAYS_TAKEN and not self.takes(other):
-            return LATE_BOUND["other_operand"](self, name, other)
+        if kind is not type(self) and kind not in _ALWAYS_TAKEN:
+            if kind is Size:
+                other = LATE_BOUND["number_of_size"](other, self.emitter)
+            elif not self.takes(other):
+                return LATE_BOUND["other_operand"](self, name, other)
         operands = (other, self) if reflected else (self, other)
         own = self.arg.type
         # the shape first: arrays, the usual case, are not Python numbers

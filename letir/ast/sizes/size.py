@@ -32,7 +32,7 @@ def _ordered_by(compare: Callable) -> Callable:
     """A comparison method for sizes that answers only if all values of the symbols agree."""
 
     def ordered(self, other):
-        if not isinstance(other, Size | int | float | np.integer):
+        if not issubclass(type(other), Size | int | float | np.integer):
             return NotImplemented  # a traced value answers for itself
         apart = _difference(compare, self, other)
         answer = None if apart is None else _compared(compare, apart)
@@ -51,7 +51,7 @@ def _ordered_by(compare: Callable) -> Callable:
 
 def _difference(compare: Callable, size: "Size", other: Any) -> "Size | int | None":
     """A size that is compared with 0 as ``size`` is with ``other``; None if there is none."""
-    if isinstance(other, float):
+    if issubclass(type(other), float):
         if not math.isfinite(other):
             return None
         other = math.ceil(other) if compare in (lt, ge) else math.floor(other)
@@ -124,7 +124,9 @@ class Size:
     terms: tuple[tuple[tuple[str, ...], int], ...]
 
     def __eq__(self, other):
-        if SIZE_READS.get() is not None and (type(other) is Size or isinstance(other, _NUMBERS)):
+        if SIZE_READS.get() is not None and (
+            type(other) is Size or issubclass(type(other), _NUMBERS)
+        ):
             return self._is_equal(other)  # != asks here too
         return self.terms == other.terms if type(other) is Size else NotImplemented
 
@@ -209,7 +211,7 @@ class Size:
     # ---- arithmetic ----
 
     def __add__(self, other):
-        if not isinstance(other, Size | int):
+        if not issubclass(type(other), Size | int):
             return _add_numbers(self, other)
         sums = dict(self.terms)
         for names, c in terms_of(other):
@@ -217,7 +219,7 @@ class Size:
         return Size.of(sums)
 
     def __mul__(self, other):
-        if not isinstance(other, Size | int):
+        if not issubclass(type(other), Size | int):
             return _multiply_numbers(self, other)
         products: dict = {}
         for names, c in self.terms:
@@ -253,10 +255,10 @@ class Size:
         return self * -1
 
     def __sub__(self, other):
-        return self + -1 * other if isinstance(other, Size | int) else _subtract(self, other)
+        return self + -1 * other if issubclass(type(other), Size | int) else _subtract(self, other)
 
     def __rsub__(self, other):
-        return -self + other if isinstance(other, Size | int) else _subtract_from(self, other)
+        return -self + other if issubclass(type(other), Size | int) else _subtract_from(self, other)
 
     __truediv__, __rtruediv__ = on_numbers("truediv"), on_numbers("truediv", True)
     __rfloordiv__, __rmod__ = on_numbers("floordiv", True), on_numbers("mod", True)
@@ -364,9 +366,9 @@ def _bound(size: Any, is_low: bool, is_rough: bool) -> Any:
 
 def differs(size: Size, other: Any) -> bool | None:
     """Whether two sizes differ for all values of the names; None if it depends on the values."""
-    if not isinstance(other, Size | int | float | np.integer):
+    if not issubclass(type(other), Size | int | float | np.integer):
         return True
-    if isinstance(other, float) and not other.is_integer():
+    if issubclass(type(other), float) and not other.is_integer():
         return True
     apart = size - (other if type(other) is Size else int(other))
     if type(apart) is int:

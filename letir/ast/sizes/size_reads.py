@@ -83,9 +83,11 @@ def on_numbers(name: str, is_reflected: bool = False) -> Callable:
     compute = getattr(operator, name)
 
     def operate(self, other):
-        if not isinstance(other, int | float | complex):
-            return NotImplemented  # a traced value answers for itself
-        other = other.number() if hasattr(other, "number") else other
+        # type(): traced values claim to be instances of Python's classes
+        is_known = hasattr(other, "terms") or hasattr(other, "emitter")
+        if not is_known and not issubclass(type(other), int | float | complex):
+            return NotImplemented  # an array answers for itself
+        other = other.number() if hasattr(other, "terms") else other
         return compute(other, self.number()) if is_reflected else compute(self.number(), other)
 
     return operate

@@ -171,6 +171,7 @@ def _define_spaced(name: str, function, terms, prepare):
         name,
         _spaced_impl(name),
         _spaced_aval(name, function),
+        sizes_in=("num",),
         vjp=vjp,
         jvp=jvp,
         prepare=prepare,

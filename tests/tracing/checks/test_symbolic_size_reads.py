@@ -241,3 +241,17 @@ def test_a_size_counts_as_an_integer():
     for n in (1, 4):
         assert_same(f(np.ones((n, 3))), program(np.ones((n, 3))))
     assert pickle.loads(pickle.dumps(program)) == program
+
+
+def test_sizes_compute_with_traced_numbers_as_python_integers():
+    def f(x, k, s):
+        n, y = x.shape[0], x.astype("f4")
+        return y * (n * k), y * (k * n), y * (n * s) + n / s, y * (k - n), n % k, n // k, n < k
+
+    program, fast = lt.trace(f, N, 2, 1.5), lt.jit(f)
+
+    for n, k in ((3, 2), (4, 2), (5, 7), (2, 2)):
+        args = np.ones((n, 3)), k, 1.5
+        assert_same(f(*args), program(*args))
+        assert_same(f(*args), fast(*args))
+    assert 2 == fast.counters["compiles"]
