@@ -16,6 +16,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import has_sizes
 from letir.ast.terms import Local
+from letir.errors import TraceError
 from letir.ops.shape.shape_and_creation import shape_from_call
 from letir.tracing.buffers import NUMBERS, Recipe, as_buffer, has_traced, new_buffer, unwrap
 from letir.tracing.mutation.views import Memory, in_one_memory, mark_as_array
@@ -288,10 +289,22 @@ def asarray(
     made: Any = array(a, dtype, copy=copy)
     if trace is None or not issubclass(type(made), Value):  # a structured array
         return made
+    if order in ("C", "F") and isinstance(made, Value) and made.ndim > 1:
+        made = _in_memory_order(made, order)
     is_ordinary = isinstance(a, np.ndarray) and not isinstance(a, Value)
     if is_ordinary and a.dtype == made.dtype and not copy:
         made.sharing = Memory(made.arg, reason=(f"{made.type} of an ordinary array", ORDINARY))
     return made
+
+
+def _in_memory_order(array: Any, order: str) -> Any:
+    """A traced array that lies in C or Fortran order: itself if it does, else a copy."""
+    try:
+        flags = LATE_BOUND["layout_of"](array).flags
+    except TraceError:  # unknown, in an abstract trace: C order is assumed
+        return array
+    is_so = flags.c_contiguous if order == "C" else flags.f_contiguous
+    return array if is_so else PRIMITIVES["copy"](array, order)
 
 
 def _as_traced_array(trace: Trace, object: Any, dtype: Any) -> Any:
@@ -323,21 +336,22 @@ def asanyarray(
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """numpy.ascontiguousarray: at least 1-d; the evaluator chooses the memory order."""
+    """numpy.ascontiguousarray: at least 1-d; a copy if the array does not lie in C order."""
     made = asarray(a, dtype, "C")
     return made if np.ndim(made) else made.reshape(1)
 
 
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """numpy.asfortranarray; the evaluator chooses the memory order of a traced array."""
+    """numpy.asfortranarray; a copy if the array does not lie in Fortran order."""
     return asarray(a, dtype, "F")
 
 
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
-    """numpy.require; for a traced array the dtype only, the evaluator chooses the memory order."""
+    """numpy.require; for a traced array the dtype and the memory order."""
     if active_trace() is None and first_traced(a) is None:
         return np.require(a, dtype, requirements)
-    return asarray(a, dtype)
+    names = [] if requirements is None else [str(n).upper()[:1] for n in requirements]
+    return asarray(a, dtype, "C" if "C" in names else "F" if "F" in names else None)
 
 
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:

@@ -1,6 +1,7 @@
 """Symbolic sizes: programs instantiated for other types."""
 
 import numpy as np
+import pytest
 
 import letir as lt
 from letir.ast.attrs import Attrs
@@ -58,3 +59,12 @@ def test_a_type_has_a_static_shape_if_it_is_known_and_all_sizes_are():
     assert has_static_shape(ArrayType(float, (2, 3)))
     assert not has_static_shape(ArrayType(float, (2, N)))
     assert not has_static_shape(None)
+
+
+def test_a_size_is_made_by_its_name():
+    assert lt.Size("n") == lt.Size.named("n")
+    assert "2*n+1" == str(2 * lt.Size("n") + 1)
+    with pytest.raises(lt.ShapeError, match="cannot name a size"):
+        lt.Size("a b")
+    with pytest.raises(lt.DTypeError, match=r"a size has a name, Size\('n'\)"):
+        lt.Size(3)

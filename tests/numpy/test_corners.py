@@ -57,3 +57,36 @@ def test_each_bound_of_a_range_has_a_say_in_its_dtype(bounds):
     i = np.array([1, 0])
 
     assert_same(f(i), lt.trace(f, i)(i))
+
+
+@pytest.mark.parametrize("x", [CUBE[0], np.asfortranarray(CUBE[0]), CUBE[0, :1]])
+@pytest.mark.parametrize(
+    "ordered",
+    [
+        np.ascontiguousarray,
+        lambda x: np.ascontiguousarray(x.T),
+        np.asfortranarray,
+        lambda x: np.require(x.T, requirements=["C"]),
+    ],
+)
+@pytest.mark.parametrize("record", [lt.trace, lambda f, *_: lt.jit(f)], ids=["trace", "jit"])
+def test_an_array_in_another_memory_order_is_a_copy(record, ordered, x):
+    def f(x):
+        made = ordered(x)
+        row = made.reshape(-1)
+        row[0] = 9.0
+        made[-1, -1] = 8.0
+        return made, row
+
+    ours, numpys = x.copy("K"), x.copy("K")
+    program = record(f, x.copy("K"))
+
+    assert_same(f(numpys), program(ours))
+    assert_same(numpys, ours)
+
+
+def test_roots_are_real_or_complex_as_numpys():
+    program = lt.jit(lambda k: np.roots(np.array([1.0, k, 1.0])))
+
+    for k in (1.0, 3.0, 1.0):
+        assert_same(np.roots([1.0, k, 1.0]).dtype, program(k).dtype)

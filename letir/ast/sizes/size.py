@@ -11,7 +11,7 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import Any, final
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from letir.ast import LATE_BOUND
 from letir.ast.sizes.size_reads import (
@@ -21,7 +21,7 @@ from letir.ast.sizes.size_reads import (
     note_read,
     on_numbers,
 )
-from letir.errors import ShapeError, TraceError
+from letir.errors import DTypeError, ShapeError, TraceError
 
 # words with another meaning in the text of a program
 DTYPE_NAMES = frozenset(np.dtype(c).name for c in "?bhilBHILefdFD")
@@ -108,6 +108,18 @@ _divide_numbers, _mod_numbers = on_numbers("floordiv"), on_numbers("mod")
 _raise_numbers = on_numbers("pow")
 
 
+def _checked_terms(terms: Any) -> Any:
+    """The terms of a size, or of the size with this name. Raises DTypeError for anything else."""
+    if type(terms) is str:
+        return Size.named(terms).terms
+    if type(terms) is tuple and all(type(t) is tuple and len(t) == 2 for t in terms):
+        return terms
+    raise DTypeError(
+        f"Size({terms!r}): a size has a name, Size('n'), or is computed: 2 * Size('n')\n"
+        "  in a shape its name suffices: ShapeDtype(('n', 64))"
+    )
+
+
 @final
 @frozen(eq=False, repr=False)
 class Size:
@@ -121,7 +133,7 @@ class Size:
     (n+1, 2*n, 0, n*n, n, -2*(n//2)+n)
     """
 
-    terms: tuple[tuple[tuple[str, ...], int], ...]
+    terms: tuple[tuple[tuple[str, ...], int], ...] = field(converter=_checked_terms)
 
     def __eq__(self, other):
         if SIZE_READS.get() is not None and (

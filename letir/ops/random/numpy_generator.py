@@ -7,6 +7,7 @@ numbers and advances the generator as NumPy would.
 """
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -244,27 +245,41 @@ class TracedGenerator:
 
         return method
 
+    def check_parameters(self, name: str, holds: Callable[..., Any], *parameters: Any) -> None:
+        """Raise NumPy's error unless ``holds`` of the parameters; a guard if they are traced."""
+        values = [x.concrete_value() if isinstance(x, Value) else x for x in parameters]
+        numbers = (np.ndarray, np.generic, int, float)
+        if not all(isinstance(x, numbers) for x in values):
+            return  # in an abstract trace
+        arrays = [x if isinstance(x, Value) and x.shape else _as_array(x) for x in parameters]
+        if not holds(*arrays):
+            getattr(self.__class__(np.random.MT19937(0)), name)(*values)  # raises it
+
     # location-scale families are recorded as formulas, so that parameters have derivatives; they
     # round exactly as NumPy does
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """Normal numbers."""
+        self.check_parameters("normal", lambda _, s: not (s < 0).any(), loc, scale)
         found = self.draw("standard_normal", (), common_size(size, loc, scale))
         return as_number(_as_operand(loc) + _as_operand(scale) * found, size)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """Numbers in [low, high)."""
+        self.check_parameters("uniform", _is_range, low, high)
         low, high = _as_operand(low), _as_operand(high)
         found = self.draw("random", (), common_size(size, low, high))
         return as_number(low + (high - low) * found, size)
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         """Exponential numbers."""
+        self.check_parameters("exponential", lambda s: not (s < 0).any(), scale)
         found = self.draw("standard_exponential", (), common_size(size, scale))
         return as_number(_as_operand(scale) * found, size)
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
         """Gamma numbers."""
+        self.check_parameters("gamma", lambda _, s: not (s < 0).any(), shape, scale)
         found = self.draw("standard_gamma", (shape,), common_size(size, shape, scale))
         return as_number(_as_operand(scale) * found, size)
 
@@ -310,6 +325,16 @@ class TracedGenerator:
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Put the traced array ``x`` in random order along ``axis``, in place."""
         x[...] = self.permutation(x, axis)
+
+
+def _as_array(x: Any) -> Any:
+    """A parameter with the methods of arrays."""
+    return x if hasattr(x, "dtype") else np.asarray(x)
+
+
+def _is_range(low: Any, high: Any) -> Any:
+    """Whether numbers between these bounds can be drawn."""
+    return np.isfinite(high - low).all() and (high >= low).all()
 
 
 def as_number(found: Any, size: Any) -> Any:

@@ -122,6 +122,8 @@ def roots(p: Any) -> Any:
     first = (-inner[1:] / inner[0])[None]
     companion: Any = np.concatenate([first, below])
     found = eigvals_real_where_possible(companion)
+    if companion.dtype.kind == "f" and found.dtype.kind == "c" and not found.imag.any():
+        found = found.real  # a guard: at other coefficients all roots may be real
     return np.concatenate([found, np.zeros(at_zero, found.dtype)])
 
 

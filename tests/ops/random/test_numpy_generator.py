@@ -183,3 +183,35 @@ def test_a_traced_array_is_shuffled_in_place_by_a_random_state():
 
     assert_same(f(numpys, rows), lt.trace(f, np.random.RandomState(1), rows)(ours, rows))
     assert isinstance(lt.trace(lambda r: r.rand(), numpys), lt.Lambda)
+
+
+WRONG_PARAMETERS = {
+    "nan": (lambda r, a: r.uniform(0.0, a), 1.0, np.nan, OverflowError),
+    "infinite": (lambda r, a: r.uniform(0.0, a), 1.0, np.inf, OverflowError),
+    "a range of arrays": (
+        lambda r, a: r.uniform(a),
+        np.zeros(2),
+        np.array([0, np.inf]),
+        OverflowError,
+    ),
+    "a negative range": (lambda r, a: r.uniform(a, 1.0), 0.0, 2.0, ValueError),
+    "normal": (lambda r, a: r.normal(0.0, a), 1.0, -1.0, ValueError),
+    "exponential": (lambda r, a: r.exponential(a), np.ones(2), -np.ones(2), ValueError),
+    "gamma": (lambda r, a: r.gamma(1.0, a), 1.0, -1.0, ValueError),
+}
+
+
+@pytest.mark.parametrize(
+    "draw, right, wrong, error", WRONG_PARAMETERS.values(), ids=WRONG_PARAMETERS
+)
+def test_parameters_that_numpy_refuses_are_refused(draw, right, wrong, error):
+    program, jitted = lt.trace(draw, new(), right), lt.jit(draw)
+
+    assert_same(draw(new(), right), program(new(), right))
+    assert_same(draw(new(), right), jitted(new(), right))
+    with pytest.raises(error):
+        lt.trace(draw, new(), wrong)
+    with pytest.raises(error):
+        jitted(new(), wrong)
+    with pytest.raises(lt.GuardError):
+        program(new(), wrong)
