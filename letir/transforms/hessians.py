@@ -8,7 +8,7 @@ from letir.ad.differentiation import differentiate
 from letir.ad.forward import jvp_program, linear_program
 from letir.ad.gradient_program import Gradient, zeros_for
 from letir.ad.symbolic_zeros import zeros_of_type
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import strong_type, type_carries_derivative
 from letir.ast.gc_pause import paused_gc
@@ -121,6 +121,7 @@ def hvp(f: Any, primals: Any = None, tangents: Any = None) -> Any:
     array([6., 0.])
     """
     f = as_program(f)
+    LATE_BOUND["refuse_unless_function"]("hvp", f)
     if primals is None:
         return _product_function(f, functools.partial(hvp, f), _product_program)
     primals, tangents = _argument_entries(primals, tangents)
@@ -161,6 +162,7 @@ def ggnvp(
     array([1., 2.])
     """
     f = as_program(f)
+    LATE_BOUND["refuse_unless_function"]("ggnvp", g)
     if primals is None:
         return _product_function(
             f, functools.partial(ggnvp, f, g), functools.partial(_ggn_product_program, g=g)
