@@ -1,6 +1,8 @@
 """The stand-ins for NumPy's functions: array makers, and functions that take lists of numbers."""
 
 import functools
+import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -57,6 +59,37 @@ def library_methods() -> list[tuple]:
         (np.vectorize, "_call_as_normal", _plain_call, _vectorized),
         (_POLYNOMIAL, "__call__", _plain_value, _value_of_polynomial),
     ]
+
+
+def loaded_modules(known: list[LibraryModule]) -> list[LibraryModule]:
+    """The libraries' modules that are loaded late, but for the ``known`` ones."""
+    found = list(LATE_BOUND["loaded_scipy_modules"](known)) if "scipy" in sys.modules else []
+    random = sys.modules.get("numpy.random")
+    if random is not None and all(library.module is not random for library in known):
+        found.append(LibraryModule(random, {"default_rng": _seeded_stand_in}))
+    return found
+
+
+def _seeded_stand_in(original: Any) -> Callable:
+    """The function in the place of ``numpy.random.default_rng``: traced seeds are guarded."""
+
+    @functools.wraps(original, updated=())
+    def stand_in(*args, **kwargs):
+        seeds = (*args, *kwargs.values())
+        if not is_recording() or first_traced(seeds) is None:
+            return original(*args, **kwargs)
+        return original(_guarded_integers(seeds[0]))
+
+    return stand_in
+
+
+def _guarded_integers(seed: Any) -> Any:
+    """Traced integers, also in a list, as Python's."""
+    if isinstance(seed, list | tuple):
+        return [_guarded_integers(number) for number in seed]
+    if issubclass(type(seed), Value):
+        return [operator.index(n) for n in seed] if seed.ndim else operator.index(seed)
+    return seed
 
 
 def _maker_stand_in(original: Any) -> Callable:
@@ -185,3 +218,4 @@ def _vectorized(self, *args, **kwargs):
 
 LATE_BOUND["library_modules"] = library_modules
 LATE_BOUND["library_methods"] = library_methods
+LATE_BOUND["loaded_modules"] = loaded_modules

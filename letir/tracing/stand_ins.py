@@ -50,8 +50,8 @@ def start_stand_ins(f: Callable[..., Any], started: list) -> None:
                 _libraries.extend(LATE_BOUND["library_modules"]())
                 _methods.extend(LATE_BOUND["library_methods"]())
             if len(sys.modules) != len(_modules) or _has_grown(sys.modules["__main__"].__dict__):
-                if "scipy" in sys.modules:
-                    _add_scipy_modules()
+                if "scipy" in sys.modules or "numpy.random" in sys.modules:
+                    add_loaded_modules()
                 _look_through_modules()
             for library in _libraries:
                 library.module.__class__ = library.recording
@@ -91,11 +91,11 @@ def end_stand_ins(started: list) -> None:
                 _restore_new_modules()
 
 
-def _add_scipy_modules() -> None:
-    """Add the modules of SciPy that were loaded since the last recording began."""
-    found = LATE_BOUND["loaded_scipy_modules"](_libraries)
-    if found:
-        _libraries.extend(found)
+def add_loaded_modules() -> None:
+    """Add ``numpy.random`` and the modules of SciPy that were loaded since the last recording."""
+    for library in LATE_BOUND["loaded_modules"](_libraries):
+        _libraries.append(library)
+        library.module.__class__ = library.recording
         _originals.cache_clear()
 
 

@@ -57,6 +57,15 @@ def asian_option(spot, sigma, seed):
     return payoff.mean()
 
 
+@program(lambda rng: (rng.uniform(90, 110), int(rng.integers(1000))), smooth=0, branches=True)
+def value_at_risk(spot, seed):
+    """Quantiles of simulated losses by a generator that the seed makes."""
+    rng = np.random.default_rng(seed)
+    shocks = rng.normal(0, 0.02, size=(20, 3)).sum(axis=1)
+    losses = spot - spot * np.exp(shocks)
+    return np.quantile(losses, 0.95), losses[losses > 0].mean()
+
+
 @program(lambda rng: (rng.uniform(40, 60, size=5),), branches=True)
 def internal_rate(flows):
     """The rate at which flows pay back 200, by Newton's method with a tolerance."""

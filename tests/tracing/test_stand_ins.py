@@ -532,3 +532,31 @@ def test_modules_record_after_any_number_of_executed_programs(helpers, monkeypat
         space = {"helpers": helpers}
         exec("def f(t): return helpers.filled(t)", space)
         assert_same(space["f"](U), lt.trace(space["f"], T)(U))
+
+
+def seeded(x, seed):
+    return x * np.random.default_rng(seed).random(3) + np.random.default_rng([seed, 1]).random(3)
+
+
+def seeded_globally(x, seed):
+    np.random.seed(seed)
+    return x * np.random.rand(3)
+
+
+@pytest.mark.parametrize("f", [seeded, seeded_globally])
+def test_a_traced_seed_makes_a_generator(f):
+    x, fast = np.ones(3), lt.jit(f)
+
+    for seed in (3, 4, 3):
+        np.testing.assert_array_equal(f(x, seed), fast(x, seed))
+        expected = f(x + 1, seed) - f(x, seed)
+        gradient = lt.grad(lambda x, s: f(x, s).sum())(x, seed)
+        np.testing.assert_allclose(expected, gradient, rtol=1e-12)
+
+
+def test_a_trace_holds_for_its_seed():
+    fn = lt.trace(seeded, np.ones(3), 3)
+
+    np.testing.assert_array_equal(seeded(np.zeros(3), 3), fn(np.zeros(3), 3))
+    with pytest.raises(lt.GuardError):
+        fn(np.ones(3), 4)

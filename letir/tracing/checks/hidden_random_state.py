@@ -19,6 +19,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.terms import Lambda, Source
 from letir.errors import TraceError
 from letir.tracing.source_locations import at_user
+from letir.tracing.stand_ins import add_loaded_modules
 from letir.tracing.trace_state import AT_ONCE
 
 _HEAD = object.__basicsize__  # the size of an object's header in CPython
@@ -164,6 +165,7 @@ def watch_numpy_random(trace: Any) -> None:
     """
     if "numpy.random" not in sys.modules:
         getattr(sys.modules["numpy"], "random")  # noqa: B009  which imports it
+        add_loaded_modules()
         for watch in list(_started):
             watch.end()
             watch.start()
