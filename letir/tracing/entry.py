@@ -151,7 +151,7 @@ def record(
         try:
             if new.watch is not None:
                 new.watch.start()
-            start_stand_ins(f, started)
+            start_stand_ins(f, started, new.watches_sizes)
             result = f(*call_args, **call_kwargs)
         except Exception as error:
             result = None

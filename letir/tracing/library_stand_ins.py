@@ -30,6 +30,8 @@ _OF_LISTS = """all amax amin any argmax argmin argsort count_nonzero max mean me
 nanmean nanmin nansum percentile polyfit polyval prod ptp quantile std sum trace transpose var"""
 # functions of counts and sizes, which a guard fixes
 _OF_COUNTS = "diag_indices indices mask_indices tri tril_indices triu_indices"
+_SCALARS = """bool bool_ complex128 complex64 double float16 float32 float64 int16 int32 int64 int8
+int_ intp single uint16 uint32 uint64 uint8"""
 _LINALG = """cholesky cond det eig eigh eigvals eigvalsh inv lstsq matrix_power matrix_rank norm
 pinv qr slogdet solve svd"""
 
@@ -46,7 +48,13 @@ def library_modules() -> list[LibraryModule]:
         dict.fromkeys(("polyval", "polyvander", "polyfit"), _polynomial_stand_in),
     )
     strides = LibraryModule(np.lib.stride_tricks, {"as_strided": _as_strided_stand_in})
-    of_numpy = [LibraryModule(np, makers), LibraryModule(np.linalg, linalg), strides, polynomials]
+    scalars = dict.fromkeys(_SCALARS.split(), _scalar_stand_in)
+    of_numpy = [
+        LibraryModule(np, makers, scalars),
+        LibraryModule(np.linalg, linalg),
+        strides,
+        polynomials,
+    ]
     return [*of_numpy, *math_modules()]
 
 
@@ -59,6 +67,20 @@ def library_methods() -> list[tuple]:
         (np.vectorize, "_call_as_normal", _plain_call, _vectorized),
         (_POLYNOMIAL, "__call__", _plain_value, _value_of_polynomial),
     ]
+
+
+def _scalar_stand_in(original: Any) -> Callable:
+    """The function in the place of ``np.float64`` and the like in calls."""
+
+    @functools.wraps(original, updated=())
+    def stand_in(*args, **kwargs):
+        x = args[0] if len(args) == 1 else None
+        if not isinstance(x, Value) or not is_recording():
+            return original(*args, **kwargs)
+        constant = x.as_constant()
+        return x.astype(original) if constant is x else original(constant)
+
+    return stand_in
 
 
 def loaded_modules(known: list[LibraryModule]) -> list[LibraryModule]:

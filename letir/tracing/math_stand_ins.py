@@ -241,8 +241,8 @@ _USED = frozenset(  # by id: some objects in modules compare elementwise
 
 
 def python_stand_ins(space: dict) -> dict[str, Any]:
-    """The stand-ins for ``float``, ``complex``, ``type`` and ``len``, if code with these globals
-    says so.
+    """The stand-ins for those of ``float``, ``complex``, ``type`` and ``len`` that code with these
+    globals says. With ``type`` go ``float`` and ``complex``, since ``type(x) is float`` may follow.
 
     Only in modules that use NumPy or ``math``: others do not meet traced values.
     """
@@ -255,12 +255,14 @@ def python_stand_ins(space: dict) -> dict[str, Any]:
             todo.append(value.__code__)
         elif isinstance(value, type) and value.__module__ == space.get("__name__"):
             todo += [part for member in vars(value).values() for part in _codes_of(member)]
+    named: set[str] = set()
     while todo:
         code = todo.pop()
-        if not _NAMES.isdisjoint(code.co_names):
-            return _BUILTINS
+        named |= _NAMES.intersection(code.co_names)
         todo += [constant for constant in code.co_consts if type(constant) is CodeType]
-    return {}
+    if "type" in named:  # which gives the stand-ins for the others
+        named |= {"float", "complex"}
+    return {name: _BUILTINS[name] for name in named}
 
 
 def _codes_of(member: Any) -> list[CodeType]:

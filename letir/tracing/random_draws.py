@@ -24,7 +24,7 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import TraceError
 from letir.ops import LateModule
-from letir.tracing import entry, stand_ins
+from letir.tracing import callers, entry
 from letir.tracing.checks.hidden_random_state import drawn_from
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import is_users
@@ -241,7 +241,7 @@ def _drawn_at_once(active: Trace, draw: Callable) -> Any:
     """
     if "is_drawing" in active.__dict__ or not active.intercepts:
         return draw()
-    if not stand_ins.is_users(sys._getframe(3).f_globals):
+    if not callers.is_users(sys._getframe(3).f_globals):
         return draw()
     active.__dict__["is_drawing"] = True
     try:

@@ -6,40 +6,46 @@ originals. Names that a user's module has imported from them stand for the stand
 originals unless their thread records. The last recording that ends takes everything away again.
 """
 
-import dis
 import functools
 import operator
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType, FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from attrs import define
 
 from letir.ast import LATE_BOUND
+from letir.tracing.callers import (
+    LIBRARIES,
+    STANDARD,
+    is_called_at_once,
+    is_read_by_user,
+    is_users,
+)
 from letir.tracing.trace_state import ACTIVE
 
 _lock = threading.RLock()
 _count = 0  # the recordings under way, in all threads
 _modules: set[str] = set()  # the names of the modules that were looked through
-# id of a dict of globals -> (the dict, its possible lengths, the sites in it)
-_spaces: dict[int, tuple[dict, tuple, list]] = {}
+# id of a dict of globals -> (the dict, its possible lengths, sites in it, those for sizes)
+_spaces: dict[int, tuple[dict, tuple, list, list]] = {}
 _MOST = 1024  # dicts that are kept alive
 _libraries: list["LibraryModule"] = []
 _methods: list[tuple] = []  # (class, name, original, stand-in)
 _in_place: list = []  # the sites in users' modules
+_for_sizes: list = []  # those of ``len``, which matters only for symbolic sizes
 
 
 # ---- the time of a recording ----
 
 
-def start_stand_ins(f: Callable[..., Any], started: list) -> None:
+def start_stand_ins(f: Callable[..., Any], started: list, has_sizes: bool) -> None:
     """Put the stand-ins in place for a recording of ``f``.
 
     ``started`` is an empty list for ``end_stand_ins``, which undoes what was done, however far an
-    interrupt has let it come.
+    interrupt has let it come. ``has_sizes``: whether arguments have symbolic sizes.
     """
     global _count  # noqa: PLW0603  the modules are those of the process, and so is the count
     with _lock:
@@ -59,6 +65,12 @@ def start_stand_ins(f: Callable[..., Any], started: list) -> None:
                 setattr(owner, name, stand_in)
             for site in _in_place:
                 site.exchange(True)
+        if has_sizes:
+            own = _spaces.get(id(getattr(f, "__globals__", None)), ((), (), (), []))[3]
+            for site in [*_for_sizes, *own]:
+                if "len" not in site.space:
+                    started.append(site)
+                    site.exchange(True)
         is_plain = type(f) is FunctionType and not (
             f.__closure__ or f.__defaults__ or f.__kwdefaults__ or f.__dict__
         )
@@ -111,12 +123,20 @@ def _has_grown(space: dict) -> bool:
 class LibraryModule:
     """A library's module, and for each of its functions the maker of the stand-in.
 
-    ``plain`` and ``recording``: its class before and while a function is recorded.
+    ``classes``: makers for classes that have a stand-in only where they are called at once, as in
+    ``np.float64(x)``. ``plain`` and ``recording``: the class of the module before and while a
+    function is recorded.
     """
 
-    def __init__(self, module: ModuleType, makers: dict[str, Callable]) -> None:
+    def __init__(
+        self,
+        module: ModuleType,
+        makers: dict[str, Callable],
+        classes: dict[str, Callable] | None = None,
+    ) -> None:
         self.module, self.plain = module, type(module)
         self.makers = {name: makers[name] for name in makers if name in vars(module)}
+        self.classes = classes or {}
         self.made: dict[str, Any] = {}
         self.recording = self._recording_class()
 
@@ -124,19 +144,24 @@ class LibraryModule:
         """The stand-in for the function with this name."""
         made = self.made.get(name)
         if made is None:
-            made = self.made[name] = self.makers[name](vars(self.module)[name])
+            maker = self.makers.get(name) or self.classes[name]
+            made = self.made[name] = maker(vars(self.module)[name])
         return made
 
     def _recording_class(self) -> type:
-        get, makers = self.plain.__getattribute__, self.makers
+        get, makers, classes = self.plain.__getattribute__, self.makers, self.classes
+        watched = {*makers, *classes, "random"}
 
         def __getattribute__(module, name):
-            if name in makers or name == "random":
+            if name in watched:
                 active = ACTIVE.get()
-                if active is not None and active.intercepts and _is_read_by_user(sys._getframe(1)):
-                    if name in makers:
-                        return self.stand_in(name)
-                    LATE_BOUND["watch_numpy_random"](active)
+                if active is not None and active.intercepts:
+                    frame = sys._getframe(1)
+                    if is_read_by_user(frame):
+                        if name in makers or (name in classes and is_called_at_once(frame)):
+                            return self.stand_in(name)
+                        if name == "random":
+                            LATE_BOUND["watch_numpy_random"](active)
             return get(module, name)
 
         return type(self.plain.__name__, (self.plain,), {"__getattribute__": __getattribute__})
@@ -214,19 +239,21 @@ class PlaceSite:
 def _look_through_modules() -> None:
     """Find the sites in all modules of users."""
     sites: list = []
+    for_sizes: list = []
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in _LIBRARIES:
+        if name.partition(".")[0] in LIBRARIES:
             continue
         space = getattr(module, "__dict__", None)
         if type(space) is not dict:
             continue
         file = space.get("__file__")
-        is_standard = type(file) is str and (file.startswith(_STANDARD) and "-packages" not in file)
+        is_standard = type(file) is str and (file.startswith(STANDARD) and "-packages" not in file)
         if name == "__main__" or (not is_standard and is_users(space)):
             sites += _sites_in(space)
+            for_sizes += _spaces[id(space)][3]
     _modules.clear()
     _modules.update(sys.modules)
-    _in_place[:] = sites
+    _in_place[:], _for_sizes[:] = sites, for_sizes
 
 
 def _sites_in(space: dict) -> list:
@@ -240,9 +267,13 @@ def _sites_in(space: dict) -> list:
     builtin = LATE_BOUND["python_stand_ins"](space)
     added = {name: stand_in for name, stand_in in builtin.items() if name not in space}
     old = {name: space[name] for name in new}
+    length = {"len": added.pop("len")} if "len" in added else {}
     sites = [NamesSite(space, old, new, added)] if new or added else []
+    for_sizes = [NamesSite(space, {}, {}, length)] if length else []
     # with the stand-ins in place it has more names
-    _spaces[id(space)] = space, (len(space), len(space) + len(added)), sites
+    count, more = len(space), len(added)
+    lengths = (count, count + more, count + len(length), count + more + len(length))
+    _spaces[id(space)] = space, lengths, sites, for_sizes
     return sites
 
 
@@ -320,70 +351,6 @@ def _restore_new_modules() -> None:
             for key, value in list(space.items()):
                 if id(value) in originals:
                     space[key] = originals[id(value)]
-
-
-# ---- who asks ----
-
-_OPCODES = ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "CALL_INTRINSIC_1", "IMPORT_STAR")
-_READS = frozenset([dis.opmap[name] for name in _OPCODES if name in dis.opmap])
-
-# libraries that call NumPy for themselves, and the standard library
-_LIBRARIES = frozenset(
-    [
-        *(
-            "letir",
-            "numpy",
-            "scipy",
-            "optree",
-            "attr",
-            "attrs",
-            "autograd",
-            "jax",
-            "jaxlib",
-        ),
-        *("torch", "matplotlib", "hypothesis", "pytest", "_pytest", "IPython", "ipykernel"),
-    ]
-)
-_STANDARD = os.path.dirname(os.__file__) + os.sep
-_users: dict[str | None, bool] = {}  # by the name of the module
-
-
-def _is_read_by_user(frame: FrameType) -> bool:
-    """Whether a frame belongs to a user's code, and is reading an attribute or importing a name.
-
-    Else the reader is code in C that the frame calls, which takes what it gets for ordinary arrays:
-    NumPy's generators call ``numpy.empty`` and write into its memory.
-    """
-    if not is_users(frame.f_globals):
-        return False
-    code, at = frame.f_code.co_code, frame.f_lasti
-    while code[at] == 0:  # an inline cache behind the instruction
-        at -= 2
-    return code[at] in _READS
-
-
-def is_users(space: dict) -> bool:
-    """Whether the module with these globals is a user's: its calls of NumPy are recorded."""
-    name = space.get("__name__")
-    found = _users.get(name)
-    if found is None:
-        found = _users[name] = _is_users(name, space.get("__file__"))
-    return found
-
-
-def _is_users(name: str | None, file: str | None) -> bool:
-    if type(name) is not str:  # code that exec runs
-        return True
-    package = name.partition(".")[0]
-    if package in _LIBRARIES or name.startswith("importlib._"):
-        return name.startswith("letir.demo")
-    if file is None:  # a notebook, or a module that a program has made
-        return package not in sys.builtin_module_names
-    if "-packages" not in file:
-        return not file.startswith(_STANDARD)
-    # installed, and with code in C: that takes ordinary arrays, even within the package
-    parts = [module for n, module in list(sys.modules.items()) if n.partition(".")[0] == package]
-    return not any(str(getattr(part, "__file__", "")).endswith((".so", ".pyd")) for part in parts)
 
 
 def is_recording() -> bool:

@@ -1,0 +1,100 @@
+"""Who reads an attribute of a library's module: a user's code, a library, or code in C."""
+
+import dis
+import itertools
+import os
+import sys
+from types import CodeType, FrameType
+
+_OPCODES = ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "CALL_INTRINSIC_1", "IMPORT_STAR")
+_READS = frozenset([dis.opmap[name] for name in _OPCODES if name in dis.opmap])
+
+# libraries that call NumPy for themselves, and the standard library
+LIBRARIES = frozenset(
+    [
+        *(
+            "letir",
+            "numpy",
+            "scipy",
+            "optree",
+            "attr",
+            "attrs",
+            "autograd",
+            "jax",
+            "jaxlib",
+        ),
+        *("torch", "matplotlib", "hypothesis", "pytest", "_pytest", "IPython", "ipykernel"),
+    ]
+)
+STANDARD = os.path.dirname(os.__file__) + os.sep
+_MOST = 1 << 12
+_called: dict[int, tuple[CodeType, frozenset[int]]] = {}  # by id, as hashing code is slow
+_users: dict[str | None, bool] = {}  # by the name of the module
+
+
+def is_read_by_user(frame: FrameType) -> bool:
+    """Whether a frame belongs to a user's code, and is reading an attribute or importing a name.
+
+    Else the reader is code in C that the frame calls, which takes what it gets for ordinary arrays:
+    NumPy's generators call ``numpy.empty`` and write into its memory.
+    """
+    if not is_users(frame.f_globals):
+        return False
+    code, at = frame.f_code.co_code, frame.f_lasti
+    while code[at] == 0:  # an inline cache behind the instruction
+        at -= 2
+    return code[at] in _READS
+
+
+def is_called_at_once(frame: FrameType) -> bool:
+    """Whether the attribute that a frame is reading is called at once, as in ``np.float64(x)``."""
+    code, at = frame.f_code, frame.f_lasti
+    found = _called.get(id(code))
+    if found is None:
+        if len(_called) >= _MOST:
+            _called.clear()
+        found = _called[id(code)] = code, _called_attributes(code)
+    while code.co_code[at] == 0:
+        at -= 2
+    return at in found[1]
+
+
+def _called_attributes(code: CodeType) -> frozenset[int]:
+    """The instructions that read an attribute that is called at once."""
+    instructions = [x for x in dis.get_instructions(code) if x.opname != "CACHE"]
+    # an expression that is called starts where the call does
+    calls = {x.positions[:1] + x.positions[2:3] for x in instructions if _is_call(x.opname)}
+    found = set()
+    for read, after in itertools.pairwise(instructions):
+        starts_a_call = read.positions[:1] + read.positions[2:3] in calls
+        if read.opcode in _READS and after.opcode not in _READS and starts_a_call:
+            found.add(read.offset)
+    return frozenset(found)
+
+
+def _is_call(opname: str) -> bool:
+    return opname in ("CALL", "CALL_FUNCTION_EX", "CALL_KW")
+
+
+def is_users(space: dict) -> bool:
+    """Whether the module with these globals is a user's: its calls of NumPy are recorded."""
+    name = space.get("__name__")
+    found = _users.get(name)
+    if found is None:
+        found = _users[name] = _is_users(name, space.get("__file__"))
+    return found
+
+
+def _is_users(name: str | None, file: str | None) -> bool:
+    if type(name) is not str:  # code that exec runs
+        return True
+    package = name.partition(".")[0]
+    if package in LIBRARIES or name.startswith("importlib._"):
+        return name.startswith("letir.demo")
+    if file is None:  # a notebook, or a module that a program has made
+        return package not in sys.builtin_module_names
+    if "-packages" not in file:
+        return not file.startswith(STANDARD)
+    # installed, and with code in C: that takes ordinary arrays, even within the package
+    parts = [module for n, module in list(sys.modules.items()) if n.partition(".")[0] == package]
+    return not any(str(getattr(part, "__file__", "")).endswith((".so", ".pyd")) for part in parts)
