@@ -560,3 +560,14 @@ def test_a_trace_holds_for_its_seed():
     np.testing.assert_array_equal(seeded(np.zeros(3), 3), fn(np.zeros(3), 3))
     with pytest.raises(lt.GuardError):
         fn(np.ones(3), 4)
+
+
+def test_numpys_scalar_classes_convert_traced_values_and_stay_classes():
+    def program(t, n, x):
+        half = np.float32(t)
+        facts = isinstance(half, np.float32), x.dtype.type is np.float64, type(x[0]) is np.float64
+        return np.float64(t) * 2, half, np.int64(n) + 1, np.float64(x), np.float64(3) + t, facts
+
+    x = np.arange(3.0)
+    assert_same(program(U, 4, x), lt.trace(program, T, 3, np.ones(3))(U, 4, x))
+    assert 4.0 == lt.grad(lambda t: np.float64(t) ** 2)(T)
