@@ -233,6 +233,7 @@ def _length(x: Any, /) -> Any:
 _BUILTINS: dict[str, Any] = {"float": _CLASSES[float], "complex": _CLASSES[complex], "type": _Type}
 _BUILTINS["len"] = _length
 _NAMES = frozenset(_BUILTINS)
+_MOST = 10_000  # objects of a module that are looked at
 _FUNCTION_TYPES = (type(math.sin), type(np.sum))
 _USED = frozenset(  # by id: some objects in modules compare elementwise
     [id(module) for module in (np, math, cmath)]
@@ -244,17 +245,19 @@ def python_stand_ins(space: dict) -> dict[str, Any]:
     """The stand-ins for those of ``float``, ``complex``, ``type`` and ``len`` that code with these
     globals says. With ``type`` go ``float`` and ``complex``, since ``type(x) is float`` may follow.
 
-    Only in modules that use NumPy or ``math``: others do not meet traced values.
+    Of installed packages only in modules that use NumPy or ``math``: others do not meet traced
+    values.
     """
     values = list(space.values())
-    if not _USED.intersection(map(id, values)) and np.ufunc not in map(type, values):
+    is_installed = "-packages" in (space.get("__file__") or "")
+    uses = _USED.intersection(map(id, values)) or np.ufunc in map(type, values)
+    if is_installed and not uses:
         return {}
-    todo: list[Any] = []
-    for value in values:
-        if type(value) is FunctionType and value.__globals__ is space:
-            todo.append(value.__code__)
-        elif isinstance(value, type) and value.__module__ == space.get("__name__"):
-            todo += [part for member in vars(value).values() for part in _codes_of(member)]
+    return named_stand_ins(_codes_in(values, space))
+
+
+def named_stand_ins(todo: list[CodeType]) -> dict[str, Any]:
+    """The stand-ins for names of Python that code, or code nested in it, says."""
     named: set[str] = set()
     while todo:
         code = todo.pop()
@@ -265,10 +268,25 @@ def python_stand_ins(space: dict) -> dict[str, Any]:
     return {name: _BUILTINS[name] for name in named}
 
 
+def _codes_in(values: list, space: dict) -> list[CodeType]:
+    """The code of functions and classes with these globals, also of functions in containers."""
+    found: list[CodeType] = []
+    todo = list(values)
+    for value in todo:  # containers append what they hold
+        kind = type(value)
+        if kind is FunctionType and value.__globals__ is space:
+            found.append(value.__code__)
+        elif isinstance(value, type) and value.__module__ == space.get("__name__"):
+            found += [part for member in vars(value).values() for part in _codes_of(member)]
+        elif kind in (list, tuple, dict, set) and len(todo) < _MOST:
+            todo += value.values() if kind is dict else value
+    return found
+
+
 def _codes_of(member: Any) -> list[CodeType]:
     """The code of a method, of a class method, static method or property."""
     functions = (member, *[getattr(member, n, None) for n in ("__func__", "fget", "fset")])
     return [f.__code__ for f in functions if type(f) is FunctionType]
 
 
-LATE_BOUND["python_stand_ins"] = python_stand_ins
+LATE_BOUND.update(python_stand_ins=python_stand_ins, named_stand_ins=named_stand_ins)

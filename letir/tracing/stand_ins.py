@@ -31,6 +31,7 @@ _count = 0  # the recordings under way, in all threads
 _modules: set[str] = set()  # the names of the modules that were looked through
 # id of a dict of globals -> (the dict, its possible lengths, sites in it, those for sizes)
 _spaces: dict[int, tuple[dict, tuple, list, list]] = {}
+_PYTHON_NAMES = frozenset(["complex", "float", "type"])
 _MOST = 1024  # dicts that are kept alive
 _libraries: list["LibraryModule"] = []
 _methods: list[tuple] = []  # (class, name, original, stand-in)
@@ -71,8 +72,10 @@ def start_stand_ins(f: Callable[..., Any], started: list, has_sizes: bool) -> No
                 if "len" not in site.space:
                     started.append(site)
                     site.exchange(True)
-        is_plain = type(f) is FunctionType and not (
-            f.__closure__ or f.__defaults__ or f.__kwdefaults__ or f.__dict__
+        is_plain = (
+            type(f) is FunctionType
+            and not (f.__closure__ or f.__defaults__ or f.__kwdefaults__ or f.__dict__)
+            and _PYTHON_NAMES.isdisjoint(f.__code__.co_names)
         )
         if is_plain and not _has_grown(f.__globals__) and not _spaces[id(f.__globals__)][2]:
             return
@@ -304,7 +307,13 @@ def _sites_of_function(function: FunctionType, todo: list) -> Iterator:
     """The sites of a Python function; functions that it refers to are appended to ``todo``."""
     if not is_users(function.__globals__):  # among others a stand-in, which holds its original
         return
-    yield from _sites_in(function.__globals__)
+    space = function.__globals__
+    yield from _sites_in(space)
+    # a lambda that no name of the module leads to
+    names = LATE_BOUND["named_stand_ins"]([function.__code__])
+    more = {name: new for name, new in names.items() if name not in space and name != "len"}
+    if more:
+        yield NamesSite(space, {}, {}, more)
     if function.__closure__ is not None:
         for cell in function.__closure__:
             try:

@@ -104,7 +104,7 @@ HAZARDS = {
     "and": (lambda x: (x[0] > 0 and x[1] > 0) * x, [X], [([Y], "right"), ([-X], GUARD)]),
     "or": (lambda x, y: (x[0] or y) * X, [X, 2.0], [([Y, 7.0], "right"), ([X - 1, 2.0], GUARD)]),
     "a chain": (lambda s: 1.0 if 0 < s < 3 else s, [S], [([S / 2], "right"), ([S + 2], GUARD)]),
-    "a conditional of an array": (lambda x: x if x > 0 else -x, [X], "ValueError"),
+    "a conditional of an array": (lambda x: x if x > 0 else -x, [X], "ShapeError"),
     "all": (lambda x: x if all(x > 0) else -x, [X], [([X + 1], "right"), ([Y], GUARD)]),
     "any": (
         lambda x: x if any(v > 2 for v in x) else -x,

@@ -125,3 +125,14 @@ def test_classes_that_are_made_while_recording_stay():
 
     assert 3.0 == kept[0](1.5) * 2
     assert isinstance(kept[0](1.5), float)
+
+
+IN_A_DICT = {"a": (lambda s: float(s) * 2 if type(s) is float else 0.0, 1), "b": [lambda s: s]}
+
+
+def test_functions_in_containers_and_modules_without_numpy_convert_too():
+    space = {"__name__": "plain_module"}
+    exec("def half(s):\n    return float(s) / 2 if type(s) is float else -1.0", space)
+
+    for f in (IN_A_DICT["a"][0], space["half"]):
+        assert_same(f(3.0), lt.trace(f, 1.5)(3.0))

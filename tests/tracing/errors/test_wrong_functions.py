@@ -76,7 +76,6 @@ where: either both or neither of x and y should be given
 
 
 ASKED = {
-    "a number of NumPy's": (lambda x: np.float64(x[0]), r"np\.float64: write x\.astype\(dtype\)"),
     "a masked array": (lambda x: np.ma.masked_less(x, 0), r"numpy\.ma\..*: masked arrays are not"),
     "a polynomial": (np.polynomial.Polynomial, r"numpy\.polynomial\..*keep ordinary arrays"),
     "a file": (lambda x: np.savetxt("x", x), "a file is written while the function is recorded"),
@@ -87,3 +86,8 @@ ASKED = {
 def test_a_remedy_names_what_the_user_wrote(f, match):
     with pytest.raises(lt.LetirError, match=match):
         lt.trace(f, X)
+
+
+def test_without_stand_ins_the_remedy_for_a_scalar_class_is_a_cast():
+    with pytest.raises(lt.TraceError, match=r"np\.float64: write x\.astype\(dtype\)"):
+        lt.trace(lambda x: np.float64(x[0]), X, intercept=False)
