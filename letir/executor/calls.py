@@ -55,7 +55,7 @@ def failed_guard(error: GuardError, version: Any) -> str:
     """The reason for a compile after this error of a plan, with the lines of its guards."""
     told = str(error).partition("\n")[0]
     guards = [bind for bind in version.program.binds if is_guard(bind) and bind.source]
-    lines = dict.fromkeys([str(bind.source) for bind in guards])
+    lines = dict.fromkeys([bind.source.short for bind in guards])
     places = " or ".join(lines) if 0 < len(lines) <= _MOST_LINES else ""
     return f"a guard failed{' at ' + places if places else ''}: {told}"
 
