@@ -17,7 +17,9 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
+from letir.errors import DTypeError
 from letir.tracing.operands import first_traced
+from letir.tracing.source_locations import error_at_user_line
 from letir.tracing.stand_ins import LibraryModule, is_recording
 
 # recorded as operations that math computes
@@ -134,10 +136,22 @@ def python_number(x: Any, kind: type | None = None) -> Any:
     """A traced scalar as a traced Python number of this kind, or of its own."""
     if not isinstance(x, Value):
         return x
+    called = "a Python number" if kind is None else f"{kind.__name__}()"
     if x.size != 1:
-        raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
+        raise error_at_user_line(
+            DTypeError(
+                f"{called} of a traced value of type {x.type}: only 0-dimensional arrays can be "
+                "converted to Python scalars\n"
+                "  convert an element, x[i], or keep the array: x.astype(float)"
+            )
+        )
     if kind is float and x.dtype.kind == "c":
-        raise TypeError("float() argument must be a string or a real number, not 'complex'")
+        raise error_at_user_line(
+            DTypeError(
+                f"{called} of a traced value of type {x.type}: a complex number is not real\n"
+                "  take x.real or abs(x)"
+            )
+        )
     x = x.reshape(()) if x.shape else x
     if kind is not None and x.dtype != np.dtype(kind):
         x = x.astype(kind)
