@@ -14,6 +14,7 @@ from attrs import frozen
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import same_bits
 from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Local
 from letir.ast.types import Size
 from letir.eval.array_modules import type_of
@@ -206,14 +207,24 @@ class Buffer(Tracer):
 # ---- operators ----
 
 _ARITHMETIC = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift divmod"
+# the operators that record one operation whatever the operands are
+_RECORDS = {
+    **{"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "matmul": "matmul"},
+    **{"floordiv": "floor_divide", "mod": "remainder", "pow": "power"},
+}
 _OTHERS = "lt le gt ge eq ne neg pos abs invert"
 
 
 def _native_operator(name: str) -> Callable[..., Any]:
     """An operator that NumPy computes if the other operand is known too."""
     recorded, native = getattr(Tracer, name), getattr(np.ndarray, name)
+    is_reflected = name.removeprefix("__r").removesuffix("__") in _RECORDS
+    record = _RECORDS.get(name.strip("_").removeprefix("r" if is_reflected else ""))
 
     def operator(self, *others):
+        if record is not None and type(others[0]) is Tracer:
+            operands = (others[0], self) if is_reflected else (self, others[0])
+            return others[0].emitter.apply(PRIMITIVES[record], operands)
         if has_traced(others):
             return recorded(self, *others)
         found = native(self.value, *unwrap(others))
@@ -255,7 +266,7 @@ def _snapshot(buffer: Buffer) -> Local:
             if local.type == buffer.type:
                 return local
         _SLOT.__set__(buffer, None)
-    return trace.constant(buffer.value)
+    return trace.frozen(buffer.value)[1]
 
 
 def record_contents(buffer: Tracer) -> None:

@@ -119,9 +119,11 @@ class Trace(ChangesArguments, LetBuilder):
             return _apply_elsewhere(self, active, op, operands, attrs)
         if self.has_buffers:
             operands = tuple(operands)
-            folded = LATE_BOUND["fold_known"](self, op, operands, attrs)
-            if folded is not NOT_FOLDED:
-                return folded
+            kinds: Any = [type(operand) for operand in operands]
+            if op.write_through is not None or self.make_tracer not in kinds:
+                folded = LATE_BOUND["fold_known"](self, op, operands, attrs)
+                if folded is not NOT_FOLDED:
+                    return folded
         shows_memory = op.write_through is not None  # writes have to know of it
         if current_state() is not self.error_state and not (shows_memory or is_silent(op)):
             return record_errstate(self, op, operands, attrs)
