@@ -111,11 +111,45 @@ def _look_up_ranges(code: CodeType) -> tuple[CodeType, list[range]]:
     found: list[range] = []
     if is_users(code.co_filename):
         parse: Any = dis._parse_exception_table  # type: ignore[attr-defined]  # has no public name
-        # not handlers that clean up after comprehensions, generators and other handlers
-        entries = [e for e in parse(code) if code.co_code[e.target] == _HANDLER]
-        found = [range(entry.start, entry.end) for entry in entries]
+        entries = parse(code)
+        passing = _errstate_handlers(code, entries) if "errstate" in code.co_names else set()
+        found = [range(e.start, e.end) for e in entries if _is_caught(code, entries, e, passing)]
     _protected[id(code)] = code, found
     return code, found
+
+
+def _is_caught(code: CodeType, entries: list, entry: Any, passing: set[int]) -> bool:
+    """Whether an exception in the range of ``entry`` gets to a handler other than ``passing``."""
+    seen = set()
+    while entry is not None and entry.target not in seen:
+        target = entry.target
+        # others clean up after comprehensions, generators and handlers, and raise it again
+        if code.co_code[target] == _HANDLER and target not in passing:
+            return True
+        seen.add(target)
+        entry = next((outer for outer in entries if outer.start <= target < outer.end), None)
+    return False
+
+
+def _errstate_handlers(code: CodeType, entries: list) -> set[int]:
+    """The places of the handlers of ``with np.errstate(...)``, which catch nothing."""
+    instructions = list(dis.get_instructions(code))
+    index = {instruction.offset: i for i, instruction in enumerate(instructions)}
+    named = {_begin(i) for i in instructions if i.argval == "errstate"}
+    found = set()
+    for entry in entries:
+        place = index.get(entry.start, 0) - 1
+        if place >= 0 and instructions[place].opname == "BEFORE_WITH":
+            place -= 1  # to the call of the expression after ``with``
+        if place >= 0 and _begin(instructions[place]) in named:
+            found.add(entry.target)
+    return found
+
+
+def _begin(instruction: dis.Instruction) -> tuple[int | None, int | None] | None:
+    """The line and the column where the expression of an instruction begins, if known."""
+    position = instruction.positions
+    return None if position is None else (position.lineno, position.col_offset)
 
 
 LATE_BOUND.update(note_attempt=note_attempt, note_error=note_error, note_failure=note_failure)

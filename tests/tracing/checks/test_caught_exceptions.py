@@ -167,6 +167,35 @@ def test_outside_of_try_a_replay_raises_numpys_error():
         program(ROW, 7)
 
 
+def test_a_block_of_errstate_catches_nothing():
+    def alone(x):
+        with np.errstate(invalid="ignore"), np.errstate(over="raise"):
+            return np.exp(x)
+
+    def in_try(x):
+        try:
+            with np.errstate(over="raise"):
+                return np.exp(x)
+        except FloatingPointError:
+            return x
+
+    def beside(x):
+        with contextlib.suppress(FloatingPointError), np.errstate(over="raise"):
+            x = np.exp(x)
+        return x
+
+    large = np.full(3, 1e4)
+    with pytest.raises(FloatingPointError, match="overflow"):
+        lt.trace(alone, ROW)(large)
+    assert ["errstate"] == [bind.op.name for bind in lt.trace(alone, ROW).binds]
+    for f in (in_try, beside):
+        with pytest.raises(GuardError):
+            lt.trace(f, ROW)(large)
+        jitted = lt.jit(f)
+        for x in (ROW, large, ROW):
+            assert_same(f(x), jitted(x))
+
+
 def test_a_value_that_raises_before_the_try_is_not_caught_in_it():
     """A lazy trace computes it where Python asks for it, which is too late."""
 
