@@ -85,7 +85,8 @@ def test_show_listing_prints_one_bind_per_line(saved, capsys):
 
 
 def test_show_full_prints_the_whole_program(saved, capsys):
-    save(trace(lambda x: x + np.arange(50.0), np.ones(50)), "table.letir")
+    table = np.arange(50.0)  # made outside of the function: a constant
+    save(trace(lambda x: x + table, np.ones(50)), "table.letir")
     assert main(["show", "table.letir", "--full"]) == 0
 
     assert "48.0, 49.0}" in capsys.readouterr().out
@@ -254,7 +255,8 @@ def test_the_version_is_printed(capsys):
 
 
 def test_a_closed_pipe_causes_no_traceback(saved):
-    save(trace(lambda x: x + np.arange(1e5), np.ones(100_000)), "large.letir")
+    table = np.arange(1e5)
+    save(trace(lambda x: x + table, np.ones(100_000)), "large.letir")
     command = [sys.executable, "-m", "letir.cli", "show", "--full", "large.letir"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as shown:
         shown.stdout.readline()

@@ -85,8 +85,8 @@ def test_a_traced_value_prints_its_name_its_type_and_its_value(capsys):
 
     assert (
         """\
-Traced(%0: float64*[] = 2.5) Traced(%0: float64*[] = 2.5)
-Traced(%0: float64[3]) Traced(%0: float64[3])
+Traced(%x: float64*[] = 2.5) Traced(%x: float64*[] = 2.5)
+Traced(%x: float64[3]) Traced(%x: float64[3])
 """
         == capsys.readouterr().out
     )
