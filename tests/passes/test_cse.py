@@ -241,7 +241,8 @@ def twice_shared(f: Lambda) -> Lambda:
 
 
 def test_equal_constants_are_bound_once():
-    f = lt.trace(lambda x: (x + np.arange(3.0)) * np.arange(3.0), np.ones(3))
+    first, second = np.arange(3.0), np.arange(3.0)
+    f = lt.trace(lambda x: (x + first) * second, np.ones(3))
 
     found = lt.check(constant_pooling(f))
 
@@ -258,8 +259,9 @@ def test_constants_that_differ_stay(other):
 
 
 def test_equal_constants_of_bodies_are_one_array():
-    branches = [lambda x: x + np.arange(3.0), lambda x: x * np.arange(3.0)]
-    f = lt.trace(lambda i, x: lt.switch(i, branches, x) + np.arange(3.0), np.int64(0), np.ones(3))
+    tables = [np.arange(3.0) for _ in range(3)]
+    branches = [lambda x: x + tables[0], lambda x: x * tables[1]]
+    f = lt.trace(lambda i, x: lt.switch(i, branches, x) + tables[2], np.int64(0), np.ones(3))
 
     arrays = [b.attrs["value"] for body in all_bodies(constant_pooling(f)) for b in body.constants]
 
@@ -268,7 +270,8 @@ def test_equal_constants_of_bodies_are_one_array():
 
 def test_both_results_are_copies_of_a_constant():
     """[C4]"""
-    f = lt.trace(lambda x: (np.arange(3.0) + 0 * x, x), np.ones(3))
+    table = np.arange(3.0)
+    f = lt.trace(lambda x: (table + 0 * x, x), np.ones(3))
     x, y = (Local(bind.binders[0].type) for bind in (f.constants[0],) * 2)
     binds = [Bind((local,), f.constants[0].op, (), f.constants[0].attrs) for local in (x, y)]
     g = constant_pooling(Lambda((), binds, Ret((x, y))))
