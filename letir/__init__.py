@@ -182,6 +182,8 @@ _LATE_BOUND = {
         "numpy_call_on_size",
         "watch_size_reads",
     ),
+    "tracing.inlining": ("replay_each",),
+    "tracing.static_leaves": ("with_static",),
     "tracing.structured_buffers": ("structured_buffer",),
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
     "tracing.scipy_stand_ins": ("loaded_scipy_modules",),

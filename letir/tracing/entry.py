@@ -221,39 +221,7 @@ def mark_static(
     """The arguments with the static ones wrapped. Raises TraceError for a missing one."""
     if argnums == () == argnames:
         return args, kwargs
-    argnums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    argnames = (argnames,) if isinstance(argnames, str) else tuple(argnames)
-    names = positional_names(f)[: len(args)]
-    for number in argnums:
-        if not -len(args) <= number < len(args):
-            raise TraceError(f"static_argnums: there is no argument {number} among {len(args)}")
-    for name in argnames:
-        if name not in kwargs and name not in _parameters_of(f):
-            raise TraceError(f"static_argnames: the function has no parameter {name!r}")
-    static = {n % len(args) for n in argnums} | {i for i, n in enumerate(names) if n in argnames}
-    labels = dict(enumerate(names))
-    marked = [_static_leaf(a, labels.get(i, i)) if i in static else a for i, a in enumerate(args)]
-    named = {k: _static_leaf(v, k) if k in argnames else v for k, v in kwargs.items()}
-    return tuple(marked), named
-
-
-def _static_leaf(value, name) -> StaticLeaf:
-    """``value`` marked as static. Raises DTypeError if it is not hashable: it could change."""
-    if type(value).__name__ in ("Generator", "RandomState", "Random"):
-        raise DTypeError(
-            f"static argument {name}: a random generator changes with each draw\n"
-            "  pass a numpy.random.Generator as an ordinary argument, or a key: letir.random"
-        )
-    try:
-        hash(value)
-    except TypeError:
-        remedy = "an array as an ordinary argument" if is_array(value) else "a tuple for a list"
-        raise DTypeError(
-            f"static argument {name}: a static argument must be hashable, found "
-            f"{type(value).__name__}\n"
-            f"  pass {remedy}"
-        ) from None
-    return StaticLeaf(value)
+    return LATE_BOUND["with_static"](f, args, kwargs, argnums, argnames)
 
 
 def unmark_arguments(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
@@ -264,7 +232,7 @@ def unmark_arguments(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     return _arguments(spec, [x.value if type(x) is StaticLeaf else x for x in leaves])
 
 
-def _parameters_of(f) -> dict[str, inspect.Parameter]:
+def parameters_of(f: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters of ``f`` by name, if its signature is known."""
     try:
         return dict(inspect.signature(f).parameters)
@@ -284,12 +252,12 @@ def positional_names(f: Callable[..., Any]) -> list[str]:
     if type(f) is functools.partial and not f.keywords:
         return positional_names(f.func)[len(f.args) :]
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [p.name for p in _parameters_of(f).values() if p.kind in kinds]
+    return [p.name for p in parameters_of(f).values() if p.kind in kinds]
 
 
 def _refuse_ambiguous_options(f) -> None:
     bound = f.keywords if isinstance(f, functools.partial) else ()
-    clash = [name for name in _parameters_of(f) if name in _OPTIONS and name not in bound]
+    clash = [name for name in parameters_of(f) if name in _OPTIONS and name not in bound]
     if clash:
         raise TraceError(
             f"{clash[0]!r} is an option of trace and a parameter of the function: "

@@ -19,16 +19,14 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
 from letir.ast.builder import LetBuilder, Value, freeze, known_types
-from letir.ast.error_locations import error_at
 from letir.ast.liveness import may_raise
 from letir.ast.primitive import Primitive, result_count, results_tuple
 from letir.ast.sizes.size_reads import SIZE_READS
-from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size, UndefType
-from letir.errors import DTypeError, GuardError, LetirError, TraceError
+from letir.errors import DTypeError, LetirError, TraceError
 from letir.eval.array_modules import is_array
-from letir.eval.evaluator import Environment, compute
+from letir.eval.evaluator import compute
 from letir.eval.float_warnings import ERROR_STATE, LOUD, QUIET, current_state, in_state
 from letir.ops.autodiff.checkpoint_and_custom_jvp import attrs_without_effects
 from letir.ops.effects.writes_to_arguments import changed_params
@@ -313,34 +311,7 @@ class Trace(ChangesArguments, LetBuilder):
         is_inlined = self.mode is not EAGER and not changed_params(fn)
         if is_inlined and not any(map(may_raise, fn.binds)):
             return [self.result(r) for r in self.inline(fn, [self.enter(leaf) for leaf in leaves])]
-        # by apply, not inline: each bind is computed, and values are freed at their last use
-        env = Environment(fn, leaves)
-        sizes = given_sizes([param.type for param in fn.params], leaves)
-        leaves.clear()
-        for bind in fn.binds:
-            operands = tuple(env.operands(bind.args))
-            before = len(self.binds)
-            try:
-                attrs = resize_attrs(bind.attrs, sizes) if sizes else bind.attrs
-                out = self.apply(bind.op, operands, attrs)
-            except Exception as error:
-                if failed := LATE_BOUND["caught_failure"](error, fn, bind):
-                    raise failed from error
-                if isinstance(error, GuardError):
-                    error_at(error, bind.source, with_excerpt=True)
-                raise
-            self._keep_line(bind, before)
-            env.bind(bind.binders, results_tuple(bind.op, out))
-        return env.operands(fn.ret.args)
-
-    def _keep_line(self, bind: Bind, before: int) -> None:
-        """Copy the source line and the names of ``bind`` to its recorded copy."""
-        for copy in self.binds[before:]:
-            if copy.op is bind.op or copy.op.role == "guard_computed":
-                copy.source = bind.source or copy.source
-            if len(copy.binders) == len(bind.binders):
-                for binder, original in zip(copy.binders, bind.binders, strict=True):
-                    binder.name = original.name
+        return LATE_BOUND["replay_each"](self, fn, leaves)
 
     def result(self, arg: Arg) -> Any:
         """A result of inlined code as a traced value or a number."""

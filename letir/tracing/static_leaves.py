@@ -1,0 +1,58 @@
+"""Marking of static arguments, to whose values a program is specialised.
+
+Loaded when a function is recorded with ``static_argnums`` or ``static_argnames``.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from letir.ast import LATE_BOUND
+from letir.errors import DTypeError, TraceError
+from letir.eval.array_modules import is_array
+from letir.tracing.entry import StaticLeaf, parameters_of, positional_names
+
+
+def with_static(
+    f: Callable[..., Any],
+    args: tuple,
+    kwargs: dict,
+    argnums: int | Sequence[int],
+    argnames: str | Sequence[str],
+) -> tuple[tuple, dict]:
+    """The arguments with the static ones wrapped. Raises TraceError for a missing one."""
+    argnums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    argnames = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    names = positional_names(f)[: len(args)]
+    for number in argnums:
+        if not -len(args) <= number < len(args):
+            raise TraceError(f"static_argnums: there is no argument {number} among {len(args)}")
+    for name in argnames:
+        if name not in kwargs and name not in parameters_of(f):
+            raise TraceError(f"static_argnames: the function has no parameter {name!r}")
+    static = {n % len(args) for n in argnums} | {i for i, n in enumerate(names) if n in argnames}
+    labels = dict(enumerate(names))
+    marked = [_static_leaf(a, labels.get(i, i)) if i in static else a for i, a in enumerate(args)]
+    named = {k: _static_leaf(v, k) if k in argnames else v for k, v in kwargs.items()}
+    return tuple(marked), named
+
+
+def _static_leaf(value: Any, name: Any) -> StaticLeaf:
+    """``value`` marked as static. Raises DTypeError if it is not hashable: it could change."""
+    if type(value).__name__ in ("Generator", "RandomState", "Random"):
+        raise DTypeError(
+            f"static argument {name}: a random generator changes with each draw\n"
+            "  pass a numpy.random.Generator as an ordinary argument, or a key: letir.random"
+        )
+    try:
+        hash(value)
+    except TypeError:
+        remedy = "an array as an ordinary argument" if is_array(value) else "a tuple for a list"
+        raise DTypeError(
+            f"static argument {name}: a static argument must be hashable, found "
+            f"{type(value).__name__}\n"
+            f"  pass {remedy}"
+        ) from None
+    return StaticLeaf(value)
+
+
+LATE_BOUND["with_static"] = with_static
