@@ -56,7 +56,10 @@ def _python_operator_impl(xp, x, y, *, operator, kind):
 
 def _python_text(operator: str, x: str, y: str) -> str:
     """The operator in Python's source."""
-    return f"round({x}, {y})" if operator == "round" else f"{x} {PRIMITIVES[operator].symbol} {y}"
+    if operator == "round":
+        return f"round({x}, {y})"
+    x = f"({x})" if x.startswith("-") else x  # -4.0 ** 0.5 is -(4.0 ** 0.5)
+    return f"{x} {PRIMITIVES[operator].symbol} {y}"
 
 
 def _article(kind: str) -> str:
