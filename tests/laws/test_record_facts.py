@@ -152,9 +152,11 @@ def test_operations_that_are_never_linear_have_a_sample_that_shows_it(name):
 
     def is_homogeneous(sample: Sample, i: int) -> bool:
         doubled = [2 * arg if j == i else arg for j, arg in enumerate(sample.args)]
-        pairs = zip(
-            results_of(op, sample.args, sample), results_of(op, doubled, sample), strict=True
-        )
+        try:
+            found = results_of(op, doubled, sample)
+        except ValueError:  # math.asin of twice the number
+            return False
+        pairs = zip(results_of(op, sample.args, sample), found, strict=True)
         return all(np.array_equal(2 * np.asarray(x), y) for x, y in pairs)
 
     places = [

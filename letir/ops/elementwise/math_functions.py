@@ -56,6 +56,7 @@ math_function = define(
     batch=_math_function_batch,
     onnx=todo("Python numbers become 0-d arrays first"),
     source=_math_function_source,
+    linear_in=(),
     rule_reads_numbers=True,
     for_scripts=False,
 )
