@@ -253,7 +253,8 @@ def test_equal_constants_are_bound_once():
     "other", [np.zeros(3) * -1, np.zeros(3, "f4"), np.zeros((3, 1)), np.full(3, 5e-324)]
 )
 def test_constants_that_differ_stay(other):
-    f = lt.trace(lambda x: (x + np.zeros(3)) * other, np.ones(3))
+    zeros = np.zeros(3)
+    f = lt.trace(lambda x: (x + zeros) * other, np.ones(3))
 
     assert constant_pooling(f) is f
 
