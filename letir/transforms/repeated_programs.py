@@ -16,7 +16,9 @@ from letir.ast.bodies import bodies_in, holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import Tree
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Lambda, Local
+from letir.errors import LetirError
 from letir.eval.array_modules import ARRAY_CLASSES
 from letir.eval.evaluator import compute, run_fitting
 from letir.plan.plan import Plan
@@ -67,8 +69,13 @@ def transformed(
             made = transform(call)
             tree = made.out_tree or tree_of_results(len(made.ret.args))
             return partial(run_fitting, made, leaves), tree
-        made = transform(Call(_constants_as_params(fn), call.tree, leaves))
-        found = _remember(key, made, fn)
+        try:
+            made = transform(Call(_constants_as_params(fn), call.tree, leaves))
+            found = _remember(key, made, fn)
+        except LetirError:  # not with constants as arguments, of which less is known
+            made = transform(call)
+            tree = made.out_tree or tree_of_results(len(made.ret.args))
+            return partial(run_fitting, made, leaves), tree
     return partial(found.plan.run, [*leaves, *constants]), found.tree
 
 
@@ -173,7 +180,9 @@ def _known_array(bind: Bind, known: dict[Local, Any]) -> np.ndarray | None:
     if op.cost != "free" or op.casts_operands or not known.keys() >= locals_:
         return None
     kind = bind.binders[0].type
-    if op.memory != "view" and (locals_ or kind is None or kind.size > _SMALL):
+    if kind is None or not is_static_shape(kind.shape):
+        return None
+    if op.memory != "view" and (locals_ or kind.size > _SMALL):
         return None
     found = compute(op, [known[a] if type(a) is Local else a.value for a in bind.args], bind.attrs)
     is_small = isinstance(found, np.ndarray) and (found.base is not None or found.size <= _SMALL)
