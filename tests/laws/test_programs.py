@@ -33,7 +33,7 @@ from letir.ad.forward import linear_program
 from letir.ast.pytrees import flatten
 from letir.ast.text.parser import parse
 from letir.ast.types import Undef
-from letir.errors import GuardError
+from letir.errors import GuardError, ShapeError
 from letir.eval.evaluator import Evaluator, run_flat
 from letir.passes import dead_code
 from letir.testing import SAMPLES, assert_close, assert_same, programs
@@ -386,7 +386,7 @@ BY_NAME = {"argvalues": LAWS, "ids": lambda law: law.__name__}
 def test_laws_hold_for_generated_programs(law):
     try:
         holds(law, QUICK)
-    except lt.ShapeError as error:
+    except ShapeError as error:
         if "whether _trips is less" not in str(error):
             raise
         pytest.xfail("in full runs the unknown length of a while loop is compared with a number")
