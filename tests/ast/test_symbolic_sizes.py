@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hypothesis.vendor.pretty import pretty
 
 import letir as lt
 from letir.ast.attrs import Attrs
@@ -68,3 +69,7 @@ def test_a_size_is_made_by_its_name():
         lt.Size("a b")
     with pytest.raises(lt.DTypeError, match=r"a size has a name, Size\('n'\)"):
         lt.Size(3)
+
+
+def test_a_size_is_printed_by_pretty_printers_that_take_it_for_an_int():
+    assert pretty([2 * Size("n"), 3]) == "[2*n, 3]"

@@ -31,9 +31,10 @@ from letir import (
 )
 from letir.ad.forward import linear_program
 from letir.ast.pytrees import flatten
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.text.parser import parse
 from letir.ast.types import Undef
-from letir.errors import GuardError, ShapeError
+from letir.errors import GuardError
 from letir.eval.evaluator import Evaluator, run_flat
 from letir.passes import dead_code
 from letir.testing import SAMPLES, assert_close, assert_same, programs
@@ -161,8 +162,8 @@ def derivative_programs_are_well_formed_and_printable(fn, args, choice):
 
 def grad_vjp_and_the_pair_agree(fn, args, choice):
     case = case_of(fn, args)
-    if case is None:
-        return
+    if case is None or not all(is_static_shape(arg.type.shape) for arg in fn.ret.args):
+        return  # a size of its own, as of a while loop's trips, does not broadcast with a number
     full = [np.zeros(np.shape(r)) for r in case.results]
     for i, ct in zip(case.places, case.cts, strict=True):
         full[i] = ct
@@ -384,12 +385,7 @@ BY_NAME = {"argvalues": LAWS, "ids": lambda law: law.__name__}
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("law", **BY_NAME)
 def test_laws_hold_for_generated_programs(law):
-    try:
-        holds(law, QUICK)
-    except ShapeError as error:
-        if "whether _trips is less" not in str(error):
-            raise
-        pytest.xfail("in full runs the unknown length of a while loop is compared with a number")
+    holds(law, QUICK)
 
 
 @pytest.mark.slow

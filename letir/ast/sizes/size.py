@@ -324,6 +324,9 @@ class Size:
             text += sign + "*".join(factors)
         return text
 
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(repr(self))  # printers of Python's integers compare them with numbers
+
 
 def _compared(compare: Callable, size: Size | int) -> bool | None:
     """``compare(size, 0)``; None if it depends on the values of the names."""
