@@ -117,18 +117,22 @@ def separate(results: tuple, arguments: Sequence = ()) -> list:
     """
     if len(results) == 1 and not arguments and type(results[0]) is np.ndarray:  # most gradients
         return [results[0] if results[0].flags.writeable else results[0].copy()]
-    seen = {id(root(array)) for array in arguments}  # ids are valid: the tuples keep arrays alive
+    # ids are valid: the tuples keep arrays alive
+    seen = {id(root(array)) for array in arguments if _is_array(array)}
     found = []
     for array in results:
-        owner = id(root(array))
-        # not isinstance, which is True for traced values
-        is_array = issubclass(type(array), np.ndarray)
-        if is_array and (owner in seen or not array.flags.writeable):
-            found.append(array.copy())
-        else:
-            seen.add(owner)
+        if not _is_array(array):  # a traced value, whose memory is not known yet
             found.append(array)
+            continue
+        owner = id(root(array))
+        found.append(array.copy() if owner in seen or not array.flags.writeable else array)
+        seen.add(owner)
     return found
+
+
+def _is_array(value: Any) -> bool:
+    """Whether a value is NumPy's array; for a traced value, ``isinstance`` says so too."""
+    return issubclass(type(value), np.ndarray)
 
 
 def example(tree: Tree) -> Any:
