@@ -190,10 +190,11 @@ _LATE_BOUND = {
     "tracing.checks.warning_places": ("refuse_warnings_as_errors", "warn_at_user"),
     "tracing.refusals": ("ambiguous_truth", "escaped_error", "no_index", "note_refusal"),
     "tracing.library_stand_ins": ("loaded_modules", "library_methods", "library_modules"),
-    "tracing.math_stand_ins": ("named_stand_ins", "python_stand_ins"),
+    "tracing.math_stand_ins": ("named_stand_ins", "python_stand_ins", "scalar_stand_ins"),
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),
     "tracing.numpy_protocols.python_numbers": ("apply_python_operator",),
-    "tracing.random_draws": ("draw_watch", "generator_states", "generators_of"),
+    "tracing.numpy_protocols.text_formats": ("float_for_text", "formatted", "text_of_integer"),
+    "tracing.random_draws": ("draw_watch", "generator_states", "generators_of", "record_draw"),
     "transforms.batching": ("batched",),
     "transforms.transposition": ("transposed_program",),
 }

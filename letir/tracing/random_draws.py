@@ -26,6 +26,7 @@ from letir.errors import TraceError
 from letir.ops import LateModule
 from letir.tracing import callers, entry
 from letir.tracing.checks.hidden_random_state import drawn_from
+from letir.tracing.checks.system_randomness import RANDOM_FILE, is_importing, system_bytes
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import is_users
 from letir.tracing.trace_state import (
@@ -44,7 +45,6 @@ _lock = threading.RLock()
 # methods of generators that do not draw, but read or set the state
 _STATE = ("__reduce__", "get_state", "set_state", "seed", "spawn", "getstate", "setstate")
 _LETIR = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
-_RANDOM = os.path.join(os.path.dirname(os.__file__), "random.py")
 _COPY = os.path.join(os.path.dirname(os.__file__), "copy.py")
 _modified = ctypes.pythonapi.PyType_Modified
 
@@ -117,8 +117,14 @@ def _numpy_places(draws: str) -> tuple[_Place, ...]:
 @functools.cache
 def _python_places() -> tuple[_Place, ...]:
     """The places of Python's generators, whose methods all call two methods in C."""
-    kind = sys.modules["random"].Random.__base__
-    return _methods_of(kind), _hidden_functions("random", ("random", "getrandbits"))
+    module: Any = sys.modules["random"]
+    system = {"_urandom": system_bytes(module._urandom)}  # what SystemRandom and secrets call
+    return (
+        _methods_of(module.Random.__base__),
+        _hidden_functions("random", ("random", "getrandbits")),
+        _Place(vars(module), system),
+        _Place(vars(os), {"urandom": system_bytes(os.urandom)}),
+    )
 
 
 def _hidden_functions(name: str, only: tuple[str, ...] = ()) -> _Place:
@@ -172,23 +178,14 @@ def _is_internal(frame: Any) -> bool:
 
     Also whether a module draws that is being imported.
     """
-    if _is_importing(frame):
+    if is_importing(frame):
         return True
-    while frame.f_code.co_filename in (_RANDOM, _COPY) and frame.f_back is not None:
+    while frame.f_code.co_filename in (RANDOM_FILE, _COPY) and frame.f_back is not None:
         frame = frame.f_back
     file = frame.f_code.co_filename
     if file == entry.__file__:  # rng.normal itself is recorded
         return False
     return file.startswith(_LETIR) and not is_users(file)
-
-
-def _is_importing(frame: Any) -> bool:
-    """Whether the recorded function has begun an import that is not done."""
-    while frame is not None and frame.f_code.co_filename != entry.__file__:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def _noted(original: Callable, name: str) -> Callable:
@@ -197,7 +194,7 @@ def _noted(original: Callable, name: str) -> Callable:
     def stand_in(*args):
         made = original(*args)
         active = ACTIVE.get()
-        if type(active) is Trace and not _is_importing(sys._getframe(1)):
+        if type(active) is Trace and not is_importing(sys._getframe(1)):
             active.__dict__.setdefault(name, []).append(made)
         return made
 
@@ -254,7 +251,7 @@ def _is_made_with(seed: tuple) -> bool:
     """Whether ``Random.__init__`` calls ``seed``, for a generator with a seed of its own."""
     frame = sys._getframe(3)  # of Random.seed
     is_init = frame.f_back is not None and frame.f_back.f_code.co_name == "__init__"
-    return is_init and frame.f_code.co_filename == _RANDOM and seed not in ((), (None,))
+    return is_init and frame.f_code.co_filename == RANDOM_FILE and seed not in ((), (None,))
 
 
 def _is_among(sequence: Any, numbers: list) -> bool:
@@ -320,6 +317,21 @@ def _captured(root: Trace, generator: Any) -> Any:
     return known[id(generator)][1]
 
 
+def record_draw(root: Any, record: Callable) -> Any:
+    """The result of ``record``, a draw from a generator that is an argument of the trace ``root``.
+
+    In a derivative inside of ``root``, whose program runs once, ``root`` records the draw, which
+    moves the generator on.
+    """
+    active = ACTIVE.get()
+    inner: Any = active
+    while type(inner) is Trace and inner is not root and inner.draws == AT_ONCE:
+        inner = inner.parent
+    if inner is root and active is not root:
+        return _within(root, record)
+    return record()
+
+
 def _within(root: Trace, record: Callable) -> Any:
     """The result of ``record``, recorded by ``root`` while a trace inside it is active."""
     before = ACTIVE.get()
@@ -348,5 +360,8 @@ def generator_states(generators: tuple) -> list:
 
 
 LATE_BOUND.update(
-    draw_watch=DrawWatch, generator_states=generator_states, generators_of=generators_of
+    draw_watch=DrawWatch,
+    generator_states=generator_states,
+    generators_of=generators_of,
+    record_draw=record_draw,
 )

@@ -35,6 +35,7 @@ from letir.transforms.program_call import (
     separate,
     tree_of_arguments,
     tree_of_results,
+    with_own_generators,
 )
 from letir.transforms.repeated_programs import transformed
 
@@ -156,7 +157,7 @@ def _gradient(
     def gradient(*args, **kwargs):
         try:
             with paused_gc():
-                call = called(f, args, kwargs)
+                call = called(f, *with_own_generators(args, kwargs))
                 run, tree = transformed(call, options, program)
             return tree.unflatten(separate(run()))
         except BaseException as error:

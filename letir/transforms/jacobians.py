@@ -41,6 +41,7 @@ from letir.transforms.program_call import (
     separate,
     tree_of_arguments,
     tree_of_results,
+    with_own_generators,
 )
 
 Argnums = int | Sequence[int]
@@ -204,7 +205,7 @@ def _jacobian_transform(f: Callable, asked: _Request, blocks_of: Callable) -> Ca
     @entry_point
     @functools.wraps(f)
     def jacobian_of(*args, **kwargs):
-        call = called(f, args, kwargs)
+        call = called(f, *with_own_generators(args, kwargs))
         found = _jacobian_program(call, asked, blocks_of)
         tree = found.out_tree or tree_of_results(len(found.ret.args))
         return tree.unflatten(separate(run_flat(found, list(call.leaves))))

@@ -4,6 +4,7 @@ Also pytrees of arguments and results, and ``separate``, which copies results th
 """
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,8 +19,10 @@ from letir.ast.terms import Lambda
 from letir.errors import ShapeError
 from letir.eval.arguments import flat_arguments
 from letir.eval.memory_checks import root
-from letir.tracing.entry import DROP, record
+from letir.tracing.entry import DROP, StaticLeaf, record
 from letir.tracing.trace_state import AT_ONCE, LAZY
+
+_PLAIN = frozenset([np.ndarray, float, int])
 
 
 @frozen(eq=False)
@@ -48,6 +51,29 @@ def called(f: Any, args: tuple, kwargs: dict, writes: str | None = DROP) -> Call
     recording = record(f, args, kwargs, LAZY, writes, draws=AT_ONCE)
     # lifted: traced values that f closes over; they are the last parameters
     return Call(recording.fn, recording.tree, [*recording.leaves, *recording.lifted])
+
+
+def with_own_generators(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments of a function that is recorded for one call, with generators marked as static.
+
+    They draw meanwhile, so that the caller's generators advance as without the transform.
+    """
+    module = sys.modules.get("numpy.random")
+    if module is None or (not kwargs and _PLAIN.issuperset(map(type, args))):
+        return args, kwargs
+    kinds = {module.Generator, module.RandomState}
+    values = (*args, *kwargs.values())
+    if not any(_is_generator(value, kinds) for value in values):
+        return args, kwargs
+    marked = [StaticLeaf(value) if _is_generator(value, kinds) else value for value in values]
+    named = zip(kwargs, marked[len(args) :], strict=True)
+    return tuple(marked[: len(args)]), dict(named)
+
+
+def _is_generator(value: Any, kinds: set[type]) -> bool:
+    """Whether ``value`` is a generator, or stands for one in a trace."""
+    kind = type(value)
+    return kind in kinds or (value.__class__ is not kind and value.__class__ in kinds)
 
 
 def as_program(f: Any) -> Any:

@@ -206,10 +206,14 @@ class TracedGenerator:
 
     def next_numbers(self, operands: tuple, attrs: Attrs) -> Any:
         """The numbers of one draw, recorded; the state becomes the next one."""
-        # apply of the state's emitter: the state may belong to an enclosing trace
-        found, state = self.state.emitter.apply(generator_draw, (self.state, *operands), attrs)
-        self.state[...] = state
-        return found
+        emitter = self.state.emitter
+
+        def record() -> Any:
+            found, state = emitter.apply(generator_draw, (self.state, *operands), attrs)
+            self.state[...] = state
+            return found
+
+        return LATE_BOUND["record_draw"](emitter, record)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -26,6 +26,8 @@ _HEAD = object.__basicsize__  # the size of an object's header in CPython
 _BLOCK = 624  # words of the Mersenne twister; the position follows them
 _PLACE = 4 * _BLOCK
 _MOST = 32  # functions searched for generators
+_MOST_OBJECTS = 1 << 10  # containers and objects searched for them
+_WITHOUT_GENERATORS = frozenset(["builtins", "numpy", "functools", "types"])
 _REPLACEMENTS = {
     **dict.fromkeys(("normal", "randn", "standard_normal", "gauss"), "normal(key, shape)"),
     **dict.fromkeys(("uniform", "rand", "random", "random_sample"), "uniform(key, shape)"),
@@ -89,33 +91,59 @@ def _window_of_python(state) -> ctypes.Array:
 
 
 def _generators_of(f: Callable) -> list:
-    """The generators captured by ``f``, or by functions of its module that it names."""
-    if "numpy.random" not in sys.modules:
-        return []
+    """The generators captured by ``f``, or by functions of its module that it names.
+
+    Also those in containers and attributes of objects, and of methods that were taken from them.
+    """
     kinds = _generator_types()
-    found: list[Any] = []
+    if not kinds:
+        return []
+    found: dict[int, Any] = {}
     todo: list[Any] = [f]
     seen: set[FunctionType] = set()
     while todo and len(seen) < _MOST:
-        function = _plain_function(todo.pop())
+        called = todo.pop()
+        function = _plain_function(called)
         if function is None or function in seen:
             continue
         seen.add(function)
-        for value in _values_of(function):
+        values = [*_values_of(function), getattr(called, "__self__", None)]
+        for value in _nested_values(values):
             kind = type(value)
             owner = value if kind in kinds else getattr(value, "__self__", None)
             if type(owner) in kinds:  # a generator, or a method of one
-                found.append(owner)
+                found[id(owner)] = owner
             elif kind is FunctionType and value.__globals__ is function.__globals__:
                 todo.append(value)
-    return found
+    hidden = getattr(sys.modules.get("random"), "_inst", None)  # compared by itself
+    return [generator for generator in found.values() if generator is not hidden]
 
 
-@functools.cache
+def _nested_values(values: list) -> list:
+    """``values``, with the items of containers and the attributes of users' objects among them."""
+    seen: set[int] = set()
+    for value in values:  # to which more is appended
+        kind = type(value)
+        if len(seen) >= _MOST_OBJECTS:
+            break
+        if kind in (list, tuple, set, dict):
+            inner: Any = value.values() if kind is dict else value
+        elif kind.__module__ in _WITHOUT_GENERATORS or isinstance(value, type):
+            continue
+        else:
+            inner = getattr(value, "__dict__", {})
+            inner = inner.values() if type(inner) is dict else ()
+        if id(value) not in seen:
+            seen.add(id(value))
+            values += inner
+    return values
+
+
 def _generator_types() -> tuple[type, ...]:
-    """NumPy's classes of random generators."""
-    module = sys.modules["numpy.random"]
-    return module.Generator, module.RandomState
+    """The classes of random generators, as far as they are loaded."""
+    numpy, python = sys.modules.get("numpy.random"), sys.modules.get("random")
+    found = () if numpy is None else (numpy.Generator, numpy.RandomState)
+    return found if python is None else (*found, python.Random)
 
 
 def _plain_function(f) -> FunctionType | None:
@@ -150,6 +178,8 @@ def _closure_of(function: FunctionType) -> dict:
 def _generator_state(generator):
     """The comparable state of a generator."""
     kind = type(generator).__name__
+    if kind == "Random":
+        return generator.getstate()
     return repr(
         generator.bit_generator.state if kind == "Generator" else generator.get_state(legacy=False)
     )
@@ -299,10 +329,7 @@ def _is_draw(value) -> bool:
     owner = getattr(value, "__self__", None)
     if not isinstance(value, BuiltinMethodType | MethodType) or owner is None:
         return False
-    numpy = sys.modules.get("numpy.random")
-    return (numpy is not None and type(owner) in _generator_types()) or (
-        owner is getattr(sys.modules.get("random"), "_inst", None)
-    )
+    return type(owner) in _generator_types()
 
 
 def _values_spelled(code: CodeType, names: dict) -> Iterator[tuple[Source, Any]]:

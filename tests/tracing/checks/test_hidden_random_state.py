@@ -2,7 +2,9 @@
 
 import copy
 import functools
+import os
 import random
+import secrets
 import subprocess
 import sys
 import threading
@@ -278,3 +280,54 @@ except lt.TraceError as error:
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "while the function was traced numbers we" == found.stdout.strip()
+
+
+class Keeper:
+    """An object that keeps methods of generators."""
+
+    def __init__(self):
+        self.draw = np.random.default_rng(0).normal
+        self.of_python = [random.Random(0).random]
+        self.system = random.SystemRandom()
+
+
+KEEPER = Keeper()
+UNSEEN = {
+    "a method in an attribute": lambda x: x + KEEPER.draw(),
+    "a method of Python's in a list": lambda x: x + KEEPER.of_python[0](),
+    "SystemRandom": lambda x: x + KEEPER.system.random(),
+    "secrets": lambda x: x + secrets.randbelow(9),
+    "urandom": lambda x: x + os.urandom(1)[0],
+}
+
+
+@pytest.mark.parametrize("record", [lt.trace, lambda f, x: lt.jit(f)(x)], ids=["trace", "jit"])
+@pytest.mark.parametrize("f", UNSEEN.values(), ids=UNSEEN)
+def test_draws_by_kept_methods_and_from_the_system_are_errors(f, record):
+    with pytest.raises(lt.TraceError, match="numbers were drawn from"):
+        record(f, X)
+
+    assert lt.grad(lambda x: f(x).sum())(X).tolist() == [1, 1, 1]
+
+
+def noisy(x, rng):
+    return (x * rng.normal(size=3)).sum()
+
+
+GRADIENTS = {
+    "grad": lt.grad(noisy),
+    "jit of grad": lt.jit(lt.grad(noisy)),
+    "jit of a closure": lt.jit(lambda x, rng: lt.grad(lambda y: noisy(y, rng))(x)),
+    "value_and_grad": lambda x, rng: lt.value_and_grad(noisy)(x, rng)[1],
+    "by keyword": lambda x, rng: lt.grad(noisy)(x, rng=rng),
+    "jacobian": lt.jacobian(noisy),
+}
+
+
+@pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
+@pytest.mark.parametrize("gradient", GRADIENTS.values(), ids=GRADIENTS)
+def test_derivatives_move_the_generators_that_they_get(gradient, kind):
+    ours, numpys = kind(3), kind(3)
+
+    for _ in range(3):
+        assert_same(numpys.normal(size=3), gradient(X, ours))

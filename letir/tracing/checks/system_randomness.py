@@ -1,0 +1,54 @@
+"""Draws from the operating system while a function is recorded: ``random.SystemRandom``,
+``secrets`` and ``os.urandom``, whose numbers would be constants of the program.
+"""
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from letir.tracing import entry
+from letir.tracing.checks.hidden_random_state import drawn_from
+from letir.tracing.refusals import note_refusal
+from letir.tracing.source_locations import is_users
+from letir.tracing.trace_state import ACTIVE, AT_ONCE, Trace
+
+RANDOM_FILE = os.path.join(os.path.dirname(os.__file__), "random.py")
+_SECRETS = os.path.join(os.path.dirname(os.__file__), "secrets.py")
+
+
+def system_bytes(original: Callable) -> Callable:
+    """The stand-in for ``os.urandom``, whose bytes users' code must not make constants."""
+
+    @functools.wraps(original)
+    def stand_in(*args):
+        trace: Any = ACTIVE.get()
+        while type(trace) is Trace and trace.draws == AT_ONCE:
+            trace = trace.parent
+        if type(trace) is Trace and _is_called_by_user(sys._getframe(1)):
+            raise note_refusal(drawn_from("the operating system", ["urandom"]))
+        return original(*args)
+
+    return stand_in
+
+
+def _is_called_by_user(frame: Any) -> bool:
+    """Whether a user's code draws, itself or by ``random`` or ``secrets``.
+
+    Other modules make names of files and the like.
+    """
+    if is_importing(frame):
+        return False
+    while frame.f_code.co_filename in (RANDOM_FILE, _SECRETS) and frame.f_back is not None:
+        frame = frame.f_back
+    return is_users(frame.f_code.co_filename)
+
+
+def is_importing(frame: Any) -> bool:
+    """Whether the recorded function has begun an import that is not done."""
+    while frame is not None and frame.f_code.co_filename != entry.__file__:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
