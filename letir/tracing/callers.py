@@ -43,7 +43,24 @@ def is_read_by_user(frame: FrameType) -> bool:
     code, at = frame.f_code.co_code, frame.f_lasti
     while code[at] == 0:  # an inline cache behind the instruction
         at -= 2
-    return code[at] in _READS
+    if code[at] in _READS:
+        return True
+    return "getattr" in frame.f_code.co_names and _is_getattr(frame.f_code, at)
+
+
+def _is_getattr(code: CodeType, at: int) -> bool:
+    """Whether an instruction calls ``getattr``."""
+    instructions = [x for x in dis.get_instructions(code) if x.positions is not None]
+    call = next(x for x in instructions if x.offset == at)
+    if not (_is_call(call.opname) or call.opname == "PRECALL"):  # which calls, on Python 3.11
+        return False
+    start = (call.positions.lineno, call.positions.col_offset)
+    return any(
+        x.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+        and x.argval == "getattr"
+        and (x.positions.lineno, x.positions.col_offset) == start
+        for x in instructions
+    )
 
 
 def is_called_at_once(frame: FrameType) -> bool:

@@ -7,6 +7,7 @@ import cmath
 import copyreg
 import functools
 import math
+import operator
 from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
@@ -120,6 +121,8 @@ def _stand_in(functions: dict[str, Callable], kind: type, original: Callable) ->
         found = recorded(*args, **kwargs)
         if name in _CONVERTED:
             return _CONVERTED[name](found)
+        if name in _OF_ANY_NUMBER:  # of NumPy's numbers it is one of NumPy's
+            return found
         return tuple(map(python_number, found)) if type(found) is tuple else python_number(found)
 
     return stand_in
@@ -194,7 +197,9 @@ class _NumberClass(type):
 
 
 def _converted(x: Value, kind: _NumberClass) -> Any:
-    """``float(x)`` or ``complex(x)`` of a traced value."""
+    """``float(x)``, ``complex(x)`` or ``float64(x)`` of a traced value."""
+    if issubclass(kind.original, np.generic):
+        return x.astype(kind.original)
     return python_number(x, kind.original)
 
 
@@ -238,6 +243,33 @@ class _Type(type, metaclass=_TypeClass):
     """The stand-in for ``type``: the class that NumPy or Python would have for a traced value."""
 
 
+def _power(base: Any, exp: Any, mod: Any = None) -> Any:
+    """The stand-in for ``pow``: a modulus makes traced Python integers known, with guards."""
+    if mod is not None and is_recording():
+        numbers = (base, exp, mod)
+        if any(issubclass(type(n), Value) and n.type.weak for n in numbers):
+            base, exp, mod = [operator.index(n) if isinstance(n, int) else n for n in numbers]
+    return pow(base, exp, mod)
+
+
+@functools.cache
+def _numpy_class(original: type) -> type:
+    """The stand-in for a class of NumPy's numbers."""
+    return _number_class(original)
+
+
+_IMPORTED = {
+    id(kind): kind
+    for kind in (np.float64, np.float32, np.complex128, np.complex64, np.int64, np.int32)
+}
+
+
+def scalar_stand_ins(space: dict) -> dict[str, type]:
+    """The stand-ins for NumPy's classes of numbers that a module has imported by name."""
+    found = [(name, _IMPORTED.get(id(value))) for name, value in list(space.items())]
+    return {name: _numpy_class(kind) for name, kind in found if kind is not None}
+
+
 def _length(x: Any, /) -> Any:
     """The stand-in for ``len``, whose result may be a symbolic size."""
     shape = x.shape if issubclass(type(x), Value) and x.type is not None else ()
@@ -245,7 +277,7 @@ def _length(x: Any, /) -> Any:
 
 
 _BUILTINS: dict[str, Any] = {"float": _CLASSES[float], "complex": _CLASSES[complex], "type": _Type}
-_BUILTINS["len"] = _length
+_BUILTINS |= {"len": _length, "pow": _power}
 _NAMES = frozenset(_BUILTINS)
 _MOST = 10_000  # objects of a module that are looked at
 _FUNCTION_TYPES = (type(math.sin), type(np.sum))
@@ -256,8 +288,9 @@ _USED = frozenset(  # by id: some objects in modules compare elementwise
 
 
 def python_stand_ins(space: dict) -> dict[str, Any]:
-    """The stand-ins for those of ``float``, ``complex``, ``type`` and ``len`` that code with these
-    globals says. With ``type`` go ``float`` and ``complex``, since ``type(x) is float`` may follow.
+    """The stand-ins for the builtins, such as ``float``, that code with these globals names.
+
+    With ``type`` go ``float`` and ``complex``, since ``type(x) is float`` may follow.
 
     Of installed packages only in modules that use NumPy or ``math``: others do not meet traced
     values.
@@ -303,4 +336,8 @@ def _codes_of(member: Any) -> list[CodeType]:
     return [f.__code__ for f in functions if type(f) is FunctionType]
 
 
-LATE_BOUND.update(python_stand_ins=python_stand_ins, named_stand_ins=named_stand_ins)
+LATE_BOUND.update(
+    named_stand_ins=named_stand_ins,
+    python_stand_ins=python_stand_ins,
+    scalar_stand_ins=scalar_stand_ins,
+)

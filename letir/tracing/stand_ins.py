@@ -268,6 +268,8 @@ def _sites_in(space: dict) -> list:
     originals = _originals()
     new = {n: _stand_in_of(v) for n, v in list(space.items()) if id(v) in originals}
     builtin = LATE_BOUND["python_stand_ins"](space)
+    if "type" not in builtin:  # else ``type(x) is float64`` may follow
+        new |= LATE_BOUND["scalar_stand_ins"](space)
     added = {name: stand_in for name, stand_in in builtin.items() if name not in space}
     old = {name: space[name] for name in new}
     length = {"len": added.pop("len")} if "len" in added else {}
