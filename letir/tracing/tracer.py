@@ -197,6 +197,8 @@ class Tracer(PythonProtocols):
             return convert(value)
         if is_item_write(sys._getframe(2)):  # numpy asks __float__
             raise into_ordinary_array()
+        if (value := LATE_BOUND["float_for_text"](self, sys._getframe(2))) is not None:
+            return convert(value)
         raise self.refused(f"{convert.__name__}()", _MATH_REMEDY)
 
     def __array__(self, dtype=None, copy=None):

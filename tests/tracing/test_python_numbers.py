@@ -169,6 +169,11 @@ PROTOCOLS = {
     "tolist of integers": (lambda x: (x.tolist(), (x > 1).tolist()), (N,), (N - 1,)),
     "a list": (lambda x: sum(v * v for v in x.tolist() if v > 0), (X,), (X * 2,)),
     "a format": (lambda n: f"{n:03d}" == "007" and n, (7,), (8,)),
+    "a text": (lambda n, x: {"w1": x, "w2": 2 * x}[f"w{n}"] * len(str(n)), (1, X), (2, X)),
+    "a format of a float": (lambda x: f"{x:.1f}" == "2.5" and x, (2.5,), (2.75,)),
+    "a text by %": (lambda x: ("%.1f" % x[0]) == "0.5" and x, (X,), (X * 2,)),  # noqa: UP031
+    "a text by format": (lambda x: "{:.1f}".format(x[0]), (X,), (X * 2,)),  # noqa: UP032
+    "pow of a modulus": (lambda n: pow(3, n, 5) + pow(n, 3, 7), (2,), (3,)),
 }
 
 
@@ -195,3 +200,44 @@ def test_an_item_has_a_derivative_and_is_promoted_weakly():
 def test_a_hash_of_a_float_is_refused():
     with pytest.raises(TypeError, match="unhashable type"):
         lt.trace(lambda x: {x: 1}, 1.5)
+
+
+class Log:
+    """What is written, as a file or a logger keeps it."""
+
+    def __init__(self):
+        self.lines = []
+
+    def info(self, text):
+        self.lines.append(text)
+
+
+def report(x, log, n):
+    loss = (x * x).sum()
+    for i in range(2):
+        log.info(f"{n:d} {loss:.2f}")
+        log.info("%d %.2f" % (i, loss))  # noqa: UP031
+        print("{:.2f}".format(loss), f"loss {loss:.3f}")  # noqa: UP032
+    return loss * 2
+
+
+def test_texts_that_are_printed_have_no_guard(capsys):
+    log = Log()
+
+    program = lt.trace(lambda x, n: report(x, log, n), X, 3)
+
+    assert "guard" not in lt.dumps(program)
+    assert log.lines == ["3 7.56", "0 7.56", "3 7.56", "1 7.56"]
+    assert capsys.readouterr().out == "7.56 loss 7.562\n" * 2
+    assert program(2 * X, 4) == report(2 * X, log, 4)
+
+
+def test_a_format_without_a_value_is_refused():
+    for text in (lambda x: f"{x:.2f}", lambda x: "%f" % x, lambda n: f"{n:d}"):  # noqa: UP031
+        with pytest.raises(lt.TraceError, match=r"letir\.debug\.print"):
+            lt.trace(text, 2.0, abstract=True)
+
+
+def test_the_format_of_an_array_is_numpys_error():
+    with pytest.raises(TypeError, match="unsupported format string"):
+        lt.trace(lambda x: f"{x:.2f}", X)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.operators import weaken_result
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
@@ -40,12 +41,12 @@ class PythonProtocols(ArrayValue):
         raise note_refusal(error) if self.is_scalar() else error
 
     def __format__(self, spec):
-        if spec and self.is_integer_scalar():
-            return format(bool(self) if self.dtype.kind == "b" else int(self), spec)
-        if spec:
-            remedy = "print it without a format, or letir.concrete(x), which records a guard"
-            raise self.refused(f"the format {spec!r}", remedy)
+        if spec or self.is_integer_scalar():
+            return LATE_BOUND["formatted"](self, spec)
         return repr(self)
+
+    def __str__(self):
+        return LATE_BOUND["text_of_integer"](self) if self.is_integer_scalar() else repr(self)
 
     def __getattr__(self, name):
         if name in _OF_INTEGERS and self.is_integer_scalar():

@@ -1,0 +1,118 @@
+"""Texts of traced numbers: ``f"{x:.3f}"``, ``"%.3f" % x`` and ``str(n)``.
+
+A text that the user's code prints shows the number that the recording has, as all that Python
+prints appears once. Any other text is that of the number at the price of a guard: it may become a
+key, a result or a condition.
+"""
+
+import dis
+import itertools
+import sys
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import Any
+
+from letir.ast import LATE_BOUND
+from letir.tracing.source_locations import at_user, is_users
+from letir.tracing.trace_state import ABSENT
+
+# methods of files, loggers and progress bars; what they return is not used
+_WRITERS = frozenset(
+    ["write", "info", "debug", "warning", "warn", "error", "critical", "exception", "log"]
+)
+_BARS = frozenset(["set_description", "set_description_str", "set_postfix", "set_postfix_str"])
+_CALLS = ("CALL", "CALL_KW", "CALL_FUNCTION_EX")
+_MOST = 1 << 12
+_printed: dict[int, tuple[CodeType, list[tuple]]] = {}  # by id, as hashing code is slow
+_REMAINDER = [number for number, (_, sign) in enumerate(dis._nb_ops) if sign in ("%", "%=")]  # type: ignore[attr-defined]
+_BINARY_OP = dis.opmap["BINARY_OP"]
+_REMEDY = (
+    "print it with letir.debug.print, which formats the number each time that the program runs"
+)
+
+
+def formatted(x: Any, spec: str) -> str:
+    """``format(x, spec)`` of a traced value."""
+    frame = _asking_frame()
+    if x.shape:
+        raise TypeError(f"unsupported format string passed to numpy.ndarray.__format__{at_user()}")
+    value = x.concrete_value()
+    if frame is not None and _is_printed(frame):
+        return repr(x) if value is ABSENT or not spec else format(value, spec)
+    if value is ABSENT:
+        raise x.refused(f"the format {spec!r}", _REMEDY)
+    return format(x.guarded(_python_number, "the text"), spec)
+
+
+def text_of_integer(x: Any) -> str:
+    """``str(n)`` of a traced integer or truth value."""
+    frame = _asking_frame()
+    if frame is None or x.concrete_value() is ABSENT or _is_printed(frame):
+        return repr(x)
+    return str(x.guarded(_python_number, "the text"))
+
+
+def float_for_text(x: Any, frame: FrameType) -> Any:
+    """The number that ``"%.3f" % x`` in ``frame`` asks for; None if ``frame`` is elsewhere."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    while code[at] == 0:  # an inline cache behind the instruction
+        at -= 2
+    is_text = code[at] == _BINARY_OP and code[at + 1] in _REMAINDER
+    if not is_text or not is_users(frame.f_code.co_filename):
+        return None
+    value = x.concrete_value()
+    if value is ABSENT:
+        raise x.refused("the text", _REMEDY)
+    return value if _is_printed(frame) else x.guarded(_python_number, "the text")
+
+
+def _python_number(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
+
+
+def _asking_frame() -> FrameType | None:
+    """The user's frame that asks for the text; None if other code does."""
+    frame: FrameType | None = sys._getframe(3)
+    return frame if frame is not None and is_users(frame.f_code.co_filename) else None
+
+
+def _is_printed(frame: FrameType) -> bool:
+    """Whether what a frame computes is an argument of ``print``, or of a method that writes."""
+    code = frame.f_code
+    found = _printed.get(id(code))
+    if found is None:
+        if len(_printed) >= _MOST:
+            _printed.clear()
+        found = _printed[id(code)] = code, list(_printing_calls(code))
+    line, last_line, start, end = _positions(code, frame.f_lasti)
+    if line is None or last_line is None:
+        return False
+    return any(a <= (line, start) and (last_line, end) <= b for a, b in found[1])
+
+
+def _positions(code: CodeType, instruction: int) -> tuple:
+    return next(itertools.islice(code.co_positions(), instruction // 2, None))
+
+
+def _printing_calls(code: CodeType) -> Iterator[tuple]:
+    """(start, end) in the text of each call whose arguments are printed."""
+    instructions = [x for x in dis.get_instructions(code) if x.opname not in ("CACHE", "PRECALL")]
+    names: dict[tuple, str] = {}  # the name that is read where an expression starts, the last one
+    for x, after in itertools.pairwise(instructions):
+        at = x.positions
+        if at is None or at.lineno is None or at.col_offset is None:
+            continue
+        start, end = (at.lineno, at.col_offset), (at.end_lineno, at.end_col_offset)
+        if x.opname.startswith("LOAD_") and type(x.argval) is str:
+            if x.opname.startswith(("LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "LOAD_NAME")):
+                names[start] = x.argval
+        elif x.opname in _CALLS:
+            name = names.get(start, "")
+            is_dropped = after.opname == "POP_TOP"
+            if name == "print" or (is_dropped and (name in _WRITERS or name in _BARS)):
+                yield start, end
+
+
+LATE_BOUND.update(
+    float_for_text=float_for_text, formatted=formatted, text_of_integer=text_of_integer
+)
