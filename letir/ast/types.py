@@ -184,10 +184,20 @@ class ShapeDtype:
         return self.type.dtype
 
 
+def _number_that_fits(n: Any, m: Any) -> int | None:
+    """The number, if the other one of two sizes is known only after a loop has run, else None.
+
+    That size is the number or 1, or NumPy fails. A name could be 1 itself.
+    """
+    number, size = (n, m) if type(n) is int else (m, n)
+    return number if type(number) is int and type(size) is Size and size.is_internal else None
+
+
 def broadcast_shapes(*shapes: tuple) -> tuple:
     """The broadcast shape by NumPy's rules; equal names match, a name and a number do not.
 
-    Raises ShapeError that lists all shapes if they do not broadcast.
+    A size that is known only after a loop has run broadcasts to a number, and NumPy compares them
+    then. Raises ShapeError that lists all shapes if they do not broadcast.
     """
     out: list = [1] * max(map(len, shapes), default=0)
     for shape in shapes:
@@ -195,6 +205,10 @@ def broadcast_shapes(*shapes: tuple) -> tuple:
             if out[i] == 1:
                 out[i] = n
             elif n not in (1, out[i]):  # compares by ==, as sizes may have no order
+                number = _number_that_fits(n, out[i])
+                if number is not None:
+                    out[i] = number
+                    continue
                 listed = ", ".join(map(str, shapes))
                 raise ShapeError(
                     f"shapes {listed} do not broadcast: {out[i]} and {n} at axis {i - len(out)}"

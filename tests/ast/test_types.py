@@ -201,5 +201,18 @@ def test_a_name_does_not_broadcast_with_another_size(other):
         broadcast_shapes((N,), (other,))
 
 
+TRIPS = Size.named("_trips")
+
+
+def test_a_size_that_a_loop_finds_is_the_number_that_it_broadcasts_to():
+    assert broadcast_shapes((TRIPS, 2), (3, 2)) == broadcast_shapes((3, 2), (TRIPS, 1)) == (3, 2)
+
+
+@pytest.mark.parametrize("other", [N, Size.named("_rows")])
+def test_a_size_that_a_loop_finds_does_not_broadcast_with_a_name(other):
+    with pytest.raises(ShapeError, match="do not broadcast"):  # either may be 1
+        broadcast_shapes((TRIPS,), (other,))
+
+
 def test_undef_is_one_object():
     assert copy.deepcopy(Undef) is pickle.loads(pickle.dumps(Undef)) is Undef

@@ -31,7 +31,6 @@ from letir import (
 )
 from letir.ad.forward import linear_program
 from letir.ast.pytrees import flatten
-from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.text.parser import parse
 from letir.ast.types import Undef
 from letir.errors import GuardError
@@ -162,8 +161,8 @@ def derivative_programs_are_well_formed_and_printable(fn, args, choice):
 
 def grad_vjp_and_the_pair_agree(fn, args, choice):
     case = case_of(fn, args)
-    if case is None or not all(is_static_shape(arg.type.shape) for arg in fn.ret.args):
-        return  # a size of its own, as of a while loop's trips, does not broadcast with a number
+    if case is None:
+        return
     full = [np.zeros(np.shape(r)) for r in case.results]
     for i, ct in zip(case.places, case.cts, strict=True):
         full[i] = ct
@@ -192,7 +191,15 @@ def forward_mode_is_reverse_mode_transposed(fn, args, choice):
 
     left, size = paired(case.cts, [pushed[i] for i in case.places])
     right, other = paired(pulled, [tangents[i] for i in case.gradient.df_output_vjps])
-    assert not np.isfinite(size + other) or abs(left - right) <= 1e-9 * (1 + size + other)
+    assert agree(left, right, size + other, 1e-9)
+
+
+def agree(left: float, right: float, size: float, tolerance: float) -> bool:
+    """Whether two derivatives agree, or are so large that they are rounding errors of values.
+
+    An example is the logarithm of the smallest singular value of a singular matrix.
+    """
+    return not size < 1 / np.finfo(float).eps or abs(left - right) <= tolerance * (1 + size)
 
 
 def derivatives_agree_with_differences(fn, args, choice):
@@ -288,7 +295,7 @@ def second_derivatives_in_both_orders_agree(fn, args, choice):
 
     left, size = paired(along, pushed)
     right, other = paired(again, along)
-    assert not np.isfinite(size + other) or abs(left - right) <= 1e-8 * (1 + size + other)
+    assert agree(left, right, size + other, 1e-8)
 
 
 def reverse_mode_is_the_linearization_transposed(fn, args, choice):
@@ -379,16 +386,20 @@ def holds(law, how: settings) -> None:
     run()
 
 
+# SciPy's, of a matrix that has no square root
+quiet = pytest.mark.filterwarnings("ignore:Matrix is singular")
 BY_NAME = {"argvalues": LAWS, "ids": lambda law: law.__name__}
 
 
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("law", **BY_NAME)
+@quiet
 def test_laws_hold_for_generated_programs(law):
     holds(law, QUICK)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", **BY_NAME)
+@quiet
 def test_laws_hold_for_10_000_generated_programs(law):
     holds(law, MANY)

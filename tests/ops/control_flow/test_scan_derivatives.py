@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir.ast.text.parser import parse
 from tests.tracing.control_flow.scan_programs import (
     RNG,
     W,
@@ -196,3 +197,35 @@ def test_a_scan_whose_carries_are_integers_has_zero_gradients():
 
     np.testing.assert_array_equal(gradients[0], np.zeros(3))
     assert gradients[1] == 0
+
+
+def test_a_cotangent_with_a_row_for_each_trip_of_a_while_loop_has_derivatives():
+    """The recorded loop stacks an unknown number of rows, and the cotangent has three."""
+    stacking = parse(
+        """lambda %0: float64[2], %1: int64[] {
+  %2: float64[2], %3: int64[], %4: int64[_trips], %5: float64[_trips, 2] = while_scan(
+    %0, %1,
+    test=lambda %6: float64[2], %7: int64[] { %8: bool[] = less(%7, 3); return %8 },
+    body=lambda %9: float64[2], %10: int64[] {
+      %11: float64[2] = sin(%9)
+      %12: int64[] = add(%10, 1)
+      return (%11, %12, %11)
+    }, n_carry=2, numbered=False)
+  return %5
+}"""
+    )
+    x, ct, v = np.array([0.5, 0.7]), np.arange(6.0).reshape(3, 2), np.array([0.3, -1.1])
+
+    f = lambda x: stacking(x, np.int64(0))  # noqa: E731
+
+    def rows(x):
+        return np.stack([np.sin(x), np.sin(np.sin(x)), np.sin(np.sin(np.sin(x)))])
+
+    def pulled(f):
+        return lambda x: lt.vjp(f, x)[1](ct)[0]
+
+    def total(f):
+        return lambda x: (f(x) * ct).sum()
+
+    np.testing.assert_allclose(lt.vjp(pulled(f), x)[1](v)[0], lt.vjp(pulled(rows), x)[1](v)[0])
+    np.testing.assert_allclose(lt.grad(total(f))(x), lt.grad(total(rows))(x))

@@ -91,6 +91,7 @@ DECOMPOSED = {
             of(NONE, mode="reduced"),
         ],
         complex_step="it is not analytic",
+        program_derivative="there is none at matrices of repeated numbers",
     ),
     "svd": exempt(
         [
