@@ -188,6 +188,11 @@ class Primitive:
 
     no_float_errors: bool = False  # no floating-point errors, or none for np.errstate to control
 
+    # ---- kernels ----
+    # the name of the scalar form of an elementwise operation, see letir.kernels.scalar_forms;
+    # names without a form, and None: NumPy computes it
+    scalar: str | None = None
+
     # ---- memory and cost ----
     # aliasing of results: "new": they have memory of their own; "view": they share the memory of
     # the first operand if `views` returns True; "if_same_shape": they may share it only if they

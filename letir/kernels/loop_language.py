@@ -60,14 +60,19 @@ class Array:
 
 @frozen(eq=False)
 class Let:
-    """``result = name(operands)``, an instruction."""
+    """``result = name(operands)``, an instruction.
+
+    ``reassociates``: a chain of these may be computed in another order.
+    """
 
     result: Scalar
     name: str
     operands: tuple[Operand, ...]
+    reassociates: bool = False
 
     def __str__(self):
-        return f"{self.result}: {self.result.dtype} = {self.name} {_joined(self.operands)}"
+        name = self.name + " reassociates" * self.reassociates
+        return f"{self.result}: {self.result.dtype} = {name} {_joined(self.operands)}"
 
 
 @frozen(eq=False)
@@ -101,15 +106,14 @@ class Loop:
 
     ``carried``: (scalar in the body, its value in the first step, its value in the next step, the
     scalar that has its last value after the loop). ``is_parallel``: no step reads what another one
-    stores. ``reassociates``: carried sums may be added in another order.
+    stores.
     """
 
     index: Scalar
-    extent: str
+    extent: Operand
     body: tuple["Statement", ...]
     carried: tuple[tuple[Scalar, Operand, Operand, Scalar], ...] = ()
     is_parallel: bool = True
-    reassociates: bool = False
 
 
 Statement = Union[Let, Load, Store, Loop]
@@ -117,13 +121,14 @@ Statement = Union[Let, Load, Store, Loop]
 
 @frozen(eq=False)
 class Kernel:
-    """A kernel: ``arrays``, the ``extents`` of its loops in the order of its callers, and a body.
+    """A kernel: ``arrays``, the ``extents`` that its caller gives, and a body.
 
     >>> b = Builder()
     >>> x, y = Array("x", np.dtype("f8"), ("n",)), Array("y", np.dtype("f8"), ("n",), True)
-    >>> with b.loop("n") as i:
+    >>> n = b.extent("n")
+    >>> with b.loop(n) as i:
     ...     b.store(y, (i,), b.add(b.load(x, (i,)), b.number(1.0, x.dtype)))
-    >>> print(Kernel("shift", (x, y), ("n",), b.taken()))
+    >>> print(Kernel("shift", (x, y), (n,), b.taken()))
     kernel shift(x: float64[n], out y: float64[n]) {
       for %0 < n {
         %1: float64 = x[%0]
@@ -135,7 +140,7 @@ class Kernel:
 
     name: str
     arrays: tuple[Array, ...]
-    extents: tuple[str, ...]
+    extents: tuple[Scalar, ...]
     body: tuple[Statement, ...]
 
     def __str__(self):
@@ -186,15 +191,25 @@ class Builder:
         """A constant of this dtype."""
         return Number(np.dtype(dtype).type(value))
 
-    def let(self, name: str, *operands: Operand, dtype: np.dtype | None = None) -> Operand:
+    def extent(self, name: str) -> Scalar:
+        """The number of steps that the caller of the kernel gives by this name."""
+        return Scalar(np.dtype("int64"), name)
+
+    def let(
+        self,
+        name: str,
+        *operands: Operand,
+        dtype: np.dtype | None = None,
+        reassociates: bool = False,
+    ) -> Operand:
         """The result of an instruction."""
         kind = result_dtype(name, tuple([x.dtype for x in operands]), dtype)
-        key = (name, tuple([_key(x) for x in operands]), kind)
+        key = (name, tuple([_key(x) for x in operands]), kind, reassociates)
         for known in reversed(self.known):
             if key in known:
                 return known[key]
         made = self.known[-1][key] = self.scalar(kind)
-        self.bodies[-1].append(Let(made, name, operands))
+        self.bodies[-1].append(Let(made, name, operands, reassociates))
         return made
 
     def load(self, array: Array, indices: tuple[Operand, ...]) -> Scalar:
@@ -209,7 +224,7 @@ class Builder:
             raise TypeError(f"a {value.dtype} is not stored into {array}")
         self.bodies[-1].append(Store(array, indices, value))
 
-    def loop(self, extent: str, *first: Operand, **options) -> "_OpenLoop":
+    def loop(self, extent: Operand, *first: Operand, **options) -> "_OpenLoop":
         """A context manager for a loop; ``first`` are the first values of carried scalars."""
         return _OpenLoop(self, extent, first, options)
 
@@ -253,13 +268,13 @@ def _key(x: Operand):
 
 @define(eq=False)
 class _OpenLoop:
-    """A loop whose body is being built: ``carried`` are the scalars of a step, ``results`` after it.
+    """A loop whose body is being built.
 
-    ``next(*values)`` gives the values of the carried scalars in the next step.
+    ``carried``: the scalars of a step; ``results``: their last values, after the loop.
     """
 
     builder: Builder
-    extent: str
+    extent: Operand
     first: tuple[Operand, ...]
     options: dict
     index: Scalar = field(init=False)
@@ -277,6 +292,7 @@ class _OpenLoop:
         return self if self.first else self.index
 
     def next(self, *values: Operand) -> None:
+        """Give the values of the carried scalars in the next step."""
         self.then = values
 
     def __exit__(self, kind, error, traceback):

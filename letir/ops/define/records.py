@@ -232,7 +232,7 @@ def elementwise(
         numpy=(numpy, *also),
         elementwise=True,
         reusable=True,
-        **{"batch": pointwise_rule(name), **fields},
+        **{"batch": pointwise_rule(name), "scalar": name, **fields},
     )
 
 

@@ -64,6 +64,7 @@ clip = define(
     numpy=(np.clip,),
     batch=pointwise_rule("clip"),
     elementwise=True,
+    scalar="clip",
     reusable=True,
     onnx="Clip",
     only_float_warnings=True,

@@ -85,6 +85,7 @@ where: Primitive = define(
     numpy=(np.where,),
     batch=pointwise_rule("where"),
     elementwise=True,
+    scalar="where",
     reusable=True,
     onnx="Where",
     exact=True,

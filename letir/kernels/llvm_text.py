@@ -1,0 +1,300 @@
+"""LLVM's text of a kernel: the inner loop of a NumPy ufunc.
+
+The function has the signature of ``PyUFuncGenericFunction``, see
+https://numpy.org/doc/stable/reference/c-api/generalized-ufuncs.html. It holds the kernel's loops
+twice: for arrays whose last axis is contiguous, which LLVM vectorises, and for any strides.
+"""
+
+from collections.abc import Iterator
+from itertools import count
+
+import numpy as np
+from attrs import define, field
+
+from letir.kernels.loop_language import (
+    Array,
+    Kernel,
+    Let,
+    Load,
+    Loop,
+    Number,
+    Operand,
+    Scalar,
+    Statement,
+    Store,
+)
+
+_FLOATS = {4: "float", 8: "double"}
+_INTRINSICS = {"abs": "fabs"}  # others are called as the instruction
+_BY_KIND = {  # instruction: (of floats, of signed, of unsigned integers)
+    "add": ("fadd", "add", "add"),
+    "sub": ("fsub", "sub", "sub"),
+    "mul": ("fmul", "mul", "mul"),
+    "div": ("fdiv", "", ""),
+    "quotient": ("", "sdiv", "udiv"),
+    "and": ("", "and", "and"),
+    "or": ("", "or", "or"),
+    "xor": ("", "xor", "xor"),
+    "shl": ("", "shl", "shl"),
+    "shr": ("", "ashr", "lshr"),
+    "lshr": ("", "lshr", "lshr"),
+    "eq": ("fcmp oeq", "icmp eq", "icmp eq"),
+    "ne": ("fcmp une", "icmp ne", "icmp ne"),
+    "lt": ("fcmp olt", "icmp slt", "icmp ult"),
+    "le": ("fcmp ole", "icmp sle", "icmp ule"),
+    "gt": ("fcmp ogt", "icmp sgt", "icmp ugt"),
+    "ge": ("fcmp oge", "icmp sge", "icmp uge"),
+}
+
+
+def llvm_text(kernel: Kernel, name: str) -> str:
+    """The LLVM module with the function ``name``, the inner loop for the kernel."""
+    return _Module(kernel, name).text()
+
+
+def type_text(dtype: np.dtype) -> str:
+    """LLVM's type of a scalar."""
+    if dtype.kind == "b":
+        return "i1"
+    return _FLOATS[dtype.itemsize] if dtype.kind == "f" else f"i{8 * dtype.itemsize}"
+
+
+def _memory_type(dtype: np.dtype) -> str:
+    return "i8" if dtype.kind == "b" else type_text(dtype)
+
+
+def _number_text(number: Number) -> str:
+    value, kind = number.value, number.dtype.kind
+    if kind == "b":
+        return "true" if value else "false"
+    if kind != "f":
+        return str(int(value))
+    bits = np.float64(value).view("u8")  # the text of a float is that of the double
+    return f"0x{int(bits):016X}"
+
+
+@define(eq=False)
+class _Module:
+    """The text of one kernel's module."""
+
+    kernel: Kernel
+    name: str
+    lines: list[str] = field(factory=list)
+    declared: dict[str, str] = field(factory=dict)
+    metadata: list[str] = field(factory=list)
+    block: str = "entry"
+    numbers: Iterator[int] = field(factory=count)
+    names: dict[Scalar, str] = field(factory=dict)
+    strides: dict[tuple[Array, int], str] = field(factory=dict)
+
+    def text(self) -> str:
+        """The module."""
+        kernel = self.kernel
+        head = f"define void @{self.name}(ptr %args, ptr %dimensions, ptr %steps, ptr %data) #0 {{"
+        self.lines += [head, "entry:"]
+        for n, extent in enumerate(kernel.extents):
+            self.names[extent] = self.entry_of("%dimensions", n, "i64")
+        bases = [self.entry_of("%args", n, "ptr") for n in range(len(kernel.arrays))]
+        self.load_strides()
+        is_fast = self.condition_of_contiguity()
+        self.emit(f"br i1 {is_fast}, label %fast, label %strided")
+        for kind in ("fast", "strided"):
+            self.open(kind)
+            strides = self.strides
+            if kind == "fast":
+                self.strides = {**strides, **self.contiguous_strides()}
+            self.body(kernel.body, dict(zip(kernel.arrays, bases, strict=True)), None)
+            self.strides = strides
+            self.emit("ret void")
+        self.lines.append("}")
+        self.lines += self.declared.values()
+        self.lines.append("attributes #0 = { nounwind }")
+        self.lines += [f"!{n} = {text}" for n, text in enumerate(self.metadata)]
+        return "\n".join(self.lines) + "\n"
+
+    # ---- lines ----
+
+    def emit(self, line: str) -> None:
+        self.lines.append(f"  {line}")
+
+    def value(self, line: str) -> str:
+        """A new register with the value of this instruction."""
+        found = f"%r{next(self.numbers)}"
+        self.emit(f"{found} = {line}")
+        return found
+
+    def open(self, block: str) -> None:
+        self.block = block
+        self.lines.append(f"{block}:")
+
+    def note(self, text: str) -> str:
+        """A new metadata node."""
+        self.metadata.append(text)
+        return f"!{len(self.metadata) - 1}"
+
+    def entry_of(self, table: str, n: int, kind: str) -> str:
+        place = self.value(f"getelementptr i64, ptr {table}, i64 {n}")
+        return self.value(f"load {kind}, ptr {place}")
+
+    # ---- strides ----
+
+    def load_strides(self) -> None:
+        """The strides in the order of NumPy: the first axis of all arrays, then the others."""
+        arrays = self.kernel.arrays
+        for n, array in enumerate(arrays):
+            self.strides[array, 0] = self.entry_of("%steps", n, "i64")
+        n = len(arrays)
+        for array in arrays:
+            for axis in range(1, len(array.extents)):
+                self.strides[array, axis] = self.entry_of("%steps", n, "i64")
+                n += 1
+
+    def contiguous_strides(self) -> dict[tuple[Array, int], str]:
+        """The strides of last axes, as the vectorised loops expect them."""
+        depth = max(len(array.extents) for array in self.kernel.arrays)
+        return {
+            (array, depth - 1): str(array.dtype.itemsize if array.extents[-1] else 0)
+            for array in self.kernel.arrays
+            if len(array.extents) == depth
+        }
+
+    def condition_of_contiguity(self) -> str:
+        found = "true"
+        for key, expected in self.contiguous_strides().items():
+            same = self.value(f"icmp eq i64 {self.strides[key]}, {expected}")
+            found = self.value(f"and i1 {found}, {same}")
+        return found
+
+    # ---- statements ----
+
+    def body(self, body: tuple[Statement, ...], bases: dict, group: str | None) -> None:
+        for one in body:
+            if type(one) is Let:
+                self.names[one.result] = self.let(one)
+            elif type(one) is Load:
+                self.names[one.result] = self.load(one, bases, group)
+            elif type(one) is Store:
+                self.store(one, bases, group)
+            else:
+                self.loop(one, bases)
+
+    def operand(self, x: Operand) -> str:
+        return self.names[x] if type(x) is Scalar else _number_text(x)
+
+    def address(self, array: Array, indices: tuple, bases: dict) -> str:
+        place = bases[array]
+        for axis, index in enumerate(indices):
+            offset = self.value(f"mul i64 {self.operand(index)}, {self.strides[array, axis]}")
+            place = self.value(f"getelementptr i8, ptr {place}, i64 {offset}")
+        return place
+
+    def load(self, one: Load, bases: dict, group: str | None) -> str:
+        dtype = one.array.dtype
+        place = self.address(one.array, one.indices, bases)
+        access = f", !llvm.access.group {group}" if group else ""
+        # NumPy passes arrays to inner loops that are aligned for their dtype
+        align = dtype.itemsize
+        found = self.value(f"load {_memory_type(dtype)}, ptr {place}, align {align}{access}")
+        return self.value(f"icmp ne i8 {found}, 0") if dtype.kind == "b" else found
+
+    def store(self, one: Store, bases: dict, group: str | None) -> None:
+        dtype = one.array.dtype
+        value = self.operand(one.value)
+        if dtype.kind == "b":
+            value = self.value(f"zext i1 {value} to i8")
+        place = self.address(one.array, one.indices, bases)
+        access = f", !llvm.access.group {group}" if group else ""
+        kind = _memory_type(dtype)
+        self.emit(f"store {kind} {value}, ptr {place}, align {dtype.itemsize}{access}")
+
+    def loop(self, loop: Loop, bases: dict) -> None:
+        """A loop, whose test comes first: an extent may be 0."""
+        number = next(self.numbers)
+        before, head, inside, after = self.block, *(f"{n}{number}" for n in ("head", "in", "end"))
+        extent, index = self.operand(loop.extent), f"%i{number}"
+        is_inner = not any(type(one) is Loop for one in loop.body)
+        group = self.note("distinct !{}") if is_inner and loop.is_parallel else None
+        self.emit(f"br label %{head}")
+        self.open(head)
+        at = len(self.lines)  # the phi nodes come here, when the last block is known
+        self.names[loop.index] = index
+        for number_, (scalar, *_) in enumerate(loop.carried):
+            self.names[scalar] = f"%c{number}.{number_}"
+        is_more = self.value(f"icmp slt i64 {index}, {extent}")
+        self.emit(f"br i1 {is_more}, label %{inside}, label %{after}")
+        self.open(inside)
+        self.body(loop.body, bases, group)
+        then = self.value(f"add nuw nsw i64 {index}, 1")
+        end = self.block
+        self.emit(f"br label %{head}{self.loop_notes(loop, group)}")
+        phis = [f"  {index} = phi i64 [0, %{before}], [{then}, %{end}]"]
+        for scalar, first, following, result in loop.carried:
+            kind, name = type_text(scalar.dtype), self.names[scalar]
+            first_, following_ = self.operand(first), self.operand(following)
+            phis.append(f"  {name} = phi {kind} [{first_}, %{before}], [{following_}, %{end}]")
+            self.names[result] = name
+        self.lines[at:at] = phis
+        self.open(after)
+
+    def loop_notes(self, loop: Loop, group: str | None) -> str:
+        if group is None:
+            return ""
+        parallel = self.note(f'!{{!"llvm.loop.parallel_accesses", {group}}}')
+        own = f"!{len(self.metadata)}"
+        self.note(f"distinct !{{{own}, {parallel}}}")
+        return f", !llvm.loop {own}"
+
+    # ---- instructions ----
+
+    def let(self, one: Let) -> str:
+        name, operands = one.name, [self.operand(x) for x in one.operands]
+        dtype, result = one.operands[-1].dtype, one.result.dtype
+        kind = type_text(dtype)
+        if name in _BY_KIND:
+            opcode = _BY_KIND[name]["fiub".index(dtype.kind) % 3 if dtype.kind != "b" else 2]
+            flags = " reassoc" if one.reassociates else ""
+            return self.value(f"{opcode}{flags} {kind} {', '.join(operands)}")
+        if name == "neg" and dtype.kind == "f":
+            return self.value(f"fneg {kind} {operands[0]}")
+        if name == "neg":
+            return self.value(f"sub {kind} 0, {operands[0]}")
+        if name == "select":
+            condition, x, y = operands
+            return self.value(f"select i1 {condition}, {kind} {x}, {kind} {y}")
+        if name == "bits":
+            return self.value(f"bitcast {kind} {operands[0]} to {type_text(result)}")
+        if name == "convert":
+            return self.conversion(operands[0], dtype, result)
+        return self.intrinsic(_INTRINSICS.get(name, name), operands, dtype)
+
+    def intrinsic(self, name: str, operands: list[str], dtype: np.dtype) -> str:
+        kind = type_text(dtype)
+        full = f"llvm.{name}.f{8 * dtype.itemsize}"
+        kinds = ", ".join([kind] * len(operands))
+        self.declared[full] = f"declare {kind} @{full}({kinds})"
+        return self.value(f"call {kind} @{full}({', '.join(f'{kind} {x}' for x in operands)})")
+
+    def conversion(self, x: str, dtype: np.dtype, result: np.dtype) -> str:
+        """``x`` as another dtype."""
+        source, target = type_text(dtype), type_text(result)
+        is_signed = dtype.kind == "i"
+        if result.kind == "b":
+            zero = "0x0" if dtype.kind == "f" else "0"
+            return self.value(
+                f"{'fcmp une' if dtype.kind == 'f' else 'icmp ne'} {source} {x}, {zero}"
+            )
+        if dtype.kind == "f" and result.kind == "f":
+            if dtype.itemsize == result.itemsize:
+                return x
+            opcode = "fpext" if result.itemsize > dtype.itemsize else "fptrunc"
+        elif dtype.kind == "f":
+            opcode = "fptosi" if result.kind == "i" else "fptoui"
+        elif result.kind == "f":
+            opcode = "sitofp" if is_signed else "uitofp"
+        elif result.itemsize == dtype.itemsize and dtype.kind != "b":
+            return x
+        elif dtype.kind == "b" or result.itemsize > dtype.itemsize:
+            opcode = "sext" if is_signed else "zext"
+        else:
+            opcode = "trunc"
+        return self.value(f"{opcode} {source} {x} to {target}")

@@ -1,0 +1,184 @@
+"""Scalar forms: elementwise operations as instructions of the loop language.
+
+A record names its form in the field ``scalar``. The form ``f(b, *operands)`` writes the operation
+on one element with the builder ``b``; the operands have the dtypes that NumPy's loop takes. A form
+raises TypeError for dtypes that it does not take; then NumPy computes the operation.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from letir.kernels.instructions import BOOL, INSTRUCTIONS
+from letir.kernels.loop_language import Builder, Operand
+
+Form = Callable[..., Operand]
+
+
+def form_of(name: str | None) -> Form | None:
+    """The scalar form of this name, None if there is none."""
+    return None if name is None else _FORMS.get(name)
+
+
+def _form(name: str) -> Form:
+    return lambda b, *operands: b.let(name, *operands)
+
+
+def _compared_with_zero(name: str) -> Form:
+    return lambda b, x: b.let(name, x, b.number(0, x.dtype))
+
+
+def _truth(b: Builder, x: Operand) -> Operand:
+    return x if x.dtype == BOOL else b.let("ne", x, b.number(0, x.dtype))
+
+
+def _logical(name: str) -> Form:
+    return lambda b, x, y: b.let(name, _truth(b, x), _truth(b, y))
+
+
+def _not(b: Builder, x: Operand) -> Operand:
+    return b.let("xor", _truth(b, x), b.number(True, BOOL))
+
+
+def _invert(b: Builder, x: Operand) -> Operand:
+    ones = True if x.dtype == BOOL else np.bitwise_not(np.zeros((), x.dtype))[()]
+    return b.let("xor", x, b.number(ones, x.dtype))
+
+
+def _of_numbers(name: str, of_booleans: str | None = None) -> Form:
+    """An arithmetic instruction, which NumPy's loop for booleans computes as ``of_booleans``."""
+
+    def form(b: Builder, *operands: Operand) -> Operand:
+        is_boolean = operands[0].dtype == BOOL
+        return b.let(of_booleans if is_boolean and of_booleans else name, *operands)
+
+    return form
+
+
+def _abs(b: Builder, x: Operand) -> Operand:
+    if x.dtype.kind == "f":
+        return b.let("abs", x)
+    if x.dtype.kind in "bu":
+        return x
+    return b.select(b.let("lt", x, b.number(0, x.dtype)), b.let("neg", x), x)
+
+
+def _negative(b: Builder, x: Operand) -> Operand:
+    return b.sub(b.number(0, x.dtype), x) if x.dtype.kind == "u" else b.let("neg", x)
+
+
+def _extreme(comparison: str, with_nan: bool) -> Form:
+    """The larger or smaller operand; nan if one is, or the other operand unless ``with_nan``."""
+
+    def form(b: Builder, x: Operand, y: Operand) -> Operand:
+        first = b.let(comparison, x, y)
+        if x.dtype.kind == "f":
+            nan = x if with_nan else y
+            first = b.let("or", first, b.let("ne", nan, nan))
+        return b.select(first, x, y)
+
+    return form
+
+
+def _clip(b: Builder, x: Operand, low: Operand, high: Operand) -> Operand:
+    low_ = _extreme("ge", True)(b, x, low)
+    return _extreme("le", True)(b, low_, high)
+
+
+def _sign(b: Builder, x: Operand) -> Operand:
+    zero, one = b.number(0, x.dtype), b.number(1, x.dtype)
+    if x.dtype.kind in "bu":
+        return b.select(b.let("ne", x, zero), one, zero)
+    minus = b.number(-1, x.dtype)
+    found = b.select(b.let("gt", x, zero), one, b.select(b.let("lt", x, zero), minus, zero))
+    return b.select(b.let("ne", x, x), x, found) if x.dtype.kind == "f" else found
+
+
+def _is_nan(b: Builder, x: Operand) -> Operand:
+    return b.let("ne", x, x) if x.dtype.kind == "f" else b.number(False, BOOL)
+
+
+def _is_inf(b: Builder, x: Operand) -> Operand:
+    return b.let("eq", b.let("abs", x), b.number(np.inf, x.dtype))
+
+
+def _is_finite(b: Builder, x: Operand) -> Operand:
+    return b.let("lt", b.let("abs", x), b.number(np.inf, x.dtype))
+
+
+def _signbit(b: Builder, x: Operand) -> Operand:
+    bits = b.bits(x, f"int{8 * x.dtype.itemsize}")
+    return b.let("lt", bits, b.number(0, bits.dtype))
+
+
+def _reciprocal(b: Builder, x: Operand) -> Operand:
+    return b.div(b.number(1, x.dtype), x)
+
+
+def _heaviside(b: Builder, x: Operand, at_zero: Operand) -> Operand:
+    zero, one = b.number(0, x.dtype), b.number(1, x.dtype)
+    found = b.select(b.let("lt", x, zero), zero, b.select(b.let("gt", x, zero), one, at_zero))
+    return b.select(b.let("ne", x, x), x, found)
+
+
+def _shift(name: str) -> Form:
+    """A shift, which gives zero, or copies of the sign, beyond the number of bits."""
+
+    def form(b: Builder, x: Operand, n: Operand) -> Operand:
+        bits = 8 * x.dtype.itemsize
+        unsigned = b.bits(n, f"uint{bits}")
+        fits = b.let("lt", unsigned, b.number(bits, unsigned.dtype))
+        inside = b.select(fits, n, b.number(bits - 1, n.dtype))
+        beyond = b.number(0, x.dtype)
+        if name == "shr" and x.dtype.kind == "i":
+            return b.let(name, x, inside)
+        return b.select(fits, b.let(name, x, inside), beyond)
+
+    return form
+
+
+_FORMS: dict[str, Form] = {
+    **{name: _form(name) for name in INSTRUCTIONS if INSTRUCTIONS[name].result == "same"},
+    "add": _of_numbers("add", "or"),
+    "mul": _of_numbers("mul", "and"),
+    "div": _form("div"),
+    "neg": _negative,
+    "positive": lambda b, x: x,
+    "conj": lambda b, x: x,
+    "stop_gradient": lambda b, x: x,
+    "cast": lambda b, x: x,  # the group converts it to the dtype of the result
+    "where": lambda b, condition, x, y: b.select(_truth(b, condition), x, y),
+    "equal": _form("eq"),
+    "not_equal": _form("ne"),
+    "less": _form("lt"),
+    "less_equal": _form("le"),
+    "greater": _form("gt"),
+    "greater_equal": _form("ge"),
+    "logical_and": _logical("and"),
+    "logical_or": _logical("or"),
+    "logical_xor": _logical("xor"),
+    "logical_not": _not,
+    "bitwise_and": _form("and"),
+    "bitwise_or": _form("or"),
+    "bitwise_xor": _form("xor"),
+    "invert": _invert,
+    "abs": _abs,
+    "fabs": _abs,
+    "square": lambda b, x: _of_numbers("mul", "and")(b, x, x),
+    "reciprocal": _reciprocal,
+    "maximum": _extreme("ge", True),
+    "minimum": _extreme("le", True),
+    "fmax": _extreme("ge", False),
+    "fmin": _extreme("le", False),
+    "clip": _clip,
+    "sign": _sign,
+    "isnan": _is_nan,
+    "isinf": _is_inf,
+    "isfinite": _is_finite,
+    "signbit": _signbit,
+    "heaviside": _heaviside,
+    "radians": lambda b, x: b.mul(x, b.number(np.pi / 180, x.dtype)),
+    "degrees": lambda b, x: b.mul(x, b.number(180 / np.pi, x.dtype)),
+    "left_shift": _shift("shl"),
+    "right_shift": _shift("shr"),
+}
