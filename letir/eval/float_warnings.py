@@ -27,11 +27,20 @@ PLACES: dict[Any, Callable] = {}
 _MOST = 256
 
 
+KERNEL = "letir kernel"  # how the names of kernels' ufuncs begin
+
+
+class KernelError(Exception):
+    """Raised where a kernel meets a floating-point error, which NumPy's calls then report."""
+
+
 class _Handler:
     """What NumPy writes its messages to, in place of a warning."""
 
     def write(self, message: str) -> None:
         """Warn with the text of ``message``, "Warning: overflow encountered in exp"."""
+        if KERNEL in message:
+            raise KernelError(message)
         LATE_BOUND["warn_at_user"](message.removeprefix("Warning: ").rstrip("\n"))
 
 

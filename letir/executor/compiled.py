@@ -28,12 +28,18 @@ class Compiled:
     """
 
     def __init__(
-        self, program: Lambda, made: Lambda, reason: str = "it was asked for", donated: tuple = ()
+        self,
+        program: Lambda,
+        made: Lambda,
+        reason: str = "it was asked for",
+        donated: tuple = (),
+        is_exact: bool = False,
     ):
         self.program, self.optimized, self.reason = program, made, reason
         # after a failed guard other plans are tried on the same arguments
         donated = () if any(map(is_guard, made.binds)) else donated
-        self.plan: Plan = Plan(made, donated) if donated else plan_of(made)
+        run = _with_kernels(made, is_exact)
+        self.plan: Plan = Plan(run, donated) if donated else plan_of(run)
         self.changed = changed_params(program)
         self.takes_undef = program.memo(depends_on_defined)
         self.executed = weakref.ref(made)
@@ -89,6 +95,15 @@ class Compiled:
         return f"<compiled program of {len(self.optimized)} binds>"
 
 
+def _with_kernels(fn: Lambda, is_exact: bool) -> Lambda:
+    """``fn`` with calls of kernels in place of groups that are worth it, at any depth."""
+    if not any(bind.op.role == "fused" or bind.op.holds_lambdas for bind in fn.binds):
+        return fn
+    from letir.plan.kernel_binds import with_kernels  # loads what compiles, for few programs
+
+    return with_kernels(fn, is_exact)
+
+
 @entry_point
 def compile(
     fn: Lambda, *, optimize: bool = True, exact: bool = False, donate: Sequence[int] = ()
@@ -111,4 +126,4 @@ def compile(
             "  trace the function first, or take letir.jit(f), which does so for each new type"
         )
     made = optimize_program(fn, optimize=optimize, exact=exact)
-    return Compiled(fn, made, donated=tuple([n % len(fn.params) for n in donate]))
+    return Compiled(fn, made, donated=tuple([n % len(fn.params) for n in donate]), is_exact=exact)

@@ -332,7 +332,7 @@ class Executor(Generic[P, R]):
             optimize = functools.partial(optimize_program, **options)
             return LATE_BOUND["profiled_plan"](fn, optimize, self.options.profile, reason)
         places = donated_positions(request.marked[0], self.options.donate_argnums)
-        return Compiled(fn, optimize_program(fn, **options), reason, places)
+        return Compiled(fn, optimize_program(fn, **options), reason, places, self.options.exact)
 
     def reason(self, request: Request, key: ArgumentSpec) -> str:
         """A readable reason why a plan is made."""

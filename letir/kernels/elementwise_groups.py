@@ -7,6 +7,7 @@ from attrs import define, field
 
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
+from letir.eval.float_warnings import KERNEL
 from letir.kernels.loop_language import Array, Builder, Kernel, Operand
 from letir.kernels.scalar_forms import form_of
 from letir.ops.define.records import promotion_type
@@ -54,7 +55,7 @@ class _Lowering:
                 self.add(bind)
             for array, arg in zip(outputs, body.ret.args, strict=True):
                 b.store(array, (i,), self.scalars[arg])
-        name = "letir kernel " + "_".join([bind.op.name for bind in body.binds[:4]])
+        name = f"{KERNEL} " + "_".join([bind.op.name for bind in body.binds[:4]])
         return Kernel(name, (*inputs, *outputs), (n,), b.taken())
 
     def array(self, name: str, kind: ArrayType | None, shape: tuple) -> Array:

@@ -5,8 +5,6 @@ instruction, ``Load`` and ``Store`` read and write an element, ``Loop`` repeats 
 an index below an extent and may carry scalars from step to step. ``str(kernel)`` prints it.
 """
 
-from typing import Union
-
 import numpy as np
 from attrs import define, field, frozen
 
@@ -116,7 +114,7 @@ class Loop:
     is_parallel: bool = True
 
 
-Statement = Union[Let, Load, Store, Loop]
+Statement = Let | Load | Store | Loop
 
 
 @frozen(eq=False)

@@ -80,10 +80,8 @@ class MachineCode:
         name, signature = self.kernel.name.encode(), (self.signature or "").encode()
         self.tables = (functions, data, types, name, signature)
         common = (functions, data, types, 1, len(arrays) - n_out, n_out, -1, name, b"", 0)
-        if self.signature is None:
-            made = _makers()[0](*common)
-        else:
-            made = _makers()[1](*common, signature)
+        plain, general = _makers()
+        made = plain(*common) if self.signature is None else general(*common, signature)
         owner = ctypes.c_void_p.from_address(id(made) + _owner_offset())
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
         owner.value = id(self)  # NumPy releases it with the ufunc

@@ -1,0 +1,139 @@
+"""Groups of fused binds as calls of compiled kernels, where these pay.
+
+A kernel is a NumPy ufunc whose floating-point errors are those of its own arithmetic. Where one is
+not ignored, the group is computed again by NumPy's calls, which warn or raise as the user knows it.
+"""
+
+import os
+from collections.abc import Callable
+from functools import cache, partial
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from letir.ast.bodies import map_bodies
+from letir.ast.primitive import Primitive, never
+from letir.ast.terms import Bind, Lambda
+from letir.ast.types import ArrayType, Size
+from letir.eval.float_warnings import HANDLER, KernelError, current_state
+from letir.kernels import compiler
+from letir.plan.plan import plan_of
+
+__warningregistry__ = "see _is_float_error"  # not a dict: Python raises instead of warning here
+_NO_RULE = never("kernels are made after derivatives are taken")
+_NOMINAL = 1024  # the assumed value of a symbolic size
+_WORTH = 1 << 14  # elements computed in a call, from which on a kernel is compiled
+
+
+@cache
+def kernels_setting() -> str:
+    """``LETIR_KERNELS``: "on", the default, or "off"; "off" without llvmlite (the extra fast)."""
+    asked = os.environ.get("LETIR_KERNELS", "on")
+    return asked if asked != "on" or find_spec("llvmlite") is not None else "off"
+
+
+def with_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
+    """``fn`` with calls of kernels in place of groups; ``fn`` itself if there are none.
+
+    ``is_exact``: only kernels that compute the bits that NumPy computes. Kernels are compiled here.
+    """
+    if kernels_setting() == "off":
+        return fn
+    return map_bodies(fn, partial(_level_with_kernels, is_exact=is_exact))
+
+
+def _level_with_kernels(fn: Lambda, is_exact: bool) -> Lambda:
+    """``fn`` with kernels for its own groups."""
+    found = {n: k for n, bind in enumerate(fn.binds) if (k := _kernel_for(bind, is_exact))}
+    if not found:
+        return fn
+    ufuncs = compiler.ufuncs_of(list(found.values()))
+    binds = list(fn.binds)
+    for n, ufunc in zip(found, ufuncs, strict=True):
+        binds[n] = _kernel_bind(binds[n], ufunc)
+    return fn.with_binds(binds)
+
+
+def _kernel_for(bind: Bind, is_exact: bool) -> Any:
+    """The kernel of a bind if it pays, else None."""
+    if bind.op.role != "fused":
+        return None
+    body = bind.attrs["body"]
+    if len(body.params) != len(bind.args) or not pays(body):
+        return None
+    if any(p.type != a.type for p, a in zip(body.params, bind.args, strict=True)):
+        return None
+    return compiler.kernel_of(body, is_exact)
+
+
+def pays(body: Lambda) -> bool:
+    """Whether a kernel for a group saves enough time to be compiled.
+
+    It depends on sizes alone, so that every run of a script computes the same bits.
+    """
+    total = 0
+    for bind in body.binds:
+        kind = bind.binders[0].type
+        total += 0 if kind is None else _elements_of(kind)
+    return total >= _WORTH
+
+
+def _elements_of(kind: ArrayType) -> int:
+    size = kind.size
+    return size.evaluate(dict.fromkeys(size.names, _NOMINAL)) if type(size) is Size else size
+
+
+def _kernel_bind(bind: Bind, ufunc: np.ufunc) -> Bind:
+    """The bind that calls the kernel of a group."""
+    body = bind.attrs["body"]
+    n_results = len(bind.binders)
+    op = Primitive(
+        "kernel",
+        _kernel_impl(ufunc, body, n_results),
+        lambda *types: tuple([binder.type for binder in bind.binders]),
+        _NO_RULE,
+        _NO_RULE,
+        results=None if n_results == 1 else lambda: n_results,
+        no_float_errors=True,  # none that are left to the plan
+        role="kernel",
+    )
+    return Bind(bind.binders, op, bind.args, op.default_attrs, bind.source)
+
+
+def _kernel_impl(ufunc: np.ufunc, body: Lambda, n_results: int) -> Callable:
+    """The function that calls a kernel, or NumPy where the kernel meets a floating-point error."""
+    is_one = n_results == 1
+
+    def impl(xp, *operands):
+        if xp is np and not _HANDLED[current_state()]:
+            try:
+                return ufunc(*operands)
+            except (KernelError, FloatingPointError, TypeError) as error:
+                if not _is_float_error(error):
+                    raise
+        results = plan_of(body).run(list(operands), xp)
+        return results[0] if is_one else results
+
+    return impl
+
+
+def _is_float_error(error: Exception) -> bool:
+    """Whether a kernel raised because of a floating-point error, under any ``np.errstate``."""
+    if isinstance(error, TypeError):
+        return error.args == ("'registry' must be a dict or None",)
+    return True
+
+
+class _HandledStates(dict):
+    """Whether in a state of NumPy a floating-point error is given to a function of the user's."""
+
+    def __missing__(self, state: Any) -> bool:
+        if len(self) >= 256:  # each errstate has an object of its own
+            self.clear()
+        handles = not {"call", "log", "print"}.isdisjoint(np.geterr().values())
+        found = self[state] = handles and np.geterrcall() is not HANDLER
+        return found
+
+
+_HANDLED = _HandledStates()
