@@ -152,6 +152,7 @@ _LATE_BOUND = {
     "eval.float_warnings": ("in_warning_state",),
     "eval.nan_checks": ("nan_finder",),
     "executor.compile_reasons": ("size_words", "spec_difference", "warn_of_compiles"),
+    "executor.kernel_binds": ("with_kernels",),
     "executor.methods": ("bound_executor",),
     "executor.profiling": ("profiled_plan",),
     "executor.transformed_executors": ("transformed_executor",),

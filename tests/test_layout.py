@@ -26,7 +26,7 @@ ORDER = [
 LAYERS = {package: layer for layer, packages in enumerate(ORDER) for package in packages.split()}
 
 OPTIONAL = {"cupy", "onnx", "onnxruntime", "scipy", "hypothesis", "IPython", "matplotlib", "cupyx"}
-OPTIONAL |= {"networkx"}
+OPTIONAL |= {"llvmlite", "networkx"}
 # These load names on first use; the last serves the namespace of a traced value.
 LOADING_ON_USE = {"__init__.py", "extend.py", "ops/__init__.py", "testing/__init__.py"}
 LOADING_ON_USE |= {"testing/samples/__init__.py", "passes/__init__.py", "eager/__init__.py"}

@@ -1,5 +1,8 @@
 """``compile``: a program as a callable with an optimised plan."""
 
+import functools
+import importlib.util
+import os
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -8,6 +11,7 @@ import numpy as np
 
 from letir.ad.symbolic_zeros import depends_on_defined
 from letir.ast import LATE_BOUND, entry_point
+from letir.ast.bodies import all_bodies
 from letir.ast.terms import Lambda
 from letir.ast.types import Undef
 from letir.errors import TraceError
@@ -16,6 +20,7 @@ from letir.eval.array_modules import array_module
 from letir.eval.memory_checks import check_writable
 from letir.executor.default_pipeline import optimize_program
 from letir.ops.effects.writes_to_arguments import changed_params
+from letir.passes.fusion.clustering import pays_as_kernel
 from letir.plan.effect_log import EffectLog, is_guard
 from letir.plan.plan import Plan, plan_of
 
@@ -38,7 +43,7 @@ class Compiled:
         self.program, self.optimized, self.reason = program, made, reason
         # after a failed guard other plans are tried on the same arguments
         donated = () if any(map(is_guard, made.binds)) else donated
-        run = _with_kernels(made, is_exact)
+        run = LATE_BOUND["with_kernels"](made, is_exact) if _may_have_kernels(made) else made
         self.plan: Plan = Plan(run, donated) if donated else plan_of(run)
         self.changed = changed_params(program)
         self.takes_undef = program.memo(depends_on_defined)
@@ -95,13 +100,19 @@ class Compiled:
         return f"<compiled program of {len(self.optimized)} binds>"
 
 
-def _with_kernels(fn: Lambda, is_exact: bool) -> Lambda:
-    """``fn`` with calls of kernels in place of groups that are worth it, at any depth."""
-    if not any(bind.op.role == "fused" or bind.op.holds_lambdas for bind in fn.binds):
-        return fn
-    from letir.plan.kernel_binds import with_kernels  # loads what compiles, for few programs
+@functools.cache
+def kernels_setting() -> str:
+    """``LETIR_KERNELS``: "on", the default, or "off"; "off" without llvmlite (the extra fast)."""
+    asked = os.environ.get("LETIR_KERNELS", "on")
+    return asked if asked != "on" or importlib.util.find_spec("llvmlite") is not None else "off"
 
-    return with_kernels(fn, is_exact)
+
+def _may_have_kernels(fn: Lambda) -> bool:
+    """Whether a group of ``fn``, at any depth, may become a kernel."""
+    if not any(bind.op.holds_lambdas for bind in fn.binds) or kernels_setting() == "off":
+        return False
+    groups = [b for body in all_bodies(fn) for b in body.binds if b.op.role == "fused"]
+    return any(pays_as_kernel(bind.attrs["body"]) for bind in groups)
 
 
 @entry_point

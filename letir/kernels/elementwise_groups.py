@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
+from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda
 from letir.ast.types import ArrayType
 from letir.eval.float_warnings import KERNEL
 from letir.kernels.loop_language import Array, Builder, Kernel, Operand
@@ -38,7 +38,7 @@ class _Lowering:
     body: Lambda
     is_exact: bool
     builder: Builder = field(factory=Builder)
-    scalars: dict[Local, Operand] = field(factory=dict)
+    scalars: dict[Arg, Operand] = field(factory=dict)
 
     def kernel(self) -> Kernel:
         body, b = self.body, self.builder

@@ -19,7 +19,6 @@ from letir.kernels.loop_language import (
     Loop,
     Number,
     Operand,
-    Scalar,
     Statement,
     Store,
 )
@@ -84,7 +83,7 @@ class _Module:
     metadata: list[str] = field(factory=list)
     block: str = "entry"
     numbers: Iterator[int] = field(factory=count)
-    names: dict[Scalar, str] = field(factory=dict)
+    names: dict[Operand, str] = field(factory=dict)
     strides: dict[tuple[Array, int], str] = field(factory=dict)
 
     def text(self) -> str:
@@ -175,11 +174,11 @@ class _Module:
                 self.names[one.result] = self.load(one, bases, group)
             elif type(one) is Store:
                 self.store(one, bases, group)
-            else:
+            elif type(one) is Loop:
                 self.loop(one, bases)
 
     def operand(self, x: Operand) -> str:
-        return self.names[x] if type(x) is Scalar else _number_text(x)
+        return _number_text(x) if type(x) is Number else self.names[x]
 
     def address(self, array: Array, indices: tuple, bases: dict) -> str:
         place = bases[array]

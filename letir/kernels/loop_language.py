@@ -5,6 +5,8 @@ instruction, ``Load`` and ``Store`` read and write an element, ``Loop`` repeats 
 an index below an extent and may carry scalars from step to step. ``str(kernel)`` prints it.
 """
 
+from typing import Any
+
 import numpy as np
 from attrs import define, field, frozen
 
@@ -185,7 +187,7 @@ class Builder:
         self.count += 1
         return Scalar(dtype, f"%{self.count - 1}")
 
-    def number(self, value, dtype) -> Number:
+    def number(self, value: Any, dtype: Any) -> Number:
         """A constant of this dtype."""
         return Number(np.dtype(dtype).type(value))
 
@@ -222,40 +224,44 @@ class Builder:
             raise TypeError(f"a {value.dtype} is not stored into {array}")
         self.bodies[-1].append(Store(array, indices, value))
 
-    def loop(self, extent: Operand, *first: Operand, **options) -> "_OpenLoop":
+    def loop(self, extent: Operand, *first: Operand, **options: bool) -> "_OpenLoop":
         """A context manager for a loop; ``first`` are the first values of carried scalars."""
         return _OpenLoop(self, extent, first, options)
 
     # ---- instructions ----
 
-    def add(self, x, y):
+    def add(self, x: Operand, y: Operand) -> Operand:
+        """The instruction ``add``."""
         return self.let("add", x, y)
 
-    def sub(self, x, y):
+    def sub(self, x: Operand, y: Operand) -> Operand:
+        """The instruction ``sub``."""
         return self.let("sub", x, y)
 
-    def mul(self, x, y):
+    def mul(self, x: Operand, y: Operand) -> Operand:
+        """The instruction ``mul``."""
         return self.let("mul", x, y)
 
-    def div(self, x, y):
+    def div(self, x: Operand, y: Operand) -> Operand:
+        """The instruction ``div``."""
         return self.let("div", x, y)
 
-    def fma(self, x, y, z):
+    def fma(self, x: Operand, y: Operand, z: Operand) -> Operand:
         """``x * y + z`` with one rounding."""
         return self.let("fma", x, y, z)
 
-    def select(self, condition, x, y):
+    def select(self, condition: Operand, x: Operand, y: Operand) -> Operand:
         """``x`` where the condition is true, else ``y``; both are computed."""
         return self.let("select", condition, x, y)
 
-    def convert(self, x, dtype):
+    def convert(self, x: Operand, dtype: Any) -> Operand:
         """A number of another dtype, rounded to nearest, or towards zero for integers."""
         dtype = np.dtype(dtype)
         if type(x) is Number and dtype.kind == "f":
             return self.number(x.value, dtype)
         return x if x.dtype == dtype else self.let("convert", x, dtype=dtype)
 
-    def bits(self, x, dtype):
+    def bits(self, x: Operand, dtype: Any) -> Operand:
         """The same bits as another dtype."""
         return self.let("bits", x, dtype=np.dtype(dtype))
 

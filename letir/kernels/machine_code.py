@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from attrs import define, field
+from numpy._core.umath import _UFUNC_API  # NumPy's functions for C extensions
 
 from letir.ast.bounded_cache import BoundedCache
 from letir.kernels.llvm_text import llvm_text
@@ -91,13 +92,9 @@ class MachineCode:
 @cache
 def _makers() -> tuple[Callable, Callable]:
     """NumPy's makers of ufuncs and of generalized ufuncs from C functions."""
-    from numpy._core import _multiarray_umath  # the module whose capsule C extensions import
-
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = ctypes.cast(
-        pointer(_multiarray_umath._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p)
-    )
+    table = ctypes.cast(pointer(_UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
     kinds = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, *[ctypes.c_int] * 4]
     kinds += [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int]
     plain = ctypes.PYFUNCTYPE(ctypes.py_object, *kinds)

@@ -14,6 +14,7 @@ from letir.ast.types import ArrayType, Size
 
 _NOMINAL = 1024  # the assumed value of a symbolic size
 _UNKNOWN = 8 * _NOMINAL**2  # the assumed bytes of a value of unknown type
+_WORTH = 1 << 14  # elements computed by a group in one call, from which on it may be compiled
 _SMALL = 1 << 16  # negligible bytes, for all values made between the binds of one cluster
 
 
@@ -31,6 +32,15 @@ def elements_of(kind: ArrayType) -> int:
     """The number of elements, with ``_NOMINAL`` for each symbolic size."""
     size = kind.size
     return size.evaluate(dict.fromkeys(size.names, _NOMINAL)) if type(size) is Size else size
+
+
+def pays_as_kernel(body: Lambda) -> bool:
+    """Whether a compiled kernel for a group with this body saves the time of its compilation.
+
+    It depends on sizes alone, never on timing: every run of a script computes the same bits.
+    """
+    types = [bind.binders[0].type for bind in body.binds]
+    return sum([elements_of(kind) for kind in types if kind is not None]) >= _WORTH
 
 
 class _Bytes(dict):

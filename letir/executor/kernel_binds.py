@@ -4,33 +4,23 @@ A kernel is a NumPy ufunc whose floating-point errors are those of its own arith
 not ignored, the group is computed again by NumPy's calls, which warn or raise as the user knows it.
 """
 
-import os
 from collections.abc import Callable
-from functools import cache, partial
-from importlib.util import find_spec
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.bodies import map_bodies
 from letir.ast.primitive import Primitive, never
 from letir.ast.terms import Bind, Lambda
-from letir.ast.types import ArrayType, Size
 from letir.eval.float_warnings import HANDLER, KernelError, current_state
 from letir.kernels import compiler
+from letir.passes.fusion.clustering import pays_as_kernel
 from letir.plan.plan import plan_of
 
 __warningregistry__ = "see _is_float_error"  # not a dict: Python raises instead of warning here
 _NO_RULE = never("kernels are made after derivatives are taken")
-_NOMINAL = 1024  # the assumed value of a symbolic size
-_WORTH = 1 << 14  # elements computed in a call, from which on a kernel is compiled
-
-
-@cache
-def kernels_setting() -> str:
-    """``LETIR_KERNELS``: "on", the default, or "off"; "off" without llvmlite (the extra fast)."""
-    asked = os.environ.get("LETIR_KERNELS", "on")
-    return asked if asked != "on" or find_spec("llvmlite") is not None else "off"
 
 
 def with_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
@@ -38,8 +28,6 @@ def with_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
 
     ``is_exact``: only kernels that compute the bits that NumPy computes. Kernels are compiled here.
     """
-    if kernels_setting() == "off":
-        return fn
     return map_bodies(fn, partial(_level_with_kernels, is_exact=is_exact))
 
 
@@ -60,28 +48,11 @@ def _kernel_for(bind: Bind, is_exact: bool) -> Any:
     if bind.op.role != "fused":
         return None
     body = bind.attrs["body"]
-    if len(body.params) != len(bind.args) or not pays(body):
+    if len(body.params) != len(bind.args) or not pays_as_kernel(body):
         return None
     if any(p.type != a.type for p, a in zip(body.params, bind.args, strict=True)):
         return None
     return compiler.kernel_of(body, is_exact)
-
-
-def pays(body: Lambda) -> bool:
-    """Whether a kernel for a group saves enough time to be compiled.
-
-    It depends on sizes alone, so that every run of a script computes the same bits.
-    """
-    total = 0
-    for bind in body.binds:
-        kind = bind.binders[0].type
-        total += 0 if kind is None else _elements_of(kind)
-    return total >= _WORTH
-
-
-def _elements_of(kind: ArrayType) -> int:
-    size = kind.size
-    return size.evaluate(dict.fromkeys(size.names, _NOMINAL)) if type(size) is Size else size
 
 
 def _kernel_bind(bind: Bind, ufunc: np.ufunc) -> Bind:
@@ -137,3 +108,6 @@ class _HandledStates(dict):
 
 
 _HANDLED = _HandledStates()
+
+
+LATE_BOUND["with_kernels"] = with_kernels
