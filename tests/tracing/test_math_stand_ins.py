@@ -7,7 +7,6 @@ from math import exp, tau
 
 import numpy as np
 import pytest
-from numpy import float32, float64
 
 import letir as lt
 from letir.errors import GuardError
@@ -151,16 +150,3 @@ def test_a_function_is_read_by_getattr():
 def test_a_product_of_numpys_numbers_is_one_of_numpys():
     for f in (math.prod, lambda x: math.prod(x.tolist()), lambda x: math.prod([2, 3]) * x[0]):
         assert_same(f(X), lt.trace(f, X)(X))
-
-
-def test_classes_of_numbers_that_a_module_imports_by_name():
-    def f(x):
-        total, table = float64(0.0), np.zeros(2, dtype=float64)
-        for v in x:
-            total += float64(v) * float32(2)
-        table[0] = float32(x[0])
-        return total, table, isinstance(total, float64), np.array([1]).astype(float32)
-
-    assert_same(f(2 * X), lt.trace(f, X)(2 * X))
-    assert float64 is np.float64
-    assert pickle.loads(pickle.dumps(float64)) is np.float64
