@@ -11,6 +11,7 @@ from benchmarks import (
     jacobians,
     models,
     networks,
+    numpy_programs,
     peers,
     processes,
     programs,
@@ -216,6 +217,12 @@ ROWS = (
         "12 u",
         executors.warm_call,
         {"JAX, in all": executors.jax_warm_call},
+    ),
+    Row(
+        "numpy",
+        "the programs of tests/programs, small ones: a warm call of `jit`",
+        "1 x NumPy",
+        numpy_programs.beside_numpy,
     ),
     Row(
         "pass",

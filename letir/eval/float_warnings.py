@@ -41,7 +41,9 @@ class _Handler:
         """Warn with the text of ``message``, "Warning: overflow encountered in exp"."""
         if KERNEL in message:
             raise KernelError(message)
-        LATE_BOUND["warn_at_user"](message.removeprefix("Warning: ").rstrip("\n"))
+        # "scalar": NumPy's name for the operators of its scalars, which plans may use
+        text = message.removeprefix("Warning: ").rstrip("\n").replace(" in scalar ", " in ")
+        LATE_BOUND["warn_at_user"](text)
 
 
 HANDLER = _Handler()

@@ -18,6 +18,7 @@ from letir.ast.attrs import token
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import fresh_binders
 from letir.ast.gc_pause import paused_gc
+from letir.ast.primitive import Primitive
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, substitute_args
 from letir.errors import DTypeError
 from letir.eval.memory_checks import update_in_place
@@ -78,6 +79,11 @@ def is_simple(bind: Bind) -> bool:
     op = bind.op
     is_plain = op.results is None and op.update is None and not op.holds_lambdas
     return is_plain and not op.is_users  # their functions may warn as they like
+
+
+def is_silent(op: Primitive) -> bool:
+    """Whether an operation never warns of floating-point errors."""
+    return op.effect or op.random or op.no_float_errors or op.memory == "view"
 
 
 def numeric_callable(bind: Bind, xp: Any) -> Callable:

@@ -17,6 +17,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.source import Source
 from letir.ast.terms import Lambda
 from letir.errors import GuardError, InternalError
+from letir.eval.array_modules import ARRAY_CLASSES
 from letir.eval.float_warnings import ERROR_STATE, LOUD, PLACES, current_state
 from letir.eval.memory_checks import root
 from letir.plan.effect_log import EffectLog
@@ -37,6 +38,7 @@ from letir.plan.slot_allocation import (
 # that state at the start of every run would take longer than a small ufunc.
 __warningregistry__ = "see finish_run"
 _WARNED = ("'registry' must be a dict or None",)
+RUNS_BY_STEPS = 4  # then the steps become a function
 
 
 class Plan:
@@ -47,7 +49,10 @@ class Plan:
     Several threads may run one plan at once: the state of a run is in its own list of slots.
     """
 
-    __slots__ = ("__weakref__", "binds", "donated", "params", "ret", "table", "tables")
+    __slots__ = (
+        *("__weakref__", "binds", "donated", "left", "params", "ret", "runs", "straight"),
+        *("table", "tables"),
+    )
 
     def __init__(self, fn: Lambda, donated: tuple = ()):
         # no reference to fn, which holds its plan: that would be a cycle
@@ -55,6 +60,9 @@ class Plan:
         # by array module
         self.table = step_table(fn, np, _run_body, donated)
         self.tables: dict[object, Table] = {np: self.table}
+        self.runs = 0  # those by steps, approximately: threads may count at once
+        self.left = 0  # the runs that ``straight`` left to the steps
+        self.straight: Any = None  # a StraightLine once the plan has run often
 
     def run(
         self, leaves: list, xp: Any = np, tries: bool = False, log: EffectLog | None = None
@@ -67,6 +75,14 @@ class Plan:
         table = self.table if xp is np else self.tables.get(xp) or self.table_for(xp)
         if len(leaves) != len(self.params):
             raise InternalError(f"a plan of {len(self.params)} arguments, found {len(leaves)}")
+        if table is self.table:
+            straight = self.straight
+            if straight is None:
+                self.runs += 1
+                if self.runs == RUNS_BY_STEPS:
+                    straight = self.straight = LATE_BOUND["straight_line_of"](self)
+            if straight is not None and ARRAY_CLASSES.issuperset(map(type, leaves)):
+                return self.run_straight(straight, leaves, tries)
         v = leaves + table.rest
         leaves.clear()
         # after an error the iterator tells the position: no counter is needed in the loop
@@ -109,7 +125,40 @@ class Plan:
         finally:
             if token is not None:
                 ERROR_STATE.reset(token)
-        return _without_constants(table, results) if table.constants else results
+        return without_constants(table, results) if table.constants else results
+
+    def run_straight(self, straight: Any, leaves: list, tries: bool) -> tuple:
+        """``run`` by the function that the steps were translated into."""
+        outer, token = sys.exception(), None
+        try:
+            if straight.is_loud and (state := LOUD[current_state()]) is not None:
+                token = ERROR_STATE.set(state)
+            return straight.run(leaves)
+        except BaseException as error:
+            if tries and type(error) is GuardError:
+                raise
+            v, at = LATE_BOUND["rest_of_run"](self, straight, error, outer)
+        finally:
+            if token is not None:
+                ERROR_STATE.reset(token)
+        # outside of ``except``: a later error would get this one as its context
+        return self.finish(v, at, outer, tries)
+
+    def finish(self, v: list, at: int, outer: BaseException | None, tries: bool) -> tuple:
+        """The results of a run whose slots are ``v`` before step ``at``."""
+        table = self.table
+        steps = iter(table.steps[at + 1 :])
+        try:
+            finish_run(table, v, table.steps[at], steps)
+            results = tuple([v[k] for k in table.results])
+        except BaseException as error:
+            v.clear()
+            if tries and type(error) is GuardError:
+                raise
+            LATE_BOUND["forget_values"](error, outer)
+            self.say_where(error, table, len(table.steps) - length_hint(steps) - 1)
+            raise
+        return without_constants(table, results) if table.constants else results
 
     def table_for(self, xp: Any) -> Table:
         """The step table for another array module."""
@@ -143,22 +192,44 @@ def _start(table: Table, v: list, log: EffectLog | None) -> None:
 
 def _place_of_step(frame: FrameType) -> Source | None:
     """The source location of the step that a frame of ``Plan.run`` executes."""
-    table, steps = frame.f_locals["table"], frame.f_locals["steps"]
-    where = table.where[len(table.steps) - length_hint(steps) - 1]
+    table, steps = frame.f_locals["table"], frame.f_locals.get("steps")
+    if steps is None:  # a frame that called ``run_straight``
+        return None
+    return _source_at(table, len(table.steps) - length_hint(steps) - 1)
+
+
+def _place_of_line(frame: FrameType) -> Source | None:
+    """The source location of the step that a function called by ``run_straight`` executes."""
+    straight, table = frame.f_locals["straight"], frame.f_locals["self"].table
+    caller: FrameType | None = sys._getframe(1)
+    while caller is not None and caller.f_code is not straight.code:
+        caller = caller.f_back
+    if caller is None:
+        return None
+    return _source_at(table, max(straight.steps[caller.f_lineno - 1], 0))
+
+
+def _source_at(table: Table, at: int) -> Source | None:
+    """The source location of the step ``at``."""
+    where = table.where[at]
     bind = where[0][1] if type(where) is tuple else where
     return bind.source
 
 
 PLACES.update({f.__code__: _place_of_step for f in (Plan.run, finish_run)})
+PLACES[Plan.run_straight.__code__] = _place_of_line
 
 
-def _without_constants(table: Table, results: tuple) -> tuple:
+def without_constants(table: Table, results: tuple) -> tuple:
     """The results, copied where they share memory with a constant of the program [C4]."""
     found, constants = list(results), table.constants
     for i in table.shared:
         if id(root(found[i])) in constants:
             found[i] = found[i].copy(order="K")
     return tuple(found)
+
+
+LATE_BOUND["without_constants"] = without_constants
 
 
 def plan_of(fn: Lambda) -> Plan:

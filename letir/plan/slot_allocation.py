@@ -18,6 +18,7 @@ from letir.plan.effect_log import before_guards
 from letir.plan.instructions import (
     direct_ufunc,
     donated_step,
+    is_silent,
     is_simple,
     number_key,
     numeric_callable,
@@ -29,7 +30,7 @@ from letir.visitors.usedef import use_counts
 
 # The kinds of steps: f is the callable, i and j are operand slots, k is the result slot, and c are
 # the slots cleared after the step (OTHER clears before it).
-ONE, TWO, TWO_AND_CLEAR, ONE_AND_CLEAR, MANY, _OTHER = range(6)
+ONE, TWO, TWO_AND_CLEAR, ONE_AND_CLEAR, MANY, OTHER = range(6)
 _KEPT = 1 << 60  # the remaining uses of a constant: it is never freed
 
 
@@ -63,7 +64,7 @@ def finish_run(table: Table, v: list, step: tuple, steps: Iterator) -> None:
     token = None if state is None else ERROR_STATE.set(state)
     try:
         for kind, f, i, j, k, c in chain((step,), steps):
-            if kind == _OTHER:
+            if kind == OTHER:
                 f(v, i, k, c)
                 continue
             slots = (i,) if kind in (ONE, ONE_AND_CLEAR) else i if kind == MANY else (i, j)
@@ -143,9 +144,7 @@ class _Layout:
         slots, dying = self.operands(bind.args, ufunc)
         is_called = not is_logged and is_simple(bind)
         if ufunc is None or not is_called:  # else ``Plan.run`` calls the ufunc
-            op = bind.op
-            is_silent = op.effect or op.random or op.no_float_errors or op.memory == "view"
-            self.may_warn = self.may_warn or not is_silent
+            self.may_warn = self.may_warn or not is_silent(bind.op)
         if not is_called:
             if bind.op.update is not None and bind.args[0] in self.donated:
                 f = donated_step(bind, self.xp, self.counts)
@@ -154,7 +153,7 @@ class _Layout:
                 f = special_step(bind, self.xp, self.call, self.log if is_logged else None)
             self.free += dying
             made = tuple([self.slot_for(b) if b in self.left else None for b in bind.binders])
-            self.steps.append((_OTHER, f, tuple(slots), None, made, tuple(dying)))
+            self.steps.append((OTHER, f, tuple(slots), None, made, tuple(dying)))
             return
         (binder,) = bind.binders
         if ufunc is not None:

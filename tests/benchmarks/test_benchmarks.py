@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 import letir as lt
-from benchmarks import eager_mode, executors, jacobians, networks, programs, residuals
+from benchmarks import (
+    eager_mode,
+    executors,
+    jacobians,
+    networks,
+    numpy_programs,
+    programs,
+    residuals,
+)
 from benchmarks.__main__ import BEGIN, END, table, telling, write
 from benchmarks.harness import Effort, Skipped, across_sizes, fresh_process, machine, per_op
 from benchmarks.peers import installed
@@ -35,6 +43,14 @@ def test_eager_mode_is_measured(monkeypatch):
     value, gradient = eager_mode.letir_tiny()
     assert np.isfinite(value)
     assert gradient.shape == (4,)
+
+
+def test_programs_are_measured_beside_numpy(monkeypatch):
+    monkeypatch.setattr(numpy_programs, "SECONDS", 0)
+    chosen = [p for p in numpy_programs.programs() if "finance" in p.name]
+    monkeypatch.setattr(numpy_programs, "programs", lambda: chosen)
+
+    assert f" of {len(chosen)} slower by 5 %; " in numpy_programs.beside_numpy(TINY)
 
 
 def test_the_table_is_written_between_the_marks_of_a_page(tmp_path):

@@ -1,0 +1,336 @@
+"""Quick forms: the cheapest Python texts for operations on NumPy arrays, for plans that run often.
+
+A form gets the writer of ``letir.plan.straight_line`` and returns an expression with the bits, kind
+and memory order of ``impl``, or None where it does not apply. Values whose type is not weak and
+has axes are arrays of class ``np.ndarray``; others without axes are NumPy scalars or 0-d arrays.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from letir.ast.attrs import Here
+from letir.ast.symbolic_sizes import is_static_shape
+from letir.ast.terms import Bind, Const
+from letir.ast.types import ArrayType
+
+_FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
+_ARITHMETIC = {"add": "+", "sub": "-", "mul": "*"}
+_OPERATORS = {
+    **_ARITHMETIC,
+    **{"div": "/", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="},
+    **{"equal": "==", "not_equal": "!="},
+}
+_MOST_EXACT = 1 << 53  # integers up to here are floats
+
+
+def quick_form(write: Any, bind: Bind) -> str | None:
+    """The expression for the result of a bind, None if there is none but the call."""
+    name = bind.op.name
+    if name in _OPERATORS:
+        return _scalar_operator(write, bind, _OPERATORS[name])
+    form = _FORMS.get(name)
+    return None if form is None else form(write, **bind.attrs)
+
+
+def write_form(write: Any, bind: Bind) -> tuple[str, str] | None:
+    """(test, statement) of a bind that stores its results itself: where the test holds, the
+    statement is all there is to do, and the first operand is the result.
+    """
+    form = _WRITES.get(bind.op.name)
+    return None if form is None else form(write, **bind.attrs)
+
+
+# ---- Python numbers ----
+
+
+def number_form(write: Any, bind: Bind, following: Bind) -> str | None:
+    """The expression for a bind of Python floats and the ``weaken`` that follows it.
+
+    NumPy's operators on Python floats, made a Python float again, give Python's bits.
+    """
+    if following.op.name != "weaken" or not is_weak_float(following.binders[0].type):
+        return None
+    if not all(map(write.is_python_float, range(len(bind.args)))):
+        return None
+    if not any(is_weak_float(arg.type) for arg in bind.args):
+        return None
+    name = bind.op.name
+    if name == "neg":
+        return f"-{write.operand(0)}"
+    if name in _ARITHMETIC:
+        return f"{write.operand(0)} {_ARITHMETIC[name]} {write.operand(1)}"
+    if name == "div" and type(bind.args[1]) is Const and bind.args[1].value:
+        return f"{write.operand(0)} / {write.operand(1)}"
+    return _power(write) if name == "power" else None
+
+
+def is_weak_float(kind: Any) -> bool:
+    """Whether a type is that of a Python float."""
+    return type(kind) is ArrayType and kind.weak and kind.dtype == _FLOAT
+
+
+def gives_python_float(bind: Bind, kind: Any) -> bool:
+    """Whether the result of a bind is a Python float whenever its operands are numbers."""
+    return is_weak_float(kind) and bind.op.name in ("weaken", "math_function", "python_operator")
+
+
+def _power(write) -> str | None:
+    """A square, which NumPy's power multiplies as well."""
+    exponent = write.bind.args[1]
+    if type(exponent) is Const and type(exponent.value) in (int, float) and exponent.value == 2:
+        return f"{write.operand(0)} * {write.operand(0)}"
+    return None
+
+
+def _math_function(write, *, name: str) -> str:
+    operands = ", ".join(map(write.operand, range(len(write.bind.args))))
+    return f"{write.constant(getattr(math, name))}({operands})"
+
+
+def _python_operator(write, *, operator: str, kind: str) -> str | None:
+    if operator != "div" or kind != "float":
+        return None
+    if not all(map(write.is_python_float, range(2))):
+        return None
+    return f"{write.operand(0)} / {write.operand(1)}"
+
+
+def _weaken(write) -> str | None:
+    return f"{write.slot(0)}.item()" if _is_numpys(write, 0) else None
+
+
+# ---- NumPy scalars ----
+
+
+def _scalar_operator(write, bind: Bind, symbol: str) -> str | None:
+    """Python's operator, which NumPy's scalars compute without a ufunc."""
+    result = write.result
+    if write.plain or result is None or result.shape or result.weak:
+        return None
+    if not all(_is_scalar(write, i) for i in range(2)) or all(map(write.is_python_float, range(2))):
+        return None
+    if all(_is_integer(write, i) for i in range(2)) and result.dtype != np.bool_:
+        write.has_integers = True  # overflow warns here, and wraps around in a ufunc
+    return f"{write.operand(0)} {symbol} {write.operand(1)}"
+
+
+def _is_scalar(write, i: int) -> bool:
+    """Whether an operand is a float64 or int64 scalar, or a Python number that becomes one."""
+    arg = write.bind.args[i]
+    if type(arg) is Const:
+        value = arg.value
+        is_small = type(value) is int and abs(value) <= _MOST_EXACT
+        return is_small or (type(value) is float and math.isfinite(value))
+    kind = write.type(i)
+    if kind is None or kind.shape or kind.dtype not in (_FLOAT, _INT):
+        return False
+    return not kind.weak or write.is_python_float(i)
+
+
+def _is_integer(write, i: int) -> bool:
+    arg = write.bind.args[i]
+    return type(arg.value) is int if type(arg) is Const else write.type(i).dtype == _INT
+
+
+def _neg(write) -> str | None:
+    kind = write.type(0)
+    is_scalar = kind is not None and kind.shape == () and not kind.weak and kind.dtype == _FLOAT
+    return f"-{write.slot(0)}" if is_scalar and not write.plain else None
+
+
+def _is_numpys(write, i: int) -> bool:
+    """Whether an operand is an array or a NumPy scalar, not a Python number."""
+    kind = write.type(i)
+    return kind is not None and not kind.weak and type(write.bind.args[i]) is not Const
+
+
+def _is_array(write, i: int) -> bool:
+    """Whether an operand is an array with axes."""
+    return _is_numpys(write, i) and bool(write.type(i).shape)
+
+
+# ---- reductions ----
+
+
+def _reduction(ufunc: np.ufunc) -> Callable:
+    """The form of a reduction that calls the method of its ufunc at once."""
+
+    def form(write, *, axis, keepdims, dtype=None, initial=None) -> str | None:
+        if not _is_array(write, 0) or len(write.bind.args) > 1 or initial is not None:
+            return None
+        call = f"{write.constant(ufunc.reduce)}({write.slot(0)}, {axis!r}"
+        if dtype is not None or keepdims:
+            call += f", {None if dtype is None else write.constant(dtype)}"
+        return call + (f", None, {keepdims!r})" if keepdims else ")")
+
+    return form
+
+
+_sum = _reduction(np.add)
+
+
+def _mean(write, *, axis, dtype, keepdims) -> str | None:
+    """The sum over the number of elements, as ``np.mean`` computes it for float64."""
+    kind, result = write.type(0), write.result
+    if dtype is not None or not _is_array(write, 0) or kind.dtype != _FLOAT or result is None:
+        return None
+    if not is_static_shape((*kind.shape, *result.shape)) or 0 in kind.shape:
+        return None
+    total = _sum(write, axis=axis, keepdims=keepdims)
+    count = math.prod(kind.shape) // math.prod(result.shape)
+    return None if total is None else f"{total} / {float(count)!r}"
+
+
+def _arg_extremum(method: str) -> Callable:
+    def form(write, *, axis, keepdims=False) -> str | None:
+        if keepdims or not _is_array(write, 0):
+            return None
+        return f"{write.slot(0)}.{method}({axis!r})"
+
+    return form
+
+
+# ---- shapes and parts ----
+
+
+def _item_text(write, item: Any, first: int) -> str | None:
+    """The text of an index whose array entries are the operands from number ``first`` on."""
+    entries = item if type(item) is tuple else (item,)
+    texts, place = [], first
+    for entry in entries:
+        if type(entry) is Here:
+            texts.append(write.slot(place))
+            place += 1
+        elif type(entry) is int:
+            texts.append(repr(entry))
+        elif entry is None or entry is ... or type(entry) is slice:
+            texts.append(write.constant(entry))
+        else:
+            return None
+    if place == first and type(item) is tuple:
+        return write.constant(item)
+    return ", ".join(texts) + ("," if type(item) is tuple and len(texts) == 1 else "")
+
+
+def _index(write, *, item) -> str | None:
+    if not _is_array(write, 0):
+        return None
+    text = _item_text(write, item, 1)
+    return None if text is None else f"{write.slot(0)}[{text}]"
+
+
+def _index_set(write, *, item) -> tuple[str, str] | None:
+    """A store into an array that nothing else refers to."""
+    text = _item_text(write, item, 2)
+    if text is None or not _is_array(write, 0) or not write.is_owned(0):
+        return None
+    if write.slots[0] in write.slots[1:]:
+        return None
+    x = write.slot(0)
+    return f"getrefcount({x}) == ALONE and {x}.base is None", f"{x}[{text}] = {write.operand(1)}"
+
+
+def _guard(write, *, value) -> tuple[str, str] | None:
+    if type(value) is bool:
+        return (write.slot(0) if value else f"not {write.slot(0)}"), ""
+    return (f"{write.slot(0)} == {value!r}", "") if type(value) is int else None
+
+
+def _transpose(write, *, axes) -> str | None:
+    if not _is_array(write, 0):
+        return None
+    return f"{write.slot(0)}.transpose({'' if axes is None else repr(tuple(axes))})"
+
+
+def _reshape(write, *, shape, order) -> str | None:
+    if not _is_array(write, 0) or len(write.bind.args) > 1 or not is_static_shape(shape):
+        return None
+    return f"{write.slot(0)}.reshape({tuple(shape)!r})" if order == "C" else None
+
+
+def _zeros(write, *, shape, dtype) -> str | None:
+    if write.bind.args or shape is None or not is_static_shape(shape):
+        return None
+    return f"{write.constant(np.zeros)}({tuple(shape)!r}, {write.constant(dtype)})"
+
+
+def _copy(write, *, order) -> str | None:
+    return f"{write.slot(0)}.copy({order!r})" if _is_array(write, 0) else None
+
+
+def _cast(write, *, dtype) -> str | None:
+    return f"{write.slot(0)}.astype({write.constant(dtype)})" if _is_numpys(write, 0) else None
+
+
+def _stack(write, *, axis) -> str | None:
+    """``np.array`` of scalars, or a concatenation of arrays with a new axis."""
+    result, count = write.result, len(write.bind.args)
+    if result is None or axis < 0 or result.dtype.kind not in "biuf":
+        return None
+    if result.ndim == 1 and all(_is_numpys(write, i) for i in range(count)):
+        items = ", ".join(map(write.slot, range(count)))
+        return f"{write.constant(np.array)}([{items}], {write.constant(result.dtype)})"
+    if not all(_is_array(write, i) for i in range(count)):
+        return None
+    place = write.constant((slice(None),) * axis + (None,))
+    items = ", ".join([f"{write.slot(i)}[{place}]" for i in range(count)])
+    return f"{write.constant(np.concatenate)}(({items},), {axis})"
+
+
+def _concatenate(write, *, axis, dtype) -> str | None:
+    count = len(write.bind.args)
+    if (
+        axis is None
+        or dtype is not None
+        or not count
+        or not all(_is_array(write, i) for i in range(count))
+    ):
+        return None
+    items = ", ".join(map(write.slot, range(count)))
+    return f"{write.constant(np.concatenate)}(({items},), {axis!r})"
+
+
+def _direct(function: Callable) -> Callable:
+    """The form of an operation that is a function of arrays alone."""
+
+    def form(write) -> str:
+        items = ", ".join(map(write.slot, range(len(write.bind.args))))
+        return f"{write.constant(function)}({items})"
+
+    return form
+
+
+def _dot(write) -> str | None:
+    if not _is_array(write, 0) or not _is_array(write, 1):
+        return None
+    return f"{write.slot(0)}.dot({write.slot(1)})"
+
+
+_FORMS: dict[str, Callable] = {
+    "math_function": _math_function,
+    "python_operator": _python_operator,
+    "weaken": _weaken,
+    "neg": _neg,
+    "sum": _sum,
+    "prod": _reduction(np.multiply),
+    "max": _reduction(np.maximum),
+    "min": _reduction(np.minimum),
+    "mean": _mean,
+    "argmax": _arg_extremum("argmax"),
+    "argmin": _arg_extremum("argmin"),
+    "index": _index,
+    "transpose": _transpose,
+    "reshape": _reshape,
+    "zeros": _zeros,
+    "copy": _copy,
+    "cast": _cast,
+    "stack": _stack,
+    "concatenate": _concatenate,
+    "where": _direct(np.where),
+    "matmul": _direct(np.matmul),
+    "dot": _dot,
+}
+_WRITES: dict[str, Callable] = {"guard": _guard, "index_set": _index_set}

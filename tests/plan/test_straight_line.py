@@ -1,0 +1,215 @@
+"""The function that a plan becomes when it runs often: all as by the steps of the plan."""
+
+import gc
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import letir as lt
+from letir.eval.evaluator import run_flat
+from letir.plan.plan import RUNS_BY_STEPS, Plan, plan_of
+from letir.plan.straight_line import straight_line_of
+from letir.testing import applied, assert_same
+from letir.testing.strategies import programs
+from tests.each_sample import each_sample
+from tests.plan.test_plan import owner
+
+X = np.linspace(-1.0, 2.0, 6).reshape(2, 3)
+
+
+def straightened(fn) -> Plan:
+    """The plan of ``fn`` as it is after many runs."""
+    plan = plan_of(fn)
+    plan.straight = straight_line_of(plan)
+    return plan
+
+
+def check_function(fn, args) -> None:
+    """Assert that the function agrees with run_forward in values, kinds and sharing of memory."""
+    args = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
+    expected, found = run_flat(fn, list(args)), straightened(fn).run(list(args))
+    assert len(expected) == len(found)
+    for a, b in zip(expected, found, strict=True):
+        assert type(a) is type(b)
+        if a is not lt.Undef:
+            assert_same(a, b)
+    assert [owner(expected, args, a) for a in expected] == [owner(found, args, b) for b in found]
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@each_sample(in_one_test=True)
+def test_every_operation_agrees_with_run_forward(op, sample):
+    for constants in (False, True):
+        check_function(*applied(op, sample, constants=constants))
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@given(programs())
+def test_programs_agree_with_run_forward(program):
+    check_function(*program)
+
+
+def test_a_plan_becomes_a_function_when_it_has_run_often():
+    plan = plan_of(lt.trace(lambda x: np.exp(x) * 2.0, X))
+    made = []
+    for _ in range(RUNS_BY_STEPS + 1):
+        plan.run([X])
+        made.append(plan.straight is not None)
+
+    assert [False] * (RUNS_BY_STEPS - 1) + [True] * 2 == made
+
+
+SCALARS = [
+    (lambda x: (x[0] * x[1] + x[2], x[0] - 2 * x[1], x[0] / x[1]), X[0]),
+    (lambda x: (x[0] * x[1] + x[2], x[0] - 2 * x[1], x[0] / x[1], -x[0]), np.arange(1, 4)),
+    (lambda x: (x[0] < x[1], x[1] == 0.5, x[0] >= x[1], x[0] != 2), X[0]),
+    (lambda x: (x[0] * x[1], x[0] / 3, x[0] - 1e300), X[0].astype(np.float32)),
+    (lambda x: (x[0] + x[1], x[0] * 2), np.arange(100, 103, dtype=np.int8)),
+    (lambda x: (x * x + 0.5, -x, x / 3, 2 - x, x**2), 1.7),
+    (lambda x: (x * x + 5, x - 2 * x), 3),
+    (lambda x: np.stack([x[0], x[1] * 2, x[2]]), X[0]),
+    (lambda x: (x.sum(), x.mean(0), x.max(1), x.argmax(), x.sum(1, keepdims=True), x.mean()), X),
+    (lambda x: (x.T.reshape(-1), x.T.copy(), x[None, ..., 1:], x.astype(int), x @ x.T), X),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@pytest.mark.parametrize(("f", "x"), SCALARS)
+def test_scalars_and_numbers_keep_their_bits_and_kinds(f, x):
+    check_function(lt.trace(f, x), (x,))
+
+
+def stored(x):
+    y = np.zeros((3, 3))
+    for i in range(3):
+        y[i, 1] = x[i]
+    kept = y.copy()
+    part = y[1]
+    y[1] = 2.0 * part
+    y[:, 2] = y[:, 1]
+    return y, kept, part
+
+
+def test_stores_do_not_change_what_was_read():
+    check_function(lt.trace(stored, X[0]), (X[0],))
+
+
+def test_an_argument_is_never_written_to():
+    fn = lt.trace(lambda x: lt.numpy.array(x).at[0].set(1.0), np.zeros(3))
+    x = np.zeros(3)
+    straightened(fn).run([x])
+
+    assert_same(np.zeros(3), x)
+
+
+def places_of_warnings(fn, args, make=straightened) -> list:
+    """(text, file, line) of each warning of a run."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make(fn).run(list(args))
+    return [(str(w.message), w.filename, w.lineno) for w in caught]
+
+
+WARNING = [
+    (lambda x: np.log(x - 1.0) * 2.0, X),
+    (lambda x: x[0] / x[1], np.array([1.0, 0.0])),
+    (lambda x: x[0] * 1e200 * 1e200, np.array([1.0, 0.0])),
+    (lambda x: np.var(x) + x[0] * 1e200 * 1e200, np.array([1.0, 0.0])),
+    (lambda x: x * 1e200 * 1e200, 1.5),
+    (lambda x: np.sum(x * 1e308), np.array([1.0, 1.0])),
+    (lambda x: x[0] * x[1], np.array([2**62, 4])),
+]
+
+
+@pytest.mark.parametrize(("f", "x"), WARNING)
+def test_warnings_are_those_of_the_steps(f, x):
+    with np.errstate(all="ignore"):
+        fn = lt.trace(f, np.ones_like(x) if isinstance(x, np.ndarray) else 1.0)
+    expected = places_of_warnings(fn, (x,), plan_of)
+
+    for _ in range(12):  # after some, the function sets the state in which NumPy warns
+        assert expected == places_of_warnings(fn, (x,), plan_of)
+    assert plan_of(fn).straight is not None
+
+
+@pytest.mark.parametrize(("f", "x"), WARNING)
+def test_errors_of_errstate_are_those_of_the_steps(f, x):
+    with np.errstate(all="ignore"):
+        fn = lt.trace(f, np.ones_like(x) if isinstance(x, np.ndarray) else 1.0)
+    told = []
+    for make in (plan_of, straightened):
+        try:
+            with np.errstate(all="raise"):
+                told.append([str(r) for r in make(fn).run([x])])
+        except FloatingPointError as error:
+            told.append([str(error), *error.__notes__])
+
+    assert told[0] == told[1]
+
+
+def test_a_failed_guard_raises_with_its_line():
+    fn = lt.trace(lambda x: x * 2.0 if x.sum() > 0 else x, X)
+    plan = straightened(fn)
+
+    with pytest.raises(lt.GuardError, match=r"(?s)True.*test_straight_line\.py:\d+"):
+        plan.run([-X])
+    with pytest.raises(lt.GuardError):
+        plan.run([-X], tries=True)
+
+
+class Broken(Exception):
+    pass
+
+
+def test_an_error_in_the_middle_names_the_bind_and_keeps_no_values():
+    def fail(x):
+        raise Broken
+
+    f = lt.opaque(fail, lambda x: x, name="tests.fails_in_straight_line")
+    plan = straightened(lt.trace(lambda x: f(x * 2.0) + x, lt.ShapeDtype((2, 3))))
+    x = X.copy()
+    gone = weakref.ref(x)
+    with pytest.raises(Broken) as caught:
+        plan.run([x])
+    del x
+    gc.collect()
+
+    assert "fails_in_straight_line" in "".join(caught.value.__notes__)
+    assert gone() is None
+
+
+def test_values_are_freed_at_their_last_use():
+    seen = []
+
+    def look(x):
+        gc.collect()
+        seen.append([ref() is None for ref in refs])
+        return x
+
+    refs = []
+
+    def keep(x):
+        refs.append(weakref.ref(x))
+        return x + 1.0
+
+    keep = lt.opaque(keep, lambda x: x, name="tests.keeps_a_reference")
+    look = lt.opaque(look, lambda x: x, name="tests.looks_at_references")
+    fn = lt.trace(lambda x: look(keep(x * 2.0) * 3.0), lt.ShapeDtype((2, 3)))
+    straightened(fn).run([X])
+
+    assert seen == [[True]]
+
+
+def test_runs_that_are_left_to_the_steps_too_often_change_the_function():
+    fn = lt.trace(lambda x: x * 1e200 * 1e200 - x, 1e-200)
+    plan = straightened(fn)
+    first = plan.straight
+    for _ in range(20):
+        with np.errstate(all="ignore"):
+            assert plan.run([1.5]) == (np.inf,)
+
+    assert plan.straight is not first
+    assert plan.left < 20
