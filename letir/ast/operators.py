@@ -61,6 +61,13 @@ def _bool_as_number(x):
     return PRIMITIVES["weaken"](x.astype(np.int64)) if _is_python_bool(x) else x
 
 
+def _python_number(operand: Any, kind: type) -> Any:
+    """A number of a subclass of Python's, such as a member of an IntEnum, as Python's own."""
+    if issubclass(kind, int | float | complex) and not issubclass(kind, np.generic):
+        return next(base for base in kind.__mro__ if base in PYTHON_NUMBERS)(operand)
+    return operand
+
+
 def binary_operator(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
     """A binary operator that records the primitive ``name``."""
 
@@ -72,6 +79,8 @@ def binary_operator(name: str, reflected: bool = False) -> Callable[[Any, Any], 
                 other = LATE_BOUND["number_of_size"](other, self.emitter)
             elif not self.takes(other):
                 return LATE_BOUND["other_operand"](self, name, other)
+            else:
+                other = _python_number(other, kind)
         operands = (other, self) if reflected else (self, other)
         own = self.arg.type
         # the shape first: arrays, the usual case, are not Python numbers

@@ -6,23 +6,15 @@ import os
 import sys
 from types import CodeType, FrameType
 
+from letir.tracing.source_locations import instruction_at
+
 _OPCODES = ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "CALL_INTRINSIC_1", "IMPORT_STAR")
 _READS = frozenset([dis.opmap[name] for name in _OPCODES if name in dis.opmap])
 
 # libraries that call NumPy for themselves, and the standard library
 LIBRARIES = frozenset(
     [
-        *(
-            "letir",
-            "numpy",
-            "scipy",
-            "optree",
-            "attr",
-            "attrs",
-            "autograd",
-            "jax",
-            "jaxlib",
-        ),
+        *("letir", "numpy", "scipy", "optree", "attr", "attrs", "autograd", "jax", "jaxlib"),
         *("torch", "matplotlib", "hypothesis", "pytest", "_pytest", "IPython", "ipykernel"),
     ]
 )
@@ -40,10 +32,8 @@ def is_read_by_user(frame: FrameType) -> bool:
     """
     if not is_users(frame.f_globals):
         return False
-    code, at = frame.f_code.co_code, frame.f_lasti
-    while code[at] == 0:  # an inline cache behind the instruction
-        at -= 2
-    if code[at] in _READS:
+    at = instruction_at(frame)
+    if frame.f_code.co_code[at] in _READS:
         return True
     return "getattr" in frame.f_code.co_names and _is_getattr(frame.f_code, at)
 
@@ -65,15 +55,13 @@ def _is_getattr(code: CodeType, at: int) -> bool:
 
 def is_called_at_once(frame: FrameType) -> bool:
     """Whether the attribute that a frame is reading is called at once, as in ``np.float64(x)``."""
-    code, at = frame.f_code, frame.f_lasti
+    code = frame.f_code
     found = _called.get(id(code))
     if found is None:
         if len(_called) >= _MOST:
             _called.clear()
         found = _called[id(code)] = code, _called_attributes(code)
-    while code.co_code[at] == 0:
-        at -= 2
-    return at in found[1]
+    return instruction_at(frame) in found[1]
 
 
 def _called_attributes(code: CodeType) -> frozenset[int]:

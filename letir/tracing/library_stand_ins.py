@@ -14,7 +14,6 @@ from letir.tracing.math_stand_ins import math_modules
 from letir.tracing.numpy_protocols.array_value import numpy_namespace
 from letir.tracing.operands import first_traced, traced_or_array
 from letir.tracing.stand_ins import LibraryModule, is_recording
-from letir.tracing.trace_state import ACTIVE
 
 # functions that letir.numpy has under the same name
 _MAKERS = """arange array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray
@@ -22,9 +21,9 @@ broadcast empty empty_like eye fromiter full full_like identity ndenumerate ndit
 require zeros zeros_like"""
 # functions whose results are new arrays, into which traced values may be written
 _NEW_ARRAYS = """append array_split average block column_stack concatenate copy cov cross cumprod
-cumsum delete diag diagflat diff dot dstack einsum fromfunction geomspace hstack indices inner
+cumsum delete diag diagflat diff dot dstack einsum fromfunction geomspace hstack inner
 insert interp kron linspace logspace matmul meshgrid outer pad repeat resize roll select sort stack
-tensordot tile tri tril triu trapezoid vander vdot vstack where"""
+tensordot tile tril triu trapezoid vander vdot vstack where"""
 # functions of a list of numbers
 _OF_LISTS = """all amax amin any argmax argmin argsort count_nonzero max mean median min nanmax
 nanmean nanmin nansum percentile polyfit polyval prod ptp quantile std sum trace transpose var"""
@@ -222,7 +221,7 @@ _plain_value: Any = _POLYNOMIAL.__call__
 
 def _value_of_polynomial(self, arg):
     """The value of a polynomial with known coefficients, at traced places too."""
-    if ACTIVE.get() is None or first_traced(arg) is None:
+    if not is_recording() or first_traced(arg) is None:
         return _plain_value(self, arg)
     offset, scale = np.polynomial.polyutils.mapparms(self.domain, self.window)
     return self._val(offset + scale * traced_or_array(arg), self.coef)
@@ -233,7 +232,7 @@ _plain_call: Any = vars(np.vectorize)["_call_as_normal"]
 
 def _vectorized(self, *args, **kwargs):
     """``np.vectorize.__call__``, which also takes traced values."""
-    if ACTIVE.get() is None:
+    if not is_recording():
         return _plain_call(self, *args, **kwargs)
     return numpy_namespace().call_vectorized(self, _plain_call, args, kwargs)
 

@@ -170,7 +170,7 @@ class _NumberClass(type):
     original: type
 
     def __call__(cls, *args, **kwargs):
-        if not hasattr(cls, "original") or cls.__bases__ != (cls.original,):
+        if "original" not in vars(cls):
             return super().__call__(*args, **kwargs)  # a class that the user derives from it
         if len(args) == 1 and type(args[0]) is Size and not kwargs:
             return _converted(args[0].number(), cls)
@@ -181,19 +181,23 @@ class _NumberClass(type):
         return cls.original(*args, **kwargs)
 
     def __instancecheck__(cls, value) -> bool:
+        if "original" not in vars(cls):
+            return super().__instancecheck__(value)
         return isinstance(value, cls.original)
 
     def __subclasscheck__(cls, other) -> bool:
-        return issubclass(getattr(other, "original", other), cls.original)
+        if "original" not in vars(cls):
+            return super().__subclasscheck__(other)
+        return issubclass(vars(other).get("original", other), cls.original)
 
     def __eq__(cls, other) -> bool:
-        return cls is other or cls.original is other
+        return cls is other or vars(cls).get("original") is other
 
     def __hash__(cls) -> int:
-        return hash(cls.original)
+        return hash(vars(cls)["original"]) if "original" in vars(cls) else type.__hash__(cls)
 
     def __repr__(cls) -> str:
-        return repr(cls.original)
+        return repr(vars(cls)["original"]) if "original" in vars(cls) else super().__repr__()
 
 
 def _converted(x: Value, kind: _NumberClass) -> Any:
@@ -227,16 +231,18 @@ class _TypeClass(type):
         return _CLASSES.get(found, found)
 
     def __instancecheck__(cls, value) -> bool:
-        return isinstance(value, type)
+        return isinstance(value, type) if cls is _Type else super().__instancecheck__(value)
 
     def __subclasscheck__(cls, other) -> bool:
+        if cls is not _Type:
+            return super().__subclasscheck__(other)
         return other is cls or issubclass(other, type)
 
     def __eq__(cls, other) -> bool:
         return cls is other or (cls is _Type and other is type)
 
     def __hash__(cls) -> int:
-        return hash(type)
+        return hash(type) if cls is _Type else type.__hash__(cls)
 
 
 class _Type(type, metaclass=_TypeClass):

@@ -62,12 +62,17 @@ def place_of(code: CodeType, instruction: int, line: int) -> Source | None:
     return None if found is None else found[0]
 
 
+def instruction_at(frame: FrameType) -> int:
+    """The position of the instruction that a frame executes, before its inline caches."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    while code[at] == 0:
+        at -= 2
+    return at
+
+
 def is_item_write(frame: FrameType) -> bool:
     """Whether a frame is at ``a[i] = x``."""
-    code, at = frame.f_code.co_code, frame.f_lasti
-    while code[at] == 0:  # an inline cache behind the instruction
-        at -= 2
-    return code[at] in _ITEM_WRITES
+    return frame.f_code.co_code[instruction_at(frame)] in _ITEM_WRITES
 
 
 def at_user() -> str:

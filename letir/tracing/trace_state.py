@@ -243,6 +243,9 @@ class Trace(ChangesArguments, LetBuilder):
             return operand.number().arg
         if isinstance(operand, list | tuple):
             return self.enter(refuse_traced_list(operand))
+        for number in (int, float, complex):
+            if issubclass(kind, number):  # a member of an IntEnum, say
+                return self.enter(number(operand))
         check_array_type(operand)
         raise error_at_user_line(DTypeError(f"{operand!r} cannot be an operand"))
 

@@ -1,7 +1,9 @@
 """``math``'s functions, ``float``, ``complex`` and ``type`` of traced values [B2]."""
 
 import cmath
+import enum
 import math
+import operator
 import pickle
 from math import exp, tau
 
@@ -150,3 +152,37 @@ def test_a_function_is_read_by_getattr():
 def test_a_product_of_numpys_numbers_is_one_of_numpys():
     for f in (math.prod, lambda x: math.prod(x.tolist()), lambda x: math.prod([2, 3]) * x[0]):
         assert_same(f(X), lt.trace(f, X)(X))
+
+
+def test_classes_that_a_user_derives_are_ordinary_classes():
+    def f(x):
+        class Unit(float):
+            pass
+
+        class Meta(type):
+            pass
+
+        unit, made = Unit(2.0), Meta("Made", (), {})
+        pairs = operator.eq(Unit, float), operator.eq(Meta, type), {Unit: True}.get(float)
+        kinds = isinstance(1.0, Unit), isinstance(unit, float), issubclass(float, Unit)
+        metas = isinstance(int, Meta), type(made) is Meta, isinstance(made, Meta)
+        return x * unit, [p is True for p in (*pairs, *kinds, *metas)]
+
+    assert_same(f(1.5), lt.trace(f, 2.5)(1.5))
+
+
+class Axis(enum.IntEnum):
+    ROWS = 0
+    COLUMNS = 1
+
+
+class Metres(float):
+    pass
+
+
+def test_numbers_of_derived_classes_are_operands():
+    def f(x, s):
+        return x[0] * Axis.COLUMNS + x.sum(axis=Axis.ROWS), Metres(2.0) * s + s / Axis.COLUMNS
+
+    x = np.ones((2, 3))
+    assert_same(f(2 * x, 3.0), lt.trace(f, x, 1.5)(2 * x, 3.0))
