@@ -59,15 +59,6 @@ def test_converting_a_traced_value_to_float_or_complex_is_refused(told, program,
     assert (TraceError, message) == told(program, argument)
 
 
-def test_a_format_with_a_precision_is_refused(told):
-    message = """\
-the format '.3f' of a traced value of type float64[] cannot be recorded
-  at test_wrong_programs.py:NN
-  print it without a format, or letir.concrete(x), which records a guard"""
-
-    assert (TraceError, message) == told(lambda x: print(f"loss {x.sum():.3f}"), X)
-
-
 PYTHON = {
     "json": (lambda x: json.dumps([x]), X, "Object of type ndarray is not JSON serializable"),
     "round of an array": (lambda x: 2 * round(x), X, "float64[3] has no __round__; see numpy.rint"),
