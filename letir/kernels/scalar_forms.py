@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from letir.kernels.elementary import ELEMENTARY
 from letir.kernels.instructions import BOOL, INSTRUCTIONS
 from letir.kernels.loop_language import Builder, Operand
 
@@ -17,7 +18,7 @@ Form = Callable[..., Operand]
 
 def form_of(name: str | None) -> Form | None:
     """The scalar form of this name, None if there is none."""
-    return None if name is None else _FORMS.get(name)
+    return None if name is None else _FORMS.get(name) or ELEMENTARY.get(name)
 
 
 def _form(name: str) -> Form:

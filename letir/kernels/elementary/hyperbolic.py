@@ -1,0 +1,65 @@
+"""Hyperbolic functions.
+
+With x = k log(2) + r: sinh(x) = sinh(k log 2) cosh(r) + cosh(k log 2) sinh(r), where the factors
+with k are sums of two powers of two, and cosh(r) and sinh(r) are polynomials; cosh alike.
+"""
+
+from letir.kernels.elementary.exponentials import clamped, reduced, unless_infinite
+from letir.kernels.elementary.expression import Expression, elementary, select
+from letir.kernels.elementary.formulas import Pair, fast_two_sum, polynomial, power_of_two
+from letir.kernels.elementary.polynomials import COSH, SINH
+
+_BOUNDS = {"d": 710.5, "f": 89.5}
+
+
+def half_sinh_and_cosh(x: Expression) -> tuple[Pair, Pair]:
+    """The pairs of sinh(x) / 2 and cosh(x) / 2 for x >= 0, up to the bound of the dtype."""
+    _, k, r, low = reduced(x)
+    up, down = power_of_two(k - 2), power_of_two(-2 - select(k > 100, k.number(100), k))
+    # sinh and cosh of k log(2), halved
+    p, q = fast_two_sum(up, -down), fast_two_sum(up, down)
+    z = r * r
+    even, odd = z * polynomial(z, COSH), r * z * polynomial(z, SINH) + low
+    return _combined(p, q[0], r, even, odd), _combined(q, p[0], r, even, odd)
+
+
+def _combined(p: Pair, q, r, even, odd) -> Pair:
+    """The pair of ``p (1 + even) + q (r + odd)``, where p is 0 or above q r."""
+    high = q.times_plus(r, p[0])
+    error = q.times_plus(r, p[0] - high) + p[1]
+    return high, q.times_plus(odd, p[0].times_plus(even, error))
+
+
+@elementary
+def sinh(x: Expression) -> Expression:
+    """The hyperbolic sine."""
+    (high, low), _ = half_sinh_and_cosh(clamped(abs(x), _BOUNDS[x.dtype.char]))
+    result = unless_infinite(abs(x), 2.0 * (high + low))
+    is_tiny = x.is_below(2.0 ** (-x.format.mantissa // 2 - 2))
+    return select(is_tiny, x, result.with_sign_of(x))
+
+
+@elementary
+def cosh(x: Expression) -> Expression:
+    """The hyperbolic cosine."""
+    _, (high, low) = half_sinh_and_cosh(clamped(abs(x), _BOUNDS[x.dtype.char]))
+    return unless_infinite(abs(x), 2.0 * (high + low))
+
+
+@elementary
+def tanh(x: Expression) -> Expression:
+    """The hyperbolic tangent."""
+    # 1 to the last bit from the bound on
+    sinh, cosh = half_sinh_and_cosh(_below(abs(x), {"d": 20.0, "f": 10.0}[x.dtype.char]))
+    high, low = fast_two_sum(*sinh)
+    divisor, error = fast_two_sum(*cosh)
+    inverse = 1.0 / divisor
+    quotient = high * inverse
+    rest = (-quotient).times_plus(divisor, high) + (low - quotient * error)
+    result = rest.times_plus(inverse, quotient).with_sign_of(x)
+    return select(x.is_below(2.0 ** (-x.format.mantissa // 2 - 2)), x, result)
+
+
+def _below(x: Expression, bound: float) -> Expression:
+    """``x`` up to a bound, or nan."""
+    return select(x.is_below(bound), x, select(x.is_nan(), x, bound))

@@ -1,0 +1,163 @@
+"""Logarithms.
+
+log(x) = k log(2) + log(1 + f) with x = 2**k (1 + f), where 1 + f lies between sqrt(1/2) and
+sqrt(2). log(1 + f) = 2 atanh(s) with s = f / (2 + f), and 2 atanh(s) = 2 s + s**3 P(s**2) with a
+polynomial P; because 2 s = f - s f, this is f - s (f - s**2 P(s**2)), whose first term is exact.
+"""
+
+import math
+from fractions import Fraction
+
+from attrs import frozen
+
+from letir.kernels.elementary.expression import Expression, elementary, select
+from letir.kernels.elementary.formulas import (
+    LN2,
+    LOG2_E,
+    LOG10_2,
+    LOG10_E,
+    Pair,
+    fast_two_sum,
+    polynomial,
+    power_of_two,
+    split,
+    two_product,
+    two_sum,
+)
+from letir.kernels.elementary.polynomials import LOG
+
+_ZEROS = {"d": 11, "f": 8}  # bits of exponents: their products with constants are exact
+
+
+@frozen
+class Domain:
+    """Where an argument is positive and finite, and a quotient that serves the others.
+
+    ``quotient(x, y)`` is ``x / y`` inside of the domain. For 0 it is -1 / 0, for negative numbers
+    0 / 0, for inf and nan the number itself, so that it raises the flags of a logarithm.
+    """
+
+    inside: Expression
+    argument: Expression
+
+    @classmethod
+    def of(cls, x: Expression) -> "Domain":
+        bits = x.bits()
+        return cls((bits > 0) & (bits < x.format.infinity), x)
+
+    def quotient(self, x: Expression, y: Expression) -> Expression:
+        argument = self.argument
+        one = select(argument.bits() > 0, argument.number(1.0), 0.0)
+        above = select(argument == 0.0, -1.0, argument * one)
+        return select(self.inside, x, above) / select(self.inside, y, one)
+
+
+def exponent_and_mantissa(x: Expression) -> tuple[Expression, Expression]:
+    """k as an integer and m with ``x = 2**k m``, m from sqrt(1/2) to sqrt(2), for normal x."""
+    form = x.format
+    low = form.bits_of(math.sqrt(0.5))
+    shifted = x.bits() + (form.bits_of(1.0) - low)
+    mantissa = (shifted & ((1 << form.mantissa) - 1)) + low
+    return (shifted >> form.mantissa) - form.bias, mantissa.bits()
+
+
+def exponent_as_float(k: Expression, like: Expression) -> Expression:
+    """A small integer as a float, without a conversion."""
+    large = 1.5 * 2.0**like.format.mantissa
+    return (k + like.format.bits_of(large)).bits() - large
+
+
+def normalized(x: Expression) -> tuple[Expression, Expression]:
+    """Normal numbers for subnormal ones, and the exponent of the scale."""
+    form = x.format
+    is_small = x.bits() < (1 << form.mantissa)
+    scale = select(is_small, x.number(2.0 ** (form.mantissa + 2)), 1.0)
+    return x * scale, select(is_small, x.bits().number(form.mantissa + 2), 0)
+
+
+def rest_of_log(f: Expression, s: Expression) -> Expression:
+    """log(1 + f) - f, from s = f / (2 + f)."""
+    z = s * s
+    return -s * (-z).times_plus(polynomial(z, LOG), f)
+
+
+def log_of_sum(u: Expression, c: Expression, domain: Domain, doublings: float = 0) -> Expression:
+    """log(2**doublings (u + c)) for a normal u and a much smaller c.
+
+    ``domain``: that of the sum; its quotient is the result outside.
+    """
+    k, m = exponent_and_mantissa(u)
+    down = power_of_two(-select(k > 100, k.number(100), k))  # beyond, c does not count
+    return _log_of_parts(k, m - 1.0, c * down, domain, doublings)
+
+
+def _log_of_parts(k, f, c, domain: Domain, doublings=0) -> Expression:
+    high, low = split(LN2, f.dtype, _ZEROS[f.dtype.char])
+    f, c = fast_two_sum(f, c)
+    s = domain.quotient(f, 2.0 + f)
+    k = exponent_as_float(k, f)
+    if isinstance(doublings, Expression) or doublings:
+        k = k + doublings
+    total, error = fast_two_sum(k * high, f)
+    rest = error + (k.times_plus(low, c) + rest_of_log(f, s))
+    return select(domain.inside, total + rest, s)
+
+
+@elementary
+def log(x: Expression) -> Expression:
+    """The natural logarithm."""
+    domain = Domain.of(x)
+    scaled, shift = normalized(x)
+    k, m = exponent_and_mantissa(scaled)
+    f = m - 1.0
+    high, low = split(LN2, f.dtype, _ZEROS[f.dtype.char])
+    s = domain.quotient(f, 2.0 + f)
+    k = exponent_as_float(k - shift, f)
+    total, error = fast_two_sum(k * high, f)
+    rest = error + k.times_plus(low, rest_of_log(f, s))
+    return select(domain.inside, total + rest, s)
+
+
+@elementary
+def log1p(x: Expression) -> Expression:
+    """log(1 + x), also precise near 0."""
+    domain = Domain.of(1.0 + x)
+    inside = select(domain.inside, x, 0.0)
+    u, c = two_sum(x.number(1.0), inside)
+    result = log_of_sum(u, c, domain)
+    return select(x.is_below(2.0 ** -(x.format.mantissa + 3)), x, result)
+
+
+def _log_to_base(x: Expression, factor: Fraction, of_two: Fraction) -> Expression:
+    """The logarithm times ``factor``; ``of_two`` is that of 2."""
+    domain = Domain.of(x)
+    scaled, shift = normalized(x)
+    k, m = exponent_and_mantissa(scaled)
+    f = m - 1.0
+    s = domain.quotient(f, 2.0 + f)
+    k = exponent_as_float(k - shift, f)
+    inner = select(domain.inside, s, 0.0)  # infinities would become nan, with flags
+    high, low = _scaled(fast_two_sum(f, rest_of_log(f, inner)), factor)
+    first, second = split(of_two, x.dtype, _ZEROS[x.dtype.char])
+    total, error = fast_two_sum(k * first, high)
+    rest = low if second == 0.0 else k.times_plus(second, low)
+    return select(domain.inside, total + (error + rest), s)
+
+
+def _scaled(pair: Pair, factor: Fraction) -> Pair:
+    """The product of a pair and a constant."""
+    high, low = split(factor, pair[0].dtype)
+    product, error = two_product(pair[0], pair[0].number(high))
+    return product, pair[0].times_plus(low, pair[1].times_plus(high, error))
+
+
+@elementary
+def log2(x: Expression) -> Expression:
+    """The logarithm to base 2, exact for powers of 2."""
+    return _log_to_base(x, LOG2_E, Fraction(1))
+
+
+@elementary
+def log10(x: Expression) -> Expression:
+    """The logarithm to base 10."""
+    return _log_to_base(x, LOG10_E, LOG10_2)

@@ -1,0 +1,64 @@
+"""Sine, cosine and tangent: polynomials in angles of at most an eighth of a turn."""
+
+import numpy as np
+
+from letir.kernels.elementary.expression import Expression, elementary, select
+from letir.kernels.elementary.formulas import Pair, fast_two_sum, polynomial
+from letir.kernels.elementary.polynomials import COS, SIN
+from letir.kernels.elementary.range_reduction import reduced_angle, reduced_short_angle
+
+_DOUBLE = np.dtype("f8")
+
+
+def _with_sign_bit(x: Expression, n: Expression) -> Expression:
+    """``x`` or, where the bit 2 of n is set, ``-x``."""
+    return (x.bits() ^ ((n & 2) << 62)).bits()
+
+
+def _sine_and_cosine(x: Expression) -> tuple[Expression, Pair, Pair]:
+    """n, sin(r) and cos(r) as pairs, for |x| = n pi/2 + r, in float64."""
+    if x.dtype != _DOUBLE:
+        n, r = reduced_short_angle(abs(x).cast(_DOUBLE))
+        z, zero = r * r, r.number(0.0)
+        sine = (r * z).times_plus(polynomial(z, SIN, "f"), r)
+        return n, (sine, zero), ((z * z).times_plus(polynomial(z, COS, "f"), 1.0 - 0.5 * z), zero)
+    n, r, low = reduced_angle(abs(x))
+    z = r * r
+    half = 0.5 * z
+    cosine = 1.0 - half
+    rest = (z * z).times_plus(polynomial(z, COS), (-r).times_plus(low, (1.0 - cosine) - half))
+    return n, (r, (r * z).times_plus(polynomial(z, SIN), low)), (cosine, rest)
+
+
+@elementary
+def sin(x: Expression) -> Expression:
+    """The sine of an angle in radians."""
+    n, sine, cosine = _sine_and_cosine(x)
+    result = _with_sign_bit(select((n & 1) == 0, sum(sine), sum(cosine)), n).cast(x.dtype)
+    return (result.bits() ^ (x.bits() & ~x.bits_mask())).bits()
+
+
+@elementary
+def cos(x: Expression) -> Expression:
+    """The cosine of an angle in radians."""
+    n, sine, cosine = _sine_and_cosine(x)
+    return _with_sign_bit(select((n & 1) == 0, sum(cosine), sum(sine)), n + (n & 1)).cast(x.dtype)
+
+
+@elementary
+def tan(x: Expression) -> Expression:
+    """The tangent of an angle in radians."""
+    n, sine, cosine = _sine_and_cosine(x)
+    if x.dtype == _DOUBLE:
+        sine, cosine = fast_two_sum(*sine), fast_two_sum(*cosine)
+    is_even = (n & 1) == 0
+    above, divisor = (
+        tuple(select(is_even, p, q) for p, q in zip(x_, y_, strict=True))
+        for x_, y_ in ((sine, cosine), (cosine, sine))
+    )
+    quotient = above[0] / divisor[0]
+    rest = (-quotient).times_plus(divisor[0], above[0]) + (above[1] - quotient * divisor[1])
+    if x.dtype == _DOUBLE:
+        quotient = (rest / divisor[0]) + quotient
+    result = _with_sign_bit(quotient, (n & 1) << 1).cast(x.dtype)
+    return (result.bits() ^ (x.bits() & ~x.bits_mask())).bits()

@@ -1,0 +1,57 @@
+"""Elementary functions are within 2 units in the last place of the true values."""
+
+import numpy as np
+import pytest
+
+from tests.kernels.elementary.functions import (
+    DTYPES,
+    RANGES,
+    compiled,
+    drawn,
+    errors_in_ulps,
+    interpreted,
+)
+
+pytest.importorskip("llvmlite")
+HAS_WIDE_TYPE = np.finfo(np.longdouble).nmant >= 63
+WORST = 1.3  # of all but those below, in either dtype
+CASES = [
+    pytest.param(name, ranges, dtype, id=f"{name}-{k}-{dtype}")
+    for name, all_ranges in RANGES.items()
+    for k, ranges in enumerate(all_ranges)
+    for dtype in DTYPES
+    if dtype != np.float64 or HAS_WIDE_TYPE
+]
+
+
+def worst_error(name: str, ranges: tuple, dtype: np.dtype, count: int, evaluate) -> float:
+    """The largest error on random numbers."""
+    rng = np.random.default_rng(0)
+    operands = [drawn(one, dtype, count, rng) for one in ranges]
+    wide = np.longdouble if dtype == np.float64 else np.float64
+    with np.errstate(all="ignore"):
+        true = getattr(np, name)(*[x.astype(wide) for x in operands])
+        found = evaluate(*operands)
+    return errors_in_ulps(found, true).max()
+
+
+@pytest.mark.parametrize(("name", "ranges", "dtype"), CASES)
+def test_machine_code_is_accurate(name, ranges, dtype):
+    assert worst_error(name, ranges, dtype, 30_000, compiled(name, dtype)) < WORST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "ranges", "dtype"), CASES)
+def test_machine_code_is_accurate_on_many_points(name, ranges, dtype):
+    for _ in range(10):
+        assert worst_error(name, ranges, dtype, 10**6, compiled(name, dtype)) < WORST
+
+
+@pytest.mark.parametrize(("name", "ranges", "dtype"), CASES)
+def test_the_interpreter_computes_as_machine_code(name, ranges, dtype):
+    operands = [drawn(one, dtype, 1000, np.random.default_rng(1)) for one in ranges]
+    with np.errstate(all="ignore"):
+        expected = compiled(name, dtype)(*operands)
+
+    # its fused multiply-add is rounded twice at rare ties
+    assert errors_in_ulps(interpreted(name, *operands), expected).max() <= 1

@@ -1,0 +1,94 @@
+"""Elementary functions at infinities, nan, zeros, subnormal and huge numbers, as NumPy has them."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from letir.kernels.elementary import ELEMENTARY
+from letir.kernels.loop_language import Array, Builder, Kernel
+from tests.kernels.elementary.functions import DTYPES, RANGES, compiled
+
+pytest.importorskip("llvmlite")
+from letir.kernels.machine_code import ufunc_of
+
+COMMON = [0.0, 1.0, 2.0, 0.5, np.inf, np.nan, 1e-20, 3.0, 10.0, 1000.0, 0.1, 1e5, 1e22]
+OWN = {
+    "d": [5e-324, 1e-310, 2.3e-308, 1e300, 1.7976931348623157e308, 709.7, 709.8, 710.5, 745.2],
+    "f": [1e-45, 1e-40, 1.2e-38, 1e30, 3.4028235e38, 88.7, 88.8, 89.5, 104.0],
+}
+FLAGS = ("divide", "over", "invalid")
+
+
+def values(dtype: np.dtype) -> np.ndarray:
+    """Special numbers, with both signs."""
+    beside = [np.nextafter(dtype.type(1), dtype.type(to)) for to in (0, 2)]
+    found = np.array([*COMMON, *OWN[dtype.char], *beside], dtype)
+    return np.concatenate([found, -found])
+
+
+def raised(ufunc, operands: tuple) -> set[str]:
+    """The floating-point errors, underflow aside."""
+    found = set()
+    for flag in FLAGS:
+        try:
+            with np.errstate(**({"all": "ignore"} | {flag: "raise"})):
+                ufunc(*operands)
+        except FloatingPointError:
+            found.add(flag)
+    return found
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", RANGES)
+def test_special_values_are_those_of_numpy(name, dtype):
+    given = list(itertools.product(values(dtype), repeat=len(RANGES[name][0])))
+    operands = np.array(given, dtype).T
+    with np.errstate(all="ignore"):
+        expected, found = getattr(np, name)(*operands), compiled(name, dtype)(*operands)
+
+    near = np.isclose(expected, found, rtol=8 * np.finfo(dtype).eps, atol=0, equal_nan=True)
+    at_zero = (np.signbit(expected) == np.signbit(found)) | np.isnan(expected)
+    assert [] == [x for x, fits in zip(given, near & at_zero, strict=True) if not fits]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", RANGES)
+def test_errors_are_raised_where_the_function_has_them(name, dtype):
+    """As C has them, by the function of the C library for Python's floats and by NumPy."""
+    ufunc, true = compiled(name, dtype), getattr(np, name)
+    for operands in itertools.product(values(dtype), repeat=len(RANGES[name][0])):
+        # a vector and its rest
+        arrays = [np.full(19, x, dtype) for x in operands]
+        wrong = raised(true, arrays)
+        if name == "power" and not np.isfinite(operands).all():
+            wrong &= {"divide", "invalid"}  # NumPy on AVX-512 says overflow for an infinite power
+
+        assert wrong <= raised(ufunc, arrays), operands
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", RANGES)
+def test_infinities_and_nan_raise_no_errors_where_numpy_raises_none(name, dtype):
+    special = np.array([np.inf, -np.inf, np.nan, -np.nan, 0.0, -0.0, 1.0, -1.0], dtype)
+    for operands in itertools.product(special, repeat=len(RANGES[name][0])):
+        arrays = [np.full(19, x, dtype) for x in operands]
+
+        assert raised(compiled(name, dtype), arrays) <= raised(getattr(np, name), arrays), operands
+
+
+@pytest.mark.parametrize("exponent", [-2.0, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0])
+def test_powers_with_constant_exponents_are_those_of_numpy(exponent):
+    x = np.append(values(DTYPES[0]), np.linspace(-3, 3, 1000))
+    b = Builder()
+    n = b.extent("n")
+    inputs, out = Array("x", x.dtype, ("n",)), Array("y", x.dtype, ("n",), True)
+    with b.loop(n) as i:
+        number = b.number(exponent, x.dtype)
+        b.store(out, (i,), ELEMENTARY["power"](b, b.load(inputs, (i,)), number))
+    ufunc = ufunc_of(Kernel("power", (inputs, out), (n,), b.taken()))
+    with np.errstate(all="ignore"):
+        expected, found = np.power(x, exponent), ufunc(x)
+
+    assert np.allclose(expected, found, rtol=2 * np.finfo(x.dtype).eps, atol=0, equal_nan=True)
+    assert np.array_equal(np.signbit(expected[x == 0]), np.signbit(found[x == 0]))
