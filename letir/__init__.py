@@ -155,6 +155,7 @@ _LATE_BOUND = {
     "executor.kernel_binds": ("with_kernels",),
     "executor.methods": ("bound_executor",),
     "executor.profiling": ("profiled_plan",),
+    "executor.quick_calls": ("quick_call",),
     "executor.transformed_executors": ("transformed_executor",),
     "numpy.polynomials": ("polynomial_function",),
     "plan.straight_line": ("rest_of_run", "straight_line_of"),

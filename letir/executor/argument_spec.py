@@ -22,7 +22,7 @@ from letir.tracing.entry import StaticLeaf
 from letir.tracing.tracer import Tracer
 
 # Python numbers and NumPy scalars: a plan depends on nothing but their class.
-_SCALARS = frozenset([int, float, complex, *(np.dtype(c).type for c in "?bhilBHILefdFD")])
+PLAIN_SCALARS = frozenset([int, float, complex, *(np.dtype(c).type for c in "?bhilBHILefdFD")])
 
 
 def key_of_arrays(leaves: Sequence, key: list | None = None) -> tuple | None:
@@ -35,7 +35,7 @@ def key_of_arrays(leaves: Sequence, key: list | None = None) -> tuple | None:
             add(leaf.dtype)
             add(leaf.shape)
             add(leaf.flags.c_contiguous)
-        elif kind in _SCALARS:
+        elif kind in PLAIN_SCALARS:
             add(kind)
         elif kind is bool or kind is str:  # static values; the type distinguishes True from 1
             add(kind)

@@ -58,6 +58,8 @@ _LOG = logging.getLogger("letir.plan")
 _PLANS_EACH = 16  # plans for one spec: a branch that differs each time would compile without end
 _PLANS_NAMED = 8  # the same for one spec with symbolic sizes: then each size gets its own
 _COMPILES = 8  # of one executor: from then on it may be warned of
+_CALLS_BY_KEY = 8  # so often a plan found by key becomes the one that is tried first
+_MOST_QUICK = 16  # times: of arguments that differ in each call nothing is gained
 _MOST_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan has its own
 
 
@@ -97,6 +99,8 @@ class Executor(Generic[P, R]):
         # the plan for the short key of a call, see ``remember``
         self.keys = BoundedCache(_MOST_KEYS)
         self.known_call = self.keys.get  # bound once: as fast as the get of a dict
+        self.quick: tuple | None = None  # the plan for calls like one before, see ``quick_call``
+        self.quick_made = 0
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
         self.latest: ArgumentSpec | None = None
         self.has_warned = False  # that it compiles again and again
@@ -109,6 +113,33 @@ class Executor(Generic[P, R]):
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         if ACTIVE.get() is not None:
             return self.f(*args, **kwargs)  # a trace records the function itself [B5]
+        failed = None
+        if self.quick is not None:
+            match, run, nest, entry, executed = self.quick
+            arrays = match(args, kwargs)
+            if arrays is not None:
+                entry.used = next(self.calls)
+                try:
+                    results = run(arrays)
+                except BaseException as error:
+                    # KeyboardInterrupt is not an Exception
+                    is_open = isinstance(error, Exception) and may_run_again(error, entry, executed)
+                    if not is_open:
+                        del args, kwargs, arrays  # a stored exception would keep them alive
+                        LATE_BOUND["fold"](error)
+                        raise
+                    failed = executed
+                else:
+                    _LAST.graph = executed
+                    return nest(results)
+        # outside ``except``: a later error would get that one as its context
+        return self.call_by_key(failed, args, kwargs)
+
+    def call_by_key(self, failed: Callable | None, args: tuple, kwargs: dict) -> Any:
+        """A call that finds its plan by the key of its arguments.
+
+        ``failed``: the reference by which a plan is known that has been tried.
+        """
         leaves: Any = args
         key = None if kwargs or self.marker.is_needed else key_of_arrays(args)
         if key is None:
@@ -119,14 +150,17 @@ class Executor(Generic[P, R]):
                 return self.choose(next(self.calls), args, kwargs, key, leaves)
             entry, run, tree, executed, places = known
             entry.used = number = next(self.calls)
-            try:
-                results = run(dynamic_leaves(leaves, places), tries=True)
-            except Exception as error:
-                if not may_run_again(error, entry, executed):
-                    raise
-                results = None
+            results = None
+            if executed is not failed:
+                try:
+                    results = run(dynamic_leaves(leaves, places), tries=True)
+                except Exception as error:
+                    if not may_run_again(error, entry, executed):
+                        raise
             if results is None:  # outside ``except``: a later error would get this as its context
                 return self.other_branch(number, args, kwargs, key, leaves, known)
+            if number % _CALLS_BY_KEY == 0 and self.quick_made < _MOST_QUICK:
+                self.make_quick(known, args, kwargs, leaves)
         except BaseException as error:
             del args, kwargs, leaves  # a stored exception would keep them alive
             LATE_BOUND["fold"](error)
@@ -135,6 +169,12 @@ class Executor(Generic[P, R]):
         if tree is None:
             return results[0] if len(results) == 1 else results
         return tree.unflatten(results)
+
+    def make_quick(self, known: tuple, args: tuple, kwargs: dict, leaves: Sequence) -> None:
+        """Try the plan of such calls first from now on."""
+        if not self.marker.is_needed:
+            self.quick_made += 1
+            self.quick = LATE_BOUND["quick_call"](known, args, kwargs, leaves)
 
     def other_branch(
         self,
@@ -158,6 +198,7 @@ class Executor(Generic[P, R]):
                 continue
             promote_plan(entry, version)
             self.remember(key, entry, version, leaves)
+            self.quick = None  # its plan may be the one that failed
             _LAST.graph = version.executed
             return nested_results(version.program, results)
         return self.choose(number, args, kwargs, key, leaves)
@@ -358,12 +399,14 @@ class Executor(Generic[P, R]):
     def forget_keys(self) -> None:
         """Drop all short keys, after an entry was evicted."""
         self.keys.clear()
+        self.quick = None
 
     def clear(self) -> None:
         """Drop all plans."""
         self.cache.clear()
         self.families.families.clear()
         self.keys.clear()
+        self.quick = None
         self.latest = None
 
     # ---- what is known of it ----

@@ -82,7 +82,7 @@ class Plan:
                 if self.runs == RUNS_BY_STEPS:
                     straight = self.straight = LATE_BOUND["straight_line_of"](self)
             if straight is not None and ARRAY_CLASSES.issuperset(map(type, leaves)):
-                return self.run_straight(straight, leaves, tries)
+                return self.run_straight(leaves, tries)
         v = leaves + table.rest
         leaves.clear()
         # after an error the iterator tells the position: no counter is needed in the loop
@@ -127,9 +127,9 @@ class Plan:
                 ERROR_STATE.reset(token)
         return without_constants(table, results) if table.constants else results
 
-    def run_straight(self, straight: Any, leaves: list, tries: bool) -> tuple:
+    def run_straight(self, leaves: list, tries: bool = True) -> tuple:
         """``run`` by the function that the steps were translated into."""
-        outer, token = sys.exception(), None
+        straight, outer, token = self.straight, sys.exception(), None
         try:
             if straight.is_loud and (state := LOUD[current_state()]) is not None:
                 token = ERROR_STATE.set(state)
