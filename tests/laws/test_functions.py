@@ -43,6 +43,8 @@ def result_of(f, args: list):
         return f(*copies(args))
     except (ArithmeticError, IndexError, ValueError):
         return None
+    except TypeError:  # a loop that runs here gives a NumPy scalar, which takes no writes
+        return None
     except UnboundLocalError:  # only a branch not taken here assigns the name
         return None
 

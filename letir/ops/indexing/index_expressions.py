@@ -156,7 +156,7 @@ def indexed_shape(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> tup
             check_bounds(entry, shape[axis], axis)
             axis += 1
         elif kind.dtype.kind == "b":
-            if broadcast_shapes(kind.shape) != tuple(shape[axis : axis + kind.ndim]):
+            if not _is_mask_of(kind.shape, shape[axis : axis + kind.ndim]):
                 raise BoundsError(
                     f"a mask of shape {kind.shape} does not fit {shape} from axis {axis}"
                 )
@@ -172,6 +172,14 @@ def indexed_shape(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> tup
         return (*kept[:start], *broadcast_shapes(*together), *kept[start:])
     except ShapeError as error:
         raise BoundsError(f"the arrays of an index do not broadcast: {error}") from None
+
+
+def _is_mask_of(mask: tuple, shape: tuple) -> bool:
+    """Whether a mask of this shape selects from axes of this ``shape``."""
+    if mask == shape:
+        return True
+    # NumPy does not compare axes of length 0
+    return 0 in mask and all(n in (0, m) for n, m in zip(mask, shape, strict=True))
 
 
 def expand_item(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> list:

@@ -1,0 +1,36 @@
+"""Which indices fit an array, as in NumPy."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.errors import BoundsError
+from letir.testing import assert_same
+
+X = np.arange(6.0).reshape(2, 3)
+
+
+def chosen(x, mask):
+    return x[mask > 0] * 2
+
+
+def written(x, mask):
+    y = x.copy()
+    y[mask > 0] = 7.0
+    return y * x
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3), (0, 0)])
+@pytest.mark.parametrize("f", [chosen, written])
+def test_an_axis_of_length_0_of_a_mask_fits_any_axis(f, shape):
+    mask = np.zeros(shape)
+
+    assert_same(f(X, mask), lt.trace(f, X, mask)(X, mask))
+    expected = 2 * X if f is written else np.zeros(X.shape)  # nothing is chosen
+    assert_same(expected, lt.grad(lambda x: f(x, mask).sum())(X))
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 0), (0, 2)])
+def test_the_other_axes_of_a_mask_are_those_of_the_array(shape):
+    with pytest.raises(BoundsError, match="does not fit"):
+        lt.trace(chosen, X, np.zeros(shape))
