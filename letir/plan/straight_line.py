@@ -21,16 +21,20 @@ from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import NO_TYPE, Bind, Const
 from letir.ast.types import ArrayType
 from letir.ops.as_numpy.quick_forms import (
-    gives_python_float,
-    is_weak_float,
+    FLOAT,
+    NUMBER_FACTS,
+    OWNED,
+    number_fact,
     number_form,
     quick_form,
+    result_fact,
     write_form,
 )
 from letir.plan.instructions import direct_ufunc, is_silent
 
 ONE, TWO, TWO_AND_CLEAR, ONE_AND_CLEAR, MANY, OTHER = range(6)
 _MOST_STEPS = 4_000  # compiling a function takes about 15 us a step
+_INT_END = 1 << 63
 _MOST_LEFT = 8  # runs left to the steps, before the function does without what makes them
 # beside this module: not a file of users, whose lines warnings would name
 _FILE = str(Path(__file__).with_name("<steps>"))
@@ -79,13 +83,13 @@ class StraightLine:
 
 @paused_gc()
 def straight_line(
-    table: Any, n_params: int, weak_params: list[int], finish: Callable, plain: bool = False
+    table: Any, n_params: int, weak_params: dict[int, str], finish: Callable, plain: bool = False
 ) -> StraightLine:
     """The function for the steps of a table.
 
-    ``weak_params``: parameters that should be Python floats. ``finish``: what is done with results
-    that may share memory with constants. ``plain``: no operators of scalars, which warn in other
-    words. Linear time.
+    ``weak_params``: what is known of parameters that are Python numbers. ``finish``: what is done
+    with results that may share memory with constants. ``plain``: no operators of scalars, which
+    warn in other words. Linear time.
     """
     text = _Writer(table, n_params, plain)
     text.start(n_params, weak_params)
@@ -120,8 +124,7 @@ class _Writer:
     may_repeat: list[bool] = field(factory=list)
     step: int = -1
     names: dict[str, Any] = field(init=False)
-    floats: set[int] = field(factory=set)  # slots that hold Python floats
-    owned: set[int] = field(factory=set)  # slots of arrays that own their memory
+    facts: dict[int, str] = field(factory=dict)  # what is known of slots, see ``result_fact``
     is_loud: bool = False
     has_integers: bool = False  # operators of integer scalars, which warn where ufuncs do not
     # of the step that is being written
@@ -167,16 +170,19 @@ class _Writer:
         kind = self.bind.binders[0].type
         return None if kind is NO_TYPE else kind
 
-    def is_python_float(self, i: int) -> bool:
-        """Whether an operand is known to be a Python float, or a number that Python makes one."""
+    def fact(self, i: int) -> str | None:
+        """What is known of an operand: FLOAT or INT for Python numbers, SCALAR, or OWNED."""
         arg = self.bind.args[i]
         if type(arg) is Const:
-            return type(arg.value) in (int, float) and not isinstance(arg.value, bool)
-        return self.slots[i] in self.floats
+            is_float = type(arg.value) is float
+            return (
+                NUMBER_FACTS.get(type(arg.value)) if not is_float or isfinite(arg.value) else None
+            )
+        return self.facts.get(self.slots[i])
 
-    def is_owned(self, i: int) -> bool:
-        """Whether an operand is an array that owns its memory, and whose last use this is."""
-        return self.slots[i] in self.owned and self.slots[i] in self.dying
+    def is_dying(self, i: int) -> bool:
+        """Whether this is the last use of an operand."""
+        return self.slots[i] in self.dying
 
     def constant(self, value: Any) -> str:
         """The global name of a value."""
@@ -195,15 +201,15 @@ class _Writer:
         self.steps.append(self.step)
         self.may_repeat.append(may_repeat)
 
-    def start(self, n_params: int, weak_params: list[int]) -> None:
+    def start(self, n_params: int, weak_params: dict[int, str]) -> None:
         """The head: the arguments and their checks."""
         self.line("def run(leaves):")
         if n_params:
             self.line(f" {', '.join([f's{n}' for n in range(n_params)])}, = leaves")
             self.line(" leaves.clear()")
-        for n in weak_params:
-            self.line(f" if type(s{n}) is not float: raise LEAVE")
-        self.floats.update(weak_params)
+        for n, fact in weak_params.items():
+            self.line(f" if type(s{n}) is not {fact}: raise LEAVE")
+        self.facts.update(weak_params)
         if self.table.unused:
             self.line(f" {self.assign_none(self.table.unused)}")
 
@@ -218,27 +224,48 @@ class _Writer:
         self.slots = (i,) if kind in (ONE, ONE_AND_CLEAR) else i if kind == MANY else (i, j)
         cleared = c if kind == MANY else () if c is None else (c,)
         self.dying = (*cleared, k)
-        if (form := self.number_step(k)) is not None:
-            self.line(f" t = {form}")
-            self.line(" if t - t: raise LEAVE")
-            self.store("t", k, cleared)
-            self.floats.add(k)
+        number = self.number_step(k)
+        if number is not None:
+            self.add_number(*number, k, cleared)
             return True
         form = quick_form(self, bind)
         if form is None:
             form = self.call(f, bind)
         self.store(form, k, cleared)
-        self.mark(bind, k, cleared)
+        fact = result_fact(self, bind)
+        self.forget((k, *cleared))
+        if fact is not None:
+            self.facts[k] = fact
         return False
 
-    def number_step(self, k: int) -> str | None:
-        """The text of this step and the next one, which makes its result a Python float."""
+    def number_step(self, k: int) -> tuple[str, str] | None:
+        """(text, fact) of this step and the next one, which makes its result a Python number."""
         if self.plain or self.step + 1 == len(self.table.steps):
             return None
         kind, _, i, _, target, _ = self.table.steps[self.step + 1]
         if kind != ONE or not i == k == target:
             return None
         return number_form(self, self.bind, bind_at(self.table, self.step + 1))
+
+    def add_number(self, form: str, fact: str, k: int, cleared: tuple) -> None:
+        """Append an operator of Python numbers, and the test whether NumPy's gives the same."""
+        # the operands must be there if the step is left to the plan
+        made = "t" if k in self.slots else f"s{k}"
+        self.line(f" {made} = {form}")
+        # NumPy warns of infinite results; letir's integers have 64 bits
+        test = f"{made} - {made}" if fact == FLOAT else f"not -{_INT_END} <= {made} < {_INT_END}"
+        self.line(f" if {test}: raise LEAVE")
+        if made == "t":
+            self.store("t", k, cleared)
+        elif cleared:
+            self.line(f" {self.assign_none(cleared)}")
+        self.forget(cleared)
+        self.facts[k] = fact
+
+    def forget(self, slots: Iterable[int]) -> None:
+        """Forget what is known of slots."""
+        for n in slots:
+            self.facts.pop(n, None)
 
     def call(self, f: Callable, bind: Bind) -> str:
         """The call of a step's function."""
@@ -253,17 +280,6 @@ class _Writer:
             text += f"; {self.assign_none(cleared)}"
         self.line(text)
 
-    def mark(self, bind: Bind, k: int, cleared: tuple) -> None:
-        """Remember what is known of a result."""
-        for known in (self.floats, self.owned):
-            known.difference_update((k, *cleared))
-        kind = self.result
-        if gives_python_float(bind, kind):
-            self.floats.add(k)
-        is_own = direct_ufunc(bind) is not None or bind.op.write_through == "own"
-        if kind is not None and kind.shape and is_own:
-            self.owned.add(k)
-
     def add_other(self, f: Callable, i: tuple, k: tuple, c: tuple) -> None:
         """Append a step that stores its results itself."""
         form, op = write_form(self, self.bind), self.bind.op
@@ -277,11 +293,10 @@ class _Writer:
             self.line("  " + ("; ".join([*([action] if action else []), *moved]) or "pass"))
             self.line(" else:")
         self.call_other(f, i, k, c, " " if form is None else "  ")
-        for known in (self.floats, self.owned):
-            known.difference_update((*made, *c))
+        self.forget((*made, *c))
         self.is_loud = self.is_loud or not is_silent(op)
         if op.update is not None and made and self.result is not None and self.result.shape:
-            self.owned.add(made[0])
+            self.facts[made[0]] = OWNED
 
     def call_other(self, f: Callable, i: tuple, k: tuple, c: tuple, indent: str) -> None:
         """Append a call of a step's function with a list that holds the slots which it uses."""
@@ -338,11 +353,11 @@ def straight_line_of(plan: Any, plain: bool = False) -> StraightLine | None:
     table = plan.table
     if not 0 < len(table.steps) <= _MOST_STEPS or table.donated or table.log is not None:
         return None
-    weak = [
-        n
+    weak = {
+        n: fact
         for n, param in enumerate(plan.params)
-        if is_weak_float(param.type) and n not in table.unused
-    ]
+        if (fact := number_fact(param.type)) is not None and n not in table.unused
+    }
     return straight_line(table, len(plan.params), weak, LATE_BOUND["without_constants"], plain)
 
 

@@ -69,7 +69,13 @@ SCALARS = [
     (lambda x: (x[0] * x[1], x[0] / 3, x[0] - 1e300), X[0].astype(np.float32)),
     (lambda x: (x[0] + x[1], x[0] * 2), np.arange(100, 103, dtype=np.int8)),
     (lambda x: (x * x + 0.5, -x, x / 3, 2 - x, x**2), 1.7),
-    (lambda x: (x * x + 5, x - 2 * x), 3),
+    (lambda x: (x * x + 5, x - 2 * x, abs(-x), x // 2, x % 2, x / 2, 7.5 // x), 3),
+    (lambda x: (abs(x), np.sqrt(x * x), np.minimum(x, 0.5), x % 0.4, x // 0.3, 3 // x), -1.3),
+    (lambda x: (x < 0, x == 1, x >= 1.5, x != 0, x < np.inf), 1.5),
+    (lambda x: (np.minimum(x[0], x[1]), np.maximum(x[0], x[1]), np.maximum(x[0], x[0])), X[0]),
+    (lambda x: (np.minimum(x[0], x[1]), np.maximum(x[1], x[0])), np.array([0.0, -0.0])),
+    (lambda x: (np.minimum(x[0], x[1]), np.maximum(x[1], x[0])), np.array([np.nan, 1.0])),
+    (lambda x: np.minimum(np.where(x > 0, x, 1.0), x[0]), np.array([1.0, 0.0])),
     (lambda x: np.stack([x[0], x[1] * 2, x[2]]), X[0]),
     (lambda x: (x.sum(), x.mean(0), x.max(1), x.argmax(), x.sum(1, keepdims=True), x.mean()), X),
     (lambda x: (x.T.reshape(-1), x.T.copy(), x[None, ..., 1:], x.astype(int), x @ x.T), X),
@@ -146,6 +152,17 @@ def test_errors_of_errstate_are_those_of_the_steps(f, x):
                 told.append([str(r) for r in make(fn).run([x])])
         except FloatingPointError as error:
             told.append([str(error), *error.__notes__])
+
+    assert told[0] == told[1]
+
+
+def test_an_integer_beyond_64_bits_is_the_error_of_the_steps():
+    fn = lt.trace(lambda x: x * 2**62, 1)
+    told = []
+    for make in (plan_of, straightened):
+        with pytest.raises(OverflowError) as caught:
+            make(fn).run([3])
+        told.append([str(caught.value), *caught.value.__notes__])
 
     assert told[0] == told[1]
 

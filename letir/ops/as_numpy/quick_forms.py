@@ -43,46 +43,110 @@ def write_form(write: Any, bind: Bind) -> tuple[str, str] | None:
     return None if form is None else form(write, **bind.attrs)
 
 
+# ---- facts ----
+
+# What is known of a slot: it holds a Python float, a Python int, a NumPy scalar (not a 0-d array),
+# or an array that owns its memory. The first two are the names of their classes in the text.
+FLOAT, INT, SCALAR, OWNED = "float", "int", "scalar", "owned"
+NUMBER_FACTS = {float: FLOAT, int: INT}
+_NUMBERS = (FLOAT, INT)
+_GIVE_NUMBERS = ("weaken", "math_function", "python_operator")
+_GIVE_SCALARS = ("sum", "prod", "max", "min", "mean", "dot", "matmul")
+
+
+def number_fact(kind: Any) -> str | None:
+    """The fact of a Python number of this type, None for other types."""
+    if type(kind) is not ArrayType or not kind.weak:
+        return None
+    return FLOAT if kind.dtype == _FLOAT else INT if kind.dtype == _INT else None
+
+
+def result_fact(write: Any, bind: Bind) -> str | None:
+    """What is known of the result of a bind with one result."""
+    kind, name = write.result, bind.op.name
+    if kind is None:
+        return None
+    if kind.weak:
+        return number_fact(kind) if name in _GIVE_NUMBERS else None
+    if kind.shape:
+        return OWNED if bind.op.memory == "new" else None
+    if hasattr(bind.op.impl, "ufunc") or name in _GIVE_SCALARS:
+        return SCALAR
+    return SCALAR if name == "index" and _selects_one(bind) else None
+
+
+def _selects_one(bind: Bind) -> bool:
+    """Whether an index selects an element, not a 0-d array."""
+    item, kind = bind.attrs["item"], bind.args[0].type
+    entries = item if type(item) is tuple else (item,)
+    return len(entries) == kind.ndim and all(type(entry) is int for entry in entries)
+
+
 # ---- Python numbers ----
 
 
-def number_form(write: Any, bind: Bind, following: Bind) -> str | None:
-    """The expression for a bind of Python floats and the ``weaken`` that follows it.
+def number_form(write: Any, bind: Bind, following: Bind) -> tuple[str, str] | None:
+    """(expression, fact) of a bind of Python numbers and the ``weaken`` that follows it.
 
-    NumPy's operators on Python floats, made a Python float again, give Python's bits.
+    NumPy's operators on Python numbers, made Python's again, give Python's bits.
     """
-    if following.op.name != "weaken" or not is_weak_float(following.binders[0].type):
+    fact = number_fact(following.binders[0].type)
+    if following.op.name != "weaken" or fact is None:
         return None
-    if not all(map(write.is_python_float, range(len(bind.args)))):
+    facts = [write.fact(i) for i in range(len(bind.args))]
+    if not all(known in _NUMBERS for known in facts):
         return None
-    if not any(is_weak_float(arg.type) for arg in bind.args):
+    form = _NUMBER_FORMS.get(bind.op.name)
+    # all integers, or one float at least: a Const alone is folded
+    if form is None or (FLOAT in facts) != (fact == FLOAT):
         return None
-    name = bind.op.name
-    if name == "neg":
-        return f"-{write.operand(0)}"
-    if name in _ARITHMETIC:
-        return f"{write.operand(0)} {_ARITHMETIC[name]} {write.operand(1)}"
-    if name == "div" and type(bind.args[1]) is Const and bind.args[1].value:
-        return f"{write.operand(0)} / {write.operand(1)}"
-    return _power(write) if name == "power" else None
+    text = form(write)
+    return None if text is None else (text, fact)
 
 
-def is_weak_float(kind: Any) -> bool:
-    """Whether a type is that of a Python float."""
-    return type(kind) is ArrayType and kind.weak and kind.dtype == _FLOAT
+def _number_operator(symbol: str) -> Callable:
+    return lambda write: f"{write.operand(0)} {symbol} {write.operand(1)}"
 
 
-def gives_python_float(bind: Bind, kind: Any) -> bool:
-    """Whether the result of a bind is a Python float whenever its operands are numbers."""
-    return is_weak_float(kind) and bind.op.name in ("weaken", "math_function", "python_operator")
+def _number_div(write) -> str | None:
+    """A quotient by a number other than zero, by which Python would raise."""
+    divisor = write.bind.args[1]
+    is_known = type(divisor) is Const and divisor.value
+    return f"{write.operand(0)} / {write.operand(1)}" if is_known else None
 
 
-def _power(write) -> str | None:
+def _number_power(write) -> str | None:
     """A square, which NumPy's power multiplies as well."""
     exponent = write.bind.args[1]
-    if type(exponent) is Const and type(exponent.value) in (int, float) and exponent.value == 2:
+    if type(exponent) is Const and exponent.value == 2:
         return f"{write.operand(0)} * {write.operand(0)}"
     return None
+
+
+def _number_extremum(ufunc: np.ufunc, symbol: str) -> Callable:
+    """The smaller or larger number; the ufunc's where neither is, for nan and signed zeros."""
+
+    def form(write) -> str | None:
+        if write.fact(0) != write.fact(1):  # the result would be of one class or the other
+            return None
+        x, y = write.operand(0), write.operand(1)
+        other = f"{write.constant(ufunc)}({x}, {y}).item()"
+        return f"{x} if {x} {symbol} {y} else {y} if {y} {symbol} {x} else {other}"
+
+    return form
+
+
+_NUMBER_FORMS: dict[str, Callable] = {
+    **{name: _number_operator(symbol) for name, symbol in _ARITHMETIC.items()},
+    "neg": lambda write: f"-{write.operand(0)}",
+    "abs": lambda write: f"abs({write.operand(0)})",
+    # correctly rounded as NumPy's; raises for negative numbers
+    "sqrt": lambda write: f"{write.constant(math.sqrt)}({write.operand(0)})",
+    "div": _number_div,
+    "power": _number_power,
+    "minimum": _number_extremum(np.minimum, "<"),
+    "maximum": _number_extremum(np.maximum, ">"),
+}
 
 
 def _math_function(write, *, name: str) -> str:
@@ -91,11 +155,16 @@ def _math_function(write, *, name: str) -> str:
 
 
 def _python_operator(write, *, operator: str, kind: str) -> str | None:
-    if operator != "div" or kind != "float":
+    """Python's operator, where its class of result is certain."""
+    facts = [write.fact(0), write.fact(1)]
+    if not all(known in _NUMBERS for known in facts):
         return None
-    if not all(map(write.is_python_float, range(2))):
+    symbol = {"div": "/", "floor_divide": "//", "remainder": "%"}.get(operator)
+    if operator == "power" and facts == [FLOAT, INT]:
+        symbol = "**"
+    if symbol is None or kind != (FLOAT if operator == "div" or FLOAT in facts else INT):
         return None
-    return f"{write.operand(0)} / {write.operand(1)}"
+    return f"{write.operand(0)} {symbol} {write.operand(1)}"
 
 
 def _weaken(write) -> str | None:
@@ -110,9 +179,21 @@ def _scalar_operator(write, bind: Bind, symbol: str) -> str | None:
     result = write.result
     if write.plain or result is None or result.shape or result.weak:
         return None
-    if not all(_is_scalar(write, i) for i in range(2)) or all(map(write.is_python_float, range(2))):
+    if not all(_is_scalar(write, i) for i in range(2)):
         return None
-    if all(_is_integer(write, i) for i in range(2)) and result.dtype != np.bool_:
+    if all(write.fact(i) in _NUMBERS for i in range(2)):
+        # Python compares an int and a float exactly, which matters for large ones only
+        is_same = write.fact(0) == write.fact(1)
+        if result.dtype != np.bool_ or not (
+            is_same or any(not _is_local(write, i) for i in (0, 1))
+        ):
+            return None
+        test = f"{write.operand(0)} {symbol} {write.operand(1)}"
+        return f"{write.constant(np.True_)} if {test} else {write.constant(np.False_)}"
+    is_integer = [_is_integer(write, i) for i in range(2)]
+    if not all(is_integer) and any(write.fact(i) == INT and _is_local(write, i) for i in range(2)):
+        return None  # NumPy converts the integer, which may be too large to be exact
+    if all(is_integer) and result.dtype != np.bool_:
         write.has_integers = True  # overflow warns here, and wraps around in a ufunc
     return f"{write.operand(0)} {symbol} {write.operand(1)}"
 
@@ -127,12 +208,33 @@ def _is_scalar(write, i: int) -> bool:
     kind = write.type(i)
     if kind is None or kind.shape or kind.dtype not in (_FLOAT, _INT):
         return False
-    return not kind.weak or write.is_python_float(i)
+    return not kind.weak or write.fact(i) in _NUMBERS
 
 
 def _is_integer(write, i: int) -> bool:
     arg = write.bind.args[i]
     return type(arg.value) is int if type(arg) is Const else write.type(i).dtype == _INT
+
+
+def _scalar_extremum(ufunc: np.ufunc, symbol: str) -> Callable:
+    """The smaller or larger scalar; the ufunc's where neither is, for nan and signed zeros."""
+
+    def form(write) -> str | None:
+        types = {write.type(i) for i in range(2)}
+        if write.plain or len(types) > 1 or any(write.fact(i) != SCALAR for i in range(2)):
+            return None
+        if types.pop().dtype not in (_FLOAT, _INT):
+            return None
+        x, y = write.slot(0), write.slot(1)
+        other = f"{write.constant(ufunc)}({x}, {y})"
+        other = f"{x} if {x} == {y} != 0 else {other}"
+        return f"{x} if {x} {symbol} {y} else {y} if {y} {symbol} {x} else {other}"
+
+    return form
+
+
+def _is_local(write, i: int) -> bool:
+    return type(write.bind.args[i]) is not Const
 
 
 def _neg(write) -> str | None:
@@ -225,9 +327,9 @@ def _index(write, *, item) -> str | None:
 def _index_set(write, *, item) -> tuple[str, str] | None:
     """A store into an array that nothing else refers to."""
     text = _item_text(write, item, 2)
-    if text is None or not _is_array(write, 0) or not write.is_owned(0):
+    if text is None or not _is_array(write, 0) or write.fact(0) != OWNED:
         return None
-    if write.slots[0] in write.slots[1:]:
+    if not write.is_dying(0) or write.slots[0] in write.slots[1:]:
         return None
     x = write.slot(0)
     return f"getrefcount({x}) == ALONE and {x}.base is None", f"{x}[{text}] = {write.operand(1)}"
@@ -314,6 +416,8 @@ _FORMS: dict[str, Callable] = {
     "python_operator": _python_operator,
     "weaken": _weaken,
     "neg": _neg,
+    "minimum": _scalar_extremum(np.minimum, "<"),
+    "maximum": _scalar_extremum(np.maximum, ">"),
     "sum": _sum,
     "prod": _reduction(np.multiply),
     "max": _reduction(np.maximum),
