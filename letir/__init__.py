@@ -174,9 +174,10 @@ _LATE_BOUND = {
     "tracing.checks.unrecorded_regions": ("begin_region", "end_region", "stop_gradients"),
     "tracing.checks.hidden_random_state": ("watch_numpy_random",),
     "tracing.checks.unsupported": ("refusal_reason",),
-    "tracing.checks.misuse": (
-        *("misuse", "not_a_program", "other_operand", "refuse_argnums", "refuse_call"),
-        "refuse_unless_function",
+    "tracing.checks.misuse": ("misuse", "other_operand", "refuse_flag", "refuse_misfit"),
+    "tracing.checks.user_functions": (
+        *("call_rule", "not_a_program", "refuse_argnums", "refuse_call", "refuse_positions"),
+        *("refuse_static", "refuse_unless_function"),
     ),
     "tracing.checks.short_tracebacks": ("fold",),
     "tracing.checks.symbolic_size_reads": (

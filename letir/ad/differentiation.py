@@ -46,6 +46,8 @@ def differentiate(
       %3, %4 = grad_of[mul](%0) { %5 = mul(%0, %2); %6 = mul(%0, %1) -> (%5, %6) }
       return (%3, %4)
     """
+    if not isinstance(f, Lambda):
+        raise LATE_BOUND["not_a_program"]("differentiate", f)
     return differentiate_lowered(
         passes.lowered(f), requires_grad, defined=defined, policy=policy, exact=exact
     )
@@ -82,15 +84,19 @@ def recorder(
         requires_grad = [True] * len(f.params)
     for name, flags in (("requires_grad", requires_grad), ("defined", defined or ())):
         if isinstance(flags, str) or not hasattr(flags, "__len__"):
-            raise DTypeError(f"differentiate: {name} is a list of flags, found {flags!r}")
+            raise DTypeError(
+                f"differentiate: {name} is a list of flags, found {flags!r}\n"
+                "  pass True or False for each of them, in order"
+            )
     if len(requires_grad) != len(f.params):
         raise ShapeError(
             f"differentiate: {len(f.params)} parameters, {len(requires_grad)} flags "
-            "in requires_grad"
+            "in requires_grad\n  pass one flag for each array that the program takes"
         )
     if defined is not None and len(defined) != len(f.ret.args):
         raise ShapeError(
-            f"differentiate: {len(f.ret.args)} results, {len(defined)} flags in defined"
+            f"differentiate: {len(f.ret.args)} results, {len(defined)} flags in defined\n"
+            "  pass one flag for each array that the program returns"
         )
     pairs = zip(f.params, requires_grad, strict=True)
     inputs = [i for i, (p, flag) in enumerate(pairs) if flag and carries_derivative(p)]

@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, cast
 
-from letir.ast.signatures import F
+from letir.ast.signatures import F, plain_parameters
 
 
 class LoadingTable(dict):
@@ -34,15 +34,34 @@ def _load_late_bound(name: str) -> None:
 LATE_BOUND: dict[str, Callable] = LoadingTable(_load_late_bound)
 
 
+def refuse_other_kinds(function: Callable, plain: dict, arguments: tuple) -> None:
+    """Raise DTypeError for one of the (name, argument) pairs that is not of its annotated kind.
+
+    ``plain``: the ``plain_parameters`` of the function.
+    """
+    for name, value in arguments:
+        if name in plain and type(value) not in plain[name]:
+            LATE_BOUND["refuse_misfit"](function, dict(arguments), name)
+
+
 def entry_point(function: F) -> F:
     """``function`` for users to call: errors get the user's line and a traceback without letir.
 
+    Arguments annotated as flags, numbers or strings are of that kind, or DTypeError says so.
     Functions that run often have the same ``except`` clause in their own body, which costs nothing.
     """
+    names: tuple[str, ...] = ()
+    plain: dict | None = None  # found at the first call
 
     @functools.wraps(function)
     def call(*args, **kwargs):
+        nonlocal names, plain
         try:
+            if plain is None:
+                names, plain = plain_parameters(function)
+            if plain:
+                named = zip(names, args, strict=False)  # the function tells a wrong number
+                refuse_other_kinds(function, plain, (*named, *kwargs.items()))
             return function(*args, **kwargs)
         except BaseException as error:
             found = LATE_BOUND["fold"](error, function, args, kwargs)

@@ -60,12 +60,18 @@ def _check_level(fn: Lambda) -> None:
             _check_bind(binder, bound, f"the result of {bind.op.name}")
     for arg in fn.ret.args:
         if arg not in bound if type(arg) is Local else not _is_const(arg):
-            raise ScopeError(f"the result {arg!r} of the program is not bound in it")
+            raise ScopeError(
+                f"the result {arg!r} of the program is not bound in it\n"
+                "  a program is closed: return a parameter or the result of a bind"
+            )
 
 
 def _check_bind(local: Local, bound: set[Local], what: str) -> None:
     if local in bound:
-        raise ScopeError(f"{what}, {local!r}, is bound twice: every local is bound once")
+        raise ScopeError(
+            f"{what}, {local!r}, is bound twice: every local is bound once\n"
+            "  give the second binding a Local of its own"
+        )
     bound.add(local)
 
 

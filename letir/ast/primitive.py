@@ -247,6 +247,7 @@ class Primitive:
     is_users: bool = field(init=False)  # a user's operation: passes assume only what its fields say
     # {attribute: default}, in the order of impl's signature, in which texts print them
     attrs: dict[str, Any] = field(init=False)
+    flags: tuple[str, ...] = field(init=False)  # the attributes that are True or False
     default_attrs: Attrs | None = field(init=False)  # None if an attribute has no default
     is_differentiable: bool = field(init=False)  # has a vjp, or will have one in a later version
 
@@ -266,6 +267,7 @@ class Primitive:
     def set_attrs(self, defaults: dict[str, Any]) -> None:
         """Set the attributes and their defaults; ``Required`` stands for no default."""
         self.attrs = defaults
+        self.flags = tuple([name for name, value in defaults.items() if type(value) is bool])
         is_complete = id(Required) not in map(id, defaults.values())  # not ==: may be arrays
         self.default_attrs = Attrs(defaults) if is_complete else None
 
@@ -312,10 +314,16 @@ class Primitive:
         if self.default_attrs is not None and self.attrs.keys() >= attrs.keys() and all(given):
             return self.default_attrs
         full = {name: attrs.get(name, default) for name, default in self.attrs.items()}
+        for name in self.flags:
+            if type(full[name]) is not bool:
+                LATE_BOUND["refuse_flag"](self.name, name, full[name])
         required = [name for name, value in full.items() if value is Required]
         if required or not full.keys() >= attrs.keys():  # the latter: an unknown name
             expected = ", ".join(self.attrs) or "none"
-            raise LetirError(f"{self.name}: its attributes are ({expected}), found {dict(attrs)!r}")
+            raise LetirError(
+                f"{self.name}: its attributes are ({expected}), found {dict(attrs)!r}\n"
+                "  pass each of them by its name"
+            )
         return Attrs(full)
 
     def rule(self, kind: str) -> Callable:
@@ -345,10 +353,13 @@ def register(record: Primitive) -> Primitive:
     Raises LetirError if its name is taken, or is not made of words and dots.
     """
     if not all(word.isidentifier() for word in record.name.split(".")):
-        raise LetirError(f"{record.name!r} cannot name an operation: use words and dots")
+        raise LetirError(
+            f"{record.name!r} cannot name an operation\n  use words and dots, as in 'mine.add'"
+        )
     if record.name in PRIMITIVES:
         raise LetirError(
-            f"an operation named {record.name!r} exists already; users' are package.name"
+            f"an operation named {record.name!r} exists already\n"
+            "  name your own package.name, as in 'mine.add'"
         )
     PRIMITIVES[record.name] = record
     return record

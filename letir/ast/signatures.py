@@ -1,6 +1,12 @@
-"""Type variables of public signatures: a transform of a function keeps its parameters."""
+"""The signatures of public functions: type variables, and which arguments are of a plain kind.
+
+``plain_parameters``: flags, numbers and strings, which are checked at each call. Without the check
+``has_aux="no"`` is true, and ``sgd("0.1")`` fails at its first step. An argument of a class in the
+table fits; ``letir.tracing.checks.misuse`` judges the others.
+"""
 
 from collections.abc import Callable
+from types import FunctionType, NoneType
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")  # the parameters of a user's function
@@ -9,3 +15,46 @@ R = TypeVar("R")  # the result of a user's function
 C = TypeVar("C")  # the carried value of a loop
 A = TypeVar("A")  # the auxiliary result of a function, with has_aux
 F = TypeVar("F", bound=Callable[..., Any])  # a function that is returned as it is
+
+_ORDINARY: dict[object, tuple[type, ...]] = {  # annotation -> the classes that arguments often have
+    bool: (bool,),
+    int: (int, bool),
+    float: (float, int, bool),
+    str: (str,),
+    None: (NoneType,),
+    NoneType: (NoneType,),
+    Callable: (FunctionType,),
+}
+
+
+def plain_parameters(function: Callable) -> tuple[tuple[str, ...], dict[str, frozenset[type]]]:
+    """(positional parameters, {parameter: classes of arguments that fit}).
+
+    The latter for parameters that are annotated with plain kinds, but not for those that are a
+    function and nothing else, which is told where it is called.
+    """
+    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+    found = {}
+    for name, annotation in getattr(function, "__annotations__", {}).items():
+        if name == "return" or _origin(annotation) is not None or annotation is Callable:
+            continue
+        classes = [_classes_of(part) for part in getattr(annotation, "__args__", (annotation,))]
+        # a string or a function: a text with a meaning, which its reader tells
+        if None not in classes and not {(FunctionType,), (str,)} <= {*classes}:
+            found[name] = frozenset([kind for part in classes for kind in part or ()])
+    names = code.co_varnames[: code.co_argcount] if code else ()
+    return names, found
+
+
+def _origin(annotation: object) -> str | None:
+    """The name of the generic class of an annotation: "Sequence" for Sequence[int]."""
+    return getattr(getattr(annotation, "__origin__", None), "__name__", None)
+
+
+def _classes_of(annotation: object) -> tuple[type, ...] | None:
+    """The classes of arguments that often fit an annotation, None if it is not a plain kind."""
+    if _origin(annotation) == "Callable":
+        return _ORDINARY[Callable]
+    if _origin(annotation) is not None:  # the items are looked at each time
+        return () if _origin(annotation) == "Sequence" else None
+    return _ORDINARY.get(annotation) if annotation.__hash__ else None

@@ -43,7 +43,7 @@ class Local:
     name: str | None = None
 
     def __repr__(self):
-        return f"%{self.name or '?'}: {self.type}"
+        return f"%{self.name}: {self.type}" if self.name else f"Local({self.type})"
 
     def __reduce__(self):
         return Local, (self.type, self.name)

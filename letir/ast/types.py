@@ -12,9 +12,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 from attrs import define, frozen
 
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.sizes.size import Size
-from letir.errors import DTypeError, ShapeError
+from letir.errors import DTypeError, LetirError, ShapeError
 
 _KINDS = "biufc"  # bool, signed, unsigned, floating, complex: the dtypes of arrays of numbers
 
@@ -62,16 +62,22 @@ class ArrayType:
     inexact: bool  # floating or complex, so that derivatives exist
 
     def __new__(cls, dtype, shape=(), weak=False):
-        key = (number_dtype(dtype), tuple(shape), bool(weak))
-        with _types_lock:  # two threads must not make two objects of one type
-            self = _types.get(key)
-            if self is None:
-                self = object.__new__(cls)
-                fields = (*key, key[0].kind in "fc")
-                # after them comes __weakref__
-                for field, value in zip(cls.__slots__, fields, strict=False):
-                    object.__setattr__(self, field, value)
-                _types[key] = self
+        try:
+            shape = shape if type(shape) is tuple else _as_shape(shape)
+            key = (number_dtype(dtype), shape, bool(weak))
+            with _types_lock:  # two threads must not make two objects of one type
+                self = _types.get(key)
+                if self is None:
+                    _refuse_sizes(shape)
+                    self = object.__new__(cls)
+                    fields = (*key, key[0].kind in "fc")
+                    # after them comes __weakref__
+                    for field, value in zip(cls.__slots__, fields, strict=False):
+                        object.__setattr__(self, field, value)
+                    _types[key] = self
+        except LetirError as error:
+            LATE_BOUND["fold"](error)
+            raise
         return self
 
     def __setattr__(self, name, value):
@@ -104,6 +110,36 @@ class ArrayType:
     def __repr__(self):
         star = "*" if self.weak else ""
         return f"{self.dtype.name}{star}[{', '.join(map(str, self.shape))}]"
+
+
+def _as_shape(sizes: Any) -> tuple:
+    """A sequence of sizes as a tuple. Raises DTypeError for an object that is not a sequence."""
+    if isinstance(sizes, str) or not hasattr(type(sizes), "__iter__"):
+        raise DTypeError(
+            f"a shape is a tuple of sizes, found {sizes!r} of type {type(sizes).__name__}\n"
+            "  write (3,) for one axis, () for a number"
+        )
+    return tuple(sizes)
+
+
+def _refuse_sizes(shape: tuple) -> None:
+    """Raise unless all sizes are integers from 0, or symbolic."""
+    for n in shape:
+        if type(n) is Size:
+            continue
+        if not isinstance(n, int | np.integer):
+            error: LetirError = DTypeError(
+                f"a size is an integer or a Size, found {n!r} in the shape {shape}\n"
+                "  make a symbolic size with Size.named('n')"
+            )
+        elif n < 0:
+            error = ShapeError(
+                f"a size cannot be negative, found {n} in the shape {shape}\n"
+                "  pass sizes from 0; only reshape takes -1"
+            )
+        else:
+            continue
+        raise error
 
 
 def number_dtype(dtype: Any) -> np.dtype:
@@ -158,13 +194,14 @@ class ShapeDtype:
 
     @entry_point
     def __init__(self, shape, dtype=np.float64, weak: bool = False):
-        shape = (shape,) if isinstance(shape, int | str | Size) else shape
+        shape = (shape,) if isinstance(shape, int | str | Size) else _as_shape(shape)
         for n in shape:
             if not isinstance(n, int | np.integer | str | Size) or (
-                isinstance(n, int | np.integer) and n < 0
+                isinstance(n, int | np.integer) and type(n) is not Size and n < 0
             ):
                 raise ShapeError(
                     f"ShapeDtype: a size must be a number from 0 or a name, found {n!r} in {shape}"
+                    "\n  write (3,) for a size that is known, ('n',) for one that is not"
                 )
             if isinstance(n, str) and n.startswith("_"):
                 raise ShapeError(
@@ -211,6 +248,7 @@ def broadcast_shapes(*shapes: tuple) -> tuple:
                     continue
                 listed = ", ".join(map(str, shapes))
                 raise ShapeError(
-                    f"shapes {listed} do not broadcast: {out[i]} and {n} at axis {i - len(out)}"
+                    f"shapes {listed} do not broadcast: {out[i]} and {n} at axis {i - len(out)}\n"
+                    "  sizes at one axis must be equal, or 1: add axes with x[:, None]"
                 )
     return tuple(out)

@@ -11,7 +11,7 @@ from contextlib import ContextDecorator
 from contextvars import ContextVar
 from typing import Any
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, entry_point
 from letir.tracing.trace_state import ACTIVE, Trace
 
 RECORDS: ContextVar[bool] = ContextVar("letir_records", default=True)
@@ -124,6 +124,7 @@ def _coroutine_in(mode: Callable[[], Mode], f: Callable) -> Callable:
     return run
 
 
+@entry_point
 def no_grad() -> Mode:
     """A context, and a decorator, in which operations on Variables are not recorded.
 
@@ -137,11 +138,13 @@ def no_grad() -> Mode:
     return Mode(RECORDS, False)
 
 
+@entry_point
 def enable_grad() -> Mode:
     """A context, and a decorator, in which operations are recorded, also inside ``no_grad``."""
     return Mode(RECORDS, True)
 
 
+@entry_point
 def set_grad_enabled(enabled: bool) -> Mode:
     """``enable_grad()`` or ``no_grad()``, as a context or a decorator; as a plain call, for the
     rest of the thread or task.
@@ -166,6 +169,7 @@ def is_grad_enabled() -> bool:
     return RECORDS.get()
 
 
+@entry_point
 def detect_anomaly() -> Mode:
     """A context in which backward raises FloatingPointError where the first nan is made.
 

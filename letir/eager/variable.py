@@ -93,6 +93,7 @@ class Variable(ArrayValue):
     def requires_grad(self, requires: bool) -> None:
         self.requires_grad_(requires)
 
+    @entry_point
     def requires_grad_(self, requires_grad: bool = True) -> "Variable":
         """Set whether this leaf requires grad. Returns itself."""
         if requires_grad != self.requires_grad:
@@ -203,12 +204,14 @@ class Variable(ArrayValue):
         """Set ``.grad`` to None."""
         self.grad = None
 
+    @entry_point
     def retain_grad(self) -> None:
         """Let ``backward`` set ``.grad`` although this is not a leaf."""
         self.required("retain_grad")
         if not self.is_leaf:
             self.arg.noted().keeps_grad = True
 
+    @entry_point
     def register_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call ``hook(grad)`` when backward has the full gradient of this Variable.
 

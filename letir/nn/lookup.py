@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import entry_point
 from letir.errors import BoundsError, DTypeError
 from letir.ops.nn.embedding_linear_dropout import embedding as embedding_op
 from letir.tracing.source_locations import error_at_user_line
 
 
+@entry_point
 def embedding(
     indices: Any,
     weight: Any,

@@ -14,6 +14,7 @@ learning rate is a number, or a function of the number of the step (from 0), suc
 {'w': array([0.9, 1.2])}
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -22,24 +23,52 @@ import numpy as np
 from attrs import field, frozen
 
 from letir.ast import entry_point
+from letir.ast.builder import Value
 from letir.ast.pytrees import Tree, flatten
-from letir.errors import ShapeError
+from letir.errors import DTypeError, ShapeError
+from letir.eval.array_modules import type_of
 from letir.ops.nn.losses import safe_sqrt
 
 # ---- parts of optimisers ----
 
 
-def _for_users(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` as an entry point, in a type that attrs' converters need."""
-    return entry_point(function)
+def _init_for_users(init: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """``init``, which refuses parameters that are not arrays."""
+
+    @entry_point
+    @functools.wraps(init)
+    def checked(params):
+        for leaf in flatten(params)[0]:
+            if not isinstance(leaf, Value):
+                type_of(leaf)  # DTypeError for an object that is not an array
+        return init(params)
+
+    return checked
+
+
+def _update_for_users(update: Callable[..., Any]) -> Callable[..., Any]:
+    """``update``, which refuses a state that ``init`` did not make."""
+
+    @entry_point
+    @functools.wraps(update)
+    def checked(grads, state, params):
+        if not isinstance(state, dict) or "step" not in state:
+            raise DTypeError(
+                "optim: the state must be a dict with the number of the step, found a "
+                f"{type(state).__name__}\n"
+                "  begin with optimizer.init(params), go on with the state that update returns"
+            )
+        return update(grads, state, params)
+
+    return checked
 
 
 @frozen
 class Optimizer:
     """``init(params)`` returns a state, ``update(grads, state, params)`` new params and state."""
 
-    init: Callable[[Any], Any] = field(converter=_for_users)
-    update: Callable[[Any, Any, Any], tuple[Any, Any]] = field(converter=_for_users)
+    init: Callable[[Any], Any] = field(converter=_init_for_users)
+    update: Callable[[Any, Any, Any], tuple[Any, Any]] = field(converter=_update_for_users)
 
 
 @entry_point
@@ -47,6 +76,21 @@ def zeros_like_params(params: Any) -> Any:
     """A pytree of zeros like ``params``."""
     leaves, spec = flatten(params)
     return spec.unflatten([np.zeros_like(leaf) for leaf in leaves])
+
+
+def _refuse_rate(name: str, learning_rate: Any, **shares: Any) -> None:
+    """Raise ShapeError for a negative learning rate, or a share that is not in [0, 1)."""
+    if type(learning_rate) in (int, float) and not learning_rate >= 0:
+        raise ShapeError(
+            f"{name}: a learning rate must be at least 0, found {learning_rate}\n"
+            "  steps go against the gradient already; to maximise, negate the loss"
+        )
+    for share, value in shares.items():
+        if type(value) in (int, float) and not 0 <= value < 1:
+            raise ShapeError(
+                f"{name}: {share} must be at least 0 and less than 1, found {value}\n"
+                f"  typical values are 0.9 and 0.99"
+            )
 
 
 @entry_point
@@ -63,6 +107,14 @@ def map_leaves(function: Callable, *trees: Any) -> tuple:
                 "  take the gradients with respect to the parameters, and the state of init(params)"
             )
         columns.append(more)
+    for i, row in enumerate(zip(*columns, strict=True)):
+        if len({np.shape(leaf) for leaf in row}) > 1:
+            place = "".join([f"[{key!r}]" for key in spec.paths()[i]])
+            raise ShapeError(
+                "optim: a parameter, its gradient and its state must have one shape, found "
+                f"{', '.join([str(np.shape(leaf)) for leaf in row])} at params{place}\n"
+                "  take the gradients with respect to the parameters, and the state of init(params)"
+            )
     rows = [function(*row) for row in zip(*columns, strict=True)]
     return tuple([spec.unflatten(column) for column in zip(*rows, strict=True)])
 
@@ -95,6 +147,8 @@ def sgd(
 
     Sutskever, Martens, Dahl and Hinton, On the importance of initialization and momentum, 2013.
     """
+
+    _refuse_rate("sgd", learning_rate, momentum=momentum)
 
     def init(params):
         return {"step": FIRST_STEP, "velocity": zeros_like_params(params) if momentum else None}
@@ -162,6 +216,8 @@ def build_adam(
 ) -> Optimizer:
     """adam and adamw: weight decay ``added`` to the gradient, or ``taken`` off the parameters."""
 
+    _refuse_rate("adam", learning_rate, b1=b1, b2=b2)
+
     def init(params):
         return {
             "step": FIRST_STEP,
@@ -194,6 +250,8 @@ def rmsprop(
 ) -> Optimizer:
     """Gradients divided by the root of their running mean square. Tieleman and Hinton, 2012."""
 
+    _refuse_rate("rmsprop", learning_rate, decay=decay)
+
     def init(params):
         return {"step": FIRST_STEP, "square": zeros_like_params(params)}
 
@@ -216,6 +274,8 @@ def adagrad(learning_rate: float | Callable = 1e-2, eps: float = 1e-10) -> Optim
 
     Duchi, Hazan and Singer, Adaptive subgradient methods, JMLR 2011.
     """
+
+    _refuse_rate("adagrad", learning_rate)
 
     def init(params):
         return {"step": FIRST_STEP, "square": zeros_like_params(params)}
@@ -253,15 +313,37 @@ def clip_by_global_norm(tree: Any, most: float) -> Any:
     >>> clip_by_global_norm([np.array([3.0]), np.array([4.0])], 1.0)
     [array([0.6]), array([0.8])]
     """
+    if type(most) in (int, float) and not most > 0:
+        raise ShapeError(
+            f"clip_by_global_norm: the greatest norm must be positive, found {most}\n"
+            "  pass the norm that gradients may have"
+        )
     scale = most / np.maximum(global_norm(tree), most)
     leaves, spec = flatten(tree)
     return spec.unflatten([leaf * cast_to_leaf(scale, leaf) for leaf in leaves])
 
 
+def _schedule(name: str, steps: Any, rate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The schedule ``rate``, which changes over a number of steps that must be positive."""
+    if type(steps) in (int, float) and not steps > 0:
+        raise ShapeError(
+            f"{name}: the number of steps must be positive, found {steps}\n"
+            "  pass the number of steps over which the rate changes"
+        )
+
+    def rate_at(step: float) -> Any:
+        return rate(step)
+
+    rate_at.__name__ = rate_at.__qualname__ = name
+    return entry_point(rate_at)
+
+
 @entry_point
 def exponential_decay(learning_rate: float, steps: int, factor: float) -> Callable:
     """A schedule that smoothly multiplies the learning rate by ``factor`` every ``steps`` steps."""
-    return lambda step: learning_rate * factor ** (step / steps)
+    return _schedule(
+        "exponential_decay", steps, lambda step: learning_rate * factor ** (step / steps)
+    )
 
 
 @entry_point
@@ -275,10 +357,14 @@ def cosine_decay(learning_rate: float, steps: int, last: float = 0.0) -> Callabl
         share = np.minimum(step, steps) / steps
         return learning_rate * (last + (1 - last) * 0.5 * (1 + np.cos(math.pi * share)))
 
-    return rate
+    return _schedule("cosine_decay", steps, rate)
 
 
 @entry_point
 def warmup(learning_rate: float | Callable, steps: int) -> Callable:
     """A schedule that rises linearly to ``learning_rate`` (or schedule) over ``steps`` steps."""
-    return lambda step: rate_at_step(learning_rate, step) * np.minimum((step + 1) / steps, 1.0)
+
+    def rate(step):
+        return rate_at_step(learning_rate, step) * np.minimum((step + 1) / steps, 1.0)
+
+    return _schedule("warmup", steps, rate)

@@ -1,5 +1,6 @@
 """The binds through which derivatives flow, and with ``letir.ast.activity`` the locals [D1]."""
 
+from letir.ast import entry_point
 from letir.ast.activity import propagate_requires_grad
 from letir.ast.bodies import bodies_of
 from letir.ast.primitive import Absent
@@ -8,6 +9,7 @@ from letir.ast.terms import Bind, Lambda
 __all__ = ["has_derivative", "is_differentiable", "propagate_requires_grad"]
 
 
+@entry_point
 def is_differentiable(bind: Bind) -> bool:
     """Whether ``bind`` can be differentiated: its operation has a reverse rule (or a zero
     derivative), and so have all binds in its bodies.

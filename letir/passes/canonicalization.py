@@ -7,6 +7,7 @@ the maximum of 0.0 and -0.0, always keep it.
 
 from collections.abc import Callable
 
+from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
@@ -66,6 +67,7 @@ _LOGICAL = {
 }
 
 
+@entry_point
 @paused_gc()
 def canonicalize_ops(fn: Lambda) -> Lambda:
     """Bring each operation into its canonical form, also in bodies; results keep their bits.

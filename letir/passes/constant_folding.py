@@ -6,6 +6,7 @@ from functools import cache, partial
 import numpy as np
 from attrs import define, field
 
+from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import map_bodies
 from letir.ast.gc_pause import paused_gc
@@ -20,6 +21,7 @@ _LIMIT = 1 << 16  # bytes of one result
 _TOTAL = 1 << 26  # bytes of all results
 
 
+@entry_point
 @paused_gc()
 def constant_propagation(fn: Lambda, *, limit: int = _LIMIT) -> Lambda:
     """Compute binds whose operands are all constants, also in bodies.

@@ -5,6 +5,7 @@ from functools import cache
 
 from attrs import define, field
 
+from letir.ast import entry_point
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.bodies import all_bodies, map_bodies
 from letir.ast.gc_pause import paused_gc
@@ -16,6 +17,7 @@ from letir.passes.memory.aliases import shown_locals, updated_locals
 # ---- common subexpressions ----
 
 
+@entry_point
 @paused_gc()
 def common_subexpressions(fn: Lambda) -> Lambda:
     """Merge binds of the same operation on the same values with the same attributes, compared by
@@ -116,6 +118,7 @@ def _has_random(bind: Bind) -> bool:
 # ---- constants ----
 
 
+@entry_point
 @paused_gc()
 def constant_pooling(fn: Lambda) -> Lambda:
     """Merge equal array constants; constants of different bodies share one array in memory.

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
+from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import attrs_with, bodies_of, with_bodies
 from letir.ast.body_layout import BodyLayout
@@ -211,6 +212,7 @@ def _needs_operand(bind: Bind, param: Local) -> bool:
     )
 
 
+@entry_point
 def dead_code(fn: Lambda) -> Lambda:
     """Drop every bind that has no effect and none of whose binders is used.
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from attrs import define, field
 
+from letir.ast import entry_point
 from letir.ast.bodies import bodies_of
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
@@ -16,6 +17,7 @@ from letir.ops.define.records import decomposition, is_computed_by_parts, is_der
 from letir.passes.type_propagation import throughout_fitting
 
 
+@entry_point
 def decompose(
     fn: Lambda,
     *,

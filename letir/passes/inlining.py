@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
+from letir.ast import entry_point
 from letir.ast.bodies import all_bodies, map_bodies
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
@@ -13,6 +14,7 @@ from letir.visitors.substitution import substitute
 _GROWTH = 8  # the most inlined binds per bind of the program: shared bodies may be nested
 
 
+@entry_point
 @paused_gc()
 def inline_bodies(fn: Lambda, *, keep_rules: bool = True) -> Lambda:
     """Inline bodies that certainly run exactly once: the branch selected by a constant, the only
@@ -106,6 +108,7 @@ class _Inlining:
         return bind.with_args(tuple(map(self.named, bind.args))) if self.names else bind
 
 
+@entry_point
 def without_barriers(fn: Lambda) -> Lambda:
     """Remove every ``barrier``: the last pass before a plan, after which nothing is merged.
 

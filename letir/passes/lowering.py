@@ -2,6 +2,7 @@
 
 import operator
 
+from letir.ast import entry_point
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Arg, Bind, Lambda, Local, substitute_args
 from letir.ops.define.records import decomposition
@@ -12,6 +13,7 @@ from letir.visitors.substitution import substitute
 _is_inlined = operator.attrgetter("op.inlined")
 
 
+@entry_point
 def without_writes(fn: Lambda) -> Lambda:
     """Drop writes into arguments; results still are the new values.
 

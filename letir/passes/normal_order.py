@@ -2,6 +2,7 @@
 
 from attrs import define, field
 
+from letir.ast import entry_point
 from letir.ast.bodies import map_bodies
 from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
@@ -9,6 +10,7 @@ from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.effects.writes_to_arguments import changed_params
 
 
+@entry_point
 @paused_gc()
 def normalize_order(fn: Lambda) -> Lambda:
     """Sort the binds in the order in which effects, then results, need them, operands first from

@@ -4,6 +4,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
+from letir.ast import entry_point
 from letir.ast.attrs import Attrs, token
 from letir.ast.builder import freeze
 from letir.ast.gc_pause import paused_gc
@@ -19,6 +20,7 @@ from letir.passes.type_propagation import throughout_fitting
 _LARGEST = 1 << 24  # integers up to it are exact in float32 and wider
 
 
+@entry_point
 @paused_gc()
 def erase_number_types(fn: Lambda) -> Lambda:
     """Replace Python numbers among the operands of elementwise operations and updates by 0-d

@@ -15,7 +15,7 @@ from typing import Any
 
 from attrs import frozen
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.terms import Lambda
 from letir.errors import LetirError
 
@@ -119,6 +119,7 @@ def type_signature(fn: Lambda) -> tuple:
     return tuple([param.type for param in fn.params]), len(fn.ret.args)
 
 
+@entry_point
 def register(point: str, pass_: _Pass) -> _Pass:
     """Register a pass that ``jit`` and ``compile`` run, and return it.
 
@@ -144,6 +145,7 @@ def register(point: str, pass_: _Pass) -> _Pass:
     return pass_
 
 
+@entry_point
 def unregister(point: str, pass_: _Pass) -> None:
     """Undo ``register(point, pass_)``; does nothing if it is not registered there."""
     with _lock:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from attrs import define, field
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.bodies import all_bodies, bodies_of, map_bodies, with_bodies
 from letir.ast.builder import result_types
 from letir.ast.gc_pause import paused_gc
@@ -51,6 +51,7 @@ def _given_types(bind: Bind) -> list:
     return layout.given_types(types, bind.attrs)
 
 
+@entry_point
 @paused_gc()
 def propagate_shapes(fn: Lambda) -> Lambda:
     """Fill in types that are unknown, or have symbolic sizes, from the types of operands; also in

@@ -4,6 +4,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from letir.ast import entry_point
 from letir.ast.primitive import PRIMITIVES
 from letir.scipy.linear_systems import (
     circulant as circulant,
@@ -118,6 +119,7 @@ def cho_factor(
     return np.linalg.cholesky(as_array_or_traced(a), upper=not lower), lower
 
 
+@entry_point
 def cho_solve(
     c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from letir.ast import entry_point
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.scipy.namespace import (
@@ -36,7 +37,7 @@ class VectorDistribution:
                 raise refusal_error(f"{self.name}.{method}", f"only {', '.join(self.recorded)} are")
             return found(*args, **kwargs)
 
-        return call if callable(found) else found
+        return entry_point(call) if callable(found) else found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The distribution with fixed parameters."""
@@ -71,7 +72,7 @@ class FrozenVectorDistribution:
             reason = f"only {', '.join(distribution.recorded)} are"
             raise refusal_error(f"{distribution.name}(...).{method}", reason)
         found = getattr(distribution, method)
-        return lambda *x: found(*x, *self.args, **dict(self.kwargs))
+        return entry_point(lambda *x: found(*x, *self.args, **dict(self.kwargs)))
 
 
 class MultivariateNormal(VectorDistribution):
@@ -80,6 +81,7 @@ class MultivariateNormal(VectorDistribution):
     name = "multivariate_normal"
     recorded = ("logpdf", "pdf", "entropy")
 
+    @entry_point
     def logpdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
         """The logarithm of the density of the rows of ``x``."""
         if not is_traced(x, mean, cov):
@@ -92,12 +94,14 @@ class MultivariateNormal(VectorDistribution):
             return _singular_logpdf(x, mean, cov)
         return as_scalar(PRIMITIVES["multivariate_normal_logpdf"](x, mean, cov))
 
+    @entry_point
     def pdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
         """The density of the rows of ``x``."""
         if not is_traced(x, mean, cov):
             return self._plain("pdf", x, mean, cov, allow_singular)
         return PRIMITIVES["exp"](self.logpdf(x, mean, cov, allow_singular))
 
+    @entry_point
     def entropy(self, mean: Any = None, cov: Any = 1, allow_singular: bool = True) -> Any:
         """The entropy, which the rank and the determinant of the covariance decide."""
         if not is_traced(mean, cov):
@@ -145,6 +149,7 @@ class Dirichlet(VectorDistribution):
     name = "dirichlet"
     recorded = ("logpdf", "pdf", "mean", "var", "entropy")
 
+    @entry_point
     def logpdf(self, x: Any, alpha: Any) -> Any:
         """The logarithm of the density; the last component of ``x`` may be left out."""
         if not is_traced(x, alpha):
@@ -163,16 +168,19 @@ class Dirichlet(VectorDistribution):
         powers = PRIMITIVES["xlogy"](alpha - 1, x.T).T
         return powers.sum(0) - _log_beta(alpha)
 
+    @entry_point
     def pdf(self, x: Any, alpha: Any) -> Any:
         """The density."""
         if not is_traced(x, alpha):
             return self._plain("pdf", x, alpha)
         return PRIMITIVES["exp"](self.logpdf(x, alpha))
 
+    @entry_point
     def mean(self, alpha: Any) -> Any:
         """The mean of each component."""
         return alpha / alpha.sum() if is_traced(alpha) else self._plain("mean", alpha)
 
+    @entry_point
     def var(self, alpha: Any) -> Any:
         """The variance of each component."""
         if not is_traced(alpha):
@@ -180,6 +188,7 @@ class Dirichlet(VectorDistribution):
         total = alpha.sum()
         return alpha * (total - alpha) / (total * total * (total + 1))
 
+    @entry_point
     def entropy(self, alpha: Any) -> Any:
         """The differential entropy."""
         if not is_traced(alpha):

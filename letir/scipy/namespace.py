@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import entry_point
 from letir.ast.builder import Value
 from letir.errors import MissingRule
 from letir.eval.array_modules import scipy_function
@@ -29,15 +30,24 @@ def drop_in(part: str) -> Callable:
     """
 
     def decorate(function: Callable) -> Callable:
+        recorded = entry_point(function)
+
+        @entry_point
         @functools.wraps(function)
         def called(*args, **kwargs):
             if not is_traced(*args, **kwargs):
-                return find_in_scipy(part, function.__name__)(*args, **kwargs)
-            return function(*args, **kwargs)
+                return _of_scipy(part, function.__name__)(*args, **kwargs)
+            return recorded(*args, **kwargs)
 
         return called
 
     return decorate
+
+
+@functools.cache
+def _of_scipy(part: str, name: str) -> Callable:
+    """SciPy's function, whose errors about arguments say what was found."""
+    return entry_point(find_in_scipy(part, name))
 
 
 def as_array_or_traced(x: Any) -> Any:

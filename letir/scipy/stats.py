@@ -7,7 +7,9 @@ from typing import Any
 
 from attrs import frozen
 
+from letir.ast import entry_point
 from letir.ast.primitive import PRIMITIVES
+from letir.errors import DTypeError
 from letir.scipy.multivariate import Dirichlet, MultivariateNormal
 from letir.scipy.namespace import (
     as_array_or_traced,
@@ -49,12 +51,18 @@ class Distribution:
         """The shape parameters, then loc and scale, from the arguments of a call."""
         names = (*self.shapes, "loc", "scale") if self.has_scale else (*self.shapes, "loc")
         if len(args) > len(names):
-            raise TypeError(f"{self.name} has {len(names)} parameters, found {len(args)}")
+            raise DTypeError(
+                f"{self.name} has {len(names)} parameters, found {len(args)}\n"
+                f"  pass them in this order: {', '.join(names)}"
+            )
         given = {"loc": 0.0, "scale": 1.0, **dict(zip(names, args, strict=False)), **kwargs}
         missing = [name for name in names if name not in given]
         unknown = given.keys() - {*names, "scale"}
         if missing or unknown:
-            raise TypeError(f"{self.name} has the parameters {names}, found {sorted(given)}")
+            raise DTypeError(
+                f"{self.name} has the parameters {names}, found {sorted(given)}\n"
+                f"  pass {', '.join(missing) or 'these'}"
+            )
         return tuple([_as_parameter(given[name]) for name in names])
 
 
@@ -70,6 +78,7 @@ class DistributionMethod:
     distribution: Distribution
     name: str
 
+    @entry_point
     def __call__(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         distribution = self.distribution
         if not is_traced(x, *args, **kwargs):
@@ -102,7 +111,7 @@ class FrozenDistribution:
                 f"{self.distribution.name}(...).{method}", "only densities and such are"
             )
         found = DistributionMethod(self.distribution, method)
-        return lambda x: found(x, *self.args, **dict(self.kwargs))
+        return entry_point(lambda x: found(x, *self.args, **dict(self.kwargs)))
 
 
 norm = Distribution("norm")

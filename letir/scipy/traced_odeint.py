@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ShapeDtype
+from letir.errors import ShapeError
 from letir.eval.array_modules import is_array
 from letir.scipy.namespace import as_array_or_traced, find_in_scipy, is_traced, refusal_error
 from letir.tracing.entry import record
@@ -19,6 +21,7 @@ def _as_double(x):
     return x if x.dtype == np.float64 else x.astype(np.float64)
 
 
+@entry_point
 def odeint(
     func: Callable,
     y0: Any,
@@ -36,6 +39,7 @@ def odeint(
     recorded without values, so it cannot branch with ``if``. The derivatives solve the adjoint
     equation (docs/scipy.md), with the same tolerances.
     """
+    LATE_BOUND["refuse_unless_function"]("odeint: func", func)
     args = args if isinstance(args, tuple) else (args,)
     if not isinstance(ACTIVE.get(), Trace) and not is_traced(y0, t, *args):
         return find_in_scipy("integrate", "odeint")(
@@ -49,7 +53,13 @@ def odeint(
         for place, arg in zip(places, given, strict=True):
             every[place] = arg
         out = func(s, y, *every) if tfirst else func(y, s, *every)
-        return np.broadcast_to(_as_double(as_array_or_traced(out)), y.shape)
+        slopes = np.atleast_1d(_as_double(as_array_or_traced(out)))
+        if slopes.shape != y.shape:
+            raise ShapeError(
+                f"odeint: func returns an array of shape {slopes.shape}, found a state of shape "
+                f"{y.shape}\n  return one derivative for each element of the state"
+            )
+        return slopes
 
     operands = [args[i] for i in places]
     kinds = [ShapeDtype(x.shape, x.dtype) for x in (y0, *operands)]

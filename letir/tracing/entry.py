@@ -158,6 +158,7 @@ def record(
             LATE_BOUND["refuse_call"](error, f, call_args, call_kwargs)
             LATE_BOUND["note_error"](new, error)
             if new.failed is None:
+                LATE_BOUND["refuse_static"](error, f, call_args, call_kwargs)
                 # for buffer[0] = x NumPy replaces it
                 if isinstance(error, ValueError) and isinstance(error.__cause__, TraceError):
                     raise error.__cause__ from None

@@ -104,6 +104,7 @@ def pause_tracing() -> Iterator[Trace | None]:
         ACTIVE.set(outer)
 
 
+@entry_point
 def local_of(value: Any) -> Any:
     """The local (or constant) of ``value`` in the active trace; also for nested containers.
 
@@ -118,6 +119,7 @@ def local_of(value: Any) -> Any:
     return spec.unflatten([active.enter(leaf) for leaf in leaves])
 
 
+@entry_point
 def set_local(value: R, local: Any) -> R:
     """Traced values with the arrays of ``value`` and the locals ``local`` of the active trace.
 

@@ -95,7 +95,8 @@ def is_users(file: str) -> bool:
     if file.startswith(_LIBRARIES):
         return file.startswith(_DEMO)
     # site-packages; dist-packages on Debian
-    return not file.startswith(_PYTHON) or "-packages" in file
+    # the frames of Cython, such as those of numpy.random, have relative names
+    return (not file.startswith(_PYTHON) or "-packages" in file) and not file.endswith(".pyx")
 
 
 def _look_up_place(code: CodeType, instruction: int, line: int):

@@ -77,9 +77,11 @@ def checkpoint(
     def checkpointed(*args, **kwargs):
         LATE_BOUND["refuse_argnums"]("checkpoint", static_argnums, "static_argnums")
         if not is_call_recorded(args, kwargs):  # nothing will be differentiated
+            if argnums:
+                LATE_BOUND["refuse_positions"]("checkpoint: static_argnums", argnums, len(args))
             return f(*args, **kwargs)
         source, _ = user_place(2)  # the user's line, for the bind that is made here
-        static, given = apart(args, argnums)
+        static, given = apart(args, argnums, "checkpoint: static_argnums")
         call = called(given_apart(f, static, argnums), given, kwargs, writes=None)
         return call.out_tree.unflatten(
             run_flat(_as_one_bind(call.fn, policy, source), list(call.leaves))

@@ -14,7 +14,7 @@ from typing import Any
 from attrs import frozen
 
 from letir.ad.linearity import Linearity
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.pytrees import Tree, flatten, is_leaf
@@ -66,11 +66,14 @@ class custom_jvp(CustomFunction[P, R]):
     kind = "custom_jvp"
     rule: Callable[..., Any] | None = None
 
+    @entry_point
     def defjvp(self, rule: F) -> F:
         """Set the derivative rule and return it, so that this can be used as a decorator."""
+        LATE_BOUND["refuse_unless_function"](f"{self}: the rule", rule)
         self.rule = rule
         return rule
 
+    @entry_point
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
         """Set the rule by one function for each argument, None for a derivative of zero.
 
@@ -78,8 +81,17 @@ class custom_jvp(CustomFunction[P, R]):
         the tangent of the result.
         """
 
+        for given in rules:
+            if given is not None:
+                LATE_BOUND["refuse_unless_function"](f"{self}: a rule", given)
+
         def rule(*args):
             *fixed, primals, tangents = args
+            if len(primals) != len(rules):
+                raise ShapeError(
+                    f"{self}: defjvps got {len(rules)} rules for {len(primals)} arguments\n"
+                    "  give one for each argument, None for a derivative of zero"
+                )
             out = self(*joined(fixed, primals, self.nondiff_argnums))
             terms = [
                 r(t, out, *primals)
@@ -101,7 +113,7 @@ class custom_jvp(CustomFunction[P, R]):
             if call.is_of(self, positional):
                 return call.result
         source, _ = user_place(2)
-        fixed, given = apart(positional, self.nondiff_argnums)
+        fixed, given = apart(positional, self.nondiff_argnums, f"{self}: nondiff_argnums")
         function = given_apart(self.function, fixed, self.nondiff_argnums)
         primal = record(function, given, {}, LAZY, draws=AT_ONCE)
         rule, captured = self.recorded_rule(primal, fixed, given)
@@ -142,7 +154,9 @@ class custom_jvp(CustomFunction[P, R]):
             with _under_rule(
                 _RuleCall.of(self, joined(fixed, given, self.nondiff_argnums), result)
             ):
-                found = self.rule(*fixed, given, _nested_tangents(given, tangents))
+                nested = _nested_tangents(given, tangents)
+                asked = f"{self}: its rule"
+                found = LATE_BOUND["call_rule"](asked, self.rule, *fixed, given, nested)
             return self.tangents_of(found, tree, outs)
 
         outs = [_example_value(arg.type, self.name) for arg in fn.ret.args]
@@ -152,7 +166,10 @@ class custom_jvp(CustomFunction[P, R]):
     def tangents_of(self, found: Any, tree: Tree, outs: list) -> list:
         """The tangents that the rule returned, one for each floating result."""
         if not isinstance(found, tuple) or len(found) != 2:
-            raise ShapeError(f"{self}: its rule must return (result, tangent), found {found!r}")
+            raise ShapeError(
+                f"{self}: its rule must return (result, tangent), found {found!r}\n"
+                "  the result as the function computes it, and its change along the tangents"
+            )
         out, tangent = found  # ``out`` is only checked: the function computes the result
         for again, expected in zip(tree.leaves_of(out, f"{self}: its rule"), outs, strict=True):
             self.check_type("result", _type_of_value(again), expected.type)
@@ -160,7 +177,7 @@ class custom_jvp(CustomFunction[P, R]):
         if leaves is None:
             raise ShapeError(
                 f"{self}: the tangent that its rule returns must nest like the result, "
-                f"{tree}, found {tangent!r}"
+                f"{tree}, found {tangent!r}\n  return one tangent for each result"
             )
         pairs = zip(leaves, outs, strict=True)
         return [self.tangent(t, out) for t, out in pairs if carries_derivative(out)]
@@ -177,9 +194,15 @@ class custom_jvp(CustomFunction[P, R]):
         if found is None or expected is None:
             return
         if found.shape != expected.shape:
-            raise ShapeError(f"{self}: its rule gives a {what} of {found}, expected {expected}")
+            raise ShapeError(
+                f"{self}: its rule gives a {what} of {found}, expected {expected}\n"
+                "  result and tangent have the type of what the function returns"
+            )
         if found.dtype.kind == "c" and expected.dtype.kind != "c":
-            raise DTypeError(f"{self}: its rule gives a {what} of {found}, expected {expected}")
+            raise DTypeError(
+                f"{self}: its rule gives a {what} of {found}, expected {expected}\n"
+                "  take .real of it"
+            )
 
     def linear_rule(self, recording: Recording, primal: Recording, n_outs: int) -> Lambda:
         """The program of the rule, with parameters in the order of the bind's operands.

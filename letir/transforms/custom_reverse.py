@@ -109,14 +109,17 @@ class custom_vjp(CustomFunction[P, R]):
     forward: Callable[..., Any] | None = None
     backward: Callable[..., Any] | None = None
 
+    @entry_point
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
         """Set the derivative rule, see ``custom_vjp``."""
+        LATE_BOUND["refuse_unless_function"](f"{self}: forward", forward)
+        LATE_BOUND["refuse_unless_function"](f"{self}: backward", backward)
         self.forward, self.backward = forward, backward
 
     @entry_point
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         positional = self.positional(args, kwargs)
-        fixed, given = apart(positional, self.nondiff_argnums)
+        fixed, given = apart(positional, self.nondiff_argnums, f"{self}: nondiff_argnums")
         leaves = flatten(given)[0]
         if self in _inside_forward.get():  # its own forward calls it: only the values are needed
             return self.call_with(positional)
@@ -140,9 +143,15 @@ class custom_vjp(CustomFunction[P, R]):
         before = len(trace.binds)  # the binds after this position belong to forward
         outer = _inside_forward.set((*_inside_forward.get(), self))
         try:
-            out, residuals = self.forward(*args)
+            found = LATE_BOUND["call_rule"](f"{self}: forward", self.forward, *args)
         finally:
             _inside_forward.reset(outer)
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise ShapeError(
+                f"{self}: forward must return (result, residuals), found {found!r}\n"
+                "  return (result, None) if backward needs no residuals"
+            )
+        out, residuals = found
         outs, out_spec = flatten(out)
         kept = flatten(residuals)[0]
         inputs = [leaf for leaf in flatten(given)[0] if isinstance(leaf, Tracer)]
@@ -166,11 +175,12 @@ class custom_vjp(CustomFunction[P, R]):
         """``backward`` as a program: (residuals, cotangents) -> cotangents of traced arguments."""
 
         def backward(residuals, ct):
-            found = self.backward(*fixed, residuals, ct)
+            asked = f"{self}: backward"
+            found = LATE_BOUND["call_rule"](asked, self.backward, *fixed, residuals, ct)
             if not isinstance(found, tuple) or len(found) != len(given):
                 raise ShapeError(
-                    f"{self}: backward must return a tuple with one "
-                    f"cotangent for each of {len(given)} arguments, found {found!r}"
+                    f"{asked} must return a tuple with one cotangent for each of {len(given)} "
+                    f"arguments, found {found!r}\n  write (ct,) for one, None for a zero"
                 )
             return [
                 self._cotangent(i, ct, leaf)
@@ -189,7 +199,8 @@ class custom_vjp(CustomFunction[P, R]):
         if getattr(ct, "shape", ()) != leaf.shape:
             raise ShapeError(
                 f"{self}: backward gave argument {position} "
-                f"a cotangent of shape {getattr(ct, 'shape', ())}, expected {leaf.shape}"
+                f"a cotangent of shape {getattr(ct, 'shape', ())}, expected {leaf.shape}\n"
+                "  a cotangent has the shape of its argument; sum over axes that were broadcast"
             )
         return recast(ct, leaf.dtype) if isinstance(ct, Tracer) else ct
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from attrs import field, frozen
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.attrs import token
 from letir.ast.signatures import F
 from letir.errors import DTypeError
@@ -44,23 +44,20 @@ def shared_with_executors(transform: F) -> F:
     """
 
     @functools.wraps(transform)
-    def asking(f, *args, **kwargs):
-        try:
-            answer = getattr(type(f), "__letir_transformed__", None)
-            if answer is None:
-                if not callable(f) and not hasattr(f, "joined"):  # a Gradient has it
-                    LATE_BOUND["refuse_unless_function"](transform.__name__, f)
-                return transform(f, *args, **kwargs)
-            bound = _signature_of(transform).bind(f, *args, **kwargs)
-            bound.apply_defaults()  # grad(f) and grad(f, argnums=0) share a key
-            _, *options = bound.arguments.items()
-            key = _transform_key(transform, options)
-            return answer(f, Transform(transform, dict(options), key))
-        except BaseException as error:
-            LATE_BOUND["fold"](error)
-            raise
+    def asking(*args, **kwargs):
+        f = args[0] if args else kwargs.get("f")
+        answer = getattr(type(f), "__letir_transformed__", None)
+        if answer is None:
+            if args and not callable(f) and not hasattr(f, "joined"):  # a Gradient has it
+                LATE_BOUND["refuse_unless_function"](transform.__name__, f)
+            return transform(*args, **kwargs)
+        bound = _signature_of(transform).bind(*args, **kwargs)
+        bound.apply_defaults()  # grad(f) and grad(f, argnums=0) share a key
+        _, *options = bound.arguments.items()
+        key = _transform_key(transform, options)
+        return answer(f, Transform(transform, dict(options), key))
 
-    return cast(F, asking)
+    return cast(F, entry_point(asking))
 
 
 def _transform_key(transform: Callable, options: list) -> tuple | None:

@@ -16,7 +16,6 @@ from letir.ad.gradient_program import Gradient
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import LEAF, Leaf, Tree, flatten
 from letir.ast.terms import Lambda
-from letir.errors import ShapeError
 from letir.eval.arguments import flat_arguments
 from letir.eval.memory_checks import root
 from letir.tracing.entry import DROP, StaticLeaf, record
@@ -101,7 +100,7 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
     count = of_args.num_children
     for n in (argnums,) if isinstance(argnums, int) else argnums:
         if not -count <= n < count:
-            raise ShapeError(f"argnums: there is no positional argument {n} among {count}")
+            LATE_BOUND["refuse_positions"]("argnums", (n,), count)
     is_flat = of_args.num_leaves == count == of_args.num_nodes - 1 and not tree.statics
     if isinstance(argnums, int) and is_flat:
         return [argnums % count], tree_of_results(1)  # each argument an array
@@ -111,8 +110,10 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
     return [leaf.place for leaf in leaves], Tree(spec)
 
 
-def apart(args: tuple, argnums: Sequence[int]) -> tuple[tuple, tuple]:
-    """(arguments in ``argnums``, others)."""
+def apart(args: tuple, argnums: Sequence[int], asked: str = "argnums") -> tuple[tuple, tuple]:
+    """(arguments in ``argnums``, others). ``asked`` names the option in errors."""
+    if argnums:
+        LATE_BOUND["refuse_positions"](asked, argnums, len(args))
     chosen = {n % len(args) for n in argnums}
     return (
         tuple([arg for i, arg in enumerate(args) if i in chosen]),

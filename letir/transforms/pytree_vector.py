@@ -94,12 +94,17 @@ class Unravel:
     def __repr__(self):
         return f"unravel({self.type} -> {self.tree})"
 
+    @entry_point
     def __call__(self, vector: Any) -> Any:
         """The pytree for ``vector``. Raises ShapeError or DTypeError if its type is another."""
         found = vector.type if isinstance(vector, Value) else type_of(vector)
         if found is not self.type:  # types are interned
             other = found is None or found.shape != self.type.shape
-            remedy = "" if other else f"\n  convert it: vector.astype('{self.type.dtype}')"
+            remedy = (
+                "\n  pass one number for each element of the pytree"
+                if other
+                else f"\n  convert it: vector.astype('{self.type.dtype}')"
+            )
             raise (ShapeError if other else DTypeError)(
                 f"unravel: a vector of type {self.type} is expected, found {found}{remedy}"
             )

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from letir.ast import entry_point
 from letir.ops.elementwise import casting
 
 
+@entry_point
 def stop_gradient(x: Any) -> Any:
     """``x`` as a constant for derivatives: its cotangent and its tangent are zero.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import define
 
+from letir.ast import entry_point
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.builder import LetBuilder, result_types
 from letir.ast.primitive import Primitive
@@ -113,6 +114,7 @@ class Input:
     local: Local
 
 
+@entry_point
 def to_dag(fn: Lambda) -> tuple[list[Input], list[Node | Input | Const]]:
     """(inputs, outputs) of ``fn`` as a graph, in which a shared local is a shared node.
 
@@ -138,6 +140,7 @@ def to_dag(fn: Lambda) -> tuple[list[Input], list[Node | Input | Const]]:
     return inputs, [nodes[arg] if type(arg) is Local else arg for arg in fn.ret.args]
 
 
+@entry_point
 def from_dag(
     outputs: Sequence[Node | Input | Const], inputs: Sequence[Input] | None = None
 ) -> Lambda:

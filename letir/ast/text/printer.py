@@ -85,10 +85,13 @@ def html(fn: Lambda) -> str:
 
 
 def bind_text(bind: Bind) -> str:
-    """The text of a single bind: locals are shown by name, or as %? without one."""
+    """The text of a single bind: locals are shown by name, or as %_ without one."""
     printer = Printer(bounded=True, numbered=False)
-    printer.numbers = dict.fromkeys(bind.locals(), "%?")
-    return printer.bind_text(bind, "")
+    try:
+        printer.numbers = dict.fromkeys(bind.locals(), "%_")
+        return printer.bind_text(bind, "")
+    except (AttributeError, TypeError):  # ``check`` says what is wrong with it
+        return f"Bind(op={bind.op!r}, args={bind.args!r})"
 
 
 def line_of(program: Any, bind: Bind) -> str:
@@ -157,7 +160,7 @@ class Printer:
 
     def binder(self, local: Local) -> str:
         """A binder: number, name and type."""
-        text = self.numbers[local] = f"%{self.count}" if self.numbered else "%?"
+        text = self.numbers[local] = f"%{self.count}" if self.numbered else "%_"
         self.count += 1
         if self.names and local.name and not self.positional:
             text += self.texts.get(local.name) or self.name_text(local.name)

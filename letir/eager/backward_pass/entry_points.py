@@ -20,6 +20,7 @@ from letir.transforms.vjp_jvp import as_direction
 _ACCUMULATING = threading.Lock()  # two threads may add to one .grad
 
 
+@entry_point
 def backward(
     outputs: Any,
     gradient: Any = None,

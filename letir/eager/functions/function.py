@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.primitive import Primitive
 from letir.eager.functions.context import Context, is_among, place_among
 from letir.eager.functions.function_cache import FunctionForm, Saved
@@ -142,8 +142,10 @@ def _check_dirty(ctx: Context, args: tuple, results: tuple) -> None:
         note_change(variable, base)
 
 
+@entry_point
 def once_differentiable(backward: Callable) -> Callable:
     """Decorate a ``backward`` that cannot be differentiated: a second derivative raises."""
+    LATE_BOUND["refuse_unless_function"]("once_differentiable", backward)
 
     @functools.wraps(backward)
     def once(ctx, *grads):

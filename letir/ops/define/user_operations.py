@@ -3,11 +3,14 @@ any Python callable.
 """
 
 import functools
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any
 
-from letir.ast import entry_point
+import attrs
+
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, todo
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import DTypeError, LetirError, ShapeError
@@ -42,7 +45,17 @@ def primitive(
     array([2., 2.])
     """
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name):
-        raise LetirError(f"name your own operation package.name, found {name!r}")
+        raise LetirError(
+            f"name your own operation package.name, found {name!r}\n"
+            "  plain names are those of letir's operations: write 'mine.add', not 'add'"
+        )
+    _refuse_rules(name, impl, aval, {"vjp": (2, vjp), "jvp": (2, jvp)})
+    unknown = fields.keys() - {field.name for field in attrs.fields(Primitive) if field.init}
+    if unknown:
+        raise DTypeError(
+            f"{name}: an operation has no field {sorted(unknown)[0]!r}, found "
+            f"{', '.join(sorted(fields))}\n  its fields are those of letir.Primitive"
+        )
     fields.setdefault("attributes", impl)
     rule = _type_rule(name, aval)
     numerics = _checked_impl(name, impl, rule, bool(fields.get("results")))
@@ -50,6 +63,33 @@ def primitive(
     record = define(name, numerics, rule, vjp=vjp, jvp=jvp, **fields)
     PRIMITIVES[name] = record  # not register(), which refuses a name that is taken
     return record
+
+
+def _refuse_rules(name: str, impl: Callable, aval: Callable, others: dict) -> None:
+    """Raise DTypeError unless the rules are functions that take as many operands as ``impl``.
+
+    ``others``: {rule: (number of arguments before the operands, rule)}.
+    """
+    count = None  # of operands
+    for rule, (before, function) in {"impl": (1, impl), "aval": (0, aval), **others}.items():
+        if isinstance(function, Absent):
+            continue
+        LATE_BOUND["refuse_unless_function"](f"{name}: {rule}", function)
+        code = getattr(function, "__code__", None)
+        if code is None or code.co_flags & inspect.CO_VARARGS or inspect.ismethod(function):
+            continue
+        most = code.co_argcount - before
+        least = most - len(function.__defaults__ or ())
+        if rule == "impl":
+            count = most if most == least else None
+        if most < 0 or (count is not None and not least <= count <= most):
+            taken = "no" if count is None else max(count, 0)
+            raise DTypeError(
+                f"{name}: impl takes {taken} operands after xp, found {rule} with "
+                f"{code.co_argcount} arguments\n"
+                "  write impl(xp, *operands), aval(*types), vjp(ct, out, *operands) and "
+                "jvp(tangents, out, *operands)"
+            )
 
 
 def _composite_of_user(
@@ -101,6 +141,7 @@ def opaque(
     %1 = docs.lookup %0
     return %1
     """
+    LATE_BOUND["refuse_unless_function"]("opaque", function)
     name = name or f"{function.__module__}.{function.__qualname__}".replace("<locals>.", "")
     fixed = aval if callable(aval) else _declared_rule(aval)
     # a function of types means one result: the number of results must be known before the types
@@ -162,7 +203,9 @@ def _type_of_array(array) -> ArrayType:
     if hasattr(array, "dtype"):
         return ArrayType(array.dtype, array.shape)
     if type(array) not in WEAK:
-        raise DTypeError(f"{type(array).__name__} is not an array or a number")
+        raise DTypeError(
+            f"{type(array).__name__} is not an array or a number\n  pass NumPy arrays and numbers"
+        )
     return WEAK[type(array)]
 
 
@@ -172,14 +215,16 @@ def _compare_results(name: str, results: Any, declared: tuple) -> None:
         count = len(results) if isinstance(results, tuple | list) else 1
         word = "shorter" if count < len(declared) else "longer"
         raise ShapeError(
-            f"{name}: declared {len(declared)} results, returned {count}: the tuple is {word}"
+            f"{name}: declared {len(declared)} results, returned {count}: the tuple is {word}\n"
+            "  return a tuple with one array for each declared result"
         )
     for kind, result in zip(declared, results, strict=True):
         try:
             found = _type_of_array(result)
         except DTypeError:
             raise DTypeError(
-                f"{name}: declared a result of {kind}, returned a {type(result).__name__}"
+                f"{name}: declared a result of {kind}, returned a {type(result).__name__}\n"
+                "  return an array or a number; for several results declare a tuple of types"
             ) from None
         if kind is not None and (kind.dtype, kind.shape) != (found.dtype, found.shape):
             error = ShapeError if kind.dtype == found.dtype else DTypeError

@@ -21,6 +21,7 @@ from letir.ops.linalg.matrix_parts import conjugate, matrix_shape, real_part, st
 from letir.ops.linalg.solve_inv_det import inv
 from letir.ops.linalg.svd import svdvals
 from letir.ops.reductions.reductions import any_, broadcast_back, max_, min_, sum_
+from letir.ops.shape.shape_and_creation import as_flag
 from letir.ops.shape.transpose_join_split import int_or_tuple, move_axes, normalize_axes
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
@@ -131,7 +132,7 @@ vector_norm = _with_euclidean_rules(
     ),
     prepare=lambda x, /, *, axis=None, keepdims=False, ord=2: (
         (x,),
-        {"axis": int_or_tuple(axis), "keepdims": bool(keepdims), "ord": _order_attribute(ord)},
+        {"axis": int_or_tuple(axis), "keepdims": as_flag(keepdims), "ord": _order_attribute(ord)},
     ),
     numpy=(np.linalg.vector_norm,),
     batch=_batched_vector_norm,
@@ -175,7 +176,7 @@ matrix_norm = _with_euclidean_rules(
     ),
     prepare=lambda x, /, *, keepdims=False, ord="fro": (
         (x,),
-        {"keepdims": bool(keepdims), "ord": _order_attribute(ord)},
+        {"keepdims": as_flag(keepdims), "ord": _order_attribute(ord)},
     ),
     numpy=(np.linalg.matrix_norm,),
     raises=lambda x, *, ord, **_: ord in _SPECTRAL,
@@ -238,7 +239,7 @@ norm = _with_euclidean_rules(
     ),
     prepare=lambda x, ord=None, axis=None, keepdims=False: (
         (x,),
-        {"ord": _order_attribute(ord), "axis": int_or_tuple(axis), "keepdims": bool(keepdims)},
+        {"ord": _order_attribute(ord), "axis": int_or_tuple(axis), "keepdims": as_flag(keepdims)},
     ),
     numpy=(np.linalg.norm,),
     raises=lambda x, *, ord, **_: ord in _SPECTRAL,

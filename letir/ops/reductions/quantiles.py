@@ -25,7 +25,7 @@ from letir.ops.indexing.take import take_along_axis
 from letir.ops.reductions.cumulative import cumsum
 from letir.ops.reductions.reductions import is_given, reduced_shape, sum_
 from letir.ops.reductions.variance_and_average import drop_trailing_nones, weights_along
-from letir.ops.shape.shape_and_creation import Sizes, broadcast_to, reshape
+from letir.ops.shape.shape_and_creation import Sizes, as_flag, broadcast_to, reshape
 from letir.ops.shape.transpose_join_split import int_or_tuple, move_axes, normalize_axes
 
 # alpha and beta of the continuous methods, by which Hyndman and Fan define them
@@ -206,7 +206,7 @@ def _nanmedian_decompose(x, *, axis=None, keepdims=False) -> Value:
 
 def _median_prepare(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     """np.median and np.nanmedian."""
-    keepdims = bool(keepdims) if is_given(keepdims) else False
+    keepdims = as_flag(keepdims) if is_given(keepdims) else False
     return (a,), {"axis": int_or_tuple(axis), "keepdims": keepdims}
 
 
@@ -356,7 +356,7 @@ def _quantile_prepare(
     method = _known_method("quantile", method if interpolation is None else interpolation)
     if weights is not None and method != "inverted_cdf":
         raise ShapeError(f"quantile: only method='inverted_cdf' supports weights, found {method!r}")
-    keepdims = bool(keepdims) if is_given(keepdims) else False
+    keepdims = as_flag(keepdims) if is_given(keepdims) else False
     attrs = {"axis": int_or_tuple(axis), "method": method, "keepdims": keepdims}
     return drop_trailing_nones(a, _untraced_array(q), _untraced_array(weights)), attrs
 

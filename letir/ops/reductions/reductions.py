@@ -18,7 +18,7 @@ from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import arg_reduction_rule, reduction_rule
 from letir.ops.define.records import DISCRETE, define, recast, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import equal, where
-from letir.ops.shape.shape_and_creation import broadcast_to, size
+from letir.ops.shape.shape_and_creation import as_flag, broadcast_to, size
 from letir.ops.shape.transpose_join_split import int_or_tuple, normalize_axes
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
@@ -67,7 +67,7 @@ def reduction_prepare(
     return operands, {
         "axis": reduced_axis(a, axis),
         "dtype": np.dtype(dtype) if is_given(dtype) else None,
-        "keepdims": bool(keepdims) if is_given(keepdims) else False,
+        "keepdims": as_flag(keepdims) if is_given(keepdims) else False,
         "initial": initial if is_given(initial) else None,
     }
 

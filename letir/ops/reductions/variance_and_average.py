@@ -43,7 +43,7 @@ from letir.ops.reductions.reductions import (
     reduced_shape,
     sum_,
 )
-from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.shape_and_creation import as_flag, reshape
 from letir.ops.shape.transpose_join_split import normalize_axes, transpose
 
 # ---- variance and deviation ----
@@ -294,7 +294,7 @@ def _ptp_prepare(a, axis=None, out=None, keepdims=False):
     """np.ptp."""
     return (a,), {
         "axis": reduced_axis(a, axis),
-        "keepdims": bool(keepdims) if is_given(keepdims) else False,
+        "keepdims": as_flag(keepdims) if is_given(keepdims) else False,
     }
 
 
@@ -322,7 +322,7 @@ count_nonzero = define(
     jvp=DISCRETE,
     prepare=lambda a, axis=None, *, keepdims=False: (
         (a,),
-        {"axis": reduced_axis(a, axis), "keepdims": bool(keepdims)},
+        {"axis": reduced_axis(a, axis), "keepdims": as_flag(keepdims)},
     ),
     numpy=(np.count_nonzero,),
     batch=axes_rule("count_nonzero"),

@@ -101,7 +101,25 @@ def as_size(n: Any) -> Any:
     try:
         return operator.index(n)  # records the guard of a traced integer
     except TypeError:
-        raise DTypeError(f"a size, an axis or an index is an integer, found {n!r}") from None
+        raise DTypeError(
+            f"a size, an axis or an index is an integer, found {n!r}\n"
+            "  pass an int, or round it: int(n), x.astype(int)"
+        ) from None
+
+
+def as_flag(value: Any) -> bool:
+    """A flag such as ``keepdims``, which NumPy takes as an integer, too.
+
+    Raises DTypeError for other objects: the string "no" would be true.
+    """
+    if type(value) is bool:
+        return value
+    try:
+        return bool(operator.index(value))
+    except TypeError:
+        raise DTypeError(
+            f"a flag such as keepdims is True or False, found {value!r}\n  pass True or False"
+        ) from None
 
 
 def runtime_shape(shape: tuple | None, sizes: tuple) -> tuple:

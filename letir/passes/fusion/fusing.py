@@ -7,6 +7,7 @@ the ``fused`` binds; ``_Group`` is the view of such a bind for plans.
 from attrs import define, field, frozen
 
 from letir import passes
+from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import all_bodies
 from letir.ast.gc_pause import paused_gc
@@ -18,6 +19,7 @@ from letir.passes.fusion.clustering import Cluster, Grouping, bytes_of, elements
 from letir.passes.type_propagation import throughout_fitting
 
 
+@entry_point
 @paused_gc()
 def fuse(fn: Lambda) -> Lambda:
     """Group elementwise binds of one shape into ``fused`` binds, whose bodies hold them in order.

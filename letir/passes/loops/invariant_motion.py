@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from attrs import define, field, frozen
 
+from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import bodies_of, map_bodies, with_bodies
 from letir.ast.builder import LetBuilder, fresh_binders
@@ -29,6 +30,7 @@ _FEW, _LITTLE = 4, 1 << 11  # binds and bytes cheaper than a ``cond``
 _ROOM = 1 << 20  # bytes that may be kept alive during a loop, even if its operands are smaller
 
 
+@entry_point
 @paused_gc()
 def loop_invariants(fn: Lambda) -> Lambda:
     """Move loop-invariant binds before their loop.

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import define, field
 
+from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import map_bodies
 from letir.ast.builder import LetBuilder
@@ -30,6 +31,7 @@ _MOST_BYTES = 1 << 20  # bytes of stacked results
 _COUNT = ArrayType(np.int64)
 
 
+@entry_point
 @paused_gc()
 def unroll(fn: Lambda) -> Lambda:
     """Unroll counted loops, ``fori_loop`` and ``scan``, with small bodies.

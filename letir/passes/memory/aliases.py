@@ -6,6 +6,7 @@ A pass asks before it replaces one value by another. Laws over all samples check
 from collections import Counter
 from operator import attrgetter
 
+from letir.ast import entry_point
 from letir.ast.builder import LetBuilder
 from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
@@ -68,6 +69,7 @@ def updated_locals(fn: Lambda) -> set[Local]:
 _SMALL = 2  # a view of at most half of the array is copied, so that the array need not be
 
 
+@entry_point
 def copy_outliving_views(fn: Lambda) -> Lambda:
     """Copy views ``x[i]`` that outlive their array, if the last use of the array is an update.
 

@@ -7,12 +7,14 @@ operands that are certainly needed elsewhere.
 
 from attrs import define, field
 
+from letir.ast import entry_point
 from letir.ast.bodies import map_bodies
 from letir.ast.terms import Bind, Lambda, Local, Ret, substitute_args
 from letir.ops.elementwise.casting import copy
 from letir.passes.memory.aliases import may_share
 
 
+@entry_point
 def in_place_check(fn: Lambda) -> Lambda:
     """Copy operands that an update consumes although they are needed later; also in bodies.
 

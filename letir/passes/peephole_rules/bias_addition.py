@@ -1,10 +1,12 @@
 """``decompose_addmm``: splits ``linear`` into a matrix product and a sum."""
 
+from letir.ast import entry_point
 from letir.ast.terms import NO_TYPE, Bind, Lambda
 from letir.ops.nn.embedding_linear_dropout import linear
 from letir.passes.decomposition import without_composites
 
 
+@entry_point
 def decompose_addmm(fn: Lambda) -> Lambda:
     """Replace ``linear``, a matrix product with a bias, by a product and a sum.
 

@@ -6,6 +6,7 @@ by operation gives the rules for a bind; each looks at it and at the binds that 
 """
 
 from letir import passes
+from letir.ast import entry_point
 from letir.ast.builder import result_types
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local
@@ -34,6 +35,7 @@ def merge_rules(*tables: dict) -> dict:
 EXACT = merge_rules(algebra.RULES, movement.RULES, selection.RULES)
 
 
+@entry_point
 @paused_gc()
 def peephole(fn: Lambda, *, fast_math: bool = False) -> Lambda:
     """Simplify short sequences of binds, also in bodies.

@@ -1,5 +1,6 @@
 """``remove_implicit_expands``: drops ``broadcast_to`` before operations that broadcast anyway."""
 
+from letir.ast import entry_point
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.shape.shape_and_creation import broadcast_to
@@ -7,6 +8,7 @@ from letir.passes.peephole_rules.driver import has_types_of, is_typed
 from letir.passes.type_propagation import throughout_fitting
 
 
+@entry_point
 @paused_gc()
 def remove_implicit_expands(fn: Lambda) -> Lambda:
     """Replace operands of elementwise operations by their values before ``broadcast_to``, if they

@@ -6,6 +6,7 @@ with ``split`` and indices.
 
 import operator
 
+from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.gc_pause import paused_gc
 from letir.ast.symbolic_sizes import is_static_shape
@@ -25,6 +26,7 @@ from letir.visitors.usedef import use_counts
 _FEW = 2  # if at most one in so many parts is used, these are indexed
 
 
+@entry_point
 @paused_gc()
 def lower_tuples(fn: Lambda) -> Lambda:
     """Replace unpacked parts by the packed values, also in bodies.

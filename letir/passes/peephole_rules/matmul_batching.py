@@ -6,6 +6,7 @@ w``. Sums of products are merged in ``sum_merging``.
 
 from attrs import define, field
 
+from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
@@ -25,6 +26,7 @@ _MOST_ROWS = 256  # rows in total: beyond, one product is as fast as its parts
 _MOST_ROWS_OF_ONE = 64
 
 
+@entry_point
 @paused_gc()
 def batch_matmuls(fn: Lambda, *, exact: bool = False) -> Lambda:
     """Merge small matrix products into larger ones.

@@ -2,6 +2,7 @@
 
 from operator import attrgetter
 
+from letir.ast import entry_point
 from letir.ast.attrs import NO_ATTRS
 from letir.ast.derivative_types import is_known_inexact
 from letir.ast.gc_pause import paused_gc
@@ -10,6 +11,7 @@ from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ops.elementwise.ufuncs import add, neg, sub
 
 
+@entry_point
 def sink_negations(fn: Lambda) -> Lambda:
     """Negate as late as possible: signs move through products and linear operations, and turn sums
     into differences.

@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import define, field
 
+from letir.ast import entry_point
 from letir.ast.attrs import token
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
@@ -26,6 +27,7 @@ _FEW = 4  # parts of up to a fourth of an array are added to it one by one
 MOST = 4  # unmerged terms may hold as many elements as this many results
 
 
+@entry_point
 @paused_gc()
 def combine_sums(fn: Lambda) -> Lambda:
     """Merge sums of ``assemble``s into one, and sums of thin matrix products into one product.

@@ -16,49 +16,106 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Lambda
-from letir.errors import DTypeError, LetirError, ShapeError
+from letir.errors import BoundsError, DTypeError, LetirError, ShapeError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.source_locations import at_user, is_users
 
-_FUNCTION_REMEDY = "pass the function itself: letir.grad(f)(x), not letir.grad(f(x))"
-_PROGRAM_REMEDY = "letir.trace(f, *args) records the program of a function"
+FUNCTION_REMEDY = "pass the function itself: letir.grad(f)(x), not letir.grad(f(x))"
+PROGRAM_REMEDY = "letir.trace(f, *args) records the program of a function"
 _KINDS: dict[Any, tuple[str, str]] = {
-    Lambda: ("a program", _PROGRAM_REMEDY),
-    str: ("a string", "put it in quotes"),
+    Lambda: ("a program", PROGRAM_REMEDY),
+    str: ("a string", "pass a string"),
     int: ("an int", "pass a whole number"),
     float: ("a number", "pass a float"),
-    bool: ("True or False", "pass it as a keyword"),
+    bool: ("True or False", "pass True or False"),
 }
 
 
-def misuse(error: BaseException, function: Any, args: tuple, kwargs: dict) -> LetirError | None:
+_PLURALS = {int: "ints", str: "strings", bool: "flags", float: "numbers", Callable: "functions"}
+_OF_ARGUMENTS = (TypeError, AttributeError, ValueError, KeyError, IndexError)
+_OF_VALUES = (np.linalg.LinAlgError, LetirError)  # the arguments may be right
+
+
+def misuse(
+    error: BaseException, function: Any, args: tuple, kwargs: dict, is_inner: bool = False
+) -> LetirError | None:
     """The error that says what is wrong with the arguments of a call that ended in ``error``.
 
     None if nothing is wrong with them as far as is known, or ``error`` comes from a callback.
+    ``is_inner``: letir made the call; then values may be at fault, whose errors are NumPy's.
     """
-    if type(error) not in (TypeError, AttributeError, ValueError, KeyError):
+    if not isinstance(error, _OF_ARGUMENTS) or isinstance(error, _OF_VALUES):
         return None
     if isinstance(function, Primitive):
-        return _misfit_of_operation(function, args, kwargs)
-    signature = inspect.signature(function)
-    name = function.__name__
+        return _misfit_of_operation(error, function, args, kwargs, is_inner)
+    try:
+        signature, name = _signature_and_name(function)
+    except ValueError:  # a function in C
+        name = getattr(function, "__name__", type(function).__name__)
+        return _class_for(error)(f"{name}: {error}\n  see its documentation")
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as reason:
-        return DTypeError(f"{name}: {reason}\n  it takes {_parameters_text(signature)}")
+        return DTypeError(f"{name}: {reason}\n  it takes {parameters_text(signature)}")
     for parameter, value in bound.arguments.items():
         kind = signature.parameters[parameter]
         if kind.kind in (kind.VAR_POSITIONAL, kind.VAR_KEYWORD) or fits(value, kind.annotation):
             continue
-        expected, remedy = _expected(kind.annotation)
-        told = f"{name}: {parameter} must be {expected}, found {described(value)}"
-        return DTypeError(f"{told}\n  {remedy}")
+        return _misfit(name, parameter, value, kind.annotation)
     found = _misfit_of_callback(error, name, bound.arguments)
-    if found is not None or _passes_user(error):
+    if found is not None or is_inner or _passes_user(error):
         return found
-    given = ", ".join([f"{key}: {described(value)}" for key, value in bound.arguments.items()])
-    better = ShapeError if type(error) is ValueError else DTypeError
-    return better(f"{name}: {error}\n  it takes {_parameters_text(signature)}, found {given}")
+    given = [f"{key}: {described(value)}" for key, value in bound.arguments.items()]
+    given = given[1:] if "self" in bound.arguments else given
+    return _class_for(error)(
+        f"{name}: {error}, found {', '.join(given)}\n  it takes {parameters_text(signature)}"
+    )
+
+
+def refuse_misfit(function: Callable, arguments: dict[str, Any], parameter: str) -> None:
+    """Raise DTypeError unless the argument for ``parameter`` fits its annotation."""
+    signature, name = _signature_and_name(function)
+    value, annotation = arguments[parameter], signature.parameters[parameter].annotation
+    if not fits(value, annotation):
+        name = name if function.__name__ != "__init__" else type(arguments["self"]).__name__
+        raise _misfit(name, parameter, value, annotation)
+
+
+def refuse_flag(op: str, name: str, value: Any) -> None:
+    """Raise DTypeError unless the attribute ``name`` of an operation is true or false."""
+    if not fits(value, bool):
+        raise _misfit(op, name, value, bool)
+
+
+def _misfit(name: str, parameter: str, value: Any, annotation: Any) -> DTypeError:
+    """The error for an argument that does not fit its annotation."""
+    expected, remedy = _expected(annotation)
+    if parameter.endswith("argnums"):
+        remedy = (
+            f"count positional arguments from 0; the arguments themselves go to the function that "
+            f"{name} returns"
+        )
+    return DTypeError(
+        f"{name}: {parameter} must be {expected}, found {described(value)}\n  {remedy}"
+    )
+
+
+def _class_for(error: BaseException) -> type[LetirError]:
+    """The class of letir's that stands for an error of Python or NumPy, and is also caught as it
+    where programs catch it.
+    """
+    if isinstance(error, IndexError):
+        return BoundsError
+    return ShapeError if isinstance(error, ValueError) else DTypeError
+
+
+def _signature_and_name(function: Callable) -> tuple[inspect.Signature, str]:
+    """The signature of a function and its name for messages; of a class's method without self."""
+    signature = inspect.signature(function)
+    owner, _, name = function.__qualname__.rpartition(".")
+    if name in ("__init__", "__call__", "__new__"):
+        name = owner.rpartition(".")[2]
+    return signature, name
 
 
 def _passes_user(error: BaseException) -> bool:
@@ -77,9 +134,7 @@ def _misfit_of_callback(error: BaseException, name: str, arguments: dict) -> DTy
         for f in value if isinstance(value, list | tuple) else (value,):
             called = f"{getattr(f, '__qualname__', '')}() "
             if callable(f) and type(error) is TypeError and str(error).startswith(called):
-                remedy = (
-                    f"it takes {_parameters_text(inspect.signature(f))}: see help(letir.{name})"
-                )
+                remedy = f"it takes {parameters_text(inspect.signature(f))}: see help(letir.{name})"
                 return DTypeError(f"{name}: {parameter}: {error}\n  {remedy}")
     return None
 
@@ -92,8 +147,14 @@ def fits(value: Any, annotation: Any) -> bool:
     if annotation is Callable or origin is Callable:
         return callable(value)
     if origin is Sequence:
-        items = value if isinstance(value, list | tuple) else ()
-        return not isinstance(value, str | float | int) and all(fits(i, parts[0]) for i in items)
+        if isinstance(value, str | dict | Value) or not hasattr(type(value), "__iter__"):
+            return False
+        items = value if isinstance(value, list | tuple | np.ndarray) else ()
+        return all(fits(i, parts[0]) for i in items)
+    if annotation is bool:  # 0 and 1, too; a traced value is asked for its truth value
+        return isinstance(value, bool | np.bool_ | Value) or (
+            type(value) is int and value in (0, 1)
+        )
     if annotation is None or annotation is type(None):
         return value is None
     if annotation is int:
@@ -108,13 +169,16 @@ def _expected(annotation: Any) -> tuple[str, str]:
     parts = typing.get_args(annotation)
     if typing.get_origin(annotation) in (UnionType, typing.Union):
         found = [_expected(part) for part in parts if part is not type(None)]
-        return " or ".join([what for what, _ in found]), found[0][1]
+        remedies = dict.fromkeys([remedy for _, remedy in found])
+        return " or ".join([what for what, _ in found]), ", or ".join(remedies)
     if typing.get_origin(annotation) is Sequence:
-        return f"a sequence, each item {_expected(parts[0])[0]}", "pass a list or a tuple"
+        what = _expected(parts[0])[0]
+        plural = _PLURALS.get(typing.get_origin(parts[0]) or parts[0], f"which each item is {what}")
+        return f"a sequence of {plural}", "several in a tuple"
     if annotation in _KINDS:
         return _KINDS[annotation]
     if annotation is Callable or typing.get_origin(annotation) is Callable:
-        return "a function", _FUNCTION_REMEDY
+        return "a function", "pass the function itself, not its result"
     return getattr(annotation, "__name__", str(annotation)), "see its documentation"
 
 
@@ -128,20 +192,30 @@ def described(value: Any) -> str:
     if callable(value) and name:
         return f"the {'class' if isinstance(value, type) else 'function'} {name}"
     text = repr(value)
-    text = text if len(text) <= 40 and "\n" not in text else "an object"
+    is_short = len(text) <= 40 and "\n" not in text and " at 0x" not in text
+    text = text if is_short else "an object"
     return f"{text} of type {type(value).__name__}"
 
 
-def _parameters_text(signature: inspect.Signature) -> str:
-    """The parameters without annotations."""
-    plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
-    return str(inspect.Signature(plain))
+def parameters_text(signature: inspect.Signature) -> str:
+    """The parameters without annotations, without self, and with short defaults only."""
+    plain = []
+    for parameter in signature.parameters.values():
+        default = parameter.default
+        if default is not parameter.empty and len(repr(default)) > 20:
+            default = ...
+        plain.append(parameter.replace(annotation=parameter.empty, default=default))
+    if plain and plain[0].name == "self":
+        del plain[0]
+    return str(inspect.Signature(plain)).replace("=Ellipsis", "=...")
 
 
 # ---- operations ----
 
 
-def _misfit_of_operation(op: Primitive, args: tuple, kwargs: dict) -> DTypeError | None:
+def _misfit_of_operation(
+    error: BaseException, op: Primitive, args: tuple, kwargs: dict, is_inner: bool
+) -> LetirError | None:
     """The error for a call of an operation with operands or attributes that it does not take."""
     for rule in (op.prepare, op.decompose):
         if rule is None:
@@ -150,14 +224,31 @@ def _misfit_of_operation(op: Primitive, args: tuple, kwargs: dict) -> DTypeError
         try:
             signature.bind(*args, **kwargs)
         except TypeError as reason:
-            return DTypeError(f"{op.name}: {reason}\n  it takes {_parameters_text(signature)}")
+            return DTypeError(f"{op.name}: {reason}\n  it takes {parameters_text(signature)}")
         break
     for i, operand in enumerate(args[:1] if op.prepare else args):  # others may be attributes
-        if operand is None or type(operand) in (str, bytes, dict, set) or callable(operand):
+        if not _is_operand(operand):
             told = f"{op.name}: operand {i} must be an array or a number"
             remedy = "pass arrays as operands, the rest by keyword"
             return DTypeError(f"{told}, found {described(operand)}\n  {remedy}")
-    return None
+    if is_inner or _passes_user(error):
+        return None
+    given = [described(x) for x in args] + [f"{k}={described(x)}" for k, x in kwargs.items()]
+    return _class_for(error)(
+        f"{op.name}: {error}, found ({', '.join(given)})\n"
+        f"  its attributes are ({', '.join(op.attrs) or 'none'}): pass arrays as operands, "
+        "the rest by keyword"
+    )
+
+
+def _is_operand(value: Any) -> bool:
+    """Whether letir computes with a value, which may be a list of arrays."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_operand, value))
+    try:
+        return isinstance(value, Value) or type_of(value) is not None
+    except DTypeError:
+        return False
 
 
 _NEVER_OPERANDS = (str, bytes, dict, set, type(None))
@@ -178,75 +269,9 @@ def other_operand(x: Value, name: str, other: Any) -> Any:
     )
 
 
-# ---- calls of the user's functions ----
-
-
-def refuse_call(error: BaseException, f: Any, args: tuple, kwargs: dict) -> None:
-    """Raise DTypeError if ``error`` says that ``f`` cannot be called with these arguments."""
-    link = error.__traceback__
-    if type(error) is not TypeError or (link is not None and link.tb_next is not None):
-        return  # an error within the function
-    if not callable(f):
-        raise DTypeError(
-            f"a function is expected, found {described(f)}{at_user()}\n  {_FUNCTION_REMEDY}"
-        )
-    try:
-        signature = inspect.signature(f)
-    except (TypeError, ValueError):  # of functions in C
-        return
-    try:
-        signature.bind(*args, **kwargs)
-    except TypeError as reason:
-        given = [_type_text(x) for x in args] + [f"{k}={_type_text(x)}" for k, x in kwargs.items()]
-        raise DTypeError(
-            f"the function {getattr(f, '__name__', type(f).__name__)}"
-            f"{_parameters_text(signature)} is called with ({', '.join(given)}): {reason}"
-            f"{at_user()}\n  pass one argument for each of its parameters, or bind others with "
-            "functools.partial"
-        ) from None
-
-
-def _type_text(value: Any) -> str:
-    """The type of an argument as programs show it."""
-    try:
-        return repr(value.type if isinstance(value, Value) else type_of(value))
-    except DTypeError:
-        return type(value).__name__
-
-
-def refuse_unless_function(asked: str, f: Any) -> None:
-    """Raise DTypeError unless ``f`` is a function or a program."""
-    if not callable(f):
-        raise DTypeError(
-            f"{asked}: a function or a program is expected, found {described(f)}{at_user()}\n"
-            f"  {_FUNCTION_REMEDY}"
-        )
-
-
-def not_a_program(asked: str, found: Any) -> DTypeError:
-    """The error for an object that must be a program."""
-    return DTypeError(
-        f"{asked}: a program is expected, found {described(found)}{at_user()}\n  {_PROGRAM_REMEDY}"
-    )
-
-
-def refuse_argnums(asked: str, argnums: Any, name: str = "argnums") -> None:
-    """Raise DTypeError unless ``argnums`` is an int or a sequence of ints."""
-    numbers = argnums if isinstance(argnums, list | tuple) else (argnums,)
-    for number in numbers:
-        if isinstance(number, bool) or not isinstance(number, int | np.integer):
-            raise DTypeError(
-                f"{asked}: {name} must be an int or a sequence of ints, found {described(argnums)}"
-                f"{at_user()}\n  count positional arguments from 0; the arguments themselves go to "
-                f"the function that {asked} returns"
-            )
-
-
 LATE_BOUND.update(
     misuse=misuse,
-    not_a_program=not_a_program,
     other_operand=other_operand,
-    refuse_argnums=refuse_argnums,
-    refuse_call=refuse_call,
-    refuse_unless_function=refuse_unless_function,
+    refuse_flag=refuse_flag,
+    refuse_misfit=refuse_misfit,
 )

@@ -33,11 +33,12 @@ def fold(
     ``raise``. If letir called the function, the traceback stays, as the error still passes an outer
     one; except with ``within``, for operators, around which there is no other.
     """
-    if not isinstance(error, LetirError | Warning) and _is_raised_by_letir(error):
-        better = function and LATE_BOUND["misuse"](error, function, args, kwargs or {})
-        error = better or error
     caller = sys._getframe(1).f_back
-    if not within and caller is not None and is_letirs(caller.f_code.co_filename):
+    is_inner = caller is not None and is_letirs(caller.f_code.co_filename)
+    if not isinstance(error, LetirError | Warning) and _is_raised_by_letir(error):
+        better = function and LATE_BOUND["misuse"](error, function, args, kwargs or {}, is_inner)
+        error = better or error
+    if is_inner and not within:
         return error
     place = _innermost_place(error.__traceback__) or user_place(2)[0]
     if not isinstance(error, LetirError):

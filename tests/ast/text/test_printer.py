@@ -208,7 +208,7 @@ def test_a_line_of_an_abbreviated_program_keeps_its_number():
 def test_a_single_bind_prints_without_numbers():
     f = parse("lambda %0 { %1 = mul(%0, 2.0)  # a.py:3\n return %1 }")
 
-    assert [bind_text(f.binds[0]), repr(f.binds[0])] == ["%? = mul(%?, 2.0)  # a.py:3"] * 2
+    assert [bind_text(f.binds[0]), repr(f.binds[0])] == ["%_ = mul(%_, 2.0)  # a.py:3"] * 2
 
 
 def test_html_is_the_escaped_text():

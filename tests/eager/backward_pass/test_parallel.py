@@ -181,5 +181,5 @@ def test_gradients_accepts_workers():
 def test_an_invalid_number_of_workers_is_an_error(workers):
     (x,) = variables(np.ones(2))
 
-    with pytest.raises(lt.TraceError, match="workers must be a number of threads"):
+    with pytest.raises(lt.LetirError, match="workers must be"):
         x.sum().backward(workers=workers)

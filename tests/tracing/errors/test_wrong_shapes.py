@@ -64,12 +64,14 @@ matmul: an operand is 0-d, (2, 3) @ ()
         ShapeError,
         """\
 shapes (3,), (4,) do not broadcast: 3 and 4 at axis -1
+  sizes at one axis must be equal, or 1: add axes with x[:, None]
   in add(%0, %1)""",
     ),
     "where": (
         ShapeError,
         """\
 shapes (3,), (3,), (2,) do not broadcast: 3 and 2 at axis -1
+  sizes at one axis must be equal, or 1: add axes with x[:, None]
   in where(%1, %0, %2)""",
     ),
     "dot": (
@@ -106,6 +108,7 @@ reshape: (-1, -1) is not a shape; at most one size may be -1
         ShapeError,
         """\
 shapes (3,), (4,) do not broadcast: 3 and 4 at axis -1
+  sizes at one axis must be equal, or 1: add axes with x[:, None]
   in broadcast_to(%0, shape=(4,))""",
     ),
     "squeeze": (

@@ -1,0 +1,167 @@
+"""Errors for functions of the user, and rules, that cannot be called as letir calls them, and for
+options that name arguments which are not there.
+"""
+
+import dis
+import inspect
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
+from letir.ast.error_locations import source_line
+from letir.errors import BoundsError, DTypeError, LetirError
+from letir.eval.array_modules import is_array, type_of
+from letir.tracing.checks.misuse import (
+    FUNCTION_REMEDY,
+    PROGRAM_REMEDY,
+    described,
+    parameters_text,
+)
+from letir.tracing.source_locations import at_user, is_users, place_of
+
+
+def call_rule(asked: str, rule: Callable, *args: Any) -> Any:
+    """The result of a rule that the user wrote; DTypeError if it does not take these arguments.
+
+    ``asked`` names the rule, as in "custom_vjp f: backward".
+    """
+    try:
+        return rule(*args)
+    except TypeError as error:
+        refuse_call(error, rule, args, {}, f"{asked}: ")
+        raise
+
+
+def refuse_call(error: BaseException, f: Any, args: tuple, kwargs: dict, asked: str = "") -> None:
+    """Raise DTypeError if ``error`` says that ``f`` cannot be called with these arguments."""
+    link = error.__traceback__
+    if type(error) is not TypeError or (link is not None and link.tb_next is not None):
+        return  # an error within the function
+    if not callable(f):
+        raise DTypeError(
+            f"{asked}a function is expected, found {described(f)}{at_user()}\n  {FUNCTION_REMEDY}"
+        )
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):  # of functions in C
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as reason:
+        given = [_type_text(x) for x in args] + [f"{k}={_type_text(x)}" for k, x in kwargs.items()]
+        raise DTypeError(
+            f"{asked}the function {getattr(f, '__name__', type(f).__name__)}"
+            f"{parameters_text(signature)} is called with ({', '.join(given)}): {reason}"
+            f"{at_user()}\n  pass one argument for each of its parameters, or bind others with "
+            "functools.partial"
+        ) from None
+
+
+def refuse_static(error: BaseException, f: Any, args: tuple, kwargs: dict) -> None:
+    """Raise DTypeError for a TypeError of Python in ``f`` about an argument that is not an array.
+
+    Such an argument is passed as it is, and fails like ``f("a")`` without letir.
+    """
+    link = error.__traceback__
+    while link is not None and link.tb_next is not None:
+        link = link.tb_next
+    # not of an error that the user or a library raised with a meaning
+    of_python = type(error) in (TypeError, AttributeError) or "ufunc" in str(error)
+    if isinstance(error, LetirError) or not of_python or link is None:
+        return
+    frame = link.tb_frame.f_code
+    if not is_users(frame.co_filename) or _is_at_raise(link):
+        return
+    told = [_told_static(name, value) for name, value in _named_arguments(f, args, kwargs)]
+    told = [line for line in told if line]
+    if told:
+        place = place_of(frame, link.tb_lasti, link.tb_lineno)
+        name = getattr(f, "__name__", type(f).__name__)
+        raise DTypeError(
+            f"{name}: {error}, where {', '.join(told)}{source_line(place)}\n"
+            "  letir records arrays and numbers, and passes other values as they are: pass an array"
+        ) from error
+
+
+def _is_at_raise(link: TracebackType) -> bool:
+    """Whether the innermost frame of a traceback raised the error by a ``raise`` of its own."""
+    return link.tb_frame.f_code.co_code[link.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+
+
+def _named_arguments(f: Any, args: tuple, kwargs: dict) -> list[tuple[str, Any]]:
+    """(parameter, argument) of a call that fits the signature of ``f``."""
+    try:
+        return list(inspect.signature(f).bind(*args, **kwargs).arguments.items())
+    except (TypeError, ValueError):  # of functions in C
+        return [(f"argument {i}", value) for i, value in enumerate(args)] + list(kwargs.items())
+
+
+def _told_static(name: str, value: Any) -> str:
+    """That an argument is not an array; empty if it is one."""
+    if isinstance(value, Value) or is_array(value) or type(value) in (int, float, complex):
+        return ""
+    return f"{name} is {described(value)}"
+
+
+def _type_text(value: Any) -> str:
+    """The type of an argument as programs show it."""
+    try:
+        return repr(value.type if isinstance(value, Value) else type_of(value))
+    except DTypeError:
+        return type(value).__name__
+
+
+def refuse_unless_function(asked: str, f: Any) -> None:
+    """Raise DTypeError unless ``f`` is a function or a program."""
+    if not callable(f):
+        raise DTypeError(
+            f"{asked}: a function or a program is expected, found {described(f)}{at_user()}\n"
+            f"  {FUNCTION_REMEDY}"
+        )
+
+
+def refuse_positions(asked: str, numbers: Sequence[int], count: int) -> None:
+    """Raise BoundsError unless each of ``numbers`` is the position of one of ``count`` arguments.
+
+    ``asked`` names the option, as in "checkpoint: static_argnums".
+    """
+    for n in numbers:
+        if not -count <= n < count:
+            raise BoundsError(
+                f"{asked}: there is no positional argument {n} among {count}{at_user()}\n"
+                "  count positional arguments from 0, or from -1 for the last one"
+            )
+
+
+def not_a_program(asked: str, found: Any) -> DTypeError:
+    """The error for an object that must be a program."""
+    return DTypeError(
+        f"{asked}: a program is expected, found {described(found)}{at_user()}\n  {PROGRAM_REMEDY}"
+    )
+
+
+def refuse_argnums(asked: str, argnums: Any, name: str = "argnums") -> None:
+    """Raise DTypeError unless ``argnums`` is an int or a sequence of ints."""
+    numbers = argnums if isinstance(argnums, list | tuple) else (argnums,)
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int | np.integer):
+            raise DTypeError(
+                f"{asked}: {name} must be an int or a sequence of ints, found {described(argnums)}"
+                f"{at_user()}\n  count positional arguments from 0; the arguments themselves go to "
+                f"the function that {asked} returns"
+            )
+
+
+LATE_BOUND.update(
+    call_rule=call_rule,
+    not_a_program=not_a_program,
+    refuse_argnums=refuse_argnums,
+    refuse_call=refuse_call,
+    refuse_positions=refuse_positions,
+    refuse_static=refuse_static,
+    refuse_unless_function=refuse_unless_function,
+)
