@@ -163,7 +163,7 @@ class Executor(Generic[P, R]):
                 self.make_quick(known, args, kwargs, leaves)
         except BaseException as error:
             del args, kwargs, leaves  # a stored exception would keep them alive
-            LATE_BOUND["fold"](error)
+            LATE_BOUND["fold"](error, inner_frames=1)
             raise
         _LAST.graph = executed
         if tree is None:

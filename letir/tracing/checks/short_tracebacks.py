@@ -25,15 +25,17 @@ def fold(
     kwargs: dict | None = None,
     *,
     within: bool = False,
+    inner_frames: int = 0,
 ) -> BaseException:
     """The error to raise for ``error``: without letir's frames, and with the user's line.
 
     Called in the ``except`` clause of ``function``, which users call with these arguments. It is
     another error if the arguments are at fault, else ``error`` itself, to be raised by a bare
     ``raise``. If letir called the function, the traceback stays, as the error still passes an outer
-    one; except with ``within``, for operators, around which there is no other.
+    one; except with ``within``, for operators, around which there is no other. ``inner_frames``:
+    how many frames there are between the function that users call and the ``except`` clause.
     """
-    caller = sys._getframe(1).f_back
+    caller = sys._getframe(1 + inner_frames).f_back
     is_inner = caller is not None and is_letirs(caller.f_code.co_filename)
     if not isinstance(error, LetirError | Warning) and _is_raised_by_letir(error):
         better = function and LATE_BOUND["misuse"](error, function, args, kwargs or {}, is_inner)
