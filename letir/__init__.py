@@ -153,6 +153,7 @@ _LATE_BOUND = {
     "eval.nan_checks": ("nan_finder",),
     "executor.compile_reasons": ("size_words", "spec_difference", "warn_of_compiles"),
     "executor.kernel_binds": ("with_kernels",),
+    "executor.unrolled_kernels": ("with_unrolled_kernels",),
     "executor.methods": ("bound_executor",),
     "executor.profiling": ("profiled_plan",),
     "executor.quick_calls": ("quick_call",),

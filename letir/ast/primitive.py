@@ -189,9 +189,12 @@ class Primitive:
     no_float_errors: bool = False  # no floating-point errors, or none for np.errstate to control
 
     # ---- kernels ----
-    # the name of the scalar form of an elementwise operation, see letir.kernels.scalar_forms;
-    # names without a form, and None: NumPy computes it
+    # the name of the scalar form of an elementwise operation, see letir.kernels.scalar_forms, or of
+    # the array form of another, see array_forms; names without a form, and None: NumPy computes it
     scalar: str | None = None
+    # with at most so many operands, the elements of results are elements of operands, in places
+    # that types and attributes tell
+    moves_elements: int = 0
 
     # ---- memory and cost ----
     # aliasing of results: "new": they have memory of their own; "view": they share the memory of

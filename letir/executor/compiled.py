@@ -24,6 +24,8 @@ from letir.passes.fusion.clustering import pays_as_kernel
 from letir.plan.effect_log import EffectLog, is_guard
 from letir.plan.plan import Plan, plan_of
 
+_LONG = 32  # operations
+
 
 class Compiled:
     """A program with its plan; calls take the same arguments and give the same results.
@@ -43,7 +45,12 @@ class Compiled:
         self.program, self.optimized, self.reason = program, made, reason
         # after a failed guard other plans are tried on the same arguments
         donated = () if any(map(is_guard, made.binds)) else donated
-        run = LATE_BOUND["with_kernels"](made, is_exact) if _may_have_kernels(made) else made
+        run = made
+        if kernels_setting() != "off":
+            if _is_long_chain(run):
+                run = LATE_BOUND["with_unrolled_kernels"](run, is_exact)
+            if _may_have_kernels(run):
+                run = LATE_BOUND["with_kernels"](run, is_exact)
         self.plan: Plan = Plan(run, donated) if donated else plan_of(run)
         self.changed = changed_params(program)
         self.takes_undef = program.memo(depends_on_defined)
@@ -107,9 +114,15 @@ def kernels_setting() -> str:
     return asked if asked != "on" or importlib.util.find_spec("llvmlite") is not None else "off"
 
 
+def _is_long_chain(fn: Lambda) -> bool:
+    """Whether a program has so many operations that a kernel for many of them may pay."""
+    bodies = [bind.attrs["body"] for bind in fn.binds if bind.op.role == "fused"]
+    return len(fn) + sum(map(len, bodies)) >= _LONG
+
+
 def _may_have_kernels(fn: Lambda) -> bool:
     """Whether a group of ``fn``, at any depth, may become a kernel."""
-    if not any(bind.op.holds_lambdas for bind in fn.binds) or kernels_setting() == "off":
+    if not any(bind.op.holds_lambdas for bind in fn.binds):
         return False
     groups = [b for body in all_bodies(fn) for b in body.binds if b.op.role == "fused"]
     return any(pays_as_kernel(bind.attrs["body"]) for bind in groups)

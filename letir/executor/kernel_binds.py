@@ -13,7 +13,8 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.bodies import map_bodies
 from letir.ast.primitive import Primitive, never
-from letir.ast.terms import Bind, Lambda
+from letir.ast.source import Source
+from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.eval.float_warnings import HANDLER, KernelError, current_state
 from letir.kernels import compiler
 from letir.passes.fusion.clustering import pays_as_kernel
@@ -36,10 +37,12 @@ def _level_with_kernels(fn: Lambda, is_exact: bool) -> Lambda:
     found = {n: k for n, bind in enumerate(fn.binds) if (k := _kernel_for(bind, is_exact))}
     if not found:
         return fn
-    ufuncs = compiler.ufuncs_of(list(found.values()))
+    ufuncs = compiler.ufuncs_of([(kernel, None) for kernel in found.values()])
     binds = list(fn.binds)
     for n, ufunc in zip(found, ufuncs, strict=True):
-        binds[n] = _kernel_bind(binds[n], ufunc)
+        group = binds[n]
+        body = group.attrs["body"]
+        binds[n] = kernel_bind(group.binders, group.args, body, ufunc, group.source)
     return fn.with_binds(binds)
 
 
@@ -55,21 +58,26 @@ def _kernel_for(bind: Bind, is_exact: bool) -> Any:
     return compiler.kernel_of(body, is_exact)
 
 
-def _kernel_bind(bind: Bind, ufunc: np.ufunc) -> Bind:
-    """The bind that calls the kernel of a group."""
-    body = bind.attrs["body"]
-    n_results = len(bind.binders)
+def kernel_bind(
+    binders: tuple[Local, ...],
+    args: tuple[Arg, ...],
+    body: Lambda,
+    ufunc: np.ufunc,
+    source: Source | None,
+) -> Bind:
+    """The bind that calls a kernel; NumPy computes ``body`` where the kernel cannot."""
+    n_results = len(binders)
     op = Primitive(
         "kernel",
         _kernel_impl(ufunc, body, n_results),
-        lambda *types: tuple([binder.type for binder in bind.binders]),
+        lambda *types: tuple([binder.type for binder in binders]),
         _NO_RULE,
         _NO_RULE,
         results=None if n_results == 1 else lambda: n_results,
         no_float_errors=True,  # none that are left to the plan
         role="kernel",
     )
-    return Bind(bind.binders, op, bind.args, op.default_attrs, bind.source)
+    return Bind(binders, op, args, op.default_attrs, source)
 
 
 def _kernel_impl(ufunc: np.ufunc, body: Lambda, n_results: int) -> Callable:

@@ -23,9 +23,9 @@ def _exact_kernel(body: Lambda) -> Kernel | None:
     return elementwise_kernel(body, is_exact=True)
 
 
-def ufuncs_of(kernels: list[Kernel]) -> list[np.ufunc]:
-    """The ufuncs of kernels, compiled side by side in threads."""
+def ufuncs_of(kernels: list[tuple[Kernel, str | None]]) -> list[np.ufunc]:
+    """The ufuncs of kernels with these signatures, compiled side by side in threads."""
     if len(kernels) == 1:
-        return [ufunc_of(kernels[0])]
+        return [ufunc_of(*kernels[0])]
     with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(ufunc_of, kernels))
+        return list(pool.map(lambda one: ufunc_of(*one), kernels))

@@ -12,11 +12,11 @@ from letir.kernels.loop_language import Array, Builder, Kernel, Operand
 from letir.kernels.scalar_forms import form_of
 from letir.ops.define.records import promotion_type
 
-_DTYPES = frozenset(np.dtype(c) for c in "?bhilqBHILQfd")
+DTYPES = frozenset(np.dtype(c) for c in "?bhilqBHILQfd")
 _MOST_ARRAYS = 30  # NumPy's ufuncs take at least 32 arrays
 
 
-class _NoKernel(Exception):
+class NoKernel(Exception):
     """Raised for a group that NumPy has to compute, with the reason."""
 
 
@@ -27,7 +27,7 @@ def elementwise_kernel(body: Lambda, is_exact: bool = False) -> Kernel | None:
     """
     try:
         return _Lowering(body, is_exact).kernel()
-    except (_NoKernel, TypeError):
+    except (NoKernel, TypeError):
         return None
 
 
@@ -46,7 +46,7 @@ class _Lowering:
         inputs = [self.array(f"x{n}", p.type, shape) for n, p in enumerate(body.params)]
         outputs = [self.output(n, arg, shape) for n, arg in enumerate(body.ret.args)]
         if not 0 < len(inputs) + len(outputs) <= _MOST_ARRAYS:
-            raise _NoKernel
+            raise NoKernel
         n = b.extent("n")
         with b.loop(n) as i:
             for param, array in zip(body.params, inputs, strict=True):
@@ -69,23 +69,23 @@ class _Lowering:
         self.expect_known(arg.type)
         made = [bind for bind in self.body.binds if arg in bind.binders]
         if not made or arg.type.weak:
-            raise _NoKernel
+            raise NoKernel
         if not shape and getattr(made[0].op.impl, "ufunc", None) is None:
-            raise _NoKernel  # a ufunc gives a scalar, other functions a 0-d array
+            raise NoKernel  # a ufunc gives a scalar, other functions a 0-d array
         return Array(f"y{n}", arg.type.dtype, ("n",), is_written=True)
 
     def expect_known(self, kind: ArrayType | None) -> None:
-        if kind is None or kind is NO_TYPE or kind.dtype not in _DTYPES:
-            raise _NoKernel
+        if kind is None or kind is NO_TYPE or kind.dtype not in DTYPES:
+            raise NoKernel
 
     def add(self, bind: Bind) -> None:
         """The scalar form of a bind."""
         form = form_of(bind.op.scalar)
         (binder,) = bind.binders
         if form is None or (self.is_exact and not bind.op.exact):
-            raise _NoKernel
+            raise NoKernel
         self.expect_known(binder.type)
-        dtypes = _operand_dtypes(bind)
+        dtypes = operand_dtypes(bind)
         operands = [self.operand(arg, dtype) for arg, dtype in zip(bind.args, dtypes, strict=True)]
         found = form(self.builder, *operands)
         self.scalars[binder] = self.converted(found, binder.type.dtype)
@@ -97,17 +97,17 @@ class _Lowering:
                 try:
                     return self.builder.number(arg.value, dtype)
                 except (ArithmeticError, ValueError):
-                    raise _NoKernel from None
+                    raise NoKernel from None
         self.expect_known(arg.type)
         return self.converted(self.scalars[arg], dtype)
 
     def converted(self, x: Operand, dtype: np.dtype) -> Operand:
         if x.dtype.kind == "f" and dtype.kind in "iu":
-            raise _NoKernel  # NumPy's result depends on the machine beyond the range
+            raise NoKernel  # NumPy's result depends on the machine beyond the range
         return self.builder.convert(x, dtype)
 
 
-def _operand_dtypes(bind: Bind) -> list[np.dtype]:
+def operand_dtypes(bind: Bind) -> list[np.dtype]:
     """The dtypes to which NumPy converts the operands of a bind."""
     op, made = bind.op, bind.binders[0].type.dtype
     if op.operand_dtypes is not None:

@@ -13,6 +13,8 @@ from attrs import define, field
 
 from letir.kernels.loop_language import (
     Array,
+    Call,
+    Function,
     Kernel,
     Let,
     Load,
@@ -95,9 +97,12 @@ class _Module:
             self.names[extent] = self.entry_of("%dimensions", n, "i64")
         bases = [self.entry_of("%args", n, "ptr") for n in range(len(kernel.arrays))]
         self.load_strides()
-        is_fast = self.condition_of_contiguity()
-        self.emit(f"br i1 {is_fast}, label %fast, label %strided")
-        for kind in ("fast", "strided"):
+        has_loops = any(type(one) is Loop for one in kernel.body)
+        is_fast = self.condition_of_contiguity() if has_loops else "false"
+        self.emit(
+            f"br i1 {is_fast}, label %fast, label %strided" if has_loops else "br label %strided"
+        )
+        for kind in ("fast", "strided") if has_loops else ("strided",):
             self.open(kind)
             strides = self.strides
             if kind == "fast":
@@ -106,10 +111,26 @@ class _Module:
             self.strides = strides
             self.emit("ret void")
         self.lines.append("}")
+        for function in kernel.functions:
+            self.function(function)
         self.lines += self.declared.values()
         self.lines.append("attributes #0 = { nounwind }")
+        self.lines.append("attributes #1 = { nounwind noinline }")
         self.lines += [f"!{n} = {text}" for n, text in enumerate(self.metadata)]
         return "\n".join(self.lines) + "\n"
+
+    def function(self, function: Function) -> None:
+        """A function of the kernel, which LLVM does not inline: its code is there once."""
+        params = []
+        for n, param in enumerate(function.params):
+            self.names[param] = f"%p{n}"
+            params.append(f"{type_text(param.dtype)} %p{n}")
+        kind = type_text(function.result.dtype)
+        name = f"@{function.name}"
+        self.lines.append(f"define internal fastcc {kind} {name}({', '.join(params)}) #1 {{")
+        self.body(function.body, {}, None)
+        self.emit(f"ret {kind} {self.operand(function.result)}")
+        self.lines.append("}")
 
     # ---- lines ----
 
@@ -174,8 +195,15 @@ class _Module:
                 self.names[one.result] = self.load(one, bases, group)
             elif type(one) is Store:
                 self.store(one, bases, group)
+            elif type(one) is Call:
+                self.names[one.result] = self.call(one)
             elif type(one) is Loop:
                 self.loop(one, bases)
+
+    def call(self, one: Call) -> str:
+        given = [f"{type_text(x.dtype)} {self.operand(x)}" for x in one.operands]
+        kind, name = type_text(one.result.dtype), one.function.name
+        return self.value(f"call fastcc {kind} @{name}({', '.join(given)})")
 
     def operand(self, x: Operand) -> str:
         return _number_text(x) if type(x) is Number else self.names[x]

@@ -5,6 +5,7 @@ instruction, ``Load`` and ``Store`` read and write an element, ``Loop`` repeats 
 an index below an extent and may carry scalars from step to step. ``str(kernel)`` prints it.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,39 @@ class Loop:
     is_parallel: bool = True
 
 
-Statement = Let | Load | Store | Loop
+@frozen(eq=False)
+class Function:
+    """A function of scalars, written once however often a kernel calls it.
+
+    ``body`` computes ``result`` from ``params`` by instructions.
+    """
+
+    name: str
+    params: tuple[Scalar, ...]
+    body: tuple[Let, ...]
+    result: Operand
+
+    def __str__(self):
+        head = ", ".join([f"{p}: {p.dtype}" for p in self.params])
+        lines = [f"function {self.name}({head}) -> {self.result.dtype} {{"]
+        lines += [f"  {one}" for one in self.body]
+        return "\n".join([*lines, f"  return {self.result}", "}"])
+
+
+@frozen(eq=False)
+class Call:
+    """``result = function(operands)``."""
+
+    result: Scalar
+    function: Function
+    operands: tuple[Operand, ...]
+
+    def __str__(self):
+        call = f"{self.function.name}({_joined(self.operands)})"
+        return f"{self.result}: {self.result.dtype} = {call}"
+
+
+Statement = Let | Load | Store | Loop | Call
 
 
 @frozen(eq=False)
@@ -142,9 +175,10 @@ class Kernel:
     arrays: tuple[Array, ...]
     extents: tuple[Scalar, ...]
     body: tuple[Statement, ...]
+    functions: tuple[Function, ...] = ()
 
     def __str__(self):
-        lines = [f"kernel {self.name}({_joined(self.arrays)}) {{"]
+        lines = [*map(str, self.functions), f"kernel {self.name}({_joined(self.arrays)}) {{"]
         _write(self.body, "  ", lines)
         return "\n".join([*lines, "}"])
 
@@ -176,6 +210,7 @@ class Builder:
 
     bodies: list[list[Statement]] = field(factory=lambda: [[]])
     known: list[dict] = field(factory=lambda: [{}])
+    functions: dict[tuple, Function] = field(factory=dict)
     count: int = 0
 
     def taken(self) -> tuple[Statement, ...]:
@@ -210,6 +245,25 @@ class Builder:
                 return known[key]
         made = self.known[-1][key] = self.scalar(kind)
         self.bodies[-1].append(Let(made, name, operands, reassociates))
+        return made
+
+    def call(self, name: str, form: Callable, *operands: Operand) -> Operand:
+        """``form(builder, *operands)`` as a call of a function that the kernel has once."""
+        dtypes = tuple([x.dtype for x in operands])
+        function = self.functions.get((name, dtypes))
+        if function is None:
+            inner = Builder()
+            params = tuple([inner.scalar(dtype) for dtype in dtypes])
+            result = form(inner, *params)
+            full = "_".join([name, *map(str, dtypes)])
+            function = Function(full, params, inner.taken(), result)
+            self.functions[name, dtypes] = function
+        key = (function, tuple([_key(x) for x in operands]))
+        for known in reversed(self.known):
+            if key in known:
+                return known[key]
+        made = self.known[-1][key] = self.scalar(function.result.dtype)
+        self.bodies[-1].append(Call(made, function, operands))
         return made
 
     def load(self, array: Array, indices: tuple[Operand, ...]) -> Scalar:

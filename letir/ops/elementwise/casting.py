@@ -64,6 +64,7 @@ weaken = define(
     memory="may_alias",
     cost="free",
     for_scripts=False,
+    moves_elements=1,
 )
 
 
@@ -95,6 +96,7 @@ copy = define(
     cost="cheap",
     no_float_errors=True,
     write_through="own",
+    moves_elements=1,
 )
 stop_gradient = define(
     "stop_gradient",
@@ -125,4 +127,5 @@ barrier = define(
     role="barrier",
     memory="may_alias",
     cost="free",
+    moves_elements=1,
 )

@@ -107,6 +107,7 @@ index: Primitive = define(
     views=lambda x, *places, item: not places,
     write_through=lambda parent, new, *places, item: index_set(parent, item, new, places),
     raises=lambda x, *places, item: bool(places),
+    moves_elements=1,
 )
 
 # ---- writing ----
@@ -279,6 +280,7 @@ index_set: Primitive = define(
     no_float_errors=True,
     for_scripts=False,
     raises=lambda x, new, *places, item: bool(places),
+    moves_elements=2,
 )
 index_add = define(
     "index_add",
@@ -299,6 +301,7 @@ index_add = define(
     cost="moderate",
     for_scripts=False,
     raises=lambda x, new, *places, item: bool(places),
+    scalar="index_add",
 )
 
 # ---- assemble: the sum of parts in zeros ----

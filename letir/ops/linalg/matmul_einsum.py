@@ -130,6 +130,7 @@ matmul = define(
     odd_in=(0, 1),
     only_float_warnings=True,
     order="all",
+    scalar="matmul",
 )
 
 # ---- dot ----

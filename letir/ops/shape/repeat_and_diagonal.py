@@ -87,6 +87,7 @@ roll: Primitive = define(
     numpy=(np.roll,),
     sizes_in=("shift",),
     batch=_batched_roll,
+    moves_elements=1,
 )
 
 # ---- tile and repeat ----

@@ -214,6 +214,7 @@ broadcast_to: Primitive = define(
     write_through="read_only",
     spreads=True,
     takes_shape=True,
+    moves_elements=1,
 )
 
 
@@ -275,6 +276,7 @@ reshape: Primitive = define(
     write_through=write_reshape,
     spreads=True,
     takes_shape=True,
+    moves_elements=1,
 )
 
 

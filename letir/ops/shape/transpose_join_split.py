@@ -112,6 +112,7 @@ transpose: Primitive = define(
     cost="free",
     write_through=_write_transpose,
     spreads=True,
+    moves_elements=1,
 )
 
 
@@ -213,6 +214,7 @@ concatenate: Primitive = define(
     ends_fusion=True,
     order="all",
     cost="moderate",
+    moves_elements=99,
 )
 
 
@@ -255,6 +257,7 @@ stack = define(
     only_float_warnings=True,
     order="all",
     cost="moderate",
+    moves_elements=99,
 )
 
 
@@ -364,4 +367,5 @@ split = define(
     cost="free",
     part=_split_part,
     write_through="by_place",
+    moves_elements=1,
 )

@@ -35,6 +35,7 @@ expand_dims: Primitive = define(
     order="first",
     cost="free",
     write_through=write_reshape,
+    moves_elements=1,
 )
 
 
@@ -69,6 +70,7 @@ squeeze: Primitive = define(
     order="first",
     cost="free",
     write_through=write_reshape,
+    moves_elements=1,
 )
 
 
@@ -93,4 +95,5 @@ flip: Primitive = define(
     memory="view",
     cost="moderate",
     write_through=lambda parent, new, *, axis: flip(new, axis),
+    moves_elements=1,
 )
