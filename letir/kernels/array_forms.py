@@ -71,7 +71,7 @@ def _sum(b: Builder, x: Scalars, *, axis=None, keepdims=False, **attrs: Any) -> 
 def _index_add(b: Builder, x: Scalars, new: Scalars, *, item) -> Scalars:
     """``x`` with ``new`` added at an index without arrays."""
     item, out = fill_item(item, ()), x.copy()
-    part = np.broadcast_to(new, np.shape(out[item]))
+    part: Any = np.broadcast_to(new, np.shape(out[item]))
     if not part.shape:
         out[item] = b.add(out[item], part[()])
         return out

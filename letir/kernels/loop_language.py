@@ -126,7 +126,7 @@ class Function:
 
     name: str
     params: tuple[Scalar, ...]
-    body: tuple[Let, ...]
+    body: tuple["Statement", ...]
     result: Operand
 
     def __str__(self):

@@ -57,7 +57,8 @@ class UnrolledCluster:
                 self.outputs.append(binder)
             elif bind.op.memory == "view" or (binder.type.weak and bind.op.moves_elements):
                 outside[id(bind)] = bind
-                needed += [a for a in bind.args if a in self.made and a not in needed]
+                read = [a for a in bind.args if type(a) is Local and a in self.made]
+                needed += [a for a in read if a not in needed]
             else:
                 return False
         self.after = [bind for bind in self.binds if id(bind) in outside]
@@ -94,7 +95,8 @@ def _is_given_as_by_numpy(bind: Bind, binder: Local) -> bool:
 
 def unrolled_clusters(fn: Lambda, has_form: Callable[[Bind], bool]) -> list:
     """The binds of ``fn`` and, in place of some, ``UnrolledCluster``s, in an order of execution."""
-    uses, units = use_counts(fn), []
+    uses = use_counts(fn)
+    units: list[Bind | UnrolledCluster] = []
     cluster = UnrolledCluster()
 
     def close() -> None:
@@ -143,7 +145,7 @@ def _work_of(bind: Bind) -> int | None:
 
 
 def _size_of(kind: ArrayType | None) -> int | None:
-    """The number of elements; None if it is not a known number."""
+    """The number of elements; None if it is unknown or 0, which no kernel can have."""
     if not isinstance(kind, ArrayType) or any(type(n) is not int for n in kind.shape):
         return None
-    return kind.size
+    return int(kind.size) or None

@@ -1,0 +1,152 @@
+"""Chains of operations on few numbers that run as one kernel."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import letir as lt
+from letir.executor import compiled
+from letir.executor.compiled import kernels_setting
+from letir.ops import load_all
+from letir.passes.fusion import clustering, unrolled_clusters
+from letir.testing import assert_same, programs
+
+pytest.importorskip("llvmlite")
+if kernels_setting() == "off":
+    pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
+
+load_all()
+X = np.random.default_rng(2).normal(size=50)
+
+
+def autocorrelation(x):
+    a = np.zeros(8)
+    for i in range(8):
+        for n in range(30):
+            a[i] += x[n] * x[n + i]
+    return a
+
+
+def pendulum(state, force):
+    x, v, angle, speed = state
+    for _ in range(10):
+        push = (force + 0.05 * speed**2 * np.sin(angle)) / 1.1
+        turn = (9.8 * np.sin(angle) - np.cos(angle) * push) / (0.7 - np.cos(angle) ** 2 / 11)
+        x, v = x + 0.02 * v, v + 0.02 * push
+        angle, speed = angle + 0.02 * speed, speed + 0.02 * turn
+    return np.array([x, v, angle, speed]), angle
+
+
+def trajectory(s):
+    out = []
+    for _ in range(30):
+        x, y, z = s
+        s = s + 0.01 * np.array([10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z])
+        out.append(s)
+    return np.array(out), s
+
+
+def recurrent(w, x):
+    h = np.zeros(4)
+    for t in range(12):
+        h = np.tanh(w @ h + x[t])
+    return h, (h * h).sum()
+
+
+def diffused(u):
+    for _ in range(6):
+        new = u.copy()
+        for i in range(1, len(u) - 1):
+            new[i] = u[i] + 0.1 * (u[i - 1] - 2 * u[i] + u[i + 1])
+        u = new
+    return u[1:-1], u
+
+
+PROGRAMS = {
+    "a buffer": (autocorrelation, (X,)),
+    "numbers": (pendulum, (np.array([0.0, 0.1, 0.2, 0.0]), 1.5)),
+    "rows": (trajectory, (np.array([1.0, 2.0, 3.0]),)),
+    "small matrices": (recurrent, (X[:16].reshape(4, 4), X[:48].reshape(12, 4))),
+    "writes": (diffused, (X[:20],)),
+}
+
+
+def kernels_of(f, *args) -> int:
+    """The number of kernels in the plan of a function."""
+    return sum(bind.op.role == "kernel" for bind in lt.compile(lt.trace(f, *args)).plan.binds)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_unrolled_loop_is_one_kernel(name):
+    f, args = PROGRAMS[name]
+    expected, found = f(*args), lt.jit(f)(*args)
+    flat, flat_found = (r if type(r) is tuple else (r,) for r in (expected, found))
+
+    assert kernels_of(f, *args) == 1
+    for x, y in zip(flat, flat_found, strict=True):
+        assert type(x) is type(y)
+        np.testing.assert_allclose(y, x, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_agree_with_those_without_kernels(name):
+    f, args = PROGRAMS[name]
+
+    def loss(*args):
+        result = f(*args)
+        return (result[0] if type(result) is tuple else result).sum()
+
+    grad = lt.trace(lt.grad(loss), *args)
+
+    np.testing.assert_allclose(lt.compile(grad)(*args), lt.run_forward(grad, *args), rtol=1e-9)
+
+
+def test_exact_kernels_compute_the_bits_of_numpy():
+    assert_same(autocorrelation(X), lt.jit(autocorrelation, exact=True)(X))
+    assert_same(diffused(X[:20]), lt.jit(diffused, exact=True)(X[:20]))
+
+
+def test_views_of_arguments_stay_views():
+    x = X.copy()
+    first, _ = lt.jit(lambda x: (x[:3], autocorrelation(x)))(x)
+
+    assert np.shares_memory(first, x)
+
+
+def test_a_result_does_not_share_memory_with_the_next_call():
+    f = lt.jit(diffused)
+    first = f(X[:20])[1]
+    kept = first.copy()
+    f(2 * X[:20])
+
+    assert np.array_equal(kept, first)
+
+
+@pytest.fixture
+def everything_pays(monkeypatch):
+    """Kernels for the smallest groups, too."""
+    monkeypatch.setattr(compiled, "_LONG", 0)
+    monkeypatch.setattr(unrolled_clusters, "LEAST_WORK", 0)
+    monkeypatch.setattr(clustering, "_WORTH", 0)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(programs())
+def test_generated_programs_compute_the_same_with_kernels(everything_pays, case):
+    fn, args = case
+    with np.errstate(all="ignore"):
+        expected, found = lt.run_forward(fn, *args), lt.compile(fn)(*args)
+
+    expected, found = (r if type(r) is tuple else (r,) for r in (expected, found))
+    for x, y in zip(expected, found, strict=True):
+        assert type(x) is type(y)
+        assert np.asarray(x).dtype == np.asarray(y).dtype
+        np.testing.assert_allclose(y, x, rtol=1e-6, atol=1e-9)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(programs())
+def test_generated_programs_compute_the_same_bits_with_exact_kernels(everything_pays, case):
+    fn, args = case
+    with np.errstate(all="ignore"):
+        assert_same(lt.run_forward(fn, *args), lt.compile(fn, exact=True)(*args))
