@@ -48,8 +48,12 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any
         # a tuple of indices is not one array of them
         item = tuple(map(stack_traced, item)) if isinstance(item, tuple) else stack_traced(item)
         return _update_in_place(ufunc, found[0], target, item, *map(stack_traced, new))
-    inputs = tuple(map(stack_traced, inputs))
     outs = kwargs.pop("out", ())  # NumPy always passes `out` as a tuple
+    if len(outs) == 1 and type(outs[0]) is np.ndarray:
+        adopted = LATE_BOUND["adopt_result_array"](inputs, outs[0])
+        if adopted is not None:
+            inputs, outs = adopted[0], (adopted[1],)
+    inputs = tuple(map(stack_traced, inputs))
     if method == "outer":
         method, inputs = "__call__", _cross_operands(*inputs)
     if method == "__call__":

@@ -1,0 +1,375 @@
+"""Ordinary arrays that become buffers when a traced value is written into them.
+
+``A = W.copy(); A[0] = s`` with an array ``W`` that the traced function has not made: NumPy makes
+``A`` in C, where no stand-in sees it. If local variables of the recorded function are all that
+refers to ``A``, nobody can tell it from an array that the function makes, so they get a buffer with
+its contents in its place. What else refers to it shows in the count of its references. All other
+writes stay refused.
+"""
+
+import ast
+import ctypes
+import dis
+import functools
+import linecache
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
+from letir.tracing.buffers import NUMBERS, has_traced, new_buffer, unwrap
+from letir.tracing.source_locations import is_letirs
+from letir.tracing.trace_state import ACTIVE, Trace
+
+_BINARY_OP, _STORE_SUBSCR = dis.opmap["BINARY_OP"], dis.opmap["STORE_SUBSCR"]
+_AUGMENTED = frozenset([n for n, (name, _) in enumerate(dis._nb_ops) if "INPLACE" in name])  # type: ignore[attr-defined]
+_WRITES_THROUGH = sys.version_info >= (3, 13)  # frame.f_locals, PEP 667
+_PER_PLACE = 1 if _WRITES_THROUGH else 2  # the variable, and the dict that frame.f_locals fills
+_PURE = (
+    *(ast.Subscript, ast.Name, ast.Constant, ast.Slice, ast.Tuple, ast.List, ast.Attribute),
+    *(ast.UnaryOp, ast.BinOp, ast.Compare, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop),
+)
+_PURE_CALLS = ("len", "int", "range", "slice", "abs", "min", "max")
+
+
+# ---- what is written ----
+
+
+def adopt_item_write(value: Any, frame: FrameType) -> np.ndarray | None:
+    """Record ``a[key] = value``, at which ``frame`` is, if ``a`` can become a buffer.
+
+    Returns what NumPy then writes into the array that nobody refers to any more; None if the write
+    has to be refused.
+    """
+    trace, target = ACTIVE.get(), _item_target(frame)
+    if type(trace) is not Trace or target is None or not trace.intercepts:
+        return None
+    name, key_of = target
+    array = frame.f_locals.get(name)
+    if not _may_become_buffer(array):
+        return None
+    key = key_of(frame)
+    known = _known_key(key)
+    if known is _UNKNOWN:
+        return None
+    made = new_buffer(trace, array.copy("K"))
+    if array[known].shape != value.shape and not _is_written_alone(frame):
+        return None  # what is written may be a list that holds ``value``
+    base = _measured(_ITEMS, array.copy, known)
+    places = _only_places(array, frame, trace, base)
+    if not places:
+        return None
+    made[key] = value
+    for owner, variable in places:
+        _set_local(owner, variable, made)
+    return np.zeros(value.shape, array.dtype)
+
+
+def adopt_result_array(inputs: tuple, out: Any) -> tuple | None:
+    """(operands, result array) of ``a += value`` or ``a[key] += value`` with a buffer for ``a``.
+
+    None if the write has to be refused. The part ``a[key]`` that Python has just read for an
+    augmented assignment is only copied: the item is assigned next.
+    """
+    trace, frame = ACTIVE.get(), _user_frame()
+    if type(trace) is not Trace or frame is None or not trace.intercepts:
+        return None
+    following = _after_augmented(frame)
+    if following is None or type(out) is not np.ndarray or out.dtype.char not in NUMBERS:
+        return None
+    places: list = []
+    if following == "STORE_SUBSCR":
+        if out.base is None or _only_places(out, frame, trace, _base_of_parts()) != []:
+            return None
+    elif _may_become_buffer(out):
+        places = _only_places(out, frame, trace, _base_of_results()) or []
+    if not places and following != "STORE_SUBSCR":
+        return None
+    made = new_buffer(trace, out.copy("K"))
+    for owner, variable in places:
+        _set_local(owner, variable, made)
+    return tuple([made if x is out else x for x in inputs]), made
+
+
+def _may_become_buffer(array: Any) -> bool:
+    """Whether an array owns its memory and has a dtype of programs."""
+    return (
+        type(array) is np.ndarray
+        and array.base is None
+        and array.flags.owndata
+        and array.dtype.char in NUMBERS
+    )
+
+
+_UNKNOWN = object()
+
+
+def _known_key(key: Any) -> Any:
+    """A key with the arrays of its traced integers, ``_UNKNOWN`` if they have no values."""
+    if type(key) is tuple:
+        parts = [_known_key(part) for part in key]
+        return _UNKNOWN if any(part is _UNKNOWN for part in parts) else tuple(parts)
+    if isinstance(key, Value):
+        value = key.concrete_value()
+        return value if isinstance(value, np.ndarray | np.generic | int) else _UNKNOWN
+    return _UNKNOWN if has_traced(key) else unwrap(key)
+
+
+# ---- what refers to an array ----
+
+
+def _only_places(array: np.ndarray, frame: FrameType, trace: Any, base: int) -> list | None:
+    """(frame, variable) of the local variables that refer to an array; None if there is more.
+
+    ``base``: the references that the interpreter and NumPy hold meanwhile.
+    """
+    places = _local_places(array, frame, trace)
+    if places is None or sys.getrefcount(array) != base + _PER_PLACE * len(places):
+        return None
+    return places
+
+
+def _local_places(array: np.ndarray, frame: FrameType | None, trace: Any) -> list | None:
+    """(frame, variable) of the local variables of the recorded function, and of those it calls."""
+    places: list = []
+    while frame is not None and frame.f_code is not trace.root:
+        code = frame.f_code
+        if not is_letirs(code.co_filename):
+            found = [name for name, value in frame.f_locals.items() if value is array]
+            if found and (frame.f_locals is frame.f_globals or not _are_fast(found, code)):
+                return None
+            places += [(frame, name) for name in found]
+        frame = frame.f_back
+    return places
+
+
+def _are_fast(names: list, code: CodeType) -> bool:
+    """Whether variables belong to their function alone: no closure refers to them."""
+    return not {*code.co_cellvars, *code.co_freevars}.intersection(names)
+
+
+def _set_local(frame: FrameType, name: str, value: Any) -> None:
+    """Assign a local variable of a frame."""
+    frame.f_locals[name] = value
+    if not _WRITES_THROUGH:
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+
+
+class _Probe:
+    """A value that counts the references to the array ``a`` into which it is written."""
+
+    count, root = 0, None
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        self.note_item(sys._getframe(1))
+        return np.zeros(())
+
+    def __complex__(self) -> complex:
+        self.note_item(sys._getframe(1))
+        return 0j
+
+    def __float__(self) -> float:
+        self.note_item(sys._getframe(1))
+        return 0.0
+
+    def __int__(self) -> int:
+        self.note_item(sys._getframe(1))
+        return 0
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return self.call(inputs, kwargs)
+
+    # the same variables refer to the array as in the functions with which a traced value begins
+
+    def call(self, inputs: tuple, kwargs: dict) -> Any:
+        """Count like ``call_ufunc``."""
+        outs = kwargs.pop("out", ())
+        self.note_result(inputs, outs[0])
+        return outs[0]
+
+    def note_item(self, frame: FrameType) -> None:
+        """Count like ``adopt_item_write``."""
+        array = frame.f_locals["a"]
+        self.note(array, frame)
+
+    def note_result(self, inputs: tuple, out: Any) -> None:
+        """Count like ``adopt_result_array``."""
+        self.note(out, sys._getframe(3))
+
+    def note(self, array: np.ndarray, frame: FrameType) -> None:
+        """Count the references beyond those of local variables."""
+        places = _local_places(array, frame, self)
+        assert places is not None
+        self.count = sys.getrefcount(array) - _PER_PLACE * len(places)
+
+
+def _sample(text: str) -> Callable[..., None]:
+    space: dict[str, Any] = {"__name__": "sample"}
+    exec(compile(f"def sample(make, key, probe):\n    a = make()\n    {text}", "", "exec"), space)  # noqa: S102
+    return space["sample"]
+
+
+_ITEMS, _RESULTS, _PARTS = map(_sample, ["a[key] = probe", "a += probe", "a[key] += probe"])
+
+
+def _measured(sample: Callable, make: Callable[[], np.ndarray], key: Any) -> int:
+    """The references to an array that one variable holds, at a write like that of ``sample``."""
+    probe = _Probe()
+    sample(make, key, probe)
+    return probe.count
+
+
+@functools.cache
+def _base_of_results() -> int:
+    return _measured(_RESULTS, lambda: np.zeros(2), None)
+
+
+@functools.cache
+def _base_of_parts() -> int:
+    return _measured(_PARTS, lambda: np.zeros(2), slice(1))
+
+
+# ---- where the user's code is ----
+
+
+def _user_frame() -> FrameType | None:
+    """The innermost frame that is not letir's."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and is_letirs(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def _after_augmented(frame: FrameType) -> str | None:
+    """What follows an augmented operator, at which a frame is: STORE_SUBSCR, or another name."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    while code[at] == 0:  # an inline cache behind the instruction
+        at -= 2
+    if code[at] != _BINARY_OP or code[at + 1] not in _AUGMENTED:
+        return None
+    at += 2
+    while dis.opname[code[at]] in ("CACHE", "SWAP", "NOP"):
+        at += 2
+    return dis.opname[code[at]]
+
+
+def _item_target(frame: FrameType) -> tuple[str, Callable[[FrameType], Any]] | None:
+    """(variable, the key in a frame) of the item that a frame assigns."""
+    code = frame.f_code
+    at = frame.f_lasti
+    while code.co_code[at] == 0:
+        at -= 2
+    if code.co_code[at] != _STORE_SUBSCR:
+        return None
+    known = _targets.get((id(code), at))
+    if known is None:
+        known = _targets[(id(code), at)] = code, _parsed_target(frame, at)
+    return known[1]
+
+
+_targets: dict[tuple[int, int], tuple[CodeType, Any]] = {}  # with the code, so that ids stay valid
+
+
+def _parsed_target(frame: FrameType, at: int) -> tuple[str, Callable[[FrameType], Any]] | None:
+    text = _text_at(frame, at)
+    try:
+        parsed = ast.parse(text, mode="eval").body if text else None
+    except SyntaxError:
+        return None
+    if not isinstance(parsed, ast.Subscript) or not isinstance(parsed.value, ast.Name):
+        return None
+    if not all(_is_pure(node) for node in ast.walk(parsed.slice)):
+        return None
+    variable, parsed.value.id = parsed.value.id, "_keys"
+    whole = ast.Expression(ast.increment_lineno(parsed, (frame.f_lineno or 1) - 1))
+    compiled = compile(whole, frame.f_code.co_filename, "eval")
+
+    def key_of(frame: FrameType) -> Any:
+        return eval(compiled, frame.f_globals, {**frame.f_locals, "_keys": _Keys()})  # noqa: S307
+
+    return variable, key_of
+
+
+def _is_written_alone(frame: FrameType) -> bool:
+    """Whether the value of an item assignment cannot be a list."""
+    code, at = frame.f_code, frame.f_lasti
+    while code.co_code[at] == 0:
+        at -= 2
+    positions = list(code.co_positions())
+    first, last = _span(positions[at // 2])
+    place = at // 2
+    while place >= 0 and first <= _span(positions[place])[0] and _span(positions[place])[1] <= last:
+        place -= 1  # the reading of the target, after that of the value
+    if place < 0 or _span(positions[place])[0] <= last:
+        return False
+    try:
+        return _is_no_list(ast.parse(f"({_text_at(frame, 2 * place)})", mode="eval").body, frame)
+    except SyntaxError:
+        return False
+
+
+def _span(position: tuple) -> tuple:
+    """((line, column) of the start, those of the end) of a position of an instruction."""
+    line, last, start, end = [-1 if n is None else n for n in position]
+    return (line, start), (last, end)
+
+
+def _is_no_list(node: ast.expr, frame: FrameType) -> bool:
+    """Whether an expression cannot give a list or a tuple."""
+    if isinstance(node, ast.Name):
+        value = frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+        return isinstance(value, Value | np.ndarray | np.generic | int | float | complex)
+    if isinstance(node, ast.BinOp):
+        parts = [_is_no_list(part, frame) for part in (node.left, node.right)]
+        return any(parts) if isinstance(node.op, ast.Add) else (
+            all(parts) or not isinstance(node.op, ast.Mult)
+        )
+    if isinstance(node, ast.Subscript):  # an element or a part of an array
+        owner = node.value
+        named = frame.f_locals.get(owner.id) if isinstance(owner, ast.Name) else None
+        return isinstance(named, Value | np.ndarray)
+    if isinstance(node, ast.Call):
+        return _module_of(node.func, frame) in ("numpy", "math")
+    return isinstance(node, ast.Constant | ast.UnaryOp)
+
+
+def _module_of(node: ast.expr, frame: FrameType) -> str:
+    """The module of whose functions an expression reads one; empty if there is none."""
+    owner = node.value if isinstance(node, ast.Attribute) else None
+    named = frame.f_globals.get(owner.id) if isinstance(owner, ast.Name) else None
+    return named.__name__ if isinstance(named, ModuleType) else ""
+
+
+class _Keys:
+    """``_Keys()[key]`` is ``key``."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return key
+
+
+def _is_pure(node: ast.AST) -> bool:
+    """Whether a part of a key may be evaluated again."""
+    if isinstance(node, ast.Call):
+        called = node.func
+        return isinstance(called, ast.Name) and called.id in _PURE_CALLS and not node.keywords
+    return isinstance(node, _PURE)
+
+
+def _text_at(frame: FrameType, at: int) -> str:
+    """The text of the expression to which an instruction belongs; empty if it is not known."""
+    code = frame.f_code
+    line, last, start, end = list(code.co_positions())[at // 2]
+    if line is None or last is None or start is None or end is None:
+        return ""
+    texts = [linecache.getline(code.co_filename, n, frame.f_globals) for n in range(line, last + 1)]
+    rows = [text.encode() for text in texts]
+    rows[-1] = rows[-1][:end]
+    rows[0] = rows[0][start:]
+    return b"".join(rows).decode(errors="replace")
+
+
+LATE_BOUND.update(adopt_item_write=adopt_item_write, adopt_result_array=adopt_result_array)
