@@ -354,6 +354,8 @@ def finish_trace(new: Trace, result: Any, in_tree: Tree | None) -> tuple[Lambda,
     if type(result) is Tracer:  # by most functions
         args: list[Any] = [_result_arg(new, result)]
     else:
+        if "has_keys" in vars(new):
+            result = LATE_BOUND["with_known_keys"](result)
         leaves, spec = flatten(result)
         args = [_result_arg(new, leaf) for leaf in leaves]
         if None in args:  # a string, which is part of the tree

@@ -88,6 +88,9 @@ def loaded_modules(known: list[LibraryModule]) -> list[LibraryModule]:
     random = sys.modules.get("numpy.random")
     if random is not None and all(library.module is not random for library in known):
         found.append(LibraryModule(random, {"default_rng": _seeded_stand_in}))
+    statistics = sys.modules.get("statistics")
+    if statistics is not None and all(library.module is not statistics for library in known):
+        found.append(LATE_BOUND["statistics_module"](statistics))
     return found
 
 

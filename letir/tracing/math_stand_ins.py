@@ -174,6 +174,10 @@ class _NumberClass(type):
             return super().__call__(*args, **kwargs)  # a class that the user derives from it
         if len(args) == 1 and type(args[0]) is Size and not kwargs:
             return _converted(args[0].number(), cls)
+        if cls.original is complex and is_recording():
+            parts = {**dict(zip(("real", "imag"), args, strict=False)), **kwargs}
+            if len(parts) == 2 and first_traced(tuple(parts.values())) is not None:
+                return _complex_of(**parts)
         is_asked = len(args) == 1 and isinstance(args[0], Value) and not kwargs
         if is_asked and is_recording():
             constant = args[0].as_constant()
@@ -205,6 +209,15 @@ def _converted(x: Value, kind: _NumberClass) -> Any:
     if issubclass(kind.original, np.generic):
         return x.astype(kind.original)
     return python_number(x, kind.original)
+
+
+def _complex_of(real: Any, imag: Any) -> Any:
+    """``complex(real, imag)`` of which a part is traced."""
+    parts = [python_number(x) if isinstance(x, Value) else x for x in (real, imag)]
+    if any(type(x) is complex or (isinstance(x, Value) and x.dtype.kind == "c") for x in parts):
+        return parts[0] + parts[1] * 1j
+    real, imag = [python_number(x, float) if isinstance(x, Value) else float(x) for x in parts]
+    return python_number(PRIMITIVES["complex_of"](real, imag))
 
 
 def _number_class(original: type) -> type:

@@ -32,6 +32,7 @@ _modules: set[str] = set()  # the names of the modules that were looked through
 # id of a dict of globals -> (the dict, its possible lengths, sites in it, those for sizes)
 _spaces: dict[int, tuple[dict, tuple, list, list]] = {}
 _PYTHON_NAMES = frozenset(["complex", "float", "type"])
+_LOADED_LATE = frozenset(["numpy.random", "scipy", "statistics"])
 _MOST = 1024  # dicts that are kept alive
 _libraries: list["LibraryModule"] = []
 _methods: list[tuple] = []  # (class, name, original, stand-in)
@@ -57,7 +58,7 @@ def start_stand_ins(f: Callable[..., Any], started: list, has_sizes: bool) -> No
                 _libraries.extend(LATE_BOUND["library_modules"]())
                 _methods.extend(LATE_BOUND["library_methods"]())
             if len(sys.modules) != len(_modules) or _has_grown(sys.modules["__main__"].__dict__):
-                if "scipy" in sys.modules or "numpy.random" in sys.modules:
+                if not _LOADED_LATE.isdisjoint(sys.modules):
                     add_loaded_modules()
                 _look_through_modules()
             for library in _libraries:

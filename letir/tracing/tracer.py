@@ -196,7 +196,10 @@ class Tracer(PythonProtocols):
         if (value := self.paused()) is not None:
             return convert(value)
         if is_item_write(sys._getframe(2)):  # numpy asks __float__
-            raise into_ordinary_array()
+            written = LATE_BOUND["adopt_item_write"](self, sys._getframe(2))
+            if written is None:
+                raise into_ordinary_array()
+            return convert(written)
         if (value := LATE_BOUND["float_for_text"](self, sys._getframe(2))) is not None:
             return convert(value)
         raise self.refused(f"{convert.__name__}()", _MATH_REMEDY)
@@ -205,7 +208,10 @@ class Tracer(PythonProtocols):
         if (value := self.paused()) is not None:
             return np.array(value, dtype, copy=copy)
         if is_item_write(sys._getframe(1)):
-            raise into_ordinary_array()
+            written = LATE_BOUND["adopt_item_write"](self, sys._getframe(1))
+            if written is None:
+                raise into_ordinary_array()
+            return written
         if self.dtype.kind in "iub" and self.concrete_value() is not ABSENT:
             # TABLE[i]: what is computed of integers has no derivative to lose
             found = self.guarded(np.copy, "the elements") if self.shape else self.item()

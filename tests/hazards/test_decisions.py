@@ -202,7 +202,7 @@ HAZARDS = {
     "a finally": (finally_used, [X], [([Y], "right"), ([-X], GUARD)]),
     "except Exception": (swallowing, [X], [([Y], "right")]),
     "except TypeError": (swallowing_types, [X], [([Y], "right")]),
-    "statistics.mean": (lambda x: x - statistics.mean(x), [X], REFUSED),
+    "statistics.mean": (lambda x: x - statistics.mean(x), [X], [([Y], "right")]),
     "statistics.median": (
         lambda x: x - statistics.median(x),
         [X],

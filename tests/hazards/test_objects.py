@@ -165,8 +165,8 @@ HAZARDS = {
     "pickle": (lambda x: pickle.loads(pickle.dumps(x)), [X], REFUSED),
     "json": (lambda x: json.dumps(x.tolist()), [X], "TypeError"),
     "str": (lambda x: len(str(x)) * 0.0 * x, [X], [([Y], "right")]),
-    "a format": (lambda x: float(f"{x.sum():.3f}") * x, [X], REFUSED),
-    "percent": (lambda s: float("%.2f" % s) * X, [S], REFUSED),  # noqa: UP031
+    "a format": (lambda x: float(f"{x.sum():.3f}") * x, [X], [([Y], GUARD)]),
+    "percent": (lambda s: float("%.2f" % s) * X, [S], [([S + 1], GUARD)]),  # noqa: UP031
     "print": (lambda x: printed(x, io.StringIO()), [X], [([Y], "right")]),
     "printoptions": (lambda x: float(np.array2string(x[0])) * x, [X], "ValueError"),
     "isinstance": (by_type, [X], [([Y], "right")]),

@@ -325,8 +325,10 @@ def _is_no_list(node: ast.expr, frame: FrameType) -> bool:
         return isinstance(value, Value | np.ndarray | np.generic | int | float | complex)
     if isinstance(node, ast.BinOp):
         parts = [_is_no_list(part, frame) for part in (node.left, node.right)]
-        return any(parts) if isinstance(node.op, ast.Add) else (
-            all(parts) or not isinstance(node.op, ast.Mult)
+        return (
+            any(parts)
+            if isinstance(node.op, ast.Add)
+            else (all(parts) or not isinstance(node.op, ast.Mult))
         )
     if isinstance(node, ast.Subscript):  # an element or a part of an array
         owner = node.value

@@ -14,6 +14,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
+from letir.ast.operators import weaken_result
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
 from letir.ops.shape.shape_and_creation import shape_from_call
@@ -189,7 +190,10 @@ class ArrayValue(ArrayMethods):
 
     def conj(self) -> Value:
         """NumPy's ``ndarray.conj``: the array itself if it is real."""
-        return PRIMITIVES["conj"](self) if self.dtype.kind == "c" else self
+        if self.dtype.kind != "c":
+            return self
+        found = PRIMITIVES["conj"](self)
+        return weaken_result(found) if self.type.weak else found
 
     conjugate = conj
 

@@ -4,6 +4,8 @@ Numbers that are computed are recorded: ``item``, ``tolist``, ``round``. What ha
 number, such as a hash, is asked of integers, at the price of a guard.
 """
 
+from collections import OrderedDict
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,9 @@ class PythonProtocols(ArrayValue):
 
     def __hash__(self):
         if self.is_integer_scalar():
-            return hash(int(self))
+            found = hash(int(self))
+            vars(self.emitter)["has_keys"] = True  # among the results a dict may have it as a key
+            return found
         error = TypeError(
             f"unhashable type: a traced value cannot be in a set or the key of a dict{at_user()}\n"
             "  use its name or place as the key; cache by letir.concrete(x)"
@@ -120,3 +124,29 @@ class PythonProtocols(ArrayValue):
                 )
             )
         return [self[i].tolist() for i in range(self.shape[0])]
+
+
+def with_known_keys(tree: Any) -> Any:
+    """Nested results in which keys of dicts are numbers: traced ones were guarded when hashed."""
+    kind: Any = type(tree)
+    if kind in (list, tuple):
+        return kind([with_known_keys(item) for item in tree])
+    if issubclass(kind, dict):
+        items = [(_known_key(key), with_known_keys(item)) for key, item in tree.items()]
+        if kind in (dict, OrderedDict):
+            return kind(items)
+        known = copy(tree)  # a defaultdict keeps its factory
+        known.clear()
+        known.update(items)
+        return known
+    return tree
+
+
+def _known_key(key: Any) -> Any:
+    if not isinstance(key, ArrayValue) or not key.is_integer_scalar():
+        return key
+    number = bool(key) if key.dtype.kind == "b" else int(key)
+    return number if key.type.weak else key.dtype.type(number)
+
+
+LATE_BOUND["with_known_keys"] = with_known_keys

@@ -36,7 +36,7 @@ FLOATS = {
         "float() of a traced value of type float64[]",
     ),
     "statistics": (
-        lambda x: x * statistics.fmean(x),
+        lambda x: x * statistics.NormalDist(x[0]).mean,
         X,
         "float() of a traced value of type float64[]",
     ),
@@ -57,6 +57,15 @@ def test_converting_a_traced_value_to_float_or_complex_is_refused(told, program,
   letir.concrete(x) gives the value, with a guard and without a derivative"""
 
     assert (TraceError, message) == told(program, argument)
+
+
+def test_a_format_without_a_value_is_refused(told):
+    message = """\
+the format '.3f' of a traced value of type float64[] cannot be recorded
+  at test_wrong_programs.py:NN
+  print it with letir.debug.print, which formats the number each time that the program runs"""
+
+    assert (TraceError, message) == told(lambda x: f"loss {x.sum():.3f}", X, abstract=True)
 
 
 PYTHON = {

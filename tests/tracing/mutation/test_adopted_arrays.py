@@ -210,5 +210,3 @@ def test_arrays_to_which_more_refers_are_refused(f):
         lt.trace(f, X)
 
     assert W.tolist() == np.arange(9.0).reshape(3, 3).tolist()
-
-
