@@ -209,7 +209,7 @@ class _Probe:
 
 def _sample(text: str) -> Callable[..., None]:
     space: dict[str, Any] = {"__name__": "sample"}
-    exec(compile(f"def sample(make, key, probe):\n    a = make()\n    {text}", "", "exec"), space)  # noqa: S102
+    exec(compile(f"def sample(make, key, probe):\n    a = make()\n    {text}", "", "exec"), space)
     return space["sample"]
 
 
@@ -289,7 +289,7 @@ def _parsed_target(frame: FrameType, at: int) -> tuple[str, Callable[[FrameType]
     compiled = compile(whole, frame.f_code.co_filename, "eval")
 
     def key_of(frame: FrameType) -> Any:
-        return eval(compiled, frame.f_globals, {**frame.f_locals, "_keys": _Keys()})  # noqa: S307
+        return eval(compiled, frame.f_globals, {**frame.f_locals, "_keys": _Keys()})
 
     return variable, key_of
 
