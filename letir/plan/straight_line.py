@@ -31,6 +31,7 @@ from letir.ops.as_numpy.quick_forms import (
     write_form,
 )
 from letir.plan.instructions import direct_ufunc, is_silent
+from letir.plan.reused_operands import reuse_test
 
 ONE, TWO, TWO_AND_CLEAR, ONE_AND_CLEAR, MANY, OTHER = range(6)
 _MOST_STEPS = 4_000  # compiling a function takes about 15 us a step
@@ -231,7 +232,14 @@ class _Writer:
         form = quick_form(self, bind)
         if form is None:
             form = self.call(f, bind)
-        self.store(form, k, cleared)
+            test = reuse_test(self)
+            if test is not None:
+                # not to be repeated: the operand may be overwritten by then
+                self.is_loud, reused = True, f"{form[:-1]}, {self.slot(test[0])})"
+                self.store(f"{reused} if {test[1]} else {form}", k, cleared, may_repeat=False)
+                form = None
+        if form is not None:
+            self.store(form, k, cleared)
         fact = result_fact(self, bind)
         self.forget((k, *cleared))
         if fact is not None:
@@ -273,12 +281,12 @@ class _Writer:
             self.is_loud = True
         return f"{self.constant(f)}({', '.join(map(self.slot, range(len(self.slots))))})"
 
-    def store(self, form: str, k: int, cleared: tuple) -> None:
+    def store(self, form: str, k: int, cleared: tuple, may_repeat: bool = True) -> None:
         """Store a result, and clear the variables that are not used any more."""
         text = f" s{k} = {form}"
         if cleared:
             text += f"; {self.assign_none(cleared)}"
-        self.line(text)
+        self.line(text, may_repeat)
 
     def add_other(self, f: Callable, i: tuple, k: tuple, c: tuple) -> None:
         """Append a step that stores its results itself."""

@@ -1,15 +1,17 @@
 """The function that a plan becomes when it runs often: all as by the steps of the plan."""
 
 import gc
+import tracemalloc
 import warnings
 import weakref
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 
 import letir as lt
 from letir.eval.evaluator import run_flat
+from letir.plan import reused_operands
 from letir.plan.plan import RUNS_BY_STEPS, Plan, plan_of
 from letir.plan.straight_line import straight_line_of
 from letir.testing import applied, assert_same
@@ -36,6 +38,7 @@ def check_function(fn, args) -> None:
         assert type(a) is type(b)
         if a is not lt.Undef:
             assert_same(a, b)
+            assert getattr(a, "strides", None) == getattr(b, "strides", None)
     assert [owner(expected, args, a) for a in expected] == [owner(found, args, b) for b in found]
 
 
@@ -50,6 +53,74 @@ def test_every_operation_agrees_with_run_forward(op, sample):
 @given(programs())
 def test_programs_agree_with_run_forward(program):
     check_function(*program)
+
+
+@pytest.fixture
+def reuse_of_all(monkeypatch):
+    """Results are written into operands however small these are."""
+    monkeypatch.setattr(reused_operands, "_LEAST_REUSED", 0)
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@given(programs())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_programs_that_reuse_operands_agree(reuse_of_all, program):
+    check_function(*program)
+
+
+def reused(x, y):
+    a = np.exp(x) + y
+    b = a * 2.0 - y
+    part = b[:1]
+    c = np.sin(b) * np.cos(b)
+    d = c.T + 1.0
+    e = (d * d).T / np.sqrt(y + 3.0)
+    kept = e + 1.0
+    return a, part, np.tanh(-kept), kept > 0.0, (e + c) * part[0], (x * 1.0).astype(int) * 2
+
+
+LAYOUTS = [X, X.T, X[:, ::-1], X[::2], np.asfortranarray(X), np.ones((3, 1)), np.ones((1, 1))]
+
+
+@pytest.mark.parametrize("y", [X, X.T.copy().T, X[0], X[:, :1], 2.0, np.float64(2.0)])
+@pytest.mark.parametrize("x", LAYOUTS, ids=str)
+def test_results_in_operands_have_numpys_order(reuse_of_all, x, y):
+    if np.shape(y) and x.shape != (2, 3):
+        y = np.ones(x.shape)
+    fn = lt.trace(reused, x, y)
+    check_function(fn, (x, y))
+    expected, found = run_flat(fn, [x, y]), straightened(fn).run([x, y])
+
+    for a, b in zip(expected, found, strict=True):
+        assert a.strides == b.strides
+
+
+def test_an_operand_that_something_refers_to_is_not_reused(reuse_of_all):
+    kept = []
+
+    def keep(x):
+        kept.append(x)
+        return x + 1.0
+
+    keep = lt.opaque(keep, lambda x: x, name="tests.keeps_its_operand")
+    fn = lt.trace(lambda x: keep(x * 2.0) * 3.0, lt.ShapeDtype((2, 3)))
+    straightened(fn).run([X])
+
+    assert_same(X * 2.0, kept[-1])
+
+
+def test_a_large_result_takes_the_memory_of_a_dying_operand():
+    x = np.linspace(0.0, 1.0, 100_000)
+    plan = straightened(lt.trace(lambda x: np.sin(np.exp(x) + 1.0) * 2.0 - 1.0, x))
+    plan.run([x])
+    tracemalloc.start()
+    try:
+        plan.run([x])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 1.1 * x.nbytes
 
 
 def test_a_plan_becomes_a_function_when_it_has_run_often():
@@ -127,13 +198,14 @@ WARNING = [
     (lambda x: x * 1e200 * 1e200, 1.5),
     (lambda x: np.sum(x * 1e308), np.array([1.0, 1.0])),
     (lambda x: x[0] * x[1], np.array([2**62, 4])),
+    (lambda x: (np.exp(x) * 1e300 - 1.0) * 1e300 * 0.0, np.ones(5000)),
 ]
 
 
 @pytest.mark.parametrize(("f", "x"), WARNING)
 def test_warnings_are_those_of_the_steps(f, x):
     with np.errstate(all="ignore"):
-        fn = lt.trace(f, np.ones_like(x) if isinstance(x, np.ndarray) else 1.0)
+        fn = lt.trace(f, np.zeros_like(x) if isinstance(x, np.ndarray) else 1.0)
     expected = places_of_warnings(fn, (x,), plan_of)
 
     for _ in range(12):  # after some, the function sets the state in which NumPy warns

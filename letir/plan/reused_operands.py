@@ -1,0 +1,39 @@
+"""``reuse_test``: whether the result of a ufunc may be written into an operand."""
+
+from typing import Any
+
+from letir.ast.symbolic_sizes import is_static_shape
+from letir.ast.terms import Local
+from letir.ops.as_numpy.quick_forms import OWNED
+from letir.plan.instructions import direct_ufunc
+
+_LEAST_REUSED = 1 << 14  # bytes: smaller arrays take less time to allocate than to test
+
+
+def reuse_test(write: Any) -> tuple[int, str] | None:
+    """(operand, test): where the test holds, a ufunc may write its result into the operand.
+
+    Then nothing else refers to the operand, and NumPy would give the result its memory order.
+    """
+    bind, result = write.bind, write.result
+    if direct_ufunc(bind) is None or result is None or not result.shape:
+        return None
+    if is_static_shape(result.shape) and result.size * result.dtype.itemsize < _LEAST_REUSED:
+        return None
+    if None in map(write.type, range(len(bind.args))):
+        return None
+    for i in range(len(bind.args)):
+        is_ours = type(bind.args[i]) is Local and write.is_dying(i) and write.fact(i) == OWNED
+        kind = write.type(i) if is_ours else None
+        if kind is not None and (kind.dtype, kind.shape) == (result.dtype, result.shape):
+            x = write.slot(i)
+            tests = [f"{y}.flags.c_contiguous" for y in _array_operands(write)]
+            return i, " and ".join([f"getrefcount({x}) == ALONE and {x}.base is None", *tests])
+    return None
+
+
+def _array_operands(write: Any) -> dict[str, None]:
+    """The variables of operands with axes."""
+    args = enumerate(write.bind.args)
+    places = [n for n, arg in args if type(arg) is Local and write.type(n).shape]
+    return {write.slot(n): None for n in places}
