@@ -73,6 +73,7 @@ INSTRUCTIONS = _listed(
     ("div", 2, "f", "same", np.divide),
     # of integers, rounded towards zero; undefined for a zero divisor and for least // -1
     ("quotient", 2, "iu", "same", lambda x, y: np.asarray(np.trunc(x / y)).astype(x.dtype)),
+    ("fmod", 2, "f", "same", np.fmod),
     ("neg", 1, "if", "same", np.negative),
     ("abs", 1, "f", "same", np.fabs),
     ("sqrt", 1, "f", "same", np.sqrt),
@@ -108,10 +109,14 @@ def result_dtype(name: str, operands: tuple[np.dtype, ...], given: np.dtype | No
     known = INSTRUCTIONS[name]
     same = operands[1:] if name == "select" else operands
     fits = len(operands) == known.arity and len(set(same)) == 1 and same[0].kind in known.kinds
+    fits = fits and not any(dtype.kind == "f" and dtype.itemsize not in (4, 8) for dtype in same)
+    fits = fits and not any(
+        d.kind == "f" and d.itemsize not in (4, 8) for d in (*operands, given) if d
+    )
     if not fits or (name == "select" and operands[0] != BOOL):
         raise TypeError(f"{name} does not take operands of dtypes {', '.join(map(str, operands))}")
     if known.result == "given":
-        if given is None:
-            raise TypeError(f"{name} needs the dtype of its result")
+        if given is None or (given.kind == "f" and given.itemsize not in (4, 8)):
+            raise TypeError(f"{name} has no result of dtype {given}")
         return given
     return BOOL if known.result == "bool" else same[0]

@@ -32,6 +32,7 @@ _BY_KIND = {  # instruction: (of floats, of signed, of unsigned integers)
     "sub": ("fsub", "sub", "sub"),
     "mul": ("fmul", "mul", "mul"),
     "div": ("fdiv", "", ""),
+    "fmod": ("frem", "", ""),
     "quotient": ("", "sdiv", "udiv"),
     "and": ("", "and", "and"),
     "or": ("", "or", "or"),

@@ -223,7 +223,9 @@ class Builder:
         return Scalar(dtype, f"%{self.count - 1}")
 
     def number(self, value: Any, dtype: Any) -> Number:
-        """A constant of this dtype."""
+        """A constant of this dtype. Raises TypeError for what is not a number."""
+        if value is None:
+            raise TypeError("None is not a number")
         return Number(np.dtype(dtype).type(value))
 
     def extent(self, name: str) -> Scalar:

@@ -11,7 +11,7 @@ import numpy as np
 
 from letir.kernels.elementary import ELEMENTARY
 from letir.kernels.instructions import BOOL, INSTRUCTIONS
-from letir.kernels.loop_language import Builder, Operand
+from letir.kernels.loop_language import Builder, Number, Operand
 
 Form = Callable[..., Operand]
 
@@ -69,7 +69,10 @@ def _negative(b: Builder, x: Operand) -> Operand:
 
 
 def _extreme(comparison: str, with_nan: bool) -> Form:
-    """The larger or smaller operand; nan if one is, or the other operand unless ``with_nan``."""
+    """The larger or smaller operand; nan if one is, or the other operand unless ``with_nan``.
+
+    Of two zeros it is the second, as in NumPy's loops on x86.
+    """
 
     def form(b: Builder, x: Operand, y: Operand) -> Operand:
         first = b.let(comparison, x, y)
@@ -82,8 +85,8 @@ def _extreme(comparison: str, with_nan: bool) -> Form:
 
 
 def _clip(b: Builder, x: Operand, low: Operand, high: Operand) -> Operand:
-    low_ = _extreme("ge", True)(b, x, low)
-    return _extreme("le", True)(b, low_, high)
+    low_ = _extreme("gt", True)(b, x, low)
+    return _extreme("lt", True)(b, low_, high)
 
 
 def _sign(b: Builder, x: Operand) -> Operand:
@@ -138,6 +141,56 @@ def _shift(name: str) -> Form:
     return form
 
 
+def _safe_divide(b: Builder, x: Operand, y: Operand) -> Operand:
+    """x / y, and 0 where both are 0."""
+    zero = b.number(0, x.dtype)
+    is_void = b.let("and", b.let("eq", x, zero), b.let("eq", y, zero))
+    return b.div(x, b.select(is_void, b.number(1, x.dtype), y))
+
+
+def _remainder(b: Builder, x: Operand, y: Operand) -> Operand:
+    """Python's ``x % y``, with the sign of ``y``."""
+    zero = b.number(0, x.dtype)
+    if x.dtype.kind in "iu":
+        return b.sub(x, b.mul(_floor_divide(b, x, y), y))
+    rest = b.let("fmod", x, y)
+    is_apart = b.let("ne", b.let("lt", y, zero), b.let("lt", rest, zero))
+    whole = b.let("copysign", zero, y)
+    found = b.select(b.let("ne", rest, zero), b.select(is_apart, b.add(rest, y), rest), whole)
+    return b.select(b.let("eq", y, zero), rest, found)
+
+
+def _floor_divide(b: Builder, x: Operand, y: Operand) -> Operand:
+    """Python's ``x // y``; of integers for known divisors only."""
+    if x.dtype.kind in "iu":
+        return _floor_divide_integers(b, x, y)
+    zero, one = b.number(0, x.dtype), b.number(1, x.dtype)
+    rest = b.let("fmod", x, y)
+    found = b.div(b.sub(x, rest), y)
+    is_apart = b.let("ne", b.let("lt", y, zero), b.let("lt", rest, zero))
+    is_apart = b.let("and", is_apart, b.let("ne", rest, zero))
+    found = b.select(is_apart, b.sub(found, one), found)
+    whole = b.let("floor", found)
+    is_below = b.let("gt", b.sub(found, whole), b.number(0.5, x.dtype))
+    whole = b.select(is_below, b.add(whole, one), whole)
+    exact = b.div(x, y)
+    whole = b.select(b.let("ne", found, zero), whole, b.let("copysign", zero, exact))
+    return b.select(b.let("eq", y, zero), exact, whole)
+
+
+def _floor_divide_integers(b: Builder, x: Operand, y: Operand) -> Operand:
+    """Division by a known divisor: by 0 NumPy warns, and the least number by -1 overflows."""
+    if type(y) is not Number or y.value in (0, -1):
+        raise TypeError("the divisor may be 0")
+    found = b.let("quotient", x, y)
+    if x.dtype.kind == "u":
+        return found
+    rest, zero = b.sub(x, b.mul(found, y)), b.number(0, x.dtype)
+    is_apart = b.let("ne", b.let("lt", rest, zero), b.number(y.value < 0, BOOL))
+    is_apart = b.let("and", is_apart, b.let("ne", rest, zero))
+    return b.select(is_apart, b.sub(found, b.number(1, x.dtype)), found)
+
+
 _FORMS: dict[str, Form] = {
     **{name: _form(name) for name in INSTRUCTIONS if INSTRUCTIONS[name].result == "same"},
     "add": _of_numbers("add", "or"),
@@ -167,10 +220,13 @@ _FORMS: dict[str, Form] = {
     "fabs": _abs,
     "square": lambda b, x: _of_numbers("mul", "and")(b, x, x),
     "reciprocal": _reciprocal,
-    "maximum": _extreme("ge", True),
-    "minimum": _extreme("le", True),
-    "fmax": _extreme("ge", False),
-    "fmin": _extreme("le", False),
+    "safe_divide": _safe_divide,
+    "remainder": _remainder,
+    "floor_divide": _floor_divide,
+    "maximum": _extreme("gt", True),
+    "minimum": _extreme("lt", True),
+    "fmax": _extreme("gt", False),
+    "fmin": _extreme("lt", False),
     "clip": _clip,
     "sign": _sign,
     "isnan": _is_nan,

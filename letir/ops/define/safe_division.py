@@ -15,6 +15,7 @@ from letir.ops.define.records import (
     add_terms,
     broadcast_tangent,
     define,
+    in_dtype_of_result,
     takes_gradient,
     ufunc_aval,
     unbroadcast,
@@ -57,5 +58,7 @@ safe_divide = define(
     jvp=_quotient_jvp,
     elementwise=True,
     batch=pointwise_rule("quotient"),
+    scalar="safe_divide",
+    operand_dtypes=in_dtype_of_result,
     source=copied_function(_quotient_impl),
 )
