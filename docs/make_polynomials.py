@@ -8,6 +8,7 @@ other, lowest first, and those left are fitted again each time (as in Brisebarre
 "Efficient polynomial L-infinity approximations", 2007, but without lattices).
 """
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,12 @@ def from_series(function: Callable, series: Callable) -> Callable:
 def root_form(function: Callable) -> Callable:
     """The function of sqrt(v), for even functions."""
     return lambda v: function(mp.sqrt(v))
+
+
+def scaled_erfc(x):
+    """exp(x^2) erfc(x)."""
+    with mp.workdps(400):  # erfc is tiny
+        return mp.exp(x * x) * mp.erfc(x)
 
 
 # name: (function, its interval, weight of an error, degree in float64, in float32)
@@ -101,6 +108,47 @@ FITS = {
         (mp.mpf(0), QUARTER_PI2),
         lambda v: v**2,
         (5, 2),
+    ),
+    # cbrt(x)
+    "CBRT": (mp.cbrt, (mp.sqrt(0.5), mp.sqrt(2)), lambda v: 1 / mp.cbrt(v), (5, 3)),
+    # (arctan(x) / x - 1) / x^2 of x^2
+    "ATAN": (
+        from_series(
+            root_form(lambda t: (mp.atan(t) / t - 1) / t**2),
+            lambda k: mp.mpf(-1) ** (k + 1) / (2 * k + 3),
+        ),
+        (mp.mpf(0), mp.mpf("0.41422") ** 2),
+        lambda v: v,
+        (11, 4),
+    ),
+    # (arcsin(x) / x - 1) / x^2 of x^2
+    "ASIN": (
+        from_series(
+            root_form(lambda t: (mp.asin(t) / t - 1) / t**2),
+            lambda k: mp.binomial(2 * k + 2, k + 1) / mp.mpf(4) ** (k + 1) / (2 * k + 3),
+        ),
+        (mp.mpf(0), mp.mpf("0.25001")),
+        lambda v: v,
+        (12, 5),
+    ),
+    # erf(x) / x - 1 of x^2
+    "ERF": (
+        from_series(
+            root_form(lambda t: mp.erf(t) / t - 1),
+            lambda k: (
+                2 / mp.sqrt(mp.pi) * mp.mpf(-1) ** k / mp.factorial(k) / (2 * k + 1) - (k == 0)
+            ),
+        ),
+        (mp.mpf(0), mp.mpf("0.25001")),
+        lambda v: mp.mpf(1),
+        (9, 4),
+    ),
+    # exp(x^2) erfc(x) (1 + 2 x) - 1.125 of (x - 3.5) / (x + 3.5), for x from 1/2 to 27.3 or 10.2
+    "ERFC": (
+        lambda v: scaled_erfc(3.5 * (1 + v) / (1 - v)) * (1 + 7 * (1 + v) / (1 - v)) - 1.125,
+        (mp.mpf(-3) / 4, mp.mpf(23.8) / mp.mpf(30.8)),
+        lambda v: mp.mpf(1),
+        (21, 10),
     ),
 }
 
@@ -186,4 +234,6 @@ def text_of(name: str) -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(HEAD + "\n".join(map(text_of, FITS)) + "\n")
+    texts = list(map(text_of, sys.argv[1:] or FITS))
+    if len(sys.argv) == 1:  # with names, only their errors are printed
+        TARGET.write_text(HEAD + "\n".join(texts) + "\n")

@@ -9,25 +9,29 @@ instructions for special arguments are part of the result, so that LLVM keeps th
 
 from collections.abc import Callable
 
-from letir.kernels.elementary.exponentials import exp, exp2, expm1
+from letir.kernels.elementary.error_functions import erf, erfc, ndtr
+from letir.kernels.elementary.exponentials import exp, exp2, expit, expm1
+from letir.kernels.elementary.expression import elementary
 from letir.kernels.elementary.hyperbolic import cosh, sinh, tanh
+from letir.kernels.elementary.inverse_hyperbolic import (
+    arccosh,
+    arcsinh,
+    arctanh,
+    log_expit,
+    logaddexp,
+    logaddexp2,
+)
+from letir.kernels.elementary.inverse_trigonometric import arccos, arcsin, arctan, arctan2
 from letir.kernels.elementary.logarithms import log, log1p, log2, log10
 from letir.kernels.elementary.powers import power
+from letir.kernels.elementary.roots import cbrt, hypot
 from letir.kernels.elementary.trigonometric import cos, sin, tan
 
-ELEMENTARY: dict[str, Callable] = {
-    "exp": exp,
-    "exp2": exp2,
-    "expm1": expm1,
-    "log": log,
-    "log1p": log1p,
-    "log2": log2,
-    "log10": log10,
-    "sinh": sinh,
-    "cosh": cosh,
-    "tanh": tanh,
-    "sin": sin,
-    "cos": cos,
-    "tan": tan,
-    "power": power,
-}
+_FUNCTIONS: list[Callable] = [
+    *(exp, exp2, expm1, log, log1p, log2, log10, logaddexp, logaddexp2),
+    *(sin, cos, tan, arcsin, arccos, arctan, arctan2),
+    *(sinh, cosh, tanh, arcsinh, arccosh, arctanh),
+    *(power, cbrt, hypot, erf, erfc, ndtr, expit, log_expit),
+]
+ELEMENTARY: dict[str, Callable] = {f.__name__: elementary(f) for f in _FUNCTIONS}
+ELEMENTARY["float_power"] = ELEMENTARY["power"]

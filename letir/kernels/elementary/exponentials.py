@@ -6,7 +6,7 @@ is a polynomial.
 
 import math
 
-from letir.kernels.elementary.expression import Expression, elementary, select
+from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import (
     LN2,
     fast_two_sum,
@@ -42,7 +42,6 @@ def reduced(x: Expression) -> tuple[Expression, Expression, Expression, Expressi
     return k, integer, r, k.times_plus(-low, first - r)
 
 
-@elementary
 def exp(x: Expression) -> Expression:
     """e to the power of x."""
     _, k, r, _ = reduced(clamped(x, _BOUNDS[x.dtype.char]))
@@ -50,7 +49,6 @@ def exp(x: Expression) -> Expression:
     return unless_infinite(x, times_power_of_two(p, k))
 
 
-@elementary
 def exp2(x: Expression) -> Expression:
     """2 to the power of x."""
     inside = clamped(x, {"d": 1076.0, "f": 151.0}[x.dtype.char])
@@ -60,7 +58,6 @@ def exp2(x: Expression) -> Expression:
     return unless_infinite(x, times_power_of_two(p, integer))
 
 
-@elementary
 def expm1(x: Expression) -> Expression:
     """e to the power of x, minus 1, also precise near 0."""
     inside = clamped(x, {"d": 710.0, "f": 89.0}[x.dtype.char])
@@ -74,3 +71,37 @@ def expm1(x: Expression) -> Expression:
     # tiny numbers lose bits when they are halved
     result = select(x.is_below(2.0 ** -(x.format.mantissa + 3)), x, result)
     return unless_infinite(x, result)
+
+
+def exponential_pair(
+    x: Expression, low: Expression | None = None
+) -> tuple[Expression, Expression, Expression]:
+    """(p, e, k) with ``exp(x + low) = 2**k (p + e)``, p from 1/2 to 2 and e a rounding error."""
+    _, k, r, rest = reduced(x)
+    if low is not None:  # which is larger than the rounding error of r
+        r, rest = fast_two_sum(r, rest + low)
+    growth = (r * r).times_plus(polynomial(r, EXP), rest)
+    first, error = fast_two_sum(x.number(1.0), r)
+    high, lost = fast_two_sum(first, growth)
+    return high, lost + error, k
+
+
+def exponential_of_negative(x: Expression) -> tuple[Expression, Expression]:
+    """The pair of exp(x) for x <= 0 or nan."""
+    high, rest, k = exponential_pair(clamped(x, _BOUNDS[x.dtype.char]))
+    # what rest adds to subnormal numbers is lost: its scale is 0 there
+    bias = x.format.bias
+    is_small = k < x.format.mantissa - bias
+    return times_power_of_two(high, k), rest * power_of_two(select(is_small, k.number(-bias), k))
+
+
+def expit(x: Expression) -> Expression:
+    """The logistic function, 1 / (1 + exp(-x)), as exp(x) / (1 + exp(x)) for negative x."""
+    high, low = exponential_of_negative(-abs(x))
+    below, error = fast_two_sum(x.number(1.0), high)
+    is_negative = x.is_negative()
+    above, rest = select(is_negative, high, 1.0), select(is_negative, low, 0.0)
+    inverse = 1.0 / below
+    quotient = above * inverse
+    lost = (-quotient).times_plus(below, above) + (rest - quotient * (error + low))
+    return lost.times_plus(inverse, quotient)

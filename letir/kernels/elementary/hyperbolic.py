@@ -5,7 +5,7 @@ with k are sums of two powers of two, and cosh(r) and sinh(r) are polynomials; c
 """
 
 from letir.kernels.elementary.exponentials import clamped, reduced, unless_infinite
-from letir.kernels.elementary.expression import Expression, elementary, select
+from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import Pair, fast_two_sum, polynomial, power_of_two
 from letir.kernels.elementary.polynomials import COSH, SINH
 
@@ -30,7 +30,6 @@ def _combined(p: Pair, q, r, even, odd) -> Pair:
     return high, q.times_plus(odd, p[0].times_plus(even, error))
 
 
-@elementary
 def sinh(x: Expression) -> Expression:
     """The hyperbolic sine."""
     (high, low), _ = half_sinh_and_cosh(clamped(abs(x), _BOUNDS[x.dtype.char]))
@@ -39,14 +38,12 @@ def sinh(x: Expression) -> Expression:
     return select(is_tiny, x, result.with_sign_of(x))
 
 
-@elementary
 def cosh(x: Expression) -> Expression:
     """The hyperbolic cosine."""
     _, (high, low) = half_sinh_and_cosh(clamped(abs(x), _BOUNDS[x.dtype.char]))
     return unless_infinite(abs(x), 2.0 * (high + low))
 
 
-@elementary
 def tanh(x: Expression) -> Expression:
     """The hyperbolic tangent."""
     # 1 to the last bit from the bound on

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from attrs import frozen
 
-from letir.kernels.elementary.expression import Expression, elementary, select
+from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import (
     LN2,
     LOG2_E,
@@ -81,44 +81,38 @@ def rest_of_log(f: Expression, s: Expression) -> Expression:
     return -s * (-z).times_plus(polynomial(z, LOG), f)
 
 
-def log_of_sum(u: Expression, c: Expression, domain: Domain, doublings: float = 0) -> Expression:
+def log_of_sum(
+    u: Expression, c: Expression, domain: Domain, doublings: Expression | None = None
+) -> Expression:
     """log(2**doublings (u + c)) for a normal u and a much smaller c.
 
     ``domain``: that of the sum; its quotient is the result outside.
     """
     k, m = exponent_and_mantissa(u)
     down = power_of_two(-select(k > 100, k.number(100), k))  # beyond, c does not count
-    return _log_of_parts(k, m - 1.0, c * down, domain, doublings)
+    k = exponent_as_float(k, u)
+    k = k if doublings is None else k + doublings
+    f, c = fast_two_sum(m - 1.0, c * down)
+    return _log_of_parts(k, f, c, domain)
 
 
-def _log_of_parts(k, f, c, domain: Domain, doublings=0) -> Expression:
+def _log_of_parts(k: Expression, f: Expression, c: Expression | None, domain: Domain) -> Expression:
+    """k log(2) + log(1 + f + c)."""
     high, low = split(LN2, f.dtype, _ZEROS[f.dtype.char])
-    f, c = fast_two_sum(f, c)
     s = domain.quotient(f, 2.0 + f)
-    k = exponent_as_float(k, f)
-    if isinstance(doublings, Expression) or doublings:
-        k = k + doublings
     total, error = fast_two_sum(k * high, f)
-    rest = error + (k.times_plus(low, c) + rest_of_log(f, s))
-    return select(domain.inside, total + rest, s)
+    rest = rest_of_log(f, s)
+    rest = k.times_plus(low, rest) if c is None else k.times_plus(low, c) + rest
+    return select(domain.inside, total + (error + rest), s)
 
 
-@elementary
 def log(x: Expression) -> Expression:
     """The natural logarithm."""
-    domain = Domain.of(x)
     scaled, shift = normalized(x)
     k, m = exponent_and_mantissa(scaled)
-    f = m - 1.0
-    high, low = split(LN2, f.dtype, _ZEROS[f.dtype.char])
-    s = domain.quotient(f, 2.0 + f)
-    k = exponent_as_float(k - shift, f)
-    total, error = fast_two_sum(k * high, f)
-    rest = error + k.times_plus(low, rest_of_log(f, s))
-    return select(domain.inside, total + rest, s)
+    return _log_of_parts(exponent_as_float(k - shift, x), m - 1.0, None, Domain.of(x))
 
 
-@elementary
 def log1p(x: Expression) -> Expression:
     """log(1 + x), also precise near 0."""
     domain = Domain.of(1.0 + x)
@@ -151,13 +145,11 @@ def _scaled(pair: Pair, factor: Fraction) -> Pair:
     return product, pair[0].times_plus(low, pair[1].times_plus(high, error))
 
 
-@elementary
 def log2(x: Expression) -> Expression:
     """The logarithm to base 2, exact for powers of 2."""
     return _log_to_base(x, LOG2_E, Fraction(1))
 
 
-@elementary
 def log10(x: Expression) -> Expression:
     """The logarithm to base 10."""
     return _log_to_base(x, LOG10_E, LOG10_2)

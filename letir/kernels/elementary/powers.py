@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from letir.kernels.elementary.expression import Expression, elementary, select
+from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import (
     LN2,
     Pair,
@@ -56,7 +56,6 @@ _SHORT: dict[float, Callable] = {
 }
 
 
-@elementary
 def power(x: Expression, y: Expression) -> Expression:
     """``x**y`` as in C: 1 for y = 0 and for x = 1, nan for negative x unless y is an integer."""
     if isinstance(y.operand, Number) and float(y.operand.value) in _SHORT:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from letir.kernels.elementary.expression import Expression, elementary, select
+from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import Pair, fast_two_sum, polynomial
 from letir.kernels.elementary.polynomials import COS, SIN
 from letir.kernels.elementary.range_reduction import reduced_angle, reduced_short_angle
@@ -30,7 +30,6 @@ def _sine_and_cosine(x: Expression) -> tuple[Expression, Pair, Pair]:
     return n, (r, (r * z).times_plus(polynomial(z, SIN), low)), (cosine, rest)
 
 
-@elementary
 def sin(x: Expression) -> Expression:
     """The sine of an angle in radians."""
     n, sine, cosine = _sine_and_cosine(x)
@@ -38,14 +37,12 @@ def sin(x: Expression) -> Expression:
     return (result.bits() ^ (x.bits() & ~x.bits_mask())).bits()
 
 
-@elementary
 def cos(x: Expression) -> Expression:
     """The cosine of an angle in radians."""
     n, sine, cosine = _sine_and_cosine(x)
     return _with_sign_bit(select((n & 1) == 0, sum(cosine), sum(sine)), n + (n & 1)).cast(x.dtype)
 
 
-@elementary
 def tan(x: Expression) -> Expression:
     """The tangent of an angle in radians."""
     n, sine, cosine = _sine_and_cosine(x)

@@ -31,9 +31,9 @@ def curve(name: str, derivative: Callable, **fields: Any) -> Primitive:
 
 # ---- logistic functions ----
 
-expit = curve("expit", lambda y, x: y * (1 - y))
+expit = curve("expit", lambda y, x: y * (1 - y), scalar="expit")
 logit = special("logit", lambda g, y, x: g / (x * (1 - x)))
-log_expit = curve("log_expit", lambda y, x: expit(-x))
+log_expit = curve("log_expit", lambda y, x: expit(-x), scalar="log_expit")
 
 
 def _exprel_slope(y, x):
@@ -50,15 +50,15 @@ exprel = curve("exprel", _exprel_slope)
 
 # ---- the error function and the normal distribution ----
 
-erf = curve("erf", lambda y, x: _TWO_OVER_ROOT_PI * exp(-x * x))
-erfc = curve("erfc", lambda y, x: -_TWO_OVER_ROOT_PI * exp(-x * x))
+erf = curve("erf", lambda y, x: _TWO_OVER_ROOT_PI * exp(-x * x), scalar="erf")
+erfc = curve("erfc", lambda y, x: -_TWO_OVER_ROOT_PI * exp(-x * x), scalar="erfc")
 erfcx = curve("erfcx", lambda y, x: 2 * x * y - _TWO_OVER_ROOT_PI)
 erfi = curve("erfi", lambda y, x: _TWO_OVER_ROOT_PI * exp(x * x))
 dawsn = curve("dawsn", lambda y, x: 1 - 2 * x * y)
 wofz = curve("wofz", lambda y, x: _TWO_OVER_ROOT_PI * 1j - 2 * x * y)
 erfinv = curve("erfinv", lambda y, x: exp(y * y) / _TWO_OVER_ROOT_PI)
 erfcinv = curve("erfcinv", lambda y, x: exp(y * y) / -_TWO_OVER_ROOT_PI)
-ndtr = curve("ndtr", lambda y, x: exp(x * x * -0.5) / _ROOT_TWO_PI)
+ndtr = curve("ndtr", lambda y, x: exp(x * x * -0.5) / _ROOT_TWO_PI, scalar="ndtr")
 ndtri = curve("ndtri", lambda y, x: exp(y * y * 0.5) * _ROOT_TWO_PI)
 # by erfcx: far to the left density and probability both underflow, their quotient does not
 log_ndtr = special(

@@ -33,7 +33,25 @@ RANGES: dict[str, list[tuple]] = {
         (POSITIVE, "log -8 2"),
         ((0, 4), (-3, 3)),
     ],
+    "logaddexp": [((0, 10), (-5, 10)), ((0, 100), (0, 100))],
+    "logaddexp2": [((0, 10), (-5, 10)), ((0, 100), (0, 100))],
+    "cbrt": [(ANY,), ((-8, 8),)],
+    "hypot": [(ANY, ANY), ((-10, 10), (-10, 10))],
+    "arcsin": [("log -1074 0",), ((-1, 1),)],
+    "arccos": [("log -1074 0",), ((-1, 1),)],
+    "arctan": [(ANY,), ((-3, 3),)],
+    "arctan2": [(ANY, ANY), ((-10, 10), (-10, 10))],
+    "arcsinh": [(ANY,), ((-3, 3),), (SMALL,)],
+    "arccosh": [("+log 0 1024",), ((1, 3),), ((1, 1.01),)],
+    "arctanh": [("log -1074 0",), ((-1, 1),)],
+    "erf": [("log -1074 4",), ((-6, 6),)],
+    "erfc": [("log -1074 4",), ((-6, 27),), ((-6, 10),)],
+    "ndtr": [("log -1074 4",), ((-37, 6),), ((-14, 6),)],
+    "expit": [((-745, 50),), ((-100, 100),), (SMALL,)],
+    "log_expit": [((-745, 50),), ((-100, 100),), (SMALL,)],
 }
+# cancellation near zeros: the error is bounded by the larger operand's unit
+LARGEST_ERRORS = {"logaddexp": 3.0, "logaddexp2": 3.0}
 
 
 def drawn(range_: tuple | str, dtype: np.dtype, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -85,3 +103,52 @@ def errors_in_ulps(found: np.ndarray, true: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         same = (found == wide.astype(found.dtype)) | (np.isnan(found) & np.isnan(wide))
         return np.where(same, 0, np.abs(found - wide) / unit).astype(float)
+
+
+def true_values(name: str, *operands: np.ndarray) -> np.ndarray:
+    """A function on operands of float64 or, where that is the wider type, of longdouble."""
+    if hasattr(np, name):
+        return getattr(np, name)(*operands)
+    (x,) = (x.astype(np.longdouble) for x in operands)
+    if name.endswith("expit"):
+        small = np.exp(-np.abs(x))
+        if name == "expit":
+            return np.where(x < 0, small, 1) / (1 + small)
+        return np.where(x > 0, -np.longdouble(0), x) - np.log1p(small)
+    if name == "ndtr":
+        return true_erfc(-x * np.sqrt(np.asarray(0.5, np.longdouble))) / 2
+    return true_erfc(x) if name == "erfc" else true_erf(x)
+
+
+def true_erf(x: np.ndarray) -> np.ndarray:
+    """erf by its series of positive terms (Abramowitz and Stegun, 7.1.6), up to 3, and by erfc."""
+    x = x.astype(np.longdouble)
+    near = np.clip(x, -3, 3)
+    term = total = 2 * near / _root_of_pi()
+    for n in range(1, 120):
+        term = term * (2 * near * near / (2 * n + 1))
+        total = total + term
+    return np.where(np.abs(x) < 3, total * np.exp(-near * near), np.sign(x) * (1 - _tail(x)))
+
+
+def true_erfc(x: np.ndarray) -> np.ndarray:
+    """erfc by erf near 0, else by the continued fraction."""
+    x = x.astype(np.longdouble)
+    tail = _tail(x)
+    return np.where(x < -1, 2 - tail, np.where(x < 1, 1 - true_erf(x), tail))
+
+
+def _tail(x: np.ndarray) -> np.ndarray:
+    """erfc of the absolute value, from 1 on (Abramowitz and Stegun, 7.1.14)."""
+    x = np.clip(np.abs(x), 1, 110)
+    found = x
+    for n in range(400, 0, -1):
+        found = x + (n / np.longdouble(2)) / found
+    # exp(-x**2) with the part of the square that is lost: upper bits and the rest of x
+    upper = np.rint(x * 2**20) / 2**20
+    scale = np.exp(-upper * upper) * np.exp(-(x - upper) * (x + upper))
+    return scale / found / _root_of_pi()
+
+
+def _root_of_pi() -> np.longdouble:
+    return np.sqrt(4 * np.arctan(np.longdouble(1)))

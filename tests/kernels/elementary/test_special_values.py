@@ -1,13 +1,14 @@
 """Elementary functions at infinities, nan, zeros, subnormal and huge numbers, as NumPy has them."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
 
 from letir.kernels.elementary import ELEMENTARY
 from letir.kernels.loop_language import Array, Builder, Kernel
-from tests.kernels.elementary.functions import DTYPES, RANGES, compiled
+from tests.kernels.elementary.functions import DTYPES, LARGEST_ERRORS, RANGES, compiled, true_values
 
 pytest.importorskip("llvmlite")
 from letir.kernels.machine_code import ufunc_of
@@ -25,6 +26,11 @@ def values(dtype: np.dtype) -> np.ndarray:
     beside = [np.nextafter(dtype.type(1), dtype.type(to)) for to in (0, 2)]
     found = np.array([*COMMON, *OWN[dtype.char], *beside], dtype)
     return np.concatenate([found, -found])
+
+
+def numpys_function(name: str) -> np.ufunc:
+    """The function of NumPy or SciPy."""
+    return getattr(np, name, None) or getattr(pytest.importorskip("scipy.special"), name)
 
 
 def raised(ufunc, operands: tuple) -> set[str]:
@@ -45,10 +51,14 @@ def test_special_values_are_those_of_numpy(name, dtype):
     given = list(itertools.product(values(dtype), repeat=len(RANGES[name][0])))
     operands = np.array(given, dtype).T
     with np.errstate(all="ignore"):
-        expected, found = getattr(np, name)(*operands), compiled(name, dtype)(*operands)
+        # SciPy's functions have larger errors than these
+        known = getattr(np, name) if hasattr(np, name) else partial(true_values, name)
+        expected, found = known(*operands).astype(dtype), compiled(name, dtype)(*operands)
 
-    near = np.isclose(expected, found, rtol=8 * np.finfo(dtype).eps, atol=0, equal_nan=True)
-    at_zero = (np.signbit(expected) == np.signbit(found)) | np.isnan(expected)
+    error = 8 * np.finfo(dtype).eps
+    least = error if name in LARGEST_ERRORS else 0
+    near = np.isclose(expected, found, rtol=error, atol=least, equal_nan=True)
+    at_zero = (np.signbit(expected) == np.signbit(found)) | np.isnan(expected) | (least > 0)
     assert [] == [x for x, fits in zip(given, near & at_zero, strict=True) if not fits]
 
 
@@ -56,7 +66,7 @@ def test_special_values_are_those_of_numpy(name, dtype):
 @pytest.mark.parametrize("name", RANGES)
 def test_errors_are_raised_where_the_function_has_them(name, dtype):
     """As C has them, by the function of the C library for Python's floats and by NumPy."""
-    ufunc, true = compiled(name, dtype), getattr(np, name)
+    ufunc, true = compiled(name, dtype), numpys_function(name)
     for operands in itertools.product(values(dtype), repeat=len(RANGES[name][0])):
         # a vector and its rest
         arrays = [np.full(19, x, dtype) for x in operands]
@@ -74,7 +84,9 @@ def test_infinities_and_nan_raise_no_errors_where_numpy_raises_none(name, dtype)
     for operands in itertools.product(special, repeat=len(RANGES[name][0])):
         arrays = [np.full(19, x, dtype) for x in operands]
 
-        assert raised(compiled(name, dtype), arrays) <= raised(getattr(np, name), arrays), operands
+        assert raised(compiled(name, dtype), arrays) <= raised(numpys_function(name), arrays), (
+            operands
+        )
 
 
 @pytest.mark.parametrize("exponent", [-2.0, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0])
