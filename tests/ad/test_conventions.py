@@ -132,6 +132,14 @@ def test_every_elementwise_function_with_a_kink_is_in_the_table():
 
 
 @pytest.mark.parametrize("f", [np.sqrt, np.cbrt])
+def test_a_root_of_0_has_a_tangent_of_0_along_a_tangent_of_0(f):
+    """[D13]: JAX gives nan."""
+    (value, tangent) = lt.jvp(lambda x: f((x * x).sum()), (np.zeros(3),), (np.ones(3),))
+
+    assert (0.0, 0.0) == (value, tangent)
+
+
+@pytest.mark.parametrize("f", [np.sqrt, np.cbrt])
 def test_a_root_of_0_in_the_untaken_branch_has_a_zero_gradient(f):
     """[D13]: 0, not 0 / 0, to second order; in the taken branch the derivative is infinite."""
 

@@ -2,7 +2,8 @@
 
 The value, vjp and jvp are compared, and the gradient of a pairing of the vjp, which is a second
 derivative. ``DIFFERS`` lists where the peers have other conventions, or a wrong derivative, at
-points without one (docs/semantics.md, D13); ``LACKS`` what a peer cannot do.
+points without one (docs/semantics.md, D13), ``FORWARD_DIFFERS`` where only their jvp has; ``LACKS``
+what a peer cannot do.
 """
 
 import importlib
@@ -106,6 +107,9 @@ DIFFERS = {
     ("autograd", "prod with a zero"): "autograd divides by the zero and gives nan",
     ("autograd", "where of a row"): "autograd does not sum the gradient back to the row",
 }
+FORWARD_DIFFERS = {
+    "norm at 0": "the tangent of the sum is 0: letir keeps it, JAX multiplies it by infinity",
+}
 LACKS = {
     **{("autograd", name): "compared with JAX, which has them all" for name in ARRANGING},
     **{("autograd", name): "compared with JAX, which has them all" for name in LINALG},
@@ -147,6 +151,8 @@ def test_values_and_vjps_agree_with_the_peers(name, peer):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_jvps_agree_with_jax(name):
+    if name in FORWARD_DIFFERS:
+        pytest.skip(FORWARD_DIFFERS[name])
     jax = Jax()
     f, args, _, tangents = case_of(name, jax)
 
