@@ -251,6 +251,7 @@ LAWS = {
     "fuse": lambda f: len(lt.check(passes.fuse(f))) == 1 and passes.fuse(f)(ONE) == f(ONE),
     "unroll": lambda f: passes.unroll(f) is f,
     "batch_matmuls": lambda f: passes.batch_matmuls(f) is f,
+    "multiply_powers": lambda f: passes.multiply_powers(f) is f,
     "loop_invariants": lambda f: passes.loop_invariants(f) is f,
     "without_combinators": lambda f: without_combinators(f) is f,
     "grad of a choice": lambda f: lt.check(lt.grad(chosen(chain(len(f) // 4))))(ONE) < 0,

@@ -336,6 +336,7 @@ FUNCTIONS = {
     "fuse": passes.fuse,
     "unroll": lambda f: passes.unroll(loops(len(f))),
     "batch_matmuls": lambda f: passes.batch_matmuls(unrolled(len(f))),
+    "multiply_powers": passes.multiply_powers,
     "loop_invariants": lambda f: passes.loop_invariants(in_a_loop(f)),
     "without_combinators": lambda f: without_combinators(maps(len(f))),
     "grad of a while_loop": lambda f: gradient(until(f)),

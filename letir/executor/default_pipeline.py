@@ -69,6 +69,11 @@ def _makes_array(bind: Bind) -> bool:
     return not bind.op.elementwise and bind.op.memory != "view" and bool(bind.args)
 
 
+def _is_simpler_by_numbers(bind: Bind) -> bool:
+    """Whether an elementwise operation is simpler for some numbers, as powers are."""
+    return bind.op.rule_reads_numbers and bind.op.elementwise
+
+
 def without_barriers(fn: Lambda) -> Lambda:
     """``passes.without_barriers``, loaded and run where there is a barrier, also in bodies."""
     roles = {bind.op.role for body in all_bodies(fn) for bind in body.binds}
@@ -78,6 +83,7 @@ def without_barriers(fn: Lambda) -> Lambda:
 inline_bodies, in_place_check = _pass_for("inline_bodies"), _pass_for("in_place_check", _is_update)
 decompose = _pass_for("decompose", lambda bind: bind.op.decompose is not None)
 batch_matmuls = _pass_for("batch_matmuls", _makes_array)
+multiply_powers = _pass_for("multiply_powers", _is_simpler_by_numbers)
 _LOOPS: Pipeline = (_pass_for("loop_invariants"), _pass_for("unroll"))
 _ALGEBRA: Pipeline = (
     *(dead_code, common_subexpressions, constant_pooling, peephole, constant_propagation),
@@ -92,8 +98,8 @@ _PARTS: Pipeline = tuple([partial(pass_, keep_rules=False) for pass_ in (inline_
 
 def _final_passes(exact: bool) -> Pipeline:
     """The last passes, after which a program can no longer be differentiated."""
-    # batched products may reassociate sums
-    return (*_PARTS, fuse) if exact else (*_PARTS, batch_matmuls, fuse)
+    # batched products may reassociate sums, and multiplied powers differ in the last bits
+    return (*_PARTS, fuse) if exact else (*_PARTS, batch_matmuls, multiply_powers, fuse)
 
 
 @paused_gc()
@@ -110,7 +116,7 @@ def optimize_program(
 
     ``requires_grad``: the parameters whose gradients may be requested; then differentiable parts
     become ``differentiable_graph`` binds. ``defined``: which parameters are not ``Undef``. Without
-    ``optimize`` only the required passes run; ``exact`` leaves out passes that reassociate sums.
+    ``optimize`` only the required passes run; ``exact`` leaves out passes that change bits.
     ``observe(name, before, after, seconds)`` is called after every pass. Linear time.
 
     >>> from letir.ast.text.parser import parse
