@@ -4,8 +4,7 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -300,19 +299,31 @@ def _leaf_names(names: list[str], spec: optree.PyTreeSpec) -> list[str | None]:
     return found
 
 
-@contextmanager
-def trace_for(inputs: list, names: list, mode: str) -> Iterator[tuple[Trace, list[Tracer]]]:
+class trace_for:
     """A context with (trace, traced values): a new trace with parameters for ``inputs``.
 
     The trace is closed at the end, whatever fails.
     """
-    outer, new = ACTIVE.get(), open_trace(mode)
-    try:
-        ACTIVE.set(new)
-        yield new, [add_parameter(new, *pair) for pair in zip(inputs, names, strict=True)]
-    finally:
-        ACTIVE.set(outer)
-        new.close()
+
+    __slots__ = ("inputs", "mode", "names", "new", "outer")
+
+    def __init__(self, inputs: list, names: list, mode: str) -> None:
+        self.inputs, self.names, self.mode = inputs, names, mode
+
+    def __enter__(self) -> tuple[Trace, list[Tracer]]:
+        self.outer = ACTIVE.get()
+        self.new = new = open_trace(self.mode)
+        try:
+            ACTIVE.set(new)
+            pairs = zip(self.inputs, self.names, strict=True)
+            return new, [add_parameter(new, leaf, name) for leaf, name in pairs]
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *error) -> None:
+        ACTIVE.set(self.outer)
+        self.new.close()
 
 
 def open_trace(mode: str) -> Trace:
@@ -323,6 +334,9 @@ def open_trace(mode: str) -> Trace:
     return Trace(Tracer, parent, mode)
 
 
+_TYPED = (ShapeDtype, Tracer)
+
+
 def add_parameter(new: Trace, leaf: Any, name: str | None) -> Tracer:
     """A parameter of the type of ``leaf``, with its value unless the trace is abstract."""
     if isinstance(leaf, Tracer) and (
@@ -331,7 +345,7 @@ def add_parameter(new: Trace, leaf: Any, name: str | None) -> Tracer:
         raise escaped_error(leaf)
     if type(leaf) is TypedLeaf:
         return new.parameter(leaf.type, name, leaf.value)
-    if isinstance(leaf, ShapeDtype | Tracer):
+    if isinstance(leaf, _TYPED):
         return new.parameter(leaf.type, name, leaf)
     try:
         made = new.parameter(type_of(leaf), name, leaf)

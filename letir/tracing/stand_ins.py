@@ -32,6 +32,7 @@ _modules: set[str] = set()  # the names of the modules that were looked through
 # id of a dict of globals -> (the dict, its possible lengths, sites in it, those for sizes)
 _spaces: dict[int, tuple[dict, tuple, list, list]] = {}
 _PYTHON_NAMES = frozenset(["complex", "float", "type"])
+_named_by: dict[int, tuple] = {}  # id of code -> (code, stand-ins for builtins that it names)
 _LOADED_LATE = frozenset(["numpy.random", "scipy", "statistics"])
 _MOST = 1024  # dicts that are kept alive
 _libraries: list["LibraryModule"] = []
@@ -313,8 +314,16 @@ def _sites_of_function(function: FunctionType, todo: list) -> Iterator:
     space = function.__globals__
     yield from _sites_in(space)
     # a lambda that no name of the module leads to
-    names = LATE_BOUND["named_stand_ins"]([function.__code__])
-    more = {name: new for name, new in names.items() if name not in space and name != "len"}
+    code = function.__code__
+    known = _named_by.get(id(code))
+    if known is None:
+        if len(_named_by) >= _MOST:
+            _named_by.clear()
+        known = _named_by[id(code)] = code, LATE_BOUND["named_stand_ins"]([code])
+    names = known[1]
+    more = names and {
+        name: new for name, new in names.items() if name not in space and name != "len"
+    }
     if more:
         yield NamesSite(space, {}, {}, more)
     if function.__closure__ is not None:

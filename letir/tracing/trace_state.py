@@ -67,19 +67,22 @@ class Trace(ChangesArguments, LetBuilder):
     1
     """
 
+    # the values of most traces to their end
+    refusal: str | None = None  # the first error of this trace, in case it is caught
+    root: CodeType | None = None  # of the frame outside which nothing is recorded
+    failed: Bind | None = None  # in a lazy trace: raised when its value was demanded
+    lifts_variables = watches_sizes = False
+    is_open = True
+    draws = REFUSED
+    watch: Any = None  # of draws, see random_draws
+
     def __init__(self, make_tracer, parent: "Trace | None", mode: str = EAGER):
         super().__init__()
         self.make_tracer, self.parent, self.mode = make_tracer, parent, mode
         self.thread = threading.get_ident()  # for messages about escaped values
-        self.is_open, self.error_state = True, current_state()
+        self.error_state = current_state()
         # the state to compute in, and the filters of warnings outside of the function
         self.warning_state, self.filters = LOUD[self.error_state], warnings.filters
-        self.refusal: str | None = None  # the first error of this trace, in case it is caught
-        self.root: CodeType | None = None  # of the frame outside which nothing is recorded
-        self.failed: Bind | None = None  # in a lazy trace: raised when its value was demanded
-        self.lifts_variables = self.watches_sizes = False
-        self.draws = REFUSED
-        self.watch: Any = None  # of draws, see random_draws
         self.intercepts: bool = parent is None or parent.intercepts  # see ``stand_ins``
         self.has_buffers: bool = parent is not None and parent.has_buffers  # see ``buffers``
         # outer local -> (outer traced value, parameter here)

@@ -195,9 +195,19 @@ def _broadcast_to_call(array, shape, subok=False):
     return _resize_prepare(array, shape_from_call(shape))
 
 
+def _broadcast_to_impl(xp, x, *sizes, shape):
+    """np.broadcast_to, which is slow for the scalars that cotangents of sums are."""
+    shape = runtime_shape(shape, sizes) if sizes else shape
+    if xp.__name__ != "numpy" or type(x) is not xp.float64:
+        return xp.broadcast_to(x, shape)
+    made = xp.ndarray(shape, float, xp.asarray(x), 0, (0,) * len(shape))
+    made.flags.writeable = False
+    return made
+
+
 broadcast_to: Primitive = define(
     "broadcast_to",
-    lambda xp, x, *sizes, shape: xp.broadcast_to(x, runtime_shape(shape, sizes)),
+    _broadcast_to_impl,
     _broadcast_to_aval,
     vjp=lambda ct, y, x, *sizes, shape: (unbroadcast(ct, x), *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape: broadcast_to(t[0], y),

@@ -67,6 +67,7 @@ _POWERS = {
 }
 
 
+@functools.cache
 def numpy_namespace() -> ModuleType:
     """``letir.numpy``, loaded on demand because this package must not import it."""
     return importlib.import_module("letir.numpy")
