@@ -186,7 +186,7 @@ def _floor_divide_integers(b: Builder, x: Operand, y: Operand) -> Operand:
     if x.dtype.kind == "u":
         return found
     rest, zero = b.sub(x, b.mul(found, y)), b.number(0, x.dtype)
-    is_apart = b.let("ne", b.let("lt", rest, zero), b.number(y.value < 0, BOOL))
+    is_apart = b.let("ne", b.let("lt", rest, zero), b.number(int(y.value) < 0, BOOL))
     is_apart = b.let("and", is_apart, b.let("ne", rest, zero))
     return b.select(is_apart, b.sub(found, b.number(1, x.dtype)), found)
 
