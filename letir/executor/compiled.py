@@ -14,7 +14,7 @@ from letir.ast import LATE_BOUND, entry_point
 from letir.ast.bodies import all_bodies
 from letir.ast.terms import Lambda
 from letir.ast.types import Undef
-from letir.errors import TraceError
+from letir.errors import DTypeError, TraceError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.array_modules import array_module
 from letir.eval.memory_checks import check_writable
@@ -31,7 +31,7 @@ class Compiled:
     """A program with its plan; calls take the same arguments and give the same results.
 
     ``program`` is the original, ``optimized`` the program after the passes, ``plan`` its steps;
-    ``reason`` says why it was compiled.
+    ``reason`` says why it was compiled. ``kernels``: see ``kernel_mode``.
     """
 
     def __init__(
@@ -40,17 +40,17 @@ class Compiled:
         made: Lambda,
         reason: str = "it was asked for",
         donated: tuple = (),
-        is_exact: bool = False,
+        kernels: str = "off",
     ):
         self.program, self.optimized, self.reason = program, made, reason
         # after a failed guard other plans are tried on the same arguments
         donated = () if any(map(is_guard, made.binds)) else donated
         run = made
-        if kernels_setting() != "off":
+        if kernels != "off":
             if _is_long_chain(run):
-                run = LATE_BOUND["with_unrolled_kernels"](run, is_exact)
+                run = LATE_BOUND["with_unrolled_kernels"](run, kernels == "exact")
             if _may_have_kernels(run):
-                run = LATE_BOUND["with_kernels"](run, is_exact)
+                run = LATE_BOUND["with_kernels"](run, kernels == "exact")
         self.plan: Plan = Plan(run, donated) if donated else plan_of(run)
         self.changed = changed_params(program)
         self.takes_undef = program.memo(depends_on_defined)
@@ -107,11 +107,30 @@ class Compiled:
         return f"<compiled program of {len(self.optimized)} binds>"
 
 
-@functools.cache
+def expect_kernels(where: str, asked: str | None) -> None:
+    """Raise DTypeError for an option ``kernels`` that does not exist."""
+    if asked not in (None, "on", "off"):
+        raise DTypeError(f'{where}: kernels must be "on", "off" or None, found {asked!r}')
+
+
 def kernels_setting() -> str:
-    """``LETIR_KERNELS``: "on", the default, or "off"; "off" without llvmlite (the extra fast)."""
+    """The variable ``LETIR_KERNELS``: "on", the default, or "off"."""
     asked = os.environ.get("LETIR_KERNELS", "on")
-    return asked if asked != "on" or importlib.util.find_spec("llvmlite") is not None else "off"
+    expect_kernels("the environment variable LETIR_KERNELS", asked)
+    return asked
+
+
+@functools.cache
+def _has_compiler() -> bool:
+    """Whether llvmlite, which the extra ``fast`` installs, is there."""
+    return importlib.util.find_spec("llvmlite") is not None
+
+
+def kernel_mode(asked: str | None, *, optimize: bool, exact: bool) -> str:
+    """Which groups may run as kernels: "on", all; "exact", those with the bits of NumPy; "off"."""
+    if not optimize or (asked or kernels_setting()) == "off" or not _has_compiler():
+        return "off"
+    return "exact" if exact else "on"
 
 
 def _is_long_chain(fn: Lambda) -> bool:
@@ -130,13 +149,19 @@ def _may_have_kernels(fn: Lambda) -> bool:
 
 @entry_point
 def compile(
-    fn: Lambda, *, optimize: bool = True, exact: bool = False, donate: Sequence[int] = ()
+    fn: Lambda,
+    *,
+    optimize: bool = True,
+    exact: bool = False,
+    donate: Sequence[int] = (),
+    kernels: str | None = None,
 ) -> Compiled:
     """A plan for ``fn``: a callable with the same arguments and results, which runs faster.
 
-    ``optimize`` runs all passes; without it only those that a plan requires run. ``exact`` leaves
-    out passes that reassociate sums. ``donate``: positions of (flat) parameters whose memory a call
-    may overwrite. See docs/executor.md.
+    ``optimize`` runs all passes; without it only those that a plan requires run. ``exact``: results
+    have NumPy's bits; no sum is reassociated. ``donate``: positions of (flat) parameters whose
+    memory a call may overwrite. ``kernels``: "on" or "off", groups of operations as machine code;
+    by default as the variable ``LETIR_KERNELS`` says. See docs/executor.md and docs/kernels.md.
 
     >>> import numpy as np
     >>> from letir import trace
@@ -149,5 +174,8 @@ def compile(
             f"compile: expected a program, found {type(fn).__name__}\n"
             "  trace the function first, or take letir.jit(f), which does so for each new type"
         )
+    expect_kernels("compile", kernels)
     made = optimize_program(fn, optimize=optimize, exact=exact)
-    return Compiled(fn, made, donated=tuple([n % len(fn.params) for n in donate]), is_exact=exact)
+    donated = tuple([n % len(fn.params) for n in donate])
+    mode = kernel_mode(kernels, optimize=optimize, exact=exact)
+    return Compiled(fn, made, donated=donated, kernels=mode)

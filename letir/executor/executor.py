@@ -42,7 +42,7 @@ from letir.executor.calls import (
     promote_plan,
     with_types,
 )
-from letir.executor.compiled import Compiled
+from letir.executor.compiled import Compiled, kernel_mode
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.plan_cache import Entry, PlanCache
 from letir.executor.static_arguments import Options, StaticArguments, is_method_of, name_refused
@@ -373,7 +373,8 @@ class Executor(Generic[P, R]):
             optimize = functools.partial(optimize_program, **options)
             return LATE_BOUND["profiled_plan"](fn, optimize, self.options.profile, reason)
         places = donated_positions(request.marked[0], self.options.donate_argnums)
-        return Compiled(fn, optimize_program(fn, **options), reason, places, self.options.exact)
+        mode = kernel_mode(self.options.kernels, **options)
+        return Compiled(fn, optimize_program(fn, **options), reason, places, mode)
 
     def reason(self, request: Request, key: ArgumentSpec) -> str:
         """A readable reason why a plan is made."""

@@ -12,6 +12,7 @@ from letir.ast.pytrees import flatten
 from letir.ast.signatures import P, R
 from letir.errors import DTypeError, TraceError
 from letir.eval.array_modules import is_array
+from letir.executor.compiled import expect_kernels
 from letir.executor.executor import Executor
 from letir.executor.static_arguments import Options
 
@@ -37,6 +38,7 @@ def jit(
     static_shapes: bool | None = None,
     optimize: bool = True,
     exact: bool = False,
+    kernels: str | None = None,
     max_plans: int = 64,
     profile: int = 0,
 ) -> Executor[P, R]: ...
@@ -50,6 +52,7 @@ def jit(
     static_shapes: bool | None = None,
     optimize: bool = True,
     exact: bool = False,
+    kernels: str | None = None,
     max_plans: int = 64,
     profile: int = 0,
 ) -> Callable[[Callable[P, R]], Executor[P, R]]: ...
@@ -63,6 +66,7 @@ def jit(
     static_shapes: bool | None = None,
     optimize: bool = True,
     exact: bool = False,
+    kernels: str | None = None,
     max_plans: int = 64,
     profile: int = 0,
 ) -> Any:
@@ -76,9 +80,10 @@ def jit(
     True for one plan per size, False for symbolic sizes from the start). At most ``max_plans``
     kinds of arguments are kept.
 
-    ``donate_argnums``: arrays that the call may overwrite. ``optimize`` and ``exact`` as in
-    ``compile``. ``profile``: the number of calls of each kind that run the recorded program; then
-    it is compiled for the Python numbers that were the same each time, and once more for others.
+    ``donate_argnums``: arrays that the call may overwrite. ``optimize``, ``exact`` and ``kernels``
+    as in ``compile``. ``profile``: the number of calls of each kind that run the recorded program;
+    then it is compiled for the Python numbers that were the same each time, and once more for
+    others.
 
     Also a decorator, with or without options, for functions and methods; arrays that an object or
     a partial holds are arguments too. Other Python state is read only when ``f`` is recorded: pass
@@ -98,6 +103,7 @@ def jit(
             LATE_BOUND["refuse_argnums"]("jit", value, name)
     if not isinstance(max_plans, int) or max_plans < 1:
         raise DTypeError(f"jit: max_plans must be an int from 1, found {max_plans!r}")
+    expect_kernels("jit", kernels)
     options = Options(
         static_argnums=_names_as_tuple(static_argnums),
         static_argnames=_names_as_tuple(static_argnames),
@@ -105,6 +111,7 @@ def jit(
         static_shapes=static_shapes,
         optimize=optimize,
         exact=exact,
+        kernels=kernels,
         max_plans=max_plans,
         profile=profile,
     )

@@ -27,6 +27,7 @@ class Options:
     static_shapes: bool | None = None
     optimize: bool = True
     exact: bool = False
+    kernels: str | None = None
     max_plans: int = 64
     profile: int = 0
 

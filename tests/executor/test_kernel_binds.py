@@ -1,4 +1,4 @@
-"""Groups that run as kernels: the results, warnings and errors of NumPy."""
+"""Groups that run as kernels: the results, warnings and errors of NumPy [F8]."""
 
 import threading
 import warnings
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir.errors import DTypeError
 from letir.executor.compiled import kernels_setting
 from letir.testing import assert_same
 
@@ -112,3 +113,30 @@ def test_bodies_of_loops_have_kernels():
         return lt.fori_loop(0, 5, lambda i, h: (h * 0.5 + i) / 1.5, x)
 
     assert_same(f(X), lt.jit(f)(X))
+
+
+def test_kernels_are_turned_off(monkeypatch):
+    program = lt.trace(inverse, X)
+
+    assert not any(b.op.role == "kernel" for b in lt.compile(program, kernels="off").plan.binds)
+    assert not any(b.op.role == "kernel" for b in lt.compile(program, optimize=False).plan.binds)
+    monkeypatch.setenv("LETIR_KERNELS", "off")
+    assert not has_kernel(inverse, X)
+    assert any(b.op.role == "kernel" for b in lt.compile(program, kernels="on").plan.binds)
+
+
+def test_settings_that_do_not_exist_are_refused(monkeypatch):
+    with pytest.raises(DTypeError, match="kernels must be"):
+        lt.jit(inverse, kernels="fast")
+    monkeypatch.setenv("LETIR_KERNELS", "maybe")
+    with pytest.raises(DTypeError, match="LETIR_KERNELS"):
+        lt.compile(lt.trace(inverse, X))
+
+
+def test_one_plan_for_all_sizes_has_kernels():
+    f = lt.jit(inverse)
+    for n in (20_000, 30_000, 40_000):
+        x = np.linspace(1, 2, n)
+        assert_same(inverse(x), f(x))
+
+    assert f.counters["compiles"] == 2

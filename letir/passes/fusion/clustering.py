@@ -38,9 +38,12 @@ def pays_as_kernel(body: Lambda) -> bool:
     """Whether a compiled kernel for a group with this body saves the time of its compilation.
 
     It depends on sizes alone, never on timing: every run of a script computes the same bits.
+    Symbolic sizes count as large.
     """
     types = [bind.binders[0].type for bind in body.binds]
-    return sum([elements_of(kind) for kind in types if kind is not None]) >= _WORTH
+    if any(kind is None or type(kind.size) is Size for kind in types):
+        return True
+    return sum(map(elements_of, types)) >= _WORTH
 
 
 class _Bytes(dict):
