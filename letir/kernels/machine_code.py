@@ -5,8 +5,10 @@ a kernel gets broadcasting, memory overlap, ``out=`` and floating-point errors f
 """
 
 import ctypes
+import sys
 from collections.abc import Callable
 from functools import cache
+from importlib.metadata import version
 from threading import Lock
 from typing import Any
 
@@ -17,6 +19,7 @@ from numpy._core.umath import _UFUNC_API  # NumPy's functions for C extensions
 from letir.ast.bounded_cache import BoundedCache
 from letir.kernels.llvm_text import llvm_text
 from letir.kernels.loop_language import Kernel
+from letir.kernels.object_cache import cached_code
 
 _NAME = "kernel"
 _lock = Lock()
@@ -51,7 +54,11 @@ class MachineCode:
         self.llvm = llvm_text(self.kernel, _NAME)
 
     def compiled(self) -> bytes:
-        """The object code."""
+        """The object code, from the cache on disk if it was compiled before."""
+        return cached_code((self.llvm, *_platform()), self.emit_object)
+
+    def emit_object(self) -> bytes:
+        """The object code, compiled now."""
         with _lock:
             return _machine().emit_object(_optimized(self.llvm))
 
@@ -130,6 +137,14 @@ def _binding() -> Any:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     return binding
+
+
+@cache
+def _platform() -> tuple[str, ...]:
+    """What object code depends on beside its LLVM text."""
+    binding = _binding()
+    processor = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+    return (*processor, *map(str, binding.llvm_version_info), version("llvmlite"), sys.platform)
 
 
 def _new_machine() -> Any:

@@ -1,0 +1,114 @@
+"""Object code of kernels on disk, so that the next process need not compile them.
+
+Files are named by the hash of what the code depends on: the LLVM text, the processor and the
+versions of letir and llvmlite. A file is written under another name and renamed, so that processes
+never see half a file, and starts with the hash of its contents, so that damaged files are dropped.
+"""
+
+import hashlib
+import logging
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+_LOG = logging.getLogger("letir")
+_MOST_FILES = 4096
+_HASH_BYTES = 32
+
+
+def cached_code(key: tuple[str, ...], compiled: Callable[[], bytes]) -> bytes:
+    """The object code for a key: from the cache, else ``compiled()``, which is then kept."""
+    folder = _folder(os.environ.get("LETIR_CACHE_DIR"))
+    if folder is None:
+        return compiled()
+    file = folder / hashlib.sha256("\0".join(key).encode()).hexdigest()
+    found = _read(file)
+    if found is None:
+        found = compiled()
+        _write(file, found)
+    return found
+
+
+@cache
+def _folder(asked: str | None) -> Path | None:
+    """The folder of the cache: ``LETIR_CACHE_DIR``, by default in the user's cache folder.
+
+    None if there is none: the variable is empty, the folder cannot be made, or others may write to
+    it, whose code would then run here.
+    """
+    if asked == "":
+        return None
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = Path(asked) if asked else Path(home) / "letir" / "kernels"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+    except OSError as error:
+        _LOG.info("no cache of kernels: %s", error)
+        return None
+    if not _is_own(found):
+        _LOG.warning(
+            "no cache of kernels in %s: others may write to it\n"
+            "  make it writable for you alone, or set LETIR_CACHE_DIR to another folder",
+            folder,
+        )
+        return None
+    return folder
+
+
+def _is_own(found: os.stat_result) -> bool:
+    """Whether a file or folder belongs to this user, and nobody else may write to it."""
+    if sys.platform == "win32":  # where the user's own folders are not open to others
+        return True
+    return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _read(file: Path) -> bytes | None:
+    """The code in a file; None if there is none or it is damaged."""
+    try:
+        with open(file, "rb") as opened:
+            if not _is_own(os.fstat(opened.fileno())):
+                return None
+            found = opened.read()
+    except OSError:
+        return None
+    code = found[_HASH_BYTES:]
+    return code if code and hashlib.sha256(code).digest() == found[:_HASH_BYTES] else None
+
+
+def _write(file: Path, code: bytes) -> None:
+    """Keep code in a file; without success nothing is lost but time."""
+    try:
+        handle, name = tempfile.mkstemp(dir=file.parent)
+        try:
+            with os.fdopen(handle, "wb") as opened:
+                opened.write(hashlib.sha256(code).digest() + code)
+            os.replace(name, file)
+        except BaseException:
+            os.unlink(name)
+            raise
+        _drop_oldest(file.parent)
+    except OSError as error:
+        _LOG.info("a kernel is not kept on disk: %s", error)
+
+
+def _drop_oldest(folder: Path) -> None:
+    """Remove the older half of the files once there are too many."""
+    names = os.listdir(folder)
+    if len(names) <= _MOST_FILES:
+        return
+    aged = []
+    for name in names:
+        try:
+            aged.append((os.stat(folder / name).st_mtime, name))
+        except OSError:  # another process was faster
+            continue
+    for _, name in sorted(aged)[: len(aged) // 2]:
+        try:
+            os.unlink(folder / name)
+        except OSError:
+            continue
