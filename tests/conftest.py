@@ -1,10 +1,12 @@
 """Load all records before tests are made of them, and let no test fail by the clock."""
 
 import gc
+import getpass
 import inspect
 import os
 import re
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +17,9 @@ import letir as lt
 import letir.ops
 
 os.environ.setdefault("LETIR_CHECK", "1")  # every pass is followed by ``check``
+# compiled kernels, not among those of the user
+_KERNELS = Path(tempfile.gettempdir()) / f"letir-tests-{getpass.getuser()}"
+os.environ.setdefault("LETIR_CACHE_DIR", str(_KERNELS))
 
 collect_ignore = ["data"]  # written by other versions of letir
 sys.path.insert(0, str(Path(__file__).parents[1]))  # tests import each other and benchmarks
