@@ -13,15 +13,16 @@ def state_of(generator):
         state = generator.get_state(legacy=False)
         gauss = np.float64(state["gauss"]).view(np.uint64)
         inner = state["state"]
-        return np.array([5, *inner["key"], inner["pos"], state["has_gauss"], gauss], np.uint64)
+        rest = np.array([inner["pos"], state["has_gauss"], gauss], np.uint64)
+        return np.concatenate([np.array([5], np.uint64), inner["key"].astype(np.uint64), rest])
     state: Any = generator.bit_generator.state
     inner, found = state["state"], []
     for value in inner.values():
         if state["bit_generator"].startswith("PCG64"):  # an integer of 128 bits
             found += [value % 2**64, value >> 64]
         else:
-            found += [int(word) for word in np.atleast_1d(value)]
-    found += [int(word) for word in state.get("buffer", ())]
+            found += np.atleast_1d(value).tolist()
+    found += np.asarray(state.get("buffer", ()), np.uint64).tolist()
     rest = ("buffer_pos", "has_uint32", "uinteger")
     found += [int(state[name]) for name in rest if name in state]
     kind = ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"].index(state["bit_generator"])
@@ -30,7 +31,7 @@ def state_of(generator):
 
 def generator_of(words: Any) -> Any:
     """A generator in the state that ``words`` encode."""
-    kind, *rest = [int(word) for word in np.asarray(words)]
+    kind, *rest = np.asarray(words).tolist()
     if kind == 5:
         legacy, gauss = np.random.RandomState(), np.uint64(rest[626]).view(np.float64)
         key = np.array(rest[:624], np.uint32)

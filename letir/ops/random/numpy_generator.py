@@ -23,8 +23,10 @@ from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
 from letir.errors import MissingRule, ShapeError, TraceError
 from letir.ops.define.records import broadcast_tangent, define, unbroadcast
 from letir.ops.indexing.basic import index
+from letir.ops.random import generator_states
 from letir.ops.random.distributions import parameter_type
-from letir.ops.random.generator_states import generator_of, state_array, state_of
+from letir.ops.random.generator_states import state_array
+from letir.ops.random.ready_generators import generator_of, state_of
 from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.special.gamma_gradient import gamma_slope
 
@@ -149,7 +151,8 @@ def _generator_draw_jvp(tangents, outs, state, *operands, method, **attrs):
 
 def _generator_draw_source(write, state, *operands, method, shape, dtype, options):
     """A call of ``_drawn``, which is copied into the module with the functions that it calls."""
-    texts = [inspect.getsource(f) for f in (state_of, generator_of)]
+    states = (generator_states.state_of, generator_states.generator_of)
+    texts = [inspect.getsource(f) for f in states]
     texts = [text.replace(": Any", "").replace(" -> Any", "") for text in texts]
     text = inspect.getsource(_drawn).replace(": tuple, method: str", ", method")
     text = text.replace(", options: dict) -> tuple", ", options)")
