@@ -17,7 +17,7 @@ from letir import jit
 from tests.programs.table import PROGRAMS, Program
 
 SECONDS = 2e-3  # of one turn of one side
-_WARMING = 8  # calls before the first turn
+_WARMING = 32  # calls before the first turn
 _NOT_PROGRAMS = ("table", "test_programs", "test_generated", "generated")
 
 

@@ -60,6 +60,7 @@ _PLANS_NAMED = 8  # the same for one spec with symbolic sizes: then each size ge
 _COMPILES = 8  # of one executor: from then on it may be warned of
 _CALLS_BY_KEY = 8  # so often a plan found by key becomes the one that is tried first
 _MOST_QUICK = 16  # times: of arguments that differ in each call nothing is gained
+_MOST_COMPILES = 20  # of one executor, if they are half of its calls
 _MOST_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan has its own
 
 
@@ -150,6 +151,9 @@ class Executor(Generic[P, R]):
                 return self.choose(next(self.calls), args, kwargs, key, leaves)
             entry, run, tree, executed, places = known
             entry.used = number = next(self.calls)
+            if run is None:
+                next(self.missed)
+                return self.f(*args, **kwargs)
             results = None
             if executed is not failed:
                 try:
@@ -239,6 +243,8 @@ class Executor(Generic[P, R]):
             del args, kwargs, leaves, marked, arrays
             raise
         if version is None:  # a recursive call while recording, or a plan that raised
+            if entry.is_pythons and key is not None and not entry.gone:
+                self.keys[key] = entry, None, None, None, None
             return self.f(*args, **kwargs)
         _LAST.graph = version.executed
         if key is not None:
@@ -257,7 +263,7 @@ class Executor(Generic[P, R]):
         while True:
             entry = self.entry_for(request) if entry is None else entry
             entry.used, plans = request.number, entry.plans
-            for version in plans:
+            for version in () if entry.is_pythons else plans:
                 if version in tried:
                     continue
                 try:
@@ -285,6 +291,8 @@ class Executor(Generic[P, R]):
             if not missed:
                 next(self.missed)
                 missed = True
+            if entry.is_pythons or self.compiles_nearly_always(entry, request):
+                return entry, None, None
             try:
                 make = functools.partial(self.make, request, entry.key, fresh)
                 if not self.cache.grow(entry, plans, make):
@@ -300,6 +308,16 @@ class Executor(Generic[P, R]):
                 if not getattr(error, "letir_changed_arguments", False):
                     raise
                 return entry, None, None  # the Python function writes before it raises
+
+    def compiles_nearly_always(self, entry: Entry, request: Request) -> bool:
+        """Whether plans for an entry are given up: most calls needed another one."""
+        is_full = len(entry.plans) == _PLANS_EACH and self.cache.compiles >= _MOST_COMPILES
+        # effects of a plan that failed must not happen again
+        if is_full and 2 * self.cache.compiles >= request.number and not request.log.done:
+            entry.is_pythons = True
+            self.forget_keys()
+            _LOG.info("%s: called as Python from now on", executor_name(self.f))
+        return entry.is_pythons
 
     def entry_for(self, request: Request) -> Entry:
         """The entry for these sizes, or one for symbolic sizes that covers or may cover them."""

@@ -28,6 +28,7 @@ class Entry:
     plans: tuple = ()
     used: int = 0  # the number of the last call that used it
     gone: bool = False  # evicted from the cache
+    is_pythons: bool = False  # calls run the Python function: nearly each would need another plan
     flight: _Flight | None = None
     lock: threading.Lock = field(factory=threading.Lock, repr=False)  # held for a few lines only
 

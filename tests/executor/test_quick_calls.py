@@ -127,3 +127,30 @@ def test_subclasses_and_traced_values_are_told_apart():
     with pytest.raises(lt.DTypeError):
         fast(np.ma.masked_array(X))
     assert_same(np.cos(X), lt.grad(lambda x: fast(x).sum())(X))
+
+
+def counted(x):
+    return x * float(int(x.sum()))
+
+
+def test_a_function_that_compiles_in_each_call_runs_as_python_in_the_end():
+    fast = lt.jit(counted)
+    with pytest.warns(RuntimeWarning, match="was compiled 10 times"):
+        for n in range(60):
+            x = np.full(2, float(n))
+            assert_same(counted(x), fast(x))
+
+    assert fast.counters["compiles"] <= 21
+    assert fast.counters["invocations"] == fast.counters["misses"] == 60
+    fast.clear()
+    assert_same(counted(X), fast(X))
+
+
+def test_a_function_that_nearly_always_has_a_plan_keeps_its_plans():
+    fast = lt.jit(counted)
+    for n in range(40):
+        for m in (n, 1, 1, 2, 2):
+            x = np.full(2, float(m))
+            assert_same(counted(x), fast(x))
+
+    assert not any(entry.is_pythons for entry in fast.cache.entries.values())
