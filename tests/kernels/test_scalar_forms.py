@@ -36,7 +36,9 @@ def test_a_form_computes_what_numpy_computes(name):
         with np.errstate(all="ignore"):
             expected, found = lt.run_forward(program, *args), ufunc_of(kernel)(*args)
         is_float = np.asarray(found).dtype.kind == "f"
-        bound = 4 * np.finfo(np.asarray(found).dtype).eps if is_float and not op.exact else 0
+        # the functions of SciPy have larger errors than those of kernels
+        units = 4 if hasattr(op.impl, "ufunc") else 16
+        bound = units * np.finfo(np.asarray(found).dtype).eps if is_float and not op.exact else 0
         np.testing.assert_allclose(found, expected, rtol=bound, atol=0)
         assert np.asarray(found).dtype == np.asarray(expected).dtype
 

@@ -135,6 +135,13 @@ class Expression:
     def is_finite(self) -> "Expression":
         return self.magnitude_bits() < self.format.infinity
 
+    def is_positive_finite(self) -> "Expression":
+        """Whether a number is neither 0, negative, infinite nor nan."""
+        # two comparisons of the bits would become bits - 1 < infinity - 1: the constant -1 in all
+        # lanes is made by an instruction that reads its register, and steps then wait for steps
+        bits = self.bits()
+        return (self != 0.0) & (bits >= 0) & (bits < self.format.infinity)
+
     def is_nan(self) -> "Expression":
         return self.let("ne", self, self)
 

@@ -42,8 +42,7 @@ class Domain:
 
     @classmethod
     def of(cls, x: Expression) -> "Domain":
-        bits = x.bits()
-        return cls((bits > 0) & (bits < x.format.infinity), x)
+        return cls(x.is_positive_finite(), x)
 
     def quotient(self, x: Expression, y: Expression) -> Expression:
         argument = self.argument

@@ -61,7 +61,7 @@ def power(x: Expression, y: Expression) -> Expression:
     if isinstance(y.operand, Number) and float(y.operand.value) in _SHORT:
         return _SHORT[float(y.operand.value)](x)
     size, is_finite = abs(x), y.is_finite()
-    is_ordinary = (size.bits() > 0) & (size.bits() < x.format.infinity)
+    is_ordinary = size.is_positive_finite()
     base = select(is_ordinary, size, 1.0)
     # greater exponents give 0, 1 or inf as this one does
     limit = 2.0 ** (x.format.mantissa + 14)

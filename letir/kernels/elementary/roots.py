@@ -23,7 +23,7 @@ _DOUBLE = np.dtype("f8")
 def cbrt(x: Expression) -> Expression:
     """The cube root: a polynomial for the mantissa, then one step of Householder's method."""
     size = abs(x)
-    is_ordinary = (size.bits() > 0) & size.is_finite()
+    is_ordinary = size.is_positive_finite()
     scaled, shift = normalized(select(is_ordinary, size, 1.0))
     k, m = exponent_and_mantissa(scaled)
     # 2**k m = 8**q (2**rest m) with rest 0, 1 or 2
@@ -50,7 +50,7 @@ def hypot(x: Expression, y: Expression) -> Expression:
     x, y = abs(x), abs(y)
     is_first = x.bits() > y.bits()
     a, b = select(is_first, x, y), select(is_first, y, x)
-    is_ordinary = (a.bits() > 0) & a.is_finite()
+    is_ordinary = a.is_positive_finite()
     special, a, b = a, select(is_ordinary, a, 1.0), select(is_ordinary, b, 1.0)
     is_big, is_small = a.bits() >= x.format.bits_of(2.0**500), a.is_below(2.0**-450)
     scale = select(is_big, x.number(2.0**-600), select(is_small, x.number(2.0**600), 1.0))

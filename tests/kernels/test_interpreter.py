@@ -1,0 +1,79 @@
+"""The interpreter of the loop language, beside machine code."""
+
+import numpy as np
+import pytest
+
+from letir.kernels.interpreter import run_kernel, run_lets
+from letir.kernels.loop_language import Array, Builder, Kernel, Loop
+
+pytest.importorskip("llvmlite")
+from letir.kernels.machine_code import ufunc_of
+
+F8 = np.dtype("f8")
+
+
+def weighted_totals() -> Kernel:
+    """``y[r] = sum(x[r, i] * z[r] for i)``, and ``last[r]``, the last index that was added."""
+    x, z = Array("x", F8, ("", "n")), Array("z", F8, ("",))
+    y, last = Array("y", F8, ("",), True), Array("last", np.dtype("i8"), ("",), True)
+    b = Builder()
+    n = b.extent("n")
+    loop = b.loop(n, b.number(0.0, F8), b.number(-1, "i8"))
+    with loop:
+        value = b.mul(b.load(x, (b.number(0, "i8"), loop.index)), b.load(z, (b.number(0, "i8"),)))
+        loop.next(b.add(loop.carried[0], value), loop.index)
+    for array, result in zip((y, last), loop.results, strict=True):
+        b.store(array, (b.number(0, "i8"),), result)
+    return Kernel("weighted_totals", (x, z, y, last), (n,), b.taken())
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_carried_scalars_go_from_step_to_step(n):
+    x, z = np.arange(5.0)[None, :n], np.array([2.0])
+    y, last = np.empty(1), np.empty(1, int)
+
+    run_kernel(weighted_totals(), x, z, y, last, n=n)
+
+    assert (2 * np.arange(n).sum(), n - 1) == (y[0], last[0])
+
+
+def test_loops_in_loops_and_broadcast_axes():
+    x, row = Array("x", F8, ("m", "n")), Array("row", F8, ("", "n"))
+    out = Array("out", F8, ("m", "n"), True)
+    b = Builder()
+    m, n = b.extent("m"), b.extent("n")
+    with b.loop(m) as i, b.loop(n) as j:
+        b.store(out, (i, j), b.sub(b.load(x, (i, j)), b.load(row, (i, j))))
+    given, found = np.arange(6.0).reshape(2, 3), np.empty((2, 3))
+
+    run_kernel(
+        Kernel("shifted", (x, row, out), (m, n), b.taken()), given, given[:1], found, m=2, n=3
+    )
+
+    assert np.array_equal(given - given[:1], found)
+
+
+def test_instructions_alone_run_on_arrays():
+    b = Builder()
+    x = b.scalar(F8)
+    result = b.select(b.let("lt", x, b.number(0.0, F8)), b.let("neg", x), x)
+
+    values = run_lets(b.taken(), {x: np.array([-1.0, 2.0])})
+
+    assert [1.0, 2.0] == values[result].tolist()
+
+
+def test_an_elementwise_kernel_computes_as_machine_code():
+    x, y = Array("x", F8, ("n",)), Array("y", F8, ("n",), True)
+    b = Builder()
+    n = b.extent("n")
+    with b.loop(n) as i:
+        value = b.load(x, (i,))
+        b.store(y, (i,), b.fma(value, value, b.let("rint", value)))
+    kernel = Kernel("squares", (x, y), (n,), b.taken())
+    assert type(kernel.body[0]) is Loop
+    given, found = np.linspace(-3, 3, 100), np.empty(100)
+
+    run_kernel(kernel, given, found, n=100)
+
+    assert np.array_equal(ufunc_of(kernel)(given), found)
