@@ -195,7 +195,9 @@ _LATE_BOUND = {
     "tracing.scipy_stand_ins": ("loaded_scipy_modules",),
     "tracing.checks.warning_places": ("refuse_warnings_as_errors", "warn_at_user"),
     "tracing.refusals": ("ambiguous_truth", "escaped_error", "no_index", "note_refusal"),
-    "tracing.library_stand_ins": ("loaded_modules", "library_methods", "library_modules"),
+    "tracing.library_stand_ins": (
+        *("library_methods", "library_modules", "loaded_modules", "ufunc_stand_in"),
+    ),
     "tracing.math_stand_ins": ("named_stand_ins", "python_stand_ins", "scalar_stand_ins"),
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),
     "tracing.numpy_protocols.python_protocols": ("with_known_keys",),

@@ -19,6 +19,7 @@ LIBRARIES = frozenset(
     ]
 )
 STANDARD = os.path.dirname(os.__file__) + os.sep
+_BUILD_LIST = dis.opmap["BUILD_LIST"]
 _MOST = 1 << 12
 _called: dict[int, tuple[CodeType, frozenset[int]]] = {}  # by id, as hashing code is slow
 _users: dict[str | None, bool] = {}  # by the name of the module
@@ -103,3 +104,41 @@ def _is_users(name: str | None, file: str | None) -> bool:
     # installed, and with code in C: that takes ordinary arrays, even within the package
     parts = [module for n, module in list(sys.modules.items()) if n.partition(".")[0] == package]
     return not any(str(getattr(part, "__file__", "")).endswith((".so", ".pyd")) for part in parts)
+
+
+def attributes_called_on_lists(code: CodeType) -> set[str]:
+    """The attributes that are called with a list among the arguments, as in ``np.exp([s, t])``."""
+    inner = [constant for constant in code.co_consts if type(constant) is CodeType]
+    if _BUILD_LIST not in code.co_code[::2] and not inner:
+        return set()
+    instructions = [x for x in dis.get_instructions(code) if x.opname != "CACHE"]
+    pairs = itertools.pairwise(instructions)
+    kept = {y.argval for x, y in pairs if _makes_list(x) and y.opname == "STORE_FAST"}
+    lists = [_span_of(x) for x in instructions if _makes_list(x) or _reads_one_of(kept, x)]
+    calls = [_span_of(x) for x in instructions if _is_call(x.opname)]
+    found = set()
+    for read in instructions if lists else ():
+        if read.opcode not in _READS or type(read.argval) is not str:
+            continue
+        start, end = _span_of(read)
+        whole = [call for call in calls if call[0] == start and end < call[1]]
+        innermost = min(whole, key=lambda call: call[1], default=None)
+        if innermost and any(end < first and last <= innermost[1] for first, last in lists):
+            found.add(read.argval)
+    return found
+
+
+def _reads_one_of(names: set[str], x: dis.Instruction) -> bool:
+    return x.opname.startswith("LOAD_FAST") and x.argval in names
+
+
+def _makes_list(x: dis.Instruction) -> bool:
+    """Whether an instruction begins a list, or a comprehension of one on Python 3.11."""
+    return x.opname == "BUILD_LIST" or getattr(x.argval, "co_name", None) == "<listcomp>"
+
+
+def _span_of(x: dis.Instruction) -> tuple:
+    """((line, column) of the start, those of the end) of the expression of an instruction."""
+    at = x.positions
+    line, last, start, end = (0, 0, 0, 0) if at is None else [-1 if n is None else n for n in at]
+    return (line, start), (last, end)

@@ -19,9 +19,10 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
 from letir.errors import DTypeError
+from letir.tracing.callers import attributes_called_on_lists
 from letir.tracing.operands import first_traced
 from letir.tracing.source_locations import error_at_user_line
-from letir.tracing.stand_ins import LibraryModule, is_recording
+from letir.tracing.stand_ins import LibraryModule, is_recording, watch_ufuncs
 
 # recorded as operations that math computes
 _SMOOTH = """acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees erf erfc exp exp2
@@ -298,6 +299,7 @@ def _length(x: Any, /) -> Any:
 _BUILTINS: dict[str, Any] = {"float": _CLASSES[float], "complex": _CLASSES[complex], "type": _Type}
 _BUILTINS |= {"len": _length, "pow": _power}
 _NAMES = frozenset(_BUILTINS)
+_UFUNCS = frozenset([name for name, value in vars(np).items() if type(value) is np.ufunc])
 _MOST = 10_000  # objects of a module that are looked at
 _FUNCTION_TYPES = (type(math.sin), type(np.sum))
 _USED = frozenset(  # by id: some objects in modules compare elementwise
@@ -328,6 +330,10 @@ def named_stand_ins(todo: list[CodeType]) -> dict[str, Any]:
     while todo:
         code = todo.pop()
         named |= _NAMES.intersection(code.co_names)
+        if not _UFUNCS.isdisjoint(code.co_names):
+            ufuncs = _UFUNCS.intersection(attributes_called_on_lists(code))
+            if ufuncs:
+                watch_ufuncs(ufuncs, LATE_BOUND["ufunc_stand_in"])
         todo += [constant for constant in code.co_consts if type(constant) is CodeType]
     if "type" in named:  # which gives the stand-ins for the others
         named |= {"float", "complex"}

@@ -11,7 +11,7 @@ import operator
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from attrs import define
@@ -31,7 +31,6 @@ _count = 0  # the recordings under way, in all threads
 _modules: set[str] = set()  # the names of the modules that were looked through
 # id of a dict of globals -> (the dict, its possible lengths, sites in it, those for sizes)
 _spaces: dict[int, tuple[dict, tuple, list, list]] = {}
-_PYTHON_NAMES = frozenset(["complex", "float", "type"])
 _named_by: dict[int, tuple] = {}  # id of code -> (code, stand-ins for builtins that it names)
 _LOADED_LATE = frozenset(["numpy.random", "scipy", "statistics"])
 _MOST = 1024  # dicts that are kept alive
@@ -77,7 +76,7 @@ def start_stand_ins(f: Callable[..., Any], started: list, has_sizes: bool) -> No
         is_plain = (
             type(f) is FunctionType
             and not (f.__closure__ or f.__defaults__ or f.__kwdefaults__ or f.__dict__)
-            and _PYTHON_NAMES.isdisjoint(f.__code__.co_names)
+            and not _names_in(f.__code__)
         )
         if is_plain and not _has_grown(f.__globals__) and not _spaces[id(f.__globals__)][2]:
             return
@@ -106,6 +105,11 @@ def end_stand_ins(started: list) -> None:
                 site.exchange(False)
             if len(sys.modules) != len(_modules):
                 _restore_new_modules()
+
+
+def watch_ufuncs(names: set[str], maker: Callable) -> None:
+    """Give NumPy's ufuncs with these names stand-ins where they are called at once."""
+    _libraries[0].watch_calls(names, maker)
 
 
 def add_loaded_modules() -> None:
@@ -143,6 +147,7 @@ class LibraryModule:
         self.makers = {name: makers[name] for name in makers if name in vars(module)}
         self.classes = classes or {}
         self.made: dict[str, Any] = {}
+        self.watched = {*self.makers, *self.classes, "random"}
         self.recording = self._recording_class()
 
     def stand_in(self, name: str) -> Any:
@@ -153,9 +158,14 @@ class LibraryModule:
             made = self.made[name] = maker(vars(self.module)[name])
         return made
 
+    def watch_calls(self, names: set[str], maker: Callable) -> None:
+        """Give functions with these names, where they are called at once, stand-ins too."""
+        self.classes.update(dict.fromkeys(names.difference(self.watched), maker))
+        self.watched |= names
+
     def _recording_class(self) -> type:
         get, makers, classes = self.plain.__getattribute__, self.makers, self.classes
-        watched = {*makers, *classes, "random"}
+        watched = self.watched
 
         def __getattribute__(module, name):
             if name in watched:
@@ -314,13 +324,7 @@ def _sites_of_function(function: FunctionType, todo: list) -> Iterator:
     space = function.__globals__
     yield from _sites_in(space)
     # a lambda that no name of the module leads to
-    code = function.__code__
-    known = _named_by.get(id(code))
-    if known is None:
-        if len(_named_by) >= _MOST:
-            _named_by.clear()
-        known = _named_by[id(code)] = code, LATE_BOUND["named_stand_ins"]([code])
-    names = known[1]
+    names = _names_in(function.__code__)
     more = names and {
         name: new for name, new in names.items() if name not in space and name != "len"
     }
@@ -347,6 +351,16 @@ def _sites_of_function(function: FunctionType, todo: list) -> Iterator:
     if function.__dict__:
         wrapped = getattr(function, "__wrapped__", None)
         todo += [] if wrapped is None else [wrapped]
+
+
+def _names_in(code: CodeType) -> dict[str, Any]:
+    """The stand-ins for builtins that code names."""
+    known = _named_by.get(id(code))
+    if known is None:
+        if len(_named_by) >= _MOST:
+            _named_by.clear()
+        known = _named_by[id(code)] = code, LATE_BOUND["named_stand_ins"]([code])
+    return known[1]
 
 
 def _sites_in_dict(space: Any, todo: list) -> Iterator:

@@ -571,3 +571,32 @@ def test_numpys_scalar_classes_convert_traced_values_and_stay_classes():
     x = np.arange(3.0)
     assert_same(program(U, 4, x), lt.trace(program, T, 3, np.ones(3))(U, 4, x))
     assert 4.0 == lt.grad(lambda t: np.float64(t) ** 2)(T)
+
+
+def in_a_variable(s):
+    row = [s, 2.0 * s]
+    return np.exp(row)
+
+
+LISTS = {
+    "a list": lambda s: np.exp([s, 2.0 * s]),
+    "two lists": lambda s: np.add([s, 1.0], [2.0, s]),
+    "a comprehension": lambda s: np.sin([k * s for k in range(3)]).sum(),
+    "nested lists": lambda s: np.abs([[s, 1.0], [2.0, s]]),
+    "a number": lambda s: np.exp([s, 1.0])[0] * np.exp(s) * np.exp([1.0, 2.0]).sum(),
+    "a variable": in_a_variable,
+    "in a nested function": lambda s: (lambda t: np.tanh([t, s]))(2 * s),
+}
+
+
+@pytest.mark.parametrize("f", LISTS.values(), ids=LISTS)
+def test_ufuncs_take_lists_that_the_function_writes(f):
+    assert_same(f(2.5), lt.trace(f, 1.5)(2.5))
+    assert type(np.exp) is np.ufunc
+
+
+def test_ufuncs_have_stand_ins_only_where_they_are_called():
+    def f(s):
+        return np.exp([s]), functools.reduce(np.maximum, [s, 2 * s]), np.add.reduce([1, 2])
+
+    assert_same(f(2.5), lt.trace(f, 1.5)(2.5))
