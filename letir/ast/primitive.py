@@ -185,7 +185,6 @@ class Primitive:
     # dtype; None: those of the ufunc's loop
     operand_dtypes: Callable | None = None
     ends_fusion: bool = False  # may be the last operation of a group of fused elementwise ones
-
     no_float_errors: bool = False  # no floating-point errors, or none for np.errstate to control
 
     # ---- kernels ----
@@ -195,6 +194,7 @@ class Primitive:
     # with at most so many operands, the elements of results are elements of operands, in places
     # that types and attributes tell
     moves_elements: int = 0
+    reduction: str | None = None  # the form of a reduction, see letir.kernels.reduction_forms
 
     # ---- memory and cost ----
     # aliasing of results: "new": they have memory of their own; "view": they share the memory of

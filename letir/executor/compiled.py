@@ -20,7 +20,7 @@ from letir.eval.array_modules import array_module
 from letir.eval.memory_checks import check_writable
 from letir.executor.default_pipeline import optimize_program
 from letir.ops.effects.writes_to_arguments import changed_params
-from letir.passes.fusion.clustering import pays_as_kernel
+from letir.passes.fusion.clustering import pays_as_kernel, reduces_much
 from letir.plan.effect_log import EffectLog, is_guard
 from letir.plan.plan import Plan, plan_of
 
@@ -141,10 +141,18 @@ def _is_long_chain(fn: Lambda) -> bool:
 
 def _may_have_kernels(fn: Lambda) -> bool:
     """Whether a group of ``fn``, at any depth, may become a kernel."""
-    if not any(bind.op.holds_lambdas for bind in fn.binds):
-        return False
-    groups = [b for body in all_bodies(fn) for b in body.binds if b.op.role == "fused"]
-    return any(pays_as_kernel(bind.attrs["body"]) for bind in groups)
+    bodies = [fn]
+    for bind in fn.binds:
+        if bind.op.holds_lambdas:
+            bodies = all_bodies(fn)
+            break
+    for body in bodies:
+        for bind in body.binds:
+            if bind.op.role == "fused" and pays_as_kernel(bind.attrs["body"]):
+                return True
+            if bind.op.reduction is not None and reduces_much(bind):
+                return True
+    return False
 
 
 @entry_point

@@ -16,25 +16,28 @@ from letir.ast.primitive import Primitive, never
 from letir.ast.source import Source
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.eval.float_warnings import HANDLER, KernelError, current_state
+from letir.executor.row_kernels import LayoutError, with_row_kernels
 from letir.kernels import compiler
-from letir.passes.fusion.clustering import pays_as_kernel
+from letir.passes.fusion.clustering import WORTH, pays_as_kernel
 from letir.plan.plan import plan_of
 
 __warningregistry__ = "see _is_float_error"  # not a dict: Python raises instead of warning here
 _NO_RULE = never("kernels are made after derivatives are taken")
 
 
-def with_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
+def with_kernels(fn: Lambda, is_exact: bool = False, worth: int = WORTH) -> Lambda:
     """``fn`` with calls of kernels in place of groups; ``fn`` itself if there are none.
 
-    ``is_exact``: only kernels that compute the bits that NumPy computes. Kernels are compiled here.
+    ``is_exact``: only kernels that compute the bits that NumPy computes. ``worth``: the elements
+    that a kernel computes, from which on it is made. Kernels are compiled here.
     """
-    return map_bodies(fn, partial(_level_with_kernels, is_exact=is_exact))
+    return map_bodies(fn, partial(_level_with_kernels, is_exact=is_exact, worth=worth))
 
 
-def _level_with_kernels(fn: Lambda, is_exact: bool) -> Lambda:
+def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int) -> Lambda:
     """``fn`` with kernels for its own groups."""
-    found = {n: k for n, bind in enumerate(fn.binds) if (k := _kernel_for(bind, is_exact))}
+    fn = with_row_kernels(fn, kernel_bind, is_exact, worth)
+    found = {n: k for n, bind in enumerate(fn.binds) if (k := _kernel_for(bind, is_exact, worth))}
     if not found:
         return fn
     ufuncs = compiler.ufuncs_of([(kernel, None) for kernel in found.values()])
@@ -46,12 +49,12 @@ def _level_with_kernels(fn: Lambda, is_exact: bool) -> Lambda:
     return fn.with_binds(binds)
 
 
-def _kernel_for(bind: Bind, is_exact: bool) -> Any:
+def _kernel_for(bind: Bind, is_exact: bool, worth: int) -> Any:
     """The kernel of a bind if it pays, else None."""
     if bind.op.role != "fused":
         return None
     body = bind.attrs["body"]
-    if len(body.params) != len(bind.args) or not pays_as_kernel(body):
+    if len(body.params) != len(bind.args) or not pays_as_kernel(body, worth):
         return None
     if any(p.type != a.type for p, a in zip(body.params, bind.args, strict=True)):
         return None
@@ -62,14 +65,14 @@ def kernel_bind(
     binders: tuple[Local, ...],
     args: tuple[Arg, ...],
     body: Lambda,
-    ufunc: np.ufunc,
+    call: Callable,
     source: Source | None,
 ) -> Bind:
     """The bind that calls a kernel; NumPy computes ``body`` where the kernel cannot."""
     n_results = len(binders)
     op = Primitive(
         "kernel",
-        _kernel_impl(ufunc, body, n_results),
+        _kernel_impl(call, body, n_results),
         lambda *types: tuple([binder.type for binder in binders]),
         _NO_RULE,
         _NO_RULE,
@@ -80,14 +83,16 @@ def kernel_bind(
     return Bind(binders, op, args, op.default_attrs, source)
 
 
-def _kernel_impl(ufunc: np.ufunc, body: Lambda, n_results: int) -> Callable:
+def _kernel_impl(call: Callable, body: Lambda, n_results: int) -> Callable:
     """The function that calls a kernel, or NumPy where the kernel meets a floating-point error."""
     is_one = n_results == 1
 
     def impl(xp, *operands):
         if xp is np and not _HANDLED[current_state()]:
             try:
-                return ufunc(*operands)
+                return call(*operands)
+            except LayoutError:
+                pass
             except (KernelError, FloatingPointError, TypeError) as error:
                 if not _is_float_error(error):
                     raise

@@ -83,6 +83,9 @@ INSTRUCTIONS = _listed(
     ("trunc", 1, "f", "same", np.trunc),
     ("rint", 1, "f", "same", np.rint),
     ("copysign", 2, "f", "same", np.copysign),
+    # of nan: any number; of zeros of both signs: either
+    ("max", 2, "iuf", "same", np.maximum),
+    ("min", 2, "iuf", "same", np.minimum),
     # comparisons with nan are False, "ne" is True
     ("eq", 2, "biuf", "bool", np.equal),
     ("ne", 2, "biuf", "bool", np.not_equal),

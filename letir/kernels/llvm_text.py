@@ -99,11 +99,13 @@ class _Module:
         bases = [self.entry_of("%args", n, "ptr") for n in range(len(kernel.arrays))]
         self.load_strides()
         has_loops = any(type(one) is Loop for one in kernel.body)
-        is_fast = self.condition_of_contiguity() if has_loops else "false"
-        self.emit(
-            f"br i1 {is_fast}, label %fast, label %strided" if has_loops else "br label %strided"
-        )
-        for kind in ("fast", "strided") if has_loops else ("strided",):
+        kinds = ("fast",) * has_loops + ("strided",) * (not kernel.takes_contiguous)
+        if len(kinds) == 1:
+            self.emit(f"br label %{kinds[0]}")
+        else:
+            is_fast = self.condition_of_contiguity()
+            self.emit(f"br i1 {is_fast}, label %fast, label %strided")
+        for kind in kinds:
             self.open(kind)
             strides = self.strides
             if kind == "fast":
@@ -173,11 +175,15 @@ class _Module:
     def contiguous_strides(self) -> dict[tuple[Array, int], str]:
         """The strides of last axes, as the vectorised loops expect them."""
         depth = max(len(array.extents) for array in self.kernel.arrays)
-        return {
-            (array, depth - 1): str(array.dtype.itemsize if array.extents[-1] else 0)
-            for array in self.kernel.arrays
-            if len(array.extents) == depth
-        }
+        innermost = self.kernel.extents[-1].name
+        found = {}
+        for array in self.kernel.arrays:
+            last = len(array.extents) - 1
+            if array.extents[last] == innermost:
+                found[array, last] = str(array.dtype.itemsize)
+            elif last == depth - 1 and not array.extents[last]:
+                found[array, last] = "0"
+        return found
 
     def condition_of_contiguity(self) -> str:
         found = "true"
@@ -293,14 +299,22 @@ class _Module:
             return self.value(f"bitcast {kind} {operands[0]} to {type_text(result)}")
         if name == "convert":
             return self.conversion(operands[0], dtype, result)
+        if name in ("max", "min"):
+            return self.extremum(name, operands, dtype)
         return self.intrinsic(_INTRINSICS.get(name, name), operands, dtype)
 
-    def intrinsic(self, name: str, operands: list[str], dtype: np.dtype) -> str:
+    def extremum(self, name: str, operands: list[str], dtype: np.dtype) -> str:
+        if dtype.kind == "f":  # with these flags it is one instruction
+            return self.intrinsic(f"{name}num", operands, dtype, "nnan nsz ")
+        return self.intrinsic(f"{'s' if dtype.kind == 'i' else 'u'}{name}", operands, dtype)
+
+    def intrinsic(self, name: str, operands: list[str], dtype: np.dtype, flags: str = "") -> str:
         kind = type_text(dtype)
-        full = f"llvm.{name}.f{8 * dtype.itemsize}"
+        full = f"llvm.{name}.{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
         kinds = ", ".join([kind] * len(operands))
         self.declared[full] = f"declare {kind} @{full}({kinds})"
-        return self.value(f"call {kind} @{full}({', '.join(f'{kind} {x}' for x in operands)})")
+        given = ", ".join(f"{kind} {x}" for x in operands)
+        return self.value(f"call {flags}{kind} @{full}({given})")
 
     def conversion(self, x: str, dtype: np.dtype, result: np.dtype) -> str:
         """``x`` as another dtype."""

@@ -156,6 +156,8 @@ Statement = Let | Load | Store | Loop | Call
 class Kernel:
     """A kernel: ``arrays``, the ``extents`` that its caller gives, and a body.
 
+    ``takes_contiguous``: its caller gives arrays that are contiguous along the last extent.
+
     >>> b = Builder()
     >>> x, y = Array("x", np.dtype("f8"), ("n",)), Array("y", np.dtype("f8"), ("n",), True)
     >>> n = b.extent("n")
@@ -176,6 +178,7 @@ class Kernel:
     extents: tuple[Scalar, ...]
     body: tuple[Statement, ...]
     functions: tuple[Function, ...] = ()
+    takes_contiguous: bool = False
 
     def __str__(self):
         lines = [*map(str, self.functions), f"kernel {self.name}({_joined(self.arrays)}) {{"]
@@ -358,6 +361,6 @@ class _OpenLoop:
     def __exit__(self, kind, error, traceback):
         b = self.builder
         body, _ = tuple(b.bodies.pop()), b.known.pop()
-        carried = tuple(zip(self.carried, self.first, self.then, self.results, strict=True))
         if kind is None:
+            carried = tuple(zip(self.carried, self.first, self.then, self.results, strict=True))
             b.bodies[-1].append(Loop(self.index, self.extent, body, carried, **self.options))

@@ -32,7 +32,7 @@ def ufunc_of(kernel: Kernel, signature: str | None = None) -> np.ufunc:
     ``signature``: that of a generalized ufunc, see
     https://numpy.org/doc/stable/reference/c-api/generalized-ufuncs.html; None: elementwise.
     """
-    key = (str(kernel), signature)
+    key = (str(kernel), signature, kernel.takes_contiguous)
     found = _made.get(key)
     if found is None:
         code = MachineCode(kernel, signature)

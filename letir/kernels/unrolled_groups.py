@@ -16,9 +16,9 @@ from letir.ast.types import ArrayType
 from letir.eval.float_warnings import KERNEL
 from letir.kernels.array_forms import array_form_of
 from letir.kernels.elementary import ELEMENTARY
-from letir.kernels.elementwise_groups import DTYPES, NoKernel, operand_dtypes
 from letir.kernels.loop_language import Array, Builder, Kernel, Number, Operand
 from letir.kernels.scalar_forms import form_of
+from letir.kernels.scalar_lowering import DTYPES, NoKernel, operand_dtypes
 
 _MOST_ARRAYS = 30  # NumPy's ufuncs take at least 32 arrays
 MOST_ELEMENTS = 1 << 12  # of a value of the group; those of operands are only numbered

@@ -120,4 +120,5 @@ prod = define(
     order="all",
     cost="moderate",
     out_takes_part=True,
+    reduction="prod",
 )

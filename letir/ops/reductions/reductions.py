@@ -170,6 +170,7 @@ sum_: Primitive = define(
     order="all",
     cost="moderate",
     out_takes_part=True,
+    reduction="sum",
 )
 
 
@@ -227,6 +228,7 @@ mean: Primitive = define(
     odd_in=(0,),
     order="all",
     cost="moderate",
+    reduction="mean",
 )
 
 
@@ -280,6 +282,7 @@ def _define_extremum(name, numpy, impl, **fields):
         cost="moderate",
         only_float_warnings=True,
         needs_elements=True,
+        reduction=name,
         **fields,
     )
 
@@ -319,6 +322,7 @@ def _define_logical(name, numpy, impl):
         batch=reduction_rule(name),
         source=arrays.masked_reduction,
         only_float_warnings=True,
+        reduction=name,
     )
 
 

@@ -178,6 +178,7 @@ sum_to_size: Primitive = define(
     cost="moderate",
     spreads=True,
     takes_shape=True,
+    reduction="sum",
 )
 
 # ---- broadcast_to and reshape ----

@@ -5,6 +5,8 @@ that all its operands come before and all its users after: no cycle can arise. O
 one bind are merged. The effect on memory is in Note [Memory held by a cluster] at the end.
 """
 
+import math
+
 from attrs import define, field
 
 from letir.ast.liveness import has_effect
@@ -14,7 +16,7 @@ from letir.ast.types import ArrayType, Size
 
 _NOMINAL = 1024  # the assumed value of a symbolic size
 _UNKNOWN = 8 * _NOMINAL**2  # the assumed bytes of a value of unknown type
-_WORTH = 1 << 14  # elements computed by a group in one call, from which on it may be compiled
+WORTH = 1 << 14  # elements computed by a group in one call, from which on it may be compiled
 _SMALL = 1 << 16  # negligible bytes, for all values made between the binds of one cluster
 
 
@@ -34,16 +36,24 @@ def elements_of(kind: ArrayType) -> int:
     return size.evaluate(dict.fromkeys(size.names, _NOMINAL)) if type(size) is Size else size
 
 
-def pays_as_kernel(body: Lambda) -> bool:
+def pays_as_kernel(body: Lambda, worth: int = WORTH) -> bool:
     """Whether a compiled kernel for a group with this body saves the time of its compilation.
 
+    ``worth``: the elements that it computes, from which on it does.
     It depends on sizes alone, never on timing: every run of a script computes the same bits.
     Symbolic sizes count as large.
     """
     types = [bind.binders[0].type for bind in body.binds]
     if any(kind is None or type(kind.size) is Size for kind in types):
         return True
-    return sum(map(elements_of, types)) >= _WORTH
+    return sum(map(elements_of, types)) >= worth
+
+
+def reduces_much(bind: Bind) -> bool:
+    """Whether a bind reduces so many elements that a kernel may pay for it with its neighbours."""
+    shape = getattr(bind.args[0].type, "shape", (0,))
+    size = math.prod(shape)  # no call of a property: this runs for every program
+    return type(size) is int and 8 * size >= WORTH
 
 
 class _Bytes(dict):

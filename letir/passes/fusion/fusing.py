@@ -47,14 +47,14 @@ def fuse(fn: Lambda) -> Lambda:
     return %3
     """
     if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
-        return _fused_level(fn)
+        return fused_level(fn)
     held = {
         id(b.attrs["body"]) for body in all_bodies(fn) for b in body.binds if b.op.role == "fused"
     }
-    return throughout_fitting(fn, lambda body: body if id(body) in held else _fused_level(body))
+    return throughout_fitting(fn, lambda body: body if id(body) in held else fused_level(body))
 
 
-def _fused_level(fn: Lambda) -> Lambda:
+def fused_level(fn: Lambda) -> Lambda:
     """``fn`` with its own binds fused."""
     if sum([bind.op.elementwise for bind in fn.binds]) < 2:
         return fn

@@ -1,0 +1,320 @@
+"""Groups with reductions as kernels: passes over the rows of a matrix while they are in cache.
+
+``row_passes`` tells what each pass computes. Reductions along the columns and of all elements are
+carried from row to row.
+"""
+
+from attrs import define, field, frozen
+
+from letir.ast.terms import Arg, Const, Lambda
+from letir.kernels.elementwise_groups import kernel_name
+from letir.kernels.loop_language import Array, Kernel, Operand
+from letir.kernels.reduction_forms import Parts
+from letir.kernels.row_passes import Reduction, RowPasses, Space
+from letir.kernels.scalar_lowering import MOST_ARRAYS, NoKernel, ScalarLowering, expect_known
+
+_BLOCK = 9  # the binary logarithm of the elements of a block of a sum
+_EXTENTS = {"full": ("o", "m", "n"), "row": ("o", "m"), "column": ("o", "n"), "single": ("o",)}
+_SIGNATURES = {"full": "(m,n)", "row": "(m)", "column": "(n)", "single": "()"}
+
+
+@frozen
+class RowKernel:
+    """A kernel and how to call it: the operands that it takes, in order, with their kinds.
+
+    ``results``: the kinds of the results; the kernel has ``n_scratch`` further ones.
+    """
+
+    kernel: Kernel
+    space: Space
+    operands: tuple[tuple[int, str], ...]
+    results: tuple[str, ...]
+    n_scratch: int
+
+    @property
+    def signature(self) -> str:
+        """The signature of the generalized ufunc."""
+        given = ",".join([_SIGNATURES[kind] for _, kind in self.operands])
+        results = (*self.results, *["column"] * self.n_scratch)
+        return f"{given}->{','.join([_SIGNATURES[kind] for kind in results])}"
+
+
+def row_kernel(body: Lambda, space: Space, is_exact: bool = False) -> RowKernel | None:
+    """The kernel of a group's body with reductions; None if NumPy has to compute it."""
+    try:
+        passes = RowPasses(body, space, is_exact)
+        return _RowLowering(is_exact, passes=passes).kernel()
+    except (NoKernel, TypeError):
+        return None
+
+
+@define(eq=False)
+class _RowLowering(ScalarLowering):
+    """The lowering of one group with reductions."""
+
+    passes: RowPasses = field(kw_only=True)
+    inputs: dict[tuple[Arg, str], Array] = field(factory=dict)
+    outputs: list[Array] = field(factory=list)
+    stores: dict[Arg, Array] = field(factory=dict)  # of full values
+    scratch: list[Array] = field(factory=list)
+    place: dict[str, tuple[Operand, ...]] = field(factory=dict)  # the current one, by kind
+    level: str = "single"  # what is computed now
+    n: Operand = field(init=False)  # the number of columns
+    loaded: dict[tuple[Arg, str], Operand] = field(factory=dict)
+
+    def kernel(self) -> RowKernel:
+        """The kernel."""
+        self.declare_arrays()
+        arrays = (*self.inputs.values(), *self.outputs, *self.scratch)
+        if len(arrays) > MOST_ARRAYS:
+            raise NoKernel
+        b = self.builder
+        extents = {name: b.extent(name) for name in "omn"}
+        self.n = extents["n"]
+        self.emit(extents["o"], extents["m"])
+        # NumPy gives the lengths of axes in the order in which the signature names them
+        names = dict.fromkeys(["o", *[name for array in arrays for name in array.extents]])
+        if len(names) != len(extents):
+            raise NoKernel
+        given = tuple([extents[name] for name in names])
+        params: dict[Arg, int] = {param: n for n, param in enumerate(self.passes.body.params)}
+        return RowKernel(
+            Kernel(kernel_name(self.passes.body), arrays, given, b.taken(), takes_contiguous=True),
+            self.passes.space,
+            tuple([(params[arg], kind) for arg, kind in self.inputs]),
+            tuple(
+                [self.passes.kinds[self.passes.source(arg)] for arg in self.passes.body.ret.args]
+            ),
+            len(self.scratch),
+        )
+
+    # ---- arrays ----
+
+    def declare_arrays(self) -> None:
+        """The parameters of the kernel: operands by kind, results, and rows kept in memory."""
+        for bind in self.passes.elementwise:
+            is_full = self.passes.kinds[bind.binders[0]] == "full"
+            for arg in bind.args:
+                self.declare_input(arg, is_full)
+        for one in self.passes.reductions:
+            self.declare_input(one.source, True)
+        for n, arg in enumerate(self.passes.body.ret.args):
+            value = self.passes.source(arg)
+            if arg.type.weak or value not in self.passes.kinds:
+                raise NoKernel
+            array = Array(
+                f"y{n}", arg.type.dtype, _EXTENTS[self.passes.kinds[value]], is_written=True
+            )
+            self.outputs.append(array)
+            self.stores[value] = array
+        for value, passes in self.passes.kept.items():
+            if passes and value not in self.stores:
+                array = Array(f"z{len(self.scratch)}", value.type.dtype, ("o", "n"), True)
+                self.scratch.append(array)
+                self.stores[value] = array
+
+    def declare_input(self, arg: Arg, is_full: bool) -> None:
+        value = self.passes.source(arg)
+        if type(value) is Const or value in self.passes.kinds:
+            return
+        key = value, self.passes.input_kind(value, is_full)
+        if key not in self.inputs:
+            expect_known(value.type)
+            extents = _EXTENTS[key[1]]
+            self.inputs[key] = Array(f"x{len(self.inputs)}", value.type.dtype, extents)
+
+    # ---- statements ----
+
+    def value(self, arg: Arg) -> Operand:
+        value = self.passes.source(arg)
+        if value in self.passes.kinds:
+            return self.scalars[value]
+        key = value, self.passes.input_kind(value, self.level == "full")
+        if key not in self.loaded:
+            self.loaded[key] = self.builder.load(self.inputs[key], self.place[key[1]])
+        return self.loaded[key]
+
+    def load_inputs(self, kind: str) -> None:
+        """Load the operands of a kind that does not change in the loops inside."""
+        for key, array in self.inputs.items():
+            if key[1] == kind:
+                self.loaded[key] = self.builder.load(array, self.place[kind])
+
+    def emit(self, o: Operand, m: Operand) -> None:
+        """The body of the kernel."""
+        b = self.builder
+        totals = [one for one in self.passes.reductions if one.kind == "single"]
+        columns = [one for one in self.passes.reductions if one.kind == "column"]
+        outer = b.loop(o)
+        with outer:
+            self.place["single"] = (outer.index,)
+            self.load_inputs("single")
+            self.start_columns(columns)
+            first = [one.accumulator.first(b) for one in totals]
+            rows = b.loop(m, *_joined(first))
+            with rows:
+                rows.next(*_joined(self.row(rows.index, _split(rows.carried, first))))
+            self.finish_columns(columns, m)
+            for one, parts in zip(totals, _split(rows.results, first), strict=True):
+                total = one.accumulator.value(b, parts)
+                count = m if one.of == "row" else b.let("mul", m, self.n)
+                self.scalars[one.bind.binders[0]] = one.form.divided(b, total, count)
+            self.store_results("single")
+
+    def row(self, index: Operand, carried: list[Parts]) -> list[Parts]:
+        """The passes over one row; ``carried`` and the result are totals of all rows so far."""
+        b = self.builder
+        self.place["row"] = (*self.place["single"], index)
+        self.load_inputs("row")
+        for stage in range(max(self.passes.stages.values(), default=0) + 1):
+            self.level = "row"
+            for bind in self.passes.elementwise:
+                value = bind.binders[0]
+                if self.passes.kinds[value] == "row" and self.passes.stages[value] == stage:
+                    self.add(bind)
+            self.passed(stage)
+        self.store_results("row")
+        self.level = "row"
+        totals = [one for one in self.passes.reductions if one.kind == "single"]
+        found = []
+        for one, parts in zip(totals, carried, strict=True):
+            if one.of == "row":
+                dtype = one.bind.binders[0].type.dtype
+                element = one.form.element(b, self.value(one.source), dtype)
+            else:
+                element = one.accumulator.value(b, one.partial)
+            found.append(one.accumulator.taken(b, parts, element))
+        return found
+
+    def passed(self, stage: int) -> None:
+        """One pass over a row: full values, and the reductions of these."""
+        b = self.builder
+        now = [one for one in self.passes.reductions if one.stage == stage and one.of == "full"]
+        inside = [one for one in now if one.kind != "column"]
+        if not now and not any(stage in passes for passes in self.passes.computed.values()):
+            return
+        first = [one.accumulator.first(b) for one in inside]
+        if any(one.accumulator.needs_blocks for one in inside):
+            totals = self.blocks(stage, now, first)
+        else:
+            totals = self.elements(stage, now, first)
+        for one, parts in zip(inside, totals, strict=True):
+            one.partial = parts
+            if one.kind == "row":
+                total = one.form.divided(b, one.accumulator.value(b, parts), self.n)
+                self.scalars[one.bind.binders[0]] = total
+
+    def blocks(self, stage: int, now: list[Reduction], first: list[Parts]) -> list[Parts]:
+        """The pass in blocks of elements: the totals of its reductions."""
+        b = self.builder
+        kinds = [one.accumulator for one in now if one.kind != "column"]
+        bits, most = b.number(_BLOCK, "i8"), b.number(1 << _BLOCK, "i8")
+        count = b.let("shr", b.add(self.n, b.number((1 << _BLOCK) - 1, "i8")), bits)
+        loop = b.loop(count, *_joined(first))
+        with loop:
+            start = b.let("shl", loop.index, bits)
+            left = b.sub(self.n, start)
+            size = b.select(b.let("lt", left, most), left, most)
+            parts = _split(loop.carried, first)
+            begun = [kind.block(b, own) for kind, own in zip(kinds, parts, strict=True)]
+            ended = self.elements(stage, now, begun, (start, size))
+            merged = [
+                kind.merged(b, own, block)
+                for kind, own, block in zip(kinds, parts, ended, strict=True)
+            ]
+            loop.next(*_joined(merged))
+        return _split(loop.results, first)
+
+    def elements(
+        self,
+        stage: int,
+        now: list[Reduction],
+        begun: list[Parts],
+        block: tuple[Operand, Operand] | None = None,
+    ) -> list[Parts]:
+        """The innermost loop, over a row or over a ``block``, its start and its size."""
+        b = self.builder
+        loop = b.loop(block[1] if block else self.n, *_joined(begun))
+        with loop:
+            index = b.add(block[0], loop.index) if block else loop.index
+            self.place["full"] = (*self.place["row"], index)
+            self.place["column"] = (*self.place["single"], index)
+            self.level = "full"
+            self.loaded = {k: x for k, x in self.loaded.items() if k[1] in ("row", "single")}
+            self.compute(stage)
+            parts = iter(_split(loop.carried, begun))
+            following: list[Operand] = []
+            for one in now:
+                dtype = one.bind.binders[0].type.dtype
+                element = one.form.element(b, self.value(one.source), dtype)
+                if one.kind == "column":
+                    self.update_column(one, element)
+                else:
+                    following += one.accumulator.step(b, next(parts), element)
+            loop.next(*following)
+        return _split(loop.results, begun)
+
+    def compute(self, stage: int) -> None:
+        """The full values of a pass at one element, some of which are stored."""
+        b = self.builder
+        for bind in self.passes.elementwise:
+            value = bind.binders[0]
+            if self.passes.kinds[value] != "full":
+                continue
+            array = self.stores.get(value)
+            place = self.place["full" if array in self.outputs else "column"]
+            if stage in self.passes.computed[value]:
+                self.add(bind)
+                if array is not None:
+                    b.store(array, place, self.scalars[value])
+            elif stage in self.passes.kept[value]:
+                self.scalars[value] = b.load(array, place)
+
+    def store_results(self, kind: str) -> None:
+        """Store the results of a kind."""
+        for value, array in self.stores.items():
+            if self.passes.kinds[value] == kind:
+                self.builder.store(array, self.place[kind], self.scalars[value])
+
+    # ---- totals of columns ----
+
+    def start_columns(self, columns: list[Reduction]) -> None:
+        b = self.builder
+        if columns:
+            loop = b.loop(self.n)
+            with loop:
+                for one in columns:
+                    first = b.number(one.accumulator.start, one.accumulator.dtype)
+                    b.store(self.total_of(one), (*self.place["single"], loop.index), first)
+
+    def update_column(self, one: Reduction, element: Operand) -> None:
+        # in the order of rows, as NumPy adds them
+        b, array = self.builder, self.total_of(one)
+        old = b.load(array, self.place["column"])
+        b.store(array, self.place["column"], one.accumulator.updated(b, old, element))
+
+    def finish_columns(self, columns: list[Reduction], m: Operand) -> None:
+        b, divided = self.builder, [one for one in columns if one.form.is_divided]
+        if divided:
+            loop = b.loop(self.n)
+            with loop:
+                place = (*self.place["single"], loop.index)
+                for one in divided:
+                    total = b.load(self.total_of(one), place)
+                    b.store(self.total_of(one), place, one.form.divided(b, total, m))
+
+    def total_of(self, one: Reduction) -> Array:
+        return self.stores[one.bind.binders[0]]
+
+
+def _joined(parts: list[Parts]) -> Parts:
+    return tuple([x for own in parts for x in own])
+
+
+def _split(flat: Parts, like: list[Parts]) -> list[Parts]:
+    """``flat`` in parts of the lengths of those of ``like``."""
+    found, at = [], 0
+    for parts in like:
+        found.append(tuple(flat[at : at + len(parts)]))
+        at += len(parts)
+    return found

@@ -1,0 +1,202 @@
+"""Groups with reductions: what is computed in which pass over a row.
+
+The values of a group have a common ``Space``: a matrix of rows. A value is *full*, or has one
+element a *row* or a *column*, or is *single*. Pass p over a row computes the full values that need
+results of the reductions in pass p - 1, and the reductions of these values; a value that a later
+pass needs is computed again if that is cheap, else kept in memory for one row.
+"""
+
+import math
+
+from attrs import define, field, frozen
+
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local
+from letir.kernels.loop_language import Builder
+from letir.kernels.reduction_forms import REDUCTIONS, Accumulator, Parts, ReductionForm
+from letir.kernels.scalar_lowering import NoKernel, expect_known
+
+_CHEAP = 6  # instructions that take less time than a store and a load
+
+
+@frozen
+class Space:
+    """The ``shape`` of full values, whose first ``split`` axes count rows."""
+
+    shape: tuple[int, ...]
+    split: int
+
+    @property
+    def rows(self) -> int:
+        return math.prod(self.shape[: self.split])
+
+    @property
+    def columns(self) -> int:
+        return math.prod(self.shape[self.split :])
+
+    def kind_of(self, shape: tuple[int, ...]) -> str:
+        """The kind of an operand of this shape that broadcasts to full values."""
+        if shape == self.shape:
+            return "full"
+        if math.prod(shape) == 1:
+            return "single"
+        lead = self.split - (len(self.shape) - len(shape))
+        return "row" if lead > 0 and math.prod(shape[:lead]) > 1 else "column"
+
+
+def reduction_form(bind: Bind) -> ReductionForm | None:
+    """How a bind reduces its operand; None if it does not, or in a way unknown to kernels."""
+    form = REDUCTIONS.get(bind.op.reduction or "")
+    operand, *others = bind.args
+    if form is None or type(operand) is Const or bind.attrs.get("initial") is not None:
+        return None
+    return None if any(type(arg) is Local for arg in others) else form
+
+
+def may_reduce(bind: Bind, is_exact: bool) -> bool:
+    """Whether a kernel may compute a bind that reduces its operand."""
+    form, (binder, *_) = reduction_form(bind), bind.binders
+    if form is None:
+        return False
+    operand, b = bind.args[0], Builder()
+    try:
+        expect_known(operand.type)
+        expect_known(binder.type)
+        dtype = binder.type.dtype
+        element = form.element(b, b.scalar(operand.type.dtype), dtype)
+        accumulator = form.accumulator(dtype)
+        accumulator.taken(b, accumulator.first(b), element)
+    except (NoKernel, TypeError):
+        return False
+    return not binder.type.weak and (not is_exact or form.is_exact(dtype))
+
+
+def reduced_axes(bind: Bind) -> tuple[int, ...]:
+    """The axes along which a bind reduces its operand, without those of length 1."""
+    shape = bind.args[0].type.shape
+    if "axis" in bind.attrs:
+        axis = bind.attrs["axis"]
+        given = range(len(shape)) if axis is None else axis if type(axis) is tuple else (axis,)
+        axes = {n % len(shape) for n in given} if shape else set()
+    else:  # to a shape that broadcasts to the operand's
+        result = bind.binders[0].type.shape
+        lead = len(shape) - len(result)
+        axes = {n for n in range(len(shape)) if n < lead or result[n - lead] == 1}
+    return tuple([n for n in sorted(axes) if shape[n] != 1])
+
+
+@define(eq=False)
+class Reduction:
+    """A reduction of a group, computed in ``stage``; ``kind`` is that of its result.
+
+    ``of`` is the kind of its operand.
+    """
+
+    bind: Bind
+    form: ReductionForm
+    accumulator: Accumulator
+    of: str
+    kind: str
+    stage: int
+    partial: Parts = ()  # of the current row
+
+    @property
+    def source(self) -> Arg:
+        return self.bind.args[0]
+
+
+@define(eq=False)
+class RowPasses:
+    """The passes of the group ``body``.
+
+    ``kinds`` and ``stages`` of values; ``same``: the values of which others are views. ``computed``
+    and ``kept``: the passes in which a full value is computed, and loaded again.
+    """
+
+    body: Lambda
+    space: Space
+    is_exact: bool
+    kinds: dict[Arg, str] = field(factory=dict)
+    stages: dict[Arg, int] = field(factory=dict)
+    same: dict[Arg, Arg] = field(factory=dict)
+    reductions: list[Reduction] = field(factory=list)
+    elementwise: list[Bind] = field(factory=list)
+    computed: dict[Arg, set[int]] = field(factory=dict)
+    kept: dict[Arg, set[int]] = field(factory=dict)
+
+    def __attrs_post_init__(self):
+        for bind in self.body.binds:
+            self.classify(bind)
+        self.plan()
+
+    def source(self, arg: Arg) -> Arg:
+        """The value of which ``arg`` is a view, or ``arg``."""
+        return self.same.get(arg, arg)
+
+    def classify(self, bind: Bind) -> None:
+        """The kind of a bind's result, and the pass in which it is computed."""
+        (binder,) = bind.binders
+        expect_known(binder.type)
+        args = [self.source(arg) for arg in bind.args if type(arg) is Local]
+        stage = max([self.stages.get(arg, 0) for arg in args], default=0)
+        form = reduction_form(bind)
+        if bind.op.memory == "view":
+            self.same[binder] = args[0]
+        elif form is not None:
+            self.classify_reduction(bind, form, stage)
+        else:
+            self.kinds[binder] = "full" if binder.type.shape == self.space.shape else "row"
+            self.stages[binder] = stage
+            self.elementwise.append(bind)
+
+    def classify_reduction(self, bind: Bind, form: ReductionForm, stage: int) -> None:
+        (binder,), operand = bind.binders, bind.args[0]
+        expect_known(operand.type)
+        of, kind = "row", "single"
+        if operand.type.shape == self.space.shape:
+            of, axes = "full", reduced_axes(bind)
+            if min(axes) >= self.space.split:
+                kind = "row"
+            elif max(axes) < self.space.split:
+                kind = "column"
+        dtype = binder.type.dtype
+        if binder.type.weak or (self.is_exact and not form.is_exact(dtype)):
+            raise NoKernel
+        self.kinds[binder], self.stages[binder] = kind, stage + 1
+        self.reductions.append(Reduction(bind, form, form.accumulator(dtype), of, kind, stage))
+
+    def plan(self) -> None:
+        """Fill ``computed`` and ``kept``, from the last bind to the first."""
+        needed: dict[Arg, set[int]] = {}
+        results = {self.source(arg) for arg in self.body.ret.args}
+        for one in self.reductions:
+            needed.setdefault(self.source(one.source), set()).add(one.stage)
+        for value in results:
+            needed.setdefault(value, set()).add(self.stages[value])
+        costs = self.costs()
+        for bind in reversed(self.elementwise):
+            (value,) = bind.binders
+            if self.kinds[value] != "full":
+                continue
+            first, passes = self.stages[value], needed.get(value, set())
+            self.computed[value], self.kept[value] = set(passes), set()
+            if value in results or costs[value] > _CHEAP:
+                self.computed[value], self.kept[value] = {first}, passes - {first}
+            for arg in bind.args:
+                needed.setdefault(self.source(arg), set()).update(self.computed[value])
+
+    def costs(self) -> dict[Arg, int]:
+        """About how many instructions compute each full value from arrays."""
+        found: dict[Arg, int] = {}
+        for bind in self.elementwise:
+            if self.kinds[bind.binders[0]] != "full":
+                continue
+            own = 1 if bind.op.cost == "cheap" else 2 * _CHEAP
+            args = [self.source(arg) for arg in bind.args]
+            found[bind.binders[0]] = own + sum([found.get(arg, 1) for arg in args])
+        return found
+
+    def input_kind(self, value: Arg, is_full: bool) -> str:
+        """The kind of an operand of a full or of a row's value."""
+        if is_full:
+            return self.space.kind_of(value.type.shape)
+        return "single" if math.prod(value.type.shape) == 1 else "row"

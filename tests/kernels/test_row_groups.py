@@ -1,0 +1,48 @@
+"""Kernels of groups with reductions: their text, and their values by the interpreter."""
+
+import numpy as np
+
+import letir as lt
+from letir.kernels.interpreter import run_kernel
+from letir.kernels.row_groups import row_kernel
+from letir.kernels.row_passes import Space
+
+
+def kernel_of(f, *args, split: int = 1):
+    """The kernel of a function whose binds are one group."""
+    return row_kernel(lt.trace(f, *args), Space(args[0].shape, split))
+
+
+def test_a_sum_of_squares_is_taken_in_blocks():
+    found = kernel_of(lambda x: (x * x).sum(axis=1), np.ones((4, 5)))
+
+    assert "(m,n)->(m)" == found.signature
+    assert 1 == str(found.kernel).count("mul %")
+    assert 4 == str(found.kernel).count("for ")  # arrays, rows, blocks, elements
+
+
+def test_values_needed_again_are_computed_again_if_cheap():
+    x = np.ones((4, 5))
+    cheap = kernel_of(lambda x: (x * 2) / (x * 2).max(axis=1, keepdims=True), x)
+    costly = kernel_of(lambda x: (y := np.exp(x)) / y.sum(axis=1, keepdims=True), x)
+
+    assert (0, 1) == (cheap.n_scratch, costly.n_scratch)
+
+
+def test_operations_without_a_form_have_no_kernel():
+    assert kernel_of(lambda x: np.sort(x).sum(axis=1), np.ones((4, 5))) is None
+
+
+def test_the_interpreter_computes_rows_columns_and_totals():
+    def f(x, row):
+        y = x * row
+        return y.sum(axis=1), y.max(axis=0), (y - y.mean(axis=1, keepdims=True)).sum()
+
+    x, row = np.random.default_rng(0).normal(size=(4, 7)), np.arange(7.0)
+    found = kernel_of(f, x, row)
+    results = [np.zeros((1, 4)), np.zeros((1, 7)), np.zeros(1)]
+    run_kernel(found.kernel, x[None], row[None], *results, o=1, m=4, n=7)
+
+    assert "(m,n),(n)->(m),(n),()" == found.signature
+    for expected, y in zip(f(x, row), results, strict=True):
+        assert np.allclose(expected, y[0], atol=1e-13)
