@@ -29,9 +29,13 @@ _SMOOTH = """acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degre
 expm1 fabs fmod gamma lgamma log10 log1p log2 nextafter pow radians sin sinh sqrt tan tanh"""
 
 
+def _math_function(*numbers: Any, name: str) -> Any:
+    return PRIMITIVES["math_function"](*numbers, name=name)
+
+
 def _recorded(name: str) -> Callable:
     """A function of math, recorded."""
-    return lambda *numbers: PRIMITIVES["math_function"](*numbers, name=name)
+    return functools.partial(_math_function, name=name)
 
 
 def _log(x, base=None):
@@ -56,7 +60,7 @@ def _product(items, *, start=1):
 
 # what records the functions of math for traced Python floats
 _REAL: dict[str, Callable] = {
-    **{name: _recorded(name) for name in _SMOOTH.split()},
+    **{name: functools.partial(_math_function, name=name) for name in _SMOOTH.split()},
     **{name: getattr(np, name) for name in ("isnan", "isinf", "isfinite", "floor", "ceil")},
     **{"trunc": np.trunc, "log": _log, "hypot": _hypot},
     "ldexp": lambda x, n: x * 2.0**n,
@@ -333,7 +337,7 @@ def named_stand_ins(todo: list[CodeType]) -> dict[str, Any]:
         if not _UFUNCS.isdisjoint(code.co_names):
             ufuncs = _UFUNCS.intersection(attributes_called_on_lists(code))
             if ufuncs:
-                watch_ufuncs(ufuncs, LATE_BOUND["ufunc_stand_in"])
+                watch_ufuncs(set(ufuncs), LATE_BOUND["ufunc_stand_in"])
         todo += [constant for constant in code.co_consts if type(constant) is CodeType]
     if "type" in named:  # which gives the stand-ins for the others
         named |= {"float", "complex"}
