@@ -7,6 +7,7 @@ subgraphs are cut out and the last passes run on each of them; otherwise on the 
 import functools
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 
 from letir import passes
 from letir.ad.symbolic_zeros import depends_on_defined, lower_grad_of, specialize_undef
@@ -69,11 +70,6 @@ def _makes_array(bind: Bind) -> bool:
     return not bind.op.elementwise and bind.op.memory != "view" and bool(bind.args)
 
 
-def _is_simpler_by_numbers(bind: Bind) -> bool:
-    """Whether an elementwise operation is simpler for some numbers, as powers are."""
-    return bind.op.rule_reads_numbers and bind.op.elementwise
-
-
 def without_barriers(fn: Lambda) -> Lambda:
     """``passes.without_barriers``, loaded and run where there is a barrier, also in bodies."""
     roles = {bind.op.role for body in all_bodies(fn) for bind in body.binds}
@@ -83,7 +79,8 @@ def without_barriers(fn: Lambda) -> Lambda:
 inline_bodies, in_place_check = _pass_for("inline_bodies"), _pass_for("in_place_check", _is_update)
 decompose = _pass_for("decompose", lambda bind: bind.op.decompose is not None)
 batch_matmuls = _pass_for("batch_matmuls", _makes_array)
-multiply_powers = _pass_for("multiply_powers", _is_simpler_by_numbers)
+# of the operations that are simpler for some numbers: powers
+multiply_powers = _pass_for("multiply_powers", attrgetter("op.rule_reads_numbers"))
 _LOOPS: Pipeline = (_pass_for("loop_invariants"), _pass_for("unroll"))
 _ALGEBRA: Pipeline = (
     *(dead_code, common_subexpressions, constant_pooling, peephole, constant_propagation),
