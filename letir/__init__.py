@@ -177,8 +177,15 @@ _LATE_BOUND = {
     "tracing.checks.unsupported": ("refusal_reason",),
     "tracing.checks.misuse": ("misuse", "other_operand", "refuse_flag", "refuse_misfit"),
     "tracing.checks.user_functions": (
-        *("call_rule", "not_a_program", "refuse_argnums", "refuse_call", "refuse_positions"),
-        *("refuse_static", "refuse_unless_function"),
+        *(
+            "call_plainly",
+            "call_rule",
+            "not_a_program",
+            "refuse_argnums",
+            "refuse_call",
+            "refuse_positions",
+        ),
+        *("refuse_positions", "refuse_static", "refuse_unless_function"),
     ),
     "tracing.checks.short_tracebacks": ("fold",),
     "tracing.checks.symbolic_size_reads": (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
@@ -248,12 +248,17 @@ class Variable(ArrayValue):
 
     def numpy_call(self, func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
         """The result of NumPy's function ``func``; this Variable is one of the arguments."""
-        unknown = recorder_of(func) is None and func not in PLAIN
-        if unknown or "out" in kwargs:
-            history = is_tracer if func in DISCRETE else must_be_recorded
-            if not history([*args, *kwargs.values()]):
-                return call_on_arrays(func, args, kwargs)
-        return numpy_call(self, func, args, kwargs)
+        try:
+            unknown = recorder_of(func) is None and func not in PLAIN
+            if unknown or "out" in kwargs:
+                history = is_tracer if func in DISCRETE else must_be_recorded
+                if not history([*args, *kwargs.values()]):
+                    return call_on_arrays(func, args, kwargs)
+            return numpy_call(self, func, args, kwargs)
+        except BaseException as error:
+            del args, kwargs  # a stored exception would keep them alive
+            LATE_BOUND["fold"](error, within=True)
+            raise
 
     def knows(self, function: Any) -> bool:
         """Whether a NumPy function can be recorded or computed on this Variable."""

@@ -128,6 +128,10 @@ def run_forward(
     np.float64(6.0)
     """
     try:
+        if type(f) is not Lambda:
+            raise LATE_BOUND["not_a_program"]("run_forward", f)
+        if observe is not None:
+            LATE_BOUND["refuse_unless_function"]("run_forward: observe", observe)
         leaves = flat_arguments(f, args, kwargs)
         del args, kwargs  # they would keep the arguments alive until the end
         observe = LATE_BOUND["nan_finder"](observe) if debug_nans else observe

@@ -10,7 +10,7 @@ from attrs import evolve
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.pytrees import flatten
 from letir.ast.signatures import P, R
-from letir.errors import DTypeError, TraceError
+from letir.errors import DTypeError
 from letir.eval.array_modules import is_array
 from letir.executor.compiled import expect_kernels
 from letir.executor.executor import Executor
@@ -102,7 +102,10 @@ def jit(
         if type(value) is not tuple or value:
             LATE_BOUND["refuse_argnums"]("jit", value, name)
     if not isinstance(max_plans, int) or max_plans < 1:
-        raise DTypeError(f"jit: max_plans must be an int from 1, found {max_plans!r}")
+        raise DTypeError(
+            f"jit: max_plans must be an int from 1, found {max_plans!r}\n"
+            "  pass the number of kinds of arguments whose plans are kept"
+        )
     expect_kernels("jit", kernels)
     options = Options(
         static_argnums=_names_as_tuple(static_argnums),
@@ -115,15 +118,23 @@ def jit(
         max_plans=max_plans,
         profile=profile,
     )
-    return (
-        functools.partial(_executor_of, options=options) if f is None else _executor_of(f, options)
-    )
+    return _decorator(options) if f is None else _executor_of(f, options)
+
+
+def _decorator(options: Options) -> Callable:
+    """``jit`` with options, to be applied to a function."""
+
+    @entry_point
+    def jit(f: Callable) -> Callable:
+        return _executor_of(f, options)
+
+    return jit
 
 
 def _executor_of(f: Callable, options: Options) -> Callable:
     """The executor of a function, a method, a callable object, or a partial."""
     if not callable(f):
-        raise TraceError(f"jit: expected a function, found {type(f).__name__}")
+        LATE_BOUND["refuse_unless_function"]("jit", f)
     if isinstance(f, MethodType):
         return Executor(f.__func__, _shift_positions(options, 1)).__get__(f.__self__)
     if isinstance(f, functools.partial) and _bound_arrays(f):

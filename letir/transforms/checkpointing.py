@@ -79,7 +79,7 @@ def checkpoint(
         if not is_call_recorded(args, kwargs):  # nothing will be differentiated
             if argnums:
                 LATE_BOUND["refuse_positions"]("checkpoint: static_argnums", argnums, len(args))
-            return f(*args, **kwargs)
+            return LATE_BOUND["call_plainly"](f, args, kwargs)
         source, _ = user_place(2)  # the user's line, for the bind that is made here
         static, given = apart(args, argnums, "checkpoint: static_argnums")
         call = called(given_apart(f, static, argnums), given, kwargs, writes=None)

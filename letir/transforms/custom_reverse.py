@@ -75,7 +75,7 @@ class CustomFunction(Generic[P, R]):
     def call_with(self, positional: tuple[Any, ...]) -> R:
         """Call the function itself, without its rule."""
         function: Callable[..., R] = self.function
-        return function(*positional)
+        return LATE_BOUND["call_plainly"](function, positional, {})
 
     def __repr__(self) -> str:
         return f"{self.kind} {self.name}"

@@ -16,7 +16,7 @@ from letir.ast.pytrees import LEAF, Tree
 from letir.ast.signatures import P
 from letir.ast.terms import Lambda, Local
 from letir.ast.types import ShapeDtype, Undef
-from letir.errors import MissingRule, ShapeError
+from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.eval.array_modules import array_module
 from letir.eval.evaluator import run_flat
 from letir.passes.dead_code_elimination import dead_code
@@ -124,7 +124,7 @@ def hvp(f: Any, primals: Any = None, tangents: Any = None) -> Any:
     LATE_BOUND["refuse_unless_function"]("hvp", f)
     if primals is None:
         return _product_function(f, functools.partial(hvp, f), _product_program)
-    primals, tangents = _argument_entries(primals, tangents)
+    primals, tangents = _argument_entries("hvp", primals, tangents)
     call = called(f, primals, {})
     wanted = _floating_positions(call)
     inputs, directions = directions_of(call, primals, tangents)
@@ -167,7 +167,7 @@ def ggnvp(
         return _product_function(
             f, functools.partial(ggnvp, f, g), functools.partial(_ggn_product_program, g=g)
         )
-    primals, tangents = _argument_entries(primals, tangents)
+    primals, tangents = _argument_entries("ggnvp", primals, tangents)
     call = called(f, primals, {})
     wanted = _floating_positions(call)
     inputs, directions = directions_of(call, primals, tangents)
@@ -179,11 +179,15 @@ def ggnvp(
 # ---- arguments and results ----
 
 
-def _argument_entries(primals, tangents) -> tuple[tuple, tuple]:
+def _argument_entries(asked: str, primals, tangents) -> tuple[tuple, tuple]:
     """(primals, tangents) as tuples with one entry for each argument."""
+    if tangents is None:
+        raise DTypeError(
+            f"{asked}: primals need tangents, found none\n"
+            f"  write {asked}(f, (x,), (v,)), or {asked}(f)(x, v)"
+        )
     if type(primals) is tuple:
-        tangents = (None,) * len(primals) if tangents is None else tangents
-        return primals, entries_of(tangents, "hvp", "tangents")
+        return primals, entries_of(tangents, asked, "tangents")
     is_single = type(tangents) is not tuple or len(tangents) != 1
     return (primals,), (tangents,) if is_single else tangents
 
@@ -212,7 +216,10 @@ def _product_function(f: Callable, product: Callable, program: Callable) -> Call
     @functools.wraps(f)
     def of(*args):
         if len(args) % 2:
-            raise ShapeError(f"{len(args)} arguments: one tangent is needed for each primal")
+            raise ShapeError(
+                f"{len(args)} arguments are given, one tangent is needed for each primal\n"
+                "  pass the arguments of the function, then a tangent for each of them"
+            )
         half = len(args) // 2
         return product(args[:half], args[half:])
 

@@ -161,7 +161,15 @@ def _type_rule(name: str, aval: Callable) -> Callable:
 
     @functools.wraps(aval)
     def rule(*types, **attrs):
-        found = aval(*types, **attrs)
+        try:
+            found = aval(*types, **attrs)
+        except (TypeError, AttributeError) as error:
+            if "ArrayType" not in str(error):
+                raise
+            raise DTypeError(
+                f"{name}: aval: {error}, found the types {types}\n"
+                "  aval computes with types, not with arrays: return a type made of theirs"
+            ) from error
         kinds = found if isinstance(found, tuple) else (found,)
         kinds = tuple([getattr(kind, "type", kind) for kind in kinds])  # of a ShapeDtype
         wrong = next((kind for kind in kinds if not isinstance(kind, ArrayType | None)), None)

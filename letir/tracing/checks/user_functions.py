@@ -61,6 +61,16 @@ def refuse_call(error: BaseException, f: Any, args: tuple, kwargs: dict, asked: 
         ) from None
 
 
+def call_plainly(f: Callable, args: tuple, kwargs: dict) -> Any:
+    """The result of ``f``, called without being recorded; errors as in a recording."""
+    try:
+        return f(*args, **kwargs)
+    except (TypeError, AttributeError) as error:
+        refuse_call(error, f, args, kwargs)
+        refuse_static(error, f, args, kwargs)
+        raise
+
+
 def refuse_static(error: BaseException, f: Any, args: tuple, kwargs: dict) -> None:
     """Raise DTypeError for a TypeError of Python in ``f`` about an argument that is not an array.
 
@@ -157,6 +167,7 @@ def refuse_argnums(asked: str, argnums: Any, name: str = "argnums") -> None:
 
 
 LATE_BOUND.update(
+    call_plainly=call_plainly,
     call_rule=call_rule,
     not_a_program=not_a_program,
     refuse_argnums=refuse_argnums,
