@@ -150,7 +150,7 @@ _LATE_BOUND = {
     "eval.evaluator": ("call", "compute"),
     "eval.failures": ("caught_failure", "forget_values", "say_where"),
     "eval.float_warnings": ("in_warning_state",),
-    "eval.nan_checks": ("nan_finder",),
+    "eval.nan_checks": ("observer",),
     "executor.compile_reasons": ("size_words", "spec_difference", "warn_of_compiles"),
     "executor.kernel_binds": ("with_kernels",),
     "executor.unrolled_kernels": ("with_unrolled_kernels",),

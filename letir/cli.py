@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from letir.eval.evaluator import run_flat
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.explanation import PassReport
 from letir.passes.pipeline import run_pipeline
+from letir.tracing.source_locations import is_users
 
 EXAMPLES = """\
 examples:
@@ -61,16 +63,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         # otherwise Python's flush at exit would fail too
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (LetirError, OSError) as error:
+    except Exception as error:  # a file of the user may raise any
         print("\n".join([f"letir: {error_message(error)}", *error_notes(error)]), file=sys.stderr)
         return 1
 
 
 def error_message(error: Exception) -> str:
-    """The message of an error, with the file name for an OSError."""
+    """The message of an error, with the file name for an OSError.
+
+    For an error of the user's file: with its class, and the line of that file.
+    """
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    return str(error)
+    if isinstance(error, LetirError):  # the line of the command itself says nothing
+        lines = str(error).splitlines()
+        return "\n".join([x for x in lines if not x.startswith(f"  at {sys.argv[0]}:")])
+    place = ""
+    if isinstance(error, SyntaxError):
+        place = f"{error.filename}:{error.lineno}: "
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        place = next(
+            (f"{x.filename}:{x.lineno}: " for x in frames[::-1] if is_users(x.filename)), ""
+        )
+    message = error.msg if isinstance(error, SyntaxError) else error
+    return f"{place}{type(error).__name__}: {message}"
 
 
 def error_notes(error: Exception) -> list[str]:
@@ -173,7 +190,10 @@ def program_in(path: str) -> Lambda:
     """The program in a file. Raises LetirError for a Gradient, which is two programs."""
     program = load(path)
     if not isinstance(program, Lambda):
-        raise LetirError(f"{path} holds a {type(program).__name__}: only `letir show` takes one")
+        raise LetirError(
+            f"{path} holds a {type(program).__name__}: only `letir show` takes one\n"
+            "  save the program itself: letir.save(gradient.df, path)"
+        )
     return program
 
 
@@ -198,7 +218,10 @@ def parse_argument(text: str) -> Any:
         try:
             return np.lib.format.read_array(stream, allow_pickle=False)
         except ValueError as error:
-            raise LetirError(f"{text} is not a .npy file of numbers: {error}") from None
+            raise LetirError(
+                f"{text} is not a .npy file of numbers: {error}\n"
+                "  numpy.save(path, array) writes one"
+            ) from None
 
 
 def output_paths(given: list[str], count: int) -> list[str]:
@@ -208,7 +231,7 @@ def output_paths(given: list[str], count: int) -> list[str]:
     if len(given) > 1:
         raise LetirError(
             f"the program has {count} results: give --out once or {count} times, "
-            f"not {len(given)} times"
+            f"not {len(given)} times\n  leave --out away to print the results"
         )
     stem, dot, suffix = given[0].rpartition(".")
     return [f"{stem}.{i}.{suffix}" if dot else f"{suffix}.{i}" for i in range(count)]
@@ -219,7 +242,10 @@ def function_in(place: str) -> Callable:
     file, _, name = place.rpartition(":")
     path = Path(file)
     if not path.suffix == ".py":
-        raise LetirError(f"{place}: name a file and a function in it, as in model.py:loss")
+        raise LetirError(
+            f"{place}: a Python file and a function are expected\n"
+            "  name a file and a function in it, as in model.py:loss"
+        )
     if not path.exists():
         raise FileNotFoundError(2, os.strerror(2), file)
     sys.path.insert(0, str(path.parent.resolve()))  # as Python does for a script
@@ -233,7 +259,8 @@ def function_in(place: str) -> Callable:
             module, lambda f: inspect.isfunction(f) and f.__module__ == path.stem
         )
         raise LetirError(
-            f"{file} has no function {name!r}; it has {', '.join(n for n, _ in own) or 'none'}"
+            f"{file} has no function {name!r}; it has {', '.join(n for n, _ in own) or 'none'}\n"
+            "  name one of them"
         )
     return found
 

@@ -42,7 +42,10 @@ def save(program: Lambda | Gradient, path: str | os.PathLike) -> None:
         about = {name: getattr(program, name) for name in NUMBERS}
         save_programs(path, {"f": program.f, "df": program.df, "results": nesting}, about)
     else:
-        raise DTypeError(f"save: expected a Lambda or a Gradient, found {type(program).__name__}")
+        raise DTypeError(
+            f"save: expected a Lambda or a Gradient, found {type(program).__name__}\n"
+            "  write letir.save(program, path); letir.trace(f, *args) records a program"
+        )
 
 
 @entry_point

@@ -105,7 +105,8 @@ def test_only_show_accepts_a_gradient_of_two_programs(saved, capsys):
     assert main(["show", "both.letir"]) == 0
     assert "grad_of[matmul]" in capsys.readouterr().out
     assert failure(capsys, "check", "both.letir") == [
-        "letir: both.letir holds a Gradient: only `letir show` takes one"
+        "letir: both.letir holds a Gradient: only `letir show` takes one",
+        "  save the program itself: letir.save(gradient.df, path)",
     ]
 
 
@@ -177,13 +178,51 @@ def test_grad_can_keep_the_value(saved, capsys):
         ),
         ("trace model.py:SCALE -o f", "letir: model.py has no function 'SCALE'"),
         ("trace nowhere.py:loss -o f", "letir: nowhere.py: No such file or directory"),
-        ("trace loss -o f", "letir: loss: name a file and a function in it, as in model.py:loss"),
+        ("trace loss -o f", "letir: loss: a Python file and a function are expected"),
+        ("trace notes.txt:loss -o f", "letir: notes.txt:loss: a Python file and a function"),
+        (
+            "trace model.py:loss --arg x.npy --arg words.npy -o f",
+            "letir: argument x: letir computes",
+        ),
+        ("trace model.py:loss --arg w.npy -o f", "letir: the function loss(w, x) is called with"),
+        ("trace model.py:loss --arg w.npy --arg x.npy -o no/f", "letir: no/f: No such file or"),
+        ("run loss.letir --arg w.npy --arg x.npy --out no/y.npy", "letir: no/y.npy: No such file"),
+        ("run loss.letir --arg folder --arg x.npy", "letir: folder: Is a directory"),
+        ("optimize nowhere.letir -o f", "letir: nowhere.letir: No such file or directory"),
+        ("optimize damaged.letir -o f", "letir: damaged.letir is not a letir file: File is not a"),
+        ("optimize loss.letir -o no/f", "letir: no/f: No such file or directory"),
+        ("optimize loss.letir -o folder", "letir: folder: Is a directory"),
+        ("optimize loss.letir -o f --passes nothing", "letir: there is no pass 'nothing'"),
+        ("diff loss.letir nowhere.letir", "letir: nowhere.letir: No such file or directory"),
+        ("diff loss.letir damaged.letir", "letir: damaged.letir is not a letir file"),
+        ("diff loss.letir folder", "letir: folder: Is a directory"),
+        ("check folder", "letir: folder: Is a directory"),
+        ("grad damaged.letir -o f", "letir: damaged.letir is not a letir file"),
         ("trace model.py:unsupported --arg x.npy -o f", "letir: qr: mode 'raw'"),
     ],
 )
 def test_an_error_prints_one_line_and_exits_with_code_1(argv, expected, saved, capsys):
+    (saved / "folder").mkdir()
+    (saved / "damaged.letir").write_bytes((saved / "loss.letir").read_bytes()[:200])
+    np.save("words.npy", np.array(["word"]))
     assert failure(capsys, *argv.split())[0].startswith(expected)
     assert not (saved / "f").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("def f(x: return", "program.py:1: SyntaxError: invalid syntax"),
+        ("1 / 0", "program.py:1: ZeroDivisionError: division by zero"),
+        ("def f(x):\n    return x.nothing", "program.py:2: AttributeError: a traced value has no"),
+    ],
+)
+def test_an_error_of_a_users_file_names_its_line(folder, capsys, code, expected):
+    (folder / "program.py").write_text(code)
+
+    (line,) = failure(capsys, "trace", "program.py:f", "--arg", "x.npy", "-o", "f")[:1]
+
+    assert expected in line
 
 
 def test_a_failing_replay_names_the_let_line(folder, capsys):

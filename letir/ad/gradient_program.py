@@ -117,7 +117,8 @@ class Gradient:
         real = [i for i in self.df_input_vjps if i < self.f_real_outputs]
         if len(cts) != len(real):
             raise ShapeError(
-                f"backward: {len(real)} results require grad, found {len(cts)} cotangents"
+                f"backward: {len(real)} results require grad, found {len(cts)} cotangents\n"
+                "  pass one cotangent for each of these results, in order"
             )
         missing = [Undef] * (len(self.df_input_vjps) - len(real))
         args = [*(Undef if ct is None else ct for ct in cts), *missing, *residuals]

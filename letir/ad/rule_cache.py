@@ -231,7 +231,8 @@ def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) 
     found = tuple(found)
     if len(found) != len(args):
         raise ShapeError(
-            f"{op.name}: its vjp rule gave {len(found)} cotangents for {len(args)} operands"
+            f"{op.name}: its vjp rule gave {len(found)} cotangents for {len(args)} operands\n"
+            "  return a tuple with one for each operand, None for a zero"
         )
     for i, (ct, arg) in enumerate(zip(found, args, strict=True)):
         _check_cotangent(op, i, ct, arg)
@@ -251,7 +252,9 @@ def _check_cotangent(op: Primitive, position: int, ct, arg) -> None:
     if arg.type.inexact and strong_type(ct.type) is not expected:  # is: types are interned
         raise ShapeError(
             f"{op.name}: its vjp rule gave operand {position} a cotangent of {ct.type}, "
-            f"not {expected}"
+            f"not {expected}\n"
+            "  a cotangent has the type of its operand: sum over axes that were "
+            "broadcast, cast with astype"
         )
 
 

@@ -154,7 +154,8 @@ def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
     """
     if len(defined_mask) != len(df.params):
         raise ShapeError(
-            f"specialize_undef: {len(df.params)} parameters, {len(defined_mask)} flags"
+            f"specialize_undef: {len(df.params)} parameters, {len(defined_mask)} flags\n"
+            "  pass one flag for each parameter: whether it is defined"
         )
     if _is_specialized(df, defined_mask):
         return df

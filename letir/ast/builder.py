@@ -329,7 +329,10 @@ class Value:
 
     def __iter__(self):
         if self.type is None:
-            raise ShapeError(f"{self!r} has no known shape: it cannot be iterated over or unpacked")
+            raise ShapeError(
+                f"{self!r} has no known shape: it cannot be iterated over or unpacked\n"
+                "  trace with concrete arrays, or give its type"
+            )
         return (self[i] for i in range(len(self)))  # without this, Python would ask without end
 
     def __repr__(self):

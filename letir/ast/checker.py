@@ -98,7 +98,10 @@ def check_bind_types(fn: Lambda, bind: Bind) -> None:
     op, attrs = bind.op, bind.attrs
     # a user's package.name may be redefined: programs keep the record they were made with
     if PRIMITIVES.get(op.name) is not op and not op.is_users:
-        raise ScopeError(f"{op.name} is not an operation of this letir")
+        raise ScopeError(
+            f"{op.name} is not an operation of this letir\n"
+            "  take the record from letir.extend.PRIMITIVES by its name"
+        )
     # in order, too: tokens and the bare text depend on it
     if tuple(attrs) != tuple(op.attrs):
         expected, found = ", ".join(op.attrs) or "none", ", ".join(attrs) or "none"
@@ -155,7 +158,8 @@ def retype(fn: Lambda, *types: ArrayType) -> Lambda:
     """
     if len(types) != len(fn.params):
         raise ShapeError(
-            f"retype: the program has {len(fn.params)} parameters, found {len(types)} types"
+            f"retype: the program has {len(fn.params)} parameters, found {len(types)} types\n"
+            "  pass one type for each array that the program takes"
         )
     fresh: dict = {}
     params = []

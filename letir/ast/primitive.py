@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 from letir.ast import LATE_BOUND, LoadingTable
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.symbolic_sizes import has_sizes
-from letir.errors import LetirError, MissingRule
+from letir.errors import DTypeError, LetirError, MissingRule
 
 if TYPE_CHECKING:
     from letir.ast.body_layout import BodyLayout
@@ -270,7 +270,9 @@ class Primitive:
     def set_attrs(self, defaults: dict[str, Any]) -> None:
         """Set the attributes and their defaults; ``Required`` stands for no default."""
         self.attrs = defaults
-        self.flags = tuple([name for name, value in defaults.items() if type(value) is bool])
+        # not `optimize` of einsum, which is also the name of a method
+        flags = [k for k, value in defaults.items() if type(value) is bool and k != "optimize"]
+        self.flags = tuple(flags)
         is_complete = id(Required) not in map(id, defaults.values())  # not ==: may be arrays
         self.default_attrs = Attrs(defaults) if is_complete else None
 
@@ -323,7 +325,7 @@ class Primitive:
         required = [name for name, value in full.items() if value is Required]
         if required or not full.keys() >= attrs.keys():  # the latter: an unknown name
             expected = ", ".join(self.attrs) or "none"
-            raise LetirError(
+            raise DTypeError(
                 f"{self.name}: its attributes are ({expected}), found {dict(attrs)!r}\n"
                 "  pass each of them by its name"
             )

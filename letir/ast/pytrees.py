@@ -240,7 +240,8 @@ class Tree:
             != self.text
         ):
             raise DTypeError(
-                f"{asked}: expected arguments nested as {self.text}, found {Tree(spec)}"
+                f"{asked}: expected arguments nested as {self.text}, found {Tree(spec)}\n"
+                "  nest them with the same keys and lengths"
             )
         return leaves
 

@@ -45,7 +45,10 @@ def is_same_size(n: Size | int, m: Size | int) -> bool:
         equal = LATE_BOUND["answer_by_guard"](size, operator.eq, other)
         answer = None if equal is None else not equal
     if answer is None:
-        raise ShapeError(f"cannot tell whether the sizes {n} and {m} are equal")
+        raise ShapeError(
+            f"cannot tell whether the sizes {n} and {m} are equal\n"
+            "  give both the same name, or pass numbers"
+        )
     return not answer
 
 

@@ -36,7 +36,10 @@ class Handle:
 def add_hook(hooks: dict, hook: Callable) -> Handle:
     """Register ``hook`` after the existing ones."""
     if not callable(hook):
-        raise TraceError(f"a hook must be a function of gradients, found {hook!r}")
+        raise TraceError(
+            f"a hook must be a function of gradients, found {hook!r}\n"
+            "  pass a function: variable.register_hook(lambda grad: 2 * grad)"
+        )
     key = _NUMBERS()
     hooks[key] = hook
     return Handle(hooks, key)
@@ -69,7 +72,8 @@ def call_hooks(hooks: dict, values: tuple, *others: Any) -> tuple:
         new = new if isinstance(new, tuple | list) else (new,)
         if len(new) != len(values):
             raise ShapeError(
-                f"hook {_hook_name(hook)} returned {len(new)} gradients, expected {len(values)}"
+                f"hook {_hook_name(hook)} returned {len(new)} gradients, expected {len(values)}\n"
+                "  return a tuple with one for each gradient, or None to keep them"
             )
         values = tuple(
             [
@@ -87,12 +91,18 @@ def _check_replacement(hook: Callable, position: int, new, old):
     variable = type(old) if old is not None else None
     if new is None or old is None:
         what = "took a gradient away" if new is None else "made a gradient where there is none"
-        raise DTypeError(f"hook {_hook_name(hook)} {what}, at position {position}")
+        raise DTypeError(
+            f"hook {_hook_name(hook)} {what}, at position {position}\n"
+            "  return a gradient of the same type, or None to keep it"
+        )
     if not isinstance(new, variable):
         try:
             new = variable(new)
         except DTypeError as error:
-            raise DTypeError(f"hook {_hook_name(hook)} returned no gradient: {error}") from None
+            raise DTypeError(
+                f"hook {_hook_name(hook)} returned no gradient: {error}\n"
+                "  return an array or a Variable, or None to keep the gradient"
+            ) from None
     if new.type is not old.type:  # is: types are interned
         wrong = ShapeError if new.dtype == old.dtype else DTypeError
         raise wrong(
@@ -101,7 +111,10 @@ def _check_replacement(hook: Callable, position: int, new, old):
         )
     # NumPy's arrays and scalars are of one module
     if type(new.array).__module__.split(".")[0] != type(old.array).__module__.split(".")[0]:
-        raise DTypeError(f"hook {_hook_name(hook)} returned a gradient on another device")
+        raise DTypeError(
+            f"hook {_hook_name(hook)} returned a gradient on another device\n"
+            "  return it on the device of the gradient that the hook got"
+        )
     return new
 
 

@@ -35,7 +35,10 @@ def history(outputs: Any, inputs: Sequence | None = None) -> Lambda:
     for variable in (*given, *_flat_values(inputs)):
         if not isinstance(variable, Recorder.variable):
             raise error_at_user_line(
-                TraceError(f"history: expected Variables, found {type(variable).__name__}")
+                TraceError(
+                    f"history: expected Variables, found {type(variable).__name__}\n"
+                    "  pass what was computed from letir.Variable(array, requires_grad=True)"
+                )
             )
     writer = _Writer(None if inputs is None else _flat_values(inputs))
     for step in _steps_before([variable.arg for variable in given]):

@@ -201,7 +201,10 @@ def array_of_nested(values: Any) -> np.ndarray:
         return np.asarray(values)
     except ValueError:
         raise error_at_user_line(
-            ShapeError(f"rows of different lengths are not an array: {values!r}")
+            ShapeError(
+                f"rows of different lengths are not an array: {values!r}\n"
+                "  make the rows equally long, or keep them in a list of Variables"
+            )
         ) from None
 
 
@@ -210,7 +213,9 @@ def _enter_operand(operand):
     if type(operand) is list or type(operand) is tuple:
         operand = array_of_nested(operand)
     if type(operand) is int and not -(1 << 63) <= operand < 1 << 64:
-        raise error_at_user_line(DTypeError(f"the integer {operand} does not fit into 64 bits"))
+        raise error_at_user_line(
+            DTypeError(f"the integer {operand} does not fit into 64 bits\n  pass a float: float(n)")
+        )
     if type(operand) not in PYTHON_NUMBERS and operand is not None and operand is not Undef:
         check_array_type(operand)
     return operand

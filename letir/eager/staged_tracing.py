@@ -237,7 +237,8 @@ def staged_trace(f: Callable, *args: Any, derivatives: int = 1) -> tuple[StagedT
     if type(derivatives) is not int or derivatives < 0:
         raise TraceError(
             "staged_trace: derivatives must be an integer that is not negative, "
-            f"found {derivatives!r}"
+            f"found {derivatives!r}\n"
+            "  pass the number of derivatives to record, from 0"
         )
     fn = record(f, *mark_static(f, args, {}, (), ()), LAZY).fn
     inputs = flatten(args)[0] if fn.in_tree is None else fn.in_tree.leaves_of((args, {}), "tracing")

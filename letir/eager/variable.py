@@ -74,7 +74,12 @@ class Variable(ArrayValue):
         if isinstance(array, Variable):
             array = array.array
         elif isinstance(array, Value):
-            raise error_at_user_line(DTypeError(f"{array!r} is traced: a Variable holds an array"))
+            raise error_at_user_line(
+                DTypeError(
+                    f"{array!r} is traced: a Variable holds an array\n"
+                    "  make Variables outside of the traced function, and pass them in"
+                )
+            )
         elif type(array) in (bool, int, float, complex, list, tuple):
             array = array_of_nested(array)
         self.array, self.sharing = array, None
@@ -125,7 +130,10 @@ class Variable(ArrayValue):
         array = array.array if isinstance(array, Variable) else array
         if type_of(array) is not self.type:
             raise error_at_user_line(
-                DTypeError(f"data of type {type_of(array)}, expected {self.type}")
+                DTypeError(
+                    f"data of type {type_of(array)}, expected {self.type}\n"
+                    "  convert it with .astype, or make a new Variable"
+                )
             )
         self.array = array
 
@@ -175,7 +183,10 @@ class Variable(ArrayValue):
             value = Variable(value)
         if value is not None and (value.type is not self.type or not self.requires_grad):
             raise error_at_user_line(
-                DTypeError(f"a gradient of type {value.type} of a {self.type}")
+                DTypeError(
+                    f"a gradient of type {value.type} of a {self.type}\n"
+                    "  a gradient has the type of its Variable: convert it with .astype"
+                )
             )
         if type(self.arg) is Leaf:
             self.arg.grad = value

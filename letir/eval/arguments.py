@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from letir.ast import LATE_BOUND
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ArrayType, Size, Undef
 from letir.errors import DTypeError, ShapeError
@@ -14,10 +15,15 @@ def flat_arguments(fn: Lambda, args: tuple, kwargs: dict) -> list:
 
     Raises DTypeError if their nesting differs from the recorded one.
     """
+    if type(fn) is not Lambda:
+        raise LATE_BOUND["not_a_program"]("run_forward", fn)
     if fn.in_tree is not None:
         return fn.in_tree.leaves_of((args, kwargs), "calling the program")
     if kwargs:
-        raise DTypeError(f"the program has no keyword arguments, found {', '.join(kwargs)}")
+        raise DTypeError(
+            f"the program has no keyword arguments, found {', '.join(kwargs)}\n"
+            "  pass arrays by position, in the order of its parameters"
+        )
     return list(args)
 
 
@@ -30,7 +36,10 @@ def checked_arguments(
     mismatch.
     """
     if len(leaves) != len(fn.params):
-        raise ShapeError(f"expected {len(fn.params)} arrays as arguments, found {len(leaves)}")
+        raise ShapeError(
+            f"expected {len(fn.params)} arrays as arguments, found {len(leaves)}\n"
+            "  print the program to see its parameters"
+        )
     others, wrong = [], {}
     for i, param in enumerate(fn.params):
         expected = param.type

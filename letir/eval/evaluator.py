@@ -128,13 +128,9 @@ def run_forward(
     np.float64(6.0)
     """
     try:
-        if type(f) is not Lambda:
-            raise LATE_BOUND["not_a_program"]("run_forward", f)
-        if observe is not None:
-            LATE_BOUND["refuse_unless_function"]("run_forward: observe", observe)
         leaves = flat_arguments(f, args, kwargs)
         del args, kwargs  # they would keep the arguments alive until the end
-        observe = LATE_BOUND["nan_finder"](observe) if debug_nans else observe
+        observe = LATE_BOUND["observer"](observe, debug_nans) if observe or debug_nans else None
         return nested_results(f, run_flat(f, leaves, observe))
     except BaseException as error:
         LATE_BOUND["fold"](error)

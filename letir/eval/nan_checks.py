@@ -1,10 +1,17 @@
-"""``debug_nans``: finds the first bind that computes a nan."""
+"""Observers of ``run_forward``; ``debug_nans`` finds the first bind that computes a nan."""
 
 from collections.abc import Callable
 from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.ast.terms import Bind
+
+
+def observer(observe: Callable | None, debug_nans: bool) -> Callable | None:
+    """``observe``; with ``debug_nans`` it raises FloatingPointError at the first nan before."""
+    if observe is not None:
+        LATE_BOUND["refuse_unless_function"]("run_forward: observe", observe)
+    return nan_finder(observe) if debug_nans else observe
 
 
 def nan_finder(observe: Callable | None) -> Callable:
@@ -26,4 +33,4 @@ def has_nan(value: Any) -> bool:
     return bool(differs.any() if hasattr(differs, "any") else differs)
 
 
-LATE_BOUND["nan_finder"] = nan_finder
+LATE_BOUND["observer"] = observer

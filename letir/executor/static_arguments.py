@@ -75,7 +75,10 @@ class StaticArguments:
         found = len(args) + len(kwargs)
         if isinstance(self.f, Lambda):
             if self.f.in_tree is None and found != len(self.f.params):
-                raise ShapeError(f"expected {len(self.f.params)} inputs, but got {found}")
+                raise ShapeError(
+                    f"expected {len(self.f.params)} inputs, but got {found}\n"
+                    "  the function takes other arguments, see its signature"
+                )
             return
         try:
             self.signature = self.signature or inspect.signature(self.f)

@@ -47,7 +47,10 @@ def multi_head_attention(
 def split_heads(x: Any, heads: int) -> Any:
     """(..., L, features) as (..., heads, L, features / heads)."""
     if x.shape[-1] % heads:
-        raise ShapeError(f"multi_head_attention: {heads} heads do not divide {x.shape[-1]}")
+        raise ShapeError(
+            f"multi_head_attention: {heads} heads do not divide {x.shape[-1]}\n"
+            "  choose a number of heads that divides the last axis"
+        )
     apart = reshape(x, (*x.shape[:-1], heads, x.shape[-1] // heads))
     return transpose(apart, swap_head_axis(apart.ndim))
 

@@ -87,7 +87,10 @@ def truncated_normal(
 def fan_in_and_out(shape: tuple) -> tuple[int, int]:
     """(number of inputs of one output, number of outputs of one input) of a weight."""
     if len(shape) < 2:
-        raise ShapeError(f"a weight must have shape (outputs, inputs, *kernel), found {shape}")
+        raise ShapeError(
+            f"a weight must have shape (outputs, inputs, *kernel), found {shape}\n"
+            "  pass a shape of at least two sizes: (outputs, inputs)"
+        )
     kernel = math.prod(shape[2:])
     return shape[1] * kernel, shape[0] * kernel
 
@@ -135,7 +138,10 @@ def orthogonal(key: Any, shape: tuple, gain: float = 1.0, dtype: Any = np.float6
     rows, columns = shape[0], math.prod(shape[1:])
     drawn = normal(key, (max(rows, columns), min(rows, columns)))
     if isinstance(drawn, Value):
-        raise ShapeError("orthogonal: it cannot be recorded; call it outside of a trace")
+        raise ShapeError(
+            "orthogonal: it cannot be recorded; call it outside of a trace\n"
+            "  make the weights before, and pass them in"
+        )
     q, r = np.linalg.qr(drawn)
     q = q * np.sign(np.diagonal(r))  # uniform among the orthogonal matrices
     return (gain * (q if rows >= columns else q.T)).reshape(shape).astype(dtype)

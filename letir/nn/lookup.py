@@ -47,7 +47,10 @@ def embedding(
         count = weight.shape[0]
         if type(count) is int and not -count <= padding_idx < count:
             raise error_at_user_line(
-                BoundsError(f"embedding: there is no row {padding_idx}, the table has {count} rows")
+                BoundsError(
+                    f"embedding: there is no row {padding_idx}, the table has {count} rows\n"
+                    "  padding_idx counts rows from 0, or from -1 for the last one"
+                )
             )
         row = padding_idx + count if padding_idx < 0 else padding_idx
     return embedding_op(

@@ -27,7 +27,10 @@ def ints_per_axis(value: Any, count: int, what: str) -> tuple:
     """One int for each of ``count`` axes."""
     found = (value,) * count if isinstance(value, int) else tuple(value)
     if len(found) != count:
-        raise ShapeError(f"{what} must be an int or {count} of them, found {value!r}")
+        raise ShapeError(
+            f"{what} must be an int or {count} of them, found {value!r}\n"
+            "  pass one number for all axes, or one for each"
+        )
     return found
 
 
@@ -198,7 +201,10 @@ def apply_transposed(
         ints_per_axis(dilation, axes, "dilation"),
     )
     if padding == "same":
-        raise ShapeError(f"{name}: padding 'same' is ambiguous for a transpose; pass numbers")
+        raise ShapeError(
+            f"{name}: padding 'same' is ambiguous for a transpose; pass numbers\n"
+            "  pass the number of elements to take away on each side"
+        )
     padding = padding_pairs(padding, (), weight.shape[2:], stride, dilation)
     more = ints_per_axis(output_padding, axes, "output_padding")
     sizes = tuple(

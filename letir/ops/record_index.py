@@ -68,7 +68,7 @@ OPERATIONS = {  # module: the operations that it defines
     "nn.convolution": "conv conv_transpose conv_weight",
     "nn.embedding_linear_dropout": "dropout embedding linear log_softmax",
     "nn.losses": """
-        binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss
+        binary_cross_entropy binary_cross_entropy_with_logits checked_classes cosine_embedding_loss
         cosine_similarity cross_entropy gaussian_nll_loss hinge_embedding_loss huber_loss kl_div
         l1_loss margin_ranking_loss mse_loss nll_loss one_hot pairwise_distance poisson_nll_loss
         smooth_l1_loss soft_margin_loss triplet_margin_loss

@@ -134,10 +134,13 @@ def register(point: str, pass_: _Pass) -> _Pass:
     >>> unregister("after", dead_code)
     """
     if point not in _POINTS:
-        raise LetirError(f"register: there is no point {point!r}, expected one of {_POINTS}")
+        raise LetirError(
+            f"register: there is no point {point!r}, expected one of {_POINTS}\n  name one of them"
+        )
     if not callable(pass_):
         raise LetirError(
-            f"register: a pass must be a function from a Lambda to a Lambda, found {pass_!r}"
+            f"register: a pass must be a function from a Lambda to a Lambda, found {pass_!r}\n"
+            "  pass the function itself"
         )
     with _lock:
         others = [r for r in _registered[point] if not _is_same_pass(r.pass_, pass_)]

@@ -71,10 +71,15 @@ class _Values:
             return self.named(wanted)
         if isinstance(wanted, Local):
             if wanted not in self.numbers:
-                raise ScopeError(f"slice: {wanted} is not a value of this program")
+                raise ScopeError(
+                    f"slice: {wanted} is not a value of this program\n"
+                    "  take it from program.binds or program.params"
+                )
             return wanted
         if not -len(results) <= as_size(wanted) < len(results):
-            raise ScopeError(f"slice: there is no result {wanted} among {len(results)}")
+            raise ScopeError(
+                f"slice: there is no result {wanted} among {len(results)}\n  count results from 0"
+            )
         return results[as_size(wanted)]
 
     def named(self, wanted: str) -> Local:
@@ -84,7 +89,10 @@ class _Values:
             return fitting[0]
         if fitting:
             which = ", ".join(self.numbers[local] for local in fitting)
-            raise ScopeError(f"slice: {wanted!r} names {len(fitting)} values: say which of {which}")
+            raise ScopeError(
+                f"slice: {wanted!r} names {len(fitting)} values: say which of {which}\n"
+                "  pass the Local itself"
+            )
         # not the numbers, of which one is close to any other
         close = difflib.get_close_matches(wanted, [n for n in self.by_name if n[0] != "%"])
         remedy = f"did you mean {', '.join(close)}?" if close else "see the text of the program"

@@ -27,6 +27,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import compute
+from letir.random.parameters import refuse_values
 from letir.random.reuse import Reuse, reused_keys
 
 __all__ = [
@@ -52,6 +53,7 @@ _WORD = (1 << 64) - 1
 def _draw_checked(name: str, *args):
     """Call the operation ``name``; outside of a trace too the types of operands are checked."""
     op = PRIMITIVES[name]
+    refuse_values(name, args)
     operands, attrs = op.prepare(*args) if op.prepare else (args, {})
     emitter = next((o.emitter for o in operands if isinstance(o, Value)), None)
     attrs = op.complete(attrs)
@@ -69,7 +71,7 @@ def _draw_checked(name: str, *args):
 def key(seed: Any) -> Any:
     """The key of an integer seed: the lower 128 bits of a Python int, or a traced int64."""
     if isinstance(seed, Value) or np.ndim(seed):
-        return PRIMITIVES["random_key"](seed)
+        return _draw_checked("random_key", seed)
     seed = operator.index(seed)
     return np.array([seed & _WORD, seed >> 64 & _WORD], np.uint64)
 

@@ -59,7 +59,10 @@ def script_op(
     if source is None:
         return functools.partial(script_op, name)
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name):
-        raise LetirError(f"name your operation package.name, found {name!r}")
+        raise LetirError(
+            f"name your operation package.name, found {name!r}\n"
+            "  plain names are those of letir's operations: write 'mine.add', not 'add'"
+        )
     operation = _Operation(name, script(source))
     rules: dict[str, Any] = {}
     if operation.has_backward:
@@ -143,7 +146,10 @@ class _Operation:
         found = plain(Emitter(builder, bound.function, self.script.scripts, env).run())
         count = len(found) if isinstance(found, tuple) else 1
         if count != self.n_outs:
-            raise ShapeError(f"{self.name}: its body gives {count} results, not {self.n_outs}")
+            raise ShapeError(
+                f"{self.name}: its body gives {count} results, not {self.n_outs}\n"
+                "  mend the script: it returns another number of results"
+            )
         return found
 
     def vjp(self, cts, outs, *args, transform, **attrs) -> tuple:

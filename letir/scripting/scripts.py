@@ -150,7 +150,8 @@ class Script:
         found = self._untyped().backward
         if found is None:
             raise LetirError(
-                f"{self.__name__} defines no backward: the script itself is differentiated"
+                f"{self.__name__} defines no backward: the script itself is differentiated\n"
+                "  write an inner def backward(grad) and return it last"
             )
         return found
 

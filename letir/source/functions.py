@@ -52,7 +52,9 @@ def to_source(f: Lambda | Gradient, name: str = "f") -> str:
         return y
     """
     if identifier(name) != name or name in RESERVED:
-        raise ExportError(f"to_source: {name!r} cannot name a function: take another word")
+        raise ExportError(
+            f"to_source: {name!r} cannot name a function: take another word\n  pass name='f'"
+        )
     with paused_gc():
         if isinstance(f, Lambda):
             return _lambda_source(f, name)

@@ -90,7 +90,9 @@ def check_grads(
     """
     modes = tuple(modes)
     if not modes or set(modes) - _MODES.keys():
-        raise LetirError(f"check_grads: modes are 'rev' and 'fwd', found {modes}")
+        raise LetirError(
+            f"check_grads: modes are 'rev' and 'fwd', found {modes}\n  write modes=('rev', 'fwd')"
+        )
     point = _point_of(f, tuple(args))
     eps = coarsest_eps(*point.args, *point.f(*point.args))
     # a central difference errs by h**2 + eps / h: least, about eps**(2/3), for h = eps**(1/3)
@@ -111,7 +113,10 @@ def _point_of(f: Callable, args: Any) -> _Point:
     paths = optree.tree_accessors(args, namespace=NAMESPACE)
     places = [i for i, leaf in enumerate(leaves) if is_inexact(leaf)]
     if not places:
-        raise LetirError("check_grads: no argument is floating or complex, nothing can be checked")
+        raise LetirError(
+            "check_grads: no argument is floating or complex, nothing can be checked\n"
+            "  pass floating arguments: 3.0 instead of 3"
+        )
     # at the given types
     differentiable = [is_inexact(out) for out in flatten(f(*spec.unflatten(_copies(leaves))))[0]]
 

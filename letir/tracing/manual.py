@@ -136,7 +136,10 @@ def set_local(value: R, local: Any) -> R:
     leaves, spec = flatten(value)
     locals_ = flatten(local)[0]
     if len(leaves) != len(locals_) or not all(isinstance(arg, Local | Const) for arg in locals_):
-        raise TraceError(f"set_local: {len(leaves)} values need as many locals, found {local!r}")
+        raise TraceError(
+            f"set_local: {len(leaves)} values need as many locals, found {local!r}\n"
+            "  pass locals nested like the values, as local_of returns them"
+        )
     arrays = [leaf.concrete_value() if isinstance(leaf, Tracer) else leaf for leaf in leaves]
     pairs = zip(locals_, arrays, strict=True)
     made: Any = spec.unflatten([Tracer(active, *pair) for pair in pairs])

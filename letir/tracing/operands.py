@@ -64,7 +64,9 @@ def positive_int(value: Any, name: str) -> int:
     except TypeError:
         found = 0
     if found < 1:
-        raise error_at_user_line(ShapeError(f"{name} must be 1 or more, found {value!r}"))
+        raise error_at_user_line(
+            ShapeError(f"{name} must be 1 or more, found {value!r}\n  pass a whole number from 1")
+        )
     return found
 
 

@@ -115,7 +115,8 @@ def ambiguous_truth(value: Value) -> ShapeError:
     """The error for the truth value of an array, as in ``if x > 0``."""
     if value.size == 0:  # an error since NumPy 2.2, with a warning before
         return ShapeError(
-            f"The truth value of an empty array is ambiguous. Use x.size > 0{at_user()}"
+            f"The truth value of an empty array is ambiguous. Use x.size > 0{at_user()}\n"
+            "  an array without elements is neither true nor false"
         )
     return ShapeError(
         "The truth value of an array with more than one element is ambiguous. "

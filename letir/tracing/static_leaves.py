@@ -25,10 +25,16 @@ def with_static(
     names = positional_names(f)[: len(args)]
     for number in argnums:
         if not -len(args) <= number < len(args):
-            raise TraceError(f"static_argnums: there is no argument {number} among {len(args)}")
+            raise TraceError(
+                f"static_argnums: there is no argument {number} among {len(args)}\n"
+                "  count positional arguments from 0"
+            )
     for name in argnames:
         if name not in kwargs and name not in parameters_of(f):
-            raise TraceError(f"static_argnames: the function has no parameter {name!r}")
+            raise TraceError(
+                f"static_argnames: the function has no parameter {name!r}\n"
+                "  name a parameter of the function"
+            )
     static = {n % len(args) for n in argnums} | {i for i, n in enumerate(names) if n in argnames}
     labels = dict(enumerate(names))
     marked = [_static_leaf(a, labels.get(i, i)) if i in static else a for i, a in enumerate(args)]

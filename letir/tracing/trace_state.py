@@ -239,7 +239,9 @@ class Trace(ChangesArguments, LetBuilder):
         if kind in PYTHON_NUMBERS or operand is None or kind is UndefType:
             if kind is int and not -(1 << 63) <= operand < 1 << 64:  # uint64 goes up to 2^64 - 1
                 raise error_at_user_line(
-                    DTypeError(f"the integer {operand} does not fit into 64 bits")
+                    DTypeError(
+                        f"the integer {operand} does not fit into 64 bits\n  pass a float: float(n)"
+                    )
                 )
             return Const(operand)
         if kind is Size:
@@ -250,7 +252,9 @@ class Trace(ChangesArguments, LetBuilder):
             if issubclass(kind, number):  # a member of an IntEnum, say
                 return self.enter(number(operand))
         check_array_type(operand)
-        raise error_at_user_line(DTypeError(f"{operand!r} cannot be an operand"))
+        raise error_at_user_line(
+            DTypeError(f"{operand!r} cannot be an operand\n  pass arrays and numbers")
+        )
 
     def lift(self, outer: Value) -> Local:
         """The parameter for a traced value of an enclosing trace."""

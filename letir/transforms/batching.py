@@ -52,7 +52,10 @@ def batched(
     (0, 0)
     """
     if len(axes) != len(fn.params):
-        raise ShapeError(f"batched: {len(fn.params)} parameters, {len(axes)} axes")
+        raise ShapeError(
+            f"batched: {len(fn.params)} parameters, {len(axes)} axes\n"
+            "  pass one axis for each parameter, None if it is not mapped"
+        )
     with paused_gc():
         builder = LetBuilder()
         names: dict[Local, Arg] = {}
@@ -164,7 +167,8 @@ def _record_batch_rule(bind: Bind, args: tuple[Arg, ...], there: tuple, size) ->
     if len(found) != len(bind.binders) or len(out_axes) != len(found):
         raise ShapeError(
             f"{bind.op.name}: its batch rule gave {len(found)} results and {len(out_axes)} axes "
-            f"for {len(bind.binders)} results"
+            f"for {len(bind.binders)} results\n"
+            "  return results and their axes, one of each for each result"
         )
     types = _slice_types(bind, args, there)
     results = [
@@ -253,7 +257,8 @@ def _settle_result(bind: Bind, result, axis: int | None, expected: ArrayType | N
     if result.shape != shape:
         raise ShapeError(
             f"{bind.op.name}: its batch rule gave a result of {result.type}, "
-            f"the batch of its results is {ArrayType(expected.dtype, shape)}"
+            f"the batch of its results is {ArrayType(expected.dtype, shape)}\n"
+            "  the batch axis is the one that the rule returns with it"
         )
     return result if result.dtype == expected.dtype else result.astype(expected.dtype)
 

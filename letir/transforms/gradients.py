@@ -170,7 +170,10 @@ def _gradient(
 def _nested_outputs(out, gradients, has_aux: bool, with_value: bool) -> Tree | None:
     """The nesting of value, gradients and aux; None for a single array or a tuple of arrays."""
     if has_aux and not (isinstance(out, tuple) and len(out) == 2):
-        raise ShapeError("has_aux: the function must return (value, aux)")
+        raise ShapeError(
+            "has_aux: the function must return (value, aux)\n"
+            "  write return value, aux in the function, or leave has_aux out"
+        )
     first = out if not has_aux else out[0]
     if first is None:
         raise ShapeError(

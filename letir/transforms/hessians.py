@@ -263,7 +263,10 @@ def _hvp_program(fn: Lambda, wanted: list[int], inputs: list[int]) -> Lambda:
     Linear in the number of binds.
     """
     if len(fn.ret.args) != 1:
-        raise ShapeError(f"hvp needs a function that returns one scalar, found {len(fn.ret.args)}")
+        raise ShapeError(
+            f"hvp needs a function that returns one scalar, found {len(fn.ret.args)}\n"
+            "  return one scalar: sum the results"
+        )
     check_result(fn, holomorphic=False)
     # without the value: only the gradient is differentiated again
     gradients = gradient_program(fn, wanted, with_value=False)

@@ -220,7 +220,10 @@ def _jacobian_program(call: Call, asked: _Request, blocks_of: Callable) -> Lambd
     out, aux = example(call.out_tree), ()
     if asked.has_aux:
         if not (isinstance(out, tuple) and len(out) == 2):
-            raise ShapeError("has_aux: the function must return (result, aux)")
+            raise ShapeError(
+                "has_aux: the function must return (result, aux)\n"
+                "  write return result, aux in the function, or leave has_aux out"
+            )
         out, aux = out
     rows = Tree.of(out)
     task = _Task(asked, call.fn, inputs, rows.arrays)

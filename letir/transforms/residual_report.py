@@ -165,7 +165,8 @@ def _gradient_at(g: Gradient | Callable, args: tuple) -> Gradient:
     if not callable(g):
         raise LetirError(
             f"explain_residuals: found {g!r}, expected a Gradient, a Lambda, or a function and "
-            "its arguments"
+            "its arguments\n"
+            "  write explain_residuals(f, *args)"
         )
     fn = g if isinstance(g, Lambda) else called(g, args, {}).fn
     return differentiate(fn, defined=[True] * len(fn.ret.args))  # as grad and vjp do

@@ -101,7 +101,10 @@ class _Transpose:
         ``lifted``: the traced values that the function closes over.
         """
         if not args:
-            raise ShapeError(f"{_ASKED}: the transpose takes the cotangent of the result first")
+            raise ShapeError(
+                f"{_ASKED}: the transpose takes the cotangent of the result first\n"
+                "  pass one array of the type of the result"
+            )
         count = self.out.arrays
         cts = [
             as_direction(ct, param.type, "cotangent")

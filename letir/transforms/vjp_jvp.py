@@ -133,7 +133,10 @@ def as_direction(value: Any, kind: ArrayType | None, what: str) -> Any:
         try:
             value = np.asarray(value, None if kind is None else kind.dtype)[()]
         except (TypeError, ValueError):
-            raise DTypeError(f"a {what} of type {kind} is expected, found {value!r}") from None
+            raise DTypeError(
+                f"a {what} of type {kind} is expected, found {value!r}\n"
+                "  pass an array of that type"
+            ) from None
     found = value.type if hasattr(value, "emitter") else type_of(value)
     if kind is None or found is None:  # unknown types are checked by the operations
         return value
@@ -206,7 +209,10 @@ def tangent_of(result: Any, tangent: Any, xp: Any) -> Any:
 def directions_of(call: Call, primals: tuple, tangents: tuple) -> tuple[list[int], list]:
     """(parameter positions, tangents) of the floating primals. Raises if tangents do not fit."""
     if len(primals) != len(tangents):
-        raise ShapeError(f"jvp: {len(primals)} primals, {len(tangents)} tangents")
+        raise ShapeError(
+            f"jvp: {len(primals)} primals, {len(tangents)} tangents\n"
+            "  pass one tangent for each primal"
+        )
     positions, _ = arguments_of(call.tree, tuple(range(len(primals))))
     leaves = call.tree.leaves_of((_none_filled(tangents, primals), {}), "jvp")
     inputs, directions = [], []

@@ -199,7 +199,10 @@ def _the_size(sizes: dict[str, int | Size], axis_size):
         )
     if len(set(sizes.values())) > 1:
         listed = "".join(f"\n  {line}" for line in sizes)
-        raise ShapeError(f"vmap: the sizes of the mapped axes differ{listed}")
+        raise ShapeError(
+            f"vmap: the sizes of the mapped axes differ{listed}\n"
+            "  map arrays of equal sizes, or say None in in_axes for shared ones"
+        )
     return next(iter(sizes.values()))
 
 
@@ -209,7 +212,8 @@ def _argument_axes(in_axes, args: tuple, kwargs: dict) -> list[int | None]:
     if isinstance(prefix, tuple) and len(prefix) != len(args):
         raise ShapeError(
             f"vmap: in_axes has {len(prefix)} entries for {len(args)} positional arguments: "
-            f"{in_axes!r}"
+            f"{in_axes!r}\n"
+            "  give one entry for each positional argument, or one for all"
         )
     return _prefix_leaves(prefix, args, "in_axes", "arguments") + [0] * len(flatten(kwargs)[0])
 
@@ -228,7 +232,8 @@ def _prefix_leaves(prefix, tree, name: str, what: str) -> list[int | None]:
         found = optree.broadcast_prefix(marked, tree, namespace=NAMESPACE)
     except ValueError:
         raise ShapeError(
-            f"vmap: {name}={prefix!r} is not a prefix of the {what}, which nest as {Tree(spec)}"
+            f"vmap: {name}={prefix!r} is not a prefix of the {what}, which nest as {Tree(spec)}\n"
+            "  nest it like the upper levels of the arguments or results"
         ) from None
     return [None if axis is _SHARED else _as_axis(axis, name) for axis in found]
 
@@ -239,7 +244,10 @@ _SHARED = object()  # replaces None as a leaf of a tree of axes
 def _as_axis(axis, name: str) -> int:
     """An axis as an int. Raises DTypeError if it is not an integer."""
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise DTypeError(f"vmap: {name} takes ints (or None), found {axis!r}")
+        raise DTypeError(
+            f"vmap: {name} takes ints (or None), found {axis!r}\n"
+            "  pass the number of an axis, or None for what all examples share"
+        )
     return operator.index(axis)
 
 

@@ -131,7 +131,10 @@ def to_dag(fn: Lambda) -> tuple[list[Input], list[Node | Input | Const]]:
     nodes: dict[Local, Node | Input] = dict(zip(fn.params, inputs, strict=True))
     for bind in fn.binds:
         if bind.op.effect:
-            raise LetirError(f"to_dag: a graph cannot hold the effect of {bind}")
+            raise LetirError(
+                f"to_dag: a graph cannot hold the effect of {bind}\n"
+                "  remove prints and writes first, with letir.passes.without_writes"
+            )
         args = tuple([nodes[arg] if type(arg) is Local else arg for arg in bind.args])
         node = Node(bind.op, args, bind.attrs, source=bind.source)
         for i, binder in enumerate(bind.binders):
@@ -177,10 +180,16 @@ def _check_nodes(what: str, found: Sequence, kinds: tuple) -> None:
     """Raise DTypeError unless these are nodes of a graph."""
     names = ", ".join(kind.__name__ for kind in kinds)
     if not isinstance(found, list | tuple):
-        raise DTypeError(f"from_dag: {what} is expected in a list, found {type(found).__name__}")
+        raise DTypeError(
+            f"from_dag: {what} is expected in a list, found {type(found).__name__}\n"
+            "  pass a list of nodes, such as the outputs of to_dag"
+        )
     for one in found:
         if type(one) not in kinds:
-            raise DTypeError(f"from_dag: {what} is {type(one).__name__}, expected {names}")
+            raise DTypeError(
+                f"from_dag: {what} is {type(one).__name__}, expected {names}\n"
+                "  take nodes from letir.to_dag, or make them with letir.extend.Node"
+            )
 
 
 def _operand_of_node(node, params, locals_) -> Arg:
@@ -202,7 +211,10 @@ def _operands_first(outputs) -> list:
             below = _producing_nodes(node.args)
             # open nodes are on the path from an output to this node
             if any(state.get(arg) == "open" for arg in below):
-                raise ScopeError(f"the graph has a cycle through {node.op.name}")
+                raise ScopeError(
+                    f"the graph has a cycle through {node.op.name}\n"
+                    "  a node cannot depend on itself"
+                )
             stack.extend(below)
             continue
         stack.pop()

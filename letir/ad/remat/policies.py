@@ -89,7 +89,8 @@ def check_policy(policy: Policy, exact: bool = False) -> None:
         names = ", ".join(map(repr, ("keep_all", *GRADES)))
         raise LetirError(
             f"policy: found {policy!r}, expected one of {names}, or a function of a bind that says "
-            "whether its results are kept"
+            "whether its results are kept\n"
+            "  name one of them, or say it bind by bind: lambda bind: bind.op.name == 'matmul'"
         )
     if exact and callable(policy):
         raise LetirError(

@@ -44,7 +44,10 @@ def _ordered_by(compare: Callable) -> Callable:
             return answer
         note_read(f"whether {self} is less than {other}")
         note_least(compare, apart)
-        raise ShapeError(f"cannot tell whether {self} is less or greater than {other}")
+        raise ShapeError(
+            f"cannot tell whether {self} is less or greater than {other}\n"
+            "  pass a number for the size, or avoid the comparison"
+        )
 
     return ordered
 
@@ -171,7 +174,10 @@ class Size:
         if type(name) is Quotient:
             return cls((((name,), 1),))
         if not re.fullmatch(r"[^\W\d]\w*", name) or name in _NO_SIZE_NAMES | DTYPE_NAMES:
-            raise ShapeError(f"{name!r} cannot name a size: take a word such as n or batch_size")
+            raise ShapeError(
+                f"{name!r} cannot name a size: take a word such as n or batch_size\n"
+                "  names are words such as n or batch_size"
+            )
         return cls((((name,), 1),))
 
     @staticmethod

@@ -57,7 +57,9 @@ def save_programs(
     texts = {}
     for name, fn in programs.items():
         if not _PROGRAM_NAME.fullmatch(name):
-            raise LetirError(f"{name!r} cannot name a program in a file: use letters, digits and _")
+            raise LetirError(
+                f"{name!r} cannot name a program in a file\n  use letters, digits and _"
+            )
         texts[f"{name}.txt"] = "".join(Printer(arrays=arrays).lambda_lines(fn, ""))
     head = {
         "format": _FORMAT,
@@ -81,7 +83,9 @@ def load_programs(
         try:
             archive = zipfile.ZipFile(stream)
         except _DAMAGED as error:
-            raise ParseError(f"{path} is not a letir file: {error}") from None
+            raise ParseError(
+                f"{path} is not a letir file: {error}\n  letir.save(program, path) writes one"
+            ) from None
         with archive:
             members = _Members(archive, max_bytes)
             try:
@@ -221,8 +225,10 @@ def _write(path: Path, texts: dict[str, str], arrays: list[np.ndarray]) -> None:
                 with archive.open(_undated(f"constants/{i}.npy"), "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
         os.replace(beside, path)
-    except BaseException:  # also KeyboardInterrupt: leave no temporary file behind
+    except BaseException as error:  # also KeyboardInterrupt: leave no temporary file behind
         beside.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename == str(beside):
+            error.filename, error.filename2 = str(path), None  # the name that the user knows
         raise
 
 

@@ -74,7 +74,10 @@ def gradients(
     for i, variable in enumerate(wanted):
         if not isinstance(variable, Recorder.variable) or not variable.requires_grad:
             raise error_at_user_line(
-                TraceError(f"gradients: input {i} is not a Variable that requires grad")
+                TraceError(
+                    f"gradients: input {i} is not a Variable that requires grad\n"
+                    "  make it with letir.Variable(array, requires_grad=True)"
+                )
             )
     origins = [variable.arg for variable in wanted]
     needed = _on_the_way([origin for origin, _ in given], origins)
@@ -126,7 +129,10 @@ def _output_cotangents(outputs: list, given: list, records: bool) -> list[tuple[
         )
     if given and len(given) != len(outputs):
         raise error_at_user_line(
-            ShapeError(f"{len(outputs)} outputs need as many gradients, not {len(given)}")
+            ShapeError(
+                f"{len(outputs)} outputs need as many gradients, not {len(given)}\n"
+                "  pass a list with one for each output, None for a scalar"
+            )
         )
     found = []
     for output, ct in zip(outputs, given or [None] * len(outputs), strict=True):

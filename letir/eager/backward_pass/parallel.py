@@ -150,7 +150,10 @@ def make_engine(workers: int, *args: Any) -> Backward:
     """
     if type(workers) is not int or workers < 1:
         raise error_at_user_line(
-            TraceError(f"backward: workers must be a number of threads, found {workers!r}")
+            TraceError(
+                f"backward: workers must be a number of threads, found {workers!r}\n"
+                "  pass a whole number from 1"
+            )
         )
     records = args[0]
     return Backward(*args) if workers == 1 or records else _ParallelBackward(workers, *args)

@@ -27,7 +27,8 @@ class Context:
         """
         if self._saved is not None:
             raise TraceError(
-                f"{self._function}: call save_for_backward only once, with all values{at_user()}"
+                f"{self._function}: call save_for_backward only once, with all values{at_user()}\n"
+                "  pass all values in one call: ctx.save_for_backward(x, y)"
             )
         self._saved = values
 

@@ -128,7 +128,8 @@ def _check_dirty(ctx: Context, args: tuple, results: tuple) -> None:
         if not is_among(variable, args) or not is_among(variable, results):
             raise TraceError(
                 f"{ctx._function}: a value marked as dirty must be an argument of forward that it "
-                f"returns{at_user()}"
+                f"returns{at_user()}\n"
+                "  mark what forward changes in place, and return it"
             )
         base = memory_root(variable)
         is_view = base is not variable and not variable.sharing.detached

@@ -194,7 +194,10 @@ class _Refusing:
 
     def rule_for(self, mask):
         """None, ever."""
-        raise TraceError(f"the backward of {self.name} is marked as once_differentiable")
+        raise TraceError(
+            f"the backward of {self.name} is marked as once_differentiable\n"
+            "  leave the mark out if backward computes with Variables"
+        )
 
 
 def _refuse_derivative(form: FunctionForm, ct, through: list[GradEdge]):

@@ -115,7 +115,8 @@ def call_function_at(
         if not isinstance(result, Value):
             raise TraceError(
                 f"{function.__name__}: a result of forward is {result!r}, not an array: "
-                "it cannot be recorded"
+                "it cannot be recorded\n"
+                "  return Variables or arrays only"
             )
     return outs, isinstance(out, tuple)
 
@@ -141,7 +142,10 @@ def call_attributes(function: type["Function"], arguments: Sequence, types: tupl
         hash(found.token)
     except (LetirError, TypeError) as error:
         raise error_at_user_line(
-            DTypeError(f"{function.__name__}: an argument is not hashable: {error}")
+            DTypeError(
+                f"{function.__name__}: an argument is not hashable: {error}\n"
+                "  pass arrays as Variables, others as strings, numbers or tuples"
+            )
         ) from None
     return found
 
@@ -183,7 +187,8 @@ def _compute_call(function, arguments: list, operands: list, active: Paused | No
     if any(value.concrete_value() is ABSENT for value in traced):
         raise TraceError(
             f"{function.__name__}: while tracing is paused, a Function computes its results: trace "
-            f"with concrete arguments{at_user()}"
+            f"with concrete arguments{at_user()}\n"
+            "  trace it without pause_tracing"
         )
     with no_grad():
         outs, several = call_function_at(function, arguments, list(map(_operand_array, operands)))

@@ -49,7 +49,9 @@ class RecordedModel:
             if not callable(getattr(model, name, None)):
                 raise TraceError(
                     f"jit_model: a model needs the methods forward and parameters, "
-                    f"{type(model).__name__} has no {name}"
+                    f"{type(model).__name__} has no {name}\n"
+                    "  give its class forward(self, x) and parameters(self), which "
+                    "returns Variables"
                 )
         self.model = model
         self._recorded: dict[tuple, tuple[_RecordedForward, ...]] = {}  # most recently used first

@@ -168,7 +168,10 @@ def _autograd_add_aval(x, y):
         return x if y is None else y
     _check_same_shape(x.shape, y.shape)
     if x.dtype != y.dtype:
-        raise DTypeError(f"autograd_add: gradients of one value have two dtypes, {x} and {y}")
+        raise DTypeError(
+            f"autograd_add: gradients of one value have two dtypes, {x} and {y}\n"
+            "  return cotangents in the dtype of the value from custom rules"
+        )
     return y
 
 

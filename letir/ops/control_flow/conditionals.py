@@ -59,7 +59,10 @@ def _joined_types(name: str, bodies: Sequence[Lambda], labels: Sequence[str], ty
     ]
     counts = list(map(len, returned))
     if len(set(counts)) > 1:
-        raise ShapeError(f"{name}: its branches have {', '.join(map(str, counts))} results")
+        raise ShapeError(
+            f"{name}: its branches have {', '.join(map(str, counts))} results\n"
+            "  return as many arrays from each branch"
+        )
     return tuple(
         [
             _joined_type(name, i, kinds, labels)
@@ -73,7 +76,10 @@ def _joined_type(name: str, place: int, kinds: Sequence, labels: Sequence[str]) 
     if None in kinds:
         return None
     if NO_TYPE in kinds:
-        raise DTypeError(f"{name}: result {place} is None")
+        raise DTypeError(
+            f"{name}: result {place} is None\n"
+            "  return an array from each branch, such as np.zeros_like(x)"
+        )
     for kind, label in zip(kinds, labels, strict=True):
         if (kind.dtype, kind.shape) != (kinds[0].dtype, kinds[0].shape):
             raise (ShapeError if kind.dtype == kinds[0].dtype else DTypeError)(
@@ -87,14 +93,20 @@ def _joined_type(name: str, place: int, kinds: Sequence, labels: Sequence[str]) 
 def _check_choice(name: str, kind: ArrayType | None, kinds: str) -> None:
     """Raise unless ``kind`` is the type of one number whose dtype has one of these ``kinds``."""
     if kind is None:
-        raise DTypeError(f"{name}: the choice must be a number, found None")
+        raise DTypeError(
+            f"{name}: the choice must be a number, found None\n"
+            "  pass a condition such as x.sum() > 0"
+        )
     if kind.shape:
         raise ShapeError(
             f"{name}: the choice must be one number, found {kind!r}\n"
             "  reduce it first (x.all(), x.any()), or choose element by element: numpy.where"
         )
     if kind.dtype.kind not in kinds:
-        raise DTypeError(f"{name}: the choice must be an integer, found {kind!r}")
+        raise DTypeError(
+            f"{name}: the choice must be an integer, found {kind!r}\n"
+            "  pass the number of a branch, or convert it: i.astype(int)"
+        )
 
 
 # ---- cond ----

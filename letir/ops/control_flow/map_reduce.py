@@ -88,7 +88,10 @@ def element_type(kind: ArrayType | None) -> ArrayType | None:
     if kind is None:
         return None
     if not kind.shape:
-        raise ShapeError(f"elements lie along the first axis, and {kind} has none")
+        raise ShapeError(
+            f"elements lie along the first axis, and {kind} has none\n"
+            "  pass arrays with at least one axis"
+        )
     return kind.with_shape(kind.shape[1:])
 
 
@@ -96,7 +99,10 @@ def element_count(types: Sequence[ArrayType], what: str) -> Any:
     """The number of elements, common to all arrays. Raises ShapeError if the arrays differ."""
     sizes = [kind.shape[0] for kind in types]
     if any(n != sizes[0] for n in sizes):
-        raise ShapeError(f"{what}: its arrays have {', '.join(map(str, sizes))} elements")
+        raise ShapeError(
+            f"{what}: its arrays have {', '.join(map(str, sizes))} elements\n"
+            "  make their first axes equally long"
+        )
     return sizes[0]
 
 
@@ -197,7 +203,10 @@ def _reduce_aval(*types, body, n_xs, batched):
     check_element("reduce", body, kinds, types[2 * n_xs :])
     for kind, start in zip(kinds, types, strict=False):
         if start.with_shape(start.shape) is not kind:
-            raise DTypeError(f"reduce: the initial value is {start}, the elements are {kind}")
+            raise DTypeError(
+                f"reduce: the initial value is {start}, the elements are {kind}\n"
+                "  pass an initial value of the elements' dtype"
+            )
     return tuple(kinds)
 
 

@@ -31,12 +31,20 @@ def _odeint_impl(xp, y0, t, *args, call, body, rtol=None, atol=None):
 def _odeint_aval(y0, t, *args, body, rtol, atol):
     """One row of ``y0``'s shape for each time, in float64."""
     if y0.ndim != 1 or t.ndim != 1:
-        raise ShapeError(f"odeint: y0 and t have one axis, found {y0} and {t}")
+        raise ShapeError(
+            f"odeint: y0 and t have one axis, found {y0} and {t}\n"
+            "  ravel the state, and pass the times as a vector"
+        )
     state = body.params[0].type
     if state is not None and state.shape != y0.shape:
-        raise ShapeError(f"odeint: the body takes a state of type {state}, y0 is {y0}")
+        raise ShapeError(
+            f"odeint: the body takes a state of type {state}, y0 is {y0}\n"
+            "  trace again with this state"
+        )
     if {y0.dtype.char, t.dtype.char} != {"d"}:
-        raise DTypeError(f"odeint computes in float64, found {y0} and {t}")
+        raise DTypeError(
+            f"odeint computes in float64, found {y0} and {t}\n  convert them with .astype(float)"
+        )
     return ArrayType(float, (*t.shape, *y0.shape))
 
 

@@ -28,17 +28,24 @@ def _trip_count(xs: Sequence[ArrayType], length: int | None):
     for kind in xs:
         if not kind.shape:
             raise ShapeError(
-                f"scan: it runs over the first axis of its arrays, and {kind} has none"
+                f"scan: it runs over the first axis of its arrays, and {kind} has none\n"
+                "  pass arrays with at least one axis, or close over numbers"
             )
     sizes = [kind.shape[0] for kind in xs] + ([] if length is None else [length])
     if not sizes:
-        raise ShapeError("scan: without arrays to run over, it needs length, the number of steps")
+        raise ShapeError(
+            "scan: without arrays to run over, it needs length, the number of steps\n"
+            "  pass length=n"
+        )
     # an internal size, the trip count of a while_scan, is unknown and fits any number
     sizes = [n for n in sizes if type(n) is int or not n.is_internal] or sizes
     numbers = {n for n in sizes if type(n) is int}
     if len(numbers) > 1 or (length is None and len(set(sizes)) > 1):
         listed = ", ".join(map(str, sizes))
-        raise ShapeError(f"scan: the sizes of axis 0 of its arrays, and length, differ: {listed}")
+        raise ShapeError(
+            f"scan: the sizes of axis 0 of its arrays, and length, differ: {listed}\n"
+            "  make the arrays equally long, or leave length out"
+        )
     return next(iter(numbers), sizes[0])
 
 
@@ -91,7 +98,10 @@ def _run_scan(xp, operands: list, *, call, body, n_carry, n_xs, length, reverse)
     xs, captured = operands[n_carry:end], operands[end:]
     count = len(xs[0]) if length is None else length
     if any(len(x) != count for x in xs):
-        raise ShapeError(f"scan: {count} steps over arrays of {', '.join(str(len(x)) for x in xs)}")
+        raise ShapeError(
+            f"scan: {count} steps over arrays of {', '.join(str(len(x)) for x in xs)}\n"
+            "  make the arrays as long as the number of steps"
+        )
     carry = _initial_carry(xp, operands[:n_carry], body.params)
     if not count:
         return (*carry, *zero_trip_results(xp, operands, body, n_carry, n_xs))

@@ -43,10 +43,15 @@ def _append_element(dest: Value, more: Value) -> Value:
 def _check_places(name: str, dests, indices, values) -> None:
     """Raise unless there is one index for each element, and elements fit the destinations."""
     if indices.dtype.kind not in "iu" or len(indices.shape) != 1:
-        raise DTypeError(f"{name}: indices must be a 1-d array of integers, found {indices}")
+        raise DTypeError(
+            f"{name}: indices must be a 1-d array of integers, found {indices}\n"
+            "  convert them with .astype(int).ravel()"
+        )
     n = element_count(values, name)
     if n != indices.shape[0]:
-        raise ShapeError(f"{name}: {indices.shape[0]} indices for {n} values")
+        raise ShapeError(
+            f"{name}: {indices.shape[0]} indices for {n} values\n  pass one value for each index"
+        )
     element_count(dests, name)
     for dest, value in zip(dests, values, strict=True):
         if element_type(dest) is not element_type(value):
@@ -187,7 +192,10 @@ def _histogram_aval(*types, body, n_xs, batched):
     kinds = [element_type(kind) for kind in dests]
     for kind, start in zip(kinds, neutral, strict=True):
         if ArrayType(start.dtype, start.shape) is not kind:
-            raise DTypeError(f"reduce_by_index: the neutral element is {start}, not {kind}")
+            raise DTypeError(
+                f"reduce_by_index: the neutral element is {start}, not {kind}\n"
+                "  pass a neutral element of the type of the values"
+            )
     check_element("reduce_by_index", body, kinds, rest[n_xs:])
     return tuple([kind.with_shape(kind.shape) for kind in dests])
 

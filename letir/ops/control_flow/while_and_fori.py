@@ -57,7 +57,8 @@ def _carried_types(name: str, body: Lambda, types, leading: int, n_carry: int | 
     given = [param.type for param in body.params[leading : leading + n_carry]]
     if len(given) < n_carry or len(returned) < n_carry:
         raise ShapeError(
-            f"{name}: its body returns {len(returned)} results for {len(given)} carried values"
+            f"{name}: its body returns {len(returned)} results for {len(given)} carried values\n"
+            "  return one result for each carried value"
         )
     for i, (kind, found) in enumerate(zip(given, returned, strict=False)):
         if kind is None or (found is not kind and found is not None):
@@ -73,7 +74,10 @@ def _check_test(name: str, test: Lambda) -> None:
     """Raise unless the test of a loop gives one number."""
     kinds = [arg.type for arg in test.ret.args]
     if len(kinds) != 1 or (kinds[0] is not None and kinds[0].shape):
-        raise ShapeError(f"{name}: its test must return one truth value, found {kinds}")
+        raise ShapeError(
+            f"{name}: its test must return one truth value, found {kinds}\n"
+            "  reduce the condition with .all() or .any()"
+        )
 
 
 # ---- while_loop ----
@@ -208,7 +212,10 @@ def _fori_aval(lower, upper, *types, body):
     """The types of the carried values."""
     for kind in (lower, upper):
         if kind not in (_INDEX, INDEX_AS_NUMBER):
-            raise DTypeError(f"fori_loop: its bounds must be int64, found {kind!r}")
+            raise DTypeError(
+                f"fori_loop: its bounds must be int64, found {kind!r}\n"
+                "  convert them with .astype(np.int64)"
+            )
     index = INDEX_AS_NUMBER if is_weak(body.params[0].type) else _INDEX  # as the body takes it
     return _carried_types("fori_loop", body, (index, *types), 1)[0]
 

@@ -54,7 +54,10 @@ def define(
 def promotion_type(kind: ArrayType) -> np.dtype | type:
     """``kind`` as an operand of NumPy's promotion: a dtype, or a Python type if it is weak."""
     if kind is None:
-        raise DTypeError("None is not an operand of an arithmetic operation")
+        raise DTypeError(
+            "None is not an operand of an arithmetic operation\n"
+            "  pass an array or a number; test for None in Python first"
+        )
     # a Python number promotes by its kind only:
     # https://numpy.org/neps/nep-0050-scalar-promotion.html
     return PYTHON_TYPES[kind.dtype.kind] if kind.weak else kind.dtype
@@ -82,7 +85,8 @@ def ufunc_aval(ufunc: np.ufunc) -> Callable:
         except TypeError as error:
             listed = ", ".join(map(str, types))
             raise DTypeError(
-                f"{ufunc.__name__} does not take operands of types {listed}: {error}"
+                f"{ufunc.__name__} does not take operands of types {listed}: {error}\n"
+                "  convert an operand with .astype"
             ) from None
         shape = broadcast_shapes(*[kind.shape for kind in types])
         if ufunc.nout == 1:

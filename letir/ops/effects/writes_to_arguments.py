@@ -34,7 +34,10 @@ def _write_back_impl(xp, x, new):
 def _write_back_aval(x, new):
     """The type of ``x``, which ``new`` must have too."""
     if (x.dtype, x.shape) != (new.dtype, new.shape):
-        raise ShapeError(f"write_back: {new} cannot be the new contents of {x}")
+        raise ShapeError(
+            f"write_back: {new} cannot be the new contents of {x}\n"
+            "  write values of the argument's type and shape"
+        )
     return ArrayType(x.dtype, x.shape)
 
 

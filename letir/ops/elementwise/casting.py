@@ -19,7 +19,10 @@ def _cast_prepare(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
     """``ndarray.astype``: ``casting`` is checked here; memory order and ``subok`` do not matter."""
     dtype = number_dtype(dtype)
     if x.type is not None and not np.can_cast(x.dtype, dtype, casting):
-        raise DTypeError(f"astype: cannot cast {x.dtype} to {dtype} with casting={casting!r}")
+        raise DTypeError(
+            f"astype: cannot cast {x.dtype} to {dtype} with casting={casting!r}\n"
+            "  say casting='unsafe' if the loss is meant"
+        )
     return (x,), {"dtype": dtype}
 
 

@@ -71,7 +71,10 @@ def _where_jvp(tangents, out, condition, x, y):
 def _where_prepare(condition, *choices):
     """np.where with both choices; without them it is np.nonzero, another operation."""
     if len(choices) != 2:
-        raise ShapeError("where: either both or neither of x and y should be given")
+        raise ShapeError(
+            "where: either both or neither of x and y should be given\n"
+            "  write where(condition, x, y), or nonzero(condition)"
+        )
     return (condition, *choices), {}
 
 

@@ -42,7 +42,9 @@ sinc = composite("sinc", _sinc_decompose, impl=lambda xp, x: xp.sinc(x), numpy=(
 def _bessel_aval(x):
     """A real floating dtype; double precision for integers."""
     if x.dtype.kind == "c":
-        raise DTypeError(f"i0 does not take complex numbers, found {x}")
+        raise DTypeError(
+            f"i0 does not take complex numbers, found {x}\n  take .real or abs of them"
+        )
     return ArrayType(x.dtype if x.dtype.kind == "f" else float, x.shape)
 
 

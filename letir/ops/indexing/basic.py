@@ -123,11 +123,13 @@ def _written_aval(x, new, *arrays, item):
     is_wide = any(n != 1 for n in lead) and not (0 in rest and _has_index_arrays(x, arrays))
     if is_wide or broadcast_shapes(rest, shape) != shape:
         raise ShapeError(
-            f"could not broadcast an array of shape {new.shape} into the indexed shape {shape}"
+            f"could not broadcast an array of shape {new.shape} into the indexed shape {shape}\n"
+            "  write an array of that shape, or one number"
         )
     if new.dtype.kind == "c" != x.dtype.kind:  # chained comparison: new is complex and x is not
         raise DTypeError(
-            f"cannot write {new} into {x}: the imaginary part would be lost; take .real first"
+            f"cannot write {new} into {x}: the imaginary part would be lost; take .real first\n"
+            "  or make the array complex: x.astype(complex)"
         )
     return x.with_shape(x.shape)
 
@@ -145,7 +147,8 @@ def added_aval(x: ArrayType, new: ArrayType, *arrays: ArrayType, item: Any) -> A
     found, shape = _written_aval(x, new, *arrays, item=item), indexed_shape(x.shape, item, arrays)
     if new.ndim > len(shape):
         raise ShapeError(
-            f"could not broadcast an array of shape {new.shape} into the indexed shape {shape}"
+            f"could not broadcast an array of shape {new.shape} into the indexed shape {shape}\n"
+            "  write an array of that shape, or one number"
         )
     return found
 

@@ -28,7 +28,9 @@ def _checked_integers(name: str, *types) -> None:
     """Raise DTypeError unless all operands are integers."""
     for kind in types:
         if kind.dtype.kind not in "biu":
-            raise DTypeError(f"{name}: indices must be integers, found {kind}")
+            raise DTypeError(
+                f"{name}: indices must be integers, found {kind}\n  convert them with .astype(int)"
+            )
 
 
 def _unravel_aval(indices, *, shape, order):
@@ -95,7 +97,10 @@ def _bits_aval(name: str, count_of):
 
     def aval(x, *, axis, **attrs):
         if x.dtype.kind not in ("b", "i", "u") or (name == "unpackbits" and x.dtype != np.uint8):
-            raise DTypeError(f"{name}: expected booleans or unsigned bytes, found {x}")
+            raise DTypeError(
+                f"{name}: expected booleans or unsigned bytes, found {x}\n"
+                "  convert with .astype(bool)"
+            )
         if axis is None:
             return ArrayType(np.uint8, (count_of(x.size, **attrs),))
         (axis,) = normalize_axes(axis, x.ndim)

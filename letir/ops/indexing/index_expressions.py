@@ -102,10 +102,14 @@ def item_along(x: Any, indices: Any, axis: int) -> tuple:
     if indices.ndim != x.ndim:
         raise ShapeError(
             f"indices along an axis must have as many axes as the array: {indices.shape} for an "
-            f"array of shape {x.shape}"
+            f"array of shape {x.shape}\n"
+            "  expand them: np.expand_dims(indices, axis)"
         )
     if not -x.ndim <= axis < x.ndim:
-        raise BoundsError(f"axis {axis} is out of bounds for an array with {x.ndim} axes")
+        raise BoundsError(
+            f"axis {axis} is out of bounds for an array with {x.ndim} axes\n"
+            "  count axes from 0, or from -1 for the last one"
+        )
     axis %= x.ndim
     return tuple([indices if i == axis else _all_along(x, indices, i) for i in range(x.ndim)])
 
@@ -158,7 +162,8 @@ def indexed_shape(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> tup
         elif kind.dtype.kind == "b":
             if not _is_mask_of(kind.shape, shape[axis : axis + kind.ndim]):
                 raise BoundsError(
-                    f"a mask of shape {kind.shape} does not fit {shape} from axis {axis}"
+                    f"a mask of shape {kind.shape} does not fit {shape} from axis {axis}\n"
+                    "  a mask has the sizes of the axes that it selects from"
                 )
             together.append((entry.count,))  # a mask acts as mask.nonzero(): index arrays of 1 axis
             axis += kind.ndim
@@ -171,7 +176,10 @@ def indexed_shape(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> tup
     try:
         return (*kept[:start], *broadcast_shapes(*together), *kept[start:])
     except ShapeError as error:
-        raise BoundsError(f"the arrays of an index do not broadcast: {error}") from None
+        raise BoundsError(
+            f"the arrays of an index do not broadcast: {error}\n"
+            "  make them equally long, or combine them with np.ix_"
+        ) from None
 
 
 def _is_mask_of(mask: tuple, shape: tuple) -> bool:
@@ -199,10 +207,13 @@ def expand_item(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> list:
         )
     missing = len(shape) - taken
     if missing < 0:
-        raise BoundsError(f"too many indices: {taken} for an array of shape {shape}")
+        raise BoundsError(
+            f"too many indices: {taken} for an array of shape {shape}\n"
+            "  leave indices out, or add axes with x[:, None]"
+        )
     places = [i for i, entry in enumerate(entries) if entry is ...]
     if len(places) > 1:
-        raise BoundsError("an index can only have one ellipsis")
+        raise BoundsError("an index can only have one ellipsis\n  write : for each further axis")
     if missing:
         at = places[0] if places else len(entries)
         entries[at : at + 1] = [slice(None)] * missing
@@ -220,7 +231,10 @@ def _slice_size(n, part: slice) -> Any:
     if is_plain and (part.stop is None or stop < 0):
         return n - start + stop
     if type(step) is not int or step == 0:
-        raise ShapeError(f"the step of the slice {part} must be a number other than 0")
+        raise ShapeError(
+            f"the step of the slice {part} must be a number other than 0\n"
+            "  write x[::-1] to reverse, x[::2] for every second element"
+        )
     try:
         return _symbolic_size(n, part, step)
     except ShapeError:
@@ -250,7 +264,10 @@ def _clip(end: Any, n: Any, low: Any, high: Any) -> Any:
 def check_bounds(i: int, n: Any, axis: int) -> None:
     """Raise BoundsError if the index ``i`` is out of bounds for an axis of size ``n``."""
     if type(n) is int and not -n <= i < n:
-        raise BoundsError(f"index {i} is out of bounds for axis {axis} with size {n}")
+        raise BoundsError(
+            f"index {i} is out of bounds for axis {axis} with size {n}\n"
+            "  valid indices are below the size; negative ones count from the end"
+        )
 
 
 # ---- the operands of assemble ----

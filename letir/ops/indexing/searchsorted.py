@@ -31,14 +31,20 @@ def _search_batch(name: str, values: int, record):
 def _check_one_axis(name: str, kind: ArrayType) -> None:
     """Raise ShapeError unless the sorted array has one axis."""
     if kind.ndim != 1:
-        raise ShapeError(f"{name}: the sorted array must have one axis, found shape {kind.shape}")
+        raise ShapeError(
+            f"{name}: the sorted array must have one axis, found shape {kind.shape}\n"
+            "  search in one row at a time, or ravel it"
+        )
 
 
 def _searchsorted_aval(a, v, sorter=None, *, side):
     """Indices in the shape of the values."""
     _check_one_axis("searchsorted", a)
     if side not in ("left", "right"):
-        raise ShapeError(f"searchsorted: side is 'left' or 'right', found {side!r}")
+        raise ShapeError(
+            f"searchsorted: side is 'left' or 'right', found {side!r}\n"
+            "  write side='left' or side='right'"
+        )
     return ArrayType(np.intp, v.shape)
 
 

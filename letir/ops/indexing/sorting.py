@@ -31,9 +31,15 @@ _KINDS = ("quicksort", "heapsort", "mergesort", "stable")
 def _sort_prepare(a, axis=-1, kind=None, order=None, *, stable=None):
     """np.sort and np.argsort; ``stable=True`` means ``kind="stable"``."""
     if order is not None:
-        raise ShapeError("sort: order= names fields of a structured array; this array has none")
+        raise ShapeError(
+            "sort: order= names fields of a structured array; this array has none\n"
+            "  leave order= out"
+        )
     if kind is not None and kind not in _KINDS:
-        raise ShapeError(f"sort: kind={kind!r} is not one of {', '.join(_KINDS)}")
+        raise ShapeError(
+            f"sort: kind={kind!r} is not one of {', '.join(_KINDS)}\n"
+            "  leave kind out: all of them give the same result"
+        )
     kind = "stable" if stable else kind
     return (a,), {"axis": None if axis is None else as_size(axis), "kind": kind}
 
@@ -106,7 +112,10 @@ argsort = define(
 def _partition_prepare(a, kth, axis=-1, kind="introselect", order=None):
     """np.partition and np.argpartition."""
     if order is not None or kind != "introselect":
-        raise ShapeError("partition: only kind='introselect' without order= is recorded")
+        raise ShapeError(
+            "partition: only kind='introselect' without order= is recorded\n"
+            "  leave kind and order out"
+        )
     kth = tuple(map(as_size, kth)) if np.ndim(kth) else as_size(kth)
     return (a,), {"kth": kth, "axis": None if axis is None else as_size(axis)}
 
@@ -158,7 +167,9 @@ def _lexsort_aval(*keys, axis):
     """Indices in the common shape of the keys."""
     if len({key.shape for key in keys}) != 1:
         listed = ", ".join(str(key.shape) for key in keys) or "none"
-        raise ShapeError(f"lexsort: all keys must have one shape, found {listed}")
+        raise ShapeError(
+            f"lexsort: all keys must have one shape, found {listed}\n  pass keys of equal shapes"
+        )
     if keys[0].ndim:
         normalize_axes(axis, keys[0].ndim)
     return ArrayType(np.intp, keys[0].shape)

@@ -24,7 +24,10 @@ _MODES = ("raise", "wrap", "clip")
 def known_mode(mode: Any) -> str:
     """``mode``, which says what to do with an index out of bounds. Raises ShapeError if unknown."""
     if mode not in _MODES:
-        raise ShapeError(f"mode={mode!r} is not one of {', '.join(_MODES)}")
+        raise ShapeError(
+            f"mode={mode!r} is not one of {', '.join(_MODES)}\n"
+            "  write mode='raise', 'wrap' or 'clip'"
+        )
     return mode
 
 

@@ -83,7 +83,10 @@ def _qr_aval(x, *, mode):
     elif type(m) is int and type(n) is int:
         k = min(m, n)
     else:
-        raise ShapeError(f"qr: the sizes of {x.shape} must be numbers, to find the smaller one")
+        raise ShapeError(
+            f"qr: the sizes of {x.shape} must be numbers, to find the smaller one\n"
+            "  trace with concrete arrays"
+        )
     dtype = linalg_dtype("qr", x)
     r = ArrayType(dtype, (*lead, k if mode != "complete" else m, n))
     return (r,) if mode == "r" else (ArrayType(dtype, (*lead, m, k)), r)

@@ -53,7 +53,10 @@ def _summed_axes(x, y, axes: tuple) -> tuple[tuple, tuple]:
     of_x, of_y = normalize_axes(axes[0], x.ndim), normalize_axes(axes[1], y.ndim)
     sizes = [x.shape[i] for i in of_x], [y.shape[i] for i in of_y]
     if sizes[0] != sizes[1]:
-        raise ShapeError(f"tensordot: shapes {x.shape} and {y.shape} differ along the axes {axes}")
+        raise ShapeError(
+            f"tensordot: shapes {x.shape} and {y.shape} differ along the axes {axes}\n"
+            "  name axes of equal sizes"
+        )
     return of_x, of_y
 
 
@@ -167,7 +170,10 @@ vdot = composite(
 def _check_ranks(name: str, x, y, ranks: tuple[int, int]) -> None:
     """Raise ShapeError if an operand has fewer axes than ``ranks`` requires."""
     if x.ndim < ranks[0] or y.ndim < ranks[1]:
-        raise ShapeError(f"{name}: operands of shapes {x.shape} and {y.shape} have too few axes")
+        raise ShapeError(
+            f"{name}: operands of shapes {x.shape} and {y.shape} have too few axes\n"
+            "  add axes with x[None, :]"
+        )
 
 
 def _vecdot_decompose(x, y):
@@ -208,9 +214,14 @@ vecmat = _product_of_vectors("vecmat", _vecmat_decompose)
 def _multi_dot_decompose(*arrays):
     """The matrix products in the order with the fewest multiplications."""
     if len(arrays) < 2:
-        raise ShapeError("multi_dot: expecting at least two arrays")
+        raise ShapeError(
+            "multi_dot: expecting at least two arrays\n  pass a list of two arrays or more"
+        )
     if any(x.ndim != 2 for x in arrays[1:-1]) or {arrays[0].ndim, arrays[-1].ndim} - {1, 2}:
-        raise ShapeError("multi_dot: only the first and the last array may be vectors")
+        raise ShapeError(
+            "multi_dot: only the first and the last array may be vectors\n"
+            "  make vectors in between matrices: x[:, None]"
+        )
     first, last = arrays[0], arrays[-1]
     chain = [expand_dims(first, 0) if first.ndim == 1 else first, *arrays[1:]]
     chain[-1] = expand_dims(last, 1) if last.ndim == 1 else last

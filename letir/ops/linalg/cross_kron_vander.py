@@ -23,7 +23,10 @@ from letir.ops.shape.unit_axes_and_flip import expand_dims, flip
 def _vector_components(x: Value, axis: int, dtype) -> list:
     """The two or three components of the vectors along ``axis``."""
     if not x.shape or x.shape[normalize_axes(axis, x.ndim)[0]] not in (2, 3):
-        raise ShapeError(f"cross: vectors have 2 or 3 components, found {x.shape} along {axis}")
+        raise ShapeError(
+            f"cross: vectors have 2 or 3 components, found {x.shape} along {axis}\n"
+            "  choose the axis of the components with axis="
+        )
     last = move_axes(cast(x, dtype), (axis,), (-1,))
     return [last[..., i] for i in range(last.shape[-1])]
 
@@ -54,7 +57,10 @@ def _linalg_cross_prepare(x1, x2, /, *, axis=-1):
     """np.linalg.cross, which requires three components."""
     for x in (x1, x2):
         if np.shape(x)[axis] != 3:
-            raise ShapeError(f"cross: vectors have 3 components, found {np.shape(x)} along {axis}")
+            raise ShapeError(
+                f"cross: vectors have 3 components, found {np.shape(x)} along {axis}\n"
+                "  choose the axis of the components with axis="
+            )
     return _cross_prepare(x1, x2, axis=axis)
 
 
@@ -95,7 +101,7 @@ kron = composite(
 def vander_decompose(x: Value, *, n: Any = None, increasing: bool = False) -> Value:
     """The powers of each element in a row, by cumulative products."""
     if x.ndim != 1:
-        raise ShapeError(f"vander: needs an array with one axis, found {x.shape}")
+        raise ShapeError(f"vander: needs an array with one axis, found {x.shape}\n  ravel it first")
     count = x.shape[0] if n is None else n
     x = cast(x, np.promote_types(x.dtype, int))
     factors = x[:, None] * np.ones((1, max(count - 1, 0)), x.dtype)  # works for a symbolic size

@@ -75,7 +75,10 @@ def _eigh_jvp(tangents, outs, x, *, UPLO):
 def _check_uplo(UPLO: str) -> str:
     """``UPLO`` in upper case. Raises ShapeError unless it is 'L' or 'U'."""
     if str(UPLO).upper() not in ("L", "U"):
-        raise ShapeError(f"UPLO argument must be 'L' or 'U', found {UPLO!r}")
+        raise ShapeError(
+            f"UPLO argument must be 'L' or 'U', found {UPLO!r}\n"
+            "  write UPLO='L' for the lower triangle, 'U' for the upper"
+        )
     return str(UPLO).upper()
 
 
@@ -151,7 +154,10 @@ def _eigvals_aval(x, *, real):
     lead, n = square_shape("eig", x)
     dtype = linalg_dtype("eig", x)
     if real and dtype.kind == "c":
-        raise DTypeError("eig: the eigenvalues of a complex matrix are complex numbers")
+        raise DTypeError(
+            "eig: the eigenvalues of a complex matrix are complex numbers\n"
+            "  make the matrix complex: a.astype(complex)"
+        )
     wide = dtype if real or dtype.kind == "c" else np.result_type(dtype, np.complex64)
     return ArrayType(wide, (*lead, n))
 

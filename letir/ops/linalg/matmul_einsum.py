@@ -144,7 +144,9 @@ def _dot_aval(x, y):
         return ArrayType(array_dtype(x, y), x.shape or y.shape)
     axis = max(y.ndim - 2, 0)
     if x.shape[-1] != y.shape[axis]:
-        raise ShapeError(f"dot: inner sizes differ, {x.shape} and {y.shape}")
+        raise ShapeError(
+            f"dot: inner sizes differ, {x.shape} and {y.shape}\n  transpose one of them: x.T"
+        )
     return ArrayType(array_dtype(x, y), (*x.shape[:-1], *y.shape[:axis], *y.shape[axis + 1 :]))
 
 
@@ -202,21 +204,30 @@ def _parse_subscripts(subscripts: str, ranks: list[int]) -> tuple[list[str], str
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     parts = inputs.split(",")
     if len(parts) != len(ranks):
-        raise ShapeError(f"einsum: {subscripts!r} names {len(parts)} operands, found {len(ranks)}")
+        raise ShapeError(
+            f"einsum: {subscripts!r} names {len(parts)} operands, found {len(ranks)}\n"
+            "  separate one group of labels for each operand by commas"
+        )
     spare = [c for c in reversed(string.ascii_letters) if c not in subscripts]
     depth = max(
         [rank - len(p) + 3 for p, rank in zip(parts, ranks, strict=True) if "..." in p], default=0
     )
     dots = "".join(spare[:depth])
     if arrow and dots and "..." not in output:
-        raise ShapeError(f"einsum: the result of {subscripts!r} lacks the ... of its operands")
+        raise ShapeError(
+            f"einsum: the result of {subscripts!r} lacks the ... of its operands\n"
+            "  write ... in the result, too"
+        )
     labelled = []
     for part, rank in zip(parts, ranks, strict=True):
         n = rank - len(part.replace("...", ""))
         # aligned at the right, as axes broadcast
         labelled.append(part.replace("...", dots[len(dots) - n :] if n > 0 else ""))
         if len(labelled[-1]) != rank:
-            raise ShapeError(f"einsum: {subscripts!r} does not fit operands of ranks {ranks}")
+            raise ShapeError(
+                f"einsum: {subscripts!r} does not fit operands of ranks {ranks}\n"
+                "  write one label for each axis of each operand"
+            )
     # without -> the result has its labels in alphabetical order:
     # https://numpy.org/doc/stable/reference/generated/numpy.einsum.html
     if not arrow:
@@ -236,7 +247,8 @@ def _label_sizes(labels: list[str], shapes: list[tuple]) -> dict:
                 sizes[label] = n
             elif n not in (1, sizes[label]):
                 raise ShapeError(
-                    f"einsum: label {label!r} has sizes {sizes[label]} and {n}, shapes {shapes}"
+                    f"einsum: label {label!r} has sizes {sizes[label]} and {n}, shapes {shapes}\n"
+                    "  axes of one label must be equally long: rename one label or transpose"
                 )
     return sizes
 
@@ -247,7 +259,9 @@ def _einsum_aval(*arrays, subscripts, optimize):
     sizes = _label_sizes(labels, [x.shape for x in arrays])
     if any(label not in sizes for label in out) or len(set(out)) < len(out):
         raise ShapeError(
-            f"einsum: each label of the result {out!r} must be a label of an operand and occur once"
+            f"einsum: each label of the result {out!r} must be a label of an operand "
+            "and occur once\n"
+            "  write the labels of the result once, from those of the operands"
         )
     return ArrayType(array_dtype(*arrays), tuple(sizes[label] for label in out))
 

@@ -101,7 +101,10 @@ def _triangular_aval(a, b, *, transposed, lower, unit_diagonal):
     lead, n = square_shape("solve_triangular", a)
     rows = b.shape[-1:] if b.ndim == 1 else b.shape[-2:-1]
     if rows != (n,) or (b.ndim > 1 and b.shape[:-2] != tuple(lead)):
-        raise ShapeError(f"solve_triangular: {a.shape} and {b.shape} are not a linear system")
+        raise ShapeError(
+            f"solve_triangular: {a.shape} and {b.shape} are not a linear system\n"
+            "  pass a of shape (n, n) and b of shape (n,) or (n, k)"
+        )
     return ArrayType(_lapack_dtype(a, b), b.shape)
 
 
@@ -151,7 +154,10 @@ def _triangular_batch(args, mapped, **form):
     a, b = [broadcast_batch(arg, there, like) for arg, there in zip(args, mapped, strict=True)]
     is_vector = rank_of(args[1], mapped[1]) == 1
     if is_vector and a.ndim > 3:
-        raise ShapeError("solve_triangular: stacked matrices need a matrix on the right-hand side")
+        raise ShapeError(
+            "solve_triangular: stacked matrices need a matrix on the right-hand side\n"
+            "  add an axis: b[..., None]"
+        )
     out = emit_op("solve_triangular", (a, _as_column(b, is_vector)), **form)
     return squeeze(out, -1) if is_vector else out
 

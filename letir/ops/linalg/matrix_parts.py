@@ -30,7 +30,10 @@ def linalg_dtype(name: str, *types: ArrayType) -> np.dtype:
     Raises DTypeError for half precision, which LAPACK lacks.
     """
     if any(kind.dtype.char == "e" for kind in types):
-        raise DTypeError(f"{name}: float16 is not supported in numpy.linalg; cast it with astype")
+        raise DTypeError(
+            f"{name}: float16 is not supported in numpy.linalg; cast it with astype\n"
+            "  write x.astype(np.float32)"
+        )
     single = all(kind.dtype.char in "fF" for kind in types)
     if any(kind.dtype.kind == "c" for kind in types):
         return np.dtype(np.complex64 if single else np.complex128)
@@ -47,7 +50,10 @@ def matrix_shape(name: str, x: ArrayType) -> tuple:
     axes.
     """
     if x.ndim < 2:
-        raise ShapeError(f"{name}: an array of shape {x.shape} is not a matrix or a stack of them")
+        raise ShapeError(
+            f"{name}: an array of shape {x.shape} is not a matrix or a stack of them\n"
+            "  pass an array with at least two axes"
+        )
     return x.shape[:-2], *x.shape[-2:]
 
 
@@ -55,7 +61,10 @@ def square_shape(name: str, x: ArrayType) -> tuple:
     """(leading axes, n) of stacked square matrices. Raises ShapeError if they are not square."""
     lead, rows, columns = matrix_shape(name, x)
     if rows != columns:
-        raise ShapeError(f"{name}: the last two axes of shape {x.shape} are not a square matrix")
+        raise ShapeError(
+            f"{name}: the last two axes of shape {x.shape} are not a square matrix\n"
+            "  pass matrices of shape (n, n), or see pinv and lstsq"
+        )
     return lead, rows
 
 

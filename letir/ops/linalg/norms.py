@@ -92,7 +92,10 @@ def _vector_norm_decompose(x, *, axis=None, keepdims=False, ord=2):
     if axis is not None:
         normalize_axes(axis, x.ndim)  # NumPy's norms refuse an axis for a number, unlike its sums
     if isinstance(ord, str):
-        raise ShapeError(f"norm: the order {ord!r} is for matrices, not for vectors")
+        raise ShapeError(
+            f"norm: the order {ord!r} is for matrices, not for vectors\n"
+            "  pass a number, np.inf or -np.inf for a vector"
+        )
     if ord is None or ord == 2:
         return _euclidean_norm(x, **reduced)
     size = abs_(x)
@@ -163,7 +166,10 @@ def _matrix_norm_decompose(x, *, keepdims=False, ord="fro"):
         axis, reduce = _BY_SUMS[ord]
         found = reduce(sum_(abs_(x), axis=axis), axis=-1, **start)
     else:
-        raise ShapeError(f"norm: {ord!r} is not an order of a matrix norm")
+        raise ShapeError(
+            f"norm: {ord!r} is not an order of a matrix norm\n"
+            "  matrix norms are 'fro', 'nuc', 1, -1, 2, -2, np.inf, -np.inf"
+        )
     return expand_dims(found, (-2, -1)) if keepdims else found
 
 
@@ -195,7 +201,9 @@ def _axes_of_norm(ndim: int, ord, axis):
     if type(axis) is tuple and len(axis) == 1:
         return axis[0]
     if type(axis) is tuple and len(axis) != 2:
-        raise ShapeError(f"norm: needs one axis or two, found {len(axis)}")
+        raise ShapeError(
+            f"norm: needs one axis or two, found {len(axis)}\n  write axis=0, or axis=(0, 1)"
+        )
     return axis
 
 

@@ -53,7 +53,10 @@ def _solve_aval(a, b):
     """
     lead, n = square_shape("solve", a)
     if not b.shape or b.shape[-1 if b.ndim == 1 else -2] != n:
-        raise ShapeError(f"solve: {a.shape} and {b.shape} are not a linear system: sizes differ")
+        raise ShapeError(
+            f"solve: {a.shape} and {b.shape} are not a linear system: sizes differ\n"
+            "  pass a of shape (n, n) and b of shape (n,) or (n, k)"
+        )
     dtype = linalg_dtype("solve", a, b)
     if b.ndim == 1:
         return ArrayType(dtype, (*lead, n))
@@ -293,7 +296,8 @@ def _tensorsolve_decompose(a, b, *, axes=None):
     if a.size != n * n or b.size != n:
         raise ShapeError(
             f"tensorsolve: {a.shape} and {b.shape} are not a linear system: "
-            "prod(a.shape[b.ndim:]) must be prod(a.shape[:b.ndim])"
+            "prod(a.shape[b.ndim:]) must be prod(a.shape[:b.ndim])\n"
+            "  reshape a to the shape of b followed by the shape of x"
         )
     return reshape(solve(reshape(a, (n, n)), reshape(b, (n,))), shape)
 
@@ -314,7 +318,10 @@ tensorsolve = composite(
 def _tensorinv_decompose(a, *, ind=2):
     """``inv`` of ``a`` as a matrix whose rows are its first ``ind`` axes."""
     if ind < 1:
-        raise ShapeError(f"tensorinv: ind must be positive, found {ind}")
+        raise ShapeError(
+            f"tensorinv: ind must be positive, found {ind}\n"
+            "  pass the number of the first axes that are inverted"
+        )
     rows, columns = a.shape[:ind], a.shape[ind:]
     flat = reshape(a, (math.prod(rows), math.prod(columns)))
     return reshape(inv(flat), (*columns, *rows))

@@ -68,7 +68,10 @@ def _svd_sizes(x, hermitian: bool) -> tuple:
     if m == n:
         return lead, m, n, m
     if type(m) is not int or type(n) is not int:
-        raise ShapeError(f"svd: the sizes of {x.shape} must be numbers, to find the smaller one")
+        raise ShapeError(
+            f"svd: the sizes of {x.shape} must be numbers, to find the smaller one\n"
+            "  trace with concrete arrays"
+        )
     return lead, m, n, min(m, n)
 
 
@@ -248,9 +251,15 @@ def _pinv_aval(x, *cutoff, hermitian, relative):
     """The type of the pseudoinverse, with rows and columns exchanged."""
     lead, m, n = matrix_shape("pinv", x)
     if cutoff and broadcast_shapes(lead, cutoff[0].shape) != lead:
-        raise ShapeError(f"pinv: cutoffs of shape {cutoff[0].shape} for matrices {x.shape}")
+        raise ShapeError(
+            f"pinv: cutoffs of shape {cutoff[0].shape} for matrices {x.shape}\n"
+            "  pass one cutoff, or one for each matrix"
+        )
     if relative and not x.inexact:
-        raise DTypeError(f"pinv: rtol=None needs floating numbers, found {x}")
+        raise DTypeError(
+            f"pinv: rtol=None needs floating numbers, found {x}\n"
+            "  convert the matrices with .astype(float)"
+        )
     dtype = x.dtype if 0 in (m, n) else linalg_dtype("pinv", x)  # NumPy returns before it converts
     return ArrayType(dtype, (*lead, n, m))
 
@@ -261,7 +270,7 @@ def _pinv_prepare(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
     ``relative``: the cutoff follows from the precision of the dtype, as for ``rtol=None``.
     """
     if rcond is not None and rtol is not np._NoValue:
-        raise ShapeError("pinv: rcond and rtol cannot both be given")
+        raise ShapeError("pinv: rcond and rtol cannot both be given\n  leave one of them out")
     given = rcond if rcond is not None else rtol
     has_cutoff = given is not None and given is not np._NoValue
     relative = rcond is None and rtol is None
@@ -337,7 +346,7 @@ def _matrix_rank_prepare(A, tol=None, hermitian=False, *, rtol=None):
     ``relative``: the cutoff is relative to the largest singular value.
     """
     if tol is not None and rtol is not None:
-        raise ShapeError("matrix_rank: tol and rtol cannot both be given")
+        raise ShapeError("matrix_rank: tol and rtol cannot both be given\n  leave one of them out")
     cutoff = [c for c in (tol, rtol) if c is not None]
     return (A, *cutoff), {"hermitian": bool(hermitian), "relative": rtol is not None}
 

@@ -38,7 +38,10 @@ def real_type_rule(name: str, decompose: Callable) -> Callable:
 
     def real_aval(*types, **attrs):
         if any(kind is not None and kind.dtype.kind == "c" for kind in types):
-            raise DTypeError(f"{name} takes real arrays, found {', '.join(map(str, types))}")
+            raise DTypeError(
+                f"{name} takes real arrays, found {', '.join(map(str, types))}\n"
+                "  convert with .astype(float), or take .real"
+            )
         return aval(*types, **attrs)
 
     return real_aval

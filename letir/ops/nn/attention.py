@@ -27,7 +27,8 @@ def _attention_decompose(query, key, value, mask=None, *, causal=False, scale=No
     if min(query.ndim, key.ndim, value.ndim) < 2 or query.shape[-1] != key.shape[-1]:
         raise ShapeError(
             "attention takes query (..., L, E), key (..., S, E) and value (..., S, V), found "
-            f"{query.shape}, {key.shape} and {value.shape}"
+            f"{query.shape}, {key.shape} and {value.shape}\n"
+            "  the last axes of query and key, and the lengths of key and value, must agree"
         )
     scores = matmul(query, move_axes(key, (-1,), (-2,)))
     scores = scores * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)

@@ -112,12 +112,16 @@ def output_sizes(
     found = []
     for n, k, s, (low, high), d in zip(sizes, kernel, stride, padding, dilation, strict=True):
         if s < 1 or d < 1:
-            raise ShapeError(f"conv: stride {stride} and dilation {dilation} must be positive")
+            raise ShapeError(
+                f"conv: stride {stride} and dilation {dilation} must be positive\n"
+                "  pass whole numbers from 1"
+            )
         room = n + (low + high - d * (k - 1) - 1)
         if type(room) is int and (room < 0 or low < 0 or high < 0):
             raise ShapeError(
                 f"conv: a kernel of {tuple(kernel)}, dilated by {dilation}, does not fit into "
-                f"{tuple(sizes)}, padded by {padding}"
+                f"{tuple(sizes)}, padded by {padding}\n"
+                "  pad more, or take a smaller kernel"
             )
         found.append(room // s + 1)
     return tuple(found)
@@ -129,7 +133,8 @@ def _check_shapes(x_shape, w_shape, y_shape, *, stride, padding, dilation, group
     if any(len(each) != ndim for each in (stride, padding, dilation)) or groups < 1:
         raise ShapeError(
             f"conv: {ndim} axes, but stride {stride}, padding {padding}, dilation {dilation}, "
-            f"groups {groups}"
+            f"groups {groups}\n"
+            "  give one number for all axes, or one for each; groups from 1"
         )
     (_, channels, *sizes), (outputs, inputs, *kernel) = x_shape, w_shape
     each = outputs // groups  # raises for a symbolic size that groups may not divide

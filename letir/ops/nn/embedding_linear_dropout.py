@@ -57,7 +57,8 @@ def _embedding_decompose(
     if max_norm is not None or scale_grad_by_freq or sparse:
         raise DTypeError(
             "embedding: max_norm, scale_grad_by_freq and sparse are not supported: "
-            "they would change the gradient"
+            "they would change the gradient\n"
+            "  leave them out, or write the lookup as weight[indices]"
         )
     rows = weight[indices]
     if rows.ndim == weight.ndim - 1 > 0:
@@ -81,10 +82,14 @@ def _dropout_decompose(x, key=None, *, rate=0.5, train=True, inplace=False):
         return x * 1
     if key is None:
         raise TraceError(
-            "dropout: training needs a key, or an integer seed: dropout(x, key, rate=...)"
+            "dropout: training needs a key, or an integer seed: dropout(x, key, rate=...)\n"
+            "  or say train=False to leave the values as they are"
         )
     if not 0 <= rate <= 1:
-        raise ShapeError(f"dropout: the rate must be between 0 and 1, found {rate}")
+        raise ShapeError(
+            f"dropout: the rate must be between 0 and 1, found {rate}\n"
+            "  pass the share of values that are set to zero"
+        )
     # random integers compare exactly, whatever the dtype of x
     bits = random_draw(as_key(key), "bits", x, np.uint64)
     kept = greater_equal(bits, int(rate * 2.0**64)) if rate < 1 else less(bits, 0)

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from letir.ast.primitive import Primitive
-from letir.errors import DTypeError, ShapeError
-from letir.ops.define.batch_rules import batch_first
-from letir.ops.define.records import DISCRETE, composite
+from letir.errors import BoundsError, DTypeError, ShapeError
+from letir.ops.as_numpy import arrays
+from letir.ops.define.batch_rules import batch_first, pointwise_rule
+from letir.ops.define.records import DISCRETE, composite, define
 from letir.ops.elementwise.casting import cast
 from letir.ops.elementwise.comparisons_and_where import equal, isinf, not_equal, where
 from letir.ops.elementwise.logaddexp import logaddexp
@@ -24,7 +25,7 @@ from letir.ops.nn.activations import real_type_rule, relu
 from letir.ops.nn.embedding_linear_dropout import log_softmax
 from letir.ops.reductions.reductions import max_, mean, sum_
 from letir.ops.shape.eye_and_arange import arange
-from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.shape_and_creation import as_size, reshape
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 _FLOAT64 = np.dtype("float64")
@@ -38,7 +39,10 @@ def _define_loss(name: str, decompose: Callable, **fields) -> Primitive:
 def _reduce_losses(losses, reduction: str):
     """The mean or the sum of the losses; unchanged for ``"none"``."""
     if reduction not in ("mean", "sum", "none"):
-        raise ShapeError(f"reduction must be 'mean', 'sum' or 'none', found {reduction!r}")
+        raise ShapeError(
+            f"reduction must be 'mean', 'sum' or 'none', found {reduction!r}\n"
+            "  write reduction='none' for one loss for each example"
+        )
     if reduction == "none":
         return losses
     return mean(losses) if reduction == "mean" else sum_(losses)
@@ -48,7 +52,10 @@ def _check_same_shape(name: str, *operands) -> None:
     """Raise ShapeError unless all operands have one shape: to broadcast losses is a mistake."""
     shapes = [x.shape for x in operands if x is not None and x.type is not None]
     if len(set(shapes)) > 1:
-        raise ShapeError(f"{name}: its operands must have the same shape, found {shapes}")
+        raise ShapeError(
+            f"{name}: its operands must have the same shape, found {shapes}\n"
+            "  reshape the target: target.reshape(x.shape)"
+        )
 
 
 def _safe_log_product(p, q):
@@ -70,10 +77,50 @@ def _emit_arange(n: int, like, dtype):
     return like.emitter.apply(arange, operands, arange.complete(attrs))
 
 
+def _checked_classes_impl(xp, x, *, classes, ignored=None):
+    """``x`` itself. Raises BoundsError unless it consists of classes, or of ``ignored``."""
+    x = x if hasattr(x, "dtype") else xp.asarray(x)
+    # as unsigned numbers negative ones are the greatest: one reduction finds all
+    if x.size and x.view(f"u{x.itemsize}").max() >= classes:
+        wrong = (x < 0) | (x >= classes)
+        wrong = wrong if ignored is None else wrong & (x != ignored)
+        if wrong.any():
+            raise BoundsError(
+                f"there are {classes} classes, found the class {xp.asarray(x)[wrong].flat[0]}\n"
+                "  classes count from 0"
+                + ("" if ignored is None else f"; ignore_index={ignored} leaves examples out")
+            )
+    return x
+
+
+checked_classes: Primitive = define(
+    "checked_classes",
+    _checked_classes_impl,
+    lambda x, *, classes, ignored=None: x.with_shape(x.shape),
+    vjp=DISCRETE,
+    jvp=DISCRETE,
+    batch=pointwise_rule("checked_classes"),
+    onnx="Identity",
+    source=arrays.operand_itself,
+    memory="may_alias",
+    cost="cheap",
+    raises=True,
+)
+
+
 def _one_hot_decompose(x, *, classes, dtype=_FLOAT64):
     """A new last axis of length ``classes`` with 1 at the place given by ``x``, else 0."""
+    classes = as_size(classes)
+    if classes < 1:
+        raise ShapeError(
+            f"one_hot: the number of classes must be positive, found {classes}\n"
+            "  pass how many classes there are"
+        )
     if x.dtype.kind not in "iu":
-        raise DTypeError(f"one_hot: x must have integers, found {x.type}")
+        raise DTypeError(
+            f"one_hot: x must have integers, found {x.type}\n  convert it with .astype(int)"
+        )
+    x = checked_classes(x, classes=classes)
     return cast(equal(expand_dims(x, -1), _emit_arange(classes, x, x.dtype)), dtype)
 
 
@@ -91,7 +138,10 @@ one_hot: Primitive = composite(
 def _class_axis(x) -> int:
     """The axis of the classes: the only axis, or axis 1. Raises ShapeError unless it is static."""
     if not x.ndim or type(x.shape[min(x.ndim - 1, 1)]) is not int:
-        raise ShapeError(f"the axis of the classes must have a known size, found {x.type}")
+        raise ShapeError(
+            f"the axis of the classes must have a known size, found {x.type}\n"
+            "  trace with concrete arrays"
+        )
     return min(x.ndim - 1, 1)
 
 
@@ -103,12 +153,18 @@ def _along_classes(weight, x):
 def _class_losses(x, target, weight, ignore_index: int):
     """(minus the log probability of each example's class, the weight of the example)."""
     if target.dtype.kind not in "iu":
-        raise DTypeError(f"a target of classes must have integers, found {target.type}")
+        raise DTypeError(
+            f"a target of classes must have integers, found {target.type}\n"
+            "  convert the classes with .astype(int), or pass probabilities of the "
+            "shape of the logits"
+        )
     axis = _class_axis(x)
     if target.shape != x.shape[:axis] + x.shape[axis + 1 :]:
         raise ShapeError(
-            f"a target of shape {target.shape} does not fit log probabilities of shape {x.shape}"
+            f"a target of shape {target.shape} does not fit log probabilities of shape {x.shape}\n"
+            "  pass one class for each example: shape (N,) for logits of shape (N, classes)"
         )
+    target = checked_classes(target, classes=x.shape[axis], ignored=ignore_index)
     classes = _along_classes(_emit_arange(x.shape[axis], x, target.dtype), x)
     # where, not an index: works for symbolic batch sizes, and its gradient adds in a fixed order
     here = equal(expand_dims(target, axis), classes)

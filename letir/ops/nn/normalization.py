@@ -37,7 +37,8 @@ def _align_axes(operand, axes: tuple, ndim: int):
     """``operand``, whose axes are the ``axes`` of an array of rank ``ndim``, made to broadcast."""
     if operand.ndim != len(axes):
         raise ShapeError(
-            f"a weight of shape {operand.shape} does not fit {len(axes)} normalised axes: {axes}"
+            f"a weight of shape {operand.shape} does not fit {len(axes)} normalised axes: {axes}\n"
+            "  give the weight the shape of the last axes of x"
         )
     if axes == tuple(range(ndim - len(axes), ndim)):  # broadcasts already
         return operand
@@ -69,11 +70,17 @@ def _batch_norm_decompose(
     Ioffe and Szegedy, Batch normalization, ICML 2015.
     """
     if x.ndim < 2:
-        raise ShapeError(f"batch_norm: x must have shape (N, channels, *sizes), found {x.shape}")
+        raise ShapeError(
+            f"batch_norm: x must have shape (N, channels, *sizes), found {x.shape}\n"
+            "  add an axis for the examples: x[None]"
+        )
     channels = (1,)
     if not train:
         if running_mean is None or running_var is None:
-            raise ShapeError("batch_norm: without train it needs the running mean and variance")
+            raise ShapeError(
+                "batch_norm: without train it needs the running mean and variance\n"
+                "  pass batch_norm(x, mean, var, train=False)"
+            )
         scale = _align_axes(sqrt(running_var + eps), channels, x.ndim)
         found = (x - _align_axes(running_mean, channels, x.ndim)) / scale
         return _scale_and_shift(found, weight, bias, channels), running_mean * 1, running_var * 1
@@ -135,7 +142,10 @@ def _group_norm_decompose(x, weight=None, bias=None, *, groups, eps=1e-5):
     normalization, ECCV 2018.
     """
     if x.ndim < 2 or x.shape[1] % groups:
-        raise ShapeError(f"group_norm: {groups} groups do not divide the channels of {x.shape}")
+        raise ShapeError(
+            f"group_norm: {groups} groups do not divide the channels of {x.shape}\n"
+            "  choose a number of groups that divides the channels"
+        )
     examples, channels, *sizes = x.shape
     each = channels // groups * math.prod(sizes)
     apart = reshape(x, (examples if type(examples) is int else -1, groups, each))

@@ -58,7 +58,10 @@ def _unfold_aval(x, *, window, stride, padding, dilation, value):
     """The axes of the result: those of the window, leading axes, places of the window."""
     lead = x.ndim - len(window)
     if lead < 0 or any(len(each) != len(window) for each in (stride, padding, dilation)):
-        raise ShapeError(f"unfold: a window of {window} does not fit an array of {x.shape}")
+        raise ShapeError(
+            f"unfold: a window of {window} does not fit an array of {x.shape}\n"
+            "  pad the array, or take a smaller window"
+        )
     places = output_sizes(x.shape[lead:], window, stride, padding, dilation)
     return x.with_shape((*window, *x.shape[:lead], *places))
 
@@ -67,10 +70,16 @@ def _fold_aval(y, *, sizes, stride, padding, dilation):
     """The type of the operand of ``unfold``: leading axes, then ``sizes``."""
     n = len(sizes)
     if y.ndim < 2 * n or n < 1:
-        raise ShapeError(f"fold: {y.shape} lacks axes for the window and the places of {sizes}")
+        raise ShapeError(
+            f"fold: {y.shape} lacks axes for the window and the places of {sizes}\n"
+            "  pass what unfold returned, or an array nested like it"
+        )
     places = output_sizes(sizes, y.shape[:n], stride, padding, dilation)
     if y.shape[-n:] != places:
-        raise ShapeError(f"fold: sizes {sizes} have {places} places, found {y.shape[-n:]}")
+        raise ShapeError(
+            f"fold: sizes {sizes} have {places} places, found {y.shape[-n:]}\n"
+            "  pass the sizes of the array that was unfolded"
+        )
     return y.with_shape((*y.shape[n:-n], *sizes))
 
 

@@ -70,7 +70,9 @@ class TracedRandomState(TracedGenerator):
     def seed(self, seed: Any = None) -> None:
         """Set the state that NumPy derives from this number."""
         if seed is None:
-            raise DTypeError("seed() without a number: the program would repeat one state")
+            raise DTypeError(
+                "seed() without a number: the program would repeat one state\n  pass a number"
+            )
         seed = int(seed) if isinstance(seed, Value) else seed  # with a guard
         self.state[...] = state_of(np.random.RandomState(seed))
 

@@ -29,7 +29,10 @@ def parameter_type(x: Any) -> ArrayType:
     """The type of a parameter: a Value, an array, or a Python number, which is weak."""
     if isinstance(x, Value):
         if x.type is None:
-            raise ShapeError("random: the type of a parameter is unknown; retype the program")
+            raise ShapeError(
+                "random: the type of a parameter is unknown; retype the program\n"
+                "  letir.retype(program, types) gives all types"
+            )
         return x.type
     if type(x) in (int, float):
         return ArrayType(type(x), (), True)
@@ -57,7 +60,10 @@ def _draw_dtype(kinds: list[ArrayType], dtype) -> np.dtype:
     if dtype is None and found.kind in "biu":
         return np.dtype(float)
     if found.kind != "f":
-        raise DTypeError(f"random numbers must have a floating dtype, found {found}")
+        raise DTypeError(
+            f"random numbers must have a floating dtype, found {found}\n"
+            "  write dtype=np.float64, or leave it out"
+        )
     return found
 
 
@@ -86,7 +92,10 @@ def draw_type_rule(count: int, result: Any = None) -> Callable:
             return None
         found = broadcast_shapes(shape, *[kind.shape for kind in parameters])
         if found != shape:
-            raise ShapeError(f"parameters of shape {found} do not broadcast to the shape {shape}")
+            raise ShapeError(
+                f"parameters of shape {found} do not broadcast to the shape {shape}\n"
+                "  choose a shape that ends in the shape of the rows"
+            )
         return ArrayType(result or dtype, (*key.shape[:-1], *shape))
 
     return aval
@@ -180,11 +189,22 @@ def _randint_prepare(key, shape, low, high, dtype=np.int64):
     """Integers from ``low`` up to, but not including, ``high``."""
     for bound in (low, high):
         if parameter_type(bound).dtype.kind not in "iu":
-            raise DTypeError(f"randint: bounds must be integers, found {parameter_type(bound)}")
+            raise DTypeError(
+                f"randint: bounds must be integers, found {parameter_type(bound)}\n"
+                "  convert them with .astype(int)"
+            )
     if type(low) is int and type(high) is int and low >= high:
-        raise ValueError(f"randint: low >= high, {low} >= {high}")
+        raise ShapeError(
+            f"randint: low >= high, {low} >= {high}\n  pass the bounds in this order: low, high"
+        )
+    found = number_dtype(np.int64 if dtype is None else dtype)
+    if found.kind not in "iu":
+        raise DTypeError(
+            f"randint: the dtype must be an integer one, found {found}\n"
+            "  write dtype=np.int64, or convert the result with .astype"
+        )
     operands, attrs = draw_call(key, (low, high), shape, float)
-    return operands, {**attrs, "dtype": number_dtype(dtype)}
+    return operands, {**attrs, "dtype": found}
 
 
 random_randint = define_distribution(
@@ -207,10 +227,16 @@ def _categorical_aval(key, logits, *, axis, shape):
     """An index along the axis for each row of logits, or for each element of ``shape``."""
     check_key(key)
     if logits.dtype.kind != "f":
-        raise DTypeError(f"categorical: logits must be floating, found {logits}")
+        raise DTypeError(
+            f"categorical: logits must be floating, found {logits}\n"
+            "  convert them with .astype(float)"
+        )
     rows = reduced_shape(logits.shape, axis, False)
     if shape is not None and broadcast_shapes(shape, rows) != shape:
-        raise ShapeError(f"categorical: logits of {rows} rows do not broadcast to {shape}")
+        raise ShapeError(
+            f"categorical: logits of {rows} rows do not broadcast to {shape}\n"
+            "  choose a shape that ends in the shape of the rows"
+        )
     return ArrayType(np.intp, (*key.shape[:-1], *(rows if shape is None else shape)))
 
 

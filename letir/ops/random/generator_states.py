@@ -81,6 +81,9 @@ def state_array(generator: Any) -> np.ndarray:
         state: Any = state_of(generator).view(_StateArray)
     except (KeyError, ValueError):
         name = type(generator.bit_generator).__name__
-        raise DTypeError(f"the state of a generator of {name} cannot be recorded") from None
+        raise DTypeError(
+            f"the state of a generator of {name} cannot be recorded\n"
+            "  make it with np.random.default_rng(seed)"
+        ) from None
     state.generator = generator
     return state

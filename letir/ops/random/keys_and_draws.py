@@ -94,7 +94,9 @@ def _key_impl(xp, seed):
 def _key_aval(seed):
     """Two words for each seed."""
     if seed.dtype.kind not in "iu":
-        raise DTypeError(f"a seed must be an integer, found {seed}")
+        raise DTypeError(
+            f"a seed must be an integer, found {seed}\n  pass a whole number, or seed.astype(int)"
+        )
     return ArrayType(np.uint64, (*seed.shape, 2))
 
 
@@ -125,7 +127,10 @@ def _split_aval(key, *, num):
     """Keys in the shape ``num``, for each key of a batch."""
     check_key(key)
     if any(n < 0 for n in num):
-        raise ShapeError(f"split: the number of keys must not be negative, found {num}")
+        raise ShapeError(
+            f"split: the number of keys must not be negative, found {num}\n"
+            "  pass how many keys to make"
+        )
     return ArrayType(np.uint64, (*key.shape[:-1], *num, 2))
 
 
@@ -163,7 +168,10 @@ def _fold_in_aval(key, data):
     """One key for each key and number."""
     check_key(key)
     if data.dtype.kind not in "iu":
-        raise DTypeError(f"fold_in: data must be an integer, found {data}")
+        raise DTypeError(
+            f"fold_in: data must be an integer, found {data}\n"
+            "  pass a whole number such as the number of the step"
+        )
     return ArrayType(np.uint64, (*broadcast_shapes(key.shape[:-1], data.shape), 2))
 
 

@@ -131,7 +131,10 @@ def _generator_draw_aval(state, *operands, method, shape, dtype, options):
     if method not in ("permutation", "choice"):
         found = broadcast_shapes(shape, *[kind.shape for kind in operands])
         if found != shape:
-            raise ShapeError(f"{method}: parameters of shape {found} do not fit the size {shape}")
+            raise ShapeError(
+                f"{method}: parameters of shape {found} do not fit the size {shape}\n"
+                "  leave size out, or let it end in the parameters' shape"
+            )
     return ArrayType(dtype, shape), ArrayType(state.dtype, state.shape)
 
 

@@ -46,7 +46,10 @@ def _permutation_aval(key, x, *, axis):
     """The type of the array."""
     check_key(key)
     if key.ndim > 1:
-        raise ShapeError("permutation takes one key; use letir.vmap for a batch of them")
+        raise ShapeError(
+            "permutation takes one key; use letir.vmap for a batch of them\n"
+            "  letir.vmap(letir.random.permutation, (0, None))(keys, x)"
+        )
     return x.with_shape(x.shape)
 
 
@@ -93,13 +96,20 @@ def _places_aval(key, *p, n, shape, replace):
     """Integers in the shape asked for, for each key of a batch."""
     check_key(key)
     if p and p[0].shape != (n,):
-        raise ShapeError(f"choice: p must have {n} probabilities, found {p[0]}")
+        raise ShapeError(
+            f"choice: p must have {n} probabilities, found {p[0]}\n"
+            "  pass one probability for each element to choose from"
+        )
     count = ArrayType(bool, shape).size
     if n < 1 and count:
-        raise ShapeError("choice: there are no elements to choose from")
+        raise ShapeError(
+            "choice: there are no elements to choose from\n"
+            "  pass an array that is not empty, or an int from 1"
+        )
     if not replace and count > n:
         raise ShapeError(
-            f"choice: cannot choose {count} of {n} without replacement; pass replace=True"
+            f"choice: cannot choose {count} of {n} without replacement; pass replace=True\n"
+            "  or choose fewer elements"
         )
     return ArrayType(np.int64, (*key.shape[:-1], *shape))
 
@@ -131,7 +141,10 @@ def _choice_aval(key, x, *p, axis, shape, replace):
     """The type of ``x`` with ``shape`` in the place of the axis."""
     _places_aval(key, *p, n=x.shape[axis], shape=shape, replace=replace)
     if key.ndim > 1:
-        raise ShapeError("choice takes one key; use letir.vmap for a batch of them")
+        raise ShapeError(
+            "choice takes one key; use letir.vmap for a batch of them\n"
+            "  letir.vmap(letir.random.choice, (0, None))(keys, x)"
+        )
     return x.with_shape((*x.shape[:axis], *shape, *x.shape[axis + 1 :]))
 
 
@@ -139,7 +152,10 @@ def _choice_prepare(key, a, shape=(), replace=True, p=None, axis=0):
     """(operands, attributes): key, array and probabilities; the axis, counted from the front."""
     a = a if hasattr(a, "dtype") else np.asarray(a)
     if not len(a.shape):
-        raise DTypeError("choice: pass an array, or an int for numbers below it")
+        raise DTypeError(
+            "choice: pass an array, or an int for numbers below it\n"
+            "  for example choice(key, 10, (3,))"
+        )
     attrs = {
         "axis": normalize_axes(as_size(axis), len(a.shape))[0],
         "shape": shape_operands(shape)[1],

@@ -25,7 +25,10 @@ from letir.ops.shape.unit_axes_and_flip import squeeze
 def _as_matrix(x: Value, rowvar: bool) -> Value:
     """``x`` as a matrix with variables in rows and observations in columns."""
     if x.ndim > 2:
-        raise ShapeError(f"cov: an array of {x.ndim} axes has more than 2")
+        raise ShapeError(
+            f"cov: an array of {x.ndim} axes has more than 2\n"
+            "  reshape it to rows of variables and columns of observations"
+        )
     if x.ndim < 2:
         return x[None] if x.ndim else reshape(x, (1, 1))
     return x if rowvar else x.T

@@ -82,7 +82,10 @@ def _edges_dtype(a: ArrayType, range) -> np.dtype:
 def _edges_decompose(a, *, bins, range=None) -> Value:
     """Evenly spaced edges from the least to the greatest element, or over ``range``."""
     if bins < 1:
-        raise ShapeError(f"histogram: the number of bins must be positive, found {bins}")
+        raise ShapeError(
+            f"histogram: the number of bins must be positive, found {bins}\n"
+            "  pass bins from 1, or their edges"
+        )
     dtype = _edges_dtype(a.type, range)
     none = cast(sum_(a) * 0, dtype)  # a traced 0
     if range is not None:
@@ -137,7 +140,10 @@ def _histogram_decompose(
 ) -> tuple[Value, Value]:
     """(the count or weight of each bin, the edges)."""
     if weights is not None and weights.shape != a.shape:
-        raise ShapeError(f"histogram: weights of shape {weights.shape} for data of {a.shape}")
+        raise ShapeError(
+            f"histogram: weights of shape {weights.shape} for data of {a.shape}\n"
+            "  pass one weight for each element"
+        )
     row = reshape(a, -1)
     row = cast(row, np.uint8) if row.dtype.kind == "b" else row
     weights = None if weights is None else reshape(weights, -1)
@@ -194,7 +200,10 @@ def _histogramdd_decompose(
 ) -> tuple[Value, ...]:
     """(the count or weight of each block, the edges along each axis)."""
     if sample.ndim != 2 or sample.shape[1] != len(bins):
-        raise ShapeError(f"histogramdd: points of shape {sample.shape} in {len(bins)} dimensions")
+        raise ShapeError(
+            f"histogramdd: points of shape {sample.shape} in {len(bins)} dimensions\n"
+            "  pass points of shape (N, D), and bins for D dimensions"
+        )
     given = iter(edges)
     columns = [sample[:, i] for i, _ in enumerate(bins)]
     found, place = [], 0
@@ -234,7 +243,10 @@ def _histogramdd_prepare(sample, bins=10, range=None, density=None, weights=None
     bins = [_list_to_array(b) for b in (bins if _holds_edges(bins) else (bins,) * count)]
     ranges = None if range is None else tuple([_range_attribute(limits) for limits in range])
     if len(bins) != count or (ranges is not None and len(ranges) != count):
-        raise ShapeError(f"histogramdd: bins and ranges must have an entry for each of {count}")
+        raise ShapeError(
+            f"histogramdd: bins and ranges must have an entry for each of {count}\n"
+            "  pass one entry for each dimension"
+        )
     edges = [b for b in bins if _holds_edges(b)]
     numbers = tuple([None if _holds_edges(b) else as_size(b) for b in bins])
     attrs = {"bins": numbers, "ranges": ranges, "density": bool(density)}

@@ -62,7 +62,8 @@ def _known_method(name: str, method: str) -> str:
     """``method``. Raises ShapeError if NumPy has no such method."""
     if method not in METHODS:
         raise ShapeError(
-            f"{name}: {method!r} is not a valid method. Use one of: {', '.join(sorted(METHODS))}"
+            f"{name}: {method!r} is not a valid method. Use one of: {', '.join(sorted(METHODS))}\n"
+            "  leave method out for 'linear'"
         )
     return method
 
@@ -243,7 +244,9 @@ def _quantile_dtype(name: str, x: ArrayType, q: ArrayType, weights, method: str)
     try:
         return getattr(np, name)(some, one, method=method, **given).dtype
     except (TypeError, ValueError) as error:
-        raise DTypeError(f"{name} of {x} at {q}: {error}") from None
+        raise DTypeError(
+            f"{name} of {x} at {q}: {error}\n  pass numbers, not booleans or strings"
+        ) from None
 
 
 def _quantile_aval(name: str):
@@ -267,7 +270,9 @@ def _quantile_of(name: str, x, q, weights, axis, method, keepdims) -> Value:
     if skips and x.size == 0:
         return _empty_result(rows, x, axis, keepdims, dtype)
     if rows.shape[0] == 0:
-        raise ShapeError("quantile: an empty axis has no quantile")
+        raise ShapeError(
+            "quantile: an empty axis has no quantile\n  reduce over an axis with elements"
+        )
     n, differ = _count_valid(rows, skips)
     absent = _lacks_quantile(rows, n, differ)
     if weights is not None:
@@ -355,7 +360,10 @@ def _quantile_prepare(
     """np.quantile and its variants: the operands are (array, q, weights if given)."""
     method = _known_method("quantile", method if interpolation is None else interpolation)
     if weights is not None and method != "inverted_cdf":
-        raise ShapeError(f"quantile: only method='inverted_cdf' supports weights, found {method!r}")
+        raise ShapeError(
+            f"quantile: only method='inverted_cdf' supports weights, found {method!r}\n"
+            "  write method='inverted_cdf', or leave the weights out"
+        )
     keepdims = as_flag(keepdims) if is_given(keepdims) else False
     attrs = {"axis": int_or_tuple(axis), "method": method, "keepdims": keepdims}
     return drop_trailing_nones(a, _untraced_array(q), _untraced_array(weights)), attrs

@@ -239,7 +239,10 @@ def max_aval(x: ArrayType, *mask: ArrayType, axis: Any, keepdims: bool, initial:
     """The operand's dtype in the reduced shape. An empty axis needs an initial value."""
     shape = reduced_shape(x.shape, axis, keepdims)
     if initial is None and x.size == 0 and 0 not in shape:  # an empty result needs no extremum
-        raise ShapeError(f"the extremum of an empty axis of {x.shape} has no value: give initial=")
+        raise ShapeError(
+            f"the extremum of an empty axis of {x.shape} has no value: give initial=\n"
+            "  or reduce over an axis with elements"
+        )
     return ArrayType(x.dtype, shape)
 
 
@@ -347,7 +350,10 @@ def define_arg_reduction(name: str, numpy: Callable, impl: Callable, **facts: An
 
     def aval(x, *, axis, keepdims):
         if (x.size if axis is None else x.shape[normalize_axes(axis, x.ndim)[0]]) == 0:
-            raise ShapeError(f"{name}: an empty axis of an array of shape {x.shape} has no index")
+            raise ShapeError(
+                f"{name}: an empty axis of an array of shape {x.shape} has no index\n"
+                "  reduce over an axis with elements"
+            )
         return ArrayType(np.intp, reduced_shape(x.shape, axis, keepdims))
 
     return define(

@@ -77,9 +77,15 @@ def _fold_dtype(name: str, dtype: np.dtype, wanted: np.dtype | None) -> np.dtype
             return ufunc.resolve_dtypes((None, dtype, None), reduction=True)[-1]
         found = ufunc.resolve_dtypes((wanted, wanted, None))
     except TypeError as error:
-        raise DTypeError(f"{ufunc.__name__} does not fold arrays of {dtype}: {error}") from None
+        raise DTypeError(
+            f"{ufunc.__name__} does not fold arrays of {dtype}: {error}\n"
+            "  convert the array with .astype"
+        ) from None
     if set(found) != {wanted}:
-        raise DTypeError(f"{ufunc.__name__} does not fold in {wanted}, but in {found}")
+        raise DTypeError(
+            f"{ufunc.__name__} does not fold in {wanted}, but in {found}\n"
+            "  leave dtype out, or convert the array first"
+        )
     return wanted
 
 
@@ -146,7 +152,9 @@ def linear_recurrence(a, b):
 def _accumulate_aval(x, *, ufunc, axis, dtype):
     """The operand's shape, in the dtype in which the ufunc folds."""
     if not x.shape:
-        raise ShapeError("accumulate: a 0-d array has no axis")
+        raise ShapeError(
+            "accumulate: a 0-d array has no axis\n  make it a vector: np.atleast_1d(x)"
+        )
     normalize_axes(axis, x.ndim)
     return ArrayType(_fold_dtype(ufunc, x.dtype, dtype), x.shape)
 
@@ -254,10 +262,14 @@ def _reduce_aval(x, *mask, ufunc, axis, dtype, keepdims, initial):
     found, shape = ufunc_of(ufunc), reduced_shape(x.shape, axis, keepdims)
     if found.identity is None and initial is None:
         if mask:
-            raise ShapeError(f"{found.__name__}.reduce has no identity: where= needs initial=")
+            raise ShapeError(
+                f"{found.__name__}.reduce has no identity: where= needs initial=\n  pass initial="
+            )
         if x.size == 0 and 0 not in shape:
             raise ShapeError(
-                f"{found.__name__}.reduce of an empty axis of {x.shape} has no value: give initial="
+                f"{found.__name__}.reduce of an empty axis of {x.shape} has no value: "
+                "give initial=\n"
+                "  or reduce over an axis with elements"
             )
     return ArrayType(_fold_dtype(ufunc, x.dtype, dtype), shape)
 
@@ -339,12 +351,12 @@ _SEGMENT = {"add": sum_, "mul": prod, "maximum": max_, "minimum": min_}
 def _reduceat_aval(x, *, ufunc, indices, axis, dtype):
     """The operand's shape with one element for each index along the axis."""
     if not x.shape:
-        raise ShapeError("reduceat: a 0-d array has no axis")
+        raise ShapeError("reduceat: a 0-d array has no axis\n  make it a vector: np.atleast_1d(x)")
     (axis,) = normalize_axes(axis, x.ndim)
     for i in indices:
         check_bounds(i, x.shape[axis], axis)
         if i < 0:
-            raise ShapeError(f"reduceat: index {i} is negative")
+            raise ShapeError(f"reduceat: index {i} is negative\n  count indices from 0")
     shape = (*x.shape[:axis], len(indices), *x.shape[axis + 1 :])
     return ArrayType(_fold_dtype(ufunc, x.dtype, dtype), shape)
 

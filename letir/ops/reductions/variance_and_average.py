@@ -71,7 +71,9 @@ def var_prepare(
     """np.var and np.std: the operands are (array, mask, mean), without trailing Nones."""
     if is_given(correction):
         if ddof != 0:
-            raise ShapeError("ddof and correction can't be provided simultaneously.")
+            raise ShapeError(
+                "ddof and correction can't be provided simultaneously.\n  leave one of them out"
+            )
         ddof = correction
     operands, attrs = mean_prepare(a, axis, dtype, out, keepdims, where=where)
     mask = operands[1] if len(operands) > 1 else None
@@ -261,11 +263,15 @@ def weights_along(weights: Value, x: Value, axis: Any) -> Value:
     if weights.shape == x.shape:
         return weights
     if axis is None:
-        raise DTypeError("average: give the axis where the shapes of array and weights differ")
+        raise DTypeError(
+            "average: give the axis where the shapes of array and weights differ\n"
+            "  write average(a, axis=0, weights=w)"
+        )
     axes = normalize_axes(axis, x.ndim)
     if weights.shape != tuple(x.shape[i] for i in axes):
         raise ShapeError(
-            f"average: weights of shape {weights.shape} do not fit axis {axis} of {x.shape}"
+            f"average: weights of shape {weights.shape} do not fit axis {axis} of {x.shape}\n"
+            "  pass one weight for each place along the axis"
         )
     in_order = transpose(weights, tuple(np.argsort(axes).tolist()))
     return reshape(in_order, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))

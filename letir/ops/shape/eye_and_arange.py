@@ -64,7 +64,10 @@ def _arange_aval(*, start, stop, step, dtype):
 def _symbolic_count(start, stop, step):
     """The number of steps between bounds that are symbolic sizes."""
     if type(step) is not int or step == 0 or float in (type(start), type(stop)):
-        raise ShapeError(f"arange: between {start} and {stop} a step is an integer, found {step}")
+        raise ShapeError(
+            f"arange: between {start} and {stop} a step is an integer, found {step}\n"
+            "  convert it with int(step), or use linspace"
+        )
     count = (stop - start if step > 0 else start - stop) + abs(step) - 1
     return 0 if count < 0 else count // abs(step)
 

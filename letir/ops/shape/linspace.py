@@ -41,7 +41,10 @@ def _spaced_aval(name: str, function):
 
     def aval(*types, num, endpoint, dtype, axis):
         if num < 0:
-            raise ShapeError(f"{name}: the number of samples must not be negative, found {num}")
+            raise ShapeError(
+                f"{name}: the number of samples must not be negative, found {num}\n"
+                "  pass how many samples to make"
+            )
         shape = broadcast_shapes(*[kind.shape for kind in types])
         (axis,) = normalize_axes(axis, len(shape) + 1)
         return ArrayType(_spaced_dtype(function, types, dtype), (*shape[:axis], num, *shape[axis:]))

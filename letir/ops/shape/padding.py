@@ -67,7 +67,10 @@ def _pad_prepare(array, pad_width, mode="constant", **options):
             "  build your own border with concatenate"
         )
     if not options.keys() <= {_OPTIONS[mode]}:
-        raise ShapeError(f"pad: {', '.join(options)} cannot be given with mode={mode!r}")
+        raise ShapeError(
+            f"pad: {', '.join(options)} cannot be given with mode={mode!r}\n"
+            "  leave these options out"
+        )
     ndim = count_axes(array)
     attrs = {"width": _pairs_of(pad_width, ndim, as_size)}
     given = next(iter(options.values()), None)
@@ -123,12 +126,19 @@ def _pad_impl(xp, x, *, width, value=0, mode="constant", of=None):
 def _pad_aval(x, *, width, value, mode, of):
     """The operand's type with each axis longer by its two widths."""
     if has_size(width):
-        raise ShapeError(f"pad: the widths {width} are not known: pass numbers")
+        raise ShapeError(
+            f"pad: the widths {width} are not known: pass numbers\n  trace with concrete widths"
+        )
     if len(width) != x.ndim or any(n < 0 for pair in width for n in pair):
-        raise ShapeError(f"pad: widths {width} do not fit an array of shape {x.shape}")
+        raise ShapeError(
+            f"pad: widths {width} do not fit an array of shape {x.shape}\n"
+            "  write ((before, after), ...), one pair for each axis"
+        )
     pairs = list(zip(x.shape, width, strict=True))
     if mode != "constant" and any(n == 0 and sum(pair) for n, pair in pairs):
-        raise ShapeError(f"pad: mode={mode!r} cannot extend an empty axis of {x.shape}")
+        raise ShapeError(
+            f"pad: mode={mode!r} cannot extend an empty axis of {x.shape}\n  use mode='constant'"
+        )
     return x.with_shape(tuple([n + before + after for n, (before, after) in pairs]))
 
 

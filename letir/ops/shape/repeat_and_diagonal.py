@@ -131,7 +131,10 @@ def _repeat_decompose(x, *, repeats, axis=None):
     n, front = x.shape[axis], (slice(None),) * axis
     if type(repeats) is tuple and len(repeats) > 1:
         if len(repeats) != n:
-            raise ShapeError(f"repeat: {len(repeats)} counts for an axis of {n}")
+            raise ShapeError(
+                f"repeat: {len(repeats)} counts for an axis of {n}\n"
+                "  pass one count for each element, or one for all"
+            )
         return x[(*front, np.repeat(np.arange(n), repeats))]
     (count,) = repeats if type(repeats) is tuple else (repeats,)
     shape = (*x.shape[: axis + 1], count, *x.shape[axis + 1 :])
@@ -169,7 +172,10 @@ def _define_triangle(name: str, numpy, impl):
 
     def aval(x, *, k):
         if x.ndim < 2:
-            raise ShapeError(f"{name}: needs an array with at least 2 axes, found {x.shape}")
+            raise ShapeError(
+                f"{name}: needs an array with at least 2 axes, found {x.shape}\n"
+                "  use np.diag to make a matrix of a vector"
+            )
         return x
 
     return define(

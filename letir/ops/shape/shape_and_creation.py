@@ -187,7 +187,10 @@ sum_to_size: Primitive = define(
 def _broadcast_to_aval(x, *sizes, shape):
     """The operand's dtype in the target shape, to which the operand's shape must broadcast."""
     if shape is not None and broadcast_shapes(x.shape, shape) != shape:
-        raise ShapeError(f"broadcast_to: {x.shape} does not broadcast to {shape}")
+        raise ShapeError(
+            f"broadcast_to: {x.shape} does not broadcast to {shape}\n"
+            "  sizes at one axis must be equal, or 1 in the array"
+        )
     return _sized_aval(x, *sizes, shape=shape)
 
 
@@ -234,16 +237,23 @@ def _reshape_aval(x, *sizes, shape, order):
     if shape is None:
         return None
     if shape.count(-1) > 1 or any(type(n) is int and n < -1 for n in shape):
-        raise ShapeError(f"reshape: {shape} is not a shape; at most one size may be -1")
+        raise ShapeError(
+            f"reshape: {shape} is not a shape; at most one size may be -1\n"
+            "  pass sizes from 0, and -1 once for the rest"
+        )
     if -1 in shape:
         others = math.prod(n for n in shape if n != -1)
         rest = exact_quotient(x.size, others)
         if rest is None:
-            raise ShapeError(f"reshape: {x.shape} has {x.size} elements, which do not fill {shape}")
+            raise ShapeError(
+                f"reshape: {x.shape} has {x.size} elements, which do not fill {shape}\n"
+                "  the number of elements must be divisible by the other sizes"
+            )
         shape = tuple(rest if n == -1 else n for n in shape)
     if math.prod(shape) != x.size:
         raise ShapeError(
-            f"reshape: {x.shape} has {x.size} elements, {shape} has {math.prod(shape)}"
+            f"reshape: {x.shape} has {x.size} elements, {shape} has {math.prod(shape)}\n"
+            "  the number of elements must stay; write -1 for the size that follows"
         )
     return x.with_shape(shape)
 

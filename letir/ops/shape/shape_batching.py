@@ -25,7 +25,10 @@ from letir.ops.define.batch_rules import (
 def refuse_mapped_shape(name: str, sizes: Sequence, mapped: Sequence[bool]) -> None:
     """Raise MissingRule if a shape depends on the example."""
     if any(mapped[len(mapped) - len(sizes) :]):
-        raise MissingRule(f"{name} has no batch rule for a mapped shape: {NO_BATCHED_SIZE.reason}")
+        raise MissingRule(
+            f"{name} has no batch rule for a mapped shape: {NO_BATCHED_SIZE.reason}\n"
+            "  pass shapes that all examples share"
+        )
 
 
 def with_batch(x: Value, sizes: Sequence, shape: tuple | None, ones: int = 0) -> tuple[list, tuple]:
@@ -114,5 +117,8 @@ def full_batch(args: Sequence, mapped: tuple, *, shape: tuple | None, dtype: Any
     sizes = args[1:]
     refuse_mapped_shape("full", sizes, mapped)
     if not mapped[0]:  # only a size is mapped
-        raise MissingRule(f"full has no batch rule for a mapped shape: {NO_BATCHED_SIZE.reason}")
+        raise MissingRule(
+            f"full has no batch rule for a mapped shape: {NO_BATCHED_SIZE.reason}\n"
+            "  pass shapes that all examples share"
+        )
     return broadcast_to_batch(args, [0, *[None] * len(sizes)], shape=shape)[0].astype(dtype)

@@ -28,11 +28,15 @@ def _windows_aval(x, *, window, axis):
     """The number of windows that fit along each axis, then an axis for each window size."""
     axes, shape = _window_axes(x.ndim, axis), list(x.shape)
     if len(axes) != len(window):
-        raise ShapeError(f"sliding_window_view: {len(window)} window sizes for {len(axes)} axes")
+        raise ShapeError(
+            f"sliding_window_view: {len(window)} window sizes for {len(axes)} axes\n"
+            "  pass one window size for each axis"
+        )
     for a, width in zip(axes, window, strict=True):
         if width < 0 or shape[a] < width:
             raise ShapeError(
-                f"sliding_window_view: a window of {width} along an axis of {shape[a]}"
+                f"sliding_window_view: a window of {width} along an axis of {shape[a]}\n"
+                "  take a window that is not longer than the axis"
             )
         shape[a] = shape[a] - width + 1
     return x.with_shape((*shape, *window))

@@ -33,7 +33,8 @@ def _strided_decompose(x, *, shape, steps, start=0):
         if math.prod(shape) and (lowest < 0 or highest >= math.prod(x.shape)):
             raise BoundsError(
                 f"as_strided: a view of shape {shape} by steps {steps} from element {start} "
-                f"reads outside of an array with {math.prod(x.shape)} elements"
+                f"reads outside of an array with {math.prod(x.shape)} elements\n"
+                "  shorten the shape or the steps"
             )
     return reshape(x, -1)[_places(shape, steps, start)]
 

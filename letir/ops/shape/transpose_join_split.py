@@ -24,10 +24,13 @@ def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     axes = axis if type(axis) is tuple else (axis,)
     for a in axes:
         if not -ndim <= a < ndim:
-            raise BoundsError(f"axis {a} is out of bounds for an array with {ndim} axes")
+            raise BoundsError(
+                f"axis {a} is out of bounds for an array with {ndim} axes\n"
+                "  count axes from 0, or from -1 for the last one"
+            )
     found = tuple(a % ndim for a in axes)
     if len(set(found)) < len(found):
-        raise ShapeError(f"axis {axis} names an axis of {ndim} twice")
+        raise ShapeError(f"axis {axis} names an axis of {ndim} twice\n  name each axis once")
     return found
 
 
@@ -47,7 +50,10 @@ def _transpose_aval(x, *, axes):
     """The operand's type with its shape permuted."""
     order = range(x.ndim)[::-1] if axes is None else normalize_axes(axes, x.ndim)
     if len(order) != x.ndim:
-        raise ShapeError(f"transpose: axes {axes} do not match an array with {x.ndim} axes")
+        raise ShapeError(
+            f"transpose: axes {axes} do not match an array with {x.ndim} axes\n"
+            "  name each axis once, or use swapaxes for two of them"
+        )
     return x.with_shape(tuple(x.shape[i] for i in order))
 
 
@@ -64,7 +70,9 @@ def _moveaxis_prepare(a, source, destination):
         normalize_axes(int_or_tuple(destination), a.ndim),
     )
     if len(source) != len(destination):
-        raise ShapeError("moveaxis: source and destination differ in length")
+        raise ShapeError(
+            "moveaxis: source and destination differ in length\n  name as many places as axes"
+        )
     order = [i for i in range(a.ndim) if i not in source]
     for to, start in sorted(zip(destination, source, strict=True)):
         order.insert(to, start)
@@ -128,17 +136,23 @@ def move_axes(x: Value, source: tuple, destination: tuple) -> Value:
 def _concatenate_aval(*parts, axis, dtype):
     """The parts' common shape, with the sum of their sizes along ``axis``."""
     if not parts:
-        raise ShapeError("concatenate: need at least one array")
+        raise ShapeError("concatenate: need at least one array\n  pass a list that is not empty")
     dtype = dtype or result_dtype(*parts)  # Python numbers are weak here, unlike in stack
     if axis is None:
         return ArrayType(dtype, (sum(part.size for part in parts),))
     if not parts[0].shape:
-        raise ShapeError("concatenate: 0-d arrays cannot be concatenated; use stack")
+        raise ShapeError(
+            "concatenate: 0-d arrays cannot be concatenated; use stack\n"
+            "  or make them vectors: np.atleast_1d(x)"
+        )
     (axis,) = normalize_axes(axis, parts[0].ndim)
     rest = {part.shape[:axis] + part.shape[axis + 1 :] for part in parts}
     if len(rest) > 1 or len({part.ndim for part in parts}) > 1:
         listed = ", ".join(str(part.shape) for part in parts)
-        raise ShapeError(f"concatenate: shapes {listed} differ beside axis {axis}")
+        raise ShapeError(
+            f"concatenate: shapes {listed} differ beside axis {axis}\n"
+            "  the arrays may differ in size along that axis only: choose another, or use stack"
+        )
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
     return ArrayType(dtype, tuple(shape))
@@ -222,7 +236,10 @@ def _stack_aval(*parts, axis):
     """The common shape of the parts with a new axis."""
     if len({part.shape for part in parts}) != 1:
         listed = ", ".join(str(part.shape) for part in parts) or "none"
-        raise ShapeError(f"stack: all arrays must have one shape, found {listed}")
+        raise ShapeError(
+            f"stack: all arrays must have one shape, found {listed}\n"
+            "  pad or broadcast them to one shape, or use concatenate"
+        )
     shape = list(parts[0].shape)
     (axis,) = normalize_axes(axis, len(shape) + 1)
     shape.insert(axis, len(parts))
@@ -275,7 +292,8 @@ def _split_aval(x, *, sections, axis):
     n = x.shape[axis]
     if type(sections) is int and (sections < 1 or (type(n) is int and n % sections)):
         raise ShapeError(
-            f"split: {sections} equal sections do not divide an axis of {n}; see array_split"
+            f"split: {sections} equal sections do not divide an axis of {n}; see array_split\n"
+            "  or pass the places at which to split"
         )
     return tuple(
         x.with_shape((*x.shape[:axis], part, *x.shape[axis + 1 :]))

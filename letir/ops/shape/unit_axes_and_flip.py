@@ -47,7 +47,10 @@ def _squeeze_aval(x, *, axis):
         else normalize_axes(axis, x.ndim)
     )
     if any(x.shape[i] != 1 for i in axes):
-        raise ShapeError(f"squeeze: axis {axis} of {x.shape} is not of length 1")
+        raise ShapeError(
+            f"squeeze: axis {axis} of {x.shape} is not of length 1\n"
+            "  leave axis out to squeeze those of length 1, or index it: x[0]"
+        )
     return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 

@@ -33,7 +33,10 @@ def _mode_of(mode) -> str:
     if type(mode) is int and 0 <= mode < 3:
         return _MODES[mode]
     if mode not in _MODES:
-        raise ShapeError(f"convolve: mode must be 'full', 'same' or 'valid', found {mode!r}")
+        raise ShapeError(
+            f"convolve: mode must be 'full', 'same' or 'valid', found {mode!r}\n"
+            "  write mode='full' for all overlaps, 'same' or 'valid'"
+        )
     return mode
 
 
@@ -53,9 +56,12 @@ def _mode_start(n: int, m: int, mode: str) -> int:
 def _convolve_aval(a, v, *, mode):
     """A 1-d array of the promoted dtype."""
     if a.ndim > 1 or v.ndim > 1:
-        raise ShapeError(f"convolve: operands must have one axis, found {a.shape} and {v.shape}")
+        raise ShapeError(
+            f"convolve: operands must have one axis, found {a.shape} and {v.shape}\n"
+            "  convolve rows one by one, or use scipy.signal.convolve"
+        )
     if 0 in (a.size, v.size):
-        raise ShapeError("convolve: an operand is empty")
+        raise ShapeError("convolve: an operand is empty\n  pass at least one number")
     return ArrayType(array_dtype(a, v), (_result_length(a.size, v.size, mode),))
 
 
@@ -145,7 +151,10 @@ convolve = define(
 def _correlate_decompose(a, v, *, mode="valid") -> Value:
     """The convolution with the second operand reversed and conjugated."""
     if a.ndim != 1 or v.ndim != 1:
-        raise ShapeError(f"correlate: operands must have one axis, found {a.shape} and {v.shape}")
+        raise ShapeError(
+            f"correlate: operands must have one axis, found {a.shape} and {v.shape}\n"
+            "  convolve rows one by one, or use scipy.signal.convolve"
+        )
     n, m = a.shape[0], v.shape[0]
     full = convolve(a, flip(conj(v) if v.dtype.kind == "c" else v, 0))
     if mode == "full":

@@ -29,9 +29,13 @@ def _split_neighbours(x: Value, axis: int) -> tuple[Value, Value]:
 def _diff_decompose(x, *, n=1, axis=-1) -> Value:
     """Each element minus the one before it, ``n`` times."""
     if n < 0:
-        raise ShapeError(f"diff: order must be non-negative, found {n}")
+        raise ShapeError(
+            f"diff: order must be non-negative, found {n}\n  pass how often to difference"
+        )
     if n and not x.shape:
-        raise ShapeError("diff requires input that is at least one dimensional")
+        raise ShapeError(
+            "diff requires input that is at least one dimensional\n  pass an array with an axis"
+        )
     for _ in range(n):
         later, earlier = _split_neighbours(x, axis)
         x = later != earlier if x.dtype.kind == "b" else later - earlier
@@ -93,17 +97,23 @@ def _gradient_decompose(f, spacing=None, *, axis, edge_order=1) -> Value:
     """
     (axis,) = normalize_axes(axis, f.ndim)
     if edge_order not in (1, 2):
-        raise ShapeError(f"gradient: edge_order must be 1 or 2, found {edge_order}")
+        raise ShapeError(
+            f"gradient: edge_order must be 1 or 2, found {edge_order}\n"
+            "  write edge_order=1 or edge_order=2"
+        )
     if type(f.shape[axis]) is int and f.shape[axis] < edge_order + 1:
         raise ShapeError(
-            f"gradient: an axis of {f.shape[axis]} is too short: edge_order + 1 elements are needed"
+            f"gradient: an axis of {f.shape[axis]} is too short: edge_order + 1 "
+            "elements are needed\n"
+            "  pass more samples, or a lower edge_order"
         )
     f = f if f.type.inexact else cast(f, np.float64)
     row = move_axes(f, (axis,), (-1,))
     if isinstance(spacing, Value) and spacing.shape:
         if spacing.shape != (f.shape[axis],):
             raise ShapeError(
-                f"gradient: coordinates of shape {spacing.shape} for an axis of {f.shape[axis]}"
+                f"gradient: coordinates of shape {spacing.shape} for an axis of {f.shape[axis]}\n"
+                "  pass one coordinate for each sample along the axis"
             )
         inside, weights = _uneven_differences(row, spacing, edge_order)
     else:

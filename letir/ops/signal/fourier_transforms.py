@@ -33,6 +33,10 @@ _OTHER_NORM = {None: "forward", "backward": "forward", "forward": "backward", "o
 def _along_one(a, n=None, axis=-1, norm=None, out=None):
     """The call of np.fft.fft and other transforms along one axis."""
     s = None if n is None else (as_size(n),)
+    if s is not None and type(s[0]) is int and s[0] < 1:  # -1 is the full axis of fftn only
+        raise ShapeError(
+            f"fft: invalid number of data points: n is {n}\n  pass a length from 1, or leave n out"
+        )
     return (a,), {"s": s, "axes": (as_size(axis),), "norm": norm}
 
 
@@ -48,11 +52,19 @@ def _along_several(name: str):
 def _several_axes(name: str, a, s, axes, norm) -> tuple:
     """(operands, attrs) of a transform along several axes; an axis may be given twice."""
     if s is not None and None in s:
-        raise TraceError("fftn: a length of None is deprecated in NumPy: pass -1 for the full axis")
+        raise TraceError(
+            "fftn: a length of None is deprecated in NumPy: pass -1 for the full axis\n"
+            "  or leave s out"
+        )
     s, axes = int_or_tuple(s), int_or_tuple(axes)
     if s is not None and axes is None:
         axes = tuple(range(-len(s), 0))
-    if axes is not None and a.type is not None and len({i % a.ndim for i in axes}) < len(axes):
+    is_known = axes is not None and a.type is not None
+    if is_known and all(-a.ndim <= i < a.ndim for i in axes):
+        repeats = len({i % a.ndim for i in axes}) < len(axes)
+    else:  # the type rule tells of axes out of bounds
+        repeats = False
+    if repeats:
         raise SeveralBinds(lambda: _one_after_the_other(name, a, s, axes, norm))
     return (a,), {"s": s, "axes": axes, "norm": norm}
 
@@ -89,9 +101,12 @@ def _axes_of(x, axes) -> tuple[int, ...]:
     every = range(x.ndim) if axes is None else axes
     found = tuple([i for a in every for i in normalize_axes(a, x.ndim)])
     if len(set(found)) < len(found):
-        raise ShapeError(f"fft: axes {axes} repeat an axis: transform twice")
+        raise ShapeError(f"fft: axes {axes} repeat an axis: transform twice\n  name each axis once")
     if not found:
-        raise ShapeError(f"fft: there are no axes to transform in an array of shape {x.shape}")
+        raise ShapeError(
+            f"fft: there are no axes to transform in an array of shape {x.shape}\n"
+            "  pass an array with at least one axis"
+        )
     return found
 
 
@@ -103,18 +118,27 @@ def _lengths_of(x, s, axes: tuple, *, halved: bool = False) -> list:
             found[-1] = 2 * (found[-1] - 1)
         return found
     if len(s) != len(axes):
-        raise ShapeError(f"fft: {len(s)} lengths {s} for {len(axes)} axes {axes}")
+        raise ShapeError(
+            f"fft: {len(s)} lengths {s} for {len(axes)} axes {axes}\n"
+            "  pass one length for each axis"
+        )
     return [own if n == -1 else n for own, n in zip(found, s, strict=True)]
 
 
 def _transformed_shape(x, s, axes, norm, *, to_half=False, halved=False) -> tuple:
     """The shape of a result. Raises an error for lengths and norms that NumPy refuses."""
     if norm not in _OTHER_NORM:
-        raise LetirError(f"fft: norm must be 'backward', 'ortho' or 'forward', found {norm!r}")
+        raise LetirError(
+            f"fft: norm must be 'backward', 'ortho' or 'forward', found {norm!r}\n"
+            "  leave norm out for 'backward'"
+        )
     axes = _axes_of(x, axes)
     lengths, shape = _lengths_of(x, s, axes, halved=halved), list(x.shape)
     if any(type(n) is int and n < 1 for n in lengths):
-        raise ShapeError(f"fft: invalid number of data points {lengths} for shape {x.shape}")
+        raise ShapeError(
+            f"fft: invalid number of data points {lengths} for shape {x.shape}\n"
+            "  pass a length from 1, and arrays that are not empty"
+        )
     for a, n in zip(axes, lengths, strict=True):
         shape[a] = n
     if to_half:
@@ -234,7 +258,10 @@ def _whole_aval(x, *, s, axes, norm):
 def _rfftn_aval(x, *, s, axes, norm):
     """Half of a spectrum of the given lengths."""
     if x.dtype.kind == "c":
-        raise DTypeError(f"rfft takes real arrays, found {x}: transform with fft, or take .real")
+        raise DTypeError(
+            f"rfft takes real arrays, found {x}: transform with fft, or take .real\n"
+            "  a complex signal has no half spectrum"
+        )
     return ArrayType(_complex_of(x.dtype), _transformed_shape(x, s, axes, norm, to_half=True))
 
 

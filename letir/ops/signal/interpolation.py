@@ -38,10 +38,11 @@ def _check_points(xp: Value, fp: Value) -> None:
     """Raise ShapeError unless ``xp`` and ``fp`` are 1-d, of the same length, and not empty."""
     if xp.ndim != 1 or fp.shape != xp.shape:
         raise ShapeError(
-            f"interp: xp and fp must be 1-d and of one length, found {xp.shape} and {fp.shape}"
+            f"interp: xp and fp must be 1-d and of one length, found {xp.shape} and {fp.shape}\n"
+            "  pass one value for each point"
         )
     if xp.shape[0] == 0:
-        raise ShapeError("interp: there are no points")
+        raise ShapeError("interp: there are no points\n  pass at least one point")
 
 
 def _as_real(x: Value) -> Value:
@@ -72,7 +73,9 @@ def _interp_prepare(x, xp, fp, left=None, right=None, period=None):
     if period is not None:
         period = float(period)
         if period == 0:
-            raise ShapeError("interp: period must be a non-zero value")
+            raise ShapeError(
+                "interp: period must be a non-zero value\n  pass the length of a period"
+            )
     return drop_trailing_nones(x, xp, fp, left, right), {"period": period}
 
 

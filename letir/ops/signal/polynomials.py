@@ -27,7 +27,10 @@ from letir.ops.shape.transpose_join_split import stack
 def _polyval_decompose(p, x) -> Value:
     """Horner's scheme, from the highest power down."""
     if not p.shape:
-        raise ShapeError("polyval: the coefficients must be an array, found a number")
+        raise ShapeError(
+            "polyval: the coefficients must be an array, found a number\n"
+            "  write np.array([c]) for a constant"
+        )
     dtype = array_dtype(p.type, type_of_operand(x))
     if not p.shape[0]:
         return zeros_like(x)
@@ -63,7 +66,10 @@ def _as_coefficients(p):
     """Coefficients as a 1-d array; a number is a single coefficient."""
     p = p if isinstance(p, Value) else np.asarray(p)
     if p.ndim > 1:
-        raise ShapeError(f"coefficients of a polynomial must have one axis, found {p.shape}")
+        raise ShapeError(
+            f"coefficients of a polynomial must have one axis, found {p.shape}\n"
+            "  pass a vector of coefficients"
+        )
     return p if p.ndim else reshape(p, (1,)) if isinstance(p, Value) else p.reshape(1)
 
 
@@ -121,11 +127,19 @@ def _polyfit_decompose(x, y, w=None, *, deg, rcond=None) -> Value:
 def _check_points(x, y, w, deg: int) -> None:
     """Raise, as np.polyfit does, unless x, y and w describe points."""
     if deg < 0:
-        raise ShapeError(f"polyfit: the degree must be at least 0, found {deg}")
+        raise ShapeError(
+            f"polyfit: the degree must be at least 0, found {deg}\n  pass a degree from 0"
+        )
     if x.ndim != 1 or x.size == 0 or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
-        raise DTypeError(f"polyfit: x of shape {x.shape} and y of shape {y.shape} do not fit")
+        raise DTypeError(
+            f"polyfit: x of shape {x.shape} and y of shape {y.shape} do not fit\n"
+            "  pass one y for each x"
+        )
     if w is not None and w.shape != x.shape:
-        raise DTypeError(f"polyfit: x has shape {x.shape}, its weights have shape {w.shape}")
+        raise DTypeError(
+            f"polyfit: x has shape {x.shape}, its weights have shape {w.shape}\n"
+            "  pass one weight for each x"
+        )
 
 
 def _polyfit_prepare(x, y, deg, rcond=None, w=None):

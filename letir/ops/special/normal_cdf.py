@@ -53,7 +53,7 @@ def _normal_cdf_impl(xp, x):
 def _normal_cdf_aval(x):
     """The dtype of the operand, float64 unless it is floating."""
     if x.dtype.kind == "c":
-        raise DTypeError(f"normal_cdf takes real numbers, found {x}")
+        raise DTypeError(f"normal_cdf takes real numbers, found {x}\n  take .real")
     return ArrayType(x.dtype if x.dtype.kind == "f" else float, x.shape)
 
 

@@ -169,7 +169,10 @@ def record_pattern(
         ]
         fn, lifted = finish_trace(new, function(*values, **attributes), None)
     if lifted:
-        raise LetirError("rewrite: a pattern or replacement uses a traced value from outside")
+        raise LetirError(
+            "rewrite: a pattern or replacement uses a traced value from outside\n"
+            "  make it a parameter of the pattern"
+        )
     if not hasattr(function, "__code__"):  # the variables found are those of whoever calls rewrite
         for binder in [binder for bind in fn.binds for binder in bind.binders]:
             binder.name = None
@@ -190,7 +193,9 @@ def pattern_parameters(function: Callable) -> tuple[list[str], list[str]]:
         return list("xyz"[: function.nin]), []
     found = inspect.signature(function).parameters.values()
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found):
-        raise LetirError("rewrite: a pattern takes parameters with names, not * or **")
+        raise LetirError(
+            "rewrite: a pattern takes parameters with names, not * or **\n  write lambda x, y: ..."
+        )
     attributes = [p.name for p in found if p.kind is p.KEYWORD_ONLY]
     return [p.name for p in found if p.name not in attributes], attributes
 
@@ -257,7 +262,10 @@ def attribute_choices(f: Lambda, wanted: list[str]) -> list[dict]:
         domains.append(list({token(value): value for value in there}.values()))
     found = list(itertools.islice(itertools.product(*domains), _MOST_ATTRIBUTES + 1))
     if len(found) > _MOST_ATTRIBUTES:
-        raise LetirError(f"rewrite: the attributes {', '.join(wanted)} have too many values")
+        raise LetirError(
+            f"rewrite: the attributes {', '.join(wanted)} have too many values\n"
+            "  write separate patterns for some of the values"
+        )
     return [dict(zip(wanted, values, strict=True)) for values in found]
 
 
@@ -265,7 +273,10 @@ def operand_orders(fn: Lambda) -> list[Lambda]:
     """``fn`` with the operands of commutative operations in all orders."""
     places = [i for i, b in enumerate(fn.binds) if b.op.commutative and b.args[0] is not b.args[1]]
     if len(places) > _MOST_SWAPS:
-        raise LetirError(f"rewrite: a pattern of more than {_MOST_SWAPS} commutative operations")
+        raise LetirError(
+            f"rewrite: a pattern of more than {_MOST_SWAPS} commutative operations\n"
+            "  write a shorter pattern, or two"
+        )
     found = []
     for chosen in itertools.product([False, True], repeat=len(places)):
         turned = {i for i, turn in zip(places, chosen, strict=True) if turn}

@@ -259,7 +259,8 @@ def _check_count(old: tuple, new: tuple) -> None:
     """Raise LetirError if a replacement has another number of results."""
     if len(old) != len(new):
         raise LetirError(
-            f"rewrite: the replacement gives {len(new)} results, the pattern {len(old)}"
+            f"rewrite: the replacement gives {len(new)} results, the pattern {len(old)}\n"
+            "  return as many results from both"
         )
 
 

@@ -107,7 +107,8 @@ def text_of(source: str | Callable) -> Text:
         return Text.of(source)
     if not inspect.isfunction(source):
         raise LetirError(
-            f"script: expected a text or a Python function, found {type(source).__name__}"
+            f"script: expected a text or a Python function, found {type(source).__name__}\n"
+            "  pass the source as a string, or a function written with def"
         )
     try:
         lines, first = inspect.getsourcelines(source)

@@ -76,7 +76,8 @@ def refuse_misfit(function: Callable, arguments: dict[str, Any], parameter: str)
     """Raise DTypeError unless the argument for ``parameter`` fits its annotation."""
     signature, name = _signature_and_name(function)
     value, annotation = arguments[parameter], signature.parameters[parameter].annotation
-    if not fits(value, annotation):
+    taken = getattr(getattr(arguments.get("f"), "__code__", None), "co_varnames", ())
+    if not fits(value, annotation) and parameter not in taken:  # else ``trace`` tells
         name = name if function.__name__ != "__init__" else type(arguments["self"]).__name__
         raise _misfit(name, parameter, value, annotation)
 

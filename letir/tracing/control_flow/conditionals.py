@@ -62,7 +62,9 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
     source, _ = user_place(2)
     branches = tuple(branches)
     if not branches:
-        raise error_at_user_line(ShapeError("switch: at least one branch is needed"))
+        raise error_at_user_line(
+            ShapeError("switch: at least one branch is needed\n  pass a list of functions")
+        )
     _check_one_number("switch", index, "biu")
     names = [_name_of_branch(f, f"branch {i}") for i, f in enumerate(branches)]
     tree, bodies, captured = _branches_of("switch", branches, names, operands)
@@ -77,7 +79,10 @@ def _check_one_number(asked: str, value, kinds: str) -> None:
         kind = type_of(value)
     except DTypeError as error:
         raise error_at_user_line(
-            DTypeError(f"{asked}: the branch must be chosen by a number: {error}")
+            DTypeError(
+                f"{asked}: the branch must be chosen by a number: {error}\n"
+                "  pass a condition such as x.sum() > 0, or an integer for switch"
+            )
         ) from None
     if kind is not None and kind.shape:
         raise error_at_user_line(

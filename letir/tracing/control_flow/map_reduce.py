@@ -53,10 +53,14 @@ def map(f: Callable[..., Any], *xs: Any) -> Any:
     array([ 3., 12.])
     """
     if not xs:
-        raise TraceError(f"map: an array is needed to map over{at_user()}")
+        raise TraceError(
+            f"map: an array is needed to map over{at_user()}\n  write letir.map(f, xs)"
+        )
     leaves, spec = flatten(xs)
     if not leaves:
-        raise ShapeError(f"map: the pytrees contain no arrays{at_user()}")
+        raise ShapeError(
+            f"map: the pytrees contain no arrays{at_user()}\n  pass at least one array"
+        )
     rows = [as_row(x) for x in leaves]
     step_count(rows, None, "map")
     wrapped = _Nested(lambda elements: f(*elements), spec)
@@ -135,7 +139,8 @@ class _Binary:
         if spec != self.spec:
             raise TraceError(
                 f"{self.asked}: the operation returns {spec} for two elements that nest as "
-                f"{self.spec}{at_user()}"
+                f"{self.spec}{at_user()}\n"
+                "  return one element, nested like its arguments"
             )
         found = [carry_as_array(leaf, kind) for leaf, kind in zip(found, self.kinds, strict=True)]
         for i, (leaf, kind) in enumerate(zip(found, self.kinds, strict=True)):
@@ -169,15 +174,21 @@ def _element_types(tree, axis: int, asked: str) -> tuple[list, PyTreeSpec, list[
     leaves, spec = flatten(tree)
     rows = [as_row(x) for x in leaves]
     if not rows:
-        raise ShapeError(f"{asked}: xs contains no arrays{at_user()}")
+        raise ShapeError(f"{asked}: xs contains no arrays{at_user()}\n  pass at least one array")
     kinds = [row_type(x) for x in rows]
     for i, kind in enumerate(kinds):
         if kind is None or not -kind.ndim <= axis < kind.ndim:
-            raise ShapeError(f"{asked}: leaf {i} of xs, {kind}, has no axis {axis}{at_user()}")
+            raise ShapeError(
+                f"{asked}: leaf {i} of xs, {kind}, has no axis {axis}{at_user()}\n"
+                "  pass arrays with this axis, or another axis="
+            )
     kinds = [_axis_in_front(kind, axis) for kind in kinds]
     if any(kind.shape[0] != kinds[0].shape[0] for kind in kinds):
         listed = ", ".join(str(kind.shape[0]) for kind in kinds)
-        raise ShapeError(f"{asked}: the arrays have {listed} elements along axis {axis}{at_user()}")
+        raise ShapeError(
+            f"{asked}: the arrays have {listed} elements along axis {axis}{at_user()}\n"
+            "  make the arrays equally long along the axis"
+        )
     return rows, spec, kinds
 
 
@@ -191,11 +202,15 @@ def _initial_leaves(tree, spec: PyTreeSpec, asked: str, what: str) -> list:
     """The leaves of an initial or neutral element, which has the nesting of the elements."""
     leaves, found = flatten(tree)
     if found != spec:
-        raise TraceError(f"{asked}: {what} nests as {found}, the elements as {spec}{at_user()}")
+        raise TraceError(
+            f"{asked}: {what} nests as {found}, the elements as {spec}{at_user()}\n"
+            "  nest it like an element of xs"
+        )
     for leaf in leaves:
         if not (isinstance(leaf, Value) or is_array(leaf) or type(leaf) in PYTHON_NUMBERS):
             raise DTypeError(
-                f"{asked}: {what} has the leaf {leaf!r}, which is not an array{at_user()}"
+                f"{asked}: {what} has the leaf {leaf!r}, which is not an array{at_user()}\n"
+                "  pass arrays and numbers only"
             )
     return leaves
 
@@ -281,7 +296,10 @@ def _row_of_indices(indices, asked: str):
     if kind is None or len(kind.shape) != 1 or kind.dtype.kind not in "iu":
         if kind is not None and kind.shape == (0,) and not isinstance(found, Value):
             return found.astype(np.int64)  # [] is an array of floats
-        raise DTypeError(f"{asked}: indices must be a vector of integers, found {kind}{at_user()}")
+        raise DTypeError(
+            f"{asked}: indices must be a vector of integers, found {kind}{at_user()}\n"
+            "  convert them with .astype(int), and ravel them"
+        )
     return found
 
 
@@ -290,16 +308,25 @@ def _check_destinations(dest, values, indices, asked: str) -> tuple:
     dests, spec = flatten(dest)
     arrays, found = flatten(values)
     if found != spec:
-        raise TraceError(f"{asked}: values nest as {found}, dest as {spec}{at_user()}")
+        raise TraceError(
+            f"{asked}: values nest as {found}, dest as {spec}{at_user()}\n"
+            "  nest the values like dest"
+        )
     dests, arrays = [as_row(x) for x in dests], [as_row(x) for x in arrays]
     places = _row_of_indices(indices, asked)
     step_count([*arrays, places], None, asked)
     for i, (d, v) in enumerate(zip(dests, arrays, strict=True)):
         target, kind = row_type(d), row_type(v)
         if not target.shape or target.shape[1:] != kind.shape[1:]:
-            raise ShapeError(f"{asked}: leaf {i} of dest, {target}, cannot hold {kind}{at_user()}")
+            raise ShapeError(
+                f"{asked}: leaf {i} of dest, {target}, cannot hold {kind}{at_user()}\n"
+                "  convert dest or the values with .astype, and give them equal sizes"
+            )
         if not np.can_cast(kind.dtype, target.dtype, "same_kind"):
-            raise DTypeError(f"{asked}: leaf {i} of dest, {target}, cannot hold {kind}{at_user()}")
+            raise DTypeError(
+                f"{asked}: leaf {i} of dest, {target}, cannot hold {kind}{at_user()}\n"
+                "  convert dest or the values with .astype, and give them equal sizes"
+            )
     return dests, spec, places, arrays
 
 

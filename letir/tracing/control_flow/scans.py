@@ -87,10 +87,15 @@ def _whole_length(length: Any, asked: str) -> int:
         found = operator.index(length)
     except TypeError:
         raise DTypeError(
-            f"{asked}: length must be an integer, the number of steps, found {length!r}{at_user()}"
+            f"{asked}: length must be an integer, the number of steps, found "
+            f"{length!r}{at_user()}\n"
+            "  pass a whole number"
         ) from None
     if found >= 1 << 63:
-        raise ShapeError(f"{asked}: length is {found}, which does not fit into 64 bits{at_user()}")
+        raise ShapeError(
+            f"{asked}: length is {found}, which does not fit into 64 bits{at_user()}\n"
+            "  pass a smaller number of steps"
+        )
     return found
 
 
@@ -100,7 +105,9 @@ def step_count(rows: Sequence, length: Any, asked: str) -> Size | int:
     for i, x in enumerate(rows):
         kind = row_type(x)
         if kind is None:
-            raise TraceError(f"{asked}: the type of xs is not known{at_user()}")
+            raise TraceError(
+                f"{asked}: the type of xs is not known{at_user()}\n  trace with concrete arrays"
+            )
         if not kind.shape:
             raise ShapeError(
                 f"{asked}: leaf {i} of xs is {kind}, which has no axis to scan over{at_user()}\n"
@@ -110,13 +117,20 @@ def step_count(rows: Sequence, length: Any, asked: str) -> Size | int:
     if length is not None:
         sizes.append(length if type(length) is Size else _whole_length(length, asked))
     if not sizes:
-        raise ShapeError(f"{asked}: xs is empty, so length must be given{at_user()}")
+        raise ShapeError(
+            f"{asked}: xs is empty, so length must be given{at_user()}\n  write length=n"
+        )
     if any(n != sizes[0] for n in sizes):
         listed = ", ".join(map(str, sizes))
         what = "the leading axes of xs" + (" and length" if length is not None else "")
-        raise ShapeError(f"{asked}: {what} differ: {listed}{at_user()}")
+        raise ShapeError(
+            f"{asked}: {what} differ: {listed}{at_user()}\n"
+            "  make the arrays equally long, or leave length out"
+        )
     if type(sizes[0]) is int and sizes[0] < 0:
-        raise ShapeError(f"{asked}: length is {sizes[0]}{at_user()}")
+        raise ShapeError(
+            f"{asked}: length is {sizes[0]}{at_user()}\n  pass the number of steps, from 0"
+        )
     return sizes[0]
 
 
@@ -253,7 +267,8 @@ class _Returned:
         if spec != self.carry_spec:
             raise TraceError(
                 f"{self.asked}: the carry that f returns nests as {spec}, the carry that it gets "
-                f"as {self.carry_spec}{at_user()}"
+                f"as {self.carry_spec}{at_user()}\n"
+                "  return the carry nested as init"
             )
         ys, self.y_spec = flatten(out[1])
         carry = [
@@ -280,7 +295,10 @@ def _loop_program(
 ) -> Lambda:
     """The program of the loop: one bind, or a few with checkpoints."""
     if every is not None and type(n) is not int:
-        raise ShapeError(f"checkpoint_every needs a known number of steps, found {n}{at_user()}")
+        raise ShapeError(
+            f"checkpoint_every needs a known number of steps, found {n}{at_user()}\n"
+            "  trace with concrete arrays"
+        )
     builder = LetBuilder()
     builder.source = source
     pairs = zip(leaves, step.fn.params, strict=True)

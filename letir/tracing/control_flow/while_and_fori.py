@@ -119,7 +119,9 @@ def _check_bound(value):
         kind = type_of(value)
     except DTypeError as error:
         raise error_at_user_line(
-            DTypeError(f"fori_loop: the bounds must be integers: {error}")
+            DTypeError(
+                f"fori_loop: the bounds must be integers: {error}\n  convert them with int()"
+            )
         ) from None
     if kind is not None and (kind.shape or kind.dtype.kind not in "biu"):
         wrong = ShapeError if kind.shape else DTypeError

@@ -27,7 +27,10 @@ def _is_infinite(is_negative: bool):
     def asked(x, out=None):
         """Infinite, and of this sign."""
         if x.dtype.kind == "c":
-            raise DTypeError(f"complex numbers have no signed infinity, found {x.type}{at_user()}")
+            raise DTypeError(
+                f"complex numbers have no signed infinity, found {x.type}{at_user()}\n"
+                "  test the parts: np.isposinf(x.real)"
+            )
         side = np.signbit(x) if is_negative else ~np.signbit(x)
         found = np.isinf(x)
         return np.logical_and(found, side) if out is None else np.logical_and(found, side, out=out)

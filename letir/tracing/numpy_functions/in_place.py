@@ -34,10 +34,13 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     """np.place: writes the values in order where the mask is true."""
     mask, row = traced_or_array(mask).reshape(-1).astype(bool), traced_or_array(vals).reshape(-1)
     if mask.size != arr.size:
-        raise ShapeError(f"place: a mask of {mask.size} for an array of {arr.size} elements")
+        raise ShapeError(
+            f"place: a mask of {mask.size} for an array of {arr.size} elements\n"
+            "  pass a mask of the array's shape"
+        )
     if not row.size:
         if mask.any():
-            raise ShapeError("place: there are no values to insert")
+            raise ShapeError("place: there are no values to insert\n  pass at least one value")
         return
     order = (np.cumsum(mask) - 1) % row.size
     new = np.where(mask, take_along(row, order).astype(arr.dtype), arr.reshape(-1))
@@ -48,7 +51,10 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """np.putmask: writes to each element its own value."""
     mask = traced_or_array(mask).astype(bool)
     if mask.size != a.size:
-        raise ShapeError(f"putmask: a mask of {mask.size} for an array of {a.size} elements")
+        raise ShapeError(
+            f"putmask: a mask of {mask.size} for an array of {a.size} elements\n"
+            "  pass a mask of the array's shape"
+        )
     if traced_or_array(values).size:
         new = repeat_to_fit(values, a.size, a.dtype).reshape(a.shape)
         a.replace(np.where(mask.reshape(a.shape), new, a))
@@ -66,7 +72,10 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """np.fill_diagonal."""
     if a.ndim < 2 or (a.ndim > 2 and len(set(a.shape)) > 1):
-        raise ShapeError(f"fill_diagonal: all axes must be equally long, found {a.shape}")
+        raise ShapeError(
+            f"fill_diagonal: all axes must be equally long, found {a.shape}\n"
+            "  write the diagonal by an index: x[i, i] = v"
+        )
     step = sum(int(np.prod(a.shape[i + 1 :])) for i in range(a.ndim))
     end = a.shape[1] * a.shape[1] if a.ndim == 2 and not wrap else None
     places = np.arange(a.size)[:end:step]

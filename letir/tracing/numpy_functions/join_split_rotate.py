@@ -42,7 +42,10 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     n = a.ndim
     axis, start = axis_from_front(axis, n), start + n if start < 0 else start
     if not 0 <= start <= n:
-        raise ShapeError(f"rollaxis: start {start} is out of bounds for an array with {n} axes")
+        raise ShapeError(
+            f"rollaxis: start {start} is out of bounds for an array with {n} axes\n"
+            "  use moveaxis(a, axis, destination)"
+        )
     order = [i for i in range(n) if i != axis]
     order.insert(start - (axis < start), axis)
     return np.transpose(a, order)
@@ -52,7 +55,10 @@ def axis_from_front(axis: Any, ndim: int) -> int:
     """A non-negative axis. Raises ShapeError if it does not exist."""
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
-        raise ShapeError(f"axis {axis} is out of bounds for an array with {ndim} axes")
+        raise ShapeError(
+            f"axis {axis} is out of bounds for an array with {ndim} axes\n"
+            "  count axes from 0, or from -1 for the last one"
+        )
     return axis % ndim
 
 
@@ -60,7 +66,7 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
     """np.rot90 as a transpose and flips."""
     first, second = [axis_from_front(axis, m.ndim) for axis in axes]
     if first == second:
-        raise ShapeError(f"rot90: two different axes are needed, found {axes}")
+        raise ShapeError(f"rot90: two different axes are needed, found {axes}\n  write axes=(0, 1)")
     k %= 4
     if k in (0, 2):
         return m[...] if k == 0 else np.flip(m, (first, second))
@@ -83,7 +89,10 @@ def flip_axis(axis: int) -> Callable[..., Any]:
 def matrix_transpose(x: Any, /) -> Any:
     """np.matrix_transpose."""
     if x.ndim < 2:
-        raise ShapeError(f"matrix_transpose: at least 2 axes are needed, found {x.ndim}")
+        raise ShapeError(
+            f"matrix_transpose: at least 2 axes are needed, found {x.ndim}\n"
+            "  pass a matrix or a stack of them"
+        )
     return np.swapaxes(x, -1, -2)
 
 
@@ -154,7 +163,10 @@ def _depth_of(arrays) -> int:
         return 0
     depths = {_depth_of(part) for part in arrays}
     if len(depths) != 1:
-        raise ShapeError("block: all lists must be nested to the same depth, and none may be empty")
+        raise ShapeError(
+            "block: all lists must be nested to the same depth, and none may be empty\n"
+            "  write rows of blocks: [[a, b], [c, d]]"
+        )
     return depths.pop() + 1
 
 
@@ -182,7 +194,10 @@ def _split_along(axis: int, least: int):
 
     def parts(ary, indices_or_sections):
         if ary.ndim < least:
-            raise ShapeError(f"an array with at least {least} axes is needed, found {ary.ndim}")
+            raise ShapeError(
+                f"an array with at least {least} axes is needed, found {ary.ndim}\n"
+                "  add axes with x[None]"
+            )
         return np.split(ary, indices_or_sections, axis)
 
     return parts
@@ -191,7 +206,10 @@ def _split_along(axis: int, least: int):
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """np.hsplit."""
     if not ary.ndim:
-        raise ShapeError("hsplit: an array with at least 1 axis is needed, found a number")
+        raise ShapeError(
+            "hsplit: an array with at least 1 axis is needed, found a number\n"
+            "  make it a vector: np.atleast_1d(x)"
+        )
     return np.split(ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
 
 

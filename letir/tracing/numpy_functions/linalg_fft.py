@@ -90,7 +90,8 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ShapeError(
             f"numpy.linalg.cross takes vectors of 3 components, found shapes {x1.shape} and "
-            f"{x2.shape}{at_user()}"
+            f"{x2.shape}{at_user()}\n"
+            "  choose the axis of the components with axis="
         )
     return np.cross(x1, x2, axis=axis)
 

@@ -23,7 +23,8 @@ def _as_coefficients(p):
     p = traced_or_array(p)
     if p.ndim > 1:
         raise ShapeError(
-            f"coefficients of a polynomial must have one axis, found {p.shape}{at_user()}"
+            f"coefficients of a polynomial must have one axis, found {p.shape}{at_user()}\n"
+            "  pass a vector of coefficients"
         )
     return np.reshape(p, (1,)) if not p.ndim else p
 
@@ -56,7 +57,10 @@ def _derivative_order(m) -> int:
     """The order of a derivative or an integral, as an int."""
     m = operator.index(m)
     if m < 0:
-        raise ShapeError(f"the order must be positive, found {m}{at_user()}")
+        raise ShapeError(
+            f"the order must be positive, found {m}{at_user()}\n"
+            "  pass how often to integrate or differentiate"
+        )
     return m
 
 
@@ -77,7 +81,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     if len(k) < m:
         raise ShapeError(
             f"polyint: k must be a scalar or a rank-1 array of length 1 or >m, found {len(k)}"
-            f"{at_user()}"
+            f"{at_user()}\n"
+            "  pass one integration constant, or one for each integration"
         )
     for i in range(m):
         p = np.concatenate([p / np.arange(len(p), 0, -1), k[i : i + 1]])

@@ -72,7 +72,9 @@ def copyto(dst: Any, src: Any, casting: Casting = "same_kind", where: Any = True
     found = kind if isinstance(kind, np.dtype) else np.result_type(dst.dtype, kind(0))
     if not np.can_cast(found, dst.dtype, casting):
         raise DTypeError(
-            f"numpy.copyto: cannot cast {found} to {dst.dtype} with casting={casting!r}{at_user()}"
+            f"numpy.copyto: cannot cast {found} to {dst.dtype} with "
+            f"casting={casting!r}{at_user()}\n"
+            "  say casting='unsafe' if the loss is meant"
         )
     new = dst.at[...].set(stack_traced(src))
     dst.replace(new if where is True else PRIMITIVES["where"](where, new, dst))

@@ -25,7 +25,10 @@ def meshgrid(
 ) -> Sequence[Any]:
     """np.meshgrid."""
     if indexing not in ("xy", "ij"):
-        raise ShapeError(f"meshgrid: indexing={indexing!r} is neither 'xy' nor 'ij'")
+        raise ShapeError(
+            f"meshgrid: indexing={indexing!r} is neither 'xy' nor 'ij'\n"
+            "  write indexing='xy' or indexing='ij'"
+        )
     n = len(xi)
     shapes = [(1,) * i + (-1,) + (1,) * (n - 1 - i) for i in range(n)]
     if indexing == "xy" and n > 1:
@@ -40,7 +43,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     found, n = [], len(args)
     for i, places in enumerate(map(traced_or_array, args)):
         if places.ndim != 1:
-            raise ShapeError(f"ix_: indices must have one axis, found {places.ndim}")
+            raise ShapeError(f"ix_: indices must have one axis, found {places.ndim}\n  ravel them")
         kept = places.nonzero()[0] if places.dtype == bool else places
         kept = kept if kept.size else kept.astype(np.intp)
         found.append(kept.reshape((1,) * i + (-1,) + (1,) * (n - i - 1)))
@@ -50,21 +53,27 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     """np.diag_indices_from, computed from the shape."""
     if arr.ndim < 2 or len(set(arr.shape)) > 1:
-        raise ShapeError(f"diag_indices_from: all axes must be equally long, found {arr.shape}")
+        raise ShapeError(
+            f"diag_indices_from: all axes must be equally long, found {arr.shape}\n"
+            "  pass a square array"
+        )
     return np.diag_indices(arr.shape[0], arr.ndim)
 
 
 def _of_matrix(arr, k: int) -> tuple:
     """(rows, k, columns) of a matrix."""
     if arr.ndim != 2:
-        raise ShapeError(f"input array must be 2-d, found shape {arr.shape}")
+        raise ShapeError(f"input array must be 2-d, found shape {arr.shape}\n  pass a matrix")
     return arr.shape[0], k, arr.shape[1]
 
 
 def diag(v: Any, k: int = 0) -> Any:
     """np.diag: the diagonal of a matrix, or a matrix with a diagonal."""
     if v.ndim not in (1, 2):
-        raise ShapeError(f"diag: an array with 1 or 2 axes is needed, found {v.ndim}")
+        raise ShapeError(
+            f"diag: an array with 1 or 2 axes is needed, found {v.ndim}\n"
+            "  pass a vector or a matrix"
+        )
     return np.diagflat(v, k) if v.ndim == 1 else np.diagonal(v, k)
 
 
@@ -74,12 +83,15 @@ def diag(v: Any, k: int = 0) -> Any:
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     """np.select as nested np.where."""
     if len(condlist) != len(choicelist):
-        raise ShapeError(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
+        raise ShapeError(
+            f"select: {len(condlist)} conditions for {len(choicelist)} choices\n"
+            "  pass one choice for each condition"
+        )
     if not len(condlist):
-        raise ShapeError("select: the list of conditions is empty")
+        raise ShapeError("select: the list of conditions is empty\n  pass at least one condition")
     conditions = [traced_or_array(c) for c in condlist]
     if any(c.dtype != bool for c in conditions):
-        raise DTypeError("select: conditions must be boolean arrays")
+        raise DTypeError("select: conditions must be boolean arrays\n  compare first: x > 0")
     # Python numbers are weak here
     number = (int, float, complex)
     choices = [c if type(c) in number else traced_or_array(c) for c in (*choicelist, default)]
@@ -105,7 +117,10 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
             others = others | condition
         conditions.append(~others)
     if len(funclist) != len(conditions):
-        raise ShapeError(f"piecewise: {len(conditions)} conditions for {len(funclist)} functions")
+        raise ShapeError(
+            f"piecewise: {len(conditions)} conditions for {len(funclist)} functions\n"
+            "  pass one function for each condition, and one more for the rest if wanted"
+        )
     out = np.zeros_like(x)
     for condition, piece in zip(conditions, funclist, strict=True):
         out = _replace_where(out, x, condition, piece, args, kw)
@@ -155,7 +170,10 @@ def apply_along_axis(
     rows = np.moveaxis(arr, axis, -1)
     outer = rows.shape[:-1]
     if 0 in outer:
-        raise ShapeError("apply_along_axis: there is no row to call the function on")
+        raise ShapeError(
+            "apply_along_axis: there is no row to call the function on\n"
+            "  pass an array that is not empty"
+        )
     results = [traced_or_array(func1d(rows[i], *args, **kwargs)) for i in np.ndindex(*outer)]
     found = np.stack(results)
     found = found.reshape(outer + found.shape[1:])
@@ -172,7 +190,10 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
         if result.ndim != found.ndim:
             result = np.expand_dims(result, at)
         if result.ndim != found.ndim:
-            raise ShapeError("apply_over_axes: the function returns a result of the wrong rank")
+            raise ShapeError(
+                "apply_over_axes: the function returns a result of the wrong rank\n"
+                "  return the array reduced along the axis, with or without it"
+            )
         found = result
     return found
 

@@ -62,7 +62,9 @@ def _cumulative_record(name: str):
     def function(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
         if axis is None:
             if x.ndim > 1:
-                raise ShapeError(f"{name}: give the axis of an array of {x.ndim} axes{at_user()}")
+                raise ShapeError(
+                    f"{name}: give the axis of an array of {x.ndim} axes{at_user()}\n  write axis=0"
+                )
             axis = 0
         found = PRIMITIVES[name](x, axis=axis, dtype=dtype)
         if include_initial:
@@ -95,7 +97,8 @@ def _end_of_ediff1d(more, ary):
     if not np.can_cast(more.dtype, ary.dtype, "same_kind"):
         raise DTypeError(
             f"ediff1d: a value added at an end must be castable to {ary.dtype}, found "
-            f"{more.dtype}{at_user()}"
+            f"{more.dtype}{at_user()}\n"
+            "  convert it with .astype"
         )
     return np.ravel(more).astype(ary.dtype)
 
@@ -138,7 +141,9 @@ def histogram2d(
     """np.histogram2d: the histogram of points, and the edges along both axes."""
     x, y = traced_or_array(x), traced_or_array(y)
     if len(x) != len(y):
-        raise ShapeError(f"histogram2d: x and y must have the same length{at_user()}")
+        raise ShapeError(
+            f"histogram2d: x and y must have the same length{at_user()}\n  pass one y for each x"
+        )
     # edges alone stand for both axes
     count = len(bins) if isinstance(bins, list | tuple) else np.size(bins)
     bins = [traced_or_array(bins)] * 2 if count not in (1, 2) else bins

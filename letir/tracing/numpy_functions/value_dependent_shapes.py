@@ -64,7 +64,10 @@ def extract(condition: Any, arr: Any) -> Any:
 def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
     """np.compress: the slices along an axis where the condition is true."""
     if np.ndim(condition) != 1:
-        raise ShapeError(f"compress: the condition must have one axis, found {np.ndim(condition)}")
+        raise ShapeError(
+            f"compress: the condition must have one axis, found {np.ndim(condition)}\n"
+            "  ravel the condition"
+        )
     a = stack_traced(a)
     if axis is None:
         a, axis = np.ravel(a), 0
@@ -188,12 +191,17 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     x, weights = stack_traced(x), stack_traced(weights)
     x = x if isinstance(x, Value) else np.asarray(x)
     if x.ndim != 1:
-        raise ShapeError(f"bincount: the numbers must have one axis, found {x.ndim}")
+        raise ShapeError(f"bincount: the numbers must have one axis, found {x.ndim}\n  ravel them")
     if x.dtype.kind not in "biu" or x.dtype == np.uint64:
-        raise DTypeError(f"bincount: numbers of {x.dtype} cannot be cast to int64 without loss")
+        raise DTypeError(
+            f"bincount: numbers of {x.dtype} cannot be cast to int64 without loss\n"
+            "  convert them with .astype(int)"
+        )
     least = operator.index(minlength)
     if least < 0:
-        raise ShapeError(f"bincount: 'minlength' must not be negative, found {least}")
+        raise ShapeError(
+            f"bincount: 'minlength' must not be negative, found {least}\n  pass minlength from 0"
+        )
     # the longer of the two is asked for: it is the same for all numbers below minlength
     length = np.maximum(x.astype(np.int64).max() + 1, least) if len(x) else least
     emitter = next(v.emitter for v in (x, weights) if isinstance(v, Value))

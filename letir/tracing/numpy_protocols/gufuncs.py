@@ -25,7 +25,8 @@ def _core_axes(ufunc: np.ufunc, axes, axis) -> list[tuple]:
         raise ShapeError(
             f"numpy.{ufunc.__name__}: axes must have an entry for each operand, and "
             "for each result that "
-            f"has axes, found {axes}"
+            f"has axes, found {axes}\n"
+            "  write axes=[(-2, -1), ...], one tuple of axes each"
         )
     return found + [()] * (len(cores) - len(found))
 

@@ -209,7 +209,9 @@ def _operands_in_domain(ufunc, op: Primitive, inputs: tuple, mask) -> tuple:
     """
     name = f"numpy.{ufunc.__name__}"
     if (mask if isinstance(mask, Value) else np.asarray(mask)).dtype.kind != "b":
-        raise DTypeError(f"{name}: where= must be a boolean array{at_user()}")
+        raise DTypeError(
+            f"{name}: where= must be a boolean array{at_user()}\n  compare first: where=x > 0"
+        )
     if op.vjp is DISCRETE:  # comparisons and bit operations have no restricted domain
         return inputs
     return tuple([_inside_domain(x, mask, _INSIDE.get(ufunc, 0.5)) for x in inputs])

@@ -234,13 +234,13 @@ def test_effects_happen_once_in_their_order_c5(every, capsys):
         ),
         (
             lambda: lt.fori_loop(0, 3, lambda i, c: c, X, checkpoint_every=2.5),
-            ShapeError,
-            ["fori_loop: checkpoint_every must be 1 or more, found 2.5"],
+            DTypeError,
+            ["fori_loop: checkpoint_every must be an int, found 2.5"],
         ),
         (
             lambda: lt.while_loop(lambda c: c < 3, lambda c: c, 1.0, checkpoint_every="2"),
-            ShapeError,
-            ["while_loop: checkpoint_every must be 1 or more, found '2'"],
+            DTypeError,
+            ["while_loop: checkpoint_every must be an int, found '2'"],
         ),
     ],
 )

@@ -217,7 +217,7 @@ WRONG = {
     "length": (lambda: lt.scan(lambda c, x: (c, x), 0.0, ONES, length=4), "length differ: 3, 4"),
     "length of a float": (
         lambda: lt.scan(lambda c, x: (c, x), 0.0, length=2.5),
-        "length must be an integer, the number of steps, found 2.5",
+        "length must be an int, found 2.5",
     ),
     "length of too many bits": (
         lambda: lt.scan(lambda c, x: (c, x), 0.0, length=1 << 70),
@@ -233,7 +233,7 @@ WRONG = {
     ),
     "every, no integer": (
         lambda: lt.scan(lambda c, x: (c, x), 0.0, ONES, checkpoint_every=2.5),
-        "scan: checkpoint_every must be 1 or more, found 2.5",
+        "scan: checkpoint_every must be an int, found 2.5",
     ),
 }
 

@@ -124,7 +124,8 @@ def test_a_foreign_operand_is_named_with_its_conversion(told, name):
 def test_an_integer_beyond_64_bits_is_refused_as_operand(told):
     message = """\
 the integer 1180591620717411303424 does not fit into 64 bits
-  at test_wrong_arguments.py:NN"""
+  at test_wrong_arguments.py:NN
+  pass a float: float(n)"""
 
     assert (DTypeError, message) == told(lambda x: x + 2**70, X)
 
@@ -178,13 +179,17 @@ static argument table: a static argument must be hashable, found ndarray
 
 
 def test_a_static_position_beyond_the_arguments_is_reported(told):
-    message = "static_argnums: there is no argument 1 among 1"
+    message = """\
+static_argnums: there is no argument 1 among 1
+  count positional arguments from 0"""
 
     assert (TraceError, message) == told(lambda x: x, X, static_argnums=1)
 
 
 def test_a_static_name_that_is_not_a_parameter_is_reported(told):
-    message = "static_argnames: the function has no parameter 'trian'"
+    message = """\
+static_argnames: the function has no parameter 'trian'
+  name a parameter of the function"""
 
     assert (TraceError, message) == told(lambda x, train: x, X, True, static_argnames="trian")
 
@@ -214,7 +219,7 @@ REPLAYS = {
     "too few": (
         lambda f, g: f(X),
         ShapeError,
-        "expected 2 arrays as arguments, found 1",
+        "expected 2 arrays as arguments, found 1\n  print the program to see its parameters",
     ),
     "all that differ are listed": (
         lambda f, g: f(np.ones(4), np.ones(3, np.float32)),
@@ -237,19 +242,22 @@ arguments do not fit the program
     "a keyword that is none": (
         lambda f, g: f(X, y=X),
         DTypeError,
-        "the program has no keyword arguments, found y",
+        "the program has no keyword arguments, found y\n"
+        "  pass arrays by position, in the order of its parameters",
     ),
     "another nesting": (
         lambda f, g: g({"w": X, "b": X}, rate=0.1),
         DTypeError,
         "calling the program: expected arguments nested as (({'w': *},), {'rate': *}), "
-        "found (({'b': *, 'w': *},), {'rate': *})",
+        "found (({'b': *, 'w': *},), {'rate': *})\n"
+        "  nest them with the same keys and lengths",
     ),
     "another keyword": (
         lambda f, g: g({"w": X}, speed=0.1),
         DTypeError,
         "calling the program: expected arguments nested as (({'w': *},), {'rate': *}), "
-        "found (({'w': *},), {'speed': *})",
+        "found (({'w': *},), {'speed': *})\n"
+        "  nest them with the same keys and lengths",
     ),
 }
 

@@ -70,7 +70,8 @@ numpy.stack of traced values is not recorded with these arguments
 def test_where_with_one_choice_is_refused(told):
     message = """\
 where: either both or neither of x and y should be given
-  at test_wrong_functions.py:NN"""
+  at test_wrong_functions.py:NN
+  write where(condition, x, y), or nonzero(condition)"""
 
     assert (ShapeError, message) == told(lambda x: np.where(x > 1, x), X)
 

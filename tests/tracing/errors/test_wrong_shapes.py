@@ -78,30 +78,35 @@ shapes (3,), (3,), (2,) do not broadcast: 3 and 2 at axis -1
         ShapeError,
         """\
 dot: inner sizes differ, (3,) and (4,)
+  transpose one of them: x.T
   in dot(%0, %1)""",
     ),
     "einsum": (
         ShapeError,
         """\
 einsum: label 'j' has sizes 3 and 2, shapes [(2, 3), (2, 3)]
+  axes of one label must be equally long: rename one label or transpose
   in einsum(%0, %0, subscripts='ij,jk->ik')""",
     ),
     "einsum operands": (
         ShapeError,
         """\
 einsum: 'ij,jk->ik' names 2 operands, found 1
+  separate one group of labels for each operand by commas
   in einsum(%0, subscripts='ij,jk->ik')""",
     ),
     "reshape": (
         ShapeError,
         """\
 reshape: (3,) has 3 elements, (2, 2) has 4
+  the number of elements must stay; write -1 for the size that follows
   in reshape(%0, shape=(2, 2))""",
     ),
     "two unknown sizes": (
         ShapeError,
         """\
 reshape: (-1, -1) is not a shape; at most one size may be -1
+  pass sizes from 0, and -1 once for the rest
   in reshape(%0, shape=(-1, -1))""",
     ),
     "broadcast_to": (
@@ -115,96 +120,112 @@ shapes (3,), (4,) do not broadcast: 3 and 4 at axis -1
         ShapeError,
         """\
 squeeze: axis 0 of (3,) is not of length 1
+  leave axis out to squeeze those of length 1, or index it: x[0]
   in squeeze(%0, axis=0)""",
     ),
     "concatenate": (
         ShapeError,
         """\
 concatenate: shapes (3,), (2, 2) differ beside axis 0
+  the arrays may differ in size along that axis only: choose another, or use stack
   in concatenate(%0, %1)""",
     ),
     "concatenate scalars": (
         ShapeError,
         """\
 concatenate: 0-d arrays cannot be concatenated; use stack
+  or make them vectors: np.atleast_1d(x)
   in concatenate(%1, %2)""",
     ),
     "stack": (
         ShapeError,
         """\
 stack: all arrays must have one shape, found (3,), (2,)
+  pad or broadcast them to one shape, or use concatenate
   in stack(%0, %1)""",
     ),
     "a ragged list": (
         ShapeError,
         """\
 stack: all arrays must have one shape, found (3,), (2,)
+  pad or broadcast them to one shape, or use concatenate
   in stack(%0, %1)""",
     ),
     "split": (
         ShapeError,
         """\
 split: 2 equal sections do not divide an axis of 3; see array_split
+  or pass the places at which to split
   in split(%0, sections=2)""",
     ),
     "an axis beyond the last": (
         BoundsError,
         """\
 axis 2 is out of bounds for an array with 2 axes
+  count axes from 0, or from -1 for the last one
   in sum(%0, axis=2)""",
     ),
     "an axis twice": (
         ShapeError,
         """\
 axis (0, 0) names an axis of 2 twice
+  name each axis once
   in sum(%0, axis=(0, 0))""",
     ),
     "axes twice": (
         ShapeError,
         """\
 axis (0, 0) names an axis of 2 twice
+  name each axis once
   in transpose(%0, axes=(0, 0))""",
     ),
     "too many axes": (
         BoundsError,
         """\
 axis 2 is out of bounds for an array with 2 axes
+  count axes from 0, or from -1 for the last one
   in transpose(%0, axes=(0, 1, 2))""",
     ),
     "the maximum of nothing": (
         ShapeError,
         """\
 the extremum of an empty axis of (0,) has no value: give initial=
+  or reduce over an axis with elements
   in max(%1)""",
     ),
     "an index beyond the end": (
         BoundsError,
         """\
 index 3 is out of bounds for axis 0 with size 3
+  valid indices are below the size; negative ones count from the end
   in index(%0, item=3)""",
     ),
     "too many indices": (
         BoundsError,
         """\
 too many indices: 2 for an array of shape (3,)
+  leave indices out, or add axes with x[:, None]
   in index(%0, item=(0, 0))""",
     ),
     "an index of a scalar": (
         BoundsError,
         """\
 too many indices: 1 for an array of shape ()
+  leave indices out, or add axes with x[:, None]
   in index(%0, item=0)""",
     ),
     "two ellipses": (
         BoundsError,
         """\
 an index can only have one ellipsis
+  write : for each further axis
   in index(%0, item=(..., 0, ...))""",
     ),
     "a mask of another shape": (
         BoundsError,
         """\
 a mask of shape (2,) does not fit (3,) from axis 0
+  a mask has the sizes of the axes that it selects from
   in index(%0, %1, item=@1)""",
     ),
     "bits of floats": (
@@ -212,6 +233,7 @@ a mask of shape (2,) does not fit (3,) from axis 0
         "bitwise_and does not take operands of types float64[3], int64*[]: "
         "ufunc 'bitwise_and' not supported for the input types, and the inputs could not be "
         "safely coerced to any supported types according to the casting rule ''safe''\n"
+        "  convert an operand with .astype\n"
         "  in bitwise_and(%0, 1)",
     ),
 }

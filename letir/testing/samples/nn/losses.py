@@ -36,6 +36,11 @@ def both(*args: Any, **attrs: Any) -> list[Sample]:
 
 
 SAMPLES = {
+    "checked_classes": [
+        of(CLASSES, classes=3),
+        of(np.int64(1), classes=2),
+        of(np.array([[0, -100]]), classes=1, ignored=-100),
+    ],
     "one_hot": [of(CLASSES, classes=3), of(np.int64(1), classes=2, dtype=FLOAT32)],
     "nll_loss": exempt(
         [
