@@ -36,14 +36,17 @@ def plain_parameters(function: Callable) -> tuple[tuple[str, ...], dict[str, fro
     code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
     found = {}
     for name, annotation in getattr(function, "__annotations__", {}).items():
-        if name == "return" or _origin(annotation) is not None or annotation is Callable:
+        if type(annotation) is type or annotation is Any:  # the common case first
+            if annotation in _ORDINARY and name != "return":
+                found[name] = frozenset(_ORDINARY[annotation])
+            continue
+        if name == "return" or annotation is Callable or _origin(annotation) is not None:
             continue
         classes = [_classes_of(part) for part in getattr(annotation, "__args__", (annotation,))]
         # a string or a function: a text with a meaning, which its reader tells
         if None not in classes and not {(FunctionType,), (str,)} <= {*classes}:
             found[name] = frozenset([kind for part in classes for kind in part or ()])
-    names = code.co_varnames[: code.co_argcount] if code else ()
-    return names, found
+    return (code.co_varnames[: code.co_argcount] if code else ()), found
 
 
 def _origin(annotation: object) -> str | None:

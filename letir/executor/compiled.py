@@ -110,7 +110,10 @@ class Compiled:
 def expect_kernels(where: str, asked: str | None) -> None:
     """Raise DTypeError for an option ``kernels`` that does not exist."""
     if asked not in (None, "on", "off"):
-        raise DTypeError(f'{where}: kernels must be "on", "off" or None, found {asked!r}')
+        raise DTypeError(
+            f'{where}: kernels must be "on", "off" or None, found {asked!r}\n'
+            "  leave it out for kernels where they pay"
+        )
 
 
 def kernels_setting() -> str:

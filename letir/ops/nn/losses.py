@@ -105,6 +105,7 @@ checked_classes: Primitive = define(
     memory="may_alias",
     cost="cheap",
     raises=True,
+    write_through=lambda parent, new: new,
 )
 
 
