@@ -39,7 +39,18 @@ def scaled_erfc(x):
         return mp.exp(x * x) * mp.erfc(x)
 
 
-# name: (function, its interval, weight of an error, degree in float64, in float32)
+def log_gamma_quotient(x):
+    """log(gamma(x)) / ((x - 1) (x - 2))."""
+    return mp.loggamma(x) / ((x - 1) * (x - 2))
+
+
+def stirling_rest(x):
+    """What Stirling's formula lacks, times x."""
+    with mp.workdps(90):
+        return (mp.loggamma(x) - (x - 0.5) * mp.log(x) + x - mp.log(2 * mp.pi) / 2) * x
+
+
+# name: (function, its interval, weight of an error, degrees in float64 and, if used, in float32)
 FITS = {
     # (e^x - 1 - x) / x^2
     "EXP": (
@@ -150,6 +161,20 @@ FITS = {
         lambda v: mp.mpf(1),
         (21, 10),
     ),
+    # log(gamma(x)) / ((x - 1) (x - 2)) of x - 1.5, for x from 1 to 2
+    "LOG_GAMMA": (
+        lambda v: log_gamma_quotient(v + mp.mpf(1.5)),
+        (mp.mpf(-0.5), mp.mpf(0.5)),
+        lambda v: mp.mpf(2),
+        (23,),
+    ),
+    # (log(gamma(x)) - (x - 1/2) log(x) + x - log(2 pi) / 2) x of 1 / x^2, for x from 8 on
+    "STIRLING": (
+        lambda v: stirling_rest(1 / mp.sqrt(v)),
+        (mp.mpf(10) ** -12, mp.mpf(1) / 64),
+        mp.sqrt,
+        (6,),
+    ),
 }
 
 
@@ -224,7 +249,7 @@ def text_of(name: str) -> str:
     """The lines of a table: the coefficients of one function in both dtypes."""
     function, interval, weight, degrees = FITS[name]
     lines = [f"{name} = {{"]
-    for dtype, degree in zip((np.dtype("d"), np.dtype("f")), degrees, strict=True):
+    for dtype, degree in zip((np.dtype("d"), np.dtype("f")), degrees, strict=False):
         found, bits = fitted(function, interval, weight, degree, dtype)
         print(name, dtype, degree, f"2^{bits:.1f}")
         lines.append(f'    "{dtype.char}": (  # error 2^{bits:.1f}')

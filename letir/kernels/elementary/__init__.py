@@ -22,6 +22,7 @@ from letir.kernels.elementary.inverse_hyperbolic import (
     logaddexp2,
 )
 from letir.kernels.elementary.inverse_trigonometric import arccos, arcsin, arctan, arctan2
+from letir.kernels.elementary.log_gamma import gammaln
 from letir.kernels.elementary.logarithms import log, log1p, log2, log10
 from letir.kernels.elementary.powers import power
 from letir.kernels.elementary.roots import cbrt, hypot
@@ -31,7 +32,7 @@ _FUNCTIONS: list[Callable] = [
     *(exp, exp2, expm1, log, log1p, log2, log10, logaddexp, logaddexp2),
     *(sin, cos, tan, arcsin, arccos, arctan, arctan2),
     *(sinh, cosh, tanh, arcsinh, arccosh, arctanh),
-    *(power, cbrt, hypot, erf, erfc, ndtr, expit, log_expit),
+    *(power, cbrt, hypot, erf, erfc, ndtr, expit, log_expit, gammaln),
 ]
 ELEMENTARY: dict[str, Callable] = {f.__name__: elementary(f) for f in _FUNCTIONS}
 ELEMENTARY["float_power"] = ELEMENTARY["power"]

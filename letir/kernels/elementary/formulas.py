@@ -6,6 +6,7 @@ precision", 1971).
 """
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 
@@ -32,7 +33,7 @@ def split(value: Fraction, dtype: np.dtype, zeros: int = 0) -> tuple[float, floa
 
 
 def polynomial(
-    x: Expression, table: dict[str, tuple[float, ...]], precision: str = ""
+    x: Expression, table: Mapping[str, tuple[float, ...]], precision: str = ""
 ) -> Expression:
     """The polynomial of a table of coefficients, by Horner's rule.
 

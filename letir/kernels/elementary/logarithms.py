@@ -97,12 +97,29 @@ def log_of_sum(
 
 def _log_of_parts(k: Expression, f: Expression, c: Expression | None, domain: Domain) -> Expression:
     """k log(2) + log(1 + f + c)."""
-    high, low = split(LN2, f.dtype, _ZEROS[f.dtype.char])
     s = domain.quotient(f, 2.0 + f)
+    total, rest = _terms_of_log(k, f, c, s)
+    return select(domain.inside, total + rest, s)
+
+
+def _terms_of_log(k: Expression, f: Expression, c: Expression | None, s: Expression) -> Pair:
+    """A large and a small term of k log(2) + log(1 + f + c), for s = f / (2 + f)."""
+    high, low = split(LN2, f.dtype, _ZEROS[f.dtype.char])
     total, error = fast_two_sum(k * high, f)
     rest = rest_of_log(f, s)
     rest = k.times_plus(low, rest) if c is None else k.times_plus(low, c) + rest
-    return select(domain.inside, total + (error + rest), s)
+    return total, error + rest
+
+
+def log_pair(x: Expression, c: Expression | None = None) -> Pair:
+    """The pair of log(x + c) for positive finite x, and c much smaller."""
+    scaled, shift = normalized(x)
+    k, m = exponent_and_mantissa(scaled)
+    f, rest = m - 1.0, None
+    if c is not None:
+        down = power_of_two(-select(k > 100, k.number(100), k))
+        f, rest = fast_two_sum(f, c * down)
+    return fast_two_sum(*_terms_of_log(exponent_as_float(k - shift, x), f, rest, f / (2.0 + f)))
 
 
 def log(x: Expression) -> Expression:

@@ -101,7 +101,7 @@ def _trigamma(x: Value):
 
 psi = curve("psi", lambda y, x: _trigamma(x))
 gamma = curve("gamma", lambda y, x: y * psi(x))
-gammaln = curve("gammaln", lambda y, x: psi(x))
+gammaln = curve("gammaln", lambda y, x: psi(x), scalar="gammaln")
 loggamma = curve("loggamma", lambda y, x: psi(x))
 gammasgn = special("gammasgn")
 
