@@ -194,7 +194,8 @@ class Primitive:
     # with at most so many operands, the elements of results are elements of operands, in places
     # that types and attributes tell
     moves_elements: int = 0
-    reduction: str | None = None  # the form of a reduction, see letir.kernels.reduction_forms
+    # the form of a reduction, see letir.kernels.reduction_forms; "parts": that of its decomposition
+    reduction: str | None = None
 
     # ---- memory and cost ----
     # aliasing of results: "new": they have memory of their own; "view": they share the memory of

@@ -18,6 +18,7 @@ from letir.kernels.row_groups import RowKernel, row_kernel
 from letir.kernels.row_passes import Space, may_reduce
 from letir.kernels.scalar_lowering import has_scalar_form
 from letir.passes.fusion.fusing import fused_level
+from letir.passes.fusion.reduction_parts import with_parts
 from letir.passes.fusion.regrouping import regrouped, without_groups
 from letir.passes.fusion.row_clusters import RowCluster, row_clusters
 
@@ -33,6 +34,8 @@ def with_row_kernels(fn: Lambda, kernel_bind: KernelBind, is_exact: bool, worth:
     if not any(bind.op.reduction is not None for bind in fn.binds):
         return fn
     flat = without_groups(fn)
+    if not is_exact:
+        flat = with_parts(flat)
     clusters = row_clusters(flat, partial(_may_join, is_exact=is_exact), worth)
 
     def make(
@@ -46,7 +49,7 @@ def with_row_kernels(fn: Lambda, kernel_bind: KernelBind, is_exact: bool, worth:
         return kernel_bind(results, operands, body, call, body.binds[-1].source)
 
     found = regrouped(flat, clusters, make)
-    return fn if found is flat else fused_level(found)
+    return fused_level(found) if any(b.op.role == "kernel" for b in found.binds) else fn
 
 
 def _may_join(bind: Bind, is_exact: bool) -> bool:

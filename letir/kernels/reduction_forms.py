@@ -12,6 +12,7 @@ from letir.kernels.instructions import BOOL
 from letir.kernels.loop_language import Builder, Operand
 
 F8 = np.dtype("f8")
+PARTS = "parts"  # of records whose decomposition reduces
 Parts = tuple[Operand, ...]
 
 

@@ -50,7 +50,16 @@ def several(x):
     return y.sum(axis=1), y.mean(axis=0), y.max(), (y > 3).any(axis=1), y.min(axis=0), y.sum()
 
 
-@pytest.mark.parametrize("f", [softmax, normalised, several])
+def standardised(x):
+    """Composites, whose parts join the kernel."""
+    return (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
+
+
+def norms(x):
+    return x / np.linalg.norm(x, axis=-1, keepdims=True), x.std(axis=-1), np.nansum(x, axis=-1)
+
+
+@pytest.mark.parametrize("f", [softmax, normalised, several, standardised, norms])
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 def test_a_function_with_reductions_is_one_kernel(f, dtype):
     x = X.astype(dtype)
@@ -146,6 +155,14 @@ def test_a_large_sum_loses_no_small_terms():
     x[0] = 1e9
 
     assert abs(lt.jit(lambda x: (x * 1.0).sum())(x) - 1e9 - 199_999.9) < 1e-6
+
+
+def test_few_degrees_of_freedom_are_the_warning_of_numpy():
+    x = X.reshape(-1, 1)
+    f = lt.jit(lambda x: (x * 2).var(axis=1, ddof=2).sum())
+
+    with pytest.warns(RuntimeWarning, match="Degrees of freedom"), np.errstate(all="ignore"):
+        f(x)
 
 
 def test_exact_kernels_have_no_floating_sums():

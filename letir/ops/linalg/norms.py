@@ -75,7 +75,7 @@ def _with_euclidean_rules(name: str, decompose, place, **fields):
             return by_jvp(tangents, y, x, transform=transform, **attrs)
         return _euclidean_jvp(tangents[0], y, x, axis, attrs["keepdims"])
 
-    return composite(name, decompose, vjp=vjp, jvp=jvp, **fields)
+    return composite(name, decompose, vjp=vjp, jvp=jvp, reduction="parts", **fields)
 
 
 _SPECTRAL = (2, -2, "nuc")  # orders that need singular values

@@ -96,8 +96,12 @@ def _define_nan_reduction(name: str, numpy, decompose, prepare, **fields):
     )
 
 
-nansum = _define_nan_reduction("nansum", np.nansum, _nansum_decompose, reduction_prepare)
-nanprod = _define_nan_reduction("nanprod", np.nanprod, _nanprod_decompose, reduction_prepare)
+nansum = _define_nan_reduction(
+    "nansum", np.nansum, _nansum_decompose, reduction_prepare, reduction="parts"
+)
+nanprod = _define_nan_reduction(
+    "nanprod", np.nanprod, _nanprod_decompose, reduction_prepare, reduction="parts"
+)
 
 
 def _nanmean_decompose(x, mask=None, *, axis=None, dtype=None, keepdims=False) -> Value:

@@ -214,6 +214,7 @@ def _define_variance(name: str, numpy, decompose, vjp, jvp):
         prepare=var_prepare,
         numpy=(numpy,),
         source=keyword_call("where", "mean"),
+        reduction="parts",
     )
 
 
@@ -311,6 +312,7 @@ ptp = composite(
     prepare=_ptp_prepare,
     numpy=(np.ptp,),
     batch=axes_rule("ptp"),
+    reduction="parts",
 )
 
 

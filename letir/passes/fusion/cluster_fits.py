@@ -107,16 +107,20 @@ def _reduction(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) ->
 
 
 def _view(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) -> tuple[str, int]:
-    """A view of rows' values: in the same order, or broadcast to full values."""
+    """A view of rows' values in the same order or broadcast to full values, or one that changes
+    nothing.
+    """
     operand = bind.args[0]
     kind = inside.get(operand)
-    if len(bind.args) != 1 or kind not in ("row", "total"):
+    if len(bind.args) != 1 or kind not in ("row", "total", "full"):
         return _NOWHERE
     # a view of memory that is never read tells how the view lies in memory
     memory = np.empty(operand.type.shape, "i1")
     view = bind.op.impl(np, memory, **bind.attrs)
     if view.__array_interface__["data"] != memory.__array_interface__["data"]:
         return _NOWHERE
+    if kind == "full":
+        return (kind, splits) if view.strides == memory.strides else _NOWHERE
     if view.size == memory.size:
         return (kind, splits) if view.flags.c_contiguous else _NOWHERE
     if view.shape != shape or view.strides != np.broadcast_to(memory, shape).strides:
