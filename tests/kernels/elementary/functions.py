@@ -128,7 +128,7 @@ def true_erf(x: np.ndarray) -> np.ndarray:
     x = x.astype(np.longdouble)
     near = np.clip(x, -3, 3)
     term = total = 2 * near / _root_of_pi()
-    for n in range(1, 120):
+    for n in range(1, 90):
         term = term * (2 * near * near / (2 * n + 1))
         total = total + term
     return np.where(np.abs(x) < 3, total * np.exp(-near * near), np.sign(x) * (1 - _tail(x)))
@@ -138,14 +138,14 @@ def true_erfc(x: np.ndarray) -> np.ndarray:
     """erfc by erf near 0, else by the continued fraction."""
     x = x.astype(np.longdouble)
     tail = _tail(x)
-    return np.where(x < -1, 2 - tail, np.where(x < 1, 1 - true_erf(x), tail))
+    return np.where(x < -1.5, 2 - tail, np.where(x < 1.5, 1 - true_erf(x), tail))
 
 
 def _tail(x: np.ndarray) -> np.ndarray:
-    """erfc of the absolute value, from 1 on (Abramowitz and Stegun, 7.1.14)."""
-    x = np.clip(np.abs(x), 1, 110)
+    """erfc of the absolute value, from 1.5 on (Abramowitz and Stegun, 7.1.14)."""
+    x = np.clip(np.abs(x), 1.5, 110)
     found = x
-    for n in range(400, 0, -1):
+    for n in range(160, 0, -1):
         found = x + (n / np.longdouble(2)) / found
     # exp(-x**2) with the part of the square that is lost: upper bits and the rest of x
     upper = np.rint(x * 2**20) / 2**20

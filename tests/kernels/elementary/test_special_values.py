@@ -9,7 +9,14 @@ import pytest
 
 from letir.kernels.elementary import ELEMENTARY
 from letir.kernels.loop_language import Array, Builder, Kernel
-from tests.kernels.elementary.functions import DTYPES, LARGEST_ERRORS, RANGES, compiled, true_values
+from tests.kernels.elementary.functions import (
+    DTYPES,
+    LARGEST_ERRORS,
+    RANGES,
+    compiled,
+    drawn,
+    true_values,
+)
 
 pytest.importorskip("llvmlite")
 from letir.kernels.machine_code import ufunc_of
@@ -133,3 +140,36 @@ def _log_gamma(x: float) -> float:
         return math.lgamma(x)
     except (ValueError, OverflowError):
         return math.inf
+
+
+RANGED = [
+    pytest.param(name, ranges, dtype, id=f"{name}-{k}-{dtype}")
+    for name, all_ranges in RANGES.items()
+    for k, ranges in enumerate(all_ranges)
+    for dtype in DTYPES
+]
+
+
+@pytest.mark.parametrize(("name", "ranges", "dtype"), RANGED)
+def test_ordinary_numbers_raise_errors_only_where_results_are_beyond_the_range(name, ranges, dtype):
+    operands = [drawn(one, dtype, 5000, np.random.default_rng(2)) for one in ranges]
+    with np.errstate(all="ignore"):
+        is_usual = np.isfinite(compiled(name, dtype)(*operands))
+    operands = [x[is_usual] for x in operands]
+
+    assert set() == raised(compiled(name, dtype), operands)
+
+
+@pytest.mark.parametrize(("name", "ranges", "dtype"), RANGED)
+def test_an_element_has_the_same_bits_in_any_place(name, ranges, dtype):
+    """In vectors, in the rest of an array, alone and in strided arrays."""
+    operands = [drawn(one, dtype, 203, np.random.default_rng(3)) for one in ranges]
+    operands = [np.concatenate([x, values(dtype)]) for x in operands]
+    ufunc, size = compiled(name, dtype), len(operands[0])
+    with np.errstate(all="ignore"):
+        found = ufunc(*operands)
+        alone = [ufunc(*[x[i : i + 1] for x in operands])[0] for i in range(size)]
+        strided = ufunc(*[x[::-1] for x in operands])[::-1]
+
+    assert np.array_equal(found, alone, equal_nan=True)
+    assert np.array_equal(found, strided, equal_nan=True)
