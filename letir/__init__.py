@@ -159,6 +159,7 @@ _LATE_BOUND = {
     "executor.quick_calls": ("quick_call",),
     "executor.transformed_executors": ("transformed_executor",),
     "numpy.polynomials": ("polynomial_function",),
+    "numpy.sized": ("sized_function",),
     "plan.straight_line": ("rest_of_run", "straight_line_of"),
     "ops": ("load_operation", "load_records_of"),
     "ops.control_flow.loop_analysis": ("has_fixed_shape", "restore_number_results"),

@@ -150,7 +150,7 @@ def record(
         try:
             if new.watch is not None:
                 new.watch.start()
-            start_stand_ins(f, started, new.watches_sizes)
+            start_stand_ins(f, started, new.has_sizes)
             result = f(*call_args, **call_kwargs)
         except Exception as error:
             result = None

@@ -10,6 +10,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
+from letir.ast.sizes.size import Size
 from letir.tracing.math_stand_ins import math_modules
 from letir.tracing.numpy_protocols.array_value import numpy_namespace
 from letir.tracing.operands import first_traced, traced_or_array
@@ -28,7 +29,9 @@ tensordot tile tril triu trapezoid vander vdot vstack where"""
 _OF_LISTS = """all amax amin any argmax argmin argsort count_nonzero max mean median min nanmax
 nanmean nanmin nansum percentile polyfit polyval prod ptp quantile std sum trace transpose var"""
 # functions of counts and sizes, which a guard fixes
-_OF_COUNTS = "diag_indices indices mask_indices tri tril_indices triu_indices"
+_OF_COUNTS = "diag_indices indices mask_indices tril_indices triu_indices"
+# functions of one count, which may be a symbolic size
+_OF_SIZES = "bartlett blackman hamming hanning tri"
 _SCALARS = """bool bool_ complex128 complex64 double float16 float32 float64 int16 int32 int64 int8
 int_ intp single uint16 uint32 uint64 uint8"""
 _LINALG = """cholesky cond det eig eigh eigvals eigvalsh inv lstsq matrix_power matrix_rank norm
@@ -40,6 +43,7 @@ def library_modules() -> list[LibraryModule]:
     makers: dict[str, Callable] = dict.fromkeys(_MAKERS.split(), _maker_stand_in)
     makers |= dict.fromkeys((_NEW_ARRAYS + " " + _OF_LISTS).split(), _recorded_stand_in)
     makers |= dict.fromkeys(_OF_COUNTS.split(), _counted_stand_in)
+    makers |= dict.fromkeys(_OF_SIZES.split(), _sized_stand_in)
     makers |= dict.fromkeys(("r_", "c_", "mgrid", "ogrid"), _IndexTrick)
     linalg = dict.fromkeys(_LINALG.split(), _recorded_stand_in)
     polynomials = LibraryModule(
@@ -88,6 +92,10 @@ def loaded_modules(known: list[LibraryModule]) -> list[LibraryModule]:
     random = sys.modules.get("numpy.random")
     if random is not None and all(library.module is not random for library in known):
         found.append(LibraryModule(random, {"default_rng": _seeded_stand_in}))
+    fourier = sys.modules.get("numpy.fft")
+    if fourier is not None and all(library.module is not fourier for library in known):
+        names = dict.fromkeys(("fftfreq", "rfftfreq"), _sized_stand_in)
+        found.append(LibraryModule(fourier, names))
     statistics = sys.modules.get("statistics")
     if statistics is not None and all(library.module is not statistics for library in known):
         found.append(LATE_BOUND["statistics_module"](statistics))
@@ -138,6 +146,16 @@ def _stand_in(original: Any, function_for: Callable[[Any], Callable]) -> Callabl
 
 def _counted_stand_in(original: Any) -> Callable:
     def recorded(*args, **kwargs):
+        known = {name: _known_counts(value) for name, value in kwargs.items()}
+        return _recorded(original)(*map(_known_counts, args), **known)
+
+    return _stand_in(original, lambda _: recorded)
+
+
+def _sized_stand_in(original: Any) -> Callable:
+    def recorded(*args, **kwargs):
+        if any(type(value) is Size for value in (*args, *kwargs.values())):
+            return LATE_BOUND["sized_function"](original.__name__)(*args, **kwargs)
         known = {name: _known_counts(value) for name, value in kwargs.items()}
         return _recorded(original)(*map(_known_counts, args), **known)
 

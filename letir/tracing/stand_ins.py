@@ -32,7 +32,7 @@ _modules: set[str] = set()  # the names of the modules that were looked through
 # id of a dict of globals -> (the dict, its possible lengths, sites in it, those for sizes)
 _spaces: dict[int, tuple[dict, tuple, list, list]] = {}
 _named_by: dict[int, tuple] = {}  # id of code -> (code, stand-ins for builtins that it names)
-_LOADED_LATE = frozenset(["numpy.random", "scipy", "statistics"])
+_LOADED_LATE = frozenset(["numpy.fft", "numpy.random", "scipy", "statistics"])
 _MOST = 1024  # dicts that are kept alive
 _libraries: list["LibraryModule"] = []
 _methods: list[tuple] = []  # (class, name, original, stand-in)

@@ -71,6 +71,7 @@ class Trace(ChangesArguments, LetBuilder):
     refusal: str | None = None  # the first error of this trace, in case it is caught
     root: CodeType | None = None  # of the frame outside which nothing is recorded
     failed: Bind | None = None  # in a lazy trace: raised when its value was demanded
+    has_sizes = False  # whether parameters have symbolic sizes
     lifts_variables = watches_sizes = False
     is_open = True
     draws = REFUSED
@@ -100,6 +101,7 @@ class Trace(ChangesArguments, LetBuilder):
         """
         local = self.param(kind, name).arg
         if kind is not None and Size in map(type, kind.shape):
+            self.has_sizes = True
             LATE_BOUND["watch_size_reads"](self)
         self.note_argument(local, given)
         if self.mode is LAZY:

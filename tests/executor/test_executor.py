@@ -176,6 +176,35 @@ def test_results_at_new_sizes_are_right_however_python_reads_the_size(name):
         assert_same(f.f(x), f(x))
 
 
+ONE_PLAN = {
+    "length": lambda x: x.sum() / len(x),
+    "zeros of a length": lambda x: np.zeros(len(x)) + x,
+    "linspace": lambda x: np.linspace(0, 1, len(x)) * x,
+    "eye": lambda x: np.eye(len(x)) @ x,
+    "middle": lambda x: x[len(x) // 2] * x,
+    "reshape": lambda x: np.concatenate([x, x]).reshape(len(x), 2),
+    "table of differences": lambda x: x[np.abs(np.subtract.outer(*[np.arange(len(x))] * 2))],
+    "tri": lambda x: np.tri(len(x), k=-1) @ x,
+    "tri of columns": lambda x: np.tri(3, len(x), dtype=int) @ x,
+    "diag": lambda x: np.diag(x) @ x,
+    "windows": lambda x: (np.hanning(len(x)) + np.hamming(len(x)) + np.bartlett(len(x))) * x,
+    "blackman": lambda x: np.blackman(x.shape[0]) * x,
+    "fftfreq": lambda x: np.fft.fftfreq(len(x), 0.1) * np.abs(np.fft.fft(x)),
+    "rfftfreq": lambda x: np.fft.rfftfreq(len(x)) * np.abs(np.fft.rfft(x)),
+}
+
+
+@pytest.mark.parametrize("name", ONE_PLAN)
+def test_functions_of_sizes_have_one_plan_for_all_sizes(name):
+    f = jit(ONE_PLAN[name])
+    for n in (4, 6, 9, 12, 15):
+        x = np.random.default_rng(n).normal(size=n)
+        for expected, actual in zip(np.atleast_1d(f.f(x)), np.atleast_1d(f(x)), strict=True):
+            np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-14)
+
+    assert f.counters["compiles"] == 2
+
+
 GUARDED = {
     "order": lambda x: x if x.shape[0] > 5 else -x,
     "equal": lambda x: x if x.shape[0] == 5 else -x,

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.sizes.size import Size
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.tracing.mutation.views import view_base
 from letir.tracing.numpy_functions.join_split_rotate import axis_from_front, broadcast_arrays
+from letir.tracing.numpy_protocols.array_value import numpy_namespace
 from letir.tracing.operands import traced_or_array
 from letir.tracing.source_locations import at_user
 
@@ -74,7 +76,12 @@ def diag(v: Any, k: int = 0) -> Any:
             f"diag: an array with 1 or 2 axes is needed, found {v.ndim}\n"
             "  pass a vector or a matrix"
         )
-    return np.diagflat(v, k) if v.ndim == 1 else np.diagonal(v, k)
+    if v.ndim == 2:
+        return np.diagonal(v, k)
+    if type(v.shape[0]) is Size and k == 0:
+        places = numpy_namespace().arange(v.shape[0])
+        return np.where(places[:, None] == places, v, v.dtype.type(0))
+    return np.diagflat(v, k)
 
 
 # ---- selection ----
