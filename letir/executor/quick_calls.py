@@ -104,7 +104,7 @@ class _Text:
 def _defined(name: str, text: str, names: dict) -> Callable:
     """The function ``name`` of a text."""
     exec(compile(text, __file__, "exec"), names)
-    made: Callable = names[name]
+    made: Callable = names.pop(name)  # else the function would hold itself
     return made
 
 

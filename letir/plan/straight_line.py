@@ -240,10 +240,7 @@ class _Writer:
                 form = None
         if form is not None:
             self.store(form, k, cleared)
-        fact = result_fact(self, bind)
-        self.forget((k, *cleared))
-        if fact is not None:
-            self.facts[k] = fact
+        self.note(k, cleared)
         return False
 
     def number_step(self, k: int) -> tuple[str, str] | None:
@@ -270,6 +267,13 @@ class _Writer:
         self.forget(cleared)
         self.facts[k] = fact
 
+    def note(self, k: int, cleared: tuple) -> None:
+        """Note what is known of a result, and forget what was known of cleared slots."""
+        fact = result_fact(self, self.bind)
+        self.forget((k, *cleared))
+        if fact is not None:
+            self.facts[k] = fact
+
     def forget(self, slots: Iterable[int]) -> None:
         """Forget what is known of slots."""
         for n in slots:
@@ -292,6 +296,12 @@ class _Writer:
         """Append a step that stores its results itself."""
         form, op = write_form(self, self.bind), self.bind.op
         made = [n for n in k if n is not None]
+        value = quick_form(self, self.bind) if op.results is None and made else None
+        if value is not None:
+            cleared = tuple([n for n in c if n != made[0]])
+            self.store(value, made[0], cleared)
+            self.note(made[0], cleared)
+            return
         if form is not None:
             test, action = form
             gone = [n for n in c if n not in made]
@@ -345,7 +355,7 @@ class _Writer:
         text = "\n".join(self.lines)
         code = compile(text, _FILE, "exec")
         exec(code, self.names)  # the text holds names and numbers only
-        run: Any = self.names["run"]
+        run: Any = self.names.pop("run")  # else the function would hold itself
         n_slots = self.n_params + len(self.table.rest)
         return StraightLine(
             *(run, run.__code__, tuple(self.steps), tuple(self.may_repeat)),

@@ -149,6 +149,9 @@ SCALARS = [
     (lambda x: np.minimum(np.where(x > 0, x, 1.0), x[0]), np.array([1.0, 0.0])),
     (lambda x: np.stack([x[0], x[1] * 2, x[2]]), X[0]),
     (lambda x: (x.sum(), x.mean(0), x.max(1), x.argmax(), x.sum(1, keepdims=True), x.mean()), X),
+    (lambda x: (x.var(), x.var(1, ddof=1), np.std(x, 0, keepdims=True), x.T.std((0, 1))), X),
+    (lambda x: (np.linalg.norm(x), np.linalg.norm(x.T[:2]), np.linalg.norm(x[:, ::-2], axis=1)), X),
+    (lambda x: (np.linalg.norm(x[1, ::-1]), x.var(0) * 2.0, x[0].std() * 2.0), X),
     (lambda x: (x.T.reshape(-1), x.T.copy(), x[None, ..., 1:], x.astype(int), x @ x.T), X),
 ]
 
@@ -268,6 +271,19 @@ def test_an_error_in_the_middle_names_the_bind_and_keeps_no_values():
 
     assert "fails_in_straight_line" in "".join(caught.value.__notes__)
     assert gone() is None
+
+
+def test_a_plan_is_freed_with_its_function():
+    plan = Plan(lt.trace(lambda x: np.exp(x) * 2.0, X))
+    plan.straight = straight_line_of(plan)
+    plan.run([X])
+    gone = weakref.ref(plan), weakref.ref(plan.straight.run)
+    gc.disable()
+    del plan
+    found = [ref() for ref in gone]
+    gc.enable()
+
+    assert found == [None, None]
 
 
 def test_values_are_freed_at_their_last_use():

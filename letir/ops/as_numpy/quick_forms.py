@@ -15,6 +15,7 @@ from letir.ast.attrs import Here
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Const
 from letir.ast.types import ArrayType
+from letir.ops.as_numpy.quick_functions import norm_form, std_form, var_form
 
 _FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*"}
@@ -51,7 +52,7 @@ FLOAT, INT, SCALAR, OWNED = "float", "int", "scalar", "owned"
 NUMBER_FACTS = {float: FLOAT, int: INT}
 _NUMBERS = (FLOAT, INT)
 _GIVE_NUMBERS = ("weaken", "math_function", "python_operator")
-_GIVE_SCALARS = ("sum", "prod", "max", "min", "mean", "dot", "matmul")
+_GIVE_SCALARS = ("sum", "prod", "max", "min", "mean", "var", "std", "norm", "dot", "matmul")
 
 
 def number_fact(kind: Any) -> str | None:
@@ -423,6 +424,9 @@ _FORMS: dict[str, Callable] = {
     "max": _reduction(np.maximum),
     "min": _reduction(np.minimum),
     "mean": _mean,
+    "var": var_form,
+    "std": std_form,
+    "norm": norm_form,
     "argmax": _arg_extremum("argmax"),
     "argmin": _arg_extremum("argmin"),
     "index": _index,
