@@ -28,8 +28,8 @@ the call in `letir/testing/calls/`; a test fails if the page is not up to date, 
   because the result is not floating or changes in steps only.
 - *batch*: `vmap` gives the same results as a loop.
 - *complex*: the call with complex numbers, and its derivative. A dash: NumPy's function does not take complex numbers.
-- Whole programs: `tests/programs` holds 137 as people write NumPy (layers and models, filters, simulations, optimisers, table
-  algorithms). 136 of them record, replay, compile and differentiate unchanged; one draws from NumPy's global generator, which
+- Whole programs: `tests/programs` holds 163 as people write NumPy (layers and models, filters, simulations, optimisers, table
+  algorithms). 162 of them record, replay, compile and differentiate unchanged; one draws from NumPy's global generator, which
   `trace` refuses (`jit` and `grad` do not).
 
 Recorded: {recorded} of {all} functions that take arrays of numbers, {percent:.1f} %.
