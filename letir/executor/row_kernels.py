@@ -41,7 +41,7 @@ def with_row_kernels(fn: Lambda, kernel_bind: KernelBind, is_exact: bool, worth:
     def make(
         cluster: RowCluster, body: Lambda, operands: tuple[Local, ...], results: tuple[Local, ...]
     ) -> Bind | None:
-        space = Space(cluster.shape, cluster.split)
+        space = Space(cluster.shape, *cluster.split)
         kernel = row_kernel(body, space, is_exact)
         if kernel is None:
             return None
@@ -67,18 +67,10 @@ class _RowCall:
     """The call of a kernel with operands of any shape."""
 
     def __init__(self, made: RowKernel, shapes: list[tuple[int, ...]]):
-        space = made.space
-        by_kind = {
-            "full": (space.rows, space.columns),
-            "row": (space.rows,),
-            "column": (space.columns,),
-            "single": (),
-        }
         self.ufunc = ufunc_of(made.kernel, made.signature)
-        self.operands = [(n, kind, by_kind[kind]) for n, kind in made.operands]
-        self.shapes = shapes
-        self.n_results = len(shapes)
-        self.is_one = len(made.results) + made.n_scratch == 1
+        self.operands, self.shapes = made.operands, shapes
+        self.columns, self.scratch = made.space.columns, made.scratch
+        self.is_one = len(shapes) == 1
         # reductions give arrays in the order of C, other results in that of the operands
         self.keeps_order = any(len(shape) > 1 for shape in shapes)
 
@@ -93,13 +85,13 @@ class _RowCall:
             if kind in ("full", "column") and x.strides[-1] != x.itemsize:
                 x = np.ascontiguousarray(x)
             given.append(x)
+        given += [np.empty(self.columns, dtype) for dtype in self.scratch]
         found = self.ufunc(*given)
-        results = (found,) if self.is_one else found[: self.n_results]
         shaped = [
             y if y.shape == shape and shape else y.reshape(shape)[()]  # [()]: NumPy's scalar
-            for y, shape in zip(results, self.shapes, strict=True)
+            for y, shape in zip((found,) if self.is_one else found, self.shapes, strict=True)
         ]
-        return shaped[0] if len(shaped) == 1 else tuple(shaped)
+        return shaped[0] if self.is_one else tuple(shaped)
 
 
 def _has_c_order(x: Any) -> bool:

@@ -4,15 +4,17 @@
 carried from row to row.
 """
 
+import numpy as np
 from attrs import define, field, frozen
 
-from letir.ast.terms import Arg, Const, Lambda
+from letir.ast.terms import Arg, Bind, Const, Lambda
 from letir.kernels.elementwise_groups import kernel_name
 from letir.kernels.loop_language import Array, Kernel, Operand
 from letir.kernels.reduction_forms import Parts
 from letir.kernels.row_passes import Reduction, RowPasses, Space
 from letir.kernels.scalar_lowering import MOST_ARRAYS, NoKernel, ScalarLowering, expect_known
 
+_Input = tuple[Arg, str, tuple[int, ...]]  # a value, its kind, and the shape of the argument
 _BLOCK = 9  # the binary logarithm of the elements of a block of a sum
 _EXTENTS = {"full": ("o", "m", "n"), "row": ("o", "m"), "column": ("o", "n"), "single": ("o",)}
 _SIGNATURES = {"full": "(m,n)", "row": "(m)", "column": "(n)", "single": "()"}
@@ -20,23 +22,24 @@ _SIGNATURES = {"full": "(m,n)", "row": "(m)", "column": "(n)", "single": "()"}
 
 @frozen
 class RowKernel:
-    """A kernel and how to call it: the operands that it takes, in order, with their kinds.
+    """A kernel and how to call it.
 
-    ``results``: the kinds of the results; the kernel has ``n_scratch`` further ones.
+    ``operands``: the number, the kind and the shape of each operand that it takes, in order. After
+    these it takes one array for each dtype of ``scratch``, with one element a column. ``results``:
+    the kinds of the results.
     """
 
     kernel: Kernel
     space: Space
-    operands: tuple[tuple[int, str], ...]
+    operands: tuple[tuple[int, str, tuple[int, ...]], ...]
+    scratch: tuple[np.dtype, ...]
     results: tuple[str, ...]
-    n_scratch: int
 
     @property
     def signature(self) -> str:
         """The signature of the generalized ufunc."""
-        given = ",".join([_SIGNATURES[kind] for _, kind in self.operands])
-        results = (*self.results, *["column"] * self.n_scratch)
-        return f"{given}->{','.join([_SIGNATURES[kind] for kind in results])}"
+        given = [_SIGNATURES[kind] for _, kind, _ in self.operands] + ["(n)"] * len(self.scratch)
+        return f"{','.join(given)}->{','.join([_SIGNATURES[kind] for kind in self.results])}"
 
 
 def row_kernel(body: Lambda, space: Space, is_exact: bool = False) -> RowKernel | None:
@@ -53,19 +56,19 @@ class _RowLowering(ScalarLowering):
     """The lowering of one group with reductions."""
 
     passes: RowPasses = field(kw_only=True)
-    inputs: dict[tuple[Arg, str], Array] = field(factory=dict)
+    inputs: dict[_Input, Array] = field(factory=dict)
     outputs: list[Array] = field(factory=list)
     stores: dict[Arg, Array] = field(factory=dict)  # of full values
     scratch: list[Array] = field(factory=list)
     place: dict[str, tuple[Operand, ...]] = field(factory=dict)  # the current one, by kind
-    level: str = "single"  # what is computed now
+    result: tuple[int, ...] = ()  # the shape of what is computed now
     n: Operand = field(init=False)  # the number of columns
-    loaded: dict[tuple[Arg, str], Operand] = field(factory=dict)
+    loaded: dict[_Input, Operand] = field(factory=dict)
 
     def kernel(self) -> RowKernel:
         """The kernel."""
         self.declare_arrays()
-        arrays = (*self.inputs.values(), *self.outputs, *self.scratch)
+        arrays = (*self.inputs.values(), *self.scratch, *self.outputs)
         if len(arrays) > MOST_ARRAYS:
             raise NoKernel
         b = self.builder
@@ -81,11 +84,11 @@ class _RowLowering(ScalarLowering):
         return RowKernel(
             Kernel(kernel_name(self.passes.body), arrays, given, b.taken(), takes_contiguous=True),
             self.passes.space,
-            tuple([(params[arg], kind) for arg, kind in self.inputs]),
+            tuple([(params[arg], kind, shape) for arg, kind, shape in self.inputs]),
+            tuple([array.dtype for array in self.scratch]),
             tuple(
                 [self.passes.kinds[self.passes.source(arg)] for arg in self.passes.body.ret.args]
             ),
-            len(self.scratch),
         )
 
     # ---- arrays ----
@@ -93,11 +96,10 @@ class _RowLowering(ScalarLowering):
     def declare_arrays(self) -> None:
         """The parameters of the kernel: operands by kind, results, and rows kept in memory."""
         for bind in self.passes.elementwise:
-            is_full = self.passes.kinds[bind.binders[0]] == "full"
             for arg in bind.args:
-                self.declare_input(arg, is_full)
+                self.declare_input(arg, bind.binders[0].type.shape)
         for one in self.passes.reductions:
-            self.declare_input(one.source, True)
+            self.declare_input(one.source, one.source.type.shape)
         for n, arg in enumerate(self.passes.body.ret.args):
             value = self.passes.source(arg)
             if arg.type.weak or value not in self.passes.kinds:
@@ -109,27 +111,38 @@ class _RowLowering(ScalarLowering):
             self.stores[value] = array
         for value, passes in self.passes.kept.items():
             if passes and value not in self.stores:
-                array = Array(f"z{len(self.scratch)}", value.type.dtype, ("o", "n"), True)
+                array = Array(f"z{len(self.scratch)}", value.type.dtype, ("o", "n"))
                 self.scratch.append(array)
                 self.stores[value] = array
 
-    def declare_input(self, arg: Arg, is_full: bool) -> None:
+    def declare_input(self, arg: Arg, result: tuple[int, ...]) -> None:
+        """The parameter for an operand of a value of the shape ``result``."""
         value = self.passes.source(arg)
         if type(value) is Const or value in self.passes.kinds:
             return
-        key = value, self.passes.input_kind(value, is_full)
+        key = self.input_of(value, result)
         if key not in self.inputs:
             expect_known(value.type)
             extents = _EXTENTS[key[1]]
             self.inputs[key] = Array(f"x{len(self.inputs)}", value.type.dtype, extents)
 
+    def input_of(self, value: Arg, result: tuple[int, ...]) -> _Input:
+        space, shape = self.passes.space, value.type.shape
+        if result == space.shape:
+            return value, *space.place_of(shape)
+        return value, *space.row_place_of(shape, result)
+
     # ---- statements ----
+
+    def add(self, bind: Bind) -> None:
+        self.result = bind.binders[0].type.shape
+        super().add(bind)
 
     def value(self, arg: Arg) -> Operand:
         value = self.passes.source(arg)
         if value in self.passes.kinds:
             return self.scalars[value]
-        key = value, self.passes.input_kind(value, self.level == "full")
+        key = self.input_of(value, self.result)
         if key not in self.loaded:
             self.loaded[key] = self.builder.load(self.inputs[key], self.place[key[1]])
         return self.loaded[key]
@@ -167,14 +180,12 @@ class _RowLowering(ScalarLowering):
         self.place["row"] = (*self.place["single"], index)
         self.load_inputs("row")
         for stage in range(max(self.passes.stages.values(), default=0) + 1):
-            self.level = "row"
             for bind in self.passes.elementwise:
                 value = bind.binders[0]
                 if self.passes.kinds[value] == "row" and self.passes.stages[value] == stage:
                     self.add(bind)
             self.passed(stage)
         self.store_results("row")
-        self.level = "row"
         totals = [one for one in self.passes.reductions if one.kind == "single"]
         found = []
         for one, parts in zip(totals, carried, strict=True):
@@ -239,13 +250,13 @@ class _RowLowering(ScalarLowering):
             index = b.add(block[0], loop.index) if block else loop.index
             self.place["full"] = (*self.place["row"], index)
             self.place["column"] = (*self.place["single"], index)
-            self.level = "full"
             self.loaded = {k: x for k, x in self.loaded.items() if k[1] in ("row", "single")}
             self.compute(stage)
             parts = iter(_split(loop.carried, begun))
             following: list[Operand] = []
             for one in now:
                 dtype = one.bind.binders[0].type.dtype
+                self.result = self.passes.space.shape
                 element = one.form.element(b, self.value(one.source), dtype)
                 if one.kind == "column":
                     self.update_column(one, element)

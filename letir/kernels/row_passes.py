@@ -20,27 +20,40 @@ _CHEAP = 6  # instructions that take less time than a store and a load
 
 @frozen
 class Space:
-    """The ``shape`` of full values, whose first ``split`` axes count rows."""
+    """The ``shape`` of full values: a matrix for each index of the first ``lead`` axes.
+
+    The axes before ``split`` count its rows, the others its columns.
+    """
 
     shape: tuple[int, ...]
+    lead: int
     split: int
 
     @property
-    def rows(self) -> int:
-        return math.prod(self.shape[: self.split])
-
-    @property
     def columns(self) -> int:
+        """The number of columns."""
         return math.prod(self.shape[self.split :])
 
-    def kind_of(self, shape: tuple[int, ...]) -> str:
-        """The kind of an operand of this shape that broadcasts to full values."""
-        if shape == self.shape:
-            return "full"
-        if math.prod(shape) == 1:
-            return "single"
-        lead = self.split - (len(self.shape) - len(shape))
-        return "row" if lead > 0 and math.prod(shape[:lead]) > 1 else "column"
+    def place_of(self, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+        """The kind of an operand of full values, and the shape in which a kernel takes it."""
+        full = (1,) * (len(self.shape) - len(shape)) + shape
+        return self._placed(full[: self.split], full[self.split :] == self.shape[self.split :])
+
+    def row_place_of(self, shape: tuple[int, ...], result: tuple[int, ...]) -> tuple:
+        """The same for an operand of rows' values of the shape ``result``."""
+        if math.prod(shape) == math.prod(result):
+            return self._placed(self.shape[: self.split], False)
+        full = ((1,) * (len(result) - len(shape)) + shape)[: self.split]
+        return self._placed(full if math.prod(shape) > 1 else (1,) * self.split, False)
+
+    def _placed(self, before: tuple[int, ...], has_columns: bool) -> tuple[str, tuple[int, ...]]:
+        """``before``: the lengths of the axes before those of the columns."""
+        lead, rows = before[: self.lead], before[self.lead :]
+        has_rows = rows == self.shape[self.lead : self.split]
+        kind = ("full" if has_columns else "row") if has_rows else "single"
+        kind = "column" if kind == "single" and has_columns else kind
+        core = (math.prod(rows),) * has_rows + (self.columns,) * has_columns
+        return kind, (*lead, *core)
 
 
 def reduction_form(bind: Bind) -> ReductionForm | None:
@@ -158,6 +171,7 @@ class RowPasses:
                 kind = "row"
             elif max(axes) < self.space.split:
                 kind = "column"
+            assert kind == "single" or min(axes) >= self.space.lead, "NumPy's loops reduce nothing"
         dtype = binder.type.dtype
         if binder.type.weak or (self.is_exact and not form.is_exact(dtype)):
             raise NoKernel
@@ -194,9 +208,3 @@ class RowPasses:
             args = [self.source(arg) for arg in bind.args]
             found[bind.binders[0]] = own + sum([found.get(arg, 1) for arg in args])
         return found
-
-    def input_kind(self, value: Arg, is_full: bool) -> str:
-        """The kind of an operand of a full or of a row's value."""
-        if is_full:
-            return self.space.kind_of(value.type.shape)
-        return "single" if math.prod(value.type.shape) == 1 else "row"

@@ -177,7 +177,7 @@ def test_exact_kernels_have_no_floating_sums():
 
 # ---- generated programs ----
 
-SHAPES = [(5,), (3, 7), (4, 1), (2, 3, 4), (600,), (3, 600), (1, 9)]
+SHAPES = [(5,), (3, 7), (4, 1), (2, 3, 4), (3, 2, 2, 5), (600,), (3, 600), (1, 9)]
 UNARY = [np.negative, np.abs, np.square, np.exp, lambda x: x > 0.5, lambda x: x[..., None]]
 BINARY = [np.add, np.multiply, np.subtract, np.maximum, lambda x, y: np.where(x > y, x, y * 2)]
 REDUCTIONS = [np.sum, np.mean, np.max, np.min, np.any, np.prod, np.all]
@@ -189,7 +189,15 @@ def reducing_functions(draw):
     shape = draw(st.sampled_from(SHAPES))
     dtype = draw(st.sampled_from(["f8", "f8", "f4", "i4"]))
     seed = np.random.default_rng(draw(st.integers(0, 9)))
-    others = [shape, shape[-1:], (1,) * len(shape), (*shape[:1], *[1] * (len(shape) - 1))]
+    ones = [1] * len(shape[1:-1])
+    others = [
+        shape,
+        shape[-1:],
+        shape[1:],
+        (*shape[:1], *ones, *shape[-1:][: len(shape) - 1]),
+        (1,) * len(shape),
+        (*shape[:1], *[1] * (len(shape) - 1)),
+    ]
     values = [
         (seed.normal(size=s) * 2).astype(dtype) for s in [shape, draw(st.sampled_from(others))]
     ]

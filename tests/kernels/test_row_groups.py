@@ -10,7 +10,7 @@ from letir.kernels.row_passes import Space
 
 def kernel_of(f, *args, split: int = 1):
     """The kernel of a function whose binds are one group."""
-    return row_kernel(lt.trace(f, *args), Space(args[0].shape, split))
+    return row_kernel(lt.trace(f, *args), Space(args[0].shape, 0, split))
 
 
 def test_a_sum_of_squares_is_taken_in_blocks():
@@ -26,7 +26,7 @@ def test_values_needed_again_are_computed_again_if_cheap():
     cheap = kernel_of(lambda x: (x * 2) / (x * 2).max(axis=1, keepdims=True), x)
     costly = kernel_of(lambda x: (y := np.exp(x)) / y.sum(axis=1, keepdims=True), x)
 
-    assert (0, 1) == (cheap.n_scratch, costly.n_scratch)
+    assert (0, 1) == (len(cheap.scratch), len(costly.scratch))
 
 
 def test_operations_without_a_form_have_no_kernel():

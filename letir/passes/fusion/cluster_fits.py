@@ -1,9 +1,12 @@
 """Whether a bind fits into a cluster of binds on the rows of one shape, see ``row_clusters``.
 
-Sets of splits, the numbers of leading axes that count rows, are numbers with a bit for each.
+A split (lead, rows) of a shape: the axes before ``lead`` are those of NumPy's own loops, the axes
+before ``rows`` count rows, the others columns. Sets of splits are numbers with a bit for each.
 """
 
 import math
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,6 +15,29 @@ from letir.kernels.row_passes import reduced_axes
 
 Shape = tuple[int, ...]
 _NOWHERE = ("", 0)
+
+
+def all_splits(shape: Shape) -> int:
+    """The set of all splits of a shape."""
+    return sum([bit for bit, _, _ in _splits(shape)])
+
+
+def least_split(shape: Shape, splits: int) -> tuple[int, int]:
+    """The split of a set with the fewest loops of NumPy, and then with the longest rows."""
+    number = (splits & -splits).bit_length() - 1
+    return divmod(number, len(shape))
+
+
+def _splits(shape: Shape) -> Iterator[tuple[int, int, int]]:
+    """(bit, lead, rows) of each split."""
+    n = len(shape)
+    for lead in range(n):
+        for rows in range(lead, n):
+            yield 1 << (lead * n + rows), lead, rows
+
+
+def _splits_where(shape: Shape, holds: Callable[[int, int], bool]) -> int:
+    return sum([bit for bit, lead, rows in _splits(shape) if holds(lead, rows)])
 
 
 def fitted(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) -> tuple[str, int]:
@@ -43,23 +69,33 @@ def _full_use(arg: Arg, shape: Shape, inside: dict[Arg, str]) -> int:
         return 0
     if kind == "spread" or found == shape or math.prod(found) == 1:
         return -1
-    return _row_splits(found, shape) | _column_splits(found, shape)
+    return _broadcast_splits(found, shape)
+
+
+@lru_cache(1 << 10)
+def _row_splits(found: Shape, shape: Shape) -> int:
+    """The splits for which a value of the shape ``found`` has one element a row."""
+    full = _padded(found, shape)
+    ones = (1,) * len(shape)
+    return _splits_where(shape, lambda _, rows: full == shape[:rows] + ones[rows:])
+
+
+@lru_cache(1 << 10)
+def _broadcast_splits(found: Shape, shape: Shape) -> int:
+    """The splits for which an operand has all rows or one, and all columns or one."""
+    full = _padded(found, shape)
+    ones = (1,) * len(shape)
+    return _splits_where(
+        shape,
+        lambda lead, rows: (
+            full[lead:rows] in (shape[lead:rows], ones[lead:rows])
+            and full[rows:] in (shape[rows:], ones[rows:])
+        ),
+    )
 
 
 def _padded(found: Shape, shape: Shape) -> Shape:
     return (1,) * (len(shape) - len(found)) + found
-
-
-def _row_splits(found: Shape, shape: Shape) -> int:
-    """The splits for which an operand of the shape ``found`` has one element a row."""
-    full = _padded(found, shape)
-    return sum([1 << k for k in range(len(shape)) if full == shape[:k] + (1,) * (len(shape) - k)])
-
-
-def _column_splits(found: Shape, shape: Shape) -> int:
-    """The splits for which an operand of the shape ``found`` has one element a column."""
-    full = _padded(found, shape)
-    return sum([1 << k for k in range(len(shape)) if full == (1,) * k + shape[k:]])
 
 
 def _without_ones(shape: Shape) -> Shape:
@@ -68,21 +104,37 @@ def _without_ones(shape: Shape) -> Shape:
 
 def _row_value(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) -> tuple[str, int]:
     """An elementwise bind with one element a row."""
-    rows = _without_ones(bind.binders[0].type.shape)
-    splits &= sum([1 << k for k in range(len(shape)) if _without_ones(shape[:k]) == rows])
-    if not rows and getattr(bind.op.impl, "ufunc", None) is None:
+    result = bind.binders[0].type.shape
+    own = _without_ones(result)
+    splits &= _splits_where(shape, lambda _, rows: _without_ones(shape[:rows]) == own)
+    if not own and getattr(bind.op.impl, "ufunc", None) is None:
         splits &= ~1  # a ufunc gives a scalar, other functions a 0-d array
     if not inside:
         return _NOWHERE
     for arg in bind.args:
         if type(arg) is not Local:
             continue
-        kind, own = inside.get(arg), _without_ones(arg.type.shape)
+        kind, found = inside.get(arg), _without_ones(arg.type.shape)
         if kind == "total":
             splits &= 1
-        elif kind in ("full", "column") or own not in (rows, ()):
+        elif kind in ("full", "column", "spread") or (kind == "row" and found != own):
             return _NOWHERE
+        elif found not in (own, ()):
+            splits &= _row_broadcast_splits(arg.type.shape, result, shape)
     return "row", splits
+
+
+def _row_broadcast_splits(found: Shape, result: Shape, shape: Shape) -> int:
+    """The splits for which an operand of rows' values is broadcast along NumPy's loops only."""
+    full = _padded(found, result)
+    ones = (1,) * len(shape)
+    return _splits_where(
+        shape,
+        lambda lead, rows: (
+            result in (shape[:rows], shape[:rows] + ones[rows:])
+            and full[lead:rows] in (shape[lead:rows], ones[lead:rows])
+        ),
+    )
 
 
 def _reduction(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) -> tuple[str, int]:
@@ -92,18 +144,20 @@ def _reduction(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) ->
     wide = {n for n in range(len(found)) if found[n] != 1}
     if not axes:
         return _NOWHERE
+    plain = _splits_where(shape, lambda lead, rows: lead == 0)
     if found != shape:  # all rows
         is_all = kind == "row" and axes == wide
-        return ("total", splits & ~1) if is_all else _NOWHERE
+        return ("total", splits & plain & ~1) if is_all else _NOWHERE
     if kind is not None:
         splits &= _full_use(operand, shape, inside)
     if axes == wide:
-        return "total", splits
-    trailing = [1 << k for k in range(len(shape)) if axes == {n for n in wide if n >= k}]
-    if splits & sum(trailing):
-        return "row", splits & sum(trailing)
-    leading = [1 << k for k in range(len(shape)) if axes == {n for n in wide if n < k}]
-    return "column", splits & sum(leading)
+        return "total", splits & plain
+    within = _splits_where(shape, lambda _, rows: axes == {n for n in wide if n >= rows})
+    if splits & within:
+        return "row", splits & within
+    return "column", splits & _splits_where(
+        shape, lambda lead, rows: axes == {n for n in wide if lead <= n < rows}
+    )
 
 
 def _view(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) -> tuple[str, int]:

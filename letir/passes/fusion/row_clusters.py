@@ -1,8 +1,8 @@
 """``row_clusters``: groups of elementwise binds and reductions, each to become one kernel.
 
-The full values of a cluster have one shape, whose first ``split`` axes count rows; see
-``letir.kernels.row_passes``. Several splits may do until a bind decides: ``splits`` has a bit for
-each. How cycles are avoided is in Note [Levels of clusters] at the end.
+The full values of a cluster have one shape, of which the last axes are columns, and those before
+count rows; see ``letir.kernels.row_passes``. Several splits may do until a bind decides. How cycles
+are avoided is in Note [Levels of clusters] at the end.
 """
 
 import math
@@ -13,7 +13,7 @@ from attrs import define, field
 from letir.ast.liveness import has_effect
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.kernels.row_passes import reduction_form
-from letir.passes.fusion.cluster_fits import fitted
+from letir.passes.fusion.cluster_fits import all_splits, fitted, least_split
 from letir.passes.fusion.clustering import WORTH
 
 _MOST_OPERANDS = 20
@@ -38,9 +38,9 @@ class RowCluster:
     into: "RowCluster | None" = None
 
     @property
-    def split(self) -> int:
-        """The least split that all binds allow: the longest rows."""
-        return (self.splits & -self.splits).bit_length() - 1
+    def split(self) -> tuple[int, int]:
+        """The best split that all binds allow: the numbers of axes before rows, and of columns."""
+        return least_split(self.shape, self.splits)
 
     def pays(self, fn: Lambda, worth: int) -> bool:
         """Whether a kernel saves the memory of a full value, and computes at least ``worth``
@@ -176,7 +176,7 @@ class _Search:
         shape = (bind.binders[0] if bind.op.elementwise else bind.args[0]).type.shape
         if math.prod(shape) < max(2, self.worth >> 5):
             return None
-        found = RowCluster(shape, (1 << len(shape)) - 1, 0, self.segment)
+        found = RowCluster(shape, all_splits(shape), 0, self.segment)
         if not self.fits([found], bind):
             return None
         self.clusters.append(found)

@@ -16,10 +16,10 @@ def program(f, *args) -> Lambda:
 
 
 def clusters_of(f, *args) -> list[tuple[str, int]]:
-    """The operations of each cluster, with the number of leading axes that count rows."""
+    """The operations of each cluster, with the number of axes before its columns."""
     fn = program(f, *args)
     found = row_clusters(fn, lambda bind: True, worth=1)
-    return [(" ".join([fn.binds[n].op.name for n in c.members]), c.split) for c in found]
+    return [(" ".join([fn.binds[n].op.name for n in c.members]), c.split[1]) for c in found]
 
 
 def test_a_full_reduction_joins_its_operand():
@@ -45,6 +45,14 @@ def test_columns_are_reduced_but_not_used():
         return (x * 2) / (x * 2).sum(axis=0)
 
     assert [("mul sum", 1)] == clusters_of(f, X)
+
+
+def test_operands_may_be_broadcast_along_any_axes_before_the_columns():
+    x, y = np.ones((5, 6, 7)), np.ones((6, 7))
+    row = np.ones(6)
+
+    assert [("mul sum mul", 2)] == clusters_of(lambda x, y: (x * y).sum(axis=2) * row, x, y)
+    assert [("mul sum", 2)] == clusters_of(lambda x, y: (x * y).sum(axis=1), x, y)
 
 
 def test_a_sum_of_all_is_used_where_all_is_one_row():
