@@ -210,7 +210,9 @@ _LATE_BOUND = {
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),
     "tracing.numpy_protocols.python_protocols": ("with_known_keys",),
     "tracing.numpy_protocols.python_numbers": ("apply_python_operator",),
-    "tracing.numpy_protocols.text_formats": ("float_for_text", "formatted", "text_of_integer"),
+    "tracing.numpy_protocols.text_formats": (
+        *("float_for_text", "formatted", "guard_printed", "text_of_integer"),
+    ),
     "tracing.statistics_stand_ins": ("statistics_module",),
     "tracing.random_draws": ("draw_watch", "generator_states", "generators_of", "record_draw"),
     "transforms.batching": ("batched",),

@@ -373,6 +373,8 @@ def finish_trace(new: Trace, result: Any, in_tree: Tree | None) -> tuple[Lambda,
         leaves, spec = flatten(result)
         args = [_result_arg(new, leaf) for leaf in leaves]
         if None in args:  # a string, which is part of the tree
+            if "printed" in vars(new):
+                LATE_BOUND["guard_printed"](new)
             leaves, spec = flatten(with_texts(result))
             args = [arg for arg in args if arg is not None]
         row: Any = tuple(leaves)

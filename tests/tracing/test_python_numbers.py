@@ -1,6 +1,7 @@
 """Traced Python numbers compute as in Python, or raise an error."""
 
 import contextlib
+import io
 import operator
 
 import numpy as np
@@ -241,3 +242,18 @@ def test_a_format_without_a_value_is_refused():
 def test_the_format_of_an_array_is_numpys_error():
     with pytest.raises(TypeError, match="unsupported format string"):
         lt.trace(lambda x: f"{x:.2f}", X)
+
+
+def test_a_printed_text_that_comes_back_as_a_result_is_guarded():
+    def f(x):
+        out = io.StringIO()
+        print(f"{x[0]:.2f}", file=out)
+        return x * 2, out.getvalue()
+
+    jitted = lt.jit(f)
+
+    for x in (X, 2 * X, X):
+        assert_same(f(x)[0], jitted(x)[0])
+        assert f(x)[1] == jitted(x)[1]
+    with pytest.raises(lt.GuardError):
+        lt.trace(f, X)(2 * X)

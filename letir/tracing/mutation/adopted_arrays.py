@@ -81,6 +81,8 @@ def adopt_result_array(inputs: tuple, out: Any) -> tuple | None:
     following = _after_augmented(frame)
     if following is None or type(out) is not np.ndarray or out.dtype.char not in NUMBERS:
         return None
+    if not out.flags.writeable:
+        return None
     places: list = []
     if following == "STORE_SUBSCR":
         if out.base is None or _only_places(out, frame, trace, _base_of_parts()) != []:

@@ -38,7 +38,7 @@ def formatted(x: Any, spec: str) -> str:
         raise TypeError(f"unsupported format string passed to numpy.ndarray.__format__{at_user()}")
     value = x.concrete_value()
     if frame is not None and _is_printed(frame):
-        return repr(x) if value is ABSENT or not spec else format(value, spec)
+        return repr(x) if value is ABSENT or not spec else format(_noted(x, value), spec)
     if value is ABSENT:
         raise x.refused(f"the format {spec!r}", _REMEDY)
     return format(x.guarded(_python_number, "the text"), spec)
@@ -63,7 +63,19 @@ def float_for_text(x: Any, frame: FrameType) -> Any:
     value = x.concrete_value()
     if value is ABSENT:
         raise x.refused("the text", _REMEDY)
-    return value if _is_printed(frame) else x.guarded(_python_number, "the text")
+    return _noted(x, value) if _is_printed(frame) else x.guarded(_python_number, "the text")
+
+
+def _noted(x: Any, value: Any) -> Any:
+    """The value of a number that is printed, which its trace notes: see ``guard_printed``."""
+    vars(x.emitter).setdefault("printed", []).append(x)
+    return value
+
+
+def guard_printed(trace: Any) -> None:
+    """Guard what was printed into texts: one of them is among the results of ``trace``."""
+    for x in vars(trace).pop("printed", ()):
+        x.guarded(_python_number, "the text")
 
 
 def _python_number(value: Any) -> Any:
@@ -114,5 +126,8 @@ def _printing_calls(code: CodeType) -> Iterator[tuple]:
 
 
 LATE_BOUND.update(
-    float_for_text=float_for_text, formatted=formatted, text_of_integer=text_of_integer
+    float_for_text=float_for_text,
+    formatted=formatted,
+    guard_printed=guard_printed,
+    text_of_integer=text_of_integer,
 )

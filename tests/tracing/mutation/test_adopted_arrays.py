@@ -195,11 +195,18 @@ def by_a_kept_list(x):
     return a
 
 
+def read_only(x):
+    a = W.copy()
+    a.flags.writeable = False
+    a += x
+    return a
+
+
 REFUSED = {
     f.__name__: f
     for f in (
         *(in_a_list, with_a_view, of_a_view, in_a_closure, while_iterated, seen_as_memory),
-        *(of_a_default, of_a_cache, by_a_list, by_a_kept_list, lambda x: fill(W, x)),
+        *(of_a_default, of_a_cache, by_a_list, by_a_kept_list, read_only, lambda x: fill(W, x)),
     )
 }
 
