@@ -189,8 +189,11 @@ class Primitive:
 
     # ---- kernels ----
     # the name of the scalar form of an elementwise operation, see letir.kernels.scalar_forms, or of
-    # the array form of another, see array_forms; names without a form, and None: NumPy computes it
-    scalar: str | None = None
+    # the array form of another, see array_forms; scalar(**attrs) gives the name for an operation
+    # that has several; names without a form, and None: NumPy computes it
+    scalar: str | Callable | None = None
+    # where NumPy's ufunc has a floating-point error it raises, under any np.errstate
+    python_errors: bool = False
     # with at most so many operands, the elements of results are elements of operands, in places
     # that types and attributes tell
     moves_elements: int = 0

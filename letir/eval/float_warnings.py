@@ -16,9 +16,9 @@ from letir.ast import LATE_BOUND
 
 try:
     from numpy._core.umath import _extobj_contextvar as ERROR_STATE
-    from numpy._core.umath import _make_extobj
+    from numpy._core.umath import _make_extobj as make_error_state
 except ImportError:  # another NumPy: the state at run time applies, and warns at letir's lines
-    ERROR_STATE = _make_extobj = None  # type: ignore[misc]  # NumPy declares the names as final
+    ERROR_STATE = make_error_state = None  # type: ignore[misc]  # NumPy declares the names as final
 
 # Compared for every bind, without a Python frame: the object that holds the current state.
 current_state: Callable = partial(int) if ERROR_STATE is None else ERROR_STATE.get
@@ -81,7 +81,7 @@ def _state_with(mode: str) -> Any:
         return None  # the user's own handler
     warns = {"warn", "log"} if is_handled else {"warn"}
     found: dict[str, Any] = {n: mode if old in warns else old for n, old in modes.items()}
-    return None if found == modes else _make_extobj(**found, call=HANDLER)
+    return None if found == modes else make_error_state(**found, call=HANDLER)
 
 
 def in_state(states: _States, f: Callable, *args: Any) -> Any:

@@ -47,9 +47,9 @@ class Compiled:
         donated = () if any(map(is_guard, made.binds)) else donated
         run = made
         if kernels != "off":
-            if _is_long_chain(run):
+            if _is_long_chain(run) and _has_compiler():
                 run = LATE_BOUND["with_unrolled_kernels"](run, kernels == "exact")
-            if _may_have_kernels(run):
+            if _may_have_kernels(run) and _has_compiler():
                 run = LATE_BOUND["with_kernels"](run, kernels == "exact")
         self.plan: Plan = Plan(run, donated) if donated else plan_of(run)
         self.changed = changed_params(program)
@@ -131,15 +131,15 @@ def _has_compiler() -> bool:
 
 def kernel_mode(asked: str | None, *, optimize: bool, exact: bool) -> str:
     """Which groups may run as kernels: "on", all; "exact", those with the bits of NumPy; "off"."""
-    if not optimize or (asked or kernels_setting()) == "off" or not _has_compiler():
+    if not optimize or (asked or kernels_setting()) == "off":
         return "off"
     return "exact" if exact else "on"
 
 
 def _is_long_chain(fn: Lambda) -> bool:
     """Whether a program has so many operations that a kernel for many of them may pay."""
-    bodies = [bind.attrs["body"] for bind in fn.binds if bind.op.role == "fused"]
-    return len(fn) + sum(map(len, bodies)) >= _LONG
+    bodies = [bind.attrs["body"].binds for bind in fn.binds if bind.op.role == "fused"]
+    return len(fn.binds) + sum(map(len, bodies)) >= _LONG
 
 
 def _may_have_kernels(fn: Lambda) -> bool:

@@ -11,17 +11,29 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
-from letir.ast.bodies import map_bodies
+from letir.ast.bodies import all_bodies, map_bodies
 from letir.ast.primitive import Primitive, never
 from letir.ast.source import Source
 from letir.ast.terms import Arg, Bind, Lambda, Local
-from letir.eval.float_warnings import HANDLER, KernelError, current_state
+from letir.eval.float_warnings import (
+    ERROR_STATE,
+    HANDLER,
+    KernelError,
+    current_state,
+    make_error_state,
+)
 from letir.executor.row_kernels import LayoutError, with_row_kernels
 from letir.kernels import compiler
 from letir.passes.fusion.clustering import WORTH, pays_as_kernel
 from letir.plan.plan import plan_of
 
 __warningregistry__ = "see _is_float_error"  # not a dict: Python raises instead of warning here
+_STRICT: dict[str, Any] = {
+    "divide": "raise",
+    "over": "raise",
+    "invalid": "raise",
+    "under": "ignore",
+}
 _NO_RULE = never("kernels are made after derivatives are taken")
 
 
@@ -86,11 +98,12 @@ def kernel_bind(
 def _kernel_impl(call: Callable, body: Lambda, n_results: int) -> Callable:
     """The function that calls a kernel, or NumPy where the kernel meets a floating-point error."""
     is_one = n_results == 1
+    run = _strict_call(call) if _has_python_errors(body) else call
 
     def impl(xp, *operands):
         if xp is np and not _HANDLED[current_state()]:
             try:
-                return call(*operands)
+                return run(*operands)
             except LayoutError:
                 pass
             except (KernelError, FloatingPointError, TypeError) as error:
@@ -100,6 +113,33 @@ def _kernel_impl(call: Callable, body: Lambda, n_results: int) -> Callable:
         return results[0] if is_one else results
 
     return impl
+
+
+def _has_python_errors(body: Lambda) -> bool:
+    """Whether an operation raises where a ufunc has a floating-point error."""
+    return any(bind.op.python_errors for inner in all_bodies(body) for bind in inner.binds)
+
+
+def _strict_call(call: Callable) -> Callable:
+    """A kernel that raises for floating-point errors under any ``np.errstate``."""
+
+    if ERROR_STATE is None:
+
+        def run(*operands):
+            with np.errstate(**_STRICT):
+                return call(*operands)
+
+        return run
+    state = make_error_state(**_STRICT)
+
+    def run_in_state(*operands):  # the context manager takes longer than a small kernel
+        token = ERROR_STATE.set(state)
+        try:
+            return call(*operands)
+        finally:
+            ERROR_STATE.reset(token)
+
+    return run_in_state
 
 
 def _is_float_error(error: Exception) -> bool:

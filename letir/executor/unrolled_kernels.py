@@ -1,5 +1,7 @@
 """Chains of operations on few numbers as calls of one kernel."""
 
+from functools import partial
+
 from letir.ast import LATE_BOUND
 from letir.ast.terms import Bind, Lambda
 from letir.executor.kernel_binds import kernel_bind
@@ -13,29 +15,20 @@ def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
 
     ``is_exact``: only kernels that compute the bits that NumPy computes.
     """
-    units = unrolled_clusters(fn, has_form)
-    found: dict[int, tuple] = {}
-    for n, unit in enumerate(units):
-        if type(unit) is UnrolledCluster:
-            body = unit.body()
-            made = unrolled_kernel(body, is_exact)
-            if made is not None:
-                found[n] = (body, *made)
-    if not found:
+    units = unrolled_clusters(fn, has_form, partial(unrolled_kernel, is_exact=is_exact))
+    clusters = [unit for unit in units if type(unit) is UnrolledCluster]
+    if not clusters:
         return fn
-    ufuncs = compiler.ufuncs_of([(kernel, signature) for _, kernel, signature in found.values()])
-    calls = dict(zip(found, ufuncs, strict=True))
+    ufuncs = iter(compiler.ufuncs_of([cluster.kernel for cluster in clusters]))
     binds: list[Bind] = []
-    for n, unit in enumerate(units):
+    for unit in units:
         if type(unit) is not UnrolledCluster:
             binds.append(unit)
-        elif n not in found:
-            binds += unit.binds
-        else:
-            binders, args = tuple(unit.outputs), tuple(unit.operands)
-            source = unit.binds[-1].source
-            binds.append(kernel_bind(binders, args, found[n][0], calls[n], source))
-            binds += unit.after
+            continue
+        binders, args = tuple(unit.outputs), tuple(unit.operands)
+        source = unit.binds[-1].source
+        binds.append(kernel_bind(binders, args, unit.body(), next(ufuncs), source))
+        binds += unit.after
     return fn.with_binds(binds)
 
 

@@ -7,11 +7,13 @@ does not take.
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from letir.kernels.loop_language import Builder
+from letir.kernels.scalar_forms import form_of
 from letir.ops.indexing.index_expressions import fill_item
 
 Scalars = np.ndarray  # of dtype object
@@ -51,21 +53,97 @@ def _expect_plain(attrs: dict) -> None:
         raise TypeError(f"no array form with {attrs}")
 
 
-def _sum(b: Builder, x: Scalars, *, axis=None, keepdims=False, **attrs: Any) -> Scalars:
-    """The sum over one axis, several, or all."""
+def _reduction(finish: Callable[[Builder, list], Any]) -> ArrayForm:
+    """The form of a reduction over one axis, several, or all: ``finish`` of each row."""
+
+    def form(b: Builder, x: Scalars, *, axis=None, keepdims=False, **attrs: Any) -> Scalars:
+        _expect_plain(attrs)
+        axes = range(x.ndim) if axis is None else axis if type(axis) is tuple else (axis,)
+        reduced = tuple([n % x.ndim for n in axes]) if x.ndim else ()
+        kept = tuple([n for n in range(x.ndim) if n not in reduced])
+        rows = x.transpose(kept + reduced).reshape([x.shape[n] for n in kept] + [-1])
+        out = np.empty(rows.shape[:-1], object)
+        for index in np.ndindex(out.shape):
+            out[index] = finish(b, list(rows[index]))
+        if keepdims:
+            out = out.reshape([1 if n in reduced else length for n, length in enumerate(x.shape)])
+        return out
+
+    return form
+
+
+def _sum_of_row(b: Builder, row: list) -> Any:
+    """The sum in the dtype of NumPy's: integers of 64 bits for smaller ones and booleans."""
+    kind = row[0].dtype.kind
+    return _total(b, row if kind == "f" else [b.convert(x, _SUMS[kind]) for x in row])
+
+
+def _mean(b: Builder, row: list) -> Any:
+    row = row if row[0].dtype.kind == "f" else [b.convert(x, "f8") for x in row]
+    return b.div(_total(b, row), b.number(len(row), row[0].dtype))
+
+
+def _place_of_extreme(name: str) -> Callable[[Builder, list], Any]:
+    """The place of the first extreme element; of the first nan if there is one."""
+
+    def finish(b: Builder, row: list) -> Any:
+        best, place = row[0], b.convert(b.number(0, "i8"), "i8")
+        for n, x in enumerate(row[1:], start=1):
+            is_better = b.let(name, x, best)
+            if x.dtype.kind == "f":
+                known = b.let("ne", best, best)
+                is_better = b.let("or", is_better, b.let("ne", x, x))
+                is_better = b.select(known, b.number(False, "?"), is_better)
+            best, place = (
+                b.select(is_better, x, best),
+                b.select(is_better, b.number(n, "i8"), place),
+            )
+        return place
+
+    return finish
+
+
+def _extreme(name: str) -> Callable[[Builder, list], Any]:
+    form: Any = form_of(name)
+    return lambda b, row: reduce(lambda x, y: form(b, x, y), row)
+
+
+def _cumsum(b: Builder, x: Scalars, *, axis=None, **attrs: Any) -> Scalars:
+    """The sums of the first elements along an axis, or of all elements."""
     _expect_plain(attrs)
-    axes = range(x.ndim) if axis is None else axis if type(axis) is tuple else (axis,)
-    summed = tuple([n % x.ndim for n in axes]) if x.ndim else ()
-    kept = tuple([n for n in range(x.ndim) if n not in summed])
-    rows = x.transpose(kept + summed).reshape([x.shape[n] for n in kept] + [-1])
-    if rows.size and rows.ravel()[0].dtype.kind != "f":
-        raise TypeError("sums of integers have another dtype")
-    out = np.empty(rows.shape[:-1], object)
-    for index in np.ndindex(out.shape):
-        out[index] = _total(b, list(rows[index]))
-    if keepdims:
-        out = out.reshape([1 if n in summed else length for n, length in enumerate(x.shape)])
+    x = x.reshape(-1) if axis is None else x
+    out = np.moveaxis(x.copy(), axis or 0, 0)
+    if x.ravel()[0].dtype.kind != "f":
+        raise TypeError("NumPy computes it in another dtype")
+    for n in range(1, len(out)):
+        for index in np.ndindex(out.shape[1:]):
+            out[(n, *index)] = b.add(out[(n - 1, *index)], out[(n, *index)])
+    return np.moveaxis(out, 0, axis or 0)
+
+
+def _full(b: Builder, value: Scalars, *, shape: tuple, dtype: np.dtype) -> Scalars:
+    """An array of one value, which the kernel converts to the dtype."""
+    return np.broadcast_to(value, shape)
+
+
+def _outer(b: Builder, x: Scalars, y: Scalars) -> Scalars:
+    """The products of all pairs."""
+    out = np.empty((x.size, y.size), object)
+    for (i, p), (j, q) in product(enumerate(x.ravel()), enumerate(y.ravel())):
+        out[i, j] = b.mul(p, q)
     return out
+
+
+def _dot(b: Builder, x: Scalars, y: Scalars) -> Scalars:
+    """``np.dot``: a product of matrices or vectors, or by a number."""
+    if x.ndim > 2 or y.ndim > 2:
+        raise TypeError("np.dot of several axes")
+    if x.ndim and y.ndim:
+        return _matmul(b, x, y)
+    pairs = np.broadcast(x, y)
+    out = np.empty(pairs.size, object)
+    out[:] = [b.mul(p, q) for p, q in pairs]
+    return out.reshape(pairs.shape)
 
 
 def _index_add(b: Builder, x: Scalars, new: Scalars, *, item) -> Scalars:
@@ -81,4 +159,20 @@ def _index_add(b: Builder, x: Scalars, new: Scalars, *, item) -> Scalars:
     return out
 
 
-_FORMS: dict[str, ArrayForm] = {"matmul": _matmul, "sum": _sum, "index_add": _index_add}
+# names of forms that give NumPy's scalars where the result has no axes
+GIVE_SCALARS = frozenset(["matmul", "dot", "sum", "mean", "max", "min", "argmax", "argmin"])
+_SUMS = {"b": "i8", "i": "i8", "u": "u8"}
+_FORMS: dict[str, ArrayForm] = {
+    "matmul": _matmul,
+    "dot": _dot,
+    "outer": _outer,
+    "index_add": _index_add,
+    "full": _full,
+    "cumsum": _cumsum,
+    "sum": _reduction(_sum_of_row),
+    "mean": _reduction(_mean),
+    "max": _reduction(_extreme("maximum")),
+    "min": _reduction(_extreme("minimum")),
+    "argmax": _reduction(_place_of_extreme("gt")),
+    "argmin": _reduction(_place_of_extreme("lt")),
+}

@@ -9,11 +9,29 @@ from collections.abc import Callable
 
 import numpy as np
 
+from letir.ast.terms import NO_TYPE, Bind
 from letir.kernels.elementary import ELEMENTARY
 from letir.kernels.instructions import BOOL, INSTRUCTIONS
 from letir.kernels.loop_language import Builder, Number, Operand
 
 Form = Callable[..., Operand]
+
+
+def scalar_name(bind: Bind) -> str | None:
+    """The name of the form of a bind, None if it has none."""
+    scalar = bind.op.scalar
+    if callable(scalar):
+        scalar = scalar(**bind.attrs)
+    return None if scalar is None or _is_of_python_integers(bind) else scalar
+
+
+def _is_of_python_integers(bind: Bind) -> bool:
+    """Whether a bind computes with Python integers alone, which do not wrap around."""
+    kinds = [arg.type for arg in bind.args]
+    return bool(kinds) and all(
+        kind is not None and kind is not NO_TYPE and kind.weak and kind.dtype.kind == "i"
+        for kind in kinds
+    )
 
 
 def form_of(name: str | None) -> Form | None:

@@ -8,7 +8,7 @@ from attrs import define, field
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const
 from letir.ast.types import ArrayType
 from letir.kernels.loop_language import Builder, Operand
-from letir.kernels.scalar_forms import form_of
+from letir.kernels.scalar_forms import form_of, scalar_name
 from letir.ops.define.records import promotion_type
 
 DTYPES = frozenset(np.dtype(c) for c in "?bhilqBHILQfd")
@@ -51,7 +51,7 @@ class ScalarLowering:
 
     def add(self, bind: Bind) -> None:
         """The scalar form of a bind."""
-        form = form_of(bind.op.scalar)
+        form = form_of(scalar_name(bind))
         (binder,) = bind.binders
         if form is None or (self.is_exact and not bind.op.exact):
             raise NoKernel

@@ -17,7 +17,7 @@ from letir.eval.float_warnings import KERNEL
 from letir.kernels.array_forms import array_form_of
 from letir.kernels.elementary import ELEMENTARY
 from letir.kernels.loop_language import Array, Builder, Kernel, Number, Operand
-from letir.kernels.scalar_forms import form_of
+from letir.kernels.scalar_forms import form_of, scalar_name
 from letir.kernels.scalar_lowering import DTYPES, NoKernel, operand_dtypes
 
 _MOST_ARRAYS = 30  # NumPy's ufuncs take at least 32 arrays
@@ -44,7 +44,8 @@ def has_form(bind: Bind) -> bool:
     if not bind.args or op.moves_elements:
         is_plain = not (op.effect or op.random or op.holds_lambdas or op.is_users)
         return is_plain and len(bind.args) <= op.moves_elements
-    return form_of(op.scalar) is not None or array_form_of(op.scalar) is not None
+    name = scalar_name(bind)
+    return form_of(name) is not None or array_form_of(name) is not None
 
 
 @define(eq=False)
@@ -128,9 +129,9 @@ class _Unrolling:
             results = self.moved(bind)
         elif self.is_exact and not op.exact:
             raise NoKernel
-        elif (form := form_of(op.scalar)) is not None:
-            results = [self.elementwise(bind, form)]
-        elif (whole := array_form_of(op.scalar)) is not None:
+        elif form_of(scalar_name(bind)) is not None:
+            results = [self.elementwise(bind)]
+        elif (whole := array_form_of(scalar_name(bind))) is not None:
             results = [self.whole(bind, whole)]
         else:
             raise NoKernel
@@ -189,15 +190,17 @@ class _Unrolling:
         scalars = [self.builder.convert(self.element(int(p)), dtype) for p in places.ravel()]
         return self.new(scalars, places.shape)
 
-    def elementwise(self, bind: Bind, form: Callable) -> Places:
+    def elementwise(self, bind: Bind) -> Places:
         """The scalar form for each element of the result."""
+        name = scalar_name(bind)
+        form: Any = form_of(name)
         kind = _known(bind.binders[0].type)
         spread = [np.broadcast_to(p, kind.shape).ravel() for p in self.operands(bind)]
         scalars = []
         for places in zip(*spread, strict=True):
             operands = [self.element(int(p)) for p in places]
-            if bind.op.scalar in ELEMENTARY:
-                found = self.builder.call(bind.op.scalar, form, *operands)
+            if name in ELEMENTARY:
+                found = self.builder.call(name, form, *operands)
             else:
                 found = form(self.builder, *operands)
             if found.dtype.kind == "f" and kind.dtype.kind in "iu":

@@ -1,5 +1,7 @@
 """Chains of operations on few numbers that run as one kernel."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -150,3 +152,63 @@ def test_generated_programs_compute_the_same_bits_with_exact_kernels(everything_
     fn, args = case
     with np.errstate(all="ignore"):
         assert_same(lt.run_forward(fn, *args), lt.compile(fn, exact=True)(*args))
+
+
+def python_numbers(x, y):
+    total = 0.0
+    for i in range(12):
+        total = total + math.exp(x) * math.sin(y + i) / (x - 2.0) + math.log(y)
+    return total
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize(
+    "args", [(2.0, 1.0), (1.0, 0.0), (1.0, -1.0), (800.0, 1.0), (1.0, math.inf), (1.0, 3.0)]
+)
+def test_errors_of_python_are_raised_under_any_errstate(args, silent):
+    f = lt.jit(python_numbers)
+    f(1.0, 2.0)
+
+    with np.errstate(all="ignore" if silent else "warn"):
+        expected, found = outcome(python_numbers, *args), outcome(f, *args)
+    assert expected is found or math.isclose(expected, found, rel_tol=1e-13)
+    assert kernels_of(python_numbers, 1.0, 2.0) == 1
+
+
+def outcome(f, *args):
+    """The result, or the type of the error."""
+    try:
+        return f(*args)
+    except ArithmeticError as error:
+        return type(error)
+    except ValueError:
+        return ValueError
+
+
+def test_python_integers_do_not_wrap_around():
+    def f(n):
+        for _ in range(20):
+            n = n * 3 + 1
+        return n
+
+    g = lt.jit(f)
+
+    assert [f(1), f(10**15)] == [g(1), g(10**15)]
+
+
+def test_reductions_and_places_of_small_arrays():
+    def f(x, n):
+        rows = []
+        for i in range(6):
+            y = x * i - n
+            rows.append([y.max(), y.argmin(), y.mean(), y.sum(), n.sum() + i, np.outer(y, y)[1, 2]])
+            x = np.cumsum(y) / 7
+        return np.array(rows), x.argmax(), np.full(3, x[0])
+
+    args = np.array([0.5, -1.5, 2.0]), np.arange(3)
+    found, expected = lt.jit(f)(*args), f(*args)
+
+    assert kernels_of(f, *args)
+    for x, y in zip(expected, found, strict=True):
+        assert type(x) is type(y)
+        np.testing.assert_allclose(y, x, rtol=1e-12)

@@ -155,6 +155,7 @@ outer = composite(
     impl=lambda xp, x, y: xp.outer(x, y),
     prepare=lambda a, b, out=None: ((a, b), {}),
     numpy=(np.outer,),
+    scalar="outer",
 )
 vdot = composite(
     "vdot",

@@ -190,6 +190,7 @@ dot = define(
     odd_in=(0, 1),
     only_float_warnings=True,
     order="C",
+    scalar="dot",
 )
 
 # ---- einsum ----

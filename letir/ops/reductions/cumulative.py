@@ -59,6 +59,7 @@ cumsum: Primitive = define(
     order="all",
     cost="moderate",
     out_takes_part=True,
+    scalar="cumsum",
 )
 
 

@@ -171,6 +171,7 @@ sum_: Primitive = define(
     cost="moderate",
     out_takes_part=True,
     reduction="sum",
+    scalar="sum",
 )
 
 
@@ -229,6 +230,7 @@ mean: Primitive = define(
     order="all",
     cost="moderate",
     reduction="mean",
+    scalar="mean",
 )
 
 
@@ -297,6 +299,7 @@ max_ = _define_extremum(
         x, axis=axis, keepdims=keepdims, **numpy_keywords(mask, initial=initial)
     ),
     onnx="ReduceMax",
+    scalar="max",
 )
 min_ = _define_extremum(
     "min",
@@ -305,6 +308,7 @@ min_ = _define_extremum(
         x, axis=axis, keepdims=keepdims, **numpy_keywords(mask, initial=initial)
     ),
     onnx="ReduceMin",
+    scalar="min",
 )
 
 # ---- any, all, argmax, argmin ----
@@ -379,6 +383,7 @@ argmax = define_arg_reduction(
     only_float_warnings=True,
     needs_elements=True,
     cost="moderate",
+    scalar="argmax",
 )
 argmin = define_arg_reduction(
     "argmin",
@@ -387,4 +392,5 @@ argmin = define_arg_reduction(
     only_float_warnings=True,
     needs_elements=True,
     cost="moderate",
+    scalar="argmin",
 )

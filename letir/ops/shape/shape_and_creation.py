@@ -396,6 +396,7 @@ full = define(
     cost="free",
     no_float_errors=True,
     takes_shape=True,
+    scalar="full",
 )
 
 

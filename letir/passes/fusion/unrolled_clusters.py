@@ -6,14 +6,18 @@ effect, or where it is full.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from attrs import define, field
 
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
+from letir.kernels.array_forms import GIVE_SCALARS
+from letir.kernels.scalar_lowering import DTYPES
 from letir.visitors.usedef import use_counts
 
+_MOST_ARRAYS = 30  # operands and results of a NumPy ufunc, which takes at least 32
 _MOST_READ = 1 << 14  # elements of an operand from outside
 _MOST_MADE = 64  # elements of a value that the cluster computes
 _MOST_MOVED = 1 << 12  # of one that is made of known elements
@@ -27,7 +31,7 @@ class UnrolledCluster:
     """Binds that run together, with the work of the kernel in scalars.
 
     ``operands`` come from outside; ``outputs`` are read outside. ``after``: binds on the outputs
-    that NumPy computes after the kernel, such as views.
+    that NumPy computes after the ``kernel``, such as views.
     """
 
     binds: list[Bind] = field(factory=list)
@@ -37,6 +41,7 @@ class UnrolledCluster:
     operands: list[Local] = field(factory=list)
     outputs: list[Local] = field(factory=list)
     after: list[Bind] = field(factory=list)
+    kernel: Any = None
 
     def add(self, bind: Bind, work: int) -> None:
         self.binds.append(bind)
@@ -48,12 +53,14 @@ class UnrolledCluster:
             self.made[binder] = bind
 
     def finish(self, uses: dict[Local, int]) -> bool:
-        """Find operands and outputs; False if NumPy would give an output in another form."""
+        """Find operands and outputs; False if NumPy would give an output in another form, or if
+        there are too many.
+        """
         needed = [b for b in self.made if uses.get(b, 0) > self.inside.get(b, 0)]
         outside: dict[int, Bind] = {}
         for binder in needed:  # binds after the cluster append what they read
             bind = self.made[binder]
-            if _is_given_as_by_numpy(bind, binder):
+            if self.is_given_as_by_numpy(bind, binder):
                 self.outputs.append(binder)
             elif bind.op.memory == "view" or (binder.type.weak and bind.op.moves_elements):
                 outside[id(bind)] = bind
@@ -64,7 +71,32 @@ class UnrolledCluster:
         self.after = [bind for bind in self.binds if id(bind) in outside]
         self.outputs = list(dict.fromkeys(self.outputs))
         self.operands = [arg for arg in self.inside if arg not in self.made]
-        return bool(self.outputs)
+        return bool(self.outputs) and len(self.operands) + len(self.outputs) <= _MOST_ARRAYS
+
+    def is_given_as_by_numpy(self, bind: Bind, binder: Local) -> bool:
+        """Whether a kernel gives a result of ``bind`` as NumPy does: a scalar, or a new array."""
+        if binder.type.weak:
+            return False
+        if binder.type.shape:
+            return bind.op.memory != "view"
+        while bind.op.role == "fused":
+            body = bind.attrs["body"]
+            binder = body.ret.args[bind.binders.index(binder)]
+            bind = next(inner for inner in body.binds if binder in inner.binders)
+        if bind.op.role == "index":
+            item = bind.attrs["item"]  # with an ellipsis NumPy gives a 0-d array
+            return not any(entry is ... for entry in (item if type(item) is tuple else (item,)))
+        if getattr(bind.op.impl, "ufunc", None) is not None:
+            return True
+        if bind.op.scalar in GIVE_SCALARS:
+            return True
+        # a cast of a scalar is one, but not that of a 0-d array, which an argument may be
+        return bind.op.casts_operands and all(
+            type(arg) is not Local
+            or arg.type.weak
+            or (arg in self.made and self.is_given_as_by_numpy(self.made[arg], arg))
+            for arg in bind.args
+        )
 
     def body(self) -> Lambda:
         """The cluster as a program of its own."""
@@ -80,30 +112,21 @@ class UnrolledCluster:
         )
 
 
-def _is_given_as_by_numpy(bind: Bind, binder: Local) -> bool:
-    """Whether a kernel gives a result of ``bind`` as NumPy does: a scalar, or a new array."""
-    if binder.type.weak:
-        return False
-    if binder.type.shape:
-        return bind.op.memory != "view"
-    while bind.op.role == "fused":
-        body = bind.attrs["body"]
-        binder = body.ret.args[bind.binders.index(binder)]
-        bind = next(inner for inner in body.binds if binder in inner.binders)
-    return bind.op.role == "index" or getattr(bind.op.impl, "ufunc", None) is not None
+def unrolled_clusters(
+    fn: Lambda, has_form: Callable[[Bind], bool], kernel_of: Callable[[Lambda], Any]
+) -> list:
+    """The binds of ``fn`` and, in place of some, ``UnrolledCluster``s, in an order of execution.
 
-
-def unrolled_clusters(fn: Lambda, has_form: Callable[[Bind], bool]) -> list:
-    """The binds of ``fn`` and, in place of some, ``UnrolledCluster``s, in an order of execution."""
+    ``has_form``: whether a bind may be part of a kernel, from its record; ``kernel_of``: the kernel
+    of a body, None if there is none after all.
+    """
     uses = use_counts(fn)
     units: list[Bind | UnrolledCluster] = []
     cluster = UnrolledCluster()
 
     def close() -> None:
         nonlocal cluster
-        if cluster.binds:
-            is_worth = cluster.work >= LEAST_WORK and len(cluster.binds) > 1
-            units.extend([cluster] if is_worth and cluster.finish(uses) else cluster.binds)
+        units.extend(_finished(cluster, uses, kernel_of))
         cluster = UnrolledCluster()
 
     for bind in fn.binds:
@@ -119,6 +142,24 @@ def unrolled_clusters(fn: Lambda, has_form: Callable[[Bind], bool]) -> list:
         cluster.add(bind, work)
     close()
     return units
+
+
+def _finished(cluster: UnrolledCluster, uses: dict[Local, int], kernel_of: Callable) -> list:
+    """A cluster with its kernel; two smaller ones where it has none, or its binds."""
+    if cluster.work < LEAST_WORK or len(cluster.binds) < 2:
+        return cluster.binds
+    if cluster.finish(uses):
+        cluster.kernel = kernel_of(cluster.body())
+        if cluster.kernel is not None:
+            return [cluster]
+    half = len(cluster.binds) // 2
+    found: list = []
+    for binds in (cluster.binds[:half], cluster.binds[half:]):
+        part = UnrolledCluster()
+        for bind in binds:
+            part.add(bind, _work_of(bind) or 0)
+        found += _finished(part, uses, kernel_of)
+    return found
 
 
 def _work_of(bind: Bind) -> int | None:
@@ -145,7 +186,9 @@ def _work_of(bind: Bind) -> int | None:
 
 
 def _size_of(kind: ArrayType | None) -> int | None:
-    """The number of elements; None if it is unknown or 0, which no kernel can have."""
+    """The number of elements; None if it is unknown or 0, or of a dtype that no kernel has."""
     if not isinstance(kind, ArrayType) or any(type(n) is not int for n in kind.shape):
+        return None
+    if kind.dtype not in DTYPES:
         return None
     return int(kind.size) or None
