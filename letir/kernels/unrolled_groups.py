@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from letir.ast.primitive import Primitive
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.eval.float_warnings import KERNEL
@@ -44,8 +45,13 @@ def has_form(bind: Bind) -> bool:
     if not bind.args or op.moves_elements:
         is_plain = not (op.effect or op.random or op.holds_lambdas or op.is_users)
         return is_plain and len(bind.args) <= op.moves_elements
-    name = scalar_name(bind)
-    return form_of(name) is not None or array_form_of(name) is not None
+    form = form_of if _is_elementwise(op) else array_form_of
+    return form(scalar_name(bind)) is not None
+
+
+def _is_elementwise(op: Primitive) -> bool:
+    """Whether an operation has a scalar form; functions of Python's numbers have no other."""
+    return op.elementwise or op.python_errors
 
 
 @define(eq=False)
@@ -129,7 +135,7 @@ class _Unrolling:
             results = self.moved(bind)
         elif self.is_exact and not op.exact:
             raise NoKernel
-        elif form_of(scalar_name(bind)) is not None:
+        elif _is_elementwise(op):
             results = [self.elementwise(bind)]
         elif (whole := array_form_of(scalar_name(bind))) is not None:
             results = [self.whole(bind, whole)]
@@ -194,6 +200,8 @@ class _Unrolling:
         """The scalar form for each element of the result."""
         name = scalar_name(bind)
         form: Any = form_of(name)
+        if form is None:
+            raise NoKernel
         kind = _known(bind.binders[0].type)
         spread = [np.broadcast_to(p, kind.shape).ravel() for p in self.operands(bind)]
         scalars = []

