@@ -148,6 +148,8 @@ SCALARS = [
     (lambda x: (np.minimum(x[0], x[1]), np.maximum(x[1], x[0])), np.array([np.nan, 1.0])),
     (lambda x: np.minimum(np.where(x > 0, x, 1.0), x[0]), np.array([1.0, 0.0])),
     (lambda x: np.stack([x[0], x[1] * 2, x[2]]), X[0]),
+    (lambda x: (np.array([x * 2, 1, x]), np.array([[x, 0.5], [2, x * x]])), 1.5),
+    (lambda x: (np.array([x * 2, 1, x]), np.array([x, 0.5])), 3),
     (lambda x: (x.sum(), x.mean(0), x.max(1), x.argmax(), x.sum(1, keepdims=True), x.mean()), X),
     (lambda x: (x.var(), x.var(1, ddof=1), np.std(x, 0, keepdims=True), x.T.std((0, 1))), X),
     (lambda x: (np.linalg.norm(x), np.linalg.norm(x.T[:2]), np.linalg.norm(x[:, ::-2], axis=1)), X),

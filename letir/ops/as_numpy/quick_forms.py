@@ -73,6 +73,8 @@ def result_fact(write: Any, bind: Bind) -> str | None:
         return OWNED if bind.op.memory == "new" else None
     if hasattr(bind.op.impl, "ufunc") or name in _GIVE_SCALARS:
         return SCALAR
+    if name == "cast":
+        return SCALAR if write.fact(0) in (*_NUMBERS, SCALAR) else None
     return SCALAR if name == "index" and _selects_one(bind) else None
 
 
@@ -365,6 +367,8 @@ def _copy(write, *, order) -> str | None:
 
 
 def _cast(write, *, dtype) -> str | None:
+    if write.fact(0) in _NUMBERS and dtype == _FLOAT:
+        return f"{write.constant(np.float64)}({write.operand(0)})"
     return f"{write.slot(0)}.astype({write.constant(dtype)})" if _is_numpys(write, 0) else None
 
 
@@ -373,8 +377,10 @@ def _stack(write, *, axis) -> str | None:
     result, count = write.result, len(write.bind.args)
     if result is None or axis < 0 or result.dtype.kind not in "biuf":
         return None
-    if result.ndim == 1 and all(_is_numpys(write, i) for i in range(count)):
-        items = ", ".join(map(write.slot, range(count)))
+    if result.ndim == 1 and all(
+        _is_numpys(write, i) or write.fact(i) in _NUMBERS for i in range(count)
+    ):
+        items = ", ".join(map(write.operand, range(count)))
         return f"{write.constant(np.array)}([{items}], {write.constant(result.dtype)})"
     if not all(_is_array(write, i) for i in range(count)):
         return None
