@@ -57,7 +57,7 @@ FITS = {
         from_series(lambda v: (mp.expm1(v) - v) / v**2, lambda k: 1 / mp.factorial(k + 2)),
         (-HALF_LN2, HALF_LN2),
         lambda v: v if abs(v) < 0.3 else v**2 / mp.exp(v),
-        (10, 5),
+        (9, 5),
     ),
     # (2^x - 1) / x
     "EXP2": (
@@ -66,7 +66,7 @@ FITS = {
         ),
         (mp.mpf(-0.5001), mp.mpf(0.5001)),
         lambda v: v / mp.mpf(2) ** v,
-        (11, 5),
+        (10, 5),
     ),
     # (2 atanh(s) - 2 s) / s^3 of s^2
     "LOG": (
@@ -74,8 +74,8 @@ FITS = {
             root_form(lambda s: (2 * mp.atanh(s) - 2 * s) / s**3), lambda k: mp.mpf(2) / (2 * k + 3)
         ),
         (mp.mpf(0), (mp.mpf("0.17158")) ** 2),
-        mp.sqrt,
-        (7, 3),
+        lambda v: v / 2,
+        (6, 2),
     ),
     # (2 atanh(s) / s - 2 - 2 s^2 / 3 - 2 s^4 / 5) / s^6 / log(2) of s^2, for powers
     "LOG2_TAIL": (
@@ -99,7 +99,7 @@ FITS = {
         ),
         (mp.mpf(0), HALF_LN2**2),
         lambda v: v,
-        (5, 2),
+        (4, 2),
     ),
     # (sin(x) / x - 1) / x^2 and (cos(x) - 1 + x^2 / 2) / x^4 of x^2
     "SIN": (
@@ -130,7 +130,7 @@ FITS = {
         ),
         (mp.mpf(0), mp.mpf("0.41422") ** 2),
         lambda v: v,
-        (11, 4),
+        (10, 4),
     ),
     # (arcsin(x) / x - 1) / x^2 of x^2
     "ASIN": (

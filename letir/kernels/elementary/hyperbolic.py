@@ -7,7 +7,7 @@ with k are sums of two powers of two, and cosh(r) and sinh(r) are polynomials; c
 from letir.kernels.elementary.exponentials import clamped, reduced, unless_infinite
 from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import Pair, fast_two_sum, polynomial, power_of_two
-from letir.kernels.elementary.polynomials import COSH, SINH
+from letir.kernels.elementary.polynomials import COSH, EXP, SINH
 
 _BOUNDS = {"d": 710.5, "f": 89.5}
 
@@ -45,16 +45,19 @@ def cosh(x: Expression) -> Expression:
 
 
 def tanh(x: Expression) -> Expression:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent, (exp(2 x) - 1) / (exp(2 x) + 1)."""
     # 1 to the last bit from the bound on
-    sinh, cosh = half_sinh_and_cosh(_below(abs(x), {"d": 20.0, "f": 10.0}[x.dtype.char]))
-    high, low = fast_two_sum(*sinh)
-    divisor, error = fast_two_sum(*cosh)
-    inverse = 1.0 / divisor
-    quotient = high * inverse
-    rest = (-quotient).times_plus(divisor, high) + (low - quotient * error)
-    result = rest.times_plus(inverse, quotient).with_sign_of(x)
-    return select(x.is_below(2.0 ** (-x.format.mantissa // 2 - 2)), x, result)
+    size = _below(abs(x), {"d": 20.0, "f": 10.0}[x.dtype.char])
+    _, k, r, low = reduced(size + size)
+    scale = power_of_two(k)
+    high, error = fast_two_sum(scale - 1.0, scale * r)
+    rest = (r * r).times_plus(polynomial(r, EXP), low)
+    above = high + scale.times_plus(rest, error)
+    below, lost = fast_two_sum(x.number(2.0), above)  # 2 is larger where the error counts
+    inverse = 1.0 / below
+    quotient = above * inverse
+    rest = (-quotient).times_plus(lost, (-quotient).times_plus(below, above))
+    return rest.times_plus(inverse, quotient).with_sign_of(x)
 
 
 def _below(x: Expression, bound: float) -> Expression:
