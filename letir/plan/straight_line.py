@@ -235,7 +235,7 @@ class _Writer:
             test = reuse_test(self)
             if test is not None:
                 # not to be repeated: the operand may be overwritten by then
-                self.is_loud, reused = True, f"{form[:-1]}, {self.slot(test[0])})"
+                self.is_loud, reused = True, f"{form[:-1]}, out={self.slot(test[0])})"
                 self.store(f"{reused} if {test[1]} else {form}", k, cleared, may_repeat=False)
                 form = None
         if form is not None:

@@ -95,6 +95,14 @@ def test_results_in_operands_have_numpys_order(reuse_of_all, x, y):
         assert a.strides == b.strides
 
 
+@pytest.mark.parametrize("f", [np.maximum, np.minimum])
+def test_results_of_maximum_are_written_into_operands_without_a_warning(reuse_of_all, f):
+    """NumPy deprecates a third operand of them that is not given by name."""
+    fn = lt.trace(lambda x, y: f(x + 1.0, y) * 2.0, X, X)
+
+    check_function(fn, (X, 0.5 - X))
+
+
 def test_an_operand_that_something_refers_to_is_not_reused(reuse_of_all):
     kept = []
 
