@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import letir as lt
-from letir.errors import GuardError
+from letir.errors import GuardError, TraceError
 from tests.programs.generated import arguments, program, source_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # divisions by zero
@@ -74,11 +74,17 @@ def test_a_gradient_agrees_with_differences(seed):
         vector, number, *_ = f(x, *args[1:])
         return np.tanh(vector).sum() + np.tanh(number) * 0.5
 
-    if outcome(f, args)[1] is not None:
-        return
+    results, error = outcome(f, args)
+    if error is not None or not np.isfinite(np.hstack([np.ravel(r) for r in results[:2]])).all():
+        return  # the derivative at an infinite result is nan, as of a division by 0
     steps = [(loss(args[0] + h) - loss(args[0] - h)) / 2e-6 for h in 1e-6 * np.eye(3)]
     sides = [(loss(args[0] + h) - loss(args[0])) / 1e-6 for h in 1e-6 * np.eye(3)]
     if not np.allclose(steps, sides, rtol=1e-2, atol=1e-3):  # at a kink or a jump
         return
 
-    np.testing.assert_allclose(lt.grad(loss)(args[0]), steps, rtol=1e-3, atol=1e-4)
+    try:
+        found = lt.grad(loss)(args[0])
+    except TraceError as refused:  # which a method of a ufunc made
+        assert "cannot be written into an ordinary array" in str(refused), source_of(seed)
+        return
+    np.testing.assert_allclose(found, steps, rtol=1e-3, atol=1e-4)
