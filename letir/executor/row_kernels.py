@@ -17,6 +17,7 @@ from letir.kernels.machine_code import ufunc_of
 from letir.kernels.row_groups import RowKernel, row_kernel
 from letir.kernels.row_passes import Space, may_reduce
 from letir.kernels.scalar_lowering import has_scalar_form
+from letir.passes.fusion.early_gathers import with_early_gathers
 from letir.passes.fusion.fusing import fused_level
 from letir.passes.fusion.reduction_parts import with_parts
 from letir.passes.fusion.regrouping import regrouped, without_groups
@@ -34,8 +35,7 @@ def with_row_kernels(fn: Lambda, kernel_bind: KernelBind, is_exact: bool, worth:
     if not any(bind.op.reduction is not None for bind in fn.binds):
         return fn
     flat = without_groups(fn)
-    if not is_exact:
-        flat = with_parts(flat)
+    flat = with_early_gathers(flat if is_exact else with_parts(flat))
     clusters = row_clusters(flat, partial(_may_join, is_exact=is_exact), worth)
 
     def make(

@@ -171,7 +171,7 @@ def _view(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) -> tupl
     # a view of memory that is never read tells how the view lies in memory
     memory = np.empty(operand.type.shape, "i1")
     view = bind.op.impl(np, memory, **bind.attrs)
-    if view.__array_interface__["data"] != memory.__array_interface__["data"]:
+    if view.__array_interface__["data"][0] != memory.__array_interface__["data"][0]:
         return _NOWHERE
     if kind == "full":
         return (kind, splits) if view.strides == memory.strides else _NOWHERE

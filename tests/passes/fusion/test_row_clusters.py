@@ -55,6 +55,13 @@ def test_operands_may_be_broadcast_along_any_axes_before_the_columns():
     assert [("mul sum", 2)] == clusters_of(lambda x, y: (x * y).sum(axis=1), x, y)
 
 
+def test_broadcast_values_of_rows_are_read_in_the_cluster():
+    def f(x):
+        return np.where(x > 0, np.broadcast_to(x.max(axis=1, keepdims=True), x.shape), x)
+
+    assert 1 == len(clusters_of(f, X))
+
+
 def test_a_sum_of_all_is_used_where_all_is_one_row():
     def f(x):
         return (x * x) / (x * x).sum(), x.max()

@@ -1,0 +1,73 @@
+"""``with_early_gathers``: few elements of a computed array are computed from few elements.
+
+A loss takes the entries of the labels from an array of logarithms. The array would have to be
+stored for that alone, which keeps it from being a value inside of a kernel.
+"""
+
+import math
+from collections import Counter
+
+from letir.ast.terms import Arg, Bind, Lambda, Local
+from letir.ops.shape.shape_and_creation import broadcast_to
+
+_FEW = 8  # the operand has at least so many times as many elements
+_DEEPEST = 4  # binds that are computed from few elements
+
+
+def with_early_gathers(fn: Lambda) -> Lambda:
+    """``fn`` where few elements of a cheap elementwise result are computed from selected operands.
+
+    The result has other uses, and the selected elements one dimension. Results are the same to the
+    bit. Linear time.
+    """
+    if not any(bind.op.role == "index" for bind in fn.binds):
+        return fn
+    uses = Counter([arg for bind in fn.binds for arg in set(bind.locals())])
+    # of values that are computed anyway: so are their floating-point errors
+    makers = {b.binders[0]: b for b in fn.binds if len(b.binders) == 1 and uses[b.binders[0]] > 1}
+    binds: list[Bind] = []
+    for bind in fn.binds:
+        if _is_early(bind, makers):
+            _select_operands(bind, makers, binds, _DEEPEST)
+        else:
+            binds.append(bind)
+    return fn if len(binds) == len(fn.binds) else fn.with_binds(binds)
+
+
+def _is_early(bind: Bind, makers: dict[Local, Bind]) -> bool:
+    """Whether a bind selects few elements of a result of a cheap elementwise operation."""
+    maker = makers.get(bind.args[0]) if bind.op.role == "index" else None  # type: ignore[arg-type]
+    if maker is None or not maker.op.elementwise or maker.op.cost != "cheap":
+        return False
+    shapes = [getattr(arg.type, "shape", None) for arg in (*maker.args, *maker.binders)]
+    result = getattr(bind.binders[0].type, "shape", ())
+    if any(s is None or type(math.prod(s)) is not int for s in shapes) or len(result) != 1:
+        return False
+    if any(arg.type.weak for arg in (*maker.args, *maker.binders) if type(arg) is Local):
+        return False
+    size = math.prod(result)
+    return type(size) is int and size * _FEW <= math.prod(shapes[-1])
+
+
+def _select_operands(bind: Bind, makers: dict[Local, Bind], binds: list[Bind], depth: int) -> None:
+    """Append binds that select elements of the operands of the operation, and then compute it."""
+    maker, (result,) = makers[bind.args[0]], bind.binders  # type: ignore[index]
+    shape = maker.binders[0].type.shape
+    args: list[Arg] = []
+    for arg in maker.args:
+        if type(arg) is not Local or not arg.type.shape:
+            args.append(arg)
+            continue
+        full: Local = arg
+        if arg.type.shape != shape:
+            full = Local(arg.type.with_shape(shape))
+            attrs = broadcast_to.complete({"shape": shape})
+            binds.append(Bind((full,), broadcast_to, (arg,), attrs, bind.source))
+        part = Local(arg.type.with_shape(result.type.shape))
+        inner = Bind((part,), bind.op, (full, *bind.args[1:]), bind.attrs, bind.source)
+        if depth and _is_early(inner, makers):
+            _select_operands(inner, makers, binds, depth - 1)
+        else:
+            binds.append(inner)
+        args.append(part)
+    binds.append(Bind((result,), maker.op, tuple(args), maker.attrs, maker.source))
