@@ -6,6 +6,7 @@ has few different ones; the transforms then only rename locals.
 
 import operator
 from collections.abc import Callable, Set
+from typing import Any
 
 from attrs import frozen
 
@@ -17,7 +18,8 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.derivative_types import strong_type
 from letir.ast.primitive import Absent, Primitive
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
-from letir.errors import ShapeError
+from letir.ast.types import PYTHON_NUMBERS
+from letir.errors import DTypeError, ShapeError
 from letir.ops.autodiff.gradient_steps import instantiate_like
 from letir.passes.cse import merge_equal_binds
 from letir.passes.dead_code_elimination import dead_code
@@ -227,7 +229,16 @@ def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) 
         directions = tuple(directions)
     found = rule(directions, outs[0] if single else tuple(outs), *args, **attrs, **keywords)
     if kind == "jvp":
-        return (found,) if single else tuple(found)
+        tangents = (found,) if single else tuple(found)
+        if op.is_users:
+            for tangent, out in zip(tangents, outs, strict=False):
+                _check_direction(op, "jvp rule gave a tangent", tangent, out)
+        return tangents
+    if not isinstance(found, tuple | list):
+        raise DTypeError(
+            f"{op.name}: its vjp rule must return a tuple of cotangents, found {found!r}\n"
+            "  write (ct,) for one operand"
+        )
     found = tuple(found)
     if len(found) != len(args):
         raise ShapeError(
@@ -235,26 +246,26 @@ def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) 
             "  return a tuple with one for each operand, None for a zero"
         )
     for i, (ct, arg) in enumerate(zip(found, args, strict=True)):
-        _check_cotangent(op, i, ct, arg)
+        _check_direction(op, f"vjp rule gave operand {i} a cotangent", ct, arg)
     return found
 
 
-def _check_cotangent(op: Primitive, position: int, ct, arg) -> None:
-    """Raise ShapeError if the cotangent ``ct`` does not have the type of its operand [D9]."""
-    if (
-        not isinstance(ct, Value)
-        or not isinstance(arg, Value)
-        or ct.type is None
-        or arg.type is None
-    ):
+def _check_direction(op: Primitive, what: str, found: Any, value: Any) -> None:
+    """Raise unless a cotangent or tangent has the type of the value that it belongs to [D9]."""
+    if found is not None and not isinstance(found, Value | Absent):
+        if not (hasattr(found, "dtype") or type(found) in PYTHON_NUMBERS):
+            raise DTypeError(
+                f"{op.name}: its {what} of {found!r}\n  return arrays, or None for a zero"
+            )
         return
-    expected = strong_type(arg.type)
-    if arg.type.inexact and strong_type(ct.type) is not expected:  # is: types are interned
+    known = isinstance(found, Value) and isinstance(value, Value)
+    if not known or found.type is None or value.type is None:
+        return
+    expected = strong_type(value.type)
+    if value.type.inexact and strong_type(found.type) is not expected:  # is: types are interned
         raise ShapeError(
-            f"{op.name}: its vjp rule gave operand {position} a cotangent of {ct.type}, "
-            f"not {expected}\n"
-            "  a cotangent has the type of its operand: sum over axes that were "
-            "broadcast, cast with astype"
+            f"{op.name}: its {what} of {found.type}, not {expected}\n"
+            "  it has the type of its value: sum over axes that were broadcast, cast with astype"
         )
 
 

@@ -166,6 +166,11 @@ def retype(fn: Lambda, *types: ArrayType) -> Lambda:
     for param, given in zip(fn.params, types, strict=True):
         kind = getattr(given, "type", given)
         known = kind is None or type(kind) is ArrayType
+        if not known and not hasattr(kind, "dtype"):
+            raise DTypeError(
+                f"retype: a type is expected, found {given!r}\n"
+                "  pass ArrayType, ShapeDtype or an array for each parameter, one by one"
+            )
         fresh[param] = Local(kind if known else ArrayType(kind.dtype, kind.shape), param.name)
         params.append(fresh[param])
     binds = []

@@ -254,6 +254,8 @@ class Primitive:
     is_users: bool = field(init=False)  # a user's operation: passes assume only what its fields say
     # {attribute: default}, in the order of impl's signature, in which texts print them
     attrs: dict[str, Any] = field(init=False)
+    # of a ufunc; a further operand would be the array that NumPy writes into
+    most_operands: int | None = field(init=False, default=None)
     flags: tuple[str, ...] = field(init=False)  # the attributes that are True or False
     default_attrs: Attrs | None = field(init=False)  # None if an attribute has no default
     is_differentiable: bool = field(init=False)  # has a vjp, or will have one in a later version
@@ -270,6 +272,8 @@ class Primitive:
             self.order = "all"
         if type(self.numpy) is tuple:
             self.numpy = dict.fromkeys(self.numpy, self.prepare)
+        if self.prepare is None:
+            self.most_operands = getattr(next(iter(self.numpy), None), "nin", None)
 
     def set_attrs(self, defaults: dict[str, Any]) -> None:
         """Set the attributes and their defaults; ``Required`` stands for no default."""
@@ -302,6 +306,11 @@ class Primitive:
                     is_complete = type(attrs) is Attrs
                     attrs = attrs if is_complete else self.complete(attrs)
                     return emitter.apply(self, operands, attrs)
+            if self.most_operands is not None and len(operands) > self.most_operands:
+                raise DTypeError(
+                    f"{self.name}: {self.most_operands} operands are expected, found "
+                    f"{len(operands)}\n  pass arrays as operands, the rest by keyword"
+                )
             return LATE_BOUND["compute"](self, operands, self.complete(attrs))
         except BaseException as error:
             found = LATE_BOUND["fold"](error, self, args, kwargs)

@@ -107,7 +107,8 @@ def _check_replacement(hook: Callable, position: int, new, old):
         wrong = ShapeError if new.dtype == old.dtype else DTypeError
         raise wrong(
             f"hook {_hook_name(hook)} returned a gradient of type {new.type} "
-            f"at position {position}, expected {old.type}"
+            f"at position {position}, expected {old.type}\n"
+            "  return a gradient of the same type, or None to keep it"
         )
     # NumPy's arrays and scalars are of one module
     if type(new.array).__module__.split(".")[0] != type(old.array).__module__.split(".")[0]:

@@ -126,6 +126,7 @@ class Variable(ArrayValue):
         return self.array
 
     @data.setter
+    @entry_point
     def data(self, array: Any) -> None:
         array = array.array if isinstance(array, Variable) else array
         if type_of(array) is not self.type:
@@ -178,6 +179,7 @@ class Variable(ArrayValue):
         return None if self.arg.notes is None else self.arg.notes.grad
 
     @grad.setter
+    @entry_point
     def grad(self, value: Any) -> None:
         if value is not None and not isinstance(value, Variable):
             value = Variable(value)

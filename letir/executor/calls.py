@@ -9,6 +9,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import GuardError, LetirError
@@ -103,6 +104,7 @@ def donated_positions(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:
     """The parameter positions of these positional arguments, among marked arguments."""
     if not argnums:
         return ()
+    LATE_BOUND["refuse_positions"]("jit: donate_argnums", argnums, len(args))
     chosen, place = {n % len(args) for n in argnums}, 0
     found: list[int] = []
     for i, arg in enumerate(args):

@@ -187,6 +187,8 @@ def compile(
         )
     expect_kernels("compile", kernels)
     made = optimize_program(fn, optimize=optimize, exact=exact)
+    if donate:
+        LATE_BOUND["refuse_positions"]("compile: donate", donate, len(fn.params))
     donated = tuple([n % len(fn.params) for n in donate])
     mode = kernel_mode(kernels, optimize=optimize, exact=exact)
     return Compiled(fn, made, donated=donated, kernels=mode)

@@ -106,6 +106,11 @@ def jit(
             f"jit: max_plans must be an int from 1, found {max_plans!r}\n"
             "  pass the number of kinds of arguments whose plans are kept"
         )
+    if profile < 0:
+        raise DTypeError(
+            f"jit: profile must be an int from 0, found {profile}\n"
+            "  pass how many calls of each kind run the recorded program"
+        )
     expect_kernels("jit", kernels)
     options = Options(
         static_argnums=_names_as_tuple(static_argnums),

@@ -93,6 +93,11 @@ def check_grads(
         raise LetirError(
             f"check_grads: modes are 'rev' and 'fwd', found {modes}\n  write modes=('rev', 'fwd')"
         )
+    if order < 1:
+        raise LetirError(
+            f"check_grads: order must be at least 1, found {order}\n"
+            "  pass up to which order derivatives are checked"
+        )
     point = _point_of(f, tuple(args))
     eps = coarsest_eps(*point.args, *point.f(*point.args))
     # a central difference errs by h**2 + eps / h: least, about eps**(2/3), for h = eps**(1/3)

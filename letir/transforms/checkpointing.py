@@ -118,7 +118,7 @@ def _keeps_results(policy: Policy | None, bind: Bind) -> bool:
     if bind.op.effect or policy is None:
         return bind.op.effect
     if callable(policy):
-        return bool(policy(bind))
+        return bool(LATE_BOUND["call_rule"]("checkpoint: policy", policy, bind))
     grade = recomputation_cost(bind)  # None: must not be recomputed
     return policy == "keep_all" or grade is None or grade > GRADES[policy]
 

@@ -12,7 +12,7 @@ from letir.ast.derivative_types import carries_derivative
 from letir.ast.pytrees import flatten
 from letir.ast.signatures import P, R
 from letir.ast.terms import Arg
-from letir.errors import LetirError, ShapeError
+from letir.errors import DTypeError, LetirError, ShapeError
 from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.gradient_steps import custom_vjp as custom_vjp_op
 from letir.ops.define.records import recast
@@ -201,6 +201,11 @@ class custom_vjp(CustomFunction[P, R]):
                 f"{self}: backward gave argument {position} "
                 f"a cotangent of shape {getattr(ct, 'shape', ())}, expected {leaf.shape}\n"
                 "  a cotangent has the shape of its argument; sum over axes that were broadcast"
+            )
+        if getattr(ct, "dtype", leaf.dtype).kind == "c" and leaf.dtype.kind != "c":
+            raise DTypeError(
+                f"{self}: backward gave argument {position} a complex cotangent, expected "
+                f"{leaf.dtype}\n  take .real of it"
             )
         return recast(ct, leaf.dtype) if isinstance(ct, Tracer) else ct
 

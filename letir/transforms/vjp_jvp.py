@@ -145,7 +145,11 @@ def as_direction(value: Any, kind: ArrayType | None, what: str) -> Any:
     if fits_type(found, ArrayType(kind.dtype, kind.shape), {}):  # a symbolic size fits any number
         return value
     error = ShapeError if found.shape != kind.shape else DTypeError
-    raise error(f"a {what} of type {ArrayType(kind.dtype, kind.shape)} is expected, found {found}")
+    remedy = "give it the shape" if error is ShapeError else "convert it with .astype to the dtype"
+    raise error(
+        f"a {what} of type {ArrayType(kind.dtype, kind.shape)} is expected, found {found}\n"
+        f"  {remedy} of the value that it belongs to"
+    )
 
 
 @entry_point

@@ -85,7 +85,8 @@ def keep_nothing(bind: Bind) -> bool:
 
 def check_policy(policy: Policy, exact: bool = False) -> None:
     """Raise LetirError if ``policy`` is not one, or is a function and ``exact`` is set."""
-    if policy != "keep_all" and policy not in GRADES and not callable(policy):
+    named = isinstance(policy, str) and (policy == "keep_all" or policy in GRADES)
+    if not named and not callable(policy):
         names = ", ".join(map(repr, ("keep_all", *GRADES)))
         raise LetirError(
             f"policy: found {policy!r}, expected one of {names}, or a function of a bind that says "

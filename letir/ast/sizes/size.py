@@ -173,11 +173,9 @@ class Size:
         """
         if type(name) is Quotient:
             return cls((((name,), 1),))
-        if not re.fullmatch(r"[^\W\d]\w*", name) or name in _NO_SIZE_NAMES | DTYPE_NAMES:
-            raise ShapeError(
-                f"{name!r} cannot name a size: take a word such as n or batch_size\n"
-                "  names are words such as n or batch_size"
-            )
+        is_word = isinstance(name, str) and re.fullmatch(r"[^\W\d]\w*", name)
+        if not is_word or name in _NO_SIZE_NAMES | DTYPE_NAMES:
+            raise ShapeError(f"{name!r} cannot name a size\n  take a word such as n or batch_size")
         return cls((((name,), 1),))
 
     @staticmethod

@@ -228,7 +228,8 @@ def _write(path: Path, texts: dict[str, str], arrays: list[np.ndarray]) -> None:
     except BaseException as error:  # also KeyboardInterrupt: leave no temporary file behind
         beside.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename == str(beside):
-            error.filename, error.filename2 = str(path), None  # the name that the user knows
+            error = type(error)(error.errno, error.strerror, str(path))  # as the user knows it
+            raise error from None
         raise
 
 

@@ -45,6 +45,11 @@ class RecordedModel:
     """A model whose ``forward`` is recorded by the first call and replayed by later ones."""
 
     def __init__(self, model):
+        if isinstance(model, type):
+            raise TraceError(
+                f"jit_model: a model is expected, found the class {model.__name__}\n"
+                f"  make one of it: letir.jit_model({model.__name__}(...))"
+            )
         for name in ("forward", "parameters"):
             if not callable(getattr(model, name, None)):
                 raise TraceError(

@@ -49,7 +49,9 @@ def primitive(
             f"name your own operation package.name, found {name!r}\n"
             "  plain names are those of letir's operations: write 'mine.add', not 'add'"
         )
-    _refuse_rules(name, impl, aval, {"vjp": (2, vjp), "jvp": (2, jvp)})
+    parts = {k: (0, fields[k]) for k in ("decompose",) if fields.get(k) is not None}
+    rules = {"impl": (1, impl), "aval": (0, aval), "vjp": (2, vjp), "jvp": (2, jvp), **parts}
+    _refuse_rules(name, rules)
     unknown = fields.keys() - {field.name for field in attrs.fields(Primitive) if field.init}
     if unknown:
         raise DTypeError(
@@ -57,7 +59,7 @@ def primitive(
             f"{', '.join(sorted(fields))}\n  its fields are those of letir.Primitive"
         )
     fields.setdefault("attributes", impl)
-    rule = _type_rule(name, aval)
+    rule = _type_rule(name, aval, bool(fields.get("results")))
     numerics = _checked_impl(name, impl, rule, bool(fields.get("results")))
     define = _composite_of_user if "decompose" in fields else Primitive
     record = define(name, numerics, rule, vjp=vjp, jvp=jvp, **fields)
@@ -65,13 +67,13 @@ def primitive(
     return record
 
 
-def _refuse_rules(name: str, impl: Callable, aval: Callable, others: dict) -> None:
-    """Raise DTypeError unless the rules are functions that take as many operands as ``impl``.
+def _refuse_rules(name: str, rules: dict[str, tuple[int, Any]]) -> None:
+    """Raise DTypeError unless the rules are functions that take as many operands as the first.
 
-    ``others``: {rule: (number of arguments before the operands, rule)}.
+    ``rules``: {name of the rule: (number of arguments before the operands, rule)}.
     """
-    count = None  # of operands
-    for rule, (before, function) in {"impl": (1, impl), "aval": (0, aval), **others}.items():
+    first, count = next(iter(rules)), None
+    for rule, (before, function) in rules.items():
         if isinstance(function, Absent):
             continue
         LATE_BOUND["refuse_unless_function"](f"{name}: {rule}", function)
@@ -80,12 +82,11 @@ def _refuse_rules(name: str, impl: Callable, aval: Callable, others: dict) -> No
             continue
         most = code.co_argcount - before
         least = most - len(function.__defaults__ or ())
-        if rule == "impl":
-            count = most if most == least else None
+        if rule == first and most == least:
+            count = most
         if most < 0 or (count is not None and not least <= count <= most):
-            taken = "no" if count is None else max(count, 0)
             raise DTypeError(
-                f"{name}: impl takes {taken} operands after xp, found {rule} with "
+                f"{name}: {first} takes {max(count or 0, 0)} operands, found {rule} with "
                 f"{code.co_argcount} arguments\n"
                 "  write impl(xp, *operands), aval(*types), vjp(ct, out, *operands) and "
                 "jvp(tangents, out, *operands)"
@@ -143,7 +144,9 @@ def opaque(
     """
     LATE_BOUND["refuse_unless_function"]("opaque", function)
     name = name or f"{function.__module__}.{function.__qualname__}".replace("<locals>.", "")
-    fixed = aval if callable(aval) else _declared_rule(aval)
+    if vjp is not None:
+        _refuse_rules(name, {"function": (0, function), "vjp": (2, vjp)})
+    fixed = aval if callable(aval) else _declared_rule(name, aval)
     # a function of types means one result: the number of results must be known before the types
     several = None if callable(aval) or not isinstance(aval, tuple) else len(aval)
 
@@ -156,7 +159,7 @@ def opaque(
     return primitive(name, impl, fixed, vjp=rule, results=results, source=source)
 
 
-def _type_rule(name: str, aval: Callable) -> Callable:
+def _type_rule(name: str, aval: Callable, several: bool) -> Callable:
     """The type rule ``aval``. Raises DTypeError where it returns something other than types."""
 
     @functools.wraps(aval)
@@ -170,6 +173,11 @@ def _type_rule(name: str, aval: Callable) -> Callable:
                 f"{name}: aval: {error}, found the types {types}\n"
                 "  aval computes with types, not with arrays: return a type made of theirs"
             ) from error
+        if isinstance(found, tuple) and not several:
+            raise DTypeError(
+                f"{name}: aval returned {len(found)} types, found no field results\n"
+                "  return one type, or say how many results there are: results=lambda: 2"
+            )
         kinds = found if isinstance(found, tuple) else (found,)
         kinds = tuple([getattr(kind, "type", kind) for kind in kinds])  # of a ShapeDtype
         wrong = next((kind for kind in kinds if not isinstance(kind, ArrayType | None)), None)
@@ -198,11 +206,17 @@ def _checked_impl(name: str, impl: Callable, rule: Callable, several: bool) -> C
     return numerics
 
 
-def _declared_rule(aval: Any) -> Callable:
+def _declared_rule(name: str, aval: Any) -> Callable:
     """The type rule that always gives the declared types."""
     kinds = tuple(
         getattr(kind, "type", kind) for kind in (aval if isinstance(aval, tuple) else (aval,))
     )
+    wrong = next((kind for kind in kinds if not isinstance(kind, ArrayType | None)), None)
+    if wrong is not None:
+        raise DTypeError(
+            f"{name}: aval must be a type or a function of types, found {wrong!r}\n"
+            "  write letir.ShapeDtype(shape, dtype), or lambda x: x for the type of the operand"
+        )
     return lambda *types: kinds if isinstance(aval, tuple) else kinds[0]
 
 

@@ -126,8 +126,9 @@ def _root_of(fn: Lambda, made: dict[Local, Bind]) -> Bind:
     computed = fn.ret.args and all(arg in made for arg in fn.ret.args)
     if not computed or any(map(has_effect, fn.binds)):
         raise LetirError(
-            "rewrite: a pattern must return results of operations without effects, found\n"
-            f"{fn.listing()}"
+            "rewrite: a pattern must return results of operations without effects, found "
+            f"{len(fn.binds)} operations\n"
+            "  compute something in the pattern: lambda x: x * x"
         )
     root = max((made[arg] for arg in fn.ret.locals()), key=fn.binds.index)  # patterns are small
     reached, pending = set(), [root]
