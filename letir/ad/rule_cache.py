@@ -252,14 +252,14 @@ def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) 
 
 def _check_direction(op: Primitive, what: str, found: Any, value: Any) -> None:
     """Raise unless a cotangent or tangent has the type of the value that it belongs to [D9]."""
-    if found is not None and not isinstance(found, Value | Absent):
-        if not (hasattr(found, "dtype") or type(found) in PYTHON_NUMBERS):
+    if not isinstance(found, Value):
+        is_array = hasattr(found, "dtype") or type(found) in PYTHON_NUMBERS
+        if found is not None and type(found) is not Absent and not is_array:
             raise DTypeError(
                 f"{op.name}: its {what} of {found!r}\n  return arrays, or None for a zero"
             )
         return
-    known = isinstance(found, Value) and isinstance(value, Value)
-    if not known or found.type is None or value.type is None:
+    if not isinstance(value, Value) or found.type is None or value.type is None:
         return
     expected = strong_type(value.type)
     if value.type.inexact and strong_type(found.type) is not expected:  # is: types are interned

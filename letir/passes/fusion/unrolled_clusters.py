@@ -91,11 +91,15 @@ class UnrolledCluster:
         if bind.op.scalar in GIVE_SCALARS:
             return True
         # a cast of a scalar is one, but not that of a 0-d array, which an argument may be
-        return bind.op.elementwise and bind.op.casts_operands and all(
-            type(arg) is not Local
-            or arg.type.weak
-            or (arg in self.made and self.is_given_as_by_numpy(self.made[arg], arg))
-            for arg in bind.args
+        return (
+            bind.op.elementwise
+            and bind.op.casts_operands
+            and all(
+                type(arg) is not Local
+                or arg.type.weak
+                or (arg in self.made and self.is_given_as_by_numpy(self.made[arg], arg))
+                for arg in bind.args
+            )
         )
 
     def body(self) -> Lambda:
