@@ -204,7 +204,7 @@ _LATE_BOUND = {
     "tracing.checks.warning_places": ("refuse_warnings_as_errors", "warn_at_user"),
     "tracing.refusals": ("ambiguous_truth", "escaped_error", "no_index", "note_refusal"),
     "tracing.library_stand_ins": (
-        *("library_methods", "library_modules", "loaded_modules", "ufunc_stand_in"),
+        *("library_methods", "library_modules", "loaded_modules", "function_stand_in"),
     ),
     "tracing.math_stand_ins": ("named_stand_ins", "python_stand_ins", "scalar_stand_ins"),
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),

@@ -48,9 +48,10 @@ class Recorded:
         if isinstance(self.function, np.ufunc):
             return self.function(*map(stack_traced, args), **kwargs)
         known = recorder_of(self.function) is not None or self.function in PLAIN
-        # only the first argument: other lists are shapes, axes and sections
+        # of other lists, which are shapes, axes and sections, only those of floating numbers
         if args and self.function not in OF_LISTS and (known or type(args[0]) is list):
-            args = (stack_traced(args[0]), *args[1:])
+            rest = [stack_traced(x) if _holds_floats(x) else x for x in args[1:]]
+            args = (stack_traced(args[0]), *rest)
         if known:
             return traced.numpy_call(self.function, args, kwargs)
         return self.function(*args, **kwargs)  # NumPy asks the traced value, which refuses
@@ -69,6 +70,14 @@ class Recorded:
             raise AttributeError(name)
         found = getattr(self.function, name)
         return wrap_ufunc_method(found) if name in METHODS else found
+
+
+def _holds_floats(x: Any) -> bool:
+    """Whether a list or tuple holds traced numbers that are not integers."""
+    if type(x) not in (list, tuple):
+        return False
+    traced: Any = first_traced(x)
+    return traced is not None and traced.dtype.kind in "fc"
 
 
 def _new_arrays(found: Any, given: Any) -> Any:

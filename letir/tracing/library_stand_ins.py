@@ -258,7 +258,7 @@ def _vectorized(self, *args, **kwargs):
     return numpy_namespace().call_vectorized(self, _plain_call, args, kwargs)
 
 
-LATE_BOUND["ufunc_stand_in"] = _recorded_stand_in
+LATE_BOUND["function_stand_in"] = _recorded_stand_in
 LATE_BOUND["library_modules"] = library_modules
 LATE_BOUND["library_methods"] = library_methods
 LATE_BOUND["loaded_modules"] = loaded_modules

@@ -22,7 +22,7 @@ from letir.errors import DTypeError
 from letir.tracing.callers import attributes_called_on_lists
 from letir.tracing.operands import first_traced
 from letir.tracing.source_locations import error_at_user_line
-from letir.tracing.stand_ins import LibraryModule, is_recording, watch_ufuncs
+from letir.tracing.stand_ins import LibraryModule, is_recording, watch_functions
 
 # recorded as operations that math computes
 _SMOOTH = """acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees erf erfc exp exp2
@@ -53,6 +53,14 @@ def _hypot(*coordinates):
     return _recorded("sqrt")(sum(x * x for x in coordinates))
 
 
+def _remainder(x, y):
+    """math.remainder: exact, as fmod and the last subtraction are; ties go to an even quotient."""
+    rest, whole = _recorded("fmod")(x, y), np.abs(y)
+    is_odd = _recorded("fmod")(np.rint((x - rest) / y), 2.0) != 0
+    is_beyond = (2 * np.abs(rest) > whole) | ((2 * np.abs(rest) == whole) & is_odd)
+    return np.where(is_beyond, rest - np.copysign(whole, rest), rest)
+
+
 def _product(items, *, start=1):
     """math.prod."""
     return functools.reduce(lambda x, y: x * y, items, start)
@@ -60,6 +68,7 @@ def _product(items, *, start=1):
 
 # what records the functions of math for traced Python floats
 _REAL: dict[str, Callable] = {
+    "remainder": _remainder,
     **{name: functools.partial(_math_function, name=name) for name in _SMOOTH.split()},
     **{name: getattr(np, name) for name in ("isnan", "isinf", "isfinite", "floor", "ceil")},
     **{"trunc": np.trunc, "log": _log, "hypot": _hypot},
@@ -303,7 +312,13 @@ def _length(x: Any, /) -> Any:
 _BUILTINS: dict[str, Any] = {"float": _CLASSES[float], "complex": _CLASSES[complex], "type": _Type}
 _BUILTINS |= {"len": _length, "pow": _power}
 _NAMES = frozenset(_BUILTINS)
-_UFUNCS = frozenset([name for name, value in vars(np).items() if type(value) is np.ufunc])
+_FOURIER = "fft fft2 fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft rfft rfft2 rfftn"
+_OF_ARRAYS = frozenset(  # NumPy's functions
+    [
+        *[name for name, value in vars(np).items() if type(value) in (np.ufunc, type(np.sum))],
+        *_FOURIER.split(),
+    ]
+)
 _MOST = 10_000  # objects of a module that are looked at
 _FUNCTION_TYPES = (type(math.sin), type(np.sum))
 _USED = frozenset(  # by id: some objects in modules compare elementwise
@@ -334,10 +349,10 @@ def named_stand_ins(todo: list[CodeType]) -> dict[str, Any]:
     while todo:
         code = todo.pop()
         named |= _NAMES.intersection(code.co_names)
-        if not _UFUNCS.isdisjoint(code.co_names):
-            ufuncs = _UFUNCS.intersection(attributes_called_on_lists(code))
-            if ufuncs:
-                watch_ufuncs(set(ufuncs), LATE_BOUND["ufunc_stand_in"])
+        if not _OF_ARRAYS.isdisjoint(code.co_names):
+            called = _OF_ARRAYS.intersection(attributes_called_on_lists(code))
+            if called:
+                watch_functions(called, LATE_BOUND["function_stand_in"])
         todo += [constant for constant in code.co_consts if type(constant) is CodeType]
     if "type" in named:  # which gives the stand-ins for the others
         named |= {"float", "complex"}

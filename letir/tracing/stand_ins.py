@@ -10,7 +10,7 @@ import functools
 import operator
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -107,9 +107,13 @@ def end_stand_ins(started: list) -> None:
                 _restore_new_modules()
 
 
-def watch_ufuncs(names: set[str], maker: Callable) -> None:
-    """Give NumPy's ufuncs with these names stand-ins where they are called at once."""
-    _libraries[0].watch_calls(names, maker)
+def watch_functions(names: Collection[str], maker: Callable) -> None:
+    """Give NumPy's functions with these names stand-ins where they are called at once."""
+    for library in _libraries:
+        space = vars(library.module)
+        if library.module.__name__ in ("numpy", "numpy.fft"):
+            found = {name for name in names if not isinstance(space.get(name, sys), ModuleType)}
+            library.watch_calls(found, maker)
 
 
 def add_loaded_modules() -> None:

@@ -26,6 +26,7 @@ SMOOTH = {
     "distances": lambda s: math.hypot(s, 1.0, 2 * s) + math.dist([s, 1.0], (0.0, s)),
     "sums": lambda s: math.fsum([s, 1.0, s]) * math.prod([s, 2.0]) + math.fsum(s * i for i in [1]),
     "special functions": lambda s: math.erf(s) + math.erfc(s) + math.gamma(s) + math.lgamma(s),
+    "remainder": lambda s: math.remainder(s, 1.5) + math.remainder(s, -0.75),
     "angles": lambda s: math.degrees(s) + math.radians(s) + s % tau,
     "float": lambda s: float(s) * float("2.5") + float(1),
     "cmath": lambda s: abs(cmath.exp(1j * s)) + cmath.phase(s + 1j) + complex(s).real,

@@ -585,12 +585,17 @@ LISTS = {
     "nested lists": lambda s: np.abs([[s, 1.0], [2.0, s]]),
     "a number": lambda s: np.exp([s, 1.0])[0] * np.exp(s) * np.exp([1.0, 2.0]).sum(),
     "a variable": in_a_variable,
+    "other functions": lambda s: (np.interp(s, [0.0, 9.0], [1.0, s]), np.clip([s, 2.0], 0.0, 2.0)),
+    "a later list": lambda s: np.where([True, False], [s, 1.0], [2.0, s]),
+    "shapes": lambda s: (np.reshape([s, 1.0], (2, 1)), np.cross([s, 1.0, 2.0], [1.0, s, 0.0])),
+    "Fourier": lambda s: np.fft.fft([s, 2.0, 1.0, s]).real,
+    "indices": lambda s: (np.take([s, 1.0], [1, 0]), np.insert([s, 1.0], 1, 2 * s)),
     "in a nested function": lambda s: (lambda t: np.tanh([t, s]))(2 * s),
 }
 
 
 @pytest.mark.parametrize("f", LISTS.values(), ids=LISTS)
-def test_ufuncs_take_lists_that_the_function_writes(f):
+def test_functions_take_lists_that_the_function_writes(f):
     assert_same(f(2.5), lt.trace(f, 1.5)(2.5))
     assert type(np.exp) is np.ufunc
 
