@@ -3,7 +3,9 @@
 ``python -m benchmarks.numpy_programs [PART OF A NAME ...]`` prints every program's ratio.
 """
 
+import contextlib
 import importlib
+import io
 import sys
 import time
 from collections.abc import Callable
@@ -48,7 +50,8 @@ def beside_numpy(effort: Effort) -> str:
 def ratios(rounds: int, names: tuple[str, ...] = ()) -> list[Ratio]:
     """The ratio of each program whose name contains one of ``names``, in ascending order."""
     chosen = [p for p in programs() if not names or any(name in p.name for name in names)]
-    found = [measured(p, rounds) for p in chosen]
+    with contextlib.redirect_stdout(io.StringIO()):  # some programs print
+        found = [measured(p, rounds) for p in chosen]
     return sorted(found, key=lambda r: r.ratio)
 
 
