@@ -134,12 +134,15 @@ def _recorded_stand_in(original: Any) -> Callable:
 
 def _stand_in(original: Any, function_for: Callable[[Any], Callable]) -> Callable:
     """The function in the place of ``original``: while user's code is recorded, another one."""
+    found: list[Callable] = []  # that one, once it is needed
 
     @functools.wraps(original, updated=())
     def stand_in(*args, **kwargs):
         if not is_recording():
             return original(*args, **kwargs)
-        return function_for(original)(*args, **kwargs)
+        if not found:
+            found.append(function_for(original))
+        return found[0](*args, **kwargs)
 
     return stand_in
 
