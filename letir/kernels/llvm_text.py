@@ -98,21 +98,18 @@ class _Module:
             self.names[extent] = self.entry_of("%dimensions", n, "i64")
         bases = [self.entry_of("%args", n, "ptr") for n in range(len(kernel.arrays))]
         self.load_strides()
-        has_loops = any(type(one) is Loop for one in kernel.body)
-        kinds = ("fast",) * has_loops + ("strided",) * (not kernel.takes_contiguous)
-        if len(kinds) == 1:
-            self.emit(f"br label %{kinds[0]}")
-        else:
-            is_fast = self.condition_of_contiguity()
-            self.emit(f"br i1 {is_fast}, label %fast, label %strided")
-        for kind in kinds:
-            self.open(kind)
-            strides = self.strides
-            if kind == "fast":
-                self.strides = {**strides, **self.contiguous_strides()}
+        for number, strides in enumerate(self.layouts()):
+            if strides is not None and not kernel.takes_contiguous:
+                known = self.condition_of(strides)
+                self.emit(f"br i1 {known}, label %layout{number}, label %not{number}")
+                self.open(f"layout{number}")
+            general = self.strides
+            self.strides = {**general, **(strides or {})}
             self.body(kernel.body, dict(zip(kernel.arrays, bases, strict=True)), None)
-            self.strides = strides
+            self.strides = general
             self.emit("ret void")
+            if strides is not None and not kernel.takes_contiguous:
+                self.open(f"not{number}")
         self.lines.append("}")
         for function in kernel.functions:
             self.function(function)
@@ -172,6 +169,21 @@ class _Module:
                 self.strides[array, axis] = self.entry_of("%steps", n, "i64")
                 n += 1
 
+    def layouts(self) -> list[dict[tuple[Array, int], str] | None]:
+        """The known strides for which the loops are written; None for any strides, the last.
+
+        NumPy may copy broadcast operands of elementwise functions to contiguous buffers.
+        """
+        kernel = self.kernel
+        if not any(type(one) is Loop for one in kernel.body):
+            return [None]
+        found: list[dict | None] = [self.contiguous_strides()]
+        if kernel.takes_contiguous:
+            return found
+        full = {key: str(key[0].dtype.itemsize) for key in self.contiguous_strides()}
+        is_elementwise = all(len(array.extents) == 1 for array in kernel.arrays)
+        return [*found, *([full] if is_elementwise and full != found[0] else []), None]
+
     def contiguous_strides(self) -> dict[tuple[Array, int], str]:
         """The strides of last axes, as the vectorised loops expect them."""
         depth = max(len(array.extents) for array in self.kernel.arrays)
@@ -185,9 +197,10 @@ class _Module:
                 found[array, last] = "0"
         return found
 
-    def condition_of_contiguity(self) -> str:
+    def condition_of(self, strides: dict[tuple[Array, int], str]) -> str:
+        """Whether the arrays have these strides."""
         found = "true"
-        for key, expected in self.contiguous_strides().items():
+        for key, expected in strides.items():
             same = self.value(f"icmp eq i64 {self.strides[key]}, {expected}")
             found = self.value(f"and i1 {found}, {same}")
         return found
@@ -226,6 +239,10 @@ class _Module:
         dtype = one.array.dtype
         place = self.address(one.array, one.indices, bases)
         access = f", !llvm.access.group {group}" if group else ""
+        known = [self.strides[one.array, axis] for axis in range(len(one.indices))]
+        if not one.array.is_written and known[-1] == "0":
+            # one element for a whole loop: NumPy copies it if a result overlaps it
+            access += f", !invariant.load {self.note('!{}')}"
         # NumPy passes arrays to inner loops that are aligned for their dtype
         align = dtype.itemsize
         found = self.value(f"load {_memory_type(dtype)}, ptr {place}, align {align}{access}")
