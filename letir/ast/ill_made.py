@@ -66,10 +66,7 @@ def _refuse_level(fn: Lambda) -> None:
             _expect_local(binder, "a binder", at)
             bound.add(binder)
     if type(fn.ret) is not Ret:
-        raise DTypeError(
-            f"the end of the program is {_found(fn.ret)}, expected Ret((local, ...))\n"
-            "  Ret(args) makes one"
-        )
+        raise DTypeError(f"the end of the program is {_found(fn.ret)}, expected Ret((local, ...))")
     _expect_sequence(fn.ret.args, "the results", "")
     for j, arg in enumerate(fn.ret.args):
         _expect_arg(arg, f"result {j}", "", bound)
@@ -94,28 +91,18 @@ def _refuse_fields(bind: Bind, name: str) -> None:
 def _expect_sequence(found: Any, what: str, at: str) -> None:
     """Raise DTypeError unless this is a tuple or a list."""
     if type(found) not in (tuple, list):
-        raise DTypeError(
-            f"{what} are {_found(found)}, expected a tuple{at}\n  write (local,) for one"
-        )
+        raise DTypeError(f"{what} are {_found(found)}, expected a tuple{at}")
 
 
 def _expect_local(found: Any, what: str, at: str) -> None:
     """Raise DTypeError unless this is a Local with a type and a name, or without."""
     if type(found) is not Local:
-        raise DTypeError(
-            f"{what} is {_found(found)}, expected Local{at}\n  Local(type, name) makes one"
-        )
+        raise DTypeError(f"{what} is {_found(found)}, expected Local{at}")
     if found.type is not None and type(found.type) is not ArrayType:
         kind = _found(found.type)
-        raise DTypeError(
-            f"the type of {what} is {kind}, expected ArrayType or None{at}\n"
-            "  ArrayType(dtype, shape) makes one"
-        )
+        raise DTypeError(f"the type of {what} is {kind}, expected ArrayType or None{at}")
     if found.name is not None and type(found.name) is not str:
-        raise DTypeError(
-            f"the name of {what} is {_found(found.name)}, expected a string{at}\n"
-            "  leave it out for a local without one"
-        )
+        raise DTypeError(f"the name of {what} is {_found(found.name)}, expected a string{at}")
 
 
 def _expect_arg(found: Any, what: str, at: str, bound: set[Local]) -> None:

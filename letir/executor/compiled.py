@@ -47,6 +47,8 @@ class Compiled:
         donated = () if any(map(is_guard, made.binds)) else donated
         run = made
         if kernels != "off":
+            if _has_loops(run) and _has_compiler():
+                run = LATE_BOUND["with_loop_kernels"](run, kernels == "exact")
             if _is_long_chain(run) and _has_compiler():
                 run = LATE_BOUND["with_unrolled_kernels"](run, kernels == "exact")
             if _may_have_kernels(run) and _has_compiler():
@@ -140,6 +142,11 @@ def _is_long_chain(fn: Lambda) -> bool:
     """Whether a program has so many operations that a kernel for many of them may pay."""
     bodies = [bind.attrs["body"].binds for bind in fn.binds if bind.op.role == "fused"]
     return len(fn.binds) + sum(map(len, bodies)) >= _LONG
+
+
+def _has_loops(fn: Lambda) -> bool:
+    """Whether a program has a loop of its own."""
+    return any(bind.op.bodies is not None and bind.op.bodies.loop for bind in fn.binds)
 
 
 def _may_have_kernels(fn: Lambda) -> bool:

@@ -159,6 +159,17 @@ def _index_add(b: Builder, x: Scalars, new: Scalars, *, item) -> Scalars:
     return out
 
 
+def _assemble(b: Builder, *parts: Scalars, items, shape) -> Scalars:
+    """Zeros with parts added at indices without arrays."""
+    if len(parts) != len(items) or not all(part.size for part in parts):
+        raise TypeError("indices of arrays, or an unknown shape")
+    out = np.empty(shape, object)
+    out[...] = b.number(0, parts[0].ravel()[0].dtype)
+    for part, item in zip(parts, items, strict=True):
+        out = _index_add(b, out, part, item=item)
+    return out
+
+
 # names of forms that give NumPy's scalars where the result has no axes
 GIVE_SCALARS = frozenset(["matmul", "dot", "sum", "mean", "max", "min", "argmax", "argmin"])
 _SUMS = {"b": "i8", "i": "i8", "u": "u8"}
@@ -167,6 +178,7 @@ _FORMS: dict[str, ArrayForm] = {
     "dot": _dot,
     "outer": _outer,
     "index_add": _index_add,
+    "assemble": _assemble,
     "full": _full,
     "cumsum": _cumsum,
     "sum": _reduction(_sum_of_row),

@@ -7,6 +7,7 @@ from attrs import define
 
 from letir.kernels.instructions import INSTRUCTIONS
 from letir.kernels.loop_language import (
+    Call,
     Kernel,
     Let,
     Load,
@@ -16,6 +17,7 @@ from letir.kernels.loop_language import (
     Scalar,
     Statement,
     Store,
+    While,
 )
 
 
@@ -58,6 +60,10 @@ class _Run:
                     self.arrays[one.array.name][self.place(one)] = self.value(one.value)
                 case Loop():
                     self.loop(one)
+                case While():
+                    self.repeat(one)
+                case Call():
+                    self.values[one.result] = self.called(one)
 
     def value(self, x: Operand) -> Any:
         return x.value if isinstance(x, Number) else self.values[x]
@@ -84,9 +90,32 @@ class _Run:
         carried = [self.value(first) for _, first, _, _ in loop.carried]
         for step in range(extent):
             self.values[loop.index] = np.int64(step)
-            for (scalar, *_), value in zip(loop.carried, carried, strict=True):
-                self.values[scalar] = value
+            self.carry(loop, carried)
             self.run(loop.body)
             carried = [self.value(then) for _, _, then, _ in loop.carried]
         for (*_, result), value in zip(loop.carried, carried, strict=True):
             self.values[result] = value
+
+    def repeat(self, loop: While) -> None:
+        carried = [self.value(first) for _, first, _, _ in loop.carried]
+        while True:
+            self.carry(loop, carried)
+            self.run(loop.test)
+            if not self.value(loop.condition):
+                break
+            self.run(loop.body)
+            carried = [self.value(then) for _, _, then, _ in loop.carried]
+        for (*_, result), value in zip(loop.carried, carried, strict=True):
+            self.values[result] = value
+
+    def carry(self, loop: Loop | While, carried: list) -> None:
+        """Give the carried scalars of a step their values."""
+        for (scalar, *_), value in zip(loop.carried, carried, strict=True):
+            self.values[scalar] = value
+
+    def called(self, one: Call) -> Any:
+        """The result of a function, whose scalars belong to this kernel alone."""
+        given = [self.value(x) for x in one.operands]
+        self.values.update(zip(one.function.params, given, strict=True))
+        self.run(one.function.body)
+        return self.value(one.function.result)

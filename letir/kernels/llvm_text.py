@@ -23,6 +23,7 @@ from letir.kernels.loop_language import (
     Operand,
     Statement,
     Store,
+    While,
 )
 
 _FLOATS = {4: "float", 8: "double"}
@@ -175,7 +176,9 @@ class _Module:
         NumPy may copy broadcast operands of elementwise functions to contiguous buffers.
         """
         kernel = self.kernel
-        if not any(type(one) is Loop for one in kernel.body):
+        loops = [one for one in kernel.body if type(one) is Loop]
+        # what carries scalars from one step to the next gains nothing from known strides
+        if not loops or not (kernel.takes_contiguous or any(one.is_parallel for one in loops)):
             return [None]
         found: list[dict | None] = [self.contiguous_strides()]
         if kernel.takes_contiguous:
@@ -219,6 +222,8 @@ class _Module:
                 self.names[one.result] = self.call(one)
             elif type(one) is Loop:
                 self.loop(one, bases)
+            elif type(one) is While:
+                self.repeat(one, bases)
 
     def call(self, one: Call) -> str:
         given = [f"{type_text(x.dtype)} {self.operand(x)}" for x in one.operands]
@@ -279,13 +284,37 @@ class _Module:
         end = self.block
         self.emit(f"br label %{head}{self.loop_notes(loop, group)}")
         phis = [f"  {index} = phi i64 [0, %{before}], [{then}, %{end}]"]
-        for scalar, first, following, result in loop.carried:
-            kind, name = type_text(scalar.dtype), self.names[scalar]
-            first_, following_ = self.operand(first), self.operand(following)
-            phis.append(f"  {name} = phi {kind} [{first_}, %{before}], [{following_}, %{end}]")
-            self.names[result] = name
+        for one in loop.carried:
+            phis.append(self.phi(one, before, end))
+            self.names[one[3]] = self.names[one[0]]
         self.lines[at:at] = phis
         self.open(after)
+
+    def repeat(self, loop: While, bases: dict) -> None:
+        """A loop with a test of its own."""
+        number = next(self.numbers)
+        before, head, inside, after = self.block, *(f"{n}{number}" for n in ("head", "in", "end"))
+        self.emit(f"br label %{head}")
+        self.open(head)
+        at = len(self.lines)
+        for n, (scalar, *_) in enumerate(loop.carried):
+            self.names[scalar] = f"%c{number}.{n}"
+        self.body(loop.test, bases, None)
+        self.emit(f"br i1 {self.operand(loop.condition)}, label %{inside}, label %{after}")
+        self.open(inside)
+        self.body(loop.body, bases, None)
+        self.emit(f"br label %{head}")
+        self.lines[at:at] = [self.phi(one, before, self.block) for one in loop.carried]
+        for scalar, _, _, result in loop.carried:
+            self.names[result] = self.names[scalar]
+        self.open(after)
+
+    def phi(self, carried: tuple, before: str, end: str) -> str:
+        """The line of a carried scalar at the head of its loop."""
+        scalar, first, then, _ = carried
+        kind, ways = type_text(scalar.dtype), [(first, before), (then, end)]
+        values = ", ".join([f"[{self.operand(x)}, %{block}]" for x, block in ways])
+        return f"  {self.names[scalar]} = phi {kind} {values}"
 
     def loop_notes(self, loop: Loop, group: str | None) -> str:
         if group is None:

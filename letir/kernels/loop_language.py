@@ -2,7 +2,8 @@
 
 A ``Kernel`` has array parameters and a list of statements: ``Let`` computes a scalar by an
 instruction, ``Load`` and ``Store`` read and write an element, ``Loop`` repeats its statements for
-an index below an extent and may carry scalars from step to step. ``str(kernel)`` prints it.
+an index below an extent and ``While`` as long as a test holds; both may carry scalars from step to
+step. ``str(kernel)`` prints it.
 """
 
 from collections.abc import Callable
@@ -118,6 +119,19 @@ class Loop:
 
 
 @frozen(eq=False)
+class While:
+    """``test``, then ``body``, and so on until the ``condition`` that ``test`` computes fails.
+
+    ``carried``: as of a ``Loop``; the last values are those in ``test`` when the condition fails.
+    """
+
+    test: tuple["Statement", ...]
+    condition: Operand
+    body: tuple["Statement", ...]
+    carried: tuple[tuple[Scalar, Operand, Operand, Scalar], ...]
+
+
+@frozen(eq=False)
 class Function:
     """A function of scalars, written once however often a kernel calls it.
 
@@ -149,7 +163,7 @@ class Call:
         return f"{self.result}: {self.result.dtype} = {call}"
 
 
-Statement = Let | Load | Store | Loop | Call
+Statement = Let | Load | Store | Loop | While | Call
 
 
 @frozen(eq=False)
@@ -193,11 +207,16 @@ def _joined(parts: tuple) -> str:
 def _write(body: tuple[Statement, ...], indent: str, lines: list[str]) -> None:
     """Append the lines of a body."""
     for one in body:
-        if type(one) is not Loop:
+        if not isinstance(one, Loop | While):
             lines.append(f"{indent}{one}")
             continue
         carried = "".join([f" carry {c} = {first}" for c, first, _, _ in one.carried])
-        lines.append(f"{indent}for {one.index} < {one.extent}{carried} {{")
+        if isinstance(one, While):
+            lines.append(f"{indent}while{carried} {{")
+            _write(one.test, indent + "  ", lines)
+            lines.append(f"{indent}}} holds {one.condition} {{")
+        else:
+            lines.append(f"{indent}for {one.index} < {one.extent}{carried} {{")
         _write(one.body, indent + "  ", lines)
         last = "".join([f" next {c} = {then}, {end} after" for c, _, then, end in one.carried])
         lines.append(f"{indent}}}{last}")
@@ -271,10 +290,10 @@ class Builder:
         self.bodies[-1].append(Call(made, function, operands))
         return made
 
-    def load(self, array: Array, indices: tuple[Operand, ...]) -> Scalar:
-        """The element of an array."""
+    def load(self, array: Array, indices: tuple[Operand, ...], *, is_first: bool = False) -> Scalar:
+        """The element of an array; ``is_first``: loaded before the loops that are being built."""
         made = self.scalar(array.dtype)
-        self.bodies[-1].append(Load(made, array, indices))
+        self.bodies[0 if is_first else -1].append(Load(made, array, indices))
         return made
 
     def store(self, array: Array, indices: tuple[Operand, ...], value: Operand) -> None:
@@ -286,6 +305,10 @@ class Builder:
     def loop(self, extent: Operand, *first: Operand, **options: bool) -> "_OpenLoop":
         """A context manager for a loop; ``first`` are the first values of carried scalars."""
         return _OpenLoop(self, extent, first, options)
+
+    def repeat(self, *first: Operand) -> "_OpenLoop":
+        """A context manager for a ``While``; ``first`` are the first values of carried scalars."""
+        return _OpenLoop(self, None, first, {})
 
     # ---- instructions ----
 
@@ -331,19 +354,21 @@ def _key(x: Operand):
 
 @define(eq=False)
 class _OpenLoop:
-    """A loop whose body is being built.
+    """A loop whose body is being built; without an extent a ``While``, whose test comes first.
 
     ``carried``: the scalars of a step; ``results``: their last values, after the loop.
     """
 
     builder: Builder
-    extent: Operand
+    extent: Operand | None
     first: tuple[Operand, ...]
     options: dict
     index: Scalar = field(init=False)
     carried: tuple[Scalar, ...] = field(init=False)
     results: tuple[Scalar, ...] = field(init=False)
     then: tuple[Operand, ...] = ()
+    condition: Operand | None = None
+    test: tuple[Statement, ...] = ()
 
     def __enter__(self):
         b = self.builder
@@ -354,6 +379,11 @@ class _OpenLoop:
         b.known.append({})
         return self if self.first else self.index
 
+    def holds(self, condition: Operand) -> None:
+        """End the test of a ``While``, which goes on while the condition is true."""
+        self.condition, self.test = condition, tuple(self.builder.bodies.pop())
+        self.builder.bodies.append([])  # what the test has computed stays known
+
     def next(self, *values: Operand) -> None:
         """Give the values of the carried scalars in the next step."""
         self.then = values
@@ -361,6 +391,10 @@ class _OpenLoop:
     def __exit__(self, kind, error, traceback):
         b = self.builder
         body, _ = tuple(b.bodies.pop()), b.known.pop()
-        if kind is None:
-            carried = tuple(zip(self.carried, self.first, self.then, self.results, strict=True))
+        if kind is not None:
+            return
+        carried = tuple(zip(self.carried, self.first, self.then, self.results, strict=True))
+        if self.extent is not None:
             b.bodies[-1].append(Loop(self.index, self.extent, body, carried, **self.options))
+        else:
+            b.bodies[-1].append(While(self.test, self.condition, body, carried))

@@ -19,13 +19,16 @@ Form = Callable[..., Operand]
 
 def scalar_name(bind: Bind) -> str | None:
     """The name of the form of a bind, None if it has none."""
+    return None if is_of_python_integers(bind) else any_scalar_name(bind)
+
+
+def any_scalar_name(bind: Bind) -> str | None:
+    """``scalar_name``, also for Python's integers, which kernels compute with 64 bits."""
     scalar = bind.op.scalar
-    if callable(scalar):
-        scalar = scalar(**bind.attrs)
-    return None if scalar is None or _is_of_python_integers(bind) else scalar
+    return scalar(**bind.attrs) if callable(scalar) else scalar
 
 
-def _is_of_python_integers(bind: Bind) -> bool:
+def is_of_python_integers(bind: Bind) -> bool:
     """Whether a bind computes with Python integers alone, which do not wrap around."""
     kinds = [arg.type for arg in bind.args]
     return bool(kinds) and all(

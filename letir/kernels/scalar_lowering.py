@@ -92,4 +92,7 @@ def operand_dtypes(bind: Bind) -> list[np.dtype]:
     if ufunc is None:
         return [arg.type.dtype for arg in bind.args]
     types = [promotion_type(arg.type) for arg in bind.args]
-    return list(ufunc.resolve_dtypes((*types, *[None] * ufunc.nout))[: ufunc.nin])
+    found = ufunc.resolve_dtypes((*types, *[None] * ufunc.nout))[: ufunc.nin]
+    # comparisons of Python's numbers alone take them as objects
+    pairs = zip(found, bind.args, strict=True)
+    return [arg.type.dtype if dtype.kind == "O" else dtype for dtype, arg in pairs]

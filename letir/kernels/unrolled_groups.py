@@ -19,9 +19,8 @@ from letir.kernels.array_forms import array_form_of
 from letir.kernels.elementary import ELEMENTARY
 from letir.kernels.loop_language import Array, Builder, Kernel, Number, Operand
 from letir.kernels.scalar_forms import form_of, scalar_name
-from letir.kernels.scalar_lowering import DTYPES, NoKernel, operand_dtypes
+from letir.kernels.scalar_lowering import DTYPES, MOST_ARRAYS, NoKernel, operand_dtypes
 
-_MOST_ARRAYS = 30  # NumPy's ufuncs take at least 32 arrays
 MOST_ELEMENTS = 1 << 12  # of a value of the group; those of operands are only numbered
 Places = np.ndarray  # of element numbers
 
@@ -32,7 +31,7 @@ def unrolled_kernel(body: Lambda, is_exact: bool = False) -> tuple[Kernel, str] 
     None if an operation has no form. ``is_exact``: only with the bits that NumPy computes.
     """
     try:
-        return _Unrolling(is_exact).kernel(body)
+        return Unrolling(is_exact).kernel(body)
     except (NoKernel, TypeError):
         return None
 
@@ -55,7 +54,7 @@ def _is_elementwise(op: Primitive) -> bool:
 
 
 @define(eq=False)
-class _Unrolling:
+class Unrolling:
     """The elements of a kernel under construction.
 
     ``elements``: the scalar of each element number; None for an element of an input that has not
@@ -70,30 +69,36 @@ class _Unrolling:
     places: dict[Arg, Places] = field(factory=dict)
 
     def kernel(self, body: Lambda) -> tuple[Kernel, str]:
+        """The kernel of a body, and its signature."""
+        inputs = []
         for n, param in enumerate(body.params):
-            self.add_input(n, param)
+            inputs.append(self.add_input(n, param))
         for bind in body.binds:
             self.add(bind)
-        outputs = [self.store(n, arg) for n, arg in enumerate(body.ret.args)]
-        arrays = (*[array for _, array, _ in self.inputs], *outputs)
-        if not outputs or len(arrays) > _MOST_ARRAYS:
+        outputs = [
+            self.store(f"y{n}", self.places[arg], known_type(arg.type).dtype)
+            for n, arg in enumerate(body.ret.args)
+        ]
+        arrays = (*inputs, *outputs)
+        if not outputs or len(arrays) > MOST_ARRAYS:
             raise NoKernel
-        signature = ",".join([_core(array) for _, array, _ in self.inputs])
-        signature += "->" + ",".join([_core(array) for array in outputs])
+        signature = "->".join([",".join(map(core_of, part)) for part in (inputs, outputs)])
         extent = self.builder.extent("calls")
         name = f"{KERNEL} of {len(body.binds)} binds"
         functions = tuple(self.builder.functions.values())
         return Kernel(name, arrays, (extent,), self.builder.taken(), functions), signature
 
-    def add_input(self, n: int, param: Local) -> None:
-        """Number the elements of a parameter."""
-        kind = _known(param.type)
+    def add_input(self, n: int, param: Local) -> Array:
+        """Number the elements of a parameter, an array of the kernel."""
+        kind = known_type(param.type)
         axes = tuple([f"x{n}_{axis}" for axis in range(len(kind.shape))])
         start, size = len(self.elements), kind.size
-        self.inputs.append((start, Array(f"x{n}", kind.dtype, ("", *axes)), kind.shape))
+        array = Array(f"x{n}", kind.dtype, ("", *axes))
+        self.inputs.append((start, array, kind.shape))
         self.starts.append(start)
         self.elements += [None] * size
         self.places[param] = np.arange(start, start + size).reshape(kind.shape)
+        return array
 
     def element(self, place: int) -> Operand:
         """The scalar of an element number, loaded when it is first asked for."""
@@ -102,7 +107,9 @@ class _Unrolling:
             start, array, shape = self.inputs[np.searchsorted(self.starts, place, "right") - 1]
             index = np.unravel_index(place - start, shape)
             indices = [self.builder.number(i, "int64") for i in (0, *index)]
-            found = self.elements[place] = self.builder.load(array, tuple(indices))
+            # before all loops: it may be read in one and after it
+            found = self.builder.load(array, tuple(indices), is_first=True)
+            self.elements[place] = found
         return found
 
     def new(self, scalars: Sequence[Operand], shape: tuple) -> Places:
@@ -111,12 +118,10 @@ class _Unrolling:
         self.elements += scalars
         return np.arange(start, start + len(scalars)).reshape(shape)
 
-    def store(self, n: int, arg: Arg) -> Array:
-        """Store a result."""
-        kind = _known(arg.type)
-        array = Array(f"y{n}", kind.dtype, ("", *map(str, kind.shape)), is_written=True)
-        places = self.places[arg]
-        for index in np.ndindex(kind.shape):
+    def store(self, name: str, places: Places, dtype: np.dtype) -> Array:
+        """Store a result, an array of the kernel."""
+        array = Array(name, dtype, ("", *map(str, np.shape(places))), is_written=True)
+        for index in np.ndindex(np.shape(places)):
             indices = [self.builder.number(i, "int64") for i in (0, *index)]
             self.builder.store(array, tuple(indices), self.element(int(places[index])))
         return array
@@ -142,7 +147,7 @@ class _Unrolling:
         else:
             raise NoKernel
         for binder, places in zip(bind.binders, results, strict=True):
-            kind = _known(binder.type)
+            kind = known_type(binder.type)
             if np.shape(places) != kind.shape or kind.size > MOST_ELEMENTS:
                 raise NoKernel
             self.places[binder] = np.asarray(places)
@@ -189,7 +194,7 @@ class _Unrolling:
                 except (ArithmeticError, ValueError):
                     raise NoKernel from None
         places = self.places[arg]
-        if _known(arg.type).dtype == dtype:
+        if known_type(arg.type).dtype == dtype:
             return places
         if arg.type.dtype.kind == "f" and dtype.kind in "iu":
             raise NoKernel  # NumPy's result depends on the machine beyond the range
@@ -198,11 +203,11 @@ class _Unrolling:
 
     def elementwise(self, bind: Bind) -> Places:
         """The scalar form for each element of the result."""
-        name = scalar_name(bind)
+        name = self.name_of(bind)
         form: Any = form_of(name)
         if form is None:
             raise NoKernel
-        kind = _known(bind.binders[0].type)
+        kind = known_type(bind.binders[0].type)
         spread = [np.broadcast_to(p, kind.shape).ravel() for p in self.operands(bind)]
         scalars = []
         for places in zip(*spread, strict=True):
@@ -216,6 +221,10 @@ class _Unrolling:
             scalars.append(self.builder.convert(found, kind.dtype))
         return self.new(scalars, kind.shape)
 
+    def name_of(self, bind: Bind) -> str | None:
+        """The name of the scalar form of a bind."""
+        return scalar_name(bind)
+
     def whole(self, bind: Bind, form: Callable) -> Places:
         """The array form, on arrays of scalars."""
         operands = []
@@ -224,12 +233,12 @@ class _Unrolling:
             for index in np.ndindex(places.shape):
                 scalars[index] = self.element(int(places[index]))
             operands.append(scalars)
-        kind = _known(bind.binders[0].type)
+        kind = known_type(bind.binders[0].type)
         found = np.asarray(form(self.builder, *operands, **bind.attrs), object)
         return self.new([self.builder.convert(x, kind.dtype) for x in found.ravel()], found.shape)
 
 
-def _known(kind: ArrayType | None) -> ArrayType:
+def known_type(kind: ArrayType | None) -> ArrayType:
     """The type of a value of the group, whose shape and dtype are known."""
     if kind is None or kind is NO_TYPE or kind.dtype not in DTYPES:
         raise NoKernel
@@ -238,6 +247,6 @@ def _known(kind: ArrayType | None) -> ArrayType:
     return kind
 
 
-def _core(array: Array) -> str:
+def core_of(array: Array) -> str:
     """The core dimensions of an array in a signature: names for inputs, numbers for results."""
     return f"({','.join(array.extents[1:])})"

@@ -77,3 +77,40 @@ def test_an_elementwise_kernel_computes_as_machine_code():
     run_kernel(kernel, given, found, n=100)
 
     assert np.array_equal(ufunc_of(kernel)(given), found)
+
+
+def halvings() -> Kernel:
+    """``y``: how often ``x`` is halved until it is below one."""
+    x, y = Array("x", F8, ("",)), Array("y", np.dtype("i8"), ("",), True)
+    b = Builder()
+    zero = b.number(0, "i8")
+    with b.repeat(b.load(x, (zero,)), zero) as step:
+        value, count = step.carried
+        step.holds(b.let("ge", value, b.number(1.0, F8)))
+        step.next(b.mul(value, b.number(0.5, F8)), b.add(count, b.number(1, "i8")))
+    b.store(y, (zero,), step.results[1])
+    return Kernel("halvings", (x, y), (b.extent("calls"),), b.taken())
+
+
+@pytest.mark.parametrize("x, expected", [(0.5, 0), (1.0, 1), (1000.0, 10), (np.nan, 0)])
+def test_a_loop_with_a_test_goes_on_as_long_as_it_holds(x, expected):
+    y = np.empty(1, int)
+
+    run_kernel(halvings(), np.array([x]), y, calls=1)
+
+    assert (expected, expected) == (y[0], ufunc_of(halvings(), "()->()")(x))
+
+
+def test_a_loop_with_a_test_is_printed():
+    expected = """kernel halvings(x: float64[1], out y: int64[1]) {
+  %0: float64 = x[0]
+  while carry %2 = %0 carry %3 = 0 {
+    %6: bool = ge %2, 1.0
+  } holds %6 {
+    %7: float64 = mul %2, 0.5
+    %8: int64 = add %3, 1
+  } next %2 = %7, %4 after next %3 = %8, %5 after
+  y[0] = %5
+}"""
+
+    assert expected == str(halvings())

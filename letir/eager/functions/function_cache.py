@@ -179,8 +179,7 @@ def _check_gradient(form: FunctionForm, position: int, ct, kind: ArrayType):
         error = ShapeError if found.dtype == kind.dtype else DTypeError
         raise error(
             f"{form.function.__name__}: backward returned a gradient of type {found.type} for "
-            f"argument {position}, expected {kind}\n"
-            "  a gradient has the type of its argument: sum over axes that were broadcast"
+            f"argument {position}, expected {kind}"
         )
     return found
 

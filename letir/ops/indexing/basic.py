@@ -372,4 +372,5 @@ assemble = define(
     source=numpy_forms.assemble,
     order="C",
     cost="moderate",
+    scalar="assemble",
 )

@@ -1,0 +1,341 @@
+"""Loops whose bodies work on few numbers as kernels that have the loop inside.
+
+The carried values are carried scalars of a loop of the loop language. Elements of arrays are loaded
+row by row, stacked results stored row by row. Loops inside bodies are loops of the kernel too;
+those over elements are unrolled.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import define, field, frozen
+
+from letir.ast.bodies import bodies_of
+from letir.ast.liveness import has_effect
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local
+from letir.eval.float_warnings import KERNEL
+from letir.kernels.loop_language import Array, Kernel, Operand, Scalar
+from letir.kernels.loop_parts import LoopParts, known_rows
+from letir.kernels.scalar_forms import any_scalar_name, is_of_python_integers, scalar_name
+from letir.kernels.scalar_lowering import MOST_ARRAYS, NoKernel
+from letir.kernels.unrolled_groups import (
+    Places,
+    Unrolling,
+    core_of,
+    has_form,
+    known_type,
+)
+
+MOST_SCALARS = 2_500  # of a kernel: LLVM's time grows with them
+MOST_STEPS = 1 << 20  # of one call for a loop with a test: Python handles signals in between
+MOST_COUNT = 1 << 50  # of a Python integer that a loop carries, at first
+_MOST_ADDED = 1 << 10  # to one in an operation: 2,500 of them in 2**40 steps add 2**62
+_COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+_INDEX = np.dtype("int64")
+_STEPS = "steps"  # the length of arrays of elements and of stacked results, if it is unknown
+
+
+@frozen(eq=False)
+class LoopKernel:
+    """The kernel of a loop, with its ``signature`` as a generalized ufunc.
+
+    It takes ``operands``, arrays of elements as a whole, and gives the results of the loop but the
+    iteration numbers, with a test also the number of steps: at most ``MOST_STEPS``, or the length
+    of stacked results.
+    """
+
+    kernel: Kernel
+    signature: str
+    operands: tuple[Local, ...]
+
+
+def loop_kernel(bind: Bind, is_exact: bool = False) -> LoopKernel | None:
+    """The kernel of a loop; None if an operation in it has no form, or it is too large.
+
+    ``is_exact``: only with the bits that NumPy computes.
+    """
+    try:
+        return _LoopLowering(is_exact).loop_kernel(LoopParts.of(bind))
+    except (NoKernel, TypeError):
+        return None
+
+
+def is_plain_loop(bind: Bind) -> bool:
+    """Whether a bind is a loop that may become a kernel, from its record and bodies alone."""
+    layout = bind.op.bodies
+    if layout is None or layout.loop not in ("numbers", "test", "elements"):
+        return False
+    if bind.op.decompose is not None or has_effect(bind):
+        return False
+    return all(body.memo(_has_forms) for body in bodies_of(bind))
+
+
+def _has_forms(body: Lambda) -> bool:
+    return all(is_plain_loop(b) or has_form(b) or is_count(b) for b in body.binds)
+
+
+def is_count(bind: Bind) -> bool:
+    """Whether a bind compares Python's integers, or adds a small constant to one.
+
+    Such counters stay within 64 bits if they begin below ``MOST_COUNT``.
+    """
+    if bind.op.role == "fused":
+        body = bind.attrs["body"]
+        return all(has_form(inner) or is_count(inner) for inner in body.binds)
+    if not is_of_python_integers(bind):
+        return False
+    name = any_scalar_name(bind)
+    small = [type(x) is Const and abs(x.value) <= _MOST_ADDED for x in bind.args]
+    return name in _COMPARISONS or (name in ("add", "sub") and sum(small) == 1)
+
+
+@define(eq=False)
+class _LoopLowering(Unrolling):
+    """The lowering of one loop, and of those inside."""
+
+    rows: dict[Arg, Array] = field(factory=dict)  # the arrays of elements
+    outputs: list[Array] = field(factory=list)
+    depth: int = 0  # of loops around the bind that is lowered
+    n_rows: Scalar = field(factory=lambda: Scalar(_INDEX, _STEPS))
+
+    def loop_kernel(self, loop: LoopParts) -> LoopKernel:
+        if not set(loop.xs).isdisjoint((*loop.ahead, *loop.carry, *loop.captured)):
+            raise NoKernel
+        operands = tuple(dict.fromkeys([x for x in loop.bind.args if type(x) is Local]))
+        inputs = []
+        for n, operand in enumerate(operands):
+            if operand in loop.xs:
+                kind = known_rows(operand.type)
+                axes = (_STEPS, *[f"x{n}_{axis}" for axis in range(1, len(kind.shape))])
+                array = self.rows[operand] = Array(f"x{n}", kind.dtype, ("", *axes))
+            else:
+                array = self.add_input(n, operand)
+            inputs.append(array)
+        results = self.repeated(loop) if loop.test is not None else self.counted(loop)
+        stacked = self.outputs
+        self.outputs = [self.store(f"y{n}", *pair) for n, pair in enumerate(results)]
+        self.outputs[len(loop.carry) : len(loop.carry)] = stacked
+        return self.made(loop, inputs, operands)
+
+    def made(self, loop: LoopParts, inputs: list, operands: tuple) -> LoopKernel:
+        """The kernel of what has been built."""
+        arrays = (*inputs, *self.outputs)
+        if not self.outputs or len(arrays) > MOST_ARRAYS:
+            raise NoKernel
+        signature = "->".join([",".join(map(core_of, part)) for part in (inputs, self.outputs)])
+        sizes = dict.fromkeys([name for array in arrays for name in array.extents[1:]])
+        # the extents are in the order of NumPy's dimensions
+        names = ("calls", *sizes)
+        extents = tuple([self.n_rows if n == _STEPS else self.builder.extent(n) for n in names])
+        name = f"{KERNEL} of a loop of {len(loop.body.binds)} binds"
+        functions = tuple(self.builder.functions.values())
+        kernel = Kernel(name, arrays, extents, self.builder.taken(), functions)
+        return LoopKernel(kernel, signature, operands)
+
+    # ---- the outermost loop ----
+
+    def counted(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
+        """A loop of a number of steps that is known before it; the carried results."""
+        b, steps = self.builder, loop.steps
+        self.capture(loop, loop.body)
+        first = self.scalars_of(self.first_values(loop))
+        if loop.ahead:
+            lower, upper = self.bounds(loop)
+            extent: Operand = b.sub(upper, lower)
+        else:
+            lower = b.number(0, _INDEX)
+            extent = self.n_rows if steps is None else b.number(steps, _INDEX)
+        # a carried number more: a loop without any is another kind of context manager
+        with b.loop(extent, lower, *first, is_parallel=False) as step:
+            place = step.index
+            if loop.is_reverse:
+                place = b.sub(b.sub(extent, b.number(1, _INDEX)), place)
+            self.load_rows(loop, place)
+            values = self.one_step(loop, step.carried[1:], step.carried[0])
+            self.store_rows(loop, values, place, steps)
+            carried = self.scalars_of(values[: len(loop.carry)])
+            step.next(b.add(step.carried[0], b.number(1, _INDEX)), *carried)
+        return self.carried_results(loop, step.results[1:])
+
+    def repeated(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
+        """A loop with a test; the carried results and the number of steps."""
+        b, zero = self.builder, self.builder.number(0, _INDEX)
+        first = self.scalars_of(self.first_values(loop))
+        has_rows = len(loop.body.ret.args) > len(loop.carry)
+        most = self.n_rows if has_rows else b.number(MOST_STEPS, _INDEX)
+        with b.repeat(zero, *first) as step:
+            goes_on = self.tested(loop, step.carried[1:])
+            step.holds(b.let("and", goes_on, b.let("lt", step.carried[0], most)))
+            self.capture(loop, loop.body)
+            values = self.one_step(loop, step.carried[1:], None)
+            self.store_rows(loop, values, step.carried[0], None)
+            carried = self.scalars_of(values[: len(loop.carry)])
+            step.next(b.add(step.carried[0], b.number(1, _INDEX)), *carried)
+        count = self.new([step.results[0]], ())
+        return [*self.carried_results(loop, step.results[1:]), (count, _INDEX)]
+
+    def load_rows(self, loop: LoopParts, place: Operand) -> None:
+        """Load the elements at an index of the arrays."""
+        b = self.builder
+        for param, x in zip(loop.x_params, loop.xs, strict=True):
+            kind, array = known_type(param.type), self.rows[x]
+            if (kind.dtype, kind.shape) != (array.dtype, x.type.shape[1:]):
+                raise NoKernel
+            inner = [[b.number(i, _INDEX) for i in index] for index in np.ndindex(kind.shape)]
+            zero = b.number(0, _INDEX)
+            loaded = [b.load(array, (zero, place, *index)) for index in inner]
+            self.places[param] = self.new(loaded, kind.shape)
+
+    def store_rows(
+        self, loop: LoopParts, values: list[Places], place: Operand, steps: int | None
+    ) -> None:
+        """Store the results of a step that are stacked."""
+        b, n_carry = self.builder, len(loop.carry)
+        length = _STEPS if steps is None else str(steps)
+        for n, (arg, places) in enumerate(zip(loop.body.ret.args, values, strict=True)):
+            if n < n_carry:
+                continue
+            kind = known_type(arg.type)
+            axes = ("", length, *map(str, kind.shape))
+            array = Array(f"rows{n}", kind.dtype, axes, is_written=True)
+            self.outputs.append(array)
+            for index in np.ndindex(kind.shape):
+                inner = [b.number(i, _INDEX) for i in index]
+                value = self.element(int(places[index]))
+                b.store(array, (b.number(0, _INDEX), place, *inner), value)
+
+    # ---- all loops ----
+
+    def add(self, bind: Bind) -> None:
+        if self.builder.count > MOST_SCALARS:
+            raise NoKernel
+        if bind.op.bodies is None or bind.op.bodies.loop is None:
+            super().add(bind)
+            return
+        loop = LoopParts.of(bind)
+        if loop.ahead:
+            results = self.inner_counted(loop)
+        elif loop.test is not None:
+            results = self.inner_repeated(loop)
+        else:
+            results = self.unrolled(loop)
+        for binder, (places, dtype) in zip(bind.binders, results, strict=True):
+            kind = known_type(binder.type)
+            if (kind.dtype, kind.shape) != (dtype, np.shape(places)):
+                raise NoKernel
+            self.places[binder] = places
+
+    def name_of(self, bind: Bind) -> str | None:
+        if not is_of_python_integers(bind):
+            return scalar_name(bind)
+        name = any_scalar_name(bind)
+        # the steps of inner loops are not bounded
+        return name if is_count(bind) and (self.depth <= 1 or name in _COMPARISONS) else None
+
+    def inner_counted(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
+        """A loop over numbers."""
+        self.capture(loop, loop.body)
+        first = self.scalars_of(self.first_values(loop))
+        b, (lower, upper) = self.builder, self.bounds(loop)
+        with b.loop(b.sub(upper, lower), lower, *first, is_parallel=False) as step:
+            values = self.one_step(loop, step.carried[1:], step.carried[0])
+            step.next(b.add(step.carried[0], b.number(1, _INDEX)), *self.scalars_of(values))
+        return self.carried_results(loop, step.results[1:])
+
+    def inner_repeated(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
+        """A loop with a test that stacks nothing."""
+        if len(loop.bind.binders) != len(loop.carry):
+            raise NoKernel
+        first = self.scalars_of(self.first_values(loop))
+        with self.builder.repeat(*first) as step:
+            step.holds(self.tested(loop, step.carried))
+            self.capture(loop, loop.body)
+            step.next(*self.scalars_of(self.one_step(loop, step.carried, None)))
+        return self.carried_results(loop, step.results)
+
+    def unrolled(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
+        """All steps of a loop over elements."""
+        n, n_carry = loop.steps, len(loop.carry)
+        if not n:
+            raise NoKernel
+        self.capture(loop, loop.body)
+        carry, rows = self.first_values(loop), []
+        for step in reversed(range(n)) if loop.is_reverse else range(n):
+            for param, x in zip(loop.x_params, loop.xs, strict=True):
+                self.places[param] = self.places[x][step]
+            values = self.one_step(loop, self.scalars_of(carry), None)
+            carry = values[:n_carry]
+            rows.append(values[n_carry:])
+        rows = rows[::-1] if loop.is_reverse else rows
+        stacked = [np.stack(parts) for parts in zip(*rows, strict=True)]
+        dtypes = [known_type(arg.type).dtype for arg in loop.body.ret.args]
+        return list(zip([*carry, *stacked], dtypes, strict=True))
+
+    def bounds(self, loop: LoopParts) -> list[Operand]:
+        """The first number of a loop over numbers, and the end."""
+        return [self.element(int(self.operand(arg, _INDEX))) for arg in loop.ahead]
+
+    def capture(self, loop: LoopParts, body: Lambda) -> None:
+        """Bind the captured values of a body, which are its last parameters."""
+        params = body.params[len(body.params) - len(loop.captured) :]
+        for param, arg in zip(params, loop.captured, strict=True):
+            self.places[param] = self.fitted(arg, param)
+
+    def first_values(self, loop: LoopParts) -> list[Places]:
+        """The initial carry."""
+        return [self.fitted(*pair) for pair in zip(loop.carry, loop.carry_params, strict=True)]
+
+    def fitted(self, arg: Arg, param: Local | Arg) -> Places:
+        """An operand, of the type that a parameter has."""
+        kind = known_type(param.type)
+        places = self.operand(arg, kind.dtype)
+        if np.shape(places) != kind.shape:
+            raise NoKernel
+        return places
+
+    def scalars_of(self, values: Sequence[Places]) -> list[Operand]:
+        """The scalars of arrays, one array after the other."""
+        return [self.element(int(place)) for places in values for place in places.ravel()]
+
+    def placed(self, params: Sequence[Local], scalars: Sequence[Operand]) -> list[Places]:
+        """These scalars as values of parameters."""
+        found, start = [], 0
+        for param in params:
+            kind = known_type(param.type)
+            found.append(self.new(scalars[start : start + kind.size], kind.shape))
+            start += kind.size
+        return found
+
+    def one_step(
+        self, loop: LoopParts, carried: Sequence[Operand], number: Operand | None
+    ) -> list[Places]:
+        """The results of the body for these carried values and this iteration number."""
+        for param in loop.numbers:
+            assert number is not None
+            self.places[param] = self.new([number], ())
+        carry = self.placed(loop.carry_params, carried)
+        self.places.update(zip(loop.carry_params, carry, strict=True))
+        self.depth += 1
+        for bind in loop.body.binds:
+            self.add(bind)
+        self.depth -= 1
+        like = (*loop.carry_params, *loop.body.ret.args[len(loop.carry) :])
+        return [self.fitted(*pair) for pair in zip(loop.body.ret.args, like, strict=True)]
+
+    def tested(self, loop: LoopParts, carried: Sequence[Operand]) -> Operand:
+        """Whether the loop goes on with these carried values."""
+        test = loop.test
+        assert test is not None
+        self.capture(loop, test)
+        own = test.params[: len(loop.carry)]
+        self.places.update(zip(own, self.placed(own, carried), strict=True))
+        for bind in test.binds:
+            self.add(bind)
+        (arg,) = test.ret.args
+        found = self.element(int(self.fitted(arg, arg)))
+        return self.builder.let("ne", found, self.builder.number(0, found.dtype))
+
+    def carried_results(self, loop: LoopParts, scalars: Sequence[Operand]) -> list:
+        """The last carried values, with their dtypes."""
+        dtypes = [known_type(param.type).dtype for param in loop.carry_params]
+        return list(zip(self.placed(loop.carry_params, scalars), dtypes, strict=True))
