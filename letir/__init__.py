@@ -152,7 +152,7 @@ _LATE_BOUND = {
     "eval.float_warnings": ("in_warning_state",),
     "eval.nan_checks": ("observer",),
     "executor.compile_reasons": ("size_words", "spec_difference", "warn_of_compiles"),
-    "executor.kernel_binds": ("with_kernels",),
+    "executor.kernel_binds": ("kernel_lines", "with_kernels"),
     "executor.loop_kernels": ("with_loop_kernels",),
     "executor.unrolled_kernels": ("with_unrolled_kernels",),
     "executor.methods": ("bound_executor",),

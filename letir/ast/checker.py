@@ -121,6 +121,7 @@ def check_bind_types(fn: Lambda, bind: Bind) -> None:
             error = ShapeError if declared.dtype == expected.dtype else DTypeError
             raise error(
                 f"{op.name}: its result is {expected}, declared as {declared}\n"
+                "  declare the type that the operands give, or leave it out\n"
                 f"  in {line_of(fn, bind)}"
             )
 
@@ -137,7 +138,8 @@ def _infer_types(fn: Lambda, bind: Bind, args=None, attrs=None) -> tuple:
         raise error_in_let(error, line_of(fn, bind), bind.source) from None
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         message = (
-            f"{bind.op.name}: its type rule does not take these attributes or operands: {error}"
+            f"{bind.op.name}: its type rule does not take these attributes or operands: {error}\n"
+            "  docs/operations.md lists the operands and attributes of each operation"
         )
         raise error_in_let(DTypeError(message), line_of(fn, bind), bind.source) from error
 

@@ -66,7 +66,10 @@ def _refuse_level(fn: Lambda) -> None:
             _expect_local(binder, "a binder", at)
             bound.add(binder)
     if type(fn.ret) is not Ret:
-        raise DTypeError(f"the end of the program is {_found(fn.ret)}, expected Ret((local, ...))")
+        raise DTypeError(
+            f"the end of the program is {_found(fn.ret)}, expected Ret((local, ...))\n"
+            "  Ret(args) makes one"
+        )
     _expect_sequence(fn.ret.args, "the results", "")
     for j, arg in enumerate(fn.ret.args):
         _expect_arg(arg, f"result {j}", "", bound)
@@ -91,18 +94,28 @@ def _refuse_fields(bind: Bind, name: str) -> None:
 def _expect_sequence(found: Any, what: str, at: str) -> None:
     """Raise DTypeError unless this is a tuple or a list."""
     if type(found) not in (tuple, list):
-        raise DTypeError(f"{what} are {_found(found)}, expected a tuple{at}")
+        raise DTypeError(
+            f"{what} are {_found(found)}, expected a tuple{at}\n  write (local,) for one"
+        )
 
 
 def _expect_local(found: Any, what: str, at: str) -> None:
     """Raise DTypeError unless this is a Local with a type and a name, or without."""
     if type(found) is not Local:
-        raise DTypeError(f"{what} is {_found(found)}, expected Local{at}")
+        raise DTypeError(
+            f"{what} is {_found(found)}, expected Local{at}\n  Local(type, name) makes one"
+        )
     if found.type is not None and type(found.type) is not ArrayType:
         kind = _found(found.type)
-        raise DTypeError(f"the type of {what} is {kind}, expected ArrayType or None{at}")
+        raise DTypeError(
+            f"the type of {what} is {kind}, expected ArrayType or None{at}\n"
+            "  ArrayType(dtype, shape) makes one"
+        )
     if found.name is not None and type(found.name) is not str:
-        raise DTypeError(f"the name of {what} is {_found(found.name)}, expected a string{at}")
+        raise DTypeError(
+            f"the name of {what} is {_found(found.name)}, expected a string{at}\n"
+            "  leave it out for a local without one"
+        )
 
 
 def _expect_arg(found: Any, what: str, at: str, bound: set[Local]) -> None:

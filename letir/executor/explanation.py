@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.bodies import bodies_of
 from letir.ast.builder import Value
 from letir.ast.gc_pause import paused_gc
@@ -87,6 +87,7 @@ class Explanation:
     passes: tuple[PassReport, ...]
     binds: tuple[BindReport, ...]
     graphs: tuple[str, ...] = ()  # the differentiable graphs of a call with Variables
+    kernels: tuple[str, ...] = ()  # a line for each
     why_not: str = ""  # the reason why there is no plan for all sizes
     gradients: tuple[GradientState, ...] = ()  # the executors of their gradient programs
     note: str = ""  # the reason why there are no times
@@ -115,6 +116,7 @@ class Explanation:
             *([f"no plan for all sizes: {self.why_not}"] if self.why_not else []),
             f"{len(self.program)} binds recorded, {len(self.optimized)} after the passes",
             *self.graphs,
+            *self.kernels,
         )
 
     def tables(self) -> list[tuple[str, tuple, list[tuple]]]:
@@ -234,9 +236,17 @@ def _explain_plan(
         passes=tuple(steps),
         binds=tuple(_bind_reports(made, times)),
         graphs=tuple(map(str, getattr(version, "graphs", ()))),
+        kernels=tuple(_kernel_lines(version)),
         gradients=gradient_states(version),
         note="" if silent else "no times: a second run would have its effects again",
     )
+
+
+def _kernel_lines(version: Any) -> list[str]:
+    """What the text says of the kernels of a plan."""
+    binds = version.plan.binds if isinstance(version, Compiled) else ()
+    has_kernels = any(bind.op.role == "kernel" for bind in binds)
+    return LATE_BOUND["kernel_lines"](binds) if has_kernels else []
 
 
 @define

@@ -4,7 +4,7 @@ A kernel is a NumPy ufunc whose floating-point errors are those of its own arith
 not ignored, the group is computed again by NumPy's calls, which warn or raise as the user knows it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,7 @@ _STRICT: dict[str, Any] = {
     "invalid": "raise",
     "under": "ignore",
 }
+_MOST_LINES = 8
 _NO_RULE = never("kernels are made after derivatives are taken")
 
 
@@ -115,7 +116,21 @@ def _kernel_impl(call: Callable, body: Lambda, n_results: int) -> Callable:
         results = plan_of(body).run(list(operands), xp)
         return results[0] if is_one else results
 
+    impl.body = body  # type: ignore[attr-defined]  # for ``explain``
     return impl
+
+
+def kernel_lines(binds: Sequence[Bind]) -> list[str]:
+    """A line for each kernel among the binds of a plan, at most ``_MOST_LINES``."""
+    bodies = [bind.op.impl.body for bind in binds if bind.op.role == "kernel"]  # type: ignore[attr-defined]
+    lines = []
+    for body in bodies[:_MOST_LINES]:
+        names = [b.op.name for inner in all_bodies(body) for b in inner.binds]
+        names = [name for name in names if name != "fused"]
+        shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+        lines.append(f"kernel of {len(names)} operations: {shown}")
+    left = len(bodies) - len(lines)
+    return [*lines, *([f"{left} more kernels"] if left else [])]
 
 
 def _has_python_errors(body: Lambda) -> bool:
@@ -166,4 +181,4 @@ class _HandledStates(dict):
 _HANDLED = _HandledStates()
 
 
-LATE_BOUND["with_kernels"] = with_kernels
+LATE_BOUND.update(with_kernels=with_kernels, kernel_lines=kernel_lines)

@@ -53,19 +53,24 @@ class MachineCode:
     def __attrs_post_init__(self):
         self.llvm = llvm_text(self.kernel, _NAME)
 
+    @property
+    def unrolls(self) -> bool:
+        """Whether LLVM computes several steps of a loop side by side."""
+        return not self.kernel.takes_contiguous  # the loops of others are as fast without it
+
     def compiled(self) -> bytes:
         """The object code, from the cache on disk if it was compiled before."""
-        return cached_code((self.llvm, *_platform()), self.emit_object)
+        return cached_code((self.llvm, str(self.unrolls), *_platform()), self.emit_object)
 
     def emit_object(self) -> bytes:
         """The object code, compiled now."""
         with _lock:
-            return _machine().emit_object(_optimized(self.llvm))
+            return _machine().emit_object(_optimized(self.llvm, self.unrolls))
 
     def assembly(self) -> str:
         """The assembly text."""
         with _lock:
-            return _machine().emit_assembly(_optimized(self.llvm))
+            return _machine().emit_assembly(_optimized(self.llvm, self.unrolls))
 
     def ufunc(self) -> np.ufunc:
         """A ufunc of this code, which keeps this object alive."""
@@ -165,13 +170,17 @@ def _machine() -> Any:
     return _new_machine()
 
 
-def _optimized(text: str) -> Any:
-    """The module of this text, after LLVM's passes."""
+def _optimized(text: str, unrolls: bool) -> Any:
+    """The module of this text, after LLVM's passes.
+
+    ``unrolls``: with several steps of a loop side by side, which takes twice the time to compile.
+    """
     binding, machine = _binding(), _machine()
     module = binding.parse_assembly(text)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     options = binding.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.slp_vectorization = True
+    options.loop_vectorization = True
+    options.slp_vectorization = options.loop_unrolling = options.loop_interleaving = unrolls
     passes = binding.create_pass_builder(machine, options)
     passes.getModulePassManager().run(module, passes)
     return module

@@ -26,7 +26,7 @@ def refuse_values(name: str, args: tuple) -> None:
     if name in _RANGES and len(args) > _RANGES[name][0]:
         place, parameter, is_right, allowed = _RANGES[name]
         values = _known(args[place])
-        if values is not None and not np.all(is_right(values)):
+        if values is not None and not is_right(values).all():
             found = values if values.ndim == 0 else values[~is_right(values)].flat[0]
             asked = "choice" if name == "random_places" else name.removeprefix("random_")
             raise ShapeError(

@@ -112,7 +112,7 @@ def sizes_served(f, sizes) -> list:
 
 def test_a_second_size_gets_a_symbolic_plan_that_serves_further_sizes():
     """[F1, B10]"""
-    f = jit(lambda x: np.exp(-x) / (x * x).mean())
+    f = jit(lambda x: np.exp(-x) / (x * x).mean(), kernels="off")  # the bits of NumPy
 
     assert sizes_served(f, [3, 4, 5, 1000, 7]) == ["float64[3]", "float64[n0+2]"]
     assert f.counters["hits"] == 3

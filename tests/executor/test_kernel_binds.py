@@ -140,3 +140,11 @@ def test_one_plan_for_all_sizes_has_kernels():
         assert_same(inverse(x), f(x))
 
     assert f.counters["compiles"] == 2
+
+
+def test_explain_names_the_kernels():
+    found = lt.explain(lt.jit(inverse), X)
+
+    assert found.kernels == ("kernel of 3 operations: mul, add, div",)
+    assert "kernel of 3 operations" in str(found)
+    assert lt.explain(lt.jit(inverse, kernels="off"), X).kernels == ()

@@ -326,3 +326,23 @@ def test_a_report_of_key_reuse_has_the_lines_and_the_remedy():
 
     assert "test_random.py" in str(found)
     assert "letir.random.split(key)" in str(found)
+
+
+def test_results_beside_several_draws_are_numpys_scalars():
+    def f(z, rng):
+        points, weights, found = np.zeros(5), np.ones(5) / 5, []
+        for measured in z:
+            points = points + rng.normal(size=5)
+            weights = weights * np.exp(-0.5 * (measured - points) ** 2)
+            weights /= weights.sum()
+            found.append(np.average(points, weights=weights))
+        return found
+
+    z = np.linspace(-1.0, 1.0, 4)
+    jitted = lt.jit(f)
+
+    for _ in range(2):
+        expected = f(z, np.random.default_rng(3))
+        actual = jitted(z, np.random.default_rng(3))
+        assert [np.float64] * 4 == list(map(type, actual))
+        np.testing.assert_allclose(actual, expected, rtol=1e-12)

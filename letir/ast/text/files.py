@@ -124,7 +124,10 @@ class _Members:
         """Raise ParseError if the declared sizes of the members exceed the limit."""
         declared = sum(info.file_size for info in self.archive.infolist())
         if declared > self.left:
-            raise ParseError(f"its members have {declared} bytes, max_bytes allows {self.left}")
+            raise ParseError(
+                f"its members have {declared} bytes, max_bytes allows {self.left}\n"
+                "  pass a greater max_bytes if the file is from someone you trust"
+            )
 
     def has(self, name: str) -> bool:
         """Whether there is a member with this name."""
@@ -149,7 +152,10 @@ class _Members:
             raise ParseError(f"the file is damaged: {error}") from None
         self.left -= len(content)
         if self.left < 0:
-            raise ParseError("it unpacks to more than max_bytes allows")
+            raise ParseError(
+                "it unpacks to more than max_bytes allows\n"
+                "  pass a greater max_bytes if the file is from someone you trust"
+            )
         return content
 
 

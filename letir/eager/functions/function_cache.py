@@ -179,7 +179,8 @@ def _check_gradient(form: FunctionForm, position: int, ct, kind: ArrayType):
         error = ShapeError if found.dtype == kind.dtype else DTypeError
         raise error(
             f"{form.function.__name__}: backward returned a gradient of type {found.type} for "
-            f"argument {position}, expected {kind}"
+            f"argument {position}, expected {kind}\n"
+            "  a gradient has the type of its argument: sum over axes that were broadcast"
         )
     return found
 

@@ -145,7 +145,10 @@ def _check_shapes(x_shape, w_shape, y_shape, *, stride, padding, dilation, group
         )
     expected = (x_shape[0], outputs, *output_sizes(sizes, kernel, stride, padding, dilation))
     if y_shape is not None and y_shape != expected:
-        raise ShapeError(f"conv: its result has the shape {expected}, not {y_shape}")
+        raise ShapeError(
+            f"conv: its result has the shape {expected}, not {y_shape}\n"
+            "  the weight of a transposed convolution has shape (inputs, outputs, *kernel)"
+        )
 
 
 def _conv_aval(x, w, *, stride, padding, dilation, groups):

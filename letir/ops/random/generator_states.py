@@ -61,6 +61,11 @@ class _StateArray(np.ndarray):
 
     generator = None
 
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        # a kernel that draws and computes has the state among its operands
+        plain = np.asarray(array)
+        return plain[()] if return_scalar else plain
+
     def __setitem__(self, item: Any, new: Any) -> None:
         super().__setitem__(item, new)
         if self.generator is None:

@@ -130,6 +130,7 @@ def _checked_results(forward: _Forward) -> tuple:
             function = forward.function
             raise LetirError(
                 f"{function.name}: its result {leaf!r} is neither an array nor a number\n"
+                "  return arrays and numbers only\n"
                 f"  at {function.source(function.results.at)}"
             )
     return plain(forward.results)

@@ -125,7 +125,12 @@ def _check_bound(value):
         ) from None
     if kind is not None and (kind.shape or kind.dtype.kind not in "biu"):
         wrong = ShapeError if kind.shape else DTypeError
-        raise error_at_user_line(wrong(f"fori_loop: the bounds must be integers, found {kind!r}"))
+        raise error_at_user_line(
+            wrong(
+                f"fori_loop: the bounds must be integers, found {kind!r}\n"
+                "  pass ints, or round them: x.astype(int)"
+            )
+        )
     if isinstance(value, Value):
         is_there = kind is None or kind.dtype == WEAK[int].dtype
         return value if is_there else cast(value, WEAK[int].dtype)
