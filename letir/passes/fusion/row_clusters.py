@@ -17,7 +17,7 @@ from letir.passes.fusion.cluster_fits import all_splits, fitted, least_split
 from letir.passes.fusion.clustering import WORTH
 
 _MOST_OPERANDS = 20
-_MOST_LATE = 3  # large operands made while a cluster waits, which it keeps alive
+_MOST_LATE = 1  # large operands made while a cluster waits, which it keeps alive
 
 
 @define(eq=False)
