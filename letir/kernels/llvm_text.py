@@ -89,6 +89,7 @@ class _Module:
     numbers: Iterator[int] = field(factory=count)
     names: dict[Operand, str] = field(factory=dict)
     strides: dict[tuple[Array, int], str] = field(factory=dict)
+    is_general: bool = False
 
     def text(self) -> str:
         """The module."""
@@ -104,7 +105,7 @@ class _Module:
                 known = self.condition_of(strides)
                 self.emit(f"br i1 {known}, label %layout{number}, label %not{number}")
                 self.open(f"layout{number}")
-            general = self.strides
+            general, self.is_general = self.strides, strides is None
             self.strides = {**general, **(strides or {})}
             self.body(kernel.body, dict(zip(kernel.arrays, bases, strict=True)), None)
             self.strides = general
@@ -317,11 +318,17 @@ class _Module:
         return f"  {self.names[scalar]} = phi {kind} {values}"
 
     def loop_notes(self, loop: Loop, group: str | None) -> str:
-        if group is None:
+        """What LLVM is told of a loop; loops over any strides gain nothing from vectors."""
+        notes = ['!{!"llvm.loop.unroll.disable"}'] if group is not None else []
+        if group is not None:
+            notes.append(f'!{{!"llvm.loop.parallel_accesses", {group}}}')
+        if self.is_general:
+            notes.append('!{!"llvm.loop.vectorize.enable", i1 false}')
+        if not notes:
             return ""
-        parallel = self.note(f'!{{!"llvm.loop.parallel_accesses", {group}}}')
+        named = ", ".join(map(self.note, notes))
         own = f"!{len(self.metadata)}"
-        self.note(f"distinct !{{{own}, {parallel}}}")
+        self.note(f"distinct !{{{own}, {named}}}")
         return f", !llvm.loop {own}"
 
     # ---- instructions ----
