@@ -22,6 +22,7 @@ DISTRIBUTIONS = {"cupy": "cupy-cuda12x", "cupyx": "cupy-cuda12x"}
 # where letir imports an optional package, and the extra that contains it
 EXTRAS = {
     "hypothesis": ("letir/testing", "testing"),
+    "llvmlite": ("letir/kernels", "fast"),
     "networkx": ("letir/ad/remat", "residuals"),
     "scipy": ("letir/eval", "scipy"),
     "cupyx": ("letir/eval", "cuda12"),
