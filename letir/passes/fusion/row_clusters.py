@@ -17,6 +17,7 @@ from letir.passes.fusion.cluster_fits import all_splits, fitted, least_split
 from letir.passes.fusion.clustering import WORTH
 
 _MOST_OPERANDS = 20
+_MOST_MEMBERS = 100  # binds: LLVM takes about a millisecond for each
 _MOST_LATE = 1  # large operands made while a cluster waits, which it keeps alive
 
 
@@ -159,7 +160,9 @@ class _Search:
             for arg in operands
             if arg.type.shape == group[0].shape and self.made.get(arg, -1) > start
         ]
-        return len(operands) <= _MOST_OPERANDS and len(late) <= _MOST_LATE
+        count = sum([len(cluster.members) for cluster in group])
+        is_small = count < _MOST_MEMBERS and len(operands) <= _MOST_OPERANDS
+        return is_small and len(late) <= _MOST_LATE
 
     def beside(self, bind: Bind) -> RowCluster | None:
         """The cluster that reads an operand too, if no bind outside came between."""

@@ -96,6 +96,15 @@ def test_few_large_operands_wait_for_a_cluster():
     assert all(len(names.split()) < 10 for names, _ in clusters_of(f, X, [X] * 10))
 
 
+def test_long_programs_are_several_clusters():
+    def f(x):
+        for _ in range(60):
+            x = x / x.max(axis=1, keepdims=True) + 1
+        return x
+
+    assert 1 < len(clusters_of(f, X)) < 5
+
+
 def test_regrouped_programs_keep_their_order_and_results():
     def f(x):
         y = x * x
