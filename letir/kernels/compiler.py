@@ -1,6 +1,4 @@
-"""From groups to ufuncs: the kernel of a group, and the compilation of several kernels at once."""
-
-from concurrent.futures import ThreadPoolExecutor
+"""From groups to ufuncs: the kernel of a group, and the ufuncs of several kernels."""
 
 import numpy as np
 
@@ -24,8 +22,5 @@ def _exact_kernel(body: Lambda) -> Kernel | None:
 
 
 def ufuncs_of(kernels: list[tuple[Kernel, str | None]]) -> list[np.ufunc]:
-    """The ufuncs of kernels with these signatures, compiled side by side in threads."""
-    if len(kernels) == 1:
-        return [ufunc_of(*kernels[0])]
-    with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda one: ufunc_of(*one), kernels))
+    """The ufuncs of kernels with these signatures."""
+    return [ufunc_of(kernel, signature) for kernel, signature in kernels]

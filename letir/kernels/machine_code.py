@@ -6,10 +6,10 @@ a kernel gets broadcasting, memory overlap, ``out=`` and floating-point errors f
 
 import ctypes
 import sys
+import threading
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,8 @@ from letir.kernels.loop_language import Kernel
 from letir.kernels.object_cache import cached_code
 
 _NAME = "kernel"
-_lock = Lock()
+_STACK = 64 << 20  # bytes; the caller's thread may have a small one
+_lock = threading.Lock()
 _made = BoundedCache(1 << 11)  # text of a kernel -> its ufunc
 
 
@@ -63,9 +64,27 @@ class MachineCode:
         return cached_code((self.llvm, str(self.unrolls), *_platform()), self.emit_object)
 
     def emit_object(self) -> bytes:
-        """The object code, compiled now."""
-        with _lock:
-            return _machine().emit_object(_optimized(self.llvm, self.unrolls))
+        """The object code, compiled now, in a thread with room for LLVM's recursion."""
+        found: list[bytes | BaseException] = []
+
+        def run() -> None:
+            try:
+                with _lock:
+                    found.append(_machine().emit_object(_optimized(self.llvm, self.unrolls)))
+            except BaseException as error:
+                found.append(error)
+
+        before = threading.stack_size(_STACK)
+        try:
+            thread = threading.Thread(target=run)
+            thread.start()
+        finally:
+            threading.stack_size(before)
+        thread.join()
+        (result,) = found
+        if isinstance(result, BaseException):
+            raise result
+        return result
 
     def assembly(self) -> str:
         """The assembly text."""

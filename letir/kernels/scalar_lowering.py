@@ -86,6 +86,8 @@ class ScalarLowering:
 def operand_dtypes(bind: Bind) -> list[np.dtype]:
     """The dtypes to which NumPy converts the operands of a bind."""
     op, made = bind.op, bind.binders[0].type.dtype
+    if op.python_errors:
+        return [made] * len(bind.args)
     if op.operand_dtypes is not None:
         return op.operand_dtypes(made, len(bind.args))
     ufunc: Any = getattr(op.impl, "ufunc", None)

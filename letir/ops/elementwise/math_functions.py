@@ -9,7 +9,7 @@ from typing import Any
 
 from letir.ast.primitive import PRIMITIVES, is_final, todo
 from letir.ast.types import WEAK
-from letir.ops.define.records import define, in_dtype_of_result
+from letir.ops.define.records import define
 
 # the record with the derivative, where math and letir name it differently
 _RECORDS = {
@@ -58,7 +58,6 @@ math_function = define(
     source=_math_function_source,
     linear_in=(),
     scalar=lambda name: _RECORDS.get(name, name),
-    operand_dtypes=in_dtype_of_result,
     python_errors=True,
     rule_reads_numbers=True,
     for_scripts=False,

@@ -13,7 +13,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, is_final, todo
 from letir.ast.types import WEAK
 from letir.errors import GuardError
-from letir.ops.define.records import define, in_dtype_of_result
+from letir.ops.define.records import define
 from letir.ops.elementwise.casting import cast
 
 _COMPUTE = {
@@ -119,7 +119,6 @@ python_operator = define(
     rule_reads_numbers=True,
     linear_in=(),
     scalar=lambda operator, kind: operator if kind == "float" else None,
-    operand_dtypes=in_dtype_of_result,
     python_errors=True,
     for_scripts=False,
 )

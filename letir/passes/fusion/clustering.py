@@ -17,6 +17,7 @@ from letir.ast.types import ArrayType, Size
 _NOMINAL = 1024  # the assumed value of a symbolic size
 _UNKNOWN = 8 * _NOMINAL**2  # the assumed bytes of a value of unknown type
 WORTH = 1 << 14  # elements computed by a group in one call, from which on it may be compiled
+_MOST_COMPILED = 400  # binds of a group that is compiled: LLVM takes longer and longer for more
 _SMALL = 1 << 16  # negligible bytes, for all values made between the binds of one cluster
 
 
@@ -43,6 +44,8 @@ def pays_as_kernel(body: Lambda, worth: int = WORTH) -> bool:
     It depends on sizes alone, never on timing: every run of a script computes the same bits.
     Symbolic sizes count as large.
     """
+    if len(body.binds) > _MOST_COMPILED:
+        return False
     types = [bind.binders[0].type for bind in body.binds]
     if any(kind is None or type(kind.size) is Size for kind in types):
         return True

@@ -22,7 +22,8 @@ _MOST_READ = 1 << 14  # elements of an operand from outside
 _MOST_MADE = 64  # elements of a value that the cluster computes
 _MOST_MOVED = 1 << 12  # of one that is made of known elements
 _MOST_STEP = 1_024  # scalars computed by one operation that is not elementwise
-_MOST_WORK = 6_000  # scalars computed by one cluster: LLVM's time grows with them
+_MOST_WORK = 4_000  # scalars computed by one cluster: LLVM takes about 50 us for each
+_MOST_TOTAL = 8_000  # scalars computed by all clusters; the rest of a program is left to NumPy
 LEAST_WORK = 32  # scalars, below which a kernel saves no time
 
 
@@ -126,16 +127,18 @@ def unrolled_clusters(
     """
     uses = use_counts(fn)
     units: list[Bind | UnrolledCluster] = []
-    cluster = UnrolledCluster()
+    cluster, total = UnrolledCluster(), 0
 
     def close() -> None:
-        nonlocal cluster
+        nonlocal cluster, total
+        total += cluster.work
         units.extend(_finished(cluster, uses, kernel_of))
         cluster = UnrolledCluster()
 
     for bind in fn.binds:
-        work = _work_of(bind) if has_form(bind) else None
-        if work is None:
+        is_full = total + cluster.work > _MOST_TOTAL
+        work = _work_of(bind) if not is_full and has_form(bind) else None
+        if work is None or work > _MOST_WORK:
             is_effect = bind.op.effect or (bind.op.holds_lambdas and has_effect(bind))
             if is_effect or any(arg in cluster.made for arg in bind.args if type(arg) is Local):
                 close()
@@ -150,12 +153,15 @@ def unrolled_clusters(
 
 def _finished(cluster: UnrolledCluster, uses: dict[Local, int], kernel_of: Callable) -> list:
     """A cluster with its kernel; two smaller ones where it has none, or its binds."""
-    if cluster.work < LEAST_WORK or len(cluster.binds) < 2:
+    is_one = len(cluster.binds) == 1
+    if cluster.work < LEAST_WORK or (is_one and cluster.binds[0].op.role != "fused"):
         return cluster.binds
     if cluster.finish(uses):
         cluster.kernel = kernel_of(cluster.body())
         if cluster.kernel is not None:
             return [cluster]
+    if is_one:
+        return cluster.binds
     half = len(cluster.binds) // 2
     found: list = []
     for binds in (cluster.binds[:half], cluster.binds[half:]):
