@@ -154,7 +154,11 @@ def unrolled_clusters(
 def _finished(cluster: UnrolledCluster, uses: dict[Local, int], kernel_of: Callable) -> list:
     """A cluster with its kernel; two smaller ones where it has none, or its binds."""
     is_one = len(cluster.binds) == 1
-    if cluster.work < LEAST_WORK or (is_one and cluster.binds[0].op.role != "fused"):
+    if (
+        not cluster.binds
+        or cluster.work < LEAST_WORK
+        or (is_one and cluster.binds[0].op.role != "fused")
+    ):
         return cluster.binds
     if cluster.finish(uses):
         cluster.kernel = kernel_of(cluster.body())
