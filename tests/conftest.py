@@ -31,6 +31,13 @@ settings.register_profile("fuzz", deadline=None, derandomize=False, print_blob=T
 settings.load_profile(os.environ.get("LETIR_HYPOTHESIS_PROFILE", "letir"))
 
 
+def pytest_runtest_setup(item):
+    """Kernels only where they are tested: compiling them would take half of the suite's time."""
+    parts = item.path.parts
+    is_tested = "kernel" in item.path.name or not {"kernels", "docs"}.isdisjoint(parts)
+    os.environ["LETIR_KERNELS"] = "on" if is_tested else "off"
+
+
 def pytest_collection_finish(session):
     """Freeze the tests, millions of objects, so that the garbage collector skips them."""
     gc.collect()
