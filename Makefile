@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all fuzz bench lint notebooks clean
+.PHONY: demo test test-all test-gpu fuzz coverage mutants bench lint notebooks clean
 
 demo: .venv/demo.stamp
 	$(BIN)/letir demo
@@ -14,9 +14,25 @@ MINUTES ?= 30
 fuzz: .venv/test.stamp
 	$(BIN)/python tests/fuzz.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-# The empty -m lifts the default "not slow"; the peers are those of the benchmarks.
-test-all: .venv/test.stamp .venv/bench.stamp
+# Statements and branches, with the tests that run each line, for make mutants.
+coverage: .venv/test.stamp
+	$(BIN)/pytest -n 2 --cov=letir --cov-branch --cov-context=test --cov-report=
+	$(BIN)/python tests/coverage_floor.py
+
+# Faults planted one by one in copies of the repository: make mutants COUNT=20 SEED=7.
+COUNT ?= 200
+mutants: .venv/test.stamp
+	$(BIN)/python tests/mutants.py --count $(COUNT) $(if $(SEED),--seed $(SEED))
+
+# The empty -m lifts the default "not slow"; the peers are those of the benchmarks, and the makers
+# those of the ONNX models in tests/data.
+test-all: .venv/test.stamp .venv/bench.stamp .venv/makers.stamp
 	$(BIN)/pytest -n 2 -m ""
+
+# The tests on a CUDA device, with CuPy for CUDA 12; make test-gpu CUDA=13.
+CUDA ?= 12
+test-gpu: .venv/test.stamp .venv/cuda$(CUDA).stamp
+	$(BIN)/pytest -rs tests/eval/test_device.py tests/executor/kernels/test_device_kernels.py
 
 bench: .venv/bench.stamp
 	$(BIN)/python -m benchmarks

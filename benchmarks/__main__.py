@@ -47,7 +47,7 @@ def parsed() -> argparse.Namespace:
 
 
 def table(found: Mapping[str, Sequence[str]]) -> list[str]:
-    """The lines of the table of all measured rows."""
+    """The lines of the table of all measured rows, with their targets."""
     return [markdown(HEAD), rule(HEAD), *map(markdown, found.values())]
 
 

@@ -33,8 +33,8 @@ def letir_tiny() -> tuple:
     return value_and_gradient(OPERATIONS, *arrays(4))
 
 
-def tiny_beside(peer: str):
-    """The cost of a peer, and the ratio of letir's to it."""
+def tiny_compared_with(peer: str):
+    """A figure: the cost of a peer, and the ratio of letir's cost to it."""
 
     def figure(effort: Effort) -> str:
         ours, cost = alternating([letir_tiny, PEERS[peer]()])

@@ -45,7 +45,7 @@ def pipeline(effort: Effort) -> str:
 
 
 def slowest_pass(effort: Effort) -> str:
-    """The cost of the slowest pass, per bind of its input, on a value and gradient."""
+    """The cost of the slowest pass, per bind of its input, for a program of value and gradient."""
     (n, rounds), costs = effort.sizes[0], {}
     for size in range(5, 5 + rounds):
         (fn,), before, passes = differentiated(n, size), unit(), Passes()
@@ -74,7 +74,7 @@ class Passes:
 
 
 def slots(effort: Effort) -> str:
-    """A run of a plan, per bind, beyond the NumPy call."""
+    """The cost of running a plan, per bind, beyond the NumPy call."""
 
     def prepare(n, size):
         plan = plan_of(program(n, size))
@@ -85,7 +85,7 @@ def slots(effort: Effort) -> str:
 
 
 def warm_call(effort: Effort) -> str:
-    """A call of a compiled function of one operation, beyond that operation."""
+    """The cost of calling a compiled function of one operation, beyond the operation itself."""
     fast, x = jit(numpy.sin), numpy.ones(4)
     return f"{call_cost(fast, x, numpy.sin, x):.1f} u"
 
@@ -110,7 +110,7 @@ def call_cost(call: Callable, x, floor: Callable | None, y) -> float:
 
 
 def many(call: Callable, x) -> None:
-    """Call it ``CALLS`` times."""
+    """Call ``call(x)`` ``CALLS`` times."""
     for _ in repeat(None, CALLS):
         call(x)
 
@@ -212,7 +212,7 @@ def scan_per_step(effort: Effort) -> str:
 
 
 def jax_scan_per_step(effort: Effort) -> str:
-    """The full time per step in JAX, which makes no calls to subtract."""
+    """The full time per step in JAX, which calls no NumPy functions to be subtracted."""
     jax, jnp = installed("jax"), installed("jax.numpy")
     jax.config.update("jax_enable_x64", True)
     rnn = partial(scanned_rnn, jnp, jax.lax.scan)

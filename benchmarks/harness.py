@@ -119,7 +119,7 @@ def pin_to_one_core() -> None:
 
 
 def machine() -> str:
-    """CPU, Python, NumPy, and the CPU type set for OpenBLAS."""
+    """The CPU, the versions of Python and NumPy, and the CPU type set for OpenBLAS."""
     core = os.environ.get("OPENBLAS_CORETYPE", "not set")
     return (
         f"{cpu_name()}, {os.cpu_count()} cores, {platform.system()}; "

@@ -1,4 +1,4 @@
-"""Code that writes and reads arrays element by element: loops of updates, and an RNN."""
+"""Figures of code that writes or reads arrays element by element: updates in a loop, an RNN."""
 
 import time
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def seconds(run: Callable, rounds: int) -> float:
 
 
 def updates(x, v):
-    """An array of which ``UPDATES`` elements are written one by one."""
+    """``x`` after ``UPDATES`` of its elements were written one by one."""
     x = x.copy()
     for i in range(UPDATES):
         x[7 * i] = v

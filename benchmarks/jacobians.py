@@ -1,4 +1,4 @@
-"""The Jacobian of a function from R^1000 to R^1000 in letir and in JAX without jit, in turns."""
+"""The Jacobian of a function from R^1000 to R^1000 in letir and in JAX without jit, interleaved."""
 
 import time
 from collections.abc import Callable
@@ -48,7 +48,7 @@ def seconds(call: Callable) -> float:
 
 
 def letir_jacobian(effort: Effort, size: int = SIZE) -> str:
-    """The median of letir's time as a multiple of JAX's, measured in turns, and in milliseconds."""
+    """letir's median time as a multiple of JAX's, in alternating calls, and in milliseconds."""
     own, rounds = letir_call(size), effort.sizes[0][1]
     own()
     try:

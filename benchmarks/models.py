@@ -25,7 +25,7 @@ LAYERS, WIDTH, STEPS = 2, 128, 20
 
 @frozen
 class Model:
-    """A loss ``f(np, *args)``, differentiated in its first ``parameters`` arguments."""
+    """A loss ``f(np, *args)`` and the number ``parameters`` of its differentiated arguments."""
 
     f: Callable
     args: tuple
@@ -36,7 +36,7 @@ class Model:
 
 DIAGONAL = numpy.eye(DIMENSION)
 LOWER = numpy.tri(DIMENSION, k=-1, dtype=bool)
-PLACES = numpy.zeros((DIMENSION, DIMENSION), int)  # of the entries below the diagonal, by columns
+PLACES = numpy.zeros((DIMENSION, DIMENSION), int)  # numbers of entries below the diagonal
 PLACES.T[LOWER.T] = numpy.arange(DIMENSION * (DIMENSION - 1) // 2)
 
 

@@ -1,4 +1,4 @@
-"""A convolution and its gradient beside PyTorch's, both with their default number of threads."""
+"""A convolution and its gradient in letir and PyTorch; each package chooses its threads."""
 
 import time
 from collections.abc import Callable

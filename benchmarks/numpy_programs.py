@@ -1,4 +1,4 @@
-"""Warm calls of ``jit`` beside NumPy on the programs of tests/programs, as people write them.
+"""Warm calls of ``jit`` compared with NumPy, on the ordinary programs in tests/programs.
 
 ``python -m benchmarks.numpy_programs [PART OF A NAME ...]`` prints every program's ratio.
 """
@@ -25,7 +25,7 @@ _NOT_PROGRAMS = ("table", "test_programs", "test_generated", "generated")
 
 @frozen
 class Ratio:
-    """The time of a warm call of ``jit`` of a program over NumPy's, and both in seconds."""
+    """The time of a warm call of a jitted program divided by NumPy's, and both in seconds."""
 
     name: str
     ratio: float
@@ -38,7 +38,7 @@ class Ratio:
         return f"{self.ratio:6.2f}  {times}  {self.name}"
 
 
-def beside_numpy(effort: Effort) -> str:
+def compared_with_numpy(effort: Effort) -> str:
     """The median of the ratios, the share of the programs slower than NumPy, and the worst."""
     found = ratios(rounds=effort.sizes[0][1])
     worst = ", ".join(f"{r.ratio:.1f} {r.name}" for r in found[-3:][::-1])
@@ -82,7 +82,7 @@ def measured(program: Program, rounds: int) -> Ratio:
 
 
 def _seconds(call: Callable, args: tuple, repeats: int) -> float:
-    """The processor time of a call, the mean of so many."""
+    """The CPU time of a call, the mean over ``repeats`` calls."""
     start = time.process_time()
     for _ in range(repeats):
         call(*args)

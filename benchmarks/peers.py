@@ -1,4 +1,4 @@
-"""The same figures of other packages, where they are installed and have the same function."""
+"""The figures of other packages, if they are installed and have the same function."""
 
 import importlib
 from functools import partial

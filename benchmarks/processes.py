@@ -1,4 +1,4 @@
-"""Figures that need a fresh process: imports, first calls, memory, runs that may not terminate."""
+"""Figures that need a fresh process: imports, first calls, memory, runs that may take forever."""
 
 from statistics import median
 

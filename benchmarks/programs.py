@@ -1,4 +1,4 @@
-"""Figures of letir that are linear in the size of a program, in u per bind."""
+"""Figures of letir for functions that take linear time, in u per bind."""
 
 from functools import partial
 

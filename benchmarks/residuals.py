@@ -106,11 +106,11 @@ MODELS = {
     ),
 }
 
-# ---- (bytes beside the arguments, total bytes) of a model ----
+# ---- (bytes without the arguments, total bytes) of a model ----
 
 
 def letir_bytes(name: str, policy: str = "min_bytes", exact: bool = False) -> tuple[int, int]:
-    """What ``explain_residuals`` lists for the gradient with respect to the weights."""
+    """The residuals in ``explain_residuals`` of the gradient with respect to the weights."""
     model, weights, *inputs = MODELS[name]
     f = trace(partial(model, NUMPY), weights, *inputs)
     count = len(trace(lambda weights: weights, weights).params)

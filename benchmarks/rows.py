@@ -1,4 +1,4 @@
-"""The table of all figures: the measurement, its target, and the peers beside it."""
+"""The table of all figures: for each the measurement, its target, and the peers."""
 
 from collections.abc import Callable, Iterable
 
@@ -9,6 +9,7 @@ from benchmarks import (
     executors,
     in_place,
     jacobians,
+    kernel_programs,
     models,
     networks,
     numpy_programs,
@@ -19,21 +20,22 @@ from benchmarks import (
     small_functions,
 )
 from benchmarks.harness import Effort, Skipped
+from benchmarks.kernel_workloads import WORKLOADS
 
 
 @frozen
 class Row:
-    """One figure: ``measure(effort)`` returns it as text; ``beside`` has the peers', by name."""
+    """One figure: ``measure(effort)`` gives its text; ``peer_figures``: the same for peers."""
 
     name: str
     title: str
     target: str
     measure: Callable[[Effort], str]
-    beside: dict[str, Callable[[Effort], str]] = field(factory=dict)
+    peer_figures: dict[str, Callable[[Effort], str]] = field(factory=dict)
 
     def cells(self, effort: Effort) -> tuple[str, str, str, str]:
         """Title, target, letir's figure and the peers' figures, measured now."""
-        others = [f"{name} {taken(measure, effort)}" for name, measure in self.beside.items()]
+        others = [f"{name} {taken(measure, effort)}" for name, measure in self.peer_figures.items()]
         return (self.title, self.target, taken(self.measure, effort), ", ".join(others))
 
 
@@ -50,10 +52,10 @@ def taken(measure: Callable[[Effort], str], effort: Effort) -> str:
         return f"({why})"
 
 
-HEAD = ("figure", "target", "letir", "beside it")
+HEAD = ("figure", "target", "letir", "other packages")
 # the rows shown in the README, without targets; docs/performance.md has all
 TELLING = ("import", "abstract", "grad", "eager", "long", "gmm", "conv", "scan")
-ROWS = (
+_FIGURES = (
     Row(
         "import",
         "`import letir` beyond NumPy's",
@@ -107,14 +109,14 @@ ROWS = (
         "eager: value and gradient of 1,000 operations on 4 elements, recorded anew, per operation",
         "0.5 x autograd",
         eager_mode.tiny,
-        {name: eager_mode.tiny_beside(name) for name in eager_mode.PEERS},
+        {name: eager_mode.tiny_compared_with(name) for name in eager_mode.PEERS},
     ),
     Row(
         "small",
         "`grad(f)(x)` of twelve small functions, recorded anew in every call",
         "1.5 x autograd",
         small_functions.small_gradients,
-        {"autograd": small_functions.beside_autograd},
+        {"autograd": small_functions.compared_with_autograd},
     ),
     Row(
         "history",
@@ -194,7 +196,7 @@ ROWS = (
     ),
     Row(
         "residuals",
-        "KiB kept for the backward part beside arguments (and in all), `min_bytes`",
+        "KiB kept for the backward part without arguments (and with them), `min_bytes`",
         "the least of all",
         residuals.figure(residuals.letir_bytes),
         {
@@ -216,17 +218,17 @@ ROWS = (
         "a call of a `jit` function of one operation, beyond the operation",
         "12 u",
         executors.warm_call,
-        {"JAX, in all": executors.jax_warm_call},
+        {"JAX, in total": executors.jax_warm_call},
     ),
     Row(
         "numpy",
         "the programs of tests/programs, small ones: a warm call of `jit`",
         "1 x NumPy",
-        numpy_programs.beside_numpy,
+        numpy_programs.compared_with_numpy,
     ),
     Row(
         "pass",
-        "the pass that costs most, of value and gradient, per bind that it gets",
+        "the slowest pass on value and gradient, per bind of its input",
         "15 u",
         executors.slowest_pass,
     ),
@@ -251,7 +253,7 @@ ROWS = (
         "beyond the NumPy calls",
         "60 u",
         executors.scan_per_step,
-        {"JAX (jit), in all": executors.jax_scan_per_step},
+        {"JAX (jit), in total": executors.jax_scan_per_step},
     ),
     Row(
         "loops",
@@ -260,3 +262,21 @@ ROWS = (
         executors.loop_sizes,
     ),
 )
+# the times for value / value and gradient, divided by plain NumPy's time for the value
+_KERNELS = tuple(
+    [
+        Row(
+            f"kernels_{n}",
+            f"{one.name}: value / value and gradient, to NumPy's value",
+            kernel_programs.targets(one),
+            kernel_programs.figure(one, "letir"),
+            {
+                name: kernel_programs.figure(one, name)
+                for name in kernel_programs.SIDES
+                if name != "letir"
+            },
+        )
+        for n, one in enumerate(WORKLOADS)
+    ]
+)
+ROWS = (*_FIGURES, *_KERNELS)

@@ -1,6 +1,6 @@
 """Gradients of small functions in eager mode: ``grad(f)(x)``, where calling costs more than NumPy.
 
-Each function is recorded anew in every call, by letir as by autograd, and none is compiled.
+Each function is recorded again in every call, by letir as by autograd, and none is compiled.
 """
 
 import itertools
@@ -106,7 +106,7 @@ def small_gradients(effort: Effort) -> str:
     return _range([cost for (cost,) in costs([(np, grad)])])
 
 
-def beside_autograd(effort: Effort) -> str:
+def compared_with_autograd(effort: Effort) -> str:
     """autograd's times, and letir's relative to them."""
     peer = installed("autograd.numpy"), installed("autograd").grad
     found = costs([(np, grad), peer])
@@ -132,7 +132,7 @@ def costs(packages: list[tuple[ModuleType, Callable]]) -> list[list[float]]:
 def alternating(calls: list[Callable]) -> list[float]:
     """The seconds that each call takes: medians of alternating rounds."""
     for call in calls:
-        _seconds(call, 20)  # what the first calls load and compile is not theirs
+        _seconds(call, 20)  # without the time in which the first calls load and compile
     repeats = [max(1, int(SECONDS / _seconds(call, 20))) for call in calls]
     found = [
         [_seconds(call, n) for call, n in zip(calls, repeats, strict=True)] for _ in range(ROUNDS)
@@ -141,7 +141,7 @@ def alternating(calls: list[Callable]) -> list[float]:
 
 
 def _seconds(call: Callable, repeats: int) -> float:
-    """The processor time of a call, the mean of so many."""
+    """The CPU time of a call, the mean over ``repeats`` calls."""
     start = time.process_time()
     for _ in range(repeats):
         call()

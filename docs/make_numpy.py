@@ -18,19 +18,22 @@ PAGE = Path(__file__).with_name("numpy.md")
 HEAD = """\
 # NumPy's functions
 
-Which functions of NumPy {version} are recorded. For this page `python docs/make_numpy.py` calls each function once, with
-the call in `letir/testing/calls/`; a test fails if the page is not up to date, or if a public function of NumPy is missing.
+This table says which functions of NumPy {version} can be recorded. `python docs/make_numpy.py` generates it by calling each
+function once, with the arguments in `letir/testing/calls/`; a test fails if the page is not up to date, or if a public function
+of NumPy is missing.
 
-- *numpy*: NumPy's own function is recorded on traced values.
+- *numpy*: NumPy's own function is recorded on traced values, wherever it is called, libraries included. A function that makes
+  arrays, such as `np.asarray`, has a "no" here, but is recorded when your own code calls it ([guards](guards.md#arrays-that-the-function-makes)).
 - *letir.numpy*: the function of that name in `letir.numpy` is recorded. These functions also take lists of traced values,
   and make arrays into which traced values can be written.
 - *vjp*, *jvp*: the derivative, in reverse and forward mode, agrees with finite differences. A dash: there is no derivative,
-  because the result is not floating or changes in steps only.
+  because the result is not floating or is piecewise constant.
 - *batch*: `vmap` gives the same results as a loop.
-- *complex*: the call with complex numbers, and its derivative. A dash: NumPy's function does not take complex numbers.
-- Whole programs: `tests/programs` holds 163 as people write NumPy (layers and models, filters, simulations, optimisers, table
-  algorithms). 162 of them record, replay, compile and differentiate unchanged; one draws from NumPy's global generator, which
-  `trace` refuses (`jit` and `grad` do not).
+- *complex*: the function and its derivative work on complex numbers. A dash: NumPy's function does not take complex numbers.
+
+The table tests single calls. `tests/programs` tests whole programs: 197 ordinary NumPy programs (layers and models, filters,
+simulations, optimisers, table algorithms), of which 196 record, replay, compile and differentiate unchanged. The remaining one draws from
+NumPy's global generator, which `trace` refuses (`jit` and `grad` do not).
 
 Recorded: {recorded} of {all} functions that take arrays of numbers, {percent:.1f} %.
 
@@ -50,25 +53,24 @@ The error for such a call says the same.
 REST = """
 ## What else is refused
 
-| | why, and what to write |
-|---|---|
-| `np.longdouble`, `np.clongdouble` | their bits differ from machine to machine, and programs are files: `float64` |
-| dates, strings, objects, structured and masked arrays, `np.matrix` | programs compute with numbers: encode them before, pass `x["field"]`, `x.filled(0)`, `np.asarray(x)` |
-| `np.linalg.qr(mode="raw")` | LAPACK's Householder vectors are of use to LAPACK only: `mode="reduced"` |
-| `np.frompyfunc` | it makes arrays of objects: `np.vectorize` |
-| `x.view(dtype)`, `x.tobytes()`, `x.data`, `x.ctypes` | the bits would be part of the program: `x.astype(dtype)`, or take them of the result |
-| `x.shape = ...`, `x.resize(...)` of an argument | the caller would see it: `x = x.reshape(...)` |
-| `x.flags.writeable = ...` of a view | it would concern that view alone: copy it |
-| `np.nditer` with buffers, casts, external loops, or not in C order | it depends on memory: `np.ndindex(x.shape)` |
-| `np.polynomial.Polynomial(c)` of traced `c` | its objects keep ordinary arrays: `np.polynomial.polynomial.polyval(x, c)` |
-| `np.load`, `np.save`, `open` on traced values | files are read when the function is recorded, not when it runs: read before |
+| refused | why | write instead |
+|---|---|---|
+| `np.longdouble`, `np.clongdouble` | their precision depends on the machine, and programs are saved to files | `float64` |
+| dates, strings, objects, structured and masked arrays, `np.matrix` | programs compute with numbers | encode them first: `x["field"]`, `x.filled(0)`, `np.asarray(x)` |
+| `np.linalg.qr(mode="raw")` | only LAPACK can use its Householder vectors | `mode="reduced"` |
+| `np.frompyfunc` | it makes arrays of objects | `np.vectorize` |
+| `x.view(dtype)`, `x.tobytes()`, `x.data`, `x.ctypes` | the bits of one call would become constants of the program | `x.astype(dtype)`, or call them on the result |
+| `x.shape = ...`, `x.resize(...)` of an argument | the caller's array would change its shape | `x = x.reshape(...)` |
+| `x.flags.writeable = ...` of a view | it would change this view only, not the array | copy the view first |
+| `np.nditer` with buffers, casts, external loops, or not in C order | the iteration depends on the memory layout | `np.ndindex(x.shape)` |
+| `np.load`, `np.save`, `open` on traced values | files would be read or written during recording only | read and write them outside of the function |
 
-Elements that NumPy leaves without a value are 0 in programs: `np.empty`, `np.log(x, where=mask)` without `out`.
+NumPy leaves some elements uninitialised (`np.empty`, `np.log(x, where=mask)` without `out`); in programs they are 0.
 """
 OTHERS = """
 ## Functions that do not take arrays of numbers
 
-In a trace they behave as elsewhere.
+While a function is recorded, these behave as in plain NumPy.
 
 | | functions |
 |---|---|

@@ -26,7 +26,7 @@ records by `python docs/make_operations.py`, and a test fails if it is not up to
 - *reverse* and *forward*: whether the operation has a rule for `grad` and `vjp`, and for `jvp`. A dash means that
   there is no derivative; the last table says why.
 - *batch*: whether `vmap` computes the operation for all examples at once. *loop* means one example after the other,
-  in a bind called `looped`. This is used for your own operations without a rule, and for few of letir's: {loops}.
+  in a bind called `looped`. This is used for your own operations without a rule, and for these of letir's: {loops}.
 
 Operations of your own: [extending.md](extending.md).
 """

@@ -1,4 +1,4 @@
-"""Write letir/kernels/elementary/polynomials.py: the polynomials in elementary functions.
+"""Write letir/kernels/elementary/coefficients.py: the polynomials in elementary functions.
 
     python docs/make_polynomials.py            # needs mpmath; takes a few minutes
 

@@ -8,10 +8,9 @@ replayed.
 A name loads its module on first use.
 """
 
-import importlib
 import importlib.util
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, load_module
 
 __version__ = "0.1.0"
 
@@ -34,6 +33,7 @@ _PUBLIC = {  # theme -> module -> names; a name loads its module on first use
         "executor.executor": ("last_executed_graph",),
         "executor.explanation": ("explain",),
         "executor.jit_api": ("jit",),
+        "kernels.threads": ("get_num_threads", "set_num_threads"),
     },
     "Derivatives and batching": {
         "ad.differentiation": ("differentiate",),
@@ -117,7 +117,7 @@ _PUBLIC = {  # theme -> module -> names; a name loads its module on first use
     },
 }
 _NAMESPACES = (
-    *("debug", "eager", "extend", "nn", "numpy", "passes", "random", "scipy", "testing"),
+    *("debug", "eager", "extend", "nn", "numpy", "onnx", "passes", "random", "scipy", "testing"),
 )
 _HOME = {
     name: f"letir.{module}"
@@ -148,36 +148,55 @@ _LATE_BOUND = {
     "eager.grad_mode": ("is_grad_enabled",),
     "eval.array_modules": ("scipy",),
     "eval.evaluator": ("call", "compute"),
-    "eval.failures": ("caught_failure", "forget_values", "say_where"),
+    "eval.failures": ("caught_failure", "forget_values", "add_location_note"),
     "eval.float_warnings": ("in_warning_state",),
     "eval.nan_checks": ("observer",),
-    "executor.compile_reasons": ("size_words", "spec_difference", "warn_of_compiles"),
-    "executor.kernel_binds": ("kernel_lines", "with_kernels"),
-    "executor.loop_kernels": ("with_loop_kernels",),
-    "executor.unrolled_kernels": ("with_unrolled_kernels",),
+    "executor.kernels.background": ("compile_later",),
+    "executor.kernels.device_kernels": ("device_call",),
+    "executor.reports": ("executor_state", "size_words", "spec_difference", "warn_of_compiles"),
+    "executor.kernels.batch_kernels": ("with_batch_kernels",),
+    "executor.kernels.kernel_binds": ("with_kernels",),
+    "executor.kernels.einsum_products": ("with_einsum_products",),
+    "executor.kernels.loop_kernels": ("becomes_loop_kernel", "with_loop_kernels"),
+    "executor.kernels.table_kernels": (
+        *("with_first_tables", "with_tables"),
+        *("with_faster_tables", "cost_of_units"),
+    ),
+    "executor.kernels.unrolled_kernels": ("with_unrolled_kernels",),
     "executor.methods": ("bound_executor",),
+    "executor.kernels.plan_kernels": ("kernel_lines", "plan_kernels"),
+    "executor.plan_memory": ("plan_memory",),
+    "executor.plan_profile": ("plan_profile",),
     "executor.profiling": ("profiled_plan",),
-    "executor.quick_calls": ("quick_call",),
-    "executor.transformed_executors": ("transformed_executor",),
-    "numpy.polynomials": ("polynomial_function",),
+    "executor.quick_calls": ("quick_call", "quick_plan"),
+    "executor.transformed_executors": ("pickled_executor", "transformed_executor"),
+    "kernels.elementary.complex_numbers": ("as_pair", "complex_form_of", "number_pair"),
+    "kernels.interpreted_calls": ("interpreted_call",),
+    "passes.peephole_rules.canceling_maxima": ("without_canceling_maxima",),
+    "numpy.power_series": ("polynomial_function",),
     "numpy.sized": ("sized_function",),
+    "plan.generator_draws": ("run_drawing", "run_own_draws"),
     "plan.straight_line": ("rest_of_run", "straight_line_of"),
     "ops": ("load_operation", "load_records_of"),
     "ops.control_flow.loop_analysis": ("has_fixed_shape", "restore_number_results"),
     "ops.random.captured_generators": ("traced_class",),
+    "ops.random.vector_draws": ("vector_draw",),
     "ops.random.numpy_generator": ("generator_node",),
+    "ops.random.own_draws": ("with_own_draws",),
     "ops.shape.size_numbers": ("number_array", "sized_call"),
     "ops.special.define": ("op_of_scipy",),
     "scipy": ("scipy_recorded",),
+    "scipy.interpolation": ("interpolation_methods",),
+    "scipy.sparse_products": ("sparse_methods",),
     "source.side_by_side.comparison": ("diff",),
     "tracing.checks.caught_exceptions": ("note_attempt", "note_error", "note_failure"),
     "tracing.buffers": ("as_buffer",),
-    "tracing.buffer_calls": ("call_with_buffers", "fold_known"),
+    "tracing.buffer_calls": ("call_with_buffers", "compute_known"),
     "tracing.checks.baked_constants": ("refuse_another_result", "refuse_baked"),
     "tracing.checks.unrecorded_regions": ("begin_region", "end_region", "stop_gradients"),
     "tracing.checks.hidden_random_state": ("watch_numpy_random",),
     "tracing.checks.unsupported": ("refusal_reason",),
-    "tracing.checks.misuse": ("misuse", "other_operand", "refuse_flag", "refuse_misfit"),
+    "tracing.checks.misuse": ("argument_error", "other_operand", "refuse_flag", "refuse_misfit"),
     "tracing.checks.user_functions": (
         *(
             "call_plainly",
@@ -189,30 +208,43 @@ _LATE_BOUND = {
         ),
         *("refuse_positions", "refuse_static", "refuse_unless_function"),
     ),
-    "tracing.checks.short_tracebacks": ("fold",),
+    "tracing.checks.short_tracebacks": ("shorten_traceback",),
     "tracing.checks.symbolic_size_reads": (
         "answer_by_guard",
         "number_of_size",
         "numpy_call_on_size",
         "watch_size_reads",
     ),
-    "tracing.inlining": ("replay_each",),
+    "tracing.called_programs": ("replay_each",),
     "tracing.static_leaves": ("with_static",),
     "tracing.structured_buffers": ("structured_buffer",),
     "tracing.mutation.adopted_arrays": ("adopt_item_write", "adopt_result_array"),
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
+    "executor.outside_state": (
+        *("call_as_python", "generator_position", "refuse_changes", "restore_state"),
+        "taken_while",
+    ),
+    "tracing.late_imports": ("watched_spec",),
     "tracing.scipy_stand_ins": ("loaded_scipy_modules",),
+    "tracing.distribution_methods": ("distribution_methods",),
     "tracing.checks.warning_places": ("refuse_warnings_as_errors", "warn_at_user"),
     "tracing.refusals": ("ambiguous_truth", "escaped_error", "no_index", "note_refusal"),
     "tracing.library_stand_ins": (
+        "watch_imports",
+        "restore_new_modules",
         *("library_methods", "library_modules", "loaded_modules", "function_stand_in"),
+        "recorded_function",
     ),
-    "tracing.math_stand_ins": ("named_stand_ins", "python_stand_ins", "scalar_stand_ins"),
+    "tracing.math_stand_ins": (
+        *("cached_stand_ins", "named_stand_ins", "python_stand_ins", "scalar_stand_ins"),
+    ),
+    "tracing.numpy_functions.list_arguments": ("watch_list_arguments",),
+    "tracing.numpy_protocols.errstate_regions": ("record_errstate",),
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),
     "tracing.numpy_protocols.python_protocols": ("with_known_keys",),
     "tracing.numpy_protocols.python_numbers": ("apply_python_operator",),
     "tracing.numpy_protocols.text_formats": (
-        *("float_for_text", "formatted", "guard_printed", "text_of_integer"),
+        *("float_for_text", "formatted", "guard_printed", "text_by_function", "text_of"),
     ),
     "tracing.statistics_stand_ins": ("statistics_module",),
     "tracing.random_draws": ("draw_watch", "generator_states", "generators_of", "record_draw"),
@@ -225,19 +257,19 @@ def _load_late_bound(name: str) -> None:
     """Load the module that enters ``name`` into ``LATE_BOUND``; nothing happens if none does."""
     for module, names in _LATE_BOUND.items():
         if name in names:
-            importlib.import_module(f"letir.{module}")
+            load_module(f"letir.{module}")
 
 
-LATE_BOUND["load"] = _load_late_bound
+LATE_BOUND.load = _load_late_bound
 
 
 def __getattr__(name: str):
     if name in _HOME:
-        found = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
+        found = globals()[name] = getattr(load_module(_HOME[name]), name)
         return found
-    # packages, too: letir.ops and the like, for those who look inside
+    # packages such as letir.ops too, for readers of the internals
     if not name.startswith("_") and importlib.util.find_spec(f"letir.{name}") is not None:
-        return importlib.import_module(f"letir.{name}")
+        return load_module(f"letir.{name}")
     raise AttributeError(f"module 'letir' has no attribute {name!r}")
 
 

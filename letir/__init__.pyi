@@ -5,6 +5,7 @@ from letir import eager as eager
 from letir import extend as extend
 from letir import nn as nn
 from letir import numpy as numpy
+from letir import onnx as onnx
 from letir import passes as passes
 from letir import random as random
 from letir import scipy as scipy
@@ -26,6 +27,8 @@ from letir.executor.compiled import compile as compile
 from letir.executor.executor import last_executed_graph as last_executed_graph
 from letir.executor.explanation import explain as explain
 from letir.executor.jit_api import jit as jit
+from letir.kernels.threads import get_num_threads as get_num_threads
+from letir.kernels.threads import set_num_threads as set_num_threads
 
 # derivatives and batching
 from letir.ad.differentiation import differentiate as differentiate
@@ -188,6 +191,7 @@ __all__ = [
     "extend",
     "fori_loop",
     "from_dag",
+    "get_num_threads",
     "ggnvp",
     "grad",
     "hessian",
@@ -207,6 +211,7 @@ __all__ = [
     "nn",
     "no_grad",
     "numpy",
+    "onnx",
     "opaque",
     "parse",
     "passes",
@@ -224,6 +229,7 @@ __all__ = [
     "scipy",
     "script",
     "script_op",
+    "set_num_threads",
     "specialize_undef",
     "stop_gradient",
     "switch",

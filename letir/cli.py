@@ -1,8 +1,8 @@
-"""The ``letir`` command: ``demo``, ``trace``, ``show``, ``check``, ``run``, ``grad``, ``optimize``,
-``diff``.
+"""The ``letir`` command: ``demo``, ``trace``, ``import``, ``show``, ``check``, ``run``, ``grad``,
+``optimize``, ``diff``.
 
-Programs are read from files that ``letir.save`` wrote. Exit codes: 0 for success, 1 for an error (a
-message on stderr, no traceback), 2 for an invalid command line.
+Programs are read from files that ``letir.save`` wrote, and from ONNX models. Exit codes: 0 for
+success, 1 for an error (a message on stderr, no traceback), 2 for an invalid command line.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+import letir
 from letir import (
     Lambda,
     LetirError,
@@ -31,6 +32,7 @@ from letir import (
     trace,
     value_and_grad,
 )
+from letir.ast.text.archive import MOST_BYTES, MOST_TEXT_BYTES
 from letir.demo.story import FULL, QUICK, tell_story
 from letir.eval.evaluator import run_flat
 from letir.executor.default_pipeline import optimize_program
@@ -42,10 +44,12 @@ EXAMPLES = """\
 examples:
   letir demo --quick
   letir trace model.py:loss --arg weights.npy --arg images.npy -o loss.letir
+  letir import classifier.onnx -o classifier.letir
   letir show loss.letir
   letir run loss.letir --arg weights.npy --arg images.npy
   letir grad loss.letir -o slope.letir
   letir optimize slope.letir -o fast.letir
+  letir export fast.letir -o fast.onnx
 """
 # functions that letir.passes exports and that are not passes
 NO_PASSES = frozenset(["is_differentiable", "propagate_requires_grad", "register", "unregister"])
@@ -63,6 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # otherwise Python's flush at exit would fail too
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except KeyboardInterrupt:
+        print("letir: interrupted", file=sys.stderr)
+        return 130  # as shells report it
     except Exception as error:  # a file of the user may raise any
         print("\n".join([f"letir: {error_message(error)}", *error_notes(error)]), file=sys.stderr)
         return 1
@@ -111,27 +118,44 @@ def trace_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def import_command(options: argparse.Namespace) -> int:
+    """Make a program of an ONNX model."""
+    sizes = dict(map(parse_size, options.size))
+    program = check(letir.onnx.load(options.file, options.params, sizes=sizes))
+    save(program, options.output)
+    print(f"{options.output}: {describe_program(program)}")
+    return 0
+
+
+def export_command(options: argparse.Namespace) -> int:
+    """Make an ONNX model of a program."""
+    program = program_in(options.file, options)
+    model = letir.onnx.export(program, options.output, opset=options.opset or letir.onnx.OPSET)
+    print(f"{options.output}: {describe_program(program)}, {len(model.graph.node)} nodes")
+    return 0
+
+
 def show_command(options: argparse.Namespace) -> int:
     """Print a program."""
     if options.listing:
-        print(program_in(options.file).listing().rstrip())
+        print(program_in(options.file, options).listing().rstrip())
     elif options.full:
-        print(dumps(program_in(options.file)))
+        print(dumps(program_in(options.file, options)))
     else:
-        print(load(options.file))
+        print(content_of(options.file, options))
     return 0
 
 
 def check_command(options: argparse.Namespace) -> int:
     """Check that a file holds a well-formed program."""
-    program = check(program_in(options.file))
+    program = program_in(options.file, options)  # which checks it, for all commands
     print(f"{options.file}: well-formed, {describe_program(program)}")
     return 0
 
 
 def run_command(options: argparse.Namespace) -> int:
     """Replay a program on arrays."""
-    program = program_in(options.file)
+    program = program_in(options.file, options)
     paths = output_paths(options.out, len(program.ret.args))  # wrong options fail before a long run
     results = run_flat(program, list(map(parse_argument, options.arg)))
     for path, result in zip(paths, results, strict=False):
@@ -144,15 +168,18 @@ def run_command(options: argparse.Namespace) -> int:
 def grad_command(options: argparse.Namespace) -> int:
     """Differentiate a program."""
     argnums = options.argnums[0] if len(options.argnums) == 1 else tuple(options.argnums)
-    program = (value_and_grad if options.value else grad)(program_in(options.file), argnums)
-    save(program, options.output)
+    program = program_in(options.file, options)
+    if is_onnx(options.file) and [arg.type.shape for arg in program.ret.args] != [()]:
+        program = letir.onnx.weighted_sum(program)
+    program = (value_and_grad if options.value else grad)(program, argnums)
+    write_program(program, options.output)
     print(f"{options.output}: {describe_program(program)}")
     return 0
 
 
 def optimize_command(options: argparse.Namespace) -> int:
     """Run the optimising passes, and say what each of them changed."""
-    program, steps = program_in(options.file), []
+    program, steps = program_in(options.file, options), []
 
     def note(*step) -> None:
         steps.append(PassReport.of(*step))
@@ -161,7 +188,7 @@ def optimize_command(options: argparse.Namespace) -> int:
         found = run_pipeline(tuple(map(pass_named, options.passes)), program, observe=note)
     else:
         found = optimize_program(program, exact=options.exact, observe=note)
-    save(found, options.output)
+    write_program(found, options.output)
     for step in steps:
         if step.change:
             print(f"{step.name:22} {step.before} -> {step.after}  {step.change}")
@@ -171,7 +198,7 @@ def optimize_command(options: argparse.Namespace) -> int:
 
 def diff_command(options: argparse.Namespace) -> int:
     """Show two programs side by side, aligned."""
-    print(diff(program_in(options.first), program_in(options.second)))
+    print(diff(program_in(options.first, options), program_in(options.second, options)))
     return 0
 
 
@@ -186,15 +213,45 @@ def pass_named(name: str) -> Callable:
     return getattr(passes, name)
 
 
-def program_in(path: str) -> Lambda:
-    """The program in a file. Raises LetirError for a Gradient, which is two programs."""
-    program = load(path)
+def content_of(path: str, limits: argparse.Namespace) -> Lambda | letir.Gradient:
+    """The program or Gradient in a file, or the program of an ONNX model, checked."""
+    if is_onnx(path):
+        return check(letir.onnx.load(path))
+    return load(path, max_bytes=limits.max_bytes, max_text_bytes=limits.max_text_bytes)
+
+
+def program_in(path: str, limits: argparse.Namespace) -> Lambda:
+    """The program in a file, or of an ONNX model. Raises LetirError for a Gradient, which is two
+    programs.
+    """
+    program = content_of(path, limits)
     if not isinstance(program, Lambda):
         raise LetirError(
             f"{path} holds a {type(program).__name__}: only `letir show` takes one\n"
             "  save the program itself: letir.save(gradient.df, path)"
         )
     return program
+
+
+def write_program(program: Lambda, path: str) -> None:
+    """Save a program, or an ONNX model of it if the name of the file says so."""
+    if is_onnx(path):
+        letir.onnx.export(program, path)
+    else:
+        save(program, path)
+
+
+def is_onnx(path: str) -> bool:
+    """Whether a file is an ONNX model, by its name."""
+    return path.lower().endswith(".onnx")
+
+
+def parse_size(text: str) -> tuple[str, int]:
+    """The name and the number in ``name=number``."""
+    name, _, number = text.rpartition("=")
+    if not name or not number.isdecimal():
+        raise LetirError(f"--size {text}: write a name and a number, as in batch=8")
+    return name, int(number)
 
 
 def describe_program(program: Lambda) -> str:
@@ -216,8 +273,11 @@ def parse_argument(text: str) -> Any:
             continue
     with open(text, "rb") as stream:
         try:
+            # mapped first: its size is compared with the header's before memory is taken
+            mapped = np.lib.format.open_memmap(text, mode="r") if os.path.isfile(text) else None
+            del mapped
             return np.lib.format.read_array(stream, allow_pickle=False)
-        except ValueError as error:
+        except Exception as error:  # the header is Python, which NumPy parses
             raise LetirError(
                 f"{text} is not a .npy file of numbers: {error}\n"
                 "  numpy.save(path, array) writes one"
@@ -278,16 +338,23 @@ def output_option(about: str) -> tuple[tuple, dict]:
     return cli_option("-o", "--output", required=True, metavar="FILE", help=about)
 
 
-FILE = cli_option("file", metavar="FILE", help="a saved program")
+FILE = cli_option("file", metavar="FILE", help="a saved program, or an ONNX model")
+LIMITS = tuple(
+    cli_option(name, type=int, default=most, metavar="N", help=f"{about} (default: %(default)s)")
+    for name, most, about in (
+        ("--max-bytes", MOST_BYTES, "the most bytes that a saved program may unpack to"),
+        ("--max-text-bytes", MOST_TEXT_BYTES, "the most bytes of text in it"),
+    )
+)
 ARGS = cli_option("--arg", action="append", default=[], metavar="ARG", help=ARGUMENT)
 OUT_HELP = (
     "where to save the results: once for each result, or once to have them numbered, y.0.npy, "
     "y.1.npy; by default they are printed"
 )
-DIFFERENTIABLE = "a saved program whose first result is a scalar"
+DIFFERENTIABLE = "a saved program or ONNX model whose first result is a scalar"
 ARGNUMS = "arguments with respect to which to differentiate (default: 0)"
 PASSES = "passes of letir.passes to run, in this order (default: those of letir.jit)"
-COMMANDS = (
+COMMANDS: tuple[Any, ...] = (
     (
         demo_command,
         "letir demo --quick",
@@ -302,17 +369,46 @@ COMMANDS = (
         output_option("where to save the program"),
     ),
     (
+        import_command,
+        "letir import model.onnx -o model.letir --size batch=8",
+        cli_option("file", metavar="MODEL.onnx", help="the model; needs the extra onnx"),
+        output_option("where to save the program"),
+        cli_option(
+            "--params",
+            choices=("constants", "inputs"),
+            default="constants",
+            help="whether the weights are constants (the default) or further parameters",
+        ),
+        cli_option(
+            "--size",
+            action="append",
+            default=[],
+            metavar="NAME=N",
+            help="a number for a named size of the model; others stay symbolic",
+        ),
+    ),
+    (
+        export_command,
+        "letir export slope.letir -o slope.onnx",
+        FILE,
+        *LIMITS,
+        output_option("where to write the ONNX model; needs the extra onnx"),
+        cli_option("--opset", type=int, metavar="N", help="the version of ONNX's operators"),
+    ),
+    (
         show_command,
         "letir show loss.letir --listing",
         FILE,
+        *LIMITS,
         cli_option("--listing", action="store_true", help="bare: no types, no source lines"),
         cli_option("--full", action="store_true", help="all binds, every element of constants"),
     ),
-    (check_command, "letir check loss.letir", FILE),
+    (check_command, "letir check loss.letir", FILE, *LIMITS),
     (
         run_command,
         "letir run loss.letir --arg x.npy --arg 0.5 --out y.npy",
         FILE,
+        *LIMITS,
         ARGS,
         cli_option("--out", action="append", default=[], metavar="FILE", help=OUT_HELP),
     ),
@@ -320,6 +416,7 @@ COMMANDS = (
         grad_command,
         "letir grad loss.letir -o slope.letir --argnums 0 2",
         cli_option("file", metavar="FILE", help=DIFFERENTIABLE),
+        *LIMITS,
         output_option("where to save the gradient program"),
         cli_option("--argnums", type=int, nargs="+", default=[0], metavar="N", help=ARGNUMS),
         cli_option("--value", action="store_true", help="keep the value as the first result"),
@@ -328,6 +425,7 @@ COMMANDS = (
         optimize_command,
         "letir optimize slope.letir -o fast.letir",
         FILE,
+        *LIMITS,
         output_option("where to save the optimised program"),
         cli_option("--passes", nargs="+", default=[], metavar="NAME", help=PASSES),
         cli_option(
@@ -339,6 +437,7 @@ COMMANDS = (
         "letir diff slope.letir fast.letir",
         cli_option("first", metavar="FILE", help="a saved program"),
         cli_option("second", metavar="FILE", help="another one"),
+        *LIMITS,
     ),
 )
 

@@ -46,6 +46,15 @@ def print(text: str, *values: Any, **named: Any) -> None:
     ``vmap`` a print happens once, with the values of all examples stacked. Outside of a trace it
     prints at once. Values are arrays and numbers; a format is applied to each element of an array.
     Raises TraceError if the text and the values do not fit.
+
+    >>> import letir as lt
+    >>> def f(x):
+    ...     lt.debug.print("x is {}, its half {half:.2f}", x, half=x / 2)
+    ...     return x + 1
+    >>> program = lt.trace(f, 3.0)  # records the print, and prints nothing
+    >>> program(5.0)
+    x is 5.0, its half 2.50
+    6.0
     """
     try:
         text.format(*[_Anything() for _ in values], **{name: _Anything() for name in named})

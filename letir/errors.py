@@ -5,6 +5,22 @@ so that callers can catch either. ``TraceError`` does not: NumPy replaces some V
 TypeErrors by its own.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
+from numpy.exceptions import AxisError
+
+E = TypeVar("E", bound=Exception)  # an error that is returned as it is
+# called with each error that NumPy's own functions would not raise, in the order of creation
+WATCHERS: list[Callable[[Exception], None]] = []
+
+
+def watched(error: E) -> E:
+    """Call all watchers with ``error``, which NumPy's functions would not raise, and return it."""
+    for told in WATCHERS:
+        told(error)
+    return error
+
 
 class LetirError(Exception):
     """Root of all errors that letir raises.
@@ -17,6 +33,14 @@ class LetirError(Exception):
     ...     print(type(error).__name__)
     TraceError
     """
+
+
+class _Refusal(LetirError):
+    """An error of letir alone: code that catches it takes another path than with NumPy."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        watched(self)
 
 
 class ShapeError(LetirError, ValueError):
@@ -45,6 +69,22 @@ class BoundsError(ShapeError, IndexError):
     """
 
 
+class AxisBoundsError(BoundsError, AxisError):
+    """An axis that the array does not have.
+
+    >>> import numpy as np
+    >>> from letir import trace
+    >>> try:
+    ...     trace(lambda x: x.sum(axis=1), np.ones(3))
+    ... except np.exceptions.AxisError as error:
+    ...     print(str(error).splitlines()[0])
+    axis 1 is out of bounds for array of dimension 1
+    """
+
+    __init__ = ValueError.__init__  # NumPy's takes an axis and a number of axes
+    __str__ = ValueError.__str__
+
+
 class DTypeError(LetirError, TypeError):
     """A dtype or a kind of object that the operation does not take.
 
@@ -71,7 +111,7 @@ class ScopeError(LetirError):
     """
 
 
-class TraceError(LetirError):
+class TraceError(_Refusal):
     """Python asked a traced value for something that cannot be recorded.
 
     >>> import numpy as np
@@ -112,7 +152,7 @@ class GuardError(LetirError):
     """
 
 
-class MissingRule(LetirError, NotImplementedError):
+class MissingRule(_Refusal, NotImplementedError):
     """An operation has no rule for what was asked of it.
 
     >>> import numpy as np
@@ -165,7 +205,7 @@ class ExportError(LetirError):
     """
 
 
-class InternalError(LetirError):
+class InternalError(_Refusal):
     """An invariant of letir itself does not hold: please report it.
 
     >>> issubclass(InternalError, LetirError)

@@ -1,4 +1,4 @@
-"""``letir.extend``: what new operations, tracers by hand and programs built by hand are made of.
+"""``letir.extend``: the names for new operations, manual tracing, and programs built by hand.
 
     primitive, opaque        a new operation, with rules or taken as it is
     never, todo              a rule that cannot exist, or does not exist yet, with the reason
@@ -11,9 +11,9 @@
 See docs/extending.md.
 """
 
-import importlib
 from typing import TYPE_CHECKING
 
+from letir.ast import load_module
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, never, todo
 from letir.ops.define.user_operations import opaque, primitive
@@ -47,5 +47,5 @@ _SAMPLES = {"SAMPLES": "letir.testing.samples", "Sample": "letir.testing.samples
 def __getattr__(name: str):
     # on first use: the samples load every operation there is
     if name in _SAMPLES:
-        return getattr(importlib.import_module(_SAMPLES[name]), name)
+        return getattr(load_module(_SAMPLES[name]), name)
     raise AttributeError(f"module 'letir.extend' has no attribute {name!r}")

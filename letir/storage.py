@@ -1,13 +1,16 @@
 """``save`` and ``load`` programs and Gradients; loading a file never runs code from it."""
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from letir.ad.gradient_program import Gradient
+from letir.ad.gradient_validation import check_gradient
 from letir.ast import entry_point
 from letir.ast.terms import Lambda, Local, Ret
-from letir.ast.text.files import MOST_BYTES, load_programs, save_programs
-from letir.errors import DTypeError, ParseError
+from letir.ast.text.archive import MOST_BYTES, MOST_TEXT_BYTES
+from letir.ast.text.files import load_programs, save_programs
+from letir.errors import DTypeError, LetirError, ParseError
 
 NUMBERS = (  # the fields of a Gradient that connect its two programs
     "f_real_outputs",
@@ -49,11 +52,23 @@ def save(program: Lambda | Gradient, path: str | os.PathLike) -> None:
 
 
 @entry_point
-def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda | Gradient:
-    """What ``save`` wrote. Safe on files from strangers: nothing is imported or run.
+def load(
+    path: str | os.PathLike,
+    *,
+    max_bytes: int = MOST_BYTES,
+    max_text_bytes: int = MOST_TEXT_BYTES,
+    classes: Iterable[type] = (),
+) -> Lambda | Gradient:
+    """The object in a file of ``save``. Safe on untrusted files: nothing is imported or run, and
+    the program is checked as by ``check``.
 
-    Raises ParseError if the file is not one of ``save``, is damaged, holds more than ``max_bytes``,
-    or needs operations that are not registered or are older here.
+    ``max_bytes``, ``max_text_bytes``: the most that the file, and the texts in it, may unpack to;
+    at most a hundred times the size of the file in any case. ``classes``: trusted dataclasses,
+    attrs classes and named tuples, whose constructors the program calls for its results; results of
+    other classes that the file names are plain named tuples.
+
+    Raises ParseError if the file is not one of ``save``, is damaged, larger than the limits, needs
+    operations that are not registered or are older here, or if ``check`` refuses the program.
 
     >>> import tempfile
     >>> from letir import parse
@@ -64,7 +79,9 @@ def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda | Gr
     True
     """
     path = os.fspath(path)  # an int would be taken for an open file
-    programs, about = load_programs(path, max_bytes=max_bytes)
+    programs, about = load_programs(
+        path, max_bytes=max_bytes, max_text_bytes=max_text_bytes, classes=classes
+    )
     if programs.keys() == {"program"}:
         return programs["program"]
     # checked before Gradient(**numbers): these names come from the file
@@ -76,4 +93,9 @@ def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda | Gr
     numbers: dict[str, Any] = {
         name: tuple(value) if type(value) is list else value for name, value in about.items()
     }
-    return Gradient(programs["f"], programs["df"], out_tree=programs["results"].out_tree, **numbers)
+    out_tree = programs["results"].out_tree
+    found = Gradient(programs["f"], programs["df"], out_tree=out_tree, **numbers)
+    try:
+        return check_gradient(found)
+    except LetirError as error:
+        raise ParseError(f"{path} holds a Gradient whose parts do not fit: {error}") from None

@@ -17,7 +17,7 @@ import letir as lt
 import letir.ops
 
 os.environ.setdefault("LETIR_CHECK", "1")  # every pass is followed by ``check``
-# compiled kernels, not among those of the user
+# compiled kernels, not among the user's
 _KERNELS = Path(tempfile.gettempdir()) / f"letir-tests-{getpass.getuser()}"
 os.environ.setdefault("LETIR_CACHE_DIR", str(_KERNELS))
 
@@ -39,7 +39,20 @@ def pytest_runtest_setup(item):
 
 
 def pytest_collection_finish(session):
-    """Freeze the tests, millions of objects, so that the garbage collector skips them."""
+    freeze_objects()  # the tests themselves, millions of objects
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """Freeze what the tests of a file leave in caches, too."""
+    if nextitem is not None and nextitem.path != item.path:
+        freeze_objects()
+
+
+def freeze_objects():
+    """Free garbage and let the garbage collector skip all other objects from now on.
+
+    A full collection would take a second in the middle of the suite.
+    """
     gc.collect()
     gc.freeze()
 

@@ -1,10 +1,11 @@
 """Run the laws over generated programs with fresh seeds until the time is up.
 
-    python tests/fuzz.py [--minutes 30] [--seed 7]
+    python tests/fuzz.py [--minutes 30] [--files 100000] [--seed 7]
 
-Each round runs every Hypothesis test once with a seed that is printed. ``--seed`` repeats the round
-of that seed. The exit status is 1 if a round failed; its seeds are listed at the end. Does not
-import letir: each round is a run of pytest.
+First come mutated files and texts (tests/hostile/trials.py), then rounds: each runs every
+Hypothesis test once with a seed that is printed. ``--seed`` repeats the round of that seed. The
+exit status is 1 if anything failed; the seeds are listed at the end. Does not import letir: each
+round is a run of pytest.
 """
 
 import argparse
@@ -40,6 +41,13 @@ def run_round(seed: int, seconds: float | None) -> int | None:
         return None
 
 
+def read_mutated_files(count: int) -> int:
+    """The exit status of trials with this many mutated files, of a new seed."""
+    seed = secrets.randbelow(2**32)
+    command = [sys.executable, "-m", "tests.hostile.trials", f"--count={count}", f"--seed={seed}"]
+    return subprocess.run(command, cwd=TESTS.parent, check=False).returncode
+
+
 def fuzz(minutes: float) -> list[int]:
     """The seeds of the rounds that failed within this time."""
     end, failed, complete = time.monotonic() + 60 * minutes, [], 0
@@ -59,11 +67,13 @@ def main() -> int:
     """Run the command line and return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--files", type=int, default=100_000, help="mutated files and texts")
     parser.add_argument("--seed", type=int, help="one round with this seed")
     options = parser.parse_args()
     if options.seed is not None:
         return run_round(options.seed, None)
-    return int(bool(fuzz(options.minutes)))
+    files_failed = read_mutated_files(options.files) if options.files else 0
+    return int(bool(fuzz(options.minutes)) or bool(files_failed))
 
 
 if __name__ == "__main__":

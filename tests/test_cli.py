@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from letir import __version__, diff, differentiate, load, save, trace
+from letir import __version__, diff, differentiate, load, parse, save, trace
 from letir.cli import COMMANDS, main
 
 MODEL = """\
@@ -304,3 +304,90 @@ def test_a_closed_pipe_causes_no_traceback(saved):
 
     assert shown.returncode == 1
     assert errors == b""
+
+
+def test_export_writes_an_onnx_model_and_grad_one_of_gradients(saved, capsys):
+    onnx = pytest.importorskip("onnx")
+
+    assert main(["export", "loss.letir", "-o", "loss.onnx"]) == 0
+    assert main(["grad", "loss.onnx", "-o", "slope.onnx"]) == 0
+
+    onnx.checker.check_model("slope.onnx", full_check=True)
+    shape = onnx.load("slope.onnx").graph.output[0].type.tensor_type.shape
+    assert list(load("loss.letir").params[0].type.shape) == [d.dim_value for d in shape.dim]
+
+
+# ---- files from strangers ----
+
+PROGRAMS = {
+    "zeros": "lambda { %0 = zeros(shape=(1000000000000,), dtype=float64); return %0 }",
+    "inv": "lambda %0: float64[2, 2] { %1 = inv(%0); return %1 }",
+    "power": "lambda %0: int64*[] { %1 = power(10, %0); return %1 }",
+    "ill": "lambda %0: float64[2] { %1: float32[2] = exp(%0); return %1 }",
+}
+
+
+@pytest.fixture
+def hostile(folder):
+    """Programs that fail when they run, one that check refuses, and damaged arrays."""
+    for name, text in PROGRAMS.items():
+        save(parse(text), f"{name}.letir")
+    np.save("singular.npy", np.zeros((2, 2)))
+    content = (folder / "singular.npy").read_bytes()
+    (folder / "claims.npy").write_bytes(content.replace(b"(2, 2)", b"(1000000000000,)"))
+    (folder / "header.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00" + b"{" * 118)
+    (folder / "empty.onnx").write_bytes(b"")
+    (folder / "damaged.onnx").write_bytes(b"\x08\x07\x12")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        ("run zeros.letir", "letir: MemoryError: Unable to allocate"),
+        ("run inv.letir --arg singular.npy", "letir: LinAlgError: Singular matrix"),
+        ("run power.letir --arg 1000000", "letir: OverflowError: power(10, 1000000)"),
+        ("run inv.letir --arg claims.npy", "letir: claims.npy is not a .npy file of numbers"),
+        ("run inv.letir --arg header.npy", "letir: header.npy is not a .npy file of numbers"),
+        ("check inv.letir --max-bytes 20", "letir: its members have"),
+        ("show inv.letir --max-text-bytes 20", "letir: its texts have more than 20 bytes"),
+        *(
+            (command, "letir: its program is not well formed: exp: its result is float64[2]")
+            for command in (
+                *("check ill.letir", "show ill.letir", "run ill.letir --arg x.npy"),
+                *("optimize ill.letir -o f", "grad ill.letir -o f", "diff inv.letir ill.letir"),
+            )
+        ),
+    ],
+)
+def test_a_hostile_file_causes_no_traceback(argv, expected, hostile, capsys):
+    assert failure(capsys, *argv.split())[0].startswith(expected)
+    assert not (hostile / "f").exists()
+
+
+@pytest.mark.parametrize("command", ["check", "show", "run", "import"])
+@pytest.mark.parametrize("name", ["empty.onnx", "damaged.onnx"])
+def test_a_damaged_model_causes_no_traceback(command, name, hostile, capsys):
+    pytest.importorskip("onnx")
+    output = ("-o", "f") if command == "import" else ()
+
+    assert failure(capsys, command, name, *output)[0].startswith(f"letir: {name} is not an ONNX")
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0), (3,)])
+def test_arrays_of_any_shape_are_arguments(shape, folder, capsys):
+    save(parse("lambda %0 { %1 = neg(%0); return %1 }"), "neg.letir")
+    np.save("given.npy", np.asfortranarray(np.ones(shape)))
+
+    assert main(["run", "neg.letir", "--arg", "given.npy", "--out", "found.npy"]) == 0
+    np.testing.assert_array_equal(-np.ones(shape), np.load("found.npy"))
+
+
+def test_an_interrupt_causes_no_traceback(saved, capsys, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("letir.cli.describe_program", interrupted)
+
+    assert main(["check", "loss.letir"]) == 130
+    assert capsys.readouterr().err == "letir: interrupted\n"

@@ -1,6 +1,6 @@
 """Depth uses no stack [A3]: long programs under the default recursion limit and on small stacks.
 
-Every function on Lambdas is tested with a chain of 30,000 binds, and with 10^6 in the slow run.
+Every function on Lambdas is tested with a chain of 10,000 binds, and with 10^6 in the slow run.
 """
 
 import copy
@@ -17,8 +17,8 @@ import pytest
 import letir as lt
 from letir import passes
 from letir.ast.builder import LetBuilder
-from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Const, Lambda
 from letir.ast.text.parser import parse
 from letir.ast.text.printer import line_of
@@ -70,7 +70,7 @@ def on_a_small_stack(act):
     return answer
 
 
-@pytest.fixture(scope="module", params=[30_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[10_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def deep(request) -> Lambda:
     """A chain of binds."""
     return chain(request.param)
@@ -337,7 +337,7 @@ def test_a_function_of_a_long_gradient_uses_no_stack(deep_gradient, law):
 
 
 @pytest.mark.parametrize("law", TRACING_LAWS.values(), ids=TRACING_LAWS.keys())
-@pytest.mark.parametrize("length", [30_000, pytest.param(300_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("length", [10_000, pytest.param(300_000, marks=pytest.mark.slow)])
 def test_a_long_recording_uses_no_stack(law, length):
     """[A3, B3]"""
     assert on_a_small_stack(lambda: law(length))

@@ -5,7 +5,7 @@ import inspect
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -20,7 +20,8 @@ FILES = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("
 ORDER = [
     *("errors", "ast", "ops visitors", "eval", "kernels", "plan tracing", "numpy", "passes", "ad"),
     *("transforms", "source", "eager", "executor"),
-    "scripting random scipy nn onnx viz testing datasets storage debug",
+    "scripting random scipy nn",
+    "onnx viz testing datasets storage debug",
     *("extend", "letir", "demo", "cli"),
 ]
 LAYERS = {package: layer for layer, packages in enumerate(ORDER) for package in packages.split()}
@@ -30,10 +31,16 @@ OPTIONAL |= {"llvmlite", "networkx"}
 # These load names on first use; the last serves the namespace of a traced value.
 LOADING_ON_USE = {"__init__.py", "extend.py", "ops/__init__.py", "testing/__init__.py"}
 LOADING_ON_USE |= {"testing/samples/__init__.py", "passes/__init__.py", "eager/__init__.py"}
-LOADING_ON_USE |= {"executor/autodiff/__init__.py", "ops/as_numpy/__init__.py"}
+LOADING_ON_USE |= {"executor/autodiff/__init__.py", "ops/as_numpy/__init__.py", "ast/__init__.py"}
+LOADING_ON_USE |= {"executor/transformed_executors.py"}  # when it unpickles
 LOADING_ON_USE |= {"tracing/numpy_functions/registry.py", "tracing/numpy_protocols/array_value.py"}
 MOST_FILES = 22  # about twenty, with __init__.py and conftest.py
 MIRRORS = ("testing/samples/",)  # a file for each file of letir.ops
+# folders with files of the same names, for the same families of operations or of functions
+ALIKE_FOLDERS = (
+    ("ops/", "nn/", "numpy/", "scipy/", "onnx/importing/families/"),
+    ("ops/control_flow/", "tracing/control_flow/"),
+)
 NAMED_ALIKE = {"primitive"}  # the record of an operation and the maker of users' records
 
 
@@ -124,8 +131,8 @@ def test_imports_stand_at_the_top_of_a_file_unless_the_package_is_optional():
 def imports_by_name(node: ast.AST) -> bool:
     """Whether a piece of syntax is a function that imports a module by its name."""
     if isinstance(node, ast.Attribute):
-        return node.attr == "import_module"
-    return isinstance(node, ast.Name) and node.id in ("__import__", "import_module")
+        return node.attr in ("import_module", "load_module")
+    return isinstance(node, ast.Name) and node.id in ("__import__", "import_module", "load_module")
 
 
 def test_modules_are_imported_by_name_only_where_names_load_on_use():
@@ -213,6 +220,20 @@ def test_a_file_name_occurs_once_in_a_package():
             places.setdefault((path.parts[0], path.name), []).append(name)
 
     assert [] == [names for names in places.values() if len(names) > 1]
+
+
+def test_a_file_name_stands_in_two_packages_only_where_their_folders_mirror_each_other():
+    places = {}
+    for name in FILES:
+        if Path(name).name != "__init__.py" and not name.startswith(MIRRORS):
+            places.setdefault(Path(name).name, []).append(name)
+
+    assert [] == [
+        names
+        for names in places.values()
+        if len(names) > 1
+        and not any(all(name.startswith(folders) for name in names) for folders in ALIKE_FOLDERS)
+    ]
 
 
 # ---- modules that may name operations ----
@@ -364,3 +385,33 @@ def test_the_five_files_to_read_first_are_short():
         "ad/reverse.py",
     ]
     assert sum(len(FILES[name].read_text().splitlines()) for name in core) <= 1000
+
+
+# ---- private names ----
+
+
+def words_in(paths: Iterable[Path]) -> Counter[str]:
+    """How many of these files contain each word."""
+    return Counter(word for path in paths for word in set(re.findall(r"\w+", path.read_text())))
+
+
+def test_a_function_that_no_other_file_names_is_private():
+    """Except functions for users, commands, and samples, which are found by their folder."""
+    top = ROOT.parent
+    places = [path for part in ("tests", "benchmarks", "docs") for path in (top / part).rglob("*")]
+    pages = [path for path in places if path.suffix in (".py", ".md")]
+    named = words_in([*FILES.values(), *pages, ROOT / "__init__.pyi"])
+
+    assert [] == [
+        f"{name}:{node.lineno} {node.name}"
+        for name in FILES
+        if not name.startswith(("testing/", "cli.py"))
+        for node in tree_of(name).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+        if named[node.name] == 1 and not any(map(is_for_users, node.decorator_list))
+    ]
+
+
+def is_for_users(decorator: ast.AST) -> bool:
+    """Whether a decorator makes a function one for users."""
+    return ast.unparse(decorator).startswith(("entry_point", "drop_in("))

@@ -31,7 +31,7 @@ from letir.transforms.hessians import reverse_product
 from letir.visitors.substitution import from_dag, inline, lambda_lift, rename, substitute, to_dag
 from letir.visitors.usedef import use_counts
 
-SHORT, LONG = 200, 2000
+SHORT, LONG = 100, 1000
 MOST_GROWTH = 1.2  # of the lines per bind
 SCALAR = ArrayType(float)
 ONE = np.float64(1.0)

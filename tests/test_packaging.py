@@ -24,6 +24,7 @@ EXTRAS = {
     "hypothesis": ("letir/testing", "testing"),
     "llvmlite": ("letir/kernels", "fast"),
     "networkx": ("letir/ad/remat", "residuals"),
+    "onnx": ("letir/onnx", "onnx"),
     "scipy": ("letir/eval", "scipy"),
     "cupyx": ("letir/eval", "cuda12"),
 }

@@ -1,5 +1,7 @@
 """``save`` and ``load`` of programs and Gradients."""
 
+import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 
 import letir as lt
 from letir.ast.pytrees import flatten
-from letir.ast.text.files import load_programs
+from letir.ast.text.files import FORMAT, load_programs
 from letir.testing import assert_close
 
 X = np.array([1.0, 2.0])
@@ -55,12 +57,12 @@ ARGUMENTS = {
 
 
 def text_of(name: str) -> str:
-    """The text stored beside a file."""
+    """The text stored next to a file."""
     return (OLD / f"{name}.txt").read_text(encoding="utf-8")
 
 
 def results_of(name: str) -> list:
-    """The results stored beside a file, as a flat list."""
+    """The results stored next to a file, as a flat list."""
     with np.load(OLD / f"{name}.npz") as found:
         return [found[f"arr_{i}"] for i in range(len(found.files))]
 
@@ -92,3 +94,13 @@ def test_every_operation_saved_before_the_modules_moved_is_the_same():
 
     assert 470 < len(programs)
     assert text_of("operations") == "".join(texts)
+
+
+def test_there_are_files_of_every_format():
+    """A new format adds a folder of files that it wrote; the old ones stay as they are."""
+    formats = set()
+    for path in OLD.parent.rglob("*.letir"):
+        with zipfile.ZipFile(path) as archive:
+            formats.add(json.loads(archive.read("letir.json"))["format"])
+
+    assert formats == set(range(1, FORMAT + 1))

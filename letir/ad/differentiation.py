@@ -15,11 +15,13 @@ from letir.ad.symbolic_zeros import UNDEFINED
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import carries_derivative, strong_type
-from letir.ast.gc_pause import paused_gc
-from letir.ast.terms import Lambda, Local, Ret
+from letir.ast.process_state import paused_gc
+from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.errors import DTypeError, ShapeError
 
 _op_of, _role_of, _may_update = map(attrgetter, ("op", "op.role", "op.update"))
+_reduction_of = attrgetter("op.reduction")
+_EXTREMA = frozenset(["max", "min"])  # forms of reductions
 
 
 @entry_point
@@ -34,9 +36,9 @@ def differentiate(
     """The gradient program of ``f`` with respect to the parameters where ``requires_grad`` is True.
 
     By default these are all floating ones. ``defined``: which results have a cotangent, if that is
-    known; then ``df`` takes these cotangents only, none of temporaries, and has no ``grad_of``.
-    ``policy`` and ``exact`` choose the residuals (``letir.ad.remat.policies``). Linear in the
-    number of binds. Raises MissingRule with the user's line if an operation has no rule yet.
+    known; then ``df`` takes only these cotangents, no cotangents of temporaries, and has no
+    ``grad_of``. ``policy`` and ``exact`` choose the residuals (``letir.ad.remat.policies``). Linear
+    in the number of binds. Raises MissingRule with the user's line if an operation has no rule yet.
 
     >>> from letir.ast.text.parser import parse
     >>> text = "lambda %0:a: float64[], %1:b: float64[] { %2: float64[] = mul(%0, %1); return %2 }"
@@ -76,7 +78,7 @@ def recorder(
     *,
     fixed_shapes: bool = False,
 ) -> Callable[..., Gradient]:
-    """A function that differentiates ``f``; its argument: locals to make temporaries.
+    """A function that differentiates ``f``; its argument: the locals to be captured as temporaries.
 
     ``fixed_shapes``: loops return their residuals only if the shapes do not depend on values.
     """
@@ -124,6 +126,7 @@ class _Recording:
         self.f, self.defined, self.builder = f, defined, LetBuilder()
         self.loops, self.temporaries = loops, temporaries
         self.captures = Captures(f)
+        self.tape: list[Bind] = []  # the binds through which a derivative flows
         self.vjps: dict[int, Local] = {}  # of results and temporaries, by position
         self.residual_cotangents: dict[Local, Local] = {}  # temporary -> its vjp parameter
         if defined is None:
@@ -141,6 +144,9 @@ class _Recording:
 
         There is one parameter for each position, even if a value is returned twice [D2].
         """
+        if self.defined is not None and not _EXTREMA.isdisjoint(map(_reduction_of, self.tape)):
+            needed = self.reverse.needed
+            self.tape[:] = LATE_BOUND["without_canceling_maxima"](self.f, self.tape, needed)
         for position, arg in enumerate(ret.args):
             if arg in self.reverse.needed and (self.defined is None or self.defined[position]):
                 self.vjps[position] = Local(strong_type(arg.type))
@@ -160,11 +166,12 @@ class _Recording:
     def gradient(self, inputs: list[int]) -> Gradient:
         """The Gradient with respect to the parameters at the positions ``inputs``."""
         f, captures = self.f, self.captures
-        cotangents = self.reverse.visit(f.body, {f.params[i] for i in inputs}, [], self.seeds)
+        params = {f.params[i] for i in inputs}
+        cotangents = self.reverse.visit(f.body, params, self.tape, self.seeds)
         self.builder.params = [*self.vjps.values(), *captures.params()]
         df = self.builder.build([cotangents.get(f.params[i], UNDEFINED) for i in inputs])
         if self.defined is not None:  # the form with grad_of is specified by [D5]
-            # sums first: sinking negations turns some of them into differences
+            # sums are merged first: sinking negations turns some of them into differences
             df = passes.combine_sums(df) if self.reverse.sum in map(_op_of, df.binds) else df
             df = passes.sink_negations(df) if "negation" in map(_role_of, df.binds) else df
         primal = captures.primal()

@@ -1,7 +1,7 @@
 """The forward transform: from a program to the linear program of its tangents.
 
-``linear_program`` makes that a program of its own, which captures primal values (``linearize``);
-``jvp_program`` makes one program of values and tangents (``jvp``).
+``linear_program`` makes a separate program of tangents, which captures primal values
+(``linearize``); ``jvp_program`` makes one program of values and tangents (``jvp``).
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.derivative_types import carries_derivative, strong_type
 from letir.ast.error_locations import error_at_bind
-from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import is_final
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.errors import LetirError
 from letir.passes.lowering import without_combinators
@@ -23,7 +23,7 @@ from letir.visitors.visitor import ExprVisitor, TailCall
 
 
 class _Forward(ExprVisitor):
-    """Emits the tangents of a body into ``builder``; returns those of results, None for zero.
+    """Emits the tangents of a body into ``builder``; returns the results' tangents, None for zero.
 
     ``capture(local)``: the operand for a primal value. ``with_residuals(bind, mask)``: a loop with
     the residuals that its tangents read as further results.
@@ -116,7 +116,7 @@ class Linearization:
 
 
 def linear_program(f: Lambda, inputs: Sequence[int]) -> Linearization:
-    """``f`` and a linear program from the tangents of ``inputs`` to those of the results.
+    """``f``, and a linear program from the tangents of ``inputs`` to the tangents of the results.
 
     ``inputs``: positions of parameters. Linear in the number of binds.
     """
@@ -181,7 +181,7 @@ def _push_forward(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None
     return tuple(by_output.get(i) for i in range(len(fn.ret.args)))
 
 
-# as ``pull.program``; mypy knows no attributes of functions
+# rules of loops use these; see ``pull.program``
 _push_forward.program = jvp_program  # type: ignore[attr-defined]
 _push_forward.linear = linear_program  # type: ignore[attr-defined]
 LATE_BOUND["push"] = _push_forward

@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 from letir.ad.symbolic_zeros import UNDEFINED, Specializer, zeros_of_type
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import LetBuilder
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.pytrees import LEAF, Tree
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
@@ -29,7 +29,7 @@ class Captures:
     """The primal values that a derivative program of ``fn`` reads, as parameters of that program.
 
     A result of ``fn`` is captured as a result, an input as an input; any other value becomes a
-    temporary, a further result of the primal program. ``results``: those of ``fn``, then the
+    temporary, a further result of the primal program. ``results``: the results of ``fn``, then the
     temporaries. A captured value has the same local in both programs.
     """
 
@@ -59,7 +59,7 @@ class Captures:
 
     def params(self) -> list[Local]:
         """The captured locals: inputs, then results, both sorted by position."""
-        # sorted, as the positions in the fields of a Gradient are
+        # sorted, because the positions in the fields of a Gradient are sorted
         inputs = map(self.fn.params.__getitem__, sorted(self.inputs))
         results = [self.results[i] for i in sorted(self.outputs)]
         return [*inputs, *[arg for arg in results if type(arg) is Local]]
@@ -73,9 +73,10 @@ class Captures:
 class Gradient:
     """A primal program ``f`` and its gradient program ``df``.
 
-    The first ``f_real_outputs`` results of ``f`` are the user's, the others are temporaries. ``df``
-    takes a cotangent for each result of ``f`` in ``df_input_vjps``, then the captured inputs and
-    results of ``f``; it returns the cotangents of the inputs in ``df_output_vjps``.
+    The first ``f_real_outputs`` results of ``f`` are the user's results, the others are
+    temporaries. ``df`` takes a cotangent for each result of ``f`` in ``df_input_vjps``, then the
+    captured inputs and results of ``f``; it returns the cotangents of the inputs in
+    ``df_output_vjps``.
 
     >>> import numpy as np
     >>> from letir import differentiate, trace
@@ -213,7 +214,7 @@ class Gradient:
 
 
 def zeros_for(param: Local, ct: Any, xp: Any) -> Any:
-    """``ct``; if it is undefined, zeros of the type of ``param``, or None if that is unknown."""
+    """``ct`` if it is defined, else zeros of the type of ``param``; None if that is unknown."""
     if ct is not Undef:
         return ct
     kind = param.type
@@ -227,7 +228,7 @@ def number_locals(fn: Lambda) -> dict[Local, str]:
 
 
 def _describe_value(arg: Arg, numbers: dict[Local, str], made: dict[Local, Bind]) -> str:
-    """A short text for a value: its name, its expression if that is a simple one, or its number."""
+    """A short text for a value: its name, a simple expression for it, or its number."""
     if type(arg) is not Local:
         return repr(arg)
     if arg.name:

@@ -1,15 +1,15 @@
 """Linearity analysis: whether a program is linear in some of its parameters.
 
-A bind is linear in some operands if its vjp reads neither them nor the results, and if no other
-term is added. A term is added by another operand whose cotangent does not read the linear operands
-either: in x + c, but not in x * c, the result is not zero for x = 0.
+A bind is linear in some operands if its vjp reads neither these operands nor the results, and if no
+other term is added. Another operand adds a term if its cotangent does not read the linear operands
+either: c adds a term in x + c, but not in x * c, where the result is zero for x = 0.
 """
 
 from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from letir.ad.linearity_of_bodies import dependent_results, is_told_by_bodies, obstacle_in_bodies
+from letir.ad.linearity_of_bodies import dependent_results, is_decided_by_bodies, obstacle_in_bodies
 from letir.ad.rule_cache import RuleBody, rule_body
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.error_locations import source_line
@@ -52,7 +52,7 @@ class Linearity:
         if _always_zero(bind):
             self.zero.update(bind.binders)
             return
-        # one test for both sets: what is linear in zeros is zero
+        # one test for both sets: an operation that is linear in operands of zero has zero results
         for known in (self.linear, self.zero):
             chosen = {arg for arg in bind.locals() if arg in known}
             if chosen and not bind.op.reads_sizes_only:
@@ -78,7 +78,7 @@ class Linearity:
         """Why ``bind`` is not linear in these operands; None if it is."""
         if not all(map(_has_linear_rule, _operations_of(bind))):
             return "has no linear rule"
-        if is_told_by_bodies(bind):
+        if is_decided_by_bodies(bind):
             return self.obstacle_in_bodies(bind, chosen)
         if not all(map(carries_derivative, bind.binders)):
             return "does not give floating numbers"
@@ -103,7 +103,7 @@ class Linearity:
         return self.obstacle_inside(bind, chosen)
 
     def obstacle_inside(self, bind: Bind, chosen: set[Local]) -> str | None:
-        """``obstacle`` in the decomposition of a composite, whose own vjp hides added terms."""
+        """``obstacle`` in the decomposition of a composite, because its vjp hides added terms."""
         kinds = [arg.type for arg in bind.args]
         if bind.op.decompose is None or None in kinds:
             return None
@@ -131,15 +131,15 @@ class Linearity:
     def nonlinear(self, bind: Bind, why: str) -> LetirError:
         """The error for ``bind`` with its let line and the user's line."""
         at = source_line(bind.source)
+        name = bind.attrs.get("operator", bind.op.name)
         return LetirError(
-            f"{self.asked}: {bind.op.name} {why}\n  in {line_of(self.fn, bind)}{at}\n"
-            f"  {self.remedy}"
+            f"{self.asked}: {name} {why}\n  in {line_of(self.fn, bind)}{at}\n  {self.remedy}"
         )
 
 
 def _operations_of(bind: Bind) -> list[Primitive]:
-    """The operation of ``bind``, and the ufunc that it applies, as ``reduce`` and ``at`` do."""
-    inner = bind.attrs.get("ufunc")
+    """The operation of ``bind``, and the operation that it applies, such as the ufunc of ``at``."""
+    inner = bind.attrs.get("ufunc") or bind.attrs.get("operator")
     return [bind.op, PRIMITIVES[inner]] if inner in PRIMITIVES else [bind.op]
 
 
@@ -164,10 +164,10 @@ def _reverse_rule(bind: Bind, needed: set[Local], mask: tuple | None = None) -> 
 
 def _dependent_results(bind: Bind, chosen: set[Local]) -> list[Local]:
     """The results of ``bind`` that depend on the operands ``chosen``, in which it is linear."""
-    # a single result does: ``obstacle`` has seen a cotangent for each operand
+    # a single result depends on them: ``obstacle`` has found a cotangent for each operand
     if len(bind.binders) == 1:
         return list(bind.binders)
-    if is_told_by_bodies(bind):
+    if is_decided_by_bodies(bind):
         return dependent_results(bind, chosen)
     masks = [tuple(other is binder for other in bind.binders) for binder in bind.binders]
     pairs = zip(bind.binders, masks, strict=True)
@@ -183,7 +183,7 @@ def _rule_if_any(bind: Bind, needed: set[Local]) -> RuleBody | None:
 
 
 def _reads_values(bind: Bind, rule: RuleBody, locals_: Collection[Local]) -> bool:
-    """Whether the rule reads elements of any of these locals, not just their sizes."""
+    """Whether the rule reads elements of any of these locals, and not only their sizes."""
     places = bind.args + bind.binders
     captured = rule.body.params[rule.attrs["n_cts"] :]
     asked = {p for p, i in zip(captured, rule.captured, strict=True) if places[i] in locals_}

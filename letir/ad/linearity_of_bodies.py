@@ -10,7 +10,7 @@ from letir.ops.autodiff.checkpoint_and_custom_jvp import fit_body_keeping_number
 from letir.ops.control_flow.loop_analysis import params_reaching
 
 
-def is_told_by_bodies(bind: Bind) -> bool:
+def is_decided_by_bodies(bind: Bind) -> bool:
     """Whether ``bind`` is linear in an operand if its bodies are linear in it."""
     return bind.op.bodies is not None and bind.op.bodies.is_linear
 
@@ -18,7 +18,7 @@ def is_told_by_bodies(bind: Bind) -> bool:
 def _fitted_bodies(bind: Bind) -> list[Lambda]:
     """The bodies of a bind that is not a loop, fitted to the types of its operands.
 
-    Only the bodies that compute results: others are derivative rules.
+    Only bodies that compute results are included, not bodies that are derivative rules.
     """
     layout, bodies = bind.op.bodies, bodies_of(bind)
     types = [arg.type for arg in bind.args[layout.ahead :]]

@@ -29,7 +29,7 @@ def pull(
 
     ``cts``: the cotangents of the results of ``fn``, None for zero. Returns the cotangents of
     ``args``, None for zero. ``wanted``: which arguments require grad. ``known``: {position: Value}
-    of results of ``fn`` that are at hand and need not be recomputed.
+    of results of ``fn`` that are known already and need not be recomputed.
     """
     cts = cts if isinstance(cts, tuple | list) else (cts,)
     gradient = differentiate(fn, wanted, defined=[ct is not None for ct in cts])

@@ -133,9 +133,9 @@ class Reverse(ExprVisitor):
 
 
 class Direct(Reverse):
-    """Emits the vjp rules themselves, for defined cotangents and operands that require grad only.
+    """Emits the vjp rules themselves, only for defined cotangents and operands that require grad.
 
-    The result is what ``specialize_undef`` and dead-code elimination make of ``Reverse``'s.
+    ``specialize_undef`` and dead-code elimination turn the result of ``Reverse`` into this program.
     """
 
     sum: Primitive = add

@@ -1,7 +1,7 @@
 """Derivative rules recorded as closed Lambdas: the ``vjp`` or ``jvp`` of a record for one bind.
 
 Recorded rules are cached by operation, types and attributes, because a program of a million binds
-has few different ones; the transforms then only rename locals.
+has few different binds; the transforms then only rename locals.
 """
 
 import operator
@@ -75,8 +75,8 @@ class RuleBody(Steps):
     ``body``: its parameters are the directions (cotangents or tangents), then the captured primals
     in order of first use. ``captured``: their positions among the bind's operands, then results.
     ``results``: for each result of ``body`` the position of its operand (vjp) or result (jvp).
-    ``attrs``, ``types``: of the ``grad_of`` that holds a vjp. ``missing``: (operand position,
-    reason) for operands for which the rule has no cotangent.
+    ``attrs``, ``types``: attributes and result types of the ``grad_of`` that holds a vjp.
+    ``missing``: (operand position, reason) for operands for which the rule has no cotangent.
     """
 
     body: Lambda
@@ -136,7 +136,7 @@ def rule_body(kind: str, bind: Bind, mask: tuple | None, needed: Set | None) -> 
     ]
     for arg in args:
         if type(arg) is Local:
-            # not the local itself, which differs in every bind
+            # the key has no local, because locals differ in every bind
             key += (arg.type, needed is not None and arg in needed)
         else:
             value = arg.value  # zeros by their repr, because 0.0 == -0.0

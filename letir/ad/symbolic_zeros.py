@@ -13,7 +13,7 @@ from letir.ast import entry_point
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.bodies import bodies_of, map_bodies, with_bodies
 from letir.ast.builder import LetBuilder, result_types
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import Undef
@@ -171,10 +171,10 @@ def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
 def _specialized_body(body: Lambda) -> Lambda:
     """The body of an operation such as a loop, specialised for unknown parameters."""
     # test first: memoising an unchanged body in its own memo would make a reference cycle
-    return body.memo(_of_unknown) if body.memo(depends_on_defined) else body
+    return body.memo(_with_unknown_params) if body.memo(depends_on_defined) else body
 
 
-def _of_unknown(body: Lambda) -> Lambda:
+def _with_unknown_params(body: Lambda) -> Lambda:
     return specialize_undef(body, [None] * len(body.params))
 
 

@@ -1,14 +1,47 @@
-"""Programs: their types, terms and texts, and what is known of every operation.
+"""Programs: their types, terms and texts, and the records of operations.
 
 ``LATE_BOUND`` and ``entry_point`` are here because ``import letir`` needs nothing else: the rest,
 attrs among it, loads when a name of letir is first used.
 """
 
 import functools
+import os
+import sys
+import threading
+import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, cast
 
 from letir.ast.signatures import F, plain_parameters
+
+_loading: list[int] = []  # the threads that are loading modules
+_PATIENCE = 10.0  # seconds
+
+
+def load_module(name: str) -> ModuleType:
+    """The module with this name, which no other thread forks while it is being loaded."""
+    found = sys.modules.get(name)
+    if found is not None and not getattr(found.__spec__, "_initializing", False):
+        return found
+    thread = threading.get_ident()
+    _loading.append(thread)
+    try:
+        __import__(name)
+    finally:
+        _loading.remove(thread)
+    return sys.modules[name]
+
+
+def _wait_for_loads() -> None:
+    """Wait before a fork: the child could never load a module that another thread was loading."""
+    thread, end = threading.get_ident(), time.monotonic() + _PATIENCE
+    while any(loading != thread for loading in list(_loading)) and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_wait_for_loads, after_in_child=_loading.clear)
 
 
 class LoadingTable(dict):
@@ -16,25 +49,28 @@ class LoadingTable(dict):
 
     def __init__(self, load: Callable[[str], None]) -> None:
         super().__init__()
-        self._load = load
+        self.load = load
 
     def __missing__(self, name: str) -> Any:
-        self._load(name)
+        self.load(name)
         if name not in self:
             raise KeyError(name)
         return self[name]
 
 
-def _load_late_bound(name: str) -> None:
-    if name != "load":  # entered by letir/__init__.py, which knows where the others are defined
-        LATE_BOUND["load"](name)
+class _LateBound(LoadingTable):
+    """The class of ``LATE_BOUND``, which is pickled by name: functions of letir refer to it."""
+
+    def __reduce__(self):
+        return "LATE_BOUND"
 
 
 # Functions of packages that ``ast`` must not import.
-LATE_BOUND: dict[str, Callable] = LoadingTable(_load_late_bound)
+# Its ``load`` is replaced by letir/__init__.py, which knows where they are defined.
+LATE_BOUND: LoadingTable = _LateBound(lambda name: None)
 
 
-def refuse_other_kinds(function: Callable, plain: dict, arguments: tuple) -> None:
+def _refuse_other_kinds(function: Callable, plain: dict, arguments: tuple) -> None:
     """Raise DTypeError for one of the (name, argument) pairs that is not of its annotated kind.
 
     ``plain``: the ``plain_parameters`` of the function.
@@ -45,10 +81,11 @@ def refuse_other_kinds(function: Callable, plain: dict, arguments: tuple) -> Non
 
 
 def entry_point(function: F) -> F:
-    """``function`` for users to call: errors get the user's line and a traceback without letir.
+    """``function`` as users call it: errors carry the user's line, tracebacks omit letir's frames.
 
-    Arguments annotated as flags, numbers or strings are of that kind, or DTypeError says so.
-    Functions that run often have the same ``except`` clause in their own body, which costs nothing.
+    Raises DTypeError for an argument that is annotated as a flag, a number or a string and is of
+    another kind. Functions that run often repeat the ``except`` clause below in their own bodies,
+    which costs nothing.
     """
     names: tuple[str, ...] = ()
     plain: dict | None = None  # found at the first call
@@ -60,11 +97,11 @@ def entry_point(function: F) -> F:
             if plain is None:
                 names, plain = plain_parameters(function)
             if plain:
-                named = zip(names, args, strict=False)  # the function tells a wrong number
-                refuse_other_kinds(function, plain, (*named, *kwargs.items()))
+                named = zip(names, args, strict=False)  # the function raises for a wrong number
+                _refuse_other_kinds(function, plain, (*named, *kwargs.items()))
             return function(*args, **kwargs)
         except BaseException as error:
-            found = LATE_BOUND["fold"](error, function, args, kwargs)
+            found = LATE_BOUND["shorten_traceback"](error, function, args, kwargs)
             del args, kwargs  # a stored exception would keep arrays alive
             if found is error:
                 del found

@@ -5,7 +5,7 @@ None of them depends on names or source lines.
 
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.bodies import attrs_with, bodies_of, map_bodies
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Bind, Lambda, Local, Ret
 
 _NO_BODY = Lambda((), (), Ret(()))  # replaces bodies, which are compared separately
@@ -42,7 +42,7 @@ def _canonical_level(fn: Lambda) -> Lambda:
 
 def _alpha_equal(f: Lambda, g: Lambda) -> bool:
     """Whether two programs are equal up to names and source lines; constants compare by bits."""
-    # each pair of bodies once: they are shared, and may nest
+    # compares each pair of bodies once: bodies are shared, and may nest
     pairs: dict[tuple[int, int], tuple[Lambda, Lambda]] = {(id(f), id(g)): (f, g)}
     left = [(f, g)]
     while left:

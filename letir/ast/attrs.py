@@ -71,7 +71,7 @@ _TOKENS: dict[type, Callable[[Any], Any]] = {
 def token(value: Any) -> Any:
     """A hashable stand-in for ``value`` that is equal to another's only if type and bits are.
 
-    Raises DTypeError for a value that is not hashable and so cannot say how an operation works.
+    Raises DTypeError for a value that is not hashable, and so cannot be an attribute.
     """
     if value is None:
         return None
@@ -99,7 +99,7 @@ class Attrs(dict):
     (False, True)
     """
 
-    __slots__ = ("token",)  # what equality and hash compare, computed when it is asked for
+    __slots__ = ("token",)  # compared by equality and hash, computed on first use
 
     token: tuple
 
@@ -114,7 +114,7 @@ class Attrs(dict):
     def __eq__(self, other):
         return type(other) is Attrs and self.token == other.token
 
-    def __ne__(self, other):  # dict has one of its own, for which 0 is False
+    def __ne__(self, other):  # dict's own __ne__ takes 0 for False
         return not self == other
 
     def __hash__(self):

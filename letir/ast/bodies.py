@@ -28,8 +28,9 @@ def bodies_of(bind: Bind) -> tuple[Lambda, ...]:
 
 
 def first_body(bind: Bind, number: Callable | None = None) -> tuple[Lambda, tuple]:
-    """The first body that ``bind`` holds, and its operands, which are the first; ``in_place`` of
-    operations that run it, once.
+    """(the first body of ``bind``, the operands that it takes: the leading ones of the bind).
+
+    The ``in_place`` rule of operations that run their first body once; ``number`` is unused.
     """
     body = bodies_of(bind)[0]
     return body, bind.args[: len(body.params)]
@@ -81,14 +82,14 @@ def attrs_with(attrs: Attrs, old: Sequence[Lambda], new: Sequence[Lambda]) -> At
     if all(a is b for a, b in zip(old, new, strict=True)):
         return attrs
     following = iter(new)
-    return Attrs({name: _replaced(value, following) for name, value in attrs.items()})
+    return Attrs({name: _replace_bodies(value, following) for name, value in attrs.items()})
 
 
-def _replaced(value, following: Iterator[Lambda]):
+def _replace_bodies(value, following: Iterator[Lambda]):
     if type(value) is Lambda:
         return next(following)
     if type(value) is tuple:
-        return tuple([_replaced(item, following) for item in value])
+        return tuple([_replace_bodies(item, following) for item in value])
     return value
 
 

@@ -23,10 +23,11 @@ def _no_counts(bind, results, params) -> dict:
 
 @frozen
 class BodyLayout:
-    """How operands and results of an operation correspond to parameters and results of its bodies.
+    """How an operation's operands and results map to its bodies' parameters and results.
 
-    The parameters of a body are ``steps`` of its own, then the operands from position ``ahead`` on.
-    A loop's operands are: those ahead, the initial carry, the arrays of elements, captured values.
+    The parameters of a body are ``steps`` further values, then the operands from position ``ahead``
+    on. A loop's operands are: those ahead, the initial carry, the arrays of elements, captured
+    values.
     """
 
     ahead: int = 0  # leading operands that no body takes: a condition, the bounds of a loop

@@ -1,8 +1,8 @@
 """``LetBuilder``, through which all programs are made, and ``Value``, the operand of rules.
 
-A builder appends binds and infers their types; ``_infer`` is the only caller of type rules, with a
-cache by (op, types, attrs). A ``Value`` is an operand of an emitter (a builder, a trace, or an
-executor that computes at once) with NumPy's operators and methods.
+A builder appends binds and infers their types; ``_infer_types`` is the only caller of type rules,
+with a cache by (op, types, attrs). A ``Value`` is an operand of an emitter (a builder, a trace, or
+an executor that computes at once) with NumPy's operators and methods.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +14,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
-from letir.ast.error_locations import error_in_let
+from letir.ast.error_locations import error_in_let, error_of_rule
 from letir.ast.operators import (
     IndexedUpdate,
     binary_operator,
@@ -45,13 +45,13 @@ def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[Arra
     key = (op, types) if attrs is NO_ATTRS else (op, types, attrs.token)
     found = known_types(key)
     if found is None:
-        found = _infer(op, types, attrs)
+        found = _infer_types(op, types, attrs)
         if attrs is NO_ATTRS or not holds_arrays(attrs):
             _inferred[key] = found
     return found
 
 
-def _infer(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType | None, ...]:
+def _infer_types(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType | None, ...]:
     """``result_types`` without the cache. Type rules see None for operands None and ``Undef``."""
     if None in types:  # unknown; an operand that is None has NO_TYPE
         return (None,) * result_count(op, attrs)
@@ -60,9 +60,10 @@ def _infer(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType | None,
 
 
 def freeze(array: Any) -> Any:
-    """A read-only copy of an array constant in native byte order.
+    """A read-only copy of an array constant in native byte order and the same memory order.
 
-    An array that is read-only and owns its memory is returned as it is.
+    The memory order decides on the rounding of products. An array that is read-only and owns its
+    memory is returned unchanged.
     """
     dtype = number_dtype(array.dtype)
     if isinstance(array, np.generic):
@@ -74,7 +75,7 @@ def freeze(array: Any) -> Any:
         and dtype is array.dtype
     ):
         return array
-    frozen = np.array(array, dtype=dtype, order="C", copy=True, ndmin=0)
+    frozen = np.array(array, dtype=dtype, order="K", copy=True, ndmin=0)
     frozen.flags.writeable = False
     return frozen
 
@@ -170,7 +171,7 @@ class LetBuilder:
         )
 
     def constant(self, array: Any) -> Local:
-        """Bind a read-only copy of ``array``; a NumPy scalar as it is."""
+        """Bind a read-only copy of ``array``; a NumPy scalar needs no copy."""
         return self.bind_constant(freeze(array))
 
     def bind_constant(self, frozen: Any) -> Local:
@@ -195,14 +196,19 @@ class LetBuilder:
             operands = tuple([names[a] if type(a) is Local else a for a in bind.args])
             attrs = resize_attrs(bind.attrs, sizes) if sizes else bind.attrs
             if retyped:
-                types = result_types(bind.op, operands, attrs)
+                try:
+                    types = result_types(bind.op, operands, attrs)
+                except LetirError:
+                    raise
+                except Exception as error:
+                    raise error_of_rule(bind.op, error) from error
             binders = fresh_binders(bind.binders, names, types)
             # attributes and their bodies are shared: bodies are closed and need no renaming
             add(Bind(binders, bind.op, operands, attrs, bind.source or source))
         return tuple([names[a] if type(a) is Local else a for a in fn.ret.args])
 
     def call(self, fn: Lambda, operands: Iterable) -> tuple:
-        """``inline`` on Values, arrays and numbers: results as Values, constants as they are."""
+        """``inline`` on Values, arrays and numbers; results are Values, or constants unchanged."""
         results = self.inline(fn, [self.enter(operand) for operand in operands])
         return tuple([Value(self, r) if type(r) is Local else r.value for r in results])
 
@@ -241,7 +247,7 @@ class Value:
     """
 
     __slots__ = ("arg", "emitter")
-    # what traced values and Variables, which users write to and ask for values, have besides
+    # methods of the subclasses for traced values and Variables, which hold or know arrays
     array: Any
     requires_grad: bool
     concrete_value: Callable[[], Any]
@@ -257,7 +263,7 @@ class Value:
         self.emitter, self.arg = emitter, arg
 
     def as_constant(self) -> Any:
-        """The contents of an array that is known and depends on no argument, else the value."""
+        """The array itself if it is known and depends on no argument, else this value."""
         return self
 
     def takes(self, other: Any) -> bool:
@@ -312,7 +318,7 @@ class Value:
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         # a search, not a table: a rule runs once for given types, then its program is reused
         record = next((op for op in list(PRIMITIVES.values()) if ufunc in op.numpy), None)
-        if record is None:  # once more, with the file that has one
+        if record is None:  # search again, after loading the file that defines the record
             LATE_BOUND["load_records_of"](ufunc.__name__)
             record = next((op for op in list(PRIMITIVES.values()) if ufunc in op.numpy), None)
         if record is None or method != "__call__" or kwargs:
@@ -333,7 +339,8 @@ class Value:
                 f"{self!r} has no known shape: it cannot be iterated over or unpacked\n"
                 "  trace with concrete arrays, or give its type"
             )
-        return (self[i] for i in range(len(self)))  # without this, Python would ask without end
+        # without it Python would index forever: a traced index never raises IndexError
+        return (self[i] for i in range(len(self)))
 
     def __repr__(self):
         return f"Value({self.arg!r})"

@@ -7,9 +7,9 @@ recorded types that are more specific than the type rule can infer.
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.bodies import all_bodies
 from letir.ast.builder import result_types
-from letir.ast.error_locations import error_in_let, source_line
-from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import PRIMITIVES
+from letir.ast.error_locations import error_in_let, error_of_rule, source_line
+from letir.ast.primitive import PRIMITIVES, Primitive, result_count
+from letir.ast.process_state import paused_gc
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.text.printer import line_of
@@ -38,7 +38,7 @@ def check(fn: Lambda) -> Lambda:
             _check_level(body)
     except LetirError as error:
         raise LATE_BOUND["error_in_text"](error, fn) from None
-    except (AttributeError, TypeError, ValueError, LookupError) as error:  # a part of a wrong class
+    except Exception as error:  # a part of a wrong class
         raise LATE_BOUND["ill_made_error"](fn, error) from None
     return fn
 
@@ -48,7 +48,7 @@ def _check_level(fn: Lambda) -> None:
     bound: set[Local] = set()
     for param in fn.params:
         if type(param) is not Local or not (param.type is None or type(param.type) is ArrayType):
-            raise TypeError  # ``check`` says what it is
+            raise TypeError  # ``check`` describes the object
         _check_bind(param, bound, "a parameter")
     for bind in fn.binds:
         # a local must be bound; any other argument must be a constant
@@ -64,13 +64,46 @@ def _check_level(fn: Lambda) -> None:
                 f"the result {arg!r} of the program is not bound in it\n"
                 "  a program is closed: return a parameter or the result of a bind"
             )
+    _check_trees(fn)
+
+
+def _check_trees(fn: Lambda) -> None:
+    """Raise ShapeError unless the trees describe as many arrays as the program takes and returns,
+    and the former positional arguments and keywords.
+    """
+    if fn.in_tree is not None:
+        nesting: list = fn.in_tree.spec.children() if fn.in_tree.spec.type is tuple else []
+        if [part.type for part in nesting] != [tuple, dict] or not all(
+            type(name) is str for name in nesting[1].entries()
+        ):
+            raise ShapeError(
+                f"the arguments are nested as {fn.in_tree}, which is no call\n"
+                "  write a tuple and a dict: in ((*, *), {'k': *}) for f(x, y, k=z)"
+            )
+        _check_count(fn.in_tree.arrays, len(fn.params), "in", "parameters")
+    if fn.out_tree is not None:
+        if fn.out_tree.statics:
+            raise ShapeError(
+                f"the results are nested as {fn.out_tree}: only arguments can be static\n"
+                "  write a string among the results as 'text'"
+            )
+        _check_count(fn.out_tree.arrays, len(fn.ret.args), "out", "results")
+
+
+def _check_count(described: int, found: int, word: str, what: str) -> None:
+    """Raise ShapeError unless a tree describes as many arrays as there are."""
+    if described != found:
+        raise ShapeError(
+            f"the tree after `{word}` has {described} arrays, the program {found} {what}\n"
+            f"  write one * for each of the {what}"
+        )
 
 
 def _check_bind(local: Local, bound: set[Local], what: str) -> None:
     if local in bound:
         raise ScopeError(
             f"{what}, {local!r}, is bound twice: every local is bound once\n"
-            "  give the second binding a Local of its own"
+            "  bind the second result to a new Local"
         )
     bound.add(local)
 
@@ -108,12 +141,7 @@ def check_bind_types(fn: Lambda, bind: Bind) -> None:
         raise ScopeError(
             f"{op.name}: its attributes are ({expected}), found ({found})\n  in {line_of(fn, bind)}"
         )
-    types = _infer_types(fn, bind)
-    if len(types) != len(bind.binders):
-        raise ShapeError(
-            f"{op.name} has {len(types)} results, but {len(bind.binders)} are bound\n"
-            f"  in {line_of(fn, bind)}"
-        )
+    types = _infer_types(fn, bind, bound=len(bind.binders))
     for binder, expected in zip(bind.binders, types, strict=True):
         declared = binder.type
         # either may be unknown: in untyped text, or if the shape is known only at run time
@@ -126,22 +154,33 @@ def check_bind_types(fn: Lambda, bind: Bind) -> None:
             )
 
 
-def _infer_types(fn: Lambda, bind: Bind, args=None, attrs=None) -> tuple:
-    """The result types by the type rule; attributes from a text may be arbitrary."""
+def _infer_types(fn: Lambda, bind: Bind, args=None, attrs=None, bound: int | None = None) -> tuple:
+    """The result types by the type rule; attributes from a text may be arbitrary.
+
+    ``bound``: the number of results that the bind binds; None: not counted.
+    """
+    op, args = bind.op, bind.args if args is None else args
+    attrs = bind.attrs if attrs is None else attrs
     try:
-        return result_types(
-            bind.op,
-            bind.args if args is None else args,
-            bind.attrs if attrs is None else attrs,
-        )
+        if bound is not None:  # before there is a type for each: sections=10**9
+            _refuse_count(op, result_count(op, attrs), bound)
+        types = result_types(op, args, attrs)
+        if bound is not None:
+            _refuse_count(op, len(types), bound)
+        return types
     except LetirError as error:
         raise error_in_let(error, line_of(fn, bind), bind.source) from None
-    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
-        message = (
-            f"{bind.op.name}: its type rule does not take these attributes or operands: {error}\n"
-            "  docs/operations.md lists the operands and attributes of each operation"
+    except Exception as error:  # whatever a rule runs into
+        found = error_of_rule(op, error)
+        raise error_in_let(found, line_of(fn, bind), bind.source) from error
+
+
+def _refuse_count(op: Primitive, count: int, bound: int) -> None:
+    """Raise ShapeError if an operation has more or fewer results than are bound."""
+    if count != bound:
+        raise ShapeError(
+            f"{op.name} has {count} results, but {bound} are bound\n  bind each of its results"
         )
-        raise error_in_let(DTypeError(message), line_of(fn, bind), bind.source) from error
 
 
 @entry_point

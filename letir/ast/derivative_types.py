@@ -1,7 +1,8 @@
 """Which values carry derivatives, judged by their types, and the types of these derivatives.
 
 Floating and complex values carry derivatives, integers and booleans do not. Each function states
-its answer for unknown types. Of users' functions only the run tells whether results require grad.
+its answer for unknown types. Whether results of users' functions require grad is only known when
+they run.
 """
 
 from typing import Any
@@ -42,7 +43,7 @@ def strong_type(kind: ArrayType | None) -> ArrayType | None:
 def might_require_grad(fn: Lambda) -> bool:
     """Whether a result may require grad although no parameter does.
 
-    True if an opaque function is called, which may hold a Variable of its own.
+    True if an opaque function is called, which may hold a Variable.
     """
     return any(is_opaque_call(bind) for bind in fn.binds)
 

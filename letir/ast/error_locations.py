@@ -4,8 +4,9 @@ Rules, bodies and programs nest, and each level may add its location. A message 
 line once, from the innermost level, which is the cause.
 """
 
+from letir.ast.primitive import Primitive
 from letir.ast.terms import Bind, Source
-from letir.errors import LetirError
+from letir.errors import DTypeError, LetirError
 
 _LET_LINE, _USER_LINE = "\n  in ", "\n  at "
 
@@ -27,12 +28,35 @@ def error_at(error: LetirError, source: Source | None, *, with_excerpt: bool = F
     return error
 
 
+def error_of_rule(op: Primitive, error: Exception) -> LetirError:
+    """The error for an exception of another class that the type rule of ``op`` raised; attributes
+    from a text are arbitrary.
+    """
+    return DTypeError(
+        f"{op.name}: its type rule does not take these attributes or operands: {error}\n"
+        "  docs/operations.md lists the operands and attributes of each operation"
+    )
+
+
 def error_in_let(error: LetirError, line: str, source: Source | None) -> LetirError:
     """``error`` with a let line and the user's line at the end, unless it has a let line."""
     message = str(error.args[0]) if error.args else ""
     if _LET_LINE not in message:
         error.args = (f"{message}{_LET_LINE}{line}{source_line(source)}", *error.args[1:])
     return error
+
+
+def name_operation(error: LetirError, name: str) -> None:
+    """Name the operation in whose decomposition ``error`` was raised.
+
+    A let line of the decomposition goes, since its locals are not those of the user's program.
+    """
+    message = str(error.args[0]) if error.args else ""
+    before, line, after = message.partition(_LET_LINE)
+    message = before + after[after.find("\n") :] if line and "\n" in after else before
+    if name and name not in message.partition("\n")[0]:
+        message = f"{name}: {message}"
+    error.args = (message, *error.args[1:])
 
 
 def error_at_bind(error: LetirError, bind: Bind) -> LetirError:

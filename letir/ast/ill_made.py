@@ -1,7 +1,7 @@
-"""What is wrong with a program that was put together by hand and is not one.
+"""Errors for malformed programs, such as programs that were built by hand.
 
 ``check`` and the printer read programs without testing each field; where one of them fails, this
-module says which part of the program is not what a program consists of.
+module finds the part of the program that has the wrong class.
 """
 
 from typing import Any
@@ -56,7 +56,7 @@ def _refuse_level(fn: Lambda) -> None:
         bound.add(param)
     for i, bind in enumerate(fn.binds):
         if type(bind) is not Bind:
-            message = f"bind {i} is {_found(bind)}, expected Bind"
+            message = f"bind {i} is {_described(bind)}, expected Bind"
             raise DTypeError(f"{message}\n  Bind(binders, op, args, attrs, source) makes one")
         _refuse_fields(bind, f"bind {i}")
         at = f"\n  in bind {i}, {bind.op.name}{source_line(bind.source)}"
@@ -67,7 +67,7 @@ def _refuse_level(fn: Lambda) -> None:
             bound.add(binder)
     if type(fn.ret) is not Ret:
         raise DTypeError(
-            f"the end of the program is {_found(fn.ret)}, expected Ret((local, ...))\n"
+            f"the end of the program is {_described(fn.ret)}, expected Ret((local, ...))\n"
             "  Ret(args) makes one"
         )
     _expect_sequence(fn.ret.args, "the results", "")
@@ -79,14 +79,16 @@ def _refuse_fields(bind: Bind, name: str) -> None:
     """Raise DTypeError unless the fields of a bind are of their classes."""
     if not isinstance(bind.op, Primitive):
         raise DTypeError(
-            f"{name}: the operation is {_found(bind.op)}, expected Primitive\n"
+            f"{name}: the operation is {_described(bind.op)}, expected Primitive\n"
             "  take it from letir.extend.PRIMITIVES by its name"
         )
     if bind.source is not None and type(bind.source) is not Source:
-        raise DTypeError(f"{name}: the source is {_found(bind.source)}, expected Source or None")
+        raise DTypeError(
+            f"{name}: the source is {_described(bind.source)}, expected Source or None"
+        )
     at = f"\n  in {name}, {bind.op.name}{source_line(bind.source)}"
     if type(bind.attrs) is not Attrs:
-        raise DTypeError(f"the attributes are {_found(bind.attrs)}, expected Attrs{at}")
+        raise DTypeError(f"the attributes are {_described(bind.attrs)}, expected Attrs{at}")
     _expect_sequence(bind.binders, "the binders", at)
     _expect_sequence(bind.args, "the operands", at)
 
@@ -95,7 +97,7 @@ def _expect_sequence(found: Any, what: str, at: str) -> None:
     """Raise DTypeError unless this is a tuple or a list."""
     if type(found) not in (tuple, list):
         raise DTypeError(
-            f"{what} are {_found(found)}, expected a tuple{at}\n  write (local,) for one"
+            f"{what} are {_described(found)}, expected a tuple{at}\n  write (local,) for one"
         )
 
 
@@ -103,17 +105,17 @@ def _expect_local(found: Any, what: str, at: str) -> None:
     """Raise DTypeError unless this is a Local with a type and a name, or without."""
     if type(found) is not Local:
         raise DTypeError(
-            f"{what} is {_found(found)}, expected Local{at}\n  Local(type, name) makes one"
+            f"{what} is {_described(found)}, expected Local{at}\n  Local(type, name) makes one"
         )
     if found.type is not None and type(found.type) is not ArrayType:
-        kind = _found(found.type)
+        kind = _described(found.type)
         raise DTypeError(
             f"the type of {what} is {kind}, expected ArrayType or None{at}\n"
             "  ArrayType(dtype, shape) makes one"
         )
     if found.name is not None and type(found.name) is not str:
         raise DTypeError(
-            f"the name of {what} is {_found(found.name)}, expected a string{at}\n"
+            f"the name of {what} is {_described(found.name)}, expected a string{at}\n"
             "  leave it out for a local without one"
         )
 
@@ -132,14 +134,14 @@ def _expect_arg(found: Any, what: str, at: str, bound: set[Local]) -> None:
     if type(found) is not Const or not (
         value is None or type(value) in PYTHON_NUMBERS or type(value) is UndefType
     ):
-        what = f"{what} is {_found(found)}"
+        what = f"{what} is {_described(found)}"
         raise DTypeError(
             f"{what}, expected a Local, or a Const that holds a Python number or None{at}\n"
             "  an array is bound by the operation constant"
         )
 
 
-def _found(value: Any) -> str:
+def _described(value: Any) -> str:
     """A value and its class, for messages."""
     text = repr(value) if type(value) in (int, float, str, type(None), tuple) else "an object"
     return f"{text if len(text) <= 40 else 'an object'} of class {type(value).__name__}"

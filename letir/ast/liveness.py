@@ -41,7 +41,8 @@ def may_raise(bind: Bind) -> bool:
     """Whether a bind raises for some values of its operands, or a bind in its bodies does."""
     op = bind.op
     if op.raises:
-        return op.raises is True or op.raises(*[arg.type for arg in bind.args], **bind.attrs)
+        types = [arg.type for arg in bind.args]
+        return op.raises is True or None in types or op.raises(*types, **bind.attrs)
     if any(body.memo(_body_may_raise) for body in bodies_of(bind)):
         return True
     # Python's own arithmetic: 7 % 0, 2.0**5000

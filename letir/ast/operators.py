@@ -16,6 +16,7 @@ from letir.ast.types import PYTHON_NUMBERS, WEAK
 
 _ARITHMETIC = ("add", "sub", "mul", "div", "floor_divide", "remainder", "power")
 _UNLIKE_NUMPY = frozenset([*_ARITHMETIC[3:], "left_shift", "right_shift"])
+_ORDERINGS = frozenset(["less", "less_equal", "greater", "greater_equal"])
 _COUNTS_BOOLEANS = frozenset([*_ARITHMETIC, "neg", "positive", "abs", "invert"])
 _ALWAYS_TAKEN = PYTHON_NUMBERS | {np.ndarray}  # operands that every kind of value accepts
 
@@ -37,6 +38,11 @@ def _is_python_bool(operand) -> bool:
     return operand.arg in getattr(emitter, "python_bools", ())
 
 
+def _is_complex(number) -> bool:
+    """Whether a Python number, traced or not, is complex."""
+    return type(number) is complex or getattr(number, "dtype", None) == np.complex128
+
+
 def weaken_result(out: Any) -> Any:
     """The result of a Python operator on Python numbers alone: a Python number, or a boolean."""
     if out.dtype.kind != "b":
@@ -51,7 +57,8 @@ def _on_python(name: str, operands: tuple):
     emitter = next(x.emitter for x in operands if hasattr(x, "emitter"))
     if name in _COUNTS_BOOLEANS:
         operands = tuple([_bool_as_number(x) for x in operands])
-    if name in _UNLIKE_NUMPY and hasattr(emitter, "known"):  # a trace: in a rule they are NumPy's
+    is_unlike = name in _UNLIKE_NUMPY or (name in _ORDERINGS and any(map(_is_complex, operands)))
+    if is_unlike and hasattr(emitter, "known"):  # a trace: in a rule they are NumPy's
         return LATE_BOUND["apply_python_operator"](emitter, name, operands)
     return weaken_result(emitter.apply(PRIMITIVES[name], operands))
 
@@ -79,6 +86,10 @@ def binary_operator(name: str, reflected: bool = False) -> Callable[[Any, Any], 
                 other = LATE_BOUND["number_of_size"](other, self.emitter)
             elif not self.takes(other):
                 return LATE_BOUND["other_operand"](self, name, other)
+            elif kind is list or kind is tuple:
+                other = LATE_BOUND["list_operand"](self, name, other)
+                if other is NotImplemented:
+                    return other
             else:
                 other = _python_number(other, kind)
         operands = (other, self) if reflected else (self, other)
@@ -139,6 +150,12 @@ class IndexedUpdate:
     def __getitem__(self, item: Any) -> "IndexedUpdate":
         return IndexedUpdate(self.value, item)
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"x.at[item] has the methods set and add, found {name!r}\n"
+            "  compute the new values: x.at[item].set(x[item] * y)"
+        )
+
     def set(self, new: Any) -> Any:
         """A copy of x with ``x[item] = new``."""
         x, mask = self.value, self.item
@@ -173,7 +190,7 @@ def _is_number_of(new, x: Any) -> bool:
 
 
 def _number_in_dtype(number, dtype: np.dtype):
-    """``number`` converted to this dtype; a Python number of the same kind as it is."""
+    """``number`` converted to this dtype; a Python number of the same kind is unchanged."""
     if type(number) in (int, float) and dtype.kind in ("fc" if type(number) is float else "iufc"):
         return number
     return number.astype(dtype) if hasattr(number, "dtype") else np.asarray(number).astype(dtype)

@@ -1,4 +1,4 @@
-"""The ``Primitive`` record: all that letir knows of an operation, and the one table of records.
+"""The ``Primitive`` record, which describes an operation completely, and the table of all records.
 
 ``letir/ops`` fills the table. The builder reads ``aval``, the evaluator ``impl``, the derivative
 transforms ``vjp`` and ``jvp``. A rule that cannot exist is ``never(reason)``; a rule that is not
@@ -63,7 +63,6 @@ class SeveralBinds(Exception):
 
 
 NO_BATCH = todo("batching rules come with vmap")
-_NO_ONNX = todo("export comes with the onnx package")
 
 
 def is_final(rule: Any) -> TypeGuard[Absent]:
@@ -77,8 +76,10 @@ class Required:
 
 def _keywords(function) -> dict[str, Any]:
     """{name: default} of a function's keyword-only parameters: the attributes of an operation."""
-    # not inspect.signature: 9 us a function, and all records are made at import
+    # not inspect.signature, which takes 9 us: a first jit(grad(f)) makes a hundred records
     code = function.__code__
+    if code.co_kwonlyargcount == 0:
+        return {}
     names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     defaults = function.__kwdefaults__ or {}
     # `call` is the evaluator in use, not an attribute
@@ -182,7 +183,7 @@ class Primitive:
     casts_operands: bool = False  # to the dtype of the result; complex to real warns
     needs_elements: bool = False  # raises for empty arrays
     # operand_dtypes(dtype, count): the dtypes to which operands are cast for a result of this
-    # dtype; None: those of the ufunc's loop
+    # dtype; None: the dtypes of the ufunc's loop
     operand_dtypes: Callable | None = None
     ends_fusion: bool = False  # may be the last operation of a group of fused elementwise ones
     no_float_errors: bool = False  # no floating-point errors, or none for np.errstate to control
@@ -190,18 +191,18 @@ class Primitive:
     # ---- kernels ----
     # the name of the scalar form of an elementwise operation, see letir.kernels.scalar_forms, or of
     # the array form of another, see array_forms; scalar(**attrs) gives the name for an operation
-    # that has several; names without a form, and None: NumPy computes it
+    # that has several. NumPy computes operations with None or a name without a form
     scalar: str | Callable | None = None
-    # where NumPy's ufunc has a floating-point error it raises, under any np.errstate
+    # raises a Python exception where NumPy's ufunc has a floating-point error
     python_errors: bool = False
-    # with at most so many operands, the elements of results are elements of operands, in places
-    # that types and attributes tell
+    # if a bind has at most so many operands, its results only rearrange elements of operands, in an
+    # order that follows from types and attributes
     moves_elements: int = 0
-    # the form of a reduction, see letir.kernels.reduction_forms; "parts": that of its decomposition
+    # the form of a reduction, see letir.kernels.reduction_forms; "parts": from its decomposition
     reduction: str | None = None
 
     # ---- memory and cost ----
-    # aliasing of results: "new": they have memory of their own; "view": they share the memory of
+    # aliasing of results: "new": they have separate memory; "view": they share the memory of
     # the first operand if `views` returns True; "if_same_shape": they may share it only if they
     # have the shape of the first operand; "may_alias": unknown. The default is "may_alias" for
     # users' operations and those that hold bodies, else "new".
@@ -248,10 +249,13 @@ class Primitive:
     # call of the first function of `numpy` with the attributes as keywords.
     source: Callable | str | None = None
     symbol: str | None = None  # Python's operator, such as "+"
-    onnx: str | Callable | Absent = _NO_ONNX
+    # the name of an ONNX node without attributes, or a function onnx(graph, bind) that appends
+    # nodes and gives the names of the results; None: letir.onnx.exporting has a rule, or the
+    # decomposition is exported
+    onnx: str | Callable | Absent | None = None
 
     # ---- derived from the others ----
-    is_users: bool = field(init=False)  # a user's operation: passes assume only what its fields say
+    is_users: bool = field(init=False)  # a user's operation: passes rely on its fields only
     # {attribute: default}, in the order of impl's signature, in which texts print them
     attrs: dict[str, Any] = field(init=False)
     # of a ufunc; a further operand would be the array that NumPy writes into
@@ -264,7 +268,7 @@ class Primitive:
         self.is_users = "." in self.name
         self.raises = self.raises or self.is_users
         self.set_attrs(_keywords(self.attributes or self.impl))
-        self.is_differentiable = not is_final(self.vjp)
+        self.is_differentiable = type(self.vjp) is not Absent or not self.vjp.final
         if self.memory is None:
             is_open = self.is_users or (self.holds_lambdas and self.decompose is None)
             self.memory = "may_alias" if is_open else "new"
@@ -277,7 +281,9 @@ class Primitive:
 
     def set_attrs(self, defaults: dict[str, Any]) -> None:
         """Set the attributes and their defaults; ``Required`` stands for no default."""
-        self.attrs = defaults
+        self.attrs, self.flags, self.default_attrs = defaults, (), NO_ATTRS
+        if not defaults:
+            return
         # not `optimize` of einsum, which is also the name of a method
         flags = [k for k, value in defaults.items() if type(value) is bool and k != "optimize"]
         self.flags = tuple(flags)
@@ -313,7 +319,7 @@ class Primitive:
                 )
             return LATE_BOUND["compute"](self, operands, self.complete(attrs))
         except BaseException as error:
-            found = LATE_BOUND["fold"](error, self, args, kwargs)
+            found = LATE_BOUND["shorten_traceback"](error, self, args, kwargs)
             if found is error:
                 del found, args, kwargs, operands, attrs
                 raise
@@ -370,7 +376,7 @@ def register(record: Primitive) -> Primitive:
 
     Raises LetirError if its name is taken, or is not made of words and dots.
     """
-    if not all(word.isidentifier() for word in record.name.split(".")):
+    if not all(map(str.isidentifier, record.name.split("."))):
         raise LetirError(
             f"{record.name!r} cannot name an operation\n  use words and dots, as in 'mine.add'"
         )
@@ -394,7 +400,7 @@ def unwrap_results(op: Primitive, results: tuple) -> Any:
 
 
 def result_count(op: Primitive, attrs: Mapping[str, Any]) -> int:
-    """How many results ``op`` has with these attributes."""
+    """The number of results of ``op`` with these attributes."""
     return 1 if op.results is None else op.results(**attrs)
 
 

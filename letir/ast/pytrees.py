@@ -6,9 +6,8 @@ the data.
 """
 
 import dataclasses
-import re
-from collections import OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Callable, Iterable, Iterator
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -20,11 +19,7 @@ from letir.ast import LATE_BOUND
 from letir.errors import DTypeError
 
 NAMESPACE = "letir"
-_NAMED_NODE = re.compile(r"\w\(")  # in the repr of a spec: a node of a class that has a name
-_NAMED_NODE_FROM = len("PyTreeSpec(")
-_new_namedtuple: Callable[..., Any] = namedtuple  # mypy knows calls with constant names only
 _nodes: set[type] = set()  # the classes registered with optree
-_named: dict[str, type] = {}  # the class last seen under each name that occurs in texts
 
 
 class Leaf:
@@ -40,7 +35,7 @@ class Leaf:
 
 
 LEAF = Leaf()
-# Classes of which it is known that they are leaves; packages that make others add these.
+# Classes known to be leaves; packages that make others add these.
 LEAF_CLASSES: set[type] = {Leaf, np.ndarray, bool, str, int, float, complex}
 LEAF_CLASSES.update([np.dtype(code).type for code in "?bhilqBHILQefdFD"])
 
@@ -76,7 +71,7 @@ optree.register_pytree_node(Text, _text_alone, lambda text, _: text, namespace=N
 
 
 def with_texts(tree: Any) -> Any:
-    """``tree`` with its strings as ``Text``, so that they are no leaves."""
+    """``tree`` with its strings as ``Text``, so that they are not leaves."""
 
     def marked(leaf: Any) -> Any:
         return Text(leaf) if type(leaf) is str else leaf
@@ -116,7 +111,7 @@ def _is_generator(cls: type) -> bool:
     )
 
 
-def _arguments(cls: type) -> dict[str, str]:
+def init_arguments(cls: type) -> dict[str, str]:
     """{field: parameter of ``__init__``} of an attrs class or a dataclass."""
     if attrs.has(cls):
         # alias: a field _x is the argument x
@@ -130,7 +125,7 @@ def _register_class(cls: type) -> None:
         LATE_BOUND["generator_node"](cls)
         _nodes.add(cls)
         return
-    names = list(_arguments(cls))  # once: fields of a class do not change
+    names = list(init_arguments(cls))  # once: fields of a class do not change
 
     def children(instance):
         return [getattr(instance, name) for name in names], None, names
@@ -142,7 +137,7 @@ def _register_class(cls: type) -> None:
     _nodes.add(cls)
 
 
-def _bare_instance(cls: type, fields: dict):
+def bare_instance(cls: type, fields: Mapping) -> Any:
     """An instance with these fields, made without its ``__init__``."""
     made: Any = object.__new__(cls)
     for name, value in fields.items():
@@ -156,13 +151,13 @@ def _instance(cls: type, fields: dict):
     If the fields are placeholders, ``__init__``, which may compute, is not called.
     """
     if any(type(value) in (Leaf, Static) for value in fields.values()):
-        return _bare_instance(cls, fields)
-    names = _arguments(cls)
+        return bare_instance(cls, fields)
+    names = init_arguments(cls)
     return cls(**{names[name]: value for name, value in fields.items()})
 
 
 def is_leaf(tree: Any) -> bool:
-    """Whether a value has no structure of its own."""
+    """Whether a value is a leaf: a value without nested values."""
     return optree.tree_is_leaf(tree, namespace=NAMESPACE)
 
 
@@ -172,16 +167,7 @@ class Tree:
 
     spec: optree.PyTreeSpec
     statics: tuple[tuple[int, Static], ...] = ()
-    _text: list[str] = field(factory=list, init=False)  # drawn when it is asked for
-
-    def __attrs_post_init__(self):
-        if self.notes_classes:
-            _ = self.text  # drawing it notes the classes, which texts name
-
-    @property
-    def notes_classes(self) -> bool:
-        """Whether nodes are of classes that texts name."""
-        return bool(_NAMED_NODE.search(repr(self.spec), _NAMED_NODE_FROM))
+    _text: list[str] = field(factory=list, init=False)  # computed on first use
 
     @property
     def text(self) -> str:
@@ -195,7 +181,7 @@ class Tree:
 
     @classmethod
     def of(cls, tree: Any) -> "Tree":
-        """The tree whose leaves are ``LEAF`` and ``Static``; a string is no leaf."""
+        """The tree whose leaves are ``LEAF`` and ``Static``; strings are not leaves."""
         leaves, spec = flatten(tree)
         if str in map(type, leaves):
             leaves, spec = flatten(with_texts(tree))
@@ -212,7 +198,7 @@ class Tree:
         """The non-static leaves of ``tree``, which must have this structure and these static
         leaves.
         """
-        leaves = self.spread(tree, asked)
+        leaves = self.leaves_at(tree, asked)
         static = dict(self.statics)
         for i, expected in self.statics:
             if Static.of(leaves[i]) != expected:
@@ -223,7 +209,7 @@ class Tree:
                 )
         return [leaf for i, leaf in enumerate(leaves) if i not in static]
 
-    def spread(self, tree: Any, asked: str) -> list:
+    def leaves_at(self, tree: Any, asked: str) -> list:
         """The values at the leaves; static leaves may be containers, others may not."""
         static = dict(self.statics)
         try:
@@ -264,7 +250,7 @@ class Tree:
         )
 
     def __eq__(self, other):
-        # not the specs: a tree from a file has stand-ins for classes that are not there
+        # not by specs: a tree from a file has stand-ins for classes that are not defined here
         return self is other or (type(other) is Tree and self.text == other.text)
 
     def __hash__(self):
@@ -295,19 +281,6 @@ def _tree_text(spec: optree.PyTreeSpec, leaves: Iterator) -> str:
         return f"{{{items}}}" if kind is dict else f"{kind.__name__}({{{items}}})"
     if kind is type(None):
         return "None"
-    _named[kind.__qualname__] = kind
     names = getattr(kind, "_fields", None) or spec.entries()
     fields = ", ".join(f"{name}={v}" for name, v in zip(names, children, strict=True))
     return f"{kind.__qualname__}({fields})"
-
-
-def named_node(name: str, fields: dict) -> Any:
-    """An instance of the class called ``name`` in texts, else of a namedtuple with these fields."""
-    cls: Any = _named.get(name)
-    is_class = cls is not None and cls in _nodes and not _is_generator(cls)
-    if is_class and _arguments(cls).keys() == fields.keys():
-        return _bare_instance(cls, fields)
-    if cls is None or getattr(cls, "_fields", None) != tuple(fields):
-        cls = _new_namedtuple(name.rpartition(".")[2], fields)
-        cls.__qualname__ = name
-    return cls(**fields)

@@ -14,7 +14,7 @@ Q = ParamSpec("Q")  # the parameters of a method without its object
 R = TypeVar("R")  # the result of a user's function
 C = TypeVar("C")  # the carried value of a loop
 A = TypeVar("A")  # the auxiliary result of a function, with has_aux
-F = TypeVar("F", bound=Callable[..., Any])  # a function that is returned as it is
+F = TypeVar("F", bound=Callable[..., Any])  # a function that is returned unchanged
 
 _ORDINARY: dict[object, tuple[type, ...]] = {  # annotation -> the classes that arguments often have
     bool: (bool,),
@@ -30,8 +30,8 @@ _ORDINARY: dict[object, tuple[type, ...]] = {  # annotation -> the classes that 
 def plain_parameters(function: Callable) -> tuple[tuple[str, ...], dict[str, frozenset[type]]]:
     """(positional parameters, {parameter: classes of arguments that fit}).
 
-    The latter for parameters that are annotated with plain kinds, but not for those that are a
-    function and nothing else, which is told where it is called.
+    The second item has the parameters that are annotated with plain kinds, but not parameters that
+    must be functions: calling another object raises a clear error anyway.
     """
     code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
     found = {}
@@ -43,7 +43,7 @@ def plain_parameters(function: Callable) -> tuple[tuple[str, ...], dict[str, fro
         if name == "return" or annotation is Callable or _origin(annotation) is not None:
             continue
         classes = [_classes_of(part) for part in getattr(annotation, "__args__", (annotation,))]
-        # a string or a function: a text with a meaning, which its reader tells
+        # str | Callable: the string is one of several words, and its reader refuses all others
         if None not in classes and not {(FunctionType,), (str,)} <= {*classes}:
             found[name] = frozenset([kind for part in classes for kind in part or ()])
     return (code.co_varnames[: code.co_argcount] if code else ()), found
@@ -58,6 +58,6 @@ def _classes_of(annotation: object) -> tuple[type, ...] | None:
     """The classes of arguments that often fit an annotation, None if it is not a plain kind."""
     if _origin(annotation) == "Callable":
         return _ORDINARY[Callable]
-    if _origin(annotation) is not None:  # the items are looked at each time
+    if _origin(annotation) is not None:  # the items have to be tested each time
         return () if _origin(annotation) == "Sequence" else None
     return _ORDINARY.get(annotation) if annotation.__hash__ else None

@@ -31,8 +31,10 @@ def has_static_shape(kind: "ArrayType | None") -> bool:
 
 
 def is_same_size(n: Size | int, m: Size | int) -> bool:
-    """Whether two sizes are equal. An answer that depends on the values of names is a guard; raises
-    ShapeError if there are no values.
+    """Whether two sizes are equal.
+
+    If that depends on the values of names, the answer for the present values is recorded as a
+    guard; ShapeError if there are no values.
     """
     size, other = (n, m) if type(n) is Size else (m, n)
     if type(size) is not Size:
@@ -50,6 +52,13 @@ def is_same_size(n: Size | int, m: Size | int) -> bool:
             "  give both the same name, or pass numbers"
         )
     return not answer
+
+
+def smaller_size(n: Size | int, m: Size | int) -> Size | int:
+    """The smaller of two sizes. Raises ShapeError if that depends on the values of names."""
+    if type(n) is int:
+        n, m = m, n
+    return m if n >= m else n
 
 
 def given_sizes(declared: Iterable, given: Iterable) -> dict:
@@ -77,7 +86,7 @@ def given_sizes(declared: Iterable, given: Iterable) -> dict:
 
 
 def _leaves_rest(size: Any, by: int) -> bool:
-    """Whether a size is not known to be a multiple of ``by``."""
+    """Whether dividing a size by ``by`` may leave a remainder."""
     return any(c % by for _, c in terms_of(size))
 
 

@@ -1,13 +1,13 @@
-"""The terms of the language: what a program is made of.
+"""The terms of the language: the classes that programs consist of.
 
     Arg    = Local | Const
     Bind   = binders, op, args, attrs, source
     Expr   = Let(bind, body) | Ret(args)
     Lambda = params, binds, ret
 
-A Lambda stores its binds flat. ``Let`` is a cursor into them, made on the way by ``f.body`` and
-``let.body``, so that ``match f.body: case Let(bind=b, body=rest)`` works and no chain of a million
-cells exists.
+A Lambda stores its binds in one tuple. ``Let`` is a cursor into it, made on demand by ``f.body``
+and ``let.body``, so that ``match f.body: case Let(bind=b, body=rest)`` works although a program of
+a million binds is not a chain of a million cells.
 
 Terms are immutable. The four that are made for every operation (Local, Const, Bind, Let) are
 ``define``d, not ``frozen``: a frozen ``__init__`` takes three times as long, half of the budget of
@@ -38,7 +38,7 @@ class Local:
     (True, False)
     """
 
-    # not its bind: through that a program would be one chain of references, and freeing it deep
+    # no reference to its bind: a program would be a chain of references, freed by deep recursion
     type: ArrayType | None = None
     name: str | None = None
 
@@ -143,7 +143,7 @@ class Bind:
 
     def with_args(self, args: tuple[Arg, ...]) -> "Bind":
         """The same bind on these operands; itself if they are equal to its own."""
-        if args == self.args:  # shared: most binds of a program stay as they are
+        if args == self.args:  # most binds of a program do not change, and are shared
             return self
         return Bind(self.binders, self.op, args, self.attrs, self.source)
 
@@ -194,7 +194,7 @@ class Let:
     @property
     def body(self) -> "Let | Ret":
         """The rest of the term."""
-        # a new cursor each time: a program is walked once, and a chain of them would be kept
+        # a new cursor each time: kept ones would form a chain as long as the program
         index = self.index + 1
         binds = self.fn.binds
         return Let(binds[index], self.fn, index) if index < len(binds) else self.fn.ret
@@ -235,7 +235,7 @@ class Lambda:
     @property
     def constants(self) -> tuple[Bind, ...]:
         """The binds of array constants, with ``bind.attrs["value"]`` and ``bind.source``."""
-        return self.memo(_constants)
+        return self.memo(_constant_binds)
 
     def with_binds(self, binds: Iterable[Bind]) -> "Lambda":
         """The same parameters and results with other binds."""
@@ -279,7 +279,7 @@ class Lambda:
         try:
             return LATE_BOUND["call"](self, *args, **kwargs)
         except BaseException as error:
-            LATE_BOUND["fold"](error)
+            LATE_BOUND["shorten_traceback"](error)
             raise
 
     def __len__(self):
@@ -308,5 +308,5 @@ class Lambda:
         return Lambda, (self.params, self.binds, self.ret, self.in_tree, self.out_tree)
 
 
-def _constants(fn: Lambda) -> tuple[Bind, ...]:
+def _constant_binds(fn: Lambda) -> tuple[Bind, ...]:
     return tuple([bind for bind in fn.binds if bind.op.role == "constant"])

@@ -4,7 +4,6 @@ A shape is made of ints and symbolic sizes (``sizes.size``). Users write ``Shape
 tracing; ``Undef`` is the one value in gradient programs that is not an array.
 """
 
-import threading
 from collections.abc import Iterable
 from typing import Any
 from weakref import WeakValueDictionary
@@ -13,8 +12,9 @@ import numpy as np
 from attrs import define, frozen
 
 from letir.ast import LATE_BOUND, entry_point
+from letir.ast.process_state import new_lock
 from letir.ast.sizes.size import Size
-from letir.errors import DTypeError, LetirError, ShapeError
+from letir.errors import DTypeError, LetirError, ShapeError, watched
 
 _KINDS = "biufc"  # bool, signed, unsigned, floating, complex: the dtypes of arrays of numbers
 
@@ -39,7 +39,7 @@ class UndefType:
 Undef = UndefType()
 
 _types: WeakValueDictionary = WeakValueDictionary()  # one object per type: equality is identity
-_types_lock = threading.Lock()
+_types_lock = new_lock()
 
 
 @define(init=False, eq=False, repr=False, weakref_slot=True)
@@ -76,7 +76,7 @@ class ArrayType:
                         object.__setattr__(self, field, value)
                     _types[key] = self
         except LetirError as error:
-            LATE_BOUND["fold"](error)
+            LATE_BOUND["shorten_traceback"](error)
             raise
         return self
 
@@ -123,7 +123,7 @@ def _as_shape(sizes: Any) -> tuple:
 
 
 def _refuse_sizes(shape: tuple) -> None:
-    """Raise unless all sizes are integers from 0, or symbolic."""
+    """Raise ShapeError or DTypeError unless all sizes are non-negative integers, or symbolic."""
     for n in shape:
         if type(n) is Size:
             continue
@@ -152,10 +152,12 @@ def number_dtype(dtype: Any) -> np.dtype:
             f"there is no dtype {dtype!r}\n  take one of NumPy's, such as 'float64' or np.int32"
         ) from None
     if dtype.kind not in _KINDS or dtype.itemsize > (16 if dtype.kind == "c" else 8):
-        raise DTypeError(
-            "letir computes with bool, int, uint, float and complex arrays, "
-            f"not with dtype {dtype}\n"
-            f"  {_DTYPE_REMEDIES.get(dtype.kind, 'convert it first, with .astype(float)')}"
+        raise watched(
+            DTypeError(
+                "letir computes with bool, int, uint, float and complex arrays, "
+                f"not with dtype {dtype}\n"
+                f"  {_DTYPE_REMEDIES.get(dtype.kind, 'convert it first, with .astype(float)')}"
+            )
         )
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
@@ -222,9 +224,10 @@ class ShapeDtype:
 
 
 def _number_that_fits(n: Any, m: Any) -> int | None:
-    """The number, if the other one of two sizes is known only after a loop has run, else None.
+    """The number among two sizes if the other is known only after a loop has run, else None.
 
-    That size is the number or 1, or NumPy fails. A name could be 1 itself.
+    At run time the other size must be that number or 1, or NumPy fails; so the number is their
+    broadcast size. Not for names that users give, which may stand for 1.
     """
     number, size = (n, m) if type(n) is int else (m, n)
     return number if type(number) is int and type(size) is Size and size.is_internal else None
@@ -233,8 +236,8 @@ def _number_that_fits(n: Any, m: Any) -> int | None:
 def broadcast_shapes(*shapes: tuple) -> tuple:
     """The broadcast shape by NumPy's rules; equal names match, a name and a number do not.
 
-    A size that is known only after a loop has run broadcasts to a number, and NumPy compares them
-    then. Raises ShapeError that lists all shapes if they do not broadcast.
+    A size that is known only after a loop has run broadcasts to a number; NumPy compares the two at
+    run time. Raises ShapeError that lists all shapes if they do not broadcast.
     """
     out: list = [1] * max(map(len, shapes), default=0)
     for shape in shapes:

@@ -1,4 +1,4 @@
-"""Small data sets that ship with letir; README.md beside this file gives their sources."""
+"""Small data sets that ship with letir; README.md in this folder gives their sources."""
 
 import gzip
 from importlib import resources
@@ -35,7 +35,7 @@ def load_digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
 def load_alice() -> str:
     """Return the first three chapters of Alice's Adventures in Wonderland, in ASCII.
 
-    Source: Lewis Carroll, 1865 (public domain); README.md beside this file says which edition.
+    Source: Lewis Carroll, 1865 (public domain); README.md in this folder names the edition.
 
     >>> text = load_alice()
     >>> len(text.split()), text[text.index("Alice was") :][:50]

@@ -1,4 +1,4 @@
-"""Measure time and memory of calls, on a machine that is busy with other things too."""
+"""Measure time and memory of calls, on a machine that other programs use too."""
 
 import gc
 import time
@@ -17,13 +17,15 @@ def time_interleaved(
 
     Other load on the machine slows all functions of a round alike, so ratios within a round hold.
     """
-    first = [seconds_per_call(function, 1, clock) for function in functions]  # also warms caches up
+    first = [
+        _seconds_per_call(function, 1, clock) for function in functions
+    ]  # also warms caches up
     calls = [max(1, round(TURN / max(seconds, 1e-9))) for seconds in first]
     turns = list(zip(functions, calls, strict=True))
-    return np.array([[seconds_per_call(f, n, clock) for f, n in turns] for _ in range(rounds)])
+    return np.array([[_seconds_per_call(f, n, clock) for f, n in turns] for _ in range(rounds)])
 
 
-def seconds_per_call(function: Callable, calls: int, clock: Callable[[], float]) -> float:
+def _seconds_per_call(function: Callable, calls: int, clock: Callable[[], float]) -> float:
     """The mean time of ``calls`` calls."""
     start = clock()
     for _ in range(calls):

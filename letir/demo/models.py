@@ -18,7 +18,7 @@ def new_layers(sizes: tuple[int, ...], rng: np.random.Generator) -> list[dict]:
 
 
 def scores(layers: list[dict], images: np.ndarray) -> np.ndarray:
-    """How much each image looks like each class: (images, pixels) gives (images, classes)."""
+    """The scores of each image for each class: (images, pixels) gives (images, classes)."""
     *hidden, last = layers
     for layer in hidden:
         images = np.tanh(images @ layer["weights"] + layer["bias"])
@@ -26,7 +26,7 @@ def scores(layers: list[dict], images: np.ndarray) -> np.ndarray:
 
 
 def loss(layers: list[dict], images: np.ndarray, targets: np.ndarray) -> np.floating:
-    """Mean cross entropy of softmax(scores) with ``targets``, a row of 0s and a 1 an image."""
+    """Mean cross entropy of softmax(scores); ``targets``: for each image a row of 0s and one 1."""
     z = scores(layers, images)
     z = z - z.max(axis=1, keepdims=True)  # exp cannot overflow; the loss is the same
     log_p = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
@@ -34,7 +34,7 @@ def loss(layers: list[dict], images: np.ndarray, targets: np.ndarray) -> np.floa
 
 
 def descent_step(layers: list[dict], slopes: list[dict], rate: float) -> list[dict]:
-    """The layers after a step against the gradient ``slopes``."""
+    """The layers after a step of gradient descent; ``slopes``: the gradient."""
     return [
         {name: layer[name] - rate * slope[name] for name in layer}
         for layer, slope in zip(layers, slopes, strict=True)
@@ -54,10 +54,12 @@ def loss_and_slopes(
     total = odds.sum(axis=1, keepdims=True)
     value = (targets * (np.log(total) - z)).sum(axis=1).mean()
 
-    ct = (odds / total - targets) / len(images)  # of softmax and cross entropy together
+    ct = (odds / total - targets) / len(
+        images
+    )  # the gradient of softmax and cross entropy together
     slopes = [_slope(inputs[-1], ct)]
     for layer, x, below in zip(layers[:0:-1], inputs[:0:-1], inputs[-2::-1], strict=True):
-        ct = ct @ layer["weights"].T * (1 - x * x)  # tanh' by its result
+        ct = ct @ layer["weights"].T * (1 - x * x)  # tanh' in terms of x, its result
         slopes.append(_slope(below, ct))
     return value, slopes[::-1]
 

@@ -1,4 +1,4 @@
-"""What ``letir demo`` prints, in the order in which it happens."""
+"""The output of ``letir demo``, in order."""
 
 import sys
 import tempfile
@@ -26,7 +26,7 @@ class Effort:
     """How long the demo trains and measures."""
 
     epochs: int
-    rounds: int  # of timing
+    rounds: int  # the number of timing rounds
 
 
 FULL, QUICK = Effort(epochs=40, rounds=300), Effort(epochs=10, rounds=40)
@@ -46,29 +46,29 @@ def tell_story(
 
     regression = Model.recorded("softmax regression", (64, 10), digits[:BATCH], rng)
     network = Model.recorded("two-layer network", (64, 64, 10), digits[:BATCH], rng)
-    show_programs(regression, out)
-    print(f"Training by replay, batches of {BATCH}", file=out)
-    train_model(regression, digits, held_out, effort, out)
-    layers = train_model(network, digits, held_out, effort, out)
-    print("\nA step (gradient and update), beside the same step with a gradient by hand", file=out)
+    _show_programs(regression, out)
+    print(f"Training with the compiled gradient, in batches of {BATCH}", file=out)
+    _train_model(regression, digits, held_out, effort, out)
+    layers = _train_model(network, digits, held_out, effort, out)
+    print("\nA step (gradient and update), compared with the gradient derived by hand", file=out)
     for model in (regression, network):
-        compare_steps(model, digits[:BATCH], effort, out)
+        _compare_steps(model, digits[:BATCH], effort, out)
     with tempfile.TemporaryDirectory() as folder:
-        return save_and_reload(layers, held_out, Path(path or Path(folder, "digits.letir")), out)
+        return _save_and_reload(layers, held_out, Path(path or Path(folder, "digits.letir")), out)
 
 
 # ---- the chapters ----
 
 
-def show_programs(model: Model, out: TextIO) -> None:
+def _show_programs(model: Model, out: TextIO) -> None:
     """Print the recorded loss, and the binds that its gradient adds."""
     print(f"The loss of {model.name} in letir/demo/models.py, recorded:\n", file=out)
-    print(program_excerpt(model.loss, 0), file=out)
-    print("\nIts value and gradient is a program too, of which this is new:\n", file=out)
-    print(program_excerpt(model.gradient, len(model.loss)), end="\n\n", file=out)
+    print(_program_excerpt(model.loss, 0), file=out)
+    print("\nIts value and gradient are a program too, with these additional binds:\n", file=out)
+    print(_program_excerpt(model.gradient, len(model.loss)), end="\n\n", file=out)
 
 
-def train_model(
+def _train_model(
     model: Model, digits: Digits, held_out: Digits, effort: Effort, out: TextIO
 ) -> list:
     """Train and return the layers, with a progress bar."""
@@ -81,35 +81,40 @@ def train_model(
     return layers
 
 
-def compare_steps(model: Model, batch: Digits, effort: Effort, out: TextIO) -> None:
-    """Print binds, time and memory of a training step, as recorded and by hand."""
-    recorded = training_step(lambda *args: run_forward(model.gradient, *args), model.layers, batch)
-    by_hand = training_step(loss_and_slopes, model.layers, batch)
-    times = time_interleaved((recorded, by_hand), effort.rounds)
-    ours, theirs = np.median(times, axis=0) * 1e3
-    ratio = np.median(times[:, 0] / times[:, 1])  # within each round, where noise divides out
-    peaks = [peak_bytes(f) / MiB for f in (recorded, by_hand)]
-    print(
-        f"  {model.name}: {len(model.loss)} binds, with gradient {len(model.gradient)}\n"
-        f"    time    {ours:6.3f} ms, by hand {theirs:6.3f} ms, ratio {ratio:.2f}\n"
-        f"    memory  {peaks[0]:6.3f} MiB at most, by hand {peaks[1]:6.3f} MiB",
-        file=out,
-    )
+def _compare_steps(model: Model, batch: Digits, effort: Effort, out: TextIO) -> None:
+    """Print binds, time and memory of a training step: derived by hand, replayed and compiled."""
+    gradients = {
+        "by hand": loss_and_slopes,
+        "compiled": model.plan,
+        "replayed": lambda *args: run_forward(model.gradient, *args),
+    }
+    steps = [_training_step(gradient, model.layers, batch) for gradient in gradients.values()]
+    times = time_interleaved(steps, effort.rounds)
+    ratios = np.median(times / times[:, :1], axis=0)  # within each round, where noise divides out
+    print(f"  {model.name}: {len(model.loss)} binds, with gradient {len(model.gradient)}", file=out)
+    for name, step, seconds, ratio in zip(
+        gradients, steps, np.median(times, axis=0), ratios, strict=True
+    ):
+        print(
+            f"    {name:<9} {seconds * 1e3:6.3f} ms, ratio {ratio:.2f}, "
+            f"memory {peak_bytes(step) / MiB:.3f} MiB at most",
+            file=out,
+        )
 
 
-def training_step(gradient: Callable, layers: list, batch: Digits) -> Callable:
+def _training_step(gradient: Callable, layers: list, batch: Digits) -> Callable:
     """A training step without arguments."""
     return lambda: descent_step(layers, gradient(layers, batch.images, batch.targets)[1], RATE)
 
 
-def save_and_reload(layers: list, held_out: Digits, path: Path, out: TextIO) -> bool:
+def _save_and_reload(layers: list, held_out: Digits, path: Path, out: TextIO) -> bool:
     """Save the trained program, load it, and run it on the held-out images."""
     save(predictor(layers, held_out.images), path)
     program: Any = load(path)  # not a Gradient
     right = accuracy(run_forward(program, held_out.images), held_out)
     print(
         f"\nSaved as {path.name}: {len(program)} binds, {path.stat().st_size / 1024:.0f} KiB; "
-        f"loaded again it reads {right:.1%} of the held-out digits right",
+        f"loaded again, it classifies {right:.1%} of the held-out digits correctly",
         file=out,
     )
     return right >= EXPECTED_ACCURACY
@@ -118,7 +123,7 @@ def save_and_reload(layers: list, held_out: Digits, path: Path, out: TextIO) -> 
 # ---- output ----
 
 
-def program_excerpt(fn: Lambda, start: int) -> str:
+def _program_excerpt(fn: Lambda, start: int) -> str:
     """The text of ``fn`` from bind ``start``, in lines of bounded length."""
     head, *lines = str(fn).splitlines()
     shown = [head, *lines] if start == 0 else ["  ...", *lines[start:]]

@@ -1,12 +1,12 @@
-"""Training by replay: the loss is recorded once, and its gradient program runs on every batch."""
+"""Training: the loss is recorded once, and the plan of its gradient runs on every batch."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from attrs import frozen
 
-from letir import Lambda, run_forward, trace, value_and_grad
+from letir import Lambda, compile, trace, value_and_grad
 from letir.datasets import load_digits
 from letir.demo.models import descent_step, loss, new_layers, scores
 
@@ -40,12 +40,17 @@ def split_digits(rng: np.random.Generator) -> tuple[Digits, Digits]:
 
 @frozen(eq=False)
 class Model:
-    """A classifier to train: its initial layers, the recorded loss, and the gradient program."""
+    """A classifier to train.
+
+    ``layers``: the initial layers; ``loss``: their recorded loss; ``gradient``: the program of its
+    value and gradient; ``plan``: the compiled form of that program.
+    """
 
     name: str
     layers: list
     loss: Lambda
     gradient: Lambda
+    plan: Callable
 
     @classmethod
     def recorded(
@@ -54,7 +59,8 @@ class Model:
         """Record the loss of new layers of these sizes on ``batch``, and differentiate it."""
         layers = new_layers(sizes, rng)
         program = trace(loss, layers, batch.images, batch.targets)
-        return cls(name, layers, program, value_and_grad(program))
+        gradient = value_and_grad(program)
+        return cls(name, layers, program, gradient, compile(gradient))
 
     def epochs(
         self, digits: Digits, count: int, rate: float, rng: np.random.Generator
@@ -66,7 +72,7 @@ class Model:
             # full batches only: the program was recorded for their size
             for start in range(0, len(digits) - BATCH + 1, BATCH):
                 batch = digits[order[start : start + BATCH]]
-                value, slopes = run_forward(self.gradient, layers, batch.images, batch.targets)
+                value, slopes = self.plan(layers, batch.images, batch.targets)
                 layers = descent_step(layers, slopes, rate)
                 values.append(value)
             yield layers, float(np.mean(values))

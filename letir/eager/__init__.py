@@ -6,8 +6,9 @@ letir.eager.gradients(y, x)      without touching .grad
 letir.eager.history(y)           the program that made y
 """
 
-import importlib
 from typing import TYPE_CHECKING
+
+from letir.ast import load_module
 
 if TYPE_CHECKING:
     from letir.eager.backward_pass.entry_points import backward, gradients
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from letir.eager.staged_tracing import StagedTrace, staged_trace
     from letir.eager.variable import Variable
 
-_ON_USE = {  # name -> its module: jit asks whether Variables are recorded, and needs no more
+_ON_USE = {  # name -> its module; ``jit`` loads this package only for the grad mode
     "Function": "functions.function",
     "StagedTrace": "staged_tracing",
     "Variable": "variable",
@@ -65,7 +66,7 @@ __all__ = [
 def __getattr__(name: str):
     if name not in _ON_USE:
         raise AttributeError(f"module 'letir.eager' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"letir.eager.{_ON_USE[name]}"), name)
+    return getattr(load_module(f"letir.eager.{_ON_USE[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,7 @@
 """A cache from NumPy calls on Variables to the operation and attributes that they record.
 
-``np.sum(x, axis=0)`` is ``sum`` with the same attributes for every x of one type: to take the call
-apart and complete its attributes each time would cost more than a small sum.
+``np.sum(x, axis=0)`` is ``sum`` with the same attributes for every x of one type. Parsing the call
+and completing its attributes each time would cost more than a small sum.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _PLAIN = frozenset([int, bool, str, type(None)])
 def numpy_call(variable: "Variable", func: Callable, args: tuple, kwargs: dict) -> Any:
     """The recorded result of a NumPy function or operation; ``variable`` is one argument."""
     key, operands = _call_key(type(variable), func, args, kwargs)
-    # the key itself: never seen; None: not to be
+    # the key itself: a new call; None: a call that is not cached
     found = _known_call(key, key) if operands else None
     if found is key:
         found = _calls[key] = _record_call(func, args, kwargs, operands)
@@ -69,7 +69,7 @@ def _plain_key(value) -> tuple | None:
     parts: tuple
     kind = type(value)
     if kind in _PLAIN:
-        return kind, value  # with its type: 1 == True == 1.0
+        return kind, value  # the type distinguishes 1, True and 1.0
     if kind is slice:
         parts = _plain_key(value.start), _plain_key(value.stop), _plain_key(value.step)
     elif kind is tuple:
@@ -89,7 +89,7 @@ def _record_call(
         op, prepare = recorder_of(func) or (None, None)
     if op is None or "out" in kwargs or op.returned is not None or op.is_users:
         return None
-    if func is np.where and len(args) == 1:  # of a condition alone it is np.nonzero
+    if func is np.where and len(args) == 1:  # np.where(condition) is np.nonzero
         return None
     if prepare is not None:
         found, attrs = prepare_call(func, prepare, args, kwargs)
@@ -97,7 +97,7 @@ def _record_call(
         found, attrs = args, kwargs
     if _has_count(attrs.get("item")):
         return None
-    # else the key would not say what the operands are
+    # else the key would not determine the operands
     same = len(found) == len(operands) and all(map(lambda x, y: x is y, found, operands))
     return (op, op.complete(attrs)) if same else None
 

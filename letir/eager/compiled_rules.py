@@ -16,11 +16,11 @@ from letir.eval.evaluator import Evaluator, compute
 
 
 def kernel_of(op: Primitive, attrs: Attrs) -> Callable:
-    """A function that computes ``op`` with these attributes, if possible NumPy's own ufunc."""
+    """A function that computes ``op`` with these attributes: NumPy's ufunc if there is one."""
     if cupy_module() is not None:  # the operands decide the array module at each call
         return lambda *values: compute(op, values, attrs)
     (ufunc, *others) = [f for f in op.numpy if isinstance(f, np.ufunc)] or [None]
-    # others: several NumPy functions record this one, and the ufunc may not be what impl does
+    # several NumPy functions record one operation, whose impl may differ from their ufuncs
     if op.elementwise and ufunc is not None and not (others or attrs or op.is_users):
         return ufunc
     if op.holds_lambdas:
@@ -58,7 +58,7 @@ def straight_line(body: Lambda) -> Callable:
     lines.append(f"    return ({spelled(body.ret.args)})")
     exec(
         _compile_source("\n".join(lines)), space
-    )  # the source has generated names only, none of users
+    )  # the source contains generated names only, no names of users
     return space["compute"]
 
 

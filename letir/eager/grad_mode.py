@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from letir.ast import LATE_BOUND, entry_point
+from letir.ast.process_state import TemporaryChange, restore_abandoned
 from letir.tracing.trace_state import ACTIVE, Trace
 
 RECORDS: ContextVar[bool] = ContextVar("letir_records", default=True)
@@ -26,10 +27,11 @@ class Mode(ContextDecorator):
         self.tokens: list = []  # a stack: blocks of one mode may be nested
 
     def _recreate_cm(self):
-        return Mode(self.variable, self.value)  # each call of a decorated function has its own
+        return Mode(self.variable, self.value)  # a new one for each call of a decorated function
 
     def __call__(self, f: Any) -> Any:
-        # a generator or a coroutine runs after the call that made it, and only then in this mode
+        # a generator or a coroutine runs after the call that made it, so the mode is set while it
+        # runs
         if inspect.isgeneratorfunction(f):
             return _generator_in(self._recreate_cm, f)
         if inspect.iscoroutinefunction(f):
@@ -37,8 +39,14 @@ class Mode(ContextDecorator):
         return super().__call__(f)
 
     def __enter__(self):
-        token = self.variable.set(self.value)
-        self.tokens.append((token, _note_switch(self.variable, self.value)))
+        token = None
+        try:
+            token = self.variable.set(self.value)
+            self.tokens.append((token, _note_switch(self.variable, self.value)))
+        except BaseException:
+            if token is not None:
+                self.variable.reset(token)
+            raise
 
     def __exit__(self, *error):
         token, before = self.tokens.pop()
@@ -46,10 +54,26 @@ class Mode(ContextDecorator):
         _note_switch(self.variable, not before, after_error=error[:1] != (None,))
 
 
+class recording_set(TemporaryChange):
+    """A context in which a function of letir records operations on Variables, or does not."""
+
+    __slots__ = ("before", "value")
+
+    def __init__(self, value: bool):
+        self.value, self.before = value, RECORDS.get()
+
+    def make(self) -> None:
+        RECORDS.set(self.value)
+        _note_switch(RECORDS, self.value)
+
+    def undo(self) -> None:
+        RECORDS.set(self.before)
+        _note_switch(RECORDS, self.before, after_error=True)
+
+
 def _note_switch(variable: ContextVar[bool], value: bool, *, after_error: bool = False) -> bool:
     """Tell the trace that is recording, if any, that gradients are recorded or not from here on.
-
-    Whether they were not before, by an earlier switch in the same trace.
+    Returns whether an earlier switch in the same trace had turned them off.
     """
     trace = ACTIVE.get()
     if trace is None or variable is not RECORDS or not isinstance(trace, Trace):
@@ -61,7 +85,7 @@ def _note_switch(variable: ContextVar[bool], value: bool, *, after_error: bool =
 
 
 class _Setting(Mode):
-    """A mode that is set at once; as a context it ends with its block."""
+    """A mode that is set immediately; as a context manager it ends with its block."""
 
     def __init__(self, variable: ContextVar[bool], value: bool):
         super().__init__(variable, value)
@@ -85,8 +109,8 @@ class _Setting(Mode):
 
 
 def _generator_in(mode: Callable[[], Mode], f: Callable) -> Callable:
-    """The generator function ``f``, each step of which runs in the mode, unlike the code between
-    the steps.
+    """The generator function ``f``, whose steps run in the mode; the caller's code between steps
+    does not.
     """
 
     @functools.wraps(f)
@@ -112,8 +136,8 @@ def _generator_in(mode: Callable[[], Mode], f: Callable) -> Callable:
 
 
 def _coroutine_in(mode: Callable[[], Mode], f: Callable) -> Callable:
-    """The coroutine function ``f``, which runs in the mode: a task has context variables of its own
-    or those of the coroutine that awaits it.
+    """The coroutine function ``f``, which runs in the mode. Setting the mode in the coroutine is
+    enough: a task has its own context variables.
     """
 
     @functools.wraps(f)
@@ -140,7 +164,15 @@ def no_grad() -> Mode:
 
 @entry_point
 def enable_grad() -> Mode:
-    """A context, and a decorator, in which operations are recorded, also inside ``no_grad``."""
+    """A context, and a decorator, in which operations are recorded, also inside ``no_grad``.
+
+    >>> import letir as lt
+    >>> x = lt.Variable(2.0, requires_grad=True)
+    >>> with lt.eager.no_grad(), lt.eager.enable_grad():
+    ...     y = x * x
+    >>> y.requires_grad
+    True
+    """
     return Mode(RECORDS, True)
 
 
@@ -166,6 +198,8 @@ def is_grad_enabled() -> bool:
     >>> is_grad_enabled()
     True
     """
+    if not RECORDS.get():
+        restore_abandoned()
     return RECORDS.get()
 
 
@@ -173,7 +207,14 @@ def is_grad_enabled() -> bool:
 def detect_anomaly() -> Mode:
     """A context in which backward raises FloatingPointError where the first nan is made.
 
-    The message says which operation of the forward computation it belongs to, and its line.
+    The message names the operation of the forward computation, and its line.
+
+    >>> import letir as lt
+    >>> x = lt.Variable(0.0, requires_grad=True)
+    >>> with lt.eager.detect_anomaly():
+    ...     (x * x).backward()
+    >>> x.grad
+    Variable(0.)
     """
     return Mode(ANOMALY, True)
 

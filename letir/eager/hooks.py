@@ -1,8 +1,8 @@
 """Hooks: user functions that see, and may replace, gradients during the backward pass [E2].
 
-At one node: the gradients of its results are summed; the hooks of those Variables run, then the
-node's pre-hooks, then its derivative rule, then its post-hooks, with the rule's results and its
-operands. A hook that returns None keeps the gradients as they are.
+The order at one node: the gradients of its results are summed; the hooks of the Variables that hold
+the results run, then the node's pre-hooks, its derivative rule, and its post-hooks, which get the
+gradients of operands and results. A hook that returns None keeps the gradients.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Handle:
         self.hooks, self.key = hooks, key
 
     def remove(self) -> None:
-        """Take the hook away; a second time does nothing."""
+        """Remove the hook; a second call does nothing."""
         self.hooks.pop(self.key, None)
 
     def __enter__(self):
@@ -85,12 +85,12 @@ def call_hooks(hooks: dict, values: tuple, *others: Any) -> tuple:
 
 
 def _check_replacement(hook: Callable, position: int, new, old):
-    """The gradient that a hook returned. Raises unless it has the type of the one it replaces."""
+    """The gradient that a hook returned. Raises unless it has the type of the old gradient."""
     if new is old:
         return old
     variable = type(old) if old is not None else None
     if new is None or old is None:
-        what = "took a gradient away" if new is None else "made a gradient where there is none"
+        what = "removed a gradient" if new is None else "returned a gradient where there is none"
         raise DTypeError(
             f"hook {_hook_name(hook)} {what}, at position {position}\n"
             "  return a gradient of the same type, or None to keep it"
@@ -110,7 +110,7 @@ def _check_replacement(hook: Callable, position: int, new, old):
             f"at position {position}, expected {old.type}\n"
             "  return a gradient of the same type, or None to keep it"
         )
-    # NumPy's arrays and scalars are of one module
+    # NumPy's arrays and scalars count as one device
     if type(new.array).__module__.split(".")[0] != type(old.array).__module__.split(".")[0]:
         raise DTypeError(
             f"hook {_hook_name(hook)} returned a gradient on another device\n"

@@ -1,8 +1,9 @@
 """In-place changes of Variables that share memory, and the effect of a write on the history.
 
-A write gives a new grad edge to the Variable and to all that share its memory: the base of which it
-is a view, and the other plain views ``x[i]`` of that base. Every edge whose value lay in that
-memory is marked as changed, even if its Variable is gone: a node may have saved the array [E1].
+A write gives a new grad edge to the Variable and to all Variables that share its memory: the base
+of which it is a view, and the other plain views ``x[i]`` of that base. Every edge whose value lay
+in that memory is marked as changed, even if its Variable is gone: a node may have saved the array
+[E1].
 """
 
 import weakref
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import define, field
 
-from letir.eager.grad_mode import RECORDS
+from letir.eager.grad_mode import RECORDS, is_grad_enabled
 from letir.errors import TraceError
 from letir.tracing.source_locations import at_user, user_place
 
@@ -36,7 +37,7 @@ class _Refs(list):
 
 @define(eq=False)
 class _Shared:
-    """For a Variable with views: the views, and the edges of all values in its memory."""
+    """Data of a Variable with views: the views, and the edges of all values in its memory."""
 
     views: _Refs = field(factory=_Refs)
     origins: _Refs = field(factory=_Refs)
@@ -44,7 +45,7 @@ class _Shared:
 
 @define(eq=False)
 class _View:
-    """For a Variable that shares the memory of ``base``.
+    """Data of a Variable that shares the memory of ``base``.
 
     ``path``: the successive indices from the base to it; None if it is not a plain ``x[i]``.
     ``detached``: a write into it is not recorded for the base.
@@ -107,16 +108,16 @@ def write_variable(variable: "Variable", new: "Variable") -> None:
     """Write ``new``, a Variable of the same type, into ``variable`` and the history of both."""
     base = memory_root(variable)
     is_view = base is not variable and not variable.sharing.detached
-    recorded = RECORDS.get() and (
+    recorded = (RECORDS.get() or is_grad_enabled()) and (
         new.requires_grad or variable.requires_grad or (is_view and base.requires_grad)
     )
     whole = None
     if recorded:
         refuse_write(variable, base, is_view)
-        # before the write: the history of the base with the new part in place
+        # computed before the write: the base with the new part in place, for its history
         whole = _replace_part(base, variable.sharing.path, new) if is_view else None
     variable.array[...] = new.array
-    note_change(variable, base)  # at the old edges, before new ones replace them
+    note_change(variable, base)  # at the old edges, before new edges replace them
     if recorded:
         _take_origin(variable, new, base)
         if whole is not None:
@@ -181,7 +182,7 @@ def refuse_write(variable: "Variable", base: "Variable", is_view: bool) -> None:
     others = [_path_of(view) for view in _other_views(variable, base)]
     if any(path is None or (path and not is_view and base is not variable) for path in others):
         raise TraceError(
-            f"{variable.type}, of which a view other than a plain x[i] is in use, "
-            "cannot be changed "
-            f"in place{at_user()}\n  copy the view, y = x.T.copy(), or make a new array: x + v"
+            f"{variable.type} cannot be changed in place while a view of it other than a plain "
+            f"x[i] is in use{at_user()}\n"
+            "  copy the view, y = x.T.copy(), or make a new array: x + v"
         )

@@ -28,16 +28,16 @@ from letir.eval.array_modules import type_of
 from letir.tracing.source_locations import error_at_user_line
 
 forms = BoundedCache(1 << 14)
-known_form = forms.get  # bound once, as all below, which makes look-ups as fast as a dict's
+known_form = forms.get  # bound once, like the others below: as fast as a dict's look-up
 _array_types = BoundedCache(1 << 14)  # (dtype, shape) -> ArrayType
 _known_type = _array_types.get
 _DEVICE = "device"  # a key of ``forms`` once no form in it computes with NumPy's own ufunc
-BY_VALUE = object()  # replaces a form that depends on the numbers among the operands as well
+BY_VALUE = object()  # stands for forms that also depend on numbers among the operands
 
 
 @frozen(eq=False)
 class OpSpecialization:
-    """How an operation on such operands is computed, and what its tape node saves.
+    """How an operation on these types is computed, and the values that its tape node saves.
 
     ``compute(*values)`` gives the result, or a tuple. ``bind`` is the operation on stand-ins:
     locals, and known numbers. ``rule`` is the derivative rule for a full set of cotangents (None if
@@ -88,7 +88,7 @@ class OpSpecialization:
                 check_unchanged(origin, step)
         if rule is self.rule:
             return self.unpack(kept)
-        # a rule for only some of the cotangents
+        # a rule for a subset of the cotangents
         return [kept[self.kept.index(place)] for place in rule.captured]
 
     def origins(self, rule: RuleBody, step: TapeNode) -> list[GradEdge | None]:
@@ -118,7 +118,9 @@ def forget_kernels() -> None:
     """
     if _DEVICE not in forms:
         forms.clear()
-        forms[_DEVICE] = None  # only once: from now on ``kernel_of`` asks the operands
+        forms[_DEVICE] = (
+            None  # only once: from now on ``kernel_of`` uses the operands' array module
+        )
 
 
 def array_type(array: Any) -> ArrayType:
@@ -144,7 +146,7 @@ def operand_key(operand: Any, by_value: bool = False) -> Hashable:
     """The part of a cache key for an operand that does not require grad: its type, or its value."""
     weak = WEAK.get(type(operand))
     if weak is not None:
-        # one form for all numbers, unless the rule looks
+        # one form for all numbers, unless the rule reads them
         return Const(operand) if by_value else weak
     return array_type(operand) if hasattr(operand, "dtype") else Const(operand)
 

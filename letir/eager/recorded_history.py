@@ -5,7 +5,7 @@ from typing import Any
 
 from letir.ast import entry_point
 from letir.ast.builder import LetBuilder
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Const, Lambda, Local
 from letir.eager.backward_pass.entry_points import _flat_values, owning_node
 from letir.eager.recorder import Recorder
@@ -37,7 +37,7 @@ def history(outputs: Any, inputs: Sequence | None = None) -> Lambda:
             raise error_at_user_line(
                 TraceError(
                     f"history: expected Variables, found {type(variable).__name__}\n"
-                    "  pass what was computed from letir.Variable(array, requires_grad=True)"
+                    "  pass a result of letir.Variable(array, requires_grad=True)"
                 )
             )
     writer = _Writer(None if inputs is None else _flat_values(inputs))
@@ -65,7 +65,7 @@ class _Writer:
         self.builder = LetBuilder()
         self.only_inputs = inputs is not None
         self.names: dict = {}  # origin, (step, index) or id of an array -> local
-        self.alive: list = []  # the arrays whose ids are keys: they must not be freed
+        self.alive: list = []  # arrays whose ids are keys, and which must not be freed
         for variable in inputs or ():
             self.names[variable.arg] = self.param(variable.arg)
 
@@ -79,7 +79,7 @@ class _Writer:
         if step.kept is FREED and form.kept:
             raise TraceError(
                 f"history: the values of {form.op.name} were freed by backward{node_line(step)}\n"
-                "  say backward(retain_graph=True), or ask for the history before"
+                "  write backward(retain_graph=True), or call history before backward"
             )
         builder.source = step.source
         args = tuple([self.operand(step, i, arg) for i, arg in enumerate(step.args)])
@@ -102,7 +102,7 @@ class _Writer:
 
     def origin(self, origin: GradEdge) -> Local | None:
         """The local of a value that requires grad or is an input; None for other values."""
-        # each Variable of a result has a Part of its own: step and index say which result it is
+        # each Variable has its own Part: node and index identify the result
         found = self.names.get((origin.step, origin.index) if type(origin) is Part else origin)
         if found is None and type(origin) is Leaf:
             if self.only_inputs:

@@ -14,7 +14,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import Primitive, results_tuple
 from letir.ast.terms import Const, Source
 from letir.ast.types import PYTHON_NUMBERS, Undef
-from letir.eager.grad_mode import RECORDS
+from letir.eager.grad_mode import RECORDS, is_grad_enabled
 from letir.eager.op_cache import (
     BY_VALUE,
     OpSpecialization,
@@ -37,7 +37,7 @@ _new: Callable[[Any], Any] = object.__new__
 
 
 class Recorder:
-    """Computes operations on Variables, arrays and numbers, and records those whose result requires
+    """Computes operations on Variables, arrays and numbers, and records them if the result requires
     grad.
 
     ``variable`` is the class of the results, set once that class exists.
@@ -49,11 +49,12 @@ class Recorder:
     def apply(self, op: Primitive, operands: Sequence[Any], attrs: Attrs = NO_ATTRS) -> Any:
         """The result of ``op`` as a Variable, or a tuple of them.
 
-        The hot path, in one long function because calls of its own would double its time. Measured
-        in benchmarks, rows "eager" and "history": look there before and after a change.
+        This is the hot path, one long function because calls would double its time. Measured in
+        benchmarks, rows "eager" and "history": run them before and after a change.
         """
         variable, array = self.variable, np.ndarray
-        # an operand that requires grad adds its type to the key, another array dtype and shape
+        # the key has the type of an operand that requires grad, and dtype and shape of another
+        # array
         order = ORDER()
         # about every 64th node is a Cut, which stops the recursion when nodes are freed
         args = TapeNode() if order * GOLDEN & RARELY else Cut()
@@ -69,12 +70,14 @@ class Recorder:
                 if not arg.requires_grad:
                     key.append(
                         None
-                    )  # does not require grad: another specialization, with its value
+                    )  # does not require grad: its value is part of another specialization
             elif kind is array:
                 values.append(operand)
                 args.append(None)
                 key += (operand.dtype, operand.shape)
-            elif kind is float:  # the commonest number, before all that ``_enter_operand`` checks
+            elif (
+                kind is float
+            ):  # the most common number, tested before ``_enter_operand`` is called
                 values.append(operand)
                 args.append(None)
                 key.append(float)
@@ -89,11 +92,11 @@ class Recorder:
         if form is None or form is BY_VALUE:
             form = self.form(key, args, values, attrs)
         out = form.compute(*values)
-        if form.is_unknown:  # the type is known only from the result
+        if form.is_unknown:  # only the result shows its type
             return self.several(form, operands, args, values, out)
         made = _new(variable)
         made.array, made.sharing = out, None
-        if form.requires_grad and RECORDS.get():
+        if form.requires_grad and (RECORDS.get() or is_grad_enabled()):
             values.append(out)
             made.arg = args  # TapeNode.filled inline, in half the time
             args.type, args.notes, args.form, args.kept = form.type, None, form, form.keep(values)
@@ -111,7 +114,7 @@ class Recorder:
             numbers = [value for value in values if type(value) in PYTHON_NUMBERS]
             if numbers:
                 forms[key] = BY_VALUE  # from now on ``apply`` comes here for this key
-                key = (*key, *[value or repr(value) for value in numbers])  # -0.0 is 0.0
+                key = (*key, *[value or repr(value) for value in numbers])  # -0.0 == 0.0
             found = known_form(key)
             if found is not None:
                 return found
@@ -122,7 +125,7 @@ class Recorder:
         try:
             return form_of(key, attrs, operands)
         except BaseException as error:
-            LATE_BOUND["fold"](error, within=True)
+            LATE_BOUND["shorten_traceback"](error, within=True)
             raise
 
     def apply_others(self, op: Primitive, operands: Sequence[Any], attrs: Attrs) -> Any:
@@ -142,11 +145,11 @@ class Recorder:
         values: list,
         out: Any,
     ) -> Any:
-        """The results of an operation with several, or with one of unknown type."""
+        """The results of an operation with several results, or with a result of unknown type."""
         single = form.op.results is None
         outs = (out,) if single else tuple(out)
         step = None
-        if form.requires_grad and RECORDS.get():
+        if form.requires_grad and (RECORDS.get() or is_grad_enabled()):
             kept = form.keep([*values, *outs])
             step = args.filled(form, kept, ORDER(), self.source or user_place(4)[0])
         made = tuple([self.result(step, single, i, array) for i, array in enumerate(outs)])
@@ -158,14 +161,14 @@ class Recorder:
     def result(self, step: TapeNode | None, single: bool, index: int, array: Any) -> "Variable":
         """One result as a Variable.
 
-        A result that is not an array stays as it is unless a gradient flows to it: a Python number,
-        the result of ``weaken``, is promoted weakly.
+        A result that is not an array is not wrapped unless a gradient flows to it: a Python number,
+        the result of ``weaken``, must be promoted weakly.
         """
         if array is Undef or array is None or (step is None and not is_array(array)):
             return array
         kind = type_of(array)
         arg: GradEdge
-        if step is None or not kind.inexact:  # integers among the results of a step: no gradient
+        if step is None or not kind.inexact:  # integer results have no gradient
             arg = Constant(kind)
         elif single:
             arg, step.type = step, kind

@@ -16,6 +16,7 @@ from attrs import define, field, frozen
 from letir.ad.differentiation import differentiate
 from letir.ad.gradient_program import number_locals
 from letir.ast import entry_point
+from letir.ast.process_state import new_lock
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.text.printer import dumps
@@ -61,27 +62,35 @@ class Stage:
 class _Pass:
     """A backward pass that reaches results of a staged trace.
 
-    ``arrived``: for each result with a gradient, the grad edge of that gradient if it requires
-    grad; ``came``: the inputs whose gradients were computed. References to edges and to the engine
-    are weak: a trace keeps no values alive.
+    ``arrived``: for each result with a gradient, the gradient's grad edge if it requires grad;
+    ``came``: the inputs whose gradients were computed. References to edges and to the engine are
+    weak: a trace keeps no values alive.
     """
 
     engine: weakref.ref
     arrived: dict[_Result, weakref.ref | None] = field(factory=dict)
     came: set[int] = field(factory=set)
-    handles: list[Handle] = field(factory=list)  # of the hooks on the inputs
+    handles: list[Handle] = field(factory=list)  # handles of the hooks on the inputs
 
 
 class StagedTrace:
     """The result of ``staged_trace``; ``str`` shows it stage by stage.
 
     It holds programs, but no values.
+
+    >>> x = Variable(3.0, requires_grad=True)
+    >>> trace, y = staged_trace(lambda x: x * x, x, derivatives=1)
+    >>> trace.is_complete
+    False
+    >>> y.backward()
+    >>> trace.is_complete, [len(stage.binds) for stage in trace.stages]
+    (True, [1, 2])
     """
 
     def __init__(self, fn: Lambda, inputs: list, derivatives: int):
         self.derivatives = derivatives
         self._stages = [Stage(fn.params, fn.binds, fn.ret.args)]
-        self._whole = fn  # all stages, with the results of each
+        self._whole = fn  # all stages as one program, with the results of each stage
         self._results: list[_Result] = [(0, i) for i in range(len(fn.ret.args))]
         # the parameters of all stages: the grad edges of those that require grad
         self._inputs: list[Any] = [
@@ -89,7 +98,7 @@ class StagedTrace:
         ]
         self._watched: dict[_Result, tuple[weakref.ref, Handle]] = {}
         self._pass: _Pass | None = None
-        self._lock = threading.RLock()  # the workers of a backward pass call hooks
+        self._lock = new_lock(threading.RLock)  # the workers of a backward pass call hooks
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -119,14 +128,14 @@ class StagedTrace:
         return all(origin() is None for (n, _), (origin, _) in self._watched.items() if n == last)
 
     def watch(self, result: _Result, value: Any) -> Any:
-        """``value``, a result of the last stage, to be returned in its place: on a grad edge of
-        its own, which only users of the result reach, and which waits for its gradient.
+        """``value``, a result of the last stage, with a new grad edge. Only users of the result
+        have this edge, and a hook on it reports when the gradient arrives.
         """
         if not _requires_grad(value) or result[0] >= self.derivatives:
             return value
         found = RECORDER.apply(barrier, (value,))
         hook = PassHook(lambda ct, engine: self._arrives(result, ct, engine))
-        handle = add_hook(found.arg.noted().hooks, hook)
+        handle = add_hook(found.arg.own_notes().hooks, hook)
         self._watched[result] = weakref.ref(found.arg), handle
         return found
 
@@ -136,7 +145,7 @@ class StagedTrace:
             is_first = self._pass is None or self._pass.engine() is not engine
             if is_first:
                 self._close()
-            if result not in self._watched:  # the stage just written was the last one
+            if result not in self._watched:  # the stage that was just written is the last one
                 return
             if self._pass is None:
                 self._pass = _Pass(weakref.ref(engine))
@@ -145,13 +154,13 @@ class StagedTrace:
                 origin = reference and reference()
                 if origin is not None:
                     hook = PassHook(partial(self._comes_out, place))
-                    self._pass.handles.append(add_hook(origin.noted().hooks, hook))
+                    self._pass.handles.append(add_hook(origin.own_notes().hooks, hook))
 
     def _comes_out(self, place: int, ct: Variable, engine: Any) -> Any:
-        """The gradient of an input, noted: it is a result of the current stage."""
+        """Note the gradient of an input as a result of the current stage; returns it."""
         with self._lock:
             if self._pass is None or self._pass.engine() is not engine:
-                self._close()  # a pass that reaches an input by another way
+                self._close()  # this pass reached an input without passing the results
                 return ct
             self._pass.came.add(place)
             return self.watch((len(self._stages), place), ct)

@@ -26,7 +26,7 @@ from letir.eager.hooks import Handle, add_hook
 from letir.errors import TraceError
 
 ORDER = itertools.count(1).__next__  # numbers nodes and in-place changes: operands before users
-GOLDEN, RARELY = 0x9E3779B1, 0xFC000000  # multiples of the first have no pattern in these bits
+GOLDEN, RARELY = 0x9E3779B1, 0xFC000000  # multiples of GOLDEN have no pattern in these bits
 _FREEING = threading.local()  # lists of edges that the thread has yet to free
 FREED = None  # replaces the saved values of a node after backward
 
@@ -42,7 +42,7 @@ class _Change:
 
 @define(eq=False)
 class _Notes:
-    """What only few edges have: hooks, a retained gradient, the last in-place change."""
+    """Rare data of an edge: hooks, a retained gradient, the last in-place change."""
 
     hooks: dict = field(factory=dict)  # hooks of the Variable, by handle
     before: dict = field(factory=dict)  # pre-hooks of the node
@@ -55,13 +55,13 @@ class _Notes:
 class GradEdge:
     """The origin of a Variable's value: a node of the tape, one of its results, or a leaf."""
 
-    __slots__ = ()  # each kind has slots of its own, these two among them
+    __slots__ = ()  # each subclass declares its slots, including these two
     type: ArrayType | None
     notes: _Notes | None
     requires_grad = True
     is_leaf = False
 
-    def noted(self) -> _Notes:
+    def own_notes(self) -> _Notes:
         """The notes of this edge, made on first use."""
         if self.notes is None:
             self.notes = _Notes()  # type: ignore[misc]  # a slot of each kind of edge
@@ -69,7 +69,7 @@ class GradEdge:
 
     def note_change(self, source: Source | None) -> None:
         """Remember that the value has just been changed in place."""
-        notes = self.noted()
+        notes = self.own_notes()
         count = 1 if notes.changed is None else notes.changed.count + 1
         notes.changed = _Change(ORDER(), source, count)
 
@@ -100,8 +100,8 @@ class TapeNode(GradEdge, list):
 
     The node is itself the list of its operands' edges, None for arrays and numbers: a separate list
     would be one more object for the garbage collector to traverse. ``kept`` holds the values that
-    the derivative rule and the history read, as ``form`` says; FREED after backward. ``order``
-    grows with time.
+    the derivative rule and the history read, in the order of ``form.kept``; FREED after backward.
+    ``order`` grows with time.
     """
 
     __slots__ = ("__weakref__", "form", "kept", "notes", "order", "parts", "source", "type")
@@ -121,7 +121,7 @@ class TapeNode(GradEdge, list):
         return self
 
     def __bool__(self):
-        return True  # also a node without operands
+        return True  # even without operands, although the node is then an empty list
 
     @property
     def args(self) -> list[GradEdge | None]:
@@ -134,14 +134,14 @@ class TapeNode(GradEdge, list):
         ``grad_outputs`` is the tuple of the gradients of its results; a result of the hook that is
         not None replaces it.
         """
-        return add_hook(self.noted().before, hook)
+        return add_hook(self.own_notes().before, hook)
 
     def register_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call ``hook(grad_inputs, grad_outputs)`` after the derivative rule has run.
 
         A result of the hook that is not None replaces ``grad_inputs``, the operands' gradients.
         """
-        return add_hook(self.noted().after, hook)
+        return add_hook(self.own_notes().after, hook)
 
     @property
     def op(self) -> Primitive:
@@ -228,6 +228,6 @@ def check_unchanged(origin: GradEdge, step: TapeNode) -> None:
 def freed_error(step: TapeNode) -> TraceError:
     """The error for a second backward pass over a node whose saved values were freed [E4]."""
     return TraceError(
-        f"backward of {step.form.op.name} a second time: its values went free after the first"
-        f"{node_line(step)}\n  say backward(retain_graph=True) the first time"
+        f"backward of {step.form.op.name} a second time: its values were freed after the first"
+        f"{node_line(step)}\n  write backward(retain_graph=True) the first time"
     )

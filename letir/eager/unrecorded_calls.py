@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.eager.grad_mode import RECORDS
+from letir.eager.grad_mode import is_grad_enabled
 from letir.eager.recorder import Recorder
 
 DISCRETE = frozenset(
@@ -15,7 +15,7 @@ DISCRETE = frozenset(
         *(np.argsort, np.argpartition, np.argwhere, np.nonzero, np.flatnonzero, np.count_nonzero),
         *(np.searchsorted, np.digitize, np.bincount, np.lexsort),
     ]
-)  # functions whose results are no floating numbers: there is no derivative to lose
+)  # functions whose results are not floating: no derivative is lost
 
 
 def must_be_recorded(value: Any) -> bool:
@@ -25,7 +25,9 @@ def must_be_recorded(value: Any) -> bool:
     if not isinstance(value, Value):
         return False
     is_variable = isinstance(value, Recorder.variable)
-    return not is_variable or (value.requires_grad and RECORDS.get())  # tracers record everything
+    return not is_variable or (
+        value.requires_grad and is_grad_enabled()
+    )  # tracers record everything
 
 
 def is_tracer(value: Any) -> bool:
@@ -36,14 +38,14 @@ def is_tracer(value: Any) -> bool:
 
 
 def unwrap_arrays(value: Any) -> Any:
-    """The array of a Variable, also inside lists; other values as they are."""
+    """The array of a Variable, also inside lists; other values unchanged."""
     if isinstance(value, list | tuple):
         return _with_items(value, map(unwrap_arrays, value))
     return value.array if isinstance(value, Recorder.variable) else value
 
 
 def call_on_arrays(function: Callable, args: tuple, kwargs: dict) -> Any:
-    """The results of NumPy's ``function`` on the arrays, as Variables; ``out`` as it is."""
+    """The results of NumPy's ``function`` on the arrays, as Variables; ``out`` unchanged."""
     out = function(
         *map(unwrap_arrays, args), **{name: unwrap_arrays(v) for name, v in kwargs.items()}
     )
@@ -55,12 +57,12 @@ def call_on_arrays(function: Callable, args: tuple, kwargs: dict) -> Any:
 
 
 def _with_items(value: list | tuple, items: Iterable) -> list | tuple:
-    """A list or tuple like ``value`` with other items; named tuples, as np.linalg's, stay so."""
+    """A list or tuple like ``value`` with other items; named tuples stay named tuples."""
     return value._make(items) if hasattr(value, "_make") else type(value)(items)
 
 
 def _numbers_as_variable(value):
-    """An array of numbers as a Variable; other values as they are."""
+    """An array of numbers as a Variable; other values unchanged."""
     is_array = isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufc"
     return Recorder.variable(value) if is_array else value
 

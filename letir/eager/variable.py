@@ -13,7 +13,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
 from letir.eager.backward_pass.entry_points import backward
 from letir.eager.call_cache import numpy_call
-from letir.eager.grad_mode import RECORDS
+from letir.eager.grad_mode import RECORDS, is_grad_enabled
 from letir.eager.hooks import Handle, add_hook
 from letir.eager.mutation import add_view, is_item, may_share_result, write_variable
 from letir.eager.op_cache import forget_kernels
@@ -29,7 +29,7 @@ from letir.eager.unrecorded_calls import (
 )
 from letir.errors import DTypeError, TraceError
 from letir.eval.array_modules import type_of
-from letir.ops.indexing.index_expressions import spelled_item
+from letir.ops.indexing.index_expressions import item_with_places
 from letir.tracing.numpy_functions.registry import PLAIN
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.dispatch import recorder_of, ufunc_records
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 INDEX, RESHAPE = PRIMITIVES["index"], PRIMITIVES["reshape"]
 _ARRAY_REMEDY = (
-    "compute with it as it is; x.detach() or x.numpy() is the value without its history,\n"
-    "  letir.numpy.array([...]) makes an array of Variables, into Variable(buffer) they are written"
+    "compute with the Variable; x.detach() or x.numpy() is the value without its history,\n"
+    "  letir.numpy.array([...]) makes an array of Variables; Variable(buffer) can be written to"
 )
 
 
@@ -53,7 +53,7 @@ class Variable(ArrayValue):
 
     In expressions, NumPy's functions and methods it behaves as ``array``, which it holds without a
     copy. ``requires_grad``: whether ``backward`` of a result gives it a ``.grad``. In-place changes
-    of the Variable are recorded; changes of the array behind its back are not noticed.
+    of the Variable are recorded; direct changes of the array are not noticed.
     Raises DTypeError unless ``array`` holds numbers, floating ones if it requires grad.
 
     >>> x = Variable(np.array([1.0, 2.0]), requires_grad=True)
@@ -87,7 +87,7 @@ class Variable(ArrayValue):
         if not isinstance(array, np.ndarray | np.generic):  # an array on a device
             forget_kernels()
 
-    # ---- what it is ----
+    # ---- properties ----
 
     @property
     def requires_grad(self) -> bool:
@@ -143,7 +143,7 @@ class Variable(ArrayValue):
         return self.array
 
     def concrete_value(self) -> Any:
-        """The array, asked by a trace that has this Variable as an argument."""
+        """The array, read by a trace that has this Variable as an argument."""
         return self.array
 
     def is_scalar(self) -> bool:
@@ -160,7 +160,9 @@ class Variable(ArrayValue):
     def plain(self) -> "Variable":
         """This Variable; for an instance of a subclass, as an instance of ``Variable`` itself."""
         found = RECORDER.wrapped(self.array, self.arg)
-        found.sharing = self.sharing  # the same memory: changes must be visible through both
+        found.sharing = (
+            self.sharing
+        )  # both have the same memory: changes must be visible through both
         return found
 
     @property
@@ -193,7 +195,7 @@ class Variable(ArrayValue):
         if type(self.arg) is Leaf:
             self.arg.grad = value
         elif value is not None or self.arg.notes is not None:
-            self.arg.noted().grad = value
+            self.arg.own_notes().grad = value
 
     @entry_point
     def backward(
@@ -222,7 +224,7 @@ class Variable(ArrayValue):
         """Let ``backward`` set ``.grad`` although this is not a leaf."""
         self.required("retain_grad")
         if not self.is_leaf:
-            self.arg.noted().keeps_grad = True
+            self.arg.own_notes().keeps_grad = True
 
     @entry_point
     def register_hook(self, hook: Callable[..., Any]) -> Handle:
@@ -237,7 +239,7 @@ class Variable(ArrayValue):
         Variable(40.)
         """
         self.required("register_hook")
-        return add_hook(self.arg.noted().hooks, hook)
+        return add_hook(self.arg.own_notes().hooks, hook)
 
     def required(self, asked: str) -> None:
         """Raise TraceError unless this Variable requires grad."""
@@ -270,7 +272,7 @@ class Variable(ArrayValue):
             return numpy_call(self, func, args, kwargs)
         except BaseException as error:
             del args, kwargs  # a stored exception would keep them alive
-            LATE_BOUND["fold"](error, within=True)
+            LATE_BOUND["shorten_traceback"](error, within=True)
             raise
 
     def knows(self, function: Any) -> bool:
@@ -289,7 +291,7 @@ class Variable(ArrayValue):
         return f"Variable({text}{', requires_grad=True' if self.requires_grad else ''})"
 
     def __array__(self, dtype=None, copy=None):
-        if self.requires_grad and RECORDS.get():
+        if self.requires_grad and (RECORDS.get() or is_grad_enabled()):
             raise TraceError(
                 f"a Variable that requires grad cannot become an ordinary array: "
                 f"its history would be lost{at_user()}\n  {_ARRAY_REMEDY}"
@@ -319,10 +321,10 @@ class Variable(ArrayValue):
 
     def check_kept(self) -> None:
         """Raise TraceError if NumPy asks for a number to store, as in ``buffer[i] = x``."""
-        # NumPy calls float(x) from C, so the caller's frame is that of the user's statement
+        # NumPy calls float(x) from C, so the caller's frame is the user's statement
         frame = sys._getframe(2)
         stores = dis.opname[frame.f_code.co_code[frame.f_lasti]] == "STORE_SUBSCR"
-        if stores and self.requires_grad and RECORDS.get():
+        if stores and self.requires_grad and (RECORDS.get() or is_grad_enabled()):
             raise TraceError(
                 f"a Variable that requires grad cannot be written into an ordinary array: "
                 f"its history would be lost{at_user()}\n  write into Variable(buffer)"
@@ -342,7 +344,7 @@ class Variable(ArrayValue):
         """NumPy's ``ndarray.tolist``."""
         return self.array.tolist()
 
-    # by identity, other than Values: Variables are keys in the state of optimisers
+    # by identity, unlike Values: Variables are keys in the state of optimisers
     __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __reduce_ex__(self, protocol):
@@ -381,9 +383,9 @@ class Variable(ArrayValue):
         return self
 
     def __setitem__(self, item, new):
-        if isinstance(new, Variable) and is_item(new, self, spelled_item(item)[1]):
-            return  # the end of x[item] += y: the view has been written already
-        # computed as one new array, then written in place: a view of it stays a view
+        if isinstance(new, Variable) and is_item(new, self, item_with_places(item)[1]):
+            return  # x[item] += y ends with this call: the view has been written already
+        # the new value is computed first and then written in place, so that views stay views
         self.replace(self.at[item].set(stack_traced(new)))
 
 

@@ -1,9 +1,17 @@
-"""Arguments and results of a call [B7]: flattened, checked against parameters, nested again."""
+"""Arguments and results of a call [B7]: named, flattened, checked, nested again."""
 
+import functools
+import inspect
+import re
 from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType
 from typing import Any
 
+import optree
+
 from letir.ast import LATE_BOUND
+from letir.ast.bounded_cache import BoundedCache
+from letir.ast.pytrees import Tree, flatten
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ArrayType, Size, Undef
 from letir.errors import DTypeError, ShapeError
@@ -64,8 +72,8 @@ def checked_arguments(
 
 
 def _undefinable(fn: Lambda) -> frozenset[Local]:
-    """The parameters that may be ``Undef``: cotangents, read by steps of a gradient program only,
-    and parameters that are not read at all.
+    """The parameters that may be ``Undef``: cotangents that only steps of a gradient program read,
+    and parameters without a use.
     """
     return frozenset(fn.params).difference(
         arg for bind in fn.binds for arg in bind.args[_cotangent_count(bind) :]
@@ -89,7 +97,9 @@ def _check_others(fn: Lambda, others: list[tuple], wrong: dict[int, str]) -> Non
     """Raise unless the other arguments (position, expected, found) fit by symbolic sizes [B10]."""
     sizes = sizes_of([(expected, found) for _, expected, found in others])
     misfits = [(i, e, f) for i, e, f in others if not fits_type(f, e, sizes)]
-    wrong |= {i: f"expected {e!r}, found {_found(f)}{_remedy(f, e)}" for i, e, f in misfits}
+    wrong |= {
+        i: f"expected {e!r}, found {_type_text(f)}{_argument_remedy(f, e)}" for i, e, f in misfits
+    }
     if not wrong:
         return
     # ShapeError only if all dtypes are right: a caller may retry with other shapes
@@ -97,21 +107,21 @@ def _check_others(fn: Lambda, others: list[tuple], wrong: dict[int, str]) -> Non
     known = f" with {', '.join(f'{k} = {v}' for k, v in sizes.items())}" if sizes else ""
     raise (ShapeError if only_shapes else DTypeError)(
         f"arguments do not fit the program{known}\n"
-        + "".join(f"  {_name(i, fn.params[i])}: {wrong[i]}\n" for i in sorted(wrong))
+        + "".join(f"  {_argument_text(i, fn.params[i])}: {wrong[i]}\n" for i in sorted(wrong))
         + "  trace again for other types"
     )
 
 
-def _name(i: int, param: Local) -> str:
+def _argument_text(i: int, param: Local) -> str:
     return f"argument {i} ({param.name})" if param.name else f"argument {i}"
 
 
-def _found(kind: ArrayType) -> str:
+def _type_text(kind: ArrayType) -> str:
     return f"{kind!r}, a Python number" if kind.weak else repr(kind)
 
 
-def _remedy(found: ArrayType, expected: ArrayType) -> str:
-    # only a Python number in place of a NumPy scalar, or the reverse, has a remedy to tell
+def _argument_remedy(found: ArrayType, expected: ArrayType) -> str:
+    # only a Python number in place of a NumPy scalar, or the reverse, has a simple remedy
     if found.shape or expected.shape or found.weak == expected.weak:
         return ""
     return ": pass x.item()" if expected.weak else f": pass numpy.{expected.dtype}(x)"
@@ -169,3 +179,57 @@ def nested_results(fn: Lambda, results: tuple) -> Any:
     if fn.out_tree is not None:
         return fn.out_tree.unflatten(results)
     return results[0] if len(results) == 1 else results
+
+
+def parameters_of(f: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters of ``f`` by name, if its signature is known."""
+    try:
+        return dict(inspect.signature(f).parameters)
+    except (TypeError, ValueError):
+        return {}
+
+
+def positional_names(f: Callable[..., Any]) -> list[str]:
+    """The names of the positional parameters of ``f``, if its signature is known."""
+    # the usual kinds without inspect.signature, which takes as long as a small recording
+    if type(f) is FunctionType and "__signature__" not in f.__dict__:
+        if "__wrapped__" in f.__dict__:
+            return positional_names(f.__dict__["__wrapped__"])
+        return list(f.__code__.co_varnames[: f.__code__.co_argcount])
+    if type(f) is MethodType:
+        return positional_names(f.__func__)[1:]
+    if type(f) is functools.partial and not f.keywords:
+        return positional_names(f.func)[len(f.args) :]
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in parameters_of(f).values() if p.kind in kinds]
+
+
+def leaf_names(f: Callable[..., Any], args: tuple, kwargs: dict) -> list[str | None]:
+    """A name for each leaf: its parameter followed by its path; None if unknown."""
+    given: Any = (args, kwargs)
+    return names_and_tree(positional_names(f), flatten(given)[1])[0]
+
+
+def names_and_tree(names: list[str], spec: optree.PyTreeSpec) -> tuple[list[str | None], Tree]:
+    """(a name for each leaf of the arguments, their tree), for positional parameters ``names``."""
+    key = *names, spec
+    known = _known_structures.get(key)
+    if known is None:
+        known = _known_structures[key] = _leaf_names(names, spec), Tree(spec)
+    return known
+
+
+_known_structures = BoundedCache(1 << 10)  # (names of parameters, spec) -> (names, tree)
+
+
+def _leaf_names(names: list[str], spec: optree.PyTreeSpec) -> list[str | None]:
+    found: list[str | None] = []
+    for kind, place, *rest in spec.paths():
+        key = place  # by keyword
+        if kind == 0:  # by position
+            key = names[place] if place < len(names) else f"arg{place}"
+        name = re.sub(r"\W", "_", str(key))
+        if rest:
+            name = ".".join([name, *[re.sub(r"\W", "_", str(part)) for part in rest]])
+        found.append(name if re.fullmatch(r"[A-Za-z_][\w.]*", name) else None)
+    return found

@@ -57,7 +57,7 @@ def array_module(arrays: Iterable) -> Any:
 
 @functools.cache
 def scipy_function(xp: Any, part: str, name: str) -> Callable[..., Any]:
-    """``scipy.part.name`` for NumPy, CuPy's form of it for CuPy.
+    """``scipy.part.name`` for NumPy, its counterpart in ``cupyx`` for CuPy.
 
     Raises LetirError if SciPy is not installed, or CuPy has no such function.
     """
@@ -66,7 +66,9 @@ def scipy_function(xp: Any, part: str, name: str) -> Callable[..., Any]:
     try:
         import scipy
 
-        module = getattr(scipy, part)  # SciPy loads subpackages on first use
+        module = functools.reduce(
+            getattr, part.split("."), scipy
+        )  # SciPy loads subpackages on first use
     except (ImportError, AttributeError) as error:
         raise LetirError(
             f"scipy.{part} is needed to compute this, and cannot be imported: {error}\n"

@@ -1,4 +1,4 @@
-"""``run_forward``: the reference evaluator, a visitor that goes from let to let by tail calls.
+"""``run_forward``: the reference evaluator, a visitor that continues from let to let by tail calls.
 
 The environment counts the remaining uses of each value and drops it at the last one, so that arrays
 are freed as soon as no later bind needs them [C1]. For that the evaluator holds no value in a local
@@ -102,7 +102,7 @@ class Evaluator(ExprVisitor):
             env.values.clear()
             LATE_BOUND["forget_values"](error, outer)
             if env.at is not None:
-                LATE_BOUND["say_where"](error, fn, env.at)
+                LATE_BOUND["add_location_note"](error, fn, env.at)
             raise
         # for nested bodies too: the outer program does not know their constants
         return own_results(fn, results) if fn.constants else results
@@ -133,7 +133,7 @@ def run_forward(
         observe = LATE_BOUND["observer"](observe, debug_nans) if observe or debug_nans else None
         return nested_results(f, run_flat(f, leaves, observe))
     except BaseException as error:
-        LATE_BOUND["fold"](error)
+        LATE_BOUND["shorten_traceback"](error)
         raise
 
 

@@ -1,14 +1,18 @@
-"""Errors that end a run: they get a note with the let line, and their frames keep no arrays."""
+"""Errors that end a run: adding a note with the let line, freeing the arrays of their frames."""
 
 import traceback
 
 from letir.ast import LATE_BOUND
 from letir.ast.error_locations import error_at, source_line
+from letir.ast.primitive import Primitive
 from letir.ast.terms import Bind, Lambda
-from letir.errors import GuardError
+from letir.errors import DTypeError, GuardError, LetirError
+
+_NOT_OF_VALUES = (TypeError, KeyError, AttributeError, AssertionError, StopIteration)
+_REMEDY = "docs/operations.md lists the operands and attributes of each operation"
 
 
-def say_where(error: BaseException, fn: Lambda, bind: Bind) -> None:
+def add_location_note(error: BaseException, fn: Lambda, bind: Bind) -> None:
     """Add a note with the let line and the user's line; a GuardError has the latter already.
 
     Raises GuardError from ``error`` if the recorded function may catch it.
@@ -21,6 +25,24 @@ def say_where(error: BaseException, fn: Lambda, bind: Bind) -> None:
     error.add_note(f"letir: in {line}{' ... }' if rest else ''}{at}")
     if failed := caught_failure(error, fn, bind):
         raise failed from error
+
+
+def _misfit(error: BaseException, bind: Bind) -> DTypeError | None:
+    """The DTypeError for an exception that no value of an operand causes: attributes or operands
+    are of a wrong kind, in a program whose types are unknown.
+    """
+    if not isinstance(error, _NOT_OF_VALUES) or isinstance(error, LetirError) or bind.op.is_users:
+        return None
+    notes = getattr(error, "__notes__", [])
+    if sum(note.startswith("letir: in ") for note in notes) > 1:  # of a bind in a body
+        return None
+    if any(callable(v) and type(v) not in (Lambda, Primitive) for v in bind.attrs.values()):
+        return None  # a function of the user may raise anything
+    message = f"{bind.op.name} does not take these attributes or operands: {error}"
+    misfit = DTypeError(f"{message}\n  {_REMEDY}")
+    for note in notes:
+        misfit.add_note(note)
+    return misfit
 
 
 def forget_values(error: BaseException, outer: BaseException | None) -> None:
@@ -39,10 +61,12 @@ def forget_values(error: BaseException, outer: BaseException | None) -> None:
             chain += [link.__context__, link.__cause__, *getattr(link, "exceptions", ())]
 
 
-def caught_failure(error: BaseException, fn: Lambda, bind: Bind) -> GuardError | None:
-    """The GuardError for an exception of ``bind`` that the recorded function may catch, if it may.
+def caught_failure(error: BaseException, fn: Lambda, bind: Bind) -> LetirError | None:
+    """The GuardError for an exception that the recorded function may catch; else the DTypeError for
+    one that a wrong attribute or operand causes, else None.
 
-    The operation has a ``guard_computed``, or one at its line has, which passes made of it.
+    It may catch it if a ``guard_computed`` reads a result of the bind, or was recorded at the same
+    line: passes may have moved it to an operation that they put in place of the recorded one.
     """
     if not isinstance(error, Exception) or isinstance(error, GuardError):
         return None
@@ -58,7 +82,9 @@ def caught_failure(error: BaseException, fn: Lambda, bind: Bind) -> GuardError |
                 )
                 error_at(failed, bind.source, with_excerpt=True)
                 return failed
-    return None
+    return _misfit(error, bind)
 
 
-LATE_BOUND.update(caught_failure=caught_failure, forget_values=forget_values, say_where=say_where)
+LATE_BOUND.update(
+    caught_failure=caught_failure, forget_values=forget_values, add_location_note=add_location_note
+)

@@ -1,11 +1,12 @@
 """Floating-point warnings of computed operations, at the line of the user's code.
 
 NumPy warns at the line that calls it, which would be a line of letir, and Python shows a warning
-once a line: those of other programs would be lost. Where the user has NumPy warn, operations are
-computed in a state that tells ``_Handler`` instead, which warns at the user's line
-(``letir.tracing.checks.warning_places`` finds it).
+once for each line, so that the warnings of other programs would be lost. If NumPy's error state
+says "warn", operations are computed in a state that calls ``_Handler`` instead, which warns at the
+user's line (``letir.tracing.checks.warning_places`` finds it).
 """
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,17 +14,20 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.primitive import Primitive
 
 try:
     from numpy._core.umath import _extobj_contextvar as ERROR_STATE
     from numpy._core.umath import _make_extobj as make_error_state
-except ImportError:  # another NumPy: the state at run time applies, and warns at letir's lines
+except ImportError:  # other versions of NumPy: warnings name letir's lines
     ERROR_STATE = make_error_state = None  # type: ignore[misc]  # NumPy declares the names as final
 
-# Compared for every bind, without a Python frame: the object that holds the current state.
+# The object of the current error state: looked up for every bind, without a Python frame.
 current_state: Callable = partial(int) if ERROR_STATE is None else ERROR_STATE.get
 # Code of an evaluator -> function(frame) that returns the Source of the bind it computes, or None.
 PLACES: dict[Any, Callable] = {}
+# The files whose functions set a state for the operations that they compute.
+SETTING_FILES: set[str] = {__file__}
 _MOST = 256
 
 
@@ -31,11 +35,16 @@ KERNEL = "letir kernel"  # how the names of kernels' ufuncs begin
 
 
 class KernelError(Exception):
-    """Raised where a kernel meets a floating-point error, which NumPy's calls then report."""
+    """Raised for a floating-point error in a kernel; NumPy then computes again and reports it."""
+
+
+def is_silent(op: Primitive) -> bool:
+    """Whether an operation never warns of floating-point errors."""
+    return op.effect or op.random or op.no_float_errors or op.memory == "view"
 
 
 class _Handler:
-    """What NumPy writes its messages to, in place of a warning."""
+    """The object to which NumPy writes floating-point messages instead of warning."""
 
     def write(self, message: str) -> None:
         """Warn with the text of ``message``, "Warning: overflow encountered in exp"."""
@@ -50,42 +59,83 @@ HANDLER = _Handler()
 
 
 class _States(dict):
-    """The state to compute in, by the current state: with ``mode`` where that one warns.
+    """{current error state: the state in which operations are computed}.
 
-    None for the current one itself.
+    That state is the current one with ``mode`` in place of "warn"; None if they are the same.
     """
 
-    mode = "log"  # to the handler
+    mode = "log"  # calls the handler
 
     def __missing__(self, current: Any) -> Any:
-        if len(self) >= _MOST:  # each errstate has an object of its own
+        if len(self) >= _MOST:  # each errstate has its own object
             self.clear()
-        found = self[current] = None if ERROR_STATE is None else _state_with(self.mode)
+        found = self[current] = None if ERROR_STATE is None else self.made()
+        if found is not None:
+            if len(_REPLACED) >= 3 * _MOST:
+                _REPLACED.clear()
+            _REPLACED[found] = current
         return found
+
+    def made(self) -> Any:
+        """The current state with ``mode`` in place of "warn"; None if it does not warn."""
+        modes: dict[str, Any] = {**np.geterr()}
+        is_handled = np.geterrcall() is HANDLER
+        if not is_handled and not {"log", "call"}.isdisjoint(modes.values()):
+            return None  # the user's own handler
+        warns = {"warn", "log"} if is_handled else {"warn"}
+        found: dict[str, Any] = {n: self.mode if old in warns else old for n, old in modes.items()}
+        return None if found == modes else make_error_state(**found, call=HANDLER)
 
 
 class _QuietStates(_States):
-    """The same without warnings."""
+    """The same table for states without warnings."""
 
     mode = "ignore"
 
 
-LOUD, QUIET = _States(), _QuietStates()
+class _KernelStates(dict):
+    """{error state: which kernels may be called in it, without another state around them}.
+
+    0: none, because a function of the user's handles floating-point errors; 1: kernels that do not
+    compute with Python numbers, which raise although the state ignores errors; 2: all.
+    """
+
+    def __missing__(self, state: Any) -> int:
+        if len(self) >= _MOST:
+            self.clear()
+        modes = np.geterr()
+        handles = not {"call", "log", "print"}.isdisjoint(modes.values())
+        is_handled = handles and np.geterrcall() is not HANDLER
+        ignores = "ignore" in (modes["divide"], modes["over"], modes["invalid"])
+        found = self[state] = 0 if is_handled else 1 if ignores else 2
+        return found
 
 
-def _state_with(mode: str) -> Any:
-    """The current state with ``mode`` where it warns; None if it never does."""
-    modes: dict[str, Any] = {**np.geterr()}
-    is_handled = np.geterrcall() is HANDLER
-    if not is_handled and not {"log", "call"}.isdisjoint(modes.values()):
-        return None  # the user's own handler
-    warns = {"warn", "log"} if is_handled else {"warn"}
-    found: dict[str, Any] = {n: mode if old in warns else old for n, old in modes.items()}
-    return None if found == modes else make_error_state(**found, call=HANDLER)
+class _StrictStates(_States):
+    """The same table for states that raise in place of warning; False if a handler gets errors."""
+
+    mode = "raise"
+
+    def __missing__(self, current: Any) -> Any:
+        if ERROR_STATE is None or not {"call", "log", "print"}.isdisjoint(np.geterr().values()):
+            return False
+        return super().__missing__(current)
+
+
+class _RaisingStates(_States):
+    """A state with errors, whatever the current one is."""
+
+    def made(self) -> Any:
+        return make_error_state(divide="raise", over="raise", invalid="raise", under="ignore")
+
+
+LOUD, QUIET, STRICT, RAISING = _States(), _QuietStates(), _StrictStates(), _RaisingStates()
+_REPLACED: dict[Any, Any] = {}  # a state made here -> the one that it replaces
+KERNEL_STATES = _KernelStates()
 
 
 def in_state(states: _States, f: Callable, *args: Any) -> Any:
-    """``f(*args)`` in the state of ``states`` for the current one."""
+    """``f(*args)``, computed in the error state that ``states`` gives for the current one."""
     state = states[current_state()]
     if state is None:
         return f(*args)
@@ -94,6 +144,19 @@ def in_state(states: _States, f: Callable, *args: Any) -> Any:
         return f(*args)
     finally:
         ERROR_STATE.reset(token)
+
+
+def restore_abandoned_state() -> None:
+    """Set the user's state again if a call was interrupted while it restored the state."""
+    before = _REPLACED.get(current_state())
+    if before is None or ERROR_STATE is None:
+        return
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename in SETTING_FILES:
+            return  # an operation is being computed, which calls letir
+        frame = frame.f_back
+    ERROR_STATE.set(before)
 
 
 LATE_BOUND["in_warning_state"] = partial(in_state, LOUD)

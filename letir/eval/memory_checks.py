@@ -55,8 +55,8 @@ def is_owned(xp: Any, operands: list) -> bool:
 
 
 def _is_owned_with_view(operands: list) -> bool:
-    """Whether nothing but two operands refers to the memory of the first, a NumPy array; the second
-    is a view of it.
+    """Whether only the two operands refer to the memory of the first, a NumPy array of which the
+    second is a view.
     """
     # before the operands have names here, which would be further references
     if len(operands) != 2 or _references_to_first(operands) != _ALONE + 1:
@@ -105,8 +105,8 @@ def check_writable(fn: Lambda, leaves: list, changed: tuple[int, ...]) -> None:
             if j != i and _may_overlap(array, other):
                 raise TraceError(
                     f"{name}, which the program changes, shares memory with "
-                    f"{fn.params[j].name or f'argument {j}'}: it was recorded for arrays apart\n"
-                    "  pass a copy of one of them"
+                    f"{fn.params[j].name or f'argument {j}'}\n"
+                    "  it was recorded for arrays that share no memory: pass a copy of one of them"
                 )
 
 
@@ -130,7 +130,7 @@ def _may_overlap(array, other) -> bool:
 
 def own_results(f: Lambda, results: tuple) -> tuple:
     """The results, copied where they share memory with a constant of the program [C4]."""
-    # a caller may write into what it gets, and constants serve the next call
+    # a caller may write into results, and constants are used in the next call
     constants = {id(bind.attrs["value"]) for bind in f.constants}
     return tuple([r.copy(order="K") if id(root(r)) in constants else r for r in results])
 

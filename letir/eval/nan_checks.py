@@ -8,13 +8,13 @@ from letir.ast.terms import Bind
 
 
 def observer(observe: Callable | None, debug_nans: bool) -> Callable | None:
-    """``observe``; with ``debug_nans`` it raises FloatingPointError at the first nan before."""
+    """``observe``, with ``debug_nans`` after a check that raises FloatingPointError for a nan."""
     if observe is not None:
         LATE_BOUND["refuse_unless_function"]("run_forward: observe", observe)
-    return nan_finder(observe) if debug_nans else observe
+    return _nan_finder(observe) if debug_nans else observe
 
 
-def nan_finder(observe: Callable | None) -> Callable:
+def _nan_finder(observe: Callable | None) -> Callable:
     """An observer that raises FloatingPointError at the first nan, then calls ``observe``."""
 
     def look(bind: Bind, results: tuple) -> None:

@@ -1,5 +1,6 @@
-"""``ArgumentSpec``: the properties of arguments to which a plan is specialised, and the short keys
-by which a call finds its plan [F1].
+"""``ArgumentSpec``: the properties of arguments to which a plan is specialised [F1].
+
+Calls find their plans by short keys, which are computed faster than a spec.
 
 For an array: dtype, shape, and whether it is C-contiguous; for a Python number its type; for a
 Variable whether it requires grad in the current mode; for a static value the value and its type.
@@ -40,12 +41,17 @@ def key_of_arrays(leaves: Sequence, key: list | None = None) -> tuple | None:
         elif kind is bool or kind is str:  # static values; the type distinguishes True from 1
             add(kind)
             add(leaf)
-        elif "__letir_variable__" in kind.__dict__:  # of its own: a subclass may do as it likes
+        elif (
+            "__letir_variable__" in kind.__dict__
+        ):  # not inherited: a subclass may behave differently
             origin = leaf.arg
             add(kind)
             add(origin.type)
             add(origin.requires_grad and LATE_BOUND["is_grad_enabled"]())
             add(leaf.array.flags.c_contiguous)
+        elif "__letir_state__" in kind.__dict__:  # a random generator
+            add(kind)
+            add(leaf.shape)
         else:
             return None
     return tuple(key)
@@ -57,7 +63,7 @@ def key_of_call(args: tuple, kwargs: dict, static: Sequence) -> tuple[tuple | No
         tokens = [*map(token, static)]
     except DTypeError:  # an unhashable static value, which the call itself will refuse
         return None, ()
-    if kwargs or tokens:  # most such calls need no tree either
+    if kwargs or tokens:  # most such calls need not be flattened as a tree either
         names = sorted(kwargs)  # in the order of pytree leaves
         leaves = [*args, *[kwargs[name] for name in names]]
         key = key_of_arrays(leaves, [*names, *tokens, len(tokens)])
@@ -70,9 +76,9 @@ def key_of_call(args: tuple, kwargs: dict, static: Sequence) -> tuple[tuple | No
 
 @frozen
 class _ArraySpec:
-    """The properties of one array argument; ``requires_grad``: in the current grad mode.
+    """The properties of one array argument; ``requires_grad``: in the current mode.
 
-    ``holder`` is its class: in-place operators treat scalars and 0-d arrays differently.
+    ``holder`` is the argument's class: in-place operators treat scalars and 0-d arrays differently.
     """
 
     kind: ArrayType
@@ -190,5 +196,5 @@ class ArgumentSpec:
 
 
 def has_tracer(leaves: Sequence) -> bool:
-    """Whether a leaf is a tracer; asked of its class, since a tracer claims to be an ndarray."""
+    """Whether a leaf is a tracer, judged by its class: ``isinstance`` takes it for an ndarray."""
     return any(issubclass(type(leaf), Tracer) for leaf in leaves)

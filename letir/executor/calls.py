@@ -1,26 +1,21 @@
-"""``Request``: one call that looks for its plan, with the helpers that prepare its arguments.
-
-Also ``debug_state()``: the plans and counters of an executor, for people and for tests.
-"""
+"""``Request``: one call that looks for its plan, with the helpers that prepare its arguments."""
 
 from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import flatten
-from letir.ast.terms import Lambda
 from letir.errors import GuardError, LetirError
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry
 from letir.plan.effect_log import EffectLog, is_guard
-from letir.plan.plan import Plan, plan_of
 from letir.tracing.entry import StaticLeaf, TypedLeaf
 
-_MOST_LINES = 3  # lines of guards that are told
+_MOST_LINES = 3  # lines of guards that a reason names
 
 
 @define(eq=False)
@@ -32,7 +27,7 @@ class Request:
     leaves: list
     marked: tuple[tuple, dict]
     reason: str = ""
-    wants_fixed: bool = False  # no plan for symbolic sizes
+    wants_fixed: bool = False  # whether a plan for symbolic sizes is excluded
     log: EffectLog = field(factory=EffectLog)  # effects of plans whose guards failed
 
     def forget(self) -> None:
@@ -53,7 +48,7 @@ def attempt_plan(version: Any, leaves: list, log: EffectLog) -> tuple:
 
 
 def failed_guard(error: GuardError, version: Any) -> str:
-    """The reason for a compile after this error of a plan, with the lines of its guards."""
+    """The reason for the next compile: a guard of this plan failed at these lines."""
     told = str(error).partition("\n")[0]
     guards = [bind for bind in version.program.binds if is_guard(bind) and bind.source]
     lines = dict.fromkeys([bind.source.short for bind in guards])
@@ -80,14 +75,14 @@ def fall_back(version: Any, request: Request) -> tuple | None:
 def may_run_again(error: Exception, entry: Entry, executed: Any) -> bool:
     """Whether the call can be completed in another way, after a plan raised ``error``.
 
-    ``executed``: the reference by which the plan is known.
+    ``executed``: the reference to the plan.
     """
     if isinstance(error, GuardError):
         return True
     if isinstance(error, LetirError | MemoryError | RecursionError):
         return False
     versions = [version for version in entry.plans if version.executed is executed]
-    # donated arrays may be overwritten by now
+    # donated arrays may have been overwritten
     return not any(type(v) is Compiled and v.plan.donated for v in versions)
 
 
@@ -130,7 +125,7 @@ def with_types(marked: tuple[tuple, dict], kinds: list) -> tuple[tuple, dict]:
 
 def _typed_argument(leaf, kind):
     """An argument of this type."""
-    # 0-d: also whether it is an array, which += changes in place, or a scalar
+    # a 0-d array differs from a scalar: += changes it in place
     return TypedLeaf(kind, leaf) if kind.shape else leaf
 
 
@@ -142,102 +137,3 @@ def counter_value(counter: count) -> int:
 def executor_name(f: Callable) -> str:
     """The readable name of a function."""
     return getattr(f, "__qualname__", None) or type(f).__name__
-
-
-@frozen(eq=False)
-class GradientState:
-    """The executor of one gradient program of a differentiable graph.
-
-    ``forward`` and ``graph``: the programs of the graph and of its gradient, for the results with a
-    gradient in ``has_gradient`` and the operands in ``wanted``. ``plans``: the plans made so far,
-    for arrays, or under ``create_graph`` for Variables.
-    """
-
-    forward: Lambda
-    graph: Lambda
-    has_gradient: tuple[bool, ...]
-    wanted: tuple[bool, ...]
-    plans: tuple
-
-    def __str__(self):
-        reached = ", ".join(str(i) for i, is_there in enumerate(self.has_gradient) if is_there)
-        return (
-            f"executor of a gradient: {len(self.graph)} binds for the gradient of result "
-            f"{reached}, {len(self.plans)} plans"
-        )
-
-
-def gradient_states(version: Any) -> tuple[GradientState, ...]:
-    """The gradient executors of a plan for Variables that have run; () for other plans."""
-    return tuple(
-        GradientState(graph.f, backward.program, mask, requires, tuple(backward.made.values()))
-        for graph in getattr(version, "graphs", ())
-        for (mask, requires), backward in list(graph.backwards.items())
-    )
-
-
-@frozen(eq=False)
-class PlanState:
-    """The state of one plan: its spec, and the reason why it was made.
-
-    ``graph`` is the recorded program and ``fallback`` its plan; ``optimized`` is the program after
-    the passes and ``plan`` the plan that runs; ``gradients`` are the executors of its gradients.
-    """
-
-    spec: object
-    reason: str
-    used: int  # the number of the last call with these arguments
-    graph: Lambda
-    optimized: Lambda
-    plan: object
-    gradients: tuple[GradientState, ...] = ()
-
-    @property
-    def fallback(self) -> Plan:
-        """The plan of the recorded graph, which runs where the optimised plan must not."""
-        return plan_of(self.graph)
-
-    def __str__(self):
-        return (
-            f"({self.spec}): {len(self.optimized)} binds of {len(self.graph)}, "
-            f"last used by call {self.used}, made because {self.reason}"
-            + "".join([f"\n    {gradient}" for gradient in self.gradients])
-        )
-
-
-@frozen(eq=False, repr=False)
-class ExecutorState:
-    """The plans of an executor, most recently used first, and its counters."""
-
-    function: str
-    counters: dict[str, int]
-    plans: tuple[PlanState, ...]
-
-    @property
-    def graph(self) -> Lambda | None:
-        """The recorded program of the most recently used plan; None before the first call."""
-        return self.plans[0].graph if self.plans else None
-
-    @property
-    def fallback(self) -> Plan:
-        """The plan of that recorded program, without optimisation."""
-        return self.plans[0].fallback if self.plans else None
-
-    def __repr__(self):
-        counted = ", ".join(f"{n} {name}" for name, n in self.counters.items())
-        return "\n".join([f"{self.function}: {counted}", *[f"  {plan}" for plan in self.plans]])
-
-
-def executor_state(executor: Any, name: str) -> ExecutorState:
-    """The state of the executor of this name."""
-    entries = sorted(executor.cache.entries.values(), key=lambda e: e.used, reverse=True)
-    plans = [
-        PlanState(
-            *(entry.key, getattr(version, "reason", ""), entry.used),
-            *(version.program, version.optimized, getattr(version, "plan", version)),
-            gradient_states(version),
-        )
-        for entry in entries
-        for version in entry.plans
-    ]
-    return ExecutorState(name, executor.counters, tuple(plans))

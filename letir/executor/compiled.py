@@ -1,10 +1,11 @@
 """``compile``: a program as a callable with an optimised plan."""
 
-import functools
-import importlib.util
+import logging
 import os
+import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,26 +13,36 @@ import numpy as np
 from letir.ad.symbolic_zeros import depends_on_defined
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.bodies import all_bodies
-from letir.ast.terms import Lambda
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Arg, Lambda
 from letir.ast.types import Undef
 from letir.errors import DTypeError, TraceError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.array_modules import array_module
 from letir.eval.memory_checks import check_writable
-from letir.executor.default_pipeline import optimize_program
+from letir.executor.default_pipeline import has_compiler, optimize_program
 from letir.ops.effects.writes_to_arguments import changed_params
-from letir.passes.fusion.clustering import pays_as_kernel, reduces_much
+from letir.passes.fusion.clustering import (
+    LEAST_ITEMS,
+    WORTH,
+    pays_as_kernel,
+    work_around,
+)
 from letir.plan.effect_log import EffectLog, is_guard
 from letir.plan.plan import Plan, plan_of
 
-_LONG = 32  # operations
+_LOG = logging.getLogger("letir.plan")
+_LONG_CHAIN = 32  # operations from which on one kernel for many of them pays
+_LEAST_IN_TABLE = 200  # operations from which on a table of instructions may pay
+_CALLS_UNTIL_QUICK = 8
 
 
 class Compiled:
     """A program with its plan; calls take the same arguments and give the same results.
 
     ``program`` is the original, ``optimized`` the program after the passes, ``plan`` its steps;
-    ``reason`` says why it was compiled. ``kernels``: see ``kernel_mode``.
+    ``reason`` says why it was compiled. ``kernels``: see ``kernel_mode``; ``later``: whether
+    kernels are compiled in the background, and ``is_waiting`` is True until the plan has them.
     """
 
     def __init__(
@@ -41,36 +52,80 @@ class Compiled:
         reason: str = "it was asked for",
         donated: tuple = (),
         kernels: str = "off",
+        later: bool = False,
     ):
         self.program, self.optimized, self.reason = program, made, reason
         # after a failed guard other plans are tried on the same arguments
-        donated = () if any(map(is_guard, made.binds)) else donated
-        run = made
-        if kernels != "off":
-            if _has_loops(run) and _has_compiler():
-                run = LATE_BOUND["with_loop_kernels"](run, kernels == "exact")
-            if _is_long_chain(run) and _has_compiler():
-                run = LATE_BOUND["with_unrolled_kernels"](run, kernels == "exact")
-            if _may_have_kernels(run) and _has_compiler():
-                run = LATE_BOUND["with_kernels"](run, kernels == "exact")
-        self.plan: Plan = Plan(run, donated) if donated else plan_of(run)
+        donated, run = () if any(map(is_guard, made.binds)) else donated, made
         self.changed = changed_params(program)
+        self.drawing: tuple[int, ...] = ()  # positions of generators that draw without state copies
+        if self.changed and any(bind.op.random for bind in made.binds):
+            run, self.drawing = LATE_BOUND["with_own_draws"](made)
+        if kernels == "on" and any(bind.op.scalar == "einsum" for bind in run.binds):
+            run = LATE_BOUND["with_einsum_products"](run)
+        later = later and kernels != "off" and has_compiler()
+        self.is_waiting = later
+        self.on_swap: Callable = lambda: None  # called when the plan is replaced
+        if not later:
+            run = _with_kernels(run, kernels)
+        self.plan: Plan = _plan(run, donated)
+        if later:
+            LATE_BOUND["compile_later"](self, partial(_plan_with_kernels, run, kernels, donated))
+        self.arrays = tuple([n for n in self.changed if n not in self.drawing])  # changed ones
         self.takes_undef = program.memo(depends_on_defined)
         self.executed = weakref.ref(made)
-        self.generators: tuple = ()  # whose states are the last parameters
+        self.generators: tuple = ()  # captured ones, whose states are the last parameters
+        self.calls = 0  # the number of calls that check their arguments
+        self.quick: tuple | None = None  # (match, run, nest) for calls like one before
+        # recorded while the function took values from an iterator, which a plan would repeat
+        self.is_once = False
+
+    def swap_plan(self, plan: Plan | None) -> None:
+        """Run ``plan`` from now on; None keeps the present plan, which is then final."""
+        self.plan = plan or self.plan
+        self.is_waiting = False  # callers may store the plan from now on
+        self.calls, self.quick = 0, None
+        self.on_swap()
 
     @property
     def fallback(self) -> Plan:
         """The plan of the recorded program, without optimisation."""
         return plan_of(self.program)
 
+    @property
+    def kernels(self) -> tuple:
+        """The kernels of the plan, see ``Plan.kernels``."""
+        return self.plan.kernels
+
+    def memory(self, **sizes: int) -> Any:
+        """The most bytes that the next call holds at once, see ``Plan.memory``."""
+        return self.plan.memory(**sizes)
+
+    def profile(self, *args: Any, **kwargs: Any) -> Any:
+        """Time and bytes by group of a call with these arguments, a ``PlanProfile``.
+
+        The program runs three times, or once if it has effects.
+        """
+        leaves = flat_arguments(self.program, args, kwargs)
+        checked_arguments(self.program, leaves)
+        return self.plan.profile(leaves)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
+            if self.quick is not None:
+                match, run, nest = self.quick
+                leaves = match(args, kwargs)
+                if leaves is not None:
+                    del args, kwargs
+                    return nest(run(leaves))
+            self.calls += 1  # approximately: threads may count at once
+            if self.calls == _CALLS_UNTIL_QUICK and not self.is_waiting:
+                self.quick = LATE_BOUND["quick_plan"](self, args, kwargs)
             leaves = flat_arguments(self.program, args, kwargs)
             del args, kwargs  # else this frame holds the arguments until the end
             return nested_results(self.program, self.run_flat(leaves))
         except BaseException as error:
-            LATE_BOUND["fold"](error)
+            LATE_BOUND["shorten_traceback"](error)
             raise
 
     def run_flat(self, leaves: list) -> tuple:
@@ -79,7 +134,7 @@ class Compiled:
         if runner is not None:  # inline or record the original program [B5]
             return runner.__letir_run__(self.program, leaves)
         checked_arguments(self.program, leaves)
-        # the optimised program of a gradient takes its cotangents as defined
+        # the optimised program of a gradient assumes that its cotangents are defined
         if self.takes_undef and any(leaf is Undef for leaf in leaves):
             return self.run_fallback(leaves)
         return self.run(leaves)
@@ -91,6 +146,8 @@ class Compiled:
 
     def run(self, leaves: list, *, tries: bool = False, log: EffectLog | None = None) -> tuple:
         """``run_flat`` without checks of the arguments; ``tries`` and ``log`` as in ``Plan``."""
+        if self.drawing:
+            return LATE_BOUND["run_own_draws"](self, leaves, tries, log)
         if self.changed:
             if self.generators:
                 leaves += LATE_BOUND["generator_states"](self.generators)
@@ -111,42 +168,98 @@ class Compiled:
 
 def expect_kernels(where: str, asked: str | None) -> None:
     """Raise DTypeError for an option ``kernels`` that does not exist."""
-    if asked not in (None, "on", "off"):
+    if asked not in (None, "on", "off", "background"):
         raise DTypeError(
-            f'{where}: kernels must be "on", "off" or None, found {asked!r}\n'
+            f'{where}: kernels must be "on", "off", "background" or None, found {asked!r}\n'
             "  leave it out for kernels where they pay"
         )
 
 
 def kernels_setting() -> str:
-    """The variable ``LETIR_KERNELS``: "on", the default, or "off"."""
+    """The variable ``LETIR_KERNELS``: "on", the default, "off" or "background"."""
     asked = os.environ.get("LETIR_KERNELS", "on")
     expect_kernels("the environment variable LETIR_KERNELS", asked)
     return asked
 
 
-@functools.cache
-def _has_compiler() -> bool:
-    """Whether llvmlite, which the extra ``fast`` installs, is there."""
-    return importlib.util.find_spec("llvmlite") is not None
-
-
 def kernel_mode(asked: str | None, *, optimize: bool, exact: bool) -> str:
-    """Which groups may run as kernels: "on", all; "exact", those with the bits of NumPy; "off"."""
+    """Which groups may become kernels: "on" (all), "exact" (with NumPy's bits), or "off" (none)."""
     if not optimize or (asked or kernels_setting()) == "off":
         return "off"
     return "exact" if exact else "on"
 
 
+def are_in_background(asked: str | None) -> bool:
+    """Whether kernels are compiled in the background."""
+    return (asked or kernels_setting()) == "background"
+
+
+def _plan(fn: Lambda, donated: tuple) -> Plan:
+    return Plan(fn, donated) if donated else plan_of(fn)
+
+
+def _plan_with_kernels(fn: Lambda, kernels: str, donated: tuple) -> Plan | None:
+    """The plan of ``fn`` with kernels; None if no group becomes a kernel."""
+    made = _with_kernels(fn, kernels)
+    return None if made is fn else _plan(made, donated)
+
+
+def _with_kernels(fn: Lambda, kernels: str) -> Lambda:
+    """``fn`` with kernels of all kinds in this mode; ``fn`` itself if no group becomes a kernel."""
+    if kernels == "off":
+        return fn
+    for may_pay, name in _KINDS_OF_KERNELS:
+        if may_pay(fn) and has_compiler():
+            try:
+                fn = LATE_BOUND[name](fn, kernels == "exact")
+            except Exception as error:
+                if os.environ.get("LETIR_CHECK", "0") != "0":
+                    raise
+                # kernels only save time: a failure of LLVM must not stop the user's program
+                if (
+                    threading.main_thread().is_alive()
+                ):  # else Python is exiting and starts no threads
+                    notes = " ".join(getattr(error, "__notes__", ()))
+                    _LOG.warning("no kernels, NumPy computes all calls: %s %s", repr(error), notes)
+    return fn
+
+
 def _is_long_chain(fn: Lambda) -> bool:
-    """Whether a program has so many operations that a kernel for many of them may pay."""
+    """Whether a program has enough operations for one kernel of many of them to pay."""
+    return _count_operations(fn) >= _LONG_CHAIN
+
+
+def _may_have_tables(fn: Lambda) -> bool:
+    """Whether a program has enough operations for a table of instructions to pay."""
+    return _count_operations(fn) >= _LEAST_IN_TABLE
+
+
+def _count_operations(fn: Lambda) -> int:
+    """The number of binds, and of binds in groups."""
     bodies = [bind.attrs["body"].binds for bind in fn.binds if bind.op.role == "fused"]
-    return len(fn.binds) + sum(map(len, bodies)) >= _LONG
+    return len(fn.binds) + sum(map(len, bodies))
 
 
 def _has_loops(fn: Lambda) -> bool:
-    """Whether a program has a loop of its own."""
+    """Whether a program has a loop, not counting loops in bodies."""
     return any(bind.op.bodies is not None and bind.op.bodies.loop for bind in fn.binds)
+
+
+def _may_have_batches(fn: Lambda) -> bool:
+    """Whether ``fn`` may have a group on the items of a batch: it moves elements of long arrays."""
+    return any(_moves_elements(bind.op) and any(map(_is_long, bind.args)) for bind in fn.binds)
+
+
+def _moves_elements(op: Primitive) -> bool:
+    """Whether an operation reads or writes at an index, joins arrays, or has parts that do."""
+    is_array_form = bool(op.scalar) and not op.elementwise
+    has_parts = op.decompose is not None
+    return op.role == "index" or op.moves_elements > 1 or is_array_form or has_parts
+
+
+def _is_long(arg: Arg) -> bool:
+    shape: tuple = getattr(arg.type, "shape", ())
+    return bool(shape) and type(shape[0]) is int and shape[0] >= LEAST_ITEMS
 
 
 def _may_have_kernels(fn: Lambda) -> bool:
@@ -157,12 +270,25 @@ def _may_have_kernels(fn: Lambda) -> bool:
             bodies = all_bodies(fn)
             break
     for body in bodies:
+        work = 0  # the elements that reductions read
         for bind in body.binds:
             if bind.op.role == "fused" and pays_as_kernel(bind.attrs["body"]):
                 return True
-            if bind.op.reduction is not None and reduces_much(bind):
-                return True
+            if bind.op.reduction is not None:
+                work += work_around(bind)
+                if work >= WORTH:
+                    return True
     return False
+
+
+_KINDS_OF_KERNELS = (
+    (_has_loops, "with_loop_kernels"),
+    (_may_have_tables, "with_first_tables"),
+    (_is_long_chain, "with_unrolled_kernels"),
+    (_may_have_tables, "with_tables"),
+    (_may_have_batches, "with_batch_kernels"),
+    (_may_have_kernels, "with_kernels"),
+)
 
 
 @entry_point
@@ -178,8 +304,9 @@ def compile(
 
     ``optimize`` runs all passes; without it only those that a plan requires run. ``exact``: results
     have NumPy's bits; no sum is reassociated. ``donate``: positions of (flat) parameters whose
-    memory a call may overwrite. ``kernels``: "on" or "off", groups of operations as machine code;
-    by default as the variable ``LETIR_KERNELS`` says. See docs/executor.md and docs/kernels.md.
+    memory a call may overwrite. ``kernels``: "on" or "off", whether groups of operations become
+    machine code, or "background", while NumPy computes the first calls; the default is the
+    environment variable ``LETIR_KERNELS``, or else "on". See docs/executor.md and docs/kernels.md.
 
     >>> import numpy as np
     >>> from letir import trace
@@ -193,9 +320,9 @@ def compile(
             "  trace the function first, or take letir.jit(f), which does so for each new type"
         )
     expect_kernels("compile", kernels)
-    made = optimize_program(fn, optimize=optimize, exact=exact)
+    mode = kernel_mode(kernels, optimize=optimize, exact=exact)
+    made = optimize_program(fn, optimize=optimize, exact=exact, kernels=mode)
     if donate:
         LATE_BOUND["refuse_positions"]("compile: donate", donate, len(fn.params))
     donated = tuple([n % len(fn.params) for n in donate])
-    mode = kernel_mode(kernels, optimize=optimize, exact=exact)
-    return Compiled(fn, made, donated=donated, kernels=mode)
+    return Compiled(fn, made, donated=donated, kernels=mode, later=are_in_background(kernels))

@@ -5,15 +5,17 @@ subgraphs are cut out and the last passes run on each of them; otherwise on the 
 """
 
 import functools
+import importlib.util
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 
 from letir import passes
 from letir.ad.symbolic_zeros import depends_on_defined, lower_grad_of, specialize_undef
+from letir.ast import LATE_BOUND
 from letir.ast.bodies import all_bodies
 from letir.ast.derivative_types import might_require_grad
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Bind, Lambda
 from letir.executor import autodiff
 from letir.passes.canonicalization import canonicalize_ops
@@ -28,9 +30,9 @@ from letir.passes.type_propagation import propagate_shapes
 
 
 def specialize_zeros(fn: Lambda, defined: Sequence[bool | None] | None = None) -> Lambda:
-    """``fn`` with every ``grad_of`` and ``autograd_add`` resolved that can be before the run.
+    """``fn`` without each ``grad_of`` and ``autograd_add`` whose outcome is known before the run.
 
-    ``defined``: which parameters are defined; by default those of known types.
+    ``defined``: for each parameter whether it is defined; by default, whether its type is known.
     """
     if not fn.memo(depends_on_defined):
         return fn
@@ -47,9 +49,10 @@ def _required_passes(defined: Sequence[bool | None] | None = None) -> Pipeline:
 
 
 def _pass_for(name: str, may_apply: Callable[[Bind], bool] = lambda bind: False):
-    """The pass of this name, loaded and run where it may apply to a bind, or a bind holds bodies.
+    """The pass of this name, loaded and run only if it may apply.
 
-    It would return every other program as it is.
+    It may apply if ``may_apply`` holds for a bind, or if a bind holds bodies. It would return every
+    other program unchanged.
     """
 
     def pass_on_demand(fn: Lambda, **options) -> Lambda:
@@ -57,7 +60,7 @@ def _pass_for(name: str, may_apply: Callable[[Bind], bool] = lambda bind: False)
             return getattr(passes, name)(fn, **options)
         return fn
 
-    pass_on_demand.__name__ = name  # what dumps and ``explain`` say
+    pass_on_demand.__name__ = name  # shown in dumps and by ``explain``
     return pass_on_demand
 
 
@@ -79,18 +82,41 @@ def without_barriers(fn: Lambda) -> Lambda:
 inline_bodies, in_place_check = _pass_for("inline_bodies"), _pass_for("in_place_check", _is_update)
 decompose = _pass_for("decompose", lambda bind: bind.op.decompose is not None)
 batch_matmuls = _pass_for("batch_matmuls", _makes_array)
-# of the operations that are simpler for some numbers: powers
+# powers become simpler operations for some exponents
 multiply_powers = _pass_for("multiply_powers", attrgetter("op.rule_reads_numbers"))
-_LOOPS: Pipeline = (_pass_for("loop_invariants"), _pass_for("unroll"))
+loop_invariants, unroll = _pass_for("loop_invariants"), _pass_for("unroll")
 _ALGEBRA: Pipeline = (
     *(dead_code, common_subexpressions, constant_pooling, peephole, constant_propagation),
 )
-_SIMPLIFYING: Pipeline = (
-    *(constant_propagation, inline_bodies, propagate_shapes),
-    *(*_ALGEBRA, *_LOOPS, common_subexpressions, in_place_check),
-)
 # derivative rules may be dropped here: no derivative is taken after these passes
 _PARTS: Pipeline = tuple([partial(pass_, keep_rules=False) for pass_ in (inline_bodies, decompose)])
+
+
+def _simplifying_passes(kernels: str) -> Pipeline:
+    """The passes that simplify a program; loops that will be kernels are not unrolled."""
+    loops = unroll if kernels == "off" else _unroll_others(kernels)
+    return (
+        *(constant_propagation, inline_bodies, propagate_shapes),
+        *(*_ALGEBRA, loop_invariants, loops, common_subexpressions, in_place_check),
+    )
+
+
+@functools.cache
+def has_compiler() -> bool:
+    """Whether llvmlite is installed, which the extra ``fast`` requires."""
+    return importlib.util.find_spec("llvmlite") is not None
+
+
+def _unroll_others(kernels: str) -> Callable:
+    """The pass ``unroll``, under its name, without the loops that become kernels."""
+
+    @functools.wraps(unroll)
+    def unroll_others(fn: Lambda) -> Lambda:
+        if not any(bind.op.holds_lambdas for bind in fn.binds) or not has_compiler():
+            return unroll(fn)
+        return unroll(fn, keeps=partial(LATE_BOUND["becomes_loop_kernel"], kernels == "exact"))
+
+    return unroll_others
 
 
 def _final_passes(exact: bool) -> Pipeline:
@@ -107,6 +133,7 @@ def optimize_program(
     defined: Sequence[bool | None] | None = None,
     optimize: bool = True,
     exact: bool = False,
+    kernels: str = "off",
     observe: Callable | None = None,
 ) -> Lambda:
     """The optimised form of ``fn``, with the same parameters and results.
@@ -114,6 +141,7 @@ def optimize_program(
     ``requires_grad``: the parameters whose gradients may be requested; then differentiable parts
     become ``differentiable_graph`` binds. ``defined``: which parameters are not ``Undef``. Without
     ``optimize`` only the required passes run; ``exact`` leaves out passes that change bits.
+    ``kernels``: the ``kernel_mode`` of the plan; loops that will be kernels are not unrolled.
     ``observe(name, before, after, seconds)`` is called after every pass. Linear time.
 
     >>> from letir.ast.text.parser import parse
@@ -126,15 +154,18 @@ def optimize_program(
         fn = step((passes.keep_raising,), fn)
     if not optimize:
         return step(_required_passes(defined), fn)
-    fn = step((*registered_passes("before"), *_required_passes(defined), *_SIMPLIFYING), fn)
+    fn = step(
+        (*registered_passes("before"), *_required_passes(defined), *_simplifying_passes(kernels)),
+        fn,
+    )
     last = (*registered_passes("after"), *_final_passes(exact))
     if requires_grad is not None and (any(requires_grad) or might_require_grad(fn)):
         cut = step((_subgraph_pass(requires_grad),), fn)
         fn = step((autodiff.inline_autodiff_subgraphs,), cut)
-        # what was inlined has the operations that differentiation left, and new neighbours
+        # inlining brings operations of derivatives next to operations outside of the graph
         fn = fn if fn is cut else step((*_ALGEBRA, in_place_check), fn)
         fn = autodiff.finished_subgraphs(fn, partial(step, (*registered_passes("gradient"), *last)))
-        # once each: the passes of users have seen the graphs
+        # each pass of the user runs once, and has run on the graphs
         is_all_graphs = all(bind.op.role == "subgraph" for bind in fn.binds)
         last = () if is_all_graphs and fn.binds else registered_passes("after")
     return step((*last, without_barriers, dead_code), fn)
@@ -143,7 +174,7 @@ def optimize_program(
 def _subgraph_pass(requires_grad: Sequence[bool]) -> Callable:
     """The pass ``create_autodiff_subgraphs`` for these ``requires_grad`` flags."""
 
-    @functools.wraps(autodiff.create_autodiff_subgraphs)  # its name is what texts say
+    @functools.wraps(autodiff.create_autodiff_subgraphs)  # dumps show this name
     def cut(fn: Lambda) -> Lambda:
         return autodiff.create_autodiff_subgraphs(fn, requires_grad)
 

@@ -7,19 +7,18 @@ guards hold. ``PlanCache`` holds the plans; ``symbolic_shapes`` decides on plans
 import functools
 import logging
 import threading
-import time
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
-from letir.ast.derivative_types import might_require_grad
+from letir.ast.process_state import new_lock
 from letir.ast.signatures import P, Q, R
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, GuardError
 from letir.eval.arguments import nested_results
-from letir.executor import autodiff
+from letir.eval.float_warnings import restore_abandoned_state
 from letir.executor.argument_spec import (
     ArgumentSpec,
     has_tracer,
@@ -27,40 +26,37 @@ from letir.executor.argument_spec import (
     key_of_call,
 )
 from letir.executor.calls import (
-    ExecutorState,
     Request,
     attempt_plan,
     counter_value,
-    donated_positions,
     dynamic_leaves,
     executor_name,
-    executor_state,
     failed_guard,
     fall_back,
     may_run_again,
     needs_log,
     promote_plan,
-    with_types,
 )
-from letir.executor.compiled import Compiled, kernel_mode
-from letir.executor.default_pipeline import optimize_program
+from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry, PlanCache
+from letir.executor.plan_making import make_plan
 from letir.executor.static_arguments import Options, StaticArguments, is_method_of, name_refused
-from letir.executor.symbolic_shapes import NotNamed, ShapeFamilies, check_agrees, recorded_by_name
-from letir.tracing.entry import KEEP, record
-from letir.tracing.trace_state import ACTIVE, LAZY, LIFTED
+from letir.executor.symbolic_shapes import NotNamed, ShapeFamilies
+from letir.plan.plan import Miss
+from letir.tracing.trace_state import ACTIVE, active_trace
 from letir.transforms.jitted_functions import Transform
 
 if TYPE_CHECKING:
     from letir.executor.methods import BoundExecutor
+    from letir.executor.reports import ExecutorState
 
 _LOG = logging.getLogger("letir.plan")
 _PLANS_EACH = 16  # plans for one spec: a branch that differs each time would compile without end
-_PLANS_NAMED = 8  # the same for one spec with symbolic sizes: then each size gets its own
-_COMPILES = 8  # of one executor: from then on it may be warned of
-_CALLS_BY_KEY = 8  # so often a plan found by key becomes the one that is tried first
-_MOST_QUICK = 16  # times: of arguments that differ in each call nothing is gained
-_MOST_COMPILES = 20  # of one executor, if they are half of its calls
+_PLANS_NAMED = 8  # plans for one spec with symbolic sizes; beyond, each size gets its own
+_CALLS_BY_KEY = 8  # calls by key after which a plan becomes the plan that is tried first
+_PLANS_QUICK = 8  # quick calls that are tried before keys are computed
+_MOST_QUICK = 16  # attempts: if the arguments differ in each call, a quick call gains nothing
+_MOST_COMPILES = 20  # of an executor in which at least half of the calls compile
 _MOST_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan has its own
 
 
@@ -91,6 +87,8 @@ def last_executed_graph() -> Lambda | None:
 class Executor(Generic[P, R]):
     """A function that is recorded and compiled for each kind of arguments, see ``jit``."""
 
+    watches_state = True  # whether it calls the function if its state decides on the results
+
     def __init__(self, f: Callable[P, R], options: Options):
         functools.update_wrapper(self, f, updated=())
         self.f, self.options = f, options
@@ -99,54 +97,58 @@ class Executor(Generic[P, R]):
         self.families = ShapeFamilies(options.static_shapes, options.max_plans)
         # the plan for the short key of a call, see ``remember``
         self.keys = BoundedCache(_MOST_KEYS)
-        self.known_call = self.keys.get  # bound once: as fast as the get of a dict
-        self.quick: tuple | None = None  # the plan for calls like one before, see ``quick_call``
+        self.known_call = self.keys.get  # bound once, which makes it as fast as ``dict.get``
+        self.quick: tuple = ()  # plans for calls like some before, see ``quick_call``
         self.quick_made = 0
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
         self.latest: ArgumentSpec | None = None
-        self.has_warned = False  # that it compiles again and again
+        self.runs_python = False  # for arguments whose plan is not known by key
+        self.changed_state = 0  # recordings after which the results depended on changed state
+        self.has_warned = False  # of compiles in most calls
         self.transformed: dict = {}  # executors of the transformed function, by transform
         self.method: Executor | None = None  # for methods: takes the arrays of the object
-        self.lock = threading.Lock()
+        self.lock = new_lock()
 
     # ---- calls ----
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        if ACTIVE.get() is not None:
+        if ACTIVE.get() is not None and active_trace() is not None:
             return self.f(*args, **kwargs)  # a trace records the function itself [B5]
         failed = None
-        if self.quick is not None:
-            match, run, nest, entry, executed = self.quick
-            arrays = match(args, kwargs)
-            if arrays is not None:
-                entry.used = next(self.calls)
-                try:
-                    results = run(arrays)
-                except BaseException as error:
-                    # KeyboardInterrupt is not an Exception
-                    is_open = isinstance(error, Exception) and may_run_again(error, entry, executed)
-                    if not is_open:
-                        del args, kwargs, arrays  # a stored exception would keep them alive
-                        LATE_BOUND["fold"](error)
-                        raise
-                    failed = executed
-                else:
-                    _LAST.graph = executed
-                    return nest(results)
-        # outside ``except``: a later error would get that one as its context
+        for quick in self.quick:
+            try:
+                found = quick.run(args, kwargs)
+            except BaseException as error:
+                if not quick.is_open(error):
+                    del args, kwargs  # a stored exception would keep them alive
+                    LATE_BOUND["shorten_traceback"](error)
+                    raise
+                failed = quick.tried_after(error)
+                if not isinstance(error, GuardError):
+                    break
+            else:
+                if found is not Miss:
+                    quick.entry.used = next(self.calls)
+                    _LAST.graph = quick.executed
+                    return found
+        # outside ``except``: a later error would get the caught one as its context
         return self.call_by_key(failed, args, kwargs)
 
     def call_by_key(self, failed: Callable | None, args: tuple, kwargs: dict) -> Any:
-        """A call that finds its plan by the key of its arguments.
+        """Make a call, finding its plan by the short key of its arguments.
 
-        ``failed``: the reference by which a plan is known that has been tried.
+        ``failed``: the reference to a plan that has been tried already.
         """
+        restore_abandoned_state()
         leaves: Any = args
         key = None if kwargs or self.marker.is_needed else key_of_arrays(args)
         if key is None:
             key, leaves = key_of_call(*self.marker.apart(args, kwargs))
         known = self.known_call(key)
         try:
+            if known is None and self.runs_python:
+                next(self.calls), next(self.missed)
+                return self.f(*args, **kwargs)
             if known is None:
                 return self.choose(next(self.calls), args, kwargs, key, leaves)
             entry, run, tree, executed, places = known
@@ -163,11 +165,11 @@ class Executor(Generic[P, R]):
                         raise
             if results is None:  # outside ``except``: a later error would get this as its context
                 return self.other_branch(number, args, kwargs, key, leaves, known)
-            if number % _CALLS_BY_KEY == 0 and self.quick_made < _MOST_QUICK:
+            if number % _CALLS_BY_KEY == 0:
                 self.make_quick(known, args, kwargs, leaves)
         except BaseException as error:
             del args, kwargs, leaves  # a stored exception would keep them alive
-            LATE_BOUND["fold"](error, inner_frames=1)
+            LATE_BOUND["shorten_traceback"](error, inner_frames=1)
             raise
         _LAST.graph = executed
         if tree is None:
@@ -175,10 +177,12 @@ class Executor(Generic[P, R]):
         return tree.unflatten(results)
 
     def make_quick(self, known: tuple, args: tuple, kwargs: dict, leaves: Sequence) -> None:
-        """Try the plan of such calls first from now on."""
-        if not self.marker.is_needed:
-            self.quick_made += 1
-            self.quick = LATE_BOUND["quick_call"](known, args, kwargs, leaves)
+        """From now on, try this plan first for calls with arguments of this kind."""
+        if self.quick_made < _MOST_QUICK and not self.marker.is_needed:
+            made = LATE_BOUND["quick_call"](known, args, kwargs, leaves, self.quick)
+            if made is not None:
+                self.quick_made += 1
+                self.quick = (made, *self.quick)[:_PLANS_QUICK]
 
     def other_branch(
         self,
@@ -202,7 +206,9 @@ class Executor(Generic[P, R]):
                 continue
             promote_plan(entry, version)
             self.remember(key, entry, version, leaves)
-            self.quick = None  # its plan may be the one that failed
+            known = self.known_call(key)
+            if known is not None:
+                self.make_quick(known, args, kwargs, leaves)
             _LAST.graph = version.executed
             return nested_results(version.program, results)
         return self.choose(number, args, kwargs, key, leaves)
@@ -243,10 +249,11 @@ class Executor(Generic[P, R]):
             del args, kwargs, leaves, marked, arrays
             raise
         if version is None:  # a recursive call while recording, or a plan that raised
-            if entry.is_pythons and key is not None and not entry.gone:
+            if entry.runs_python and key is not None and not entry.gone:
                 self.keys[key] = entry, None, None, None, None
             return self.f(*args, **kwargs)
         _LAST.graph = version.executed
+        entry.runs_python |= version.is_once
         if key is not None:
             self.remember(key, entry, version, leaves)
         return nested_results(version.program, results)
@@ -263,7 +270,7 @@ class Executor(Generic[P, R]):
         while True:
             entry = self.entry_for(request) if entry is None else entry
             entry.used, plans = request.number, entry.plans
-            for version in () if entry.is_pythons else plans:
+            for version in () if entry.runs_python else plans:
                 if version in tried:
                     continue
                 try:
@@ -275,7 +282,7 @@ class Executor(Generic[P, R]):
                 except Exception as error:
                     if not may_run_again(error, entry, version.executed):
                         raise
-                    # as text: a stored log record would keep the frames of the error alive
+                    # the error as text: a stored log record would keep its frames alive
                     _LOG.info("%s: called as Python, for %s", executor_name(self.f), repr(error))
                     return entry, None, None
                 promote_plan(entry, version)
@@ -291,10 +298,10 @@ class Executor(Generic[P, R]):
             if not missed:
                 next(self.missed)
                 missed = True
-            if entry.is_pythons or self.compiles_nearly_always(entry, request):
+            if entry.runs_python or self.compiles_nearly_always(entry, request):
                 return entry, None, None
             try:
-                make = functools.partial(self.make, request, entry.key, fresh)
+                make = functools.partial(make_plan, self, request, entry.key, fresh)
                 if not self.cache.grow(entry, plans, make):
                     return entry, None, None
                 # evicted meanwhile; an entry that another thread gave new plans can still be used
@@ -305,19 +312,24 @@ class Executor(Generic[P, R]):
                 self.families.refuse(request.spec, entry.key, error, told)
                 request.wants_fixed, entry = bool(plans), None
             except Exception as error:
-                if not getattr(error, "letir_changed_arguments", False):
+                if not getattr(error, "letir_runs_python", False):
                     raise
                 return entry, None, None  # the Python function writes before it raises
 
     def compiles_nearly_always(self, entry: Entry, request: Request) -> bool:
-        """Whether plans for an entry are given up: most calls needed another one."""
-        is_full = len(entry.plans) == _PLANS_EACH and self.cache.compiles >= _MOST_COMPILES
+        """Whether to give up plans for an entry, because most calls needed a new one."""
+        compiles = self.cache.compiles
+        is_many = compiles >= 2 * _MOST_COMPILES
+        is_full = len(entry.plans) == _PLANS_EACH and compiles >= _MOST_COMPILES
         # effects of a plan that failed must not happen again
-        if is_full and 2 * self.cache.compiles >= request.number and not request.log.done:
-            entry.is_pythons = True
+        if (is_many or is_full) and 2 * compiles >= request.number and not request.log.done:
+            entry.runs_python = True
+            self.runs_python = is_many
+            if not entry.plans:  # calls in other threads come this far before they see the flag
+                self.cache.remove(entry)
             self.forget_keys()
             _LOG.info("%s: called as Python from now on", executor_name(self.f))
-        return entry.is_pythons
+        return entry.runs_python
 
     def entry_for(self, request: Request) -> Entry:
         """The entry for these sizes, or one for symbolic sizes that covers or may cover them."""
@@ -330,84 +342,24 @@ class Executor(Generic[P, R]):
         """The executor of the transformed function, the same one each time."""
         return LATE_BOUND["transformed_executor"](self, transform)
 
-    def like(self, f: Callable, options: Options) -> "Executor":
+    def for_function(self, f: Callable, options: Options) -> "Executor":
         """An executor of another function, with the same class and bound arrays."""
         found: Any = object.__new__(type(self))
         found.__dict__.update(self.__dict__)  # the arrays that a partial has bound
         Executor.__init__(found, f, options)
         return found
 
-    # ---- compiling ----
-
-    def make(self, request: Request, key: ArgumentSpec, fresh: list) -> Any:
-        """A new plan for a request; ``key``: its spec, or one with symbolic sizes."""
-        begun = time.perf_counter()
-        reason = request.reason or self.reason(request, key)
-        if key.has_names:
-            fn, lifted = self.recorded_by_name(request, key), ()
-        else:
-            fn, lifted = self.recorded(request.marked)
-        if lifted:
-            is_plain = not (request.spec.has_variables or might_require_grad(fn))
-            lifted = LATE_BOUND["generators_of"](lifted, is_plain)
-        version = self.compiled(fn, request, reason)
-        if lifted:
-            version.generators = lifted
-        self.latest = request.spec
-        if key.has_names:
-            self.families.keep(request.spec, key)
-        else:
-            fresh.append(version)
-        if not self.has_warned and self.cache.compiles >= _COMPILES:
-            LATE_BOUND["warn_of_compiles"](self, reason, self.families.why_not(request.spec))
-        _LOG.info(
-            "%s: compiled for (%s) in %.3g ms, %d binds of %d, because %s",
-            *(executor_name(self.f), key, 1e3 * (time.perf_counter() - begun)),
-            *(len(version.optimized), len(fn), reason),
-        )
-        return version
-
-    def recorded(self, marked: tuple[tuple, dict]) -> tuple[Lambda, tuple]:
-        """The function recorded at these arguments, and the generators outside that it uses."""
-        recording = record(self.f, *marked, LAZY, KEEP, draws=LIFTED)
-        return recording.fn, recording.lifted
-
-    def recorded_by_name(self, request: Request, key: ArgumentSpec) -> Lambda:
-        """The program for symbolic sizes. Raises NotNamed if there is none."""
-        fn = recorded_by_name(
-            lambda kinds: self.recorded(with_types(request.marked, kinds))[0], key
-        )
-        check_agrees(fn, self.recorded(request.marked)[0], request.leaves)
-        return fn
-
-    def compiled(self, fn: Lambda, request: Request, reason: str) -> Any:
-        """The plan of a program."""
-        options: dict[str, Any] = {"optimize": self.options.optimize, "exact": self.options.exact}
-        if request.spec.has_variables or might_require_grad(fn):
-            return autodiff.compile_differentiable(
-                fn, request.spec.requires_grad, reason, **options
-            )
-        if self.options.profile:
-            optimize = functools.partial(optimize_program, **options)
-            return LATE_BOUND["profiled_plan"](fn, optimize, self.options.profile, reason)
-        places = donated_positions(request.marked[0], self.options.donate_argnums)
-        mode = kernel_mode(self.options.kernels, **options)
-        return Compiled(fn, optimize_program(fn, **options), reason, places, mode)
-
-    def reason(self, request: Request, key: ArgumentSpec) -> str:
-        """A readable reason why a plan is made."""
-        if self.latest is None:
-            return "it is the first call"
-        if key.has_names:
-            return "other sizes came, which get names"
-        return LATE_BOUND["spec_difference"](self.f, request.marked, key, self.latest)
+    # ---- plans ----
 
     def remember(self, key: tuple, entry: Entry, version: Any, leaves: Sequence[Any]) -> None:
         """Store the plan for the short key of a call, so that the next call finds it at once."""
         if entry.gone or self.options.profile or needs_log(version):
             return
+        if entry.runs_python:
+            self.keys[key] = entry, None, None, None, None
+            return
         places = [i for i, leaf in enumerate(leaves) if type(leaf) not in (bool, str)]
-        is_plain = type(version) is Compiled and not version.changed
+        is_plain = type(version) is Compiled and not (version.changed or version.is_waiting)
         run = version.plan.run if is_plain else version.run
         tree = version.program.out_tree
         self.keys[key] = (
@@ -416,19 +368,20 @@ class Executor(Generic[P, R]):
         )
 
     def forget_keys(self) -> None:
-        """Drop all short keys, after an entry was evicted."""
+        """Drop all short keys, which may lead to an evicted entry."""
         self.keys.clear()
-        self.quick = None
+        self.quick = ()
 
     def clear(self) -> None:
         """Drop all plans."""
         self.cache.clear()
         self.families.families.clear()
         self.keys.clear()
-        self.quick = None
+        self.quick = ()
+        self.runs_python = False
         self.latest = None
 
-    # ---- what is known of it ----
+    # ---- reports ----
 
     @property
     def counters(self) -> dict[str, int]:
@@ -446,7 +399,7 @@ class Executor(Generic[P, R]):
             "evictions": self.cache.evictions,
         }
 
-    def debug_state(self) -> ExecutorState:
+    def debug_state(self) -> "ExecutorState":
         """The plans with their programs, and the counters.
 
         >>> import numpy as np
@@ -457,10 +410,19 @@ class Executor(Generic[P, R]):
         >>> len(f.debug_state().plans), f.debug_state().counters["compiles"]
         (1, 1)
         """
-        return executor_state(self, executor_name(self.f))
+        return LATE_BOUND["executor_state"](self, executor_name(self.f))
 
     def __reduce__(self):
-        return executor_name(self.f)  # pickled by name, like a function: a copy is the same object
+        return LATE_BOUND["pickled_executor"](self)
+
+    def __copy__(self) -> "Executor[P, R]":
+        return self  # as of functions
+
+    def __deepcopy__(self, known: dict) -> "Executor[P, R]":
+        return self
+
+    def __setstate__(self, state: tuple[Callable, Options]) -> None:
+        Executor.__init__(self, *state)
 
     def __repr__(self):
         return f"<jit of {executor_name(self.f)}>"

@@ -13,8 +13,8 @@ from attrs import define, evolve, field, frozen
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.bodies import bodies_of
 from letir.ast.builder import Value
-from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Bind, Lambda, Local
 from letir.eval.arguments import flat_arguments
 from letir.eval.array_modules import array_module
@@ -22,14 +22,18 @@ from letir.eval.evaluator import Evaluator
 from letir.eval.memory_checks import root
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.autodiff.differentiable_program import Differentiable
-from letir.executor.calls import GradientState, gradient_states
-from letir.executor.compiled import Compiled, compile
+from letir.executor.compiled import Compiled, compile, kernel_mode
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.executor import Executor, Request, executor_name
 from letir.executor.jit_api import PartialExecutor, jit
 from letir.executor.methods import BoundExecutor
 from letir.executor.profiling import Profiled
+from letir.executor.reports import GradientState, gradient_states
 
+_AS_PYTHON = (
+    "calls with such arguments run the Python function, not this plan: "
+    "most calls needed another plan than the calls before, or the function changes what it reads"
+)
 _MOST_LINES = 40  # lines of binds in the text; of more binds the slowest are shown
 
 
@@ -76,7 +80,7 @@ class BindReport:
 
 @frozen(repr=False)
 class Explanation:
-    """The result of ``explain``: fields for programs, and a text for people."""
+    """The result of ``explain``: fields for scripts, and a text for people."""
 
     function: str
     arguments: str
@@ -87,9 +91,10 @@ class Explanation:
     passes: tuple[PassReport, ...]
     binds: tuple[BindReport, ...]
     graphs: tuple[str, ...] = ()  # the differentiable graphs of a call with Variables
-    kernels: tuple[str, ...] = ()  # a line for each
-    why_not: str = ""  # the reason why there is no plan for all sizes
-    gradients: tuple[GradientState, ...] = ()  # the executors of their gradient programs
+    kernels: tuple = ()  # of PlanKernel, each of which prints as a line
+    profile: Any = None  # the PlanProfile of a plan with kernels
+    why_not: str = ""  # the reason why there is no plan for all sizes, or empty
+    gradients: tuple[GradientState, ...] = ()  # the executors of the graphs' gradient programs
     note: str = ""  # the reason why there are no times
 
     @property
@@ -116,7 +121,7 @@ class Explanation:
             *([f"no plan for all sizes: {self.why_not}"] if self.why_not else []),
             f"{len(self.program)} binds recorded, {len(self.optimized)} after the passes",
             *self.graphs,
-            *self.kernels,
+            *(LATE_BOUND["kernel_lines"](self.kernels) if self.kernels else ()),
         )
 
     def tables(self) -> list[tuple[str, tuple, list[tuple]]]:
@@ -132,8 +137,11 @@ class Explanation:
             ("  " * b.depth + b.text, b.calls, f"{1e6 * b.seconds:.1f} us", b.bytes, b.source)
             for b in shown
         ]
+        profile = self.profile
+        plan = [] if profile is None else [("plan", profile.heads, profile.rows())]
         return [
             ("passes", ("pass", "binds", "time", "what changed"), passes),
+            *plan,
             (title, ("bind", "runs", "time", "new bytes", "line"), binds),
         ]
 
@@ -170,7 +178,7 @@ def _html_row(cells: Sequence, tag: str) -> str:
     return "<tr>" + "".join([f"<{tag}>{cell}</{tag}>" for cell in spaced]) + "</tr>"
 
 
-# ---- what is done ----
+# ---- making an explanation ----
 
 
 @entry_point
@@ -199,15 +207,25 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         return f.as_function(explain, *args, **kwargs)
     if not isinstance(f, Executor):
         return explain(jit(f), *args, **kwargs)
-    args = (f.bound, *args) if isinstance(f, PartialExecutor) else args
-    marked = f.marker.mark(args, kwargs)
+    given = (f.bound, *args) if isinstance(f, PartialExecutor) else args
+    marked = f.marker.mark(given, kwargs)
     spec, leaves = ArgumentSpec.of(*marked)
     before = f.cache.compiles
     entry, version, _ = f.executed(Request(next(f.calls), spec, leaves, marked))
     is_new = f.cache.compiles > before
-    options = {"optimize": f.options.optimize, "exact": f.options.exact}
+    if entry.runs_python or (version is None and f.changed_state):
+        plain = Executor(f.f, f.options)
+        plain.watches_state = False
+        return evolve(explain(plain, *given, **kwargs), note=_AS_PYTHON)
+    options: dict = {"optimize": f.options.optimize, "exact": f.options.exact}
+    if type(version) is Compiled:
+        options["kernels"] = kernel_mode(f.options.kernels, **options)
     found = _explain_plan(version, executor_name(f.f), entry.key, is_new, leaves, options)
-    return found if entry.key.has_names else evolve(found, why_not=f.families.why_not(spec))
+    return (
+        found
+        if entry.key.has_names
+        else evolve(found, why_not=f.families.why_not(spec, list(f.cache.entries)))
+    )
 
 
 def _explain_plan(
@@ -226,6 +244,7 @@ def _explain_plan(
     optimize_program(source, requires_grad=requires, observe=note, **options)
     silent = not version.changed and not any(map(has_effect, made.binds))
     times = _timed_run(made, leaves) if silent else {}
+    kernels = version.kernels if isinstance(version, Compiled) else ()
     return Explanation(
         function=name,
         arguments=str(spec),
@@ -236,17 +255,11 @@ def _explain_plan(
         passes=tuple(steps),
         binds=tuple(_bind_reports(made, times)),
         graphs=tuple(map(str, getattr(version, "graphs", ()))),
-        kernels=tuple(_kernel_lines(version)),
+        kernels=kernels,
+        profile=version.plan.profile(leaves) if kernels and silent else None,
         gradients=gradient_states(version),
         note="" if silent else "no times: a second run would have its effects again",
     )
-
-
-def _kernel_lines(version: Any) -> list[str]:
-    """What the text says of the kernels of a plan."""
-    binds = version.plan.binds if isinstance(version, Compiled) else ()
-    has_kernels = any(bind.op.role == "kernel" for bind in binds)
-    return LATE_BOUND["kernel_lines"](binds) if has_kernels else []
 
 
 @define

@@ -77,13 +77,13 @@ def jit(
     arguments in ``static_argnums`` and ``static_argnames`` are specialised by value. Where ``f``
     asks for a truth value or an integer, each answer has its own plan. The second size of the same
     rank gets a plan for all sizes, if ``f`` does not depend on sizes in Python (``static_shapes``:
-    True for one plan per size, False for symbolic sizes from the start). At most ``max_plans``
-    kinds of arguments are kept.
+    True for one plan per size, False for symbolic sizes from the start). The cache holds plans for
+    at most ``max_plans`` kinds of arguments.
 
     ``donate_argnums``: arrays that the call may overwrite. ``optimize``, ``exact`` and ``kernels``
-    as in ``compile``. ``profile``: the number of calls of each kind that run the recorded program;
-    then it is compiled for the Python numbers that were the same each time, and once more for
-    others.
+    as in ``compile``. ``profile``: the number of calls of each kind that run the recorded program
+    without passes; after them a plan is compiled in which Python numbers that were the same in all
+    of these calls are constants.
 
     Also a decorator, with or without options, for functions and methods; arrays that an object or
     a partial holds are arguments too. Other Python state is read only when ``f`` is recorded: pass
@@ -159,7 +159,7 @@ def _shift_positions(options: Options, by: int) -> Options:
 
 
 def _names_as_tuple(value) -> tuple:
-    """A tuple of one number or name, or of several."""
+    """An option as a tuple, also if it is a single number or name."""
     return (value,) if isinstance(value, int | str) else tuple(value)
 
 
@@ -177,7 +177,7 @@ def _bound_arrays(partial: functools.partial) -> list:
 
 
 def _with_bound(partial: functools.partial) -> Callable:
-    """A partial as a function of the list of its bound arrays and its further arguments."""
+    """A partial as a function of a list of its bound arrays, and of the remaining arguments."""
     leaves, tree = flatten((partial.args, partial.keywords))
     # None in place of the arrays: the executor must not keep them alive
     others = [None if is_array(leaf) else leaf for leaf in leaves]
@@ -192,5 +192,5 @@ def _with_bound(partial: functools.partial) -> Callable:
         first, named = tree.unflatten(filled)
         return partial.func(*first, *args, **{**named, **kwargs})
 
-    del function.__wrapped__  # its own parameters are others
+    del function.__wrapped__  # signatures of the wrapped callable would be wrong
     return function

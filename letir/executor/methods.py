@@ -6,29 +6,34 @@ partial are arguments too. A plan keeps none of them alive.
 """
 
 import functools
+import types
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, Generic
 
+import numpy as np
 import optree
 from attrs import define, evolve, field, frozen
 
 from letir.ast import LATE_BOUND
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.pytrees import NAMESPACE
 from letir.ast.signatures import P, R
 from letir.eager.models.attributes import has_no_parts, mirror_value, places_by_path, put_part
 from letir.eager.models.recorded_model import changed_places, distinct_arrays, value_token
 from letir.errors import TraceError
 from letir.executor.transformed_executors import transformed_method
-from letir.tracing.trace_state import ACTIVE
+from letir.tracing.trace_state import ACTIVE, active_trace
 from letir.transforms.jitted_functions import Transform
 
 _INSTANCE: ContextVar = ContextVar("letir_jit_instance")  # the object whose method is called
 _ROOT = "self"
+_PLAIN = frozenset([int, float, bool, str, type(None)])
+_MOST_STATES = 256
 
 
 @frozen
-class _Held:
+class _ObjectState:
     """The state of an object besides its arrays: their places, and the other attributes."""
 
     kind: type
@@ -36,7 +41,7 @@ class _Held:
     kept: tuple = field(eq=False, repr=False)  # objects compared by id, which must stay alive
 
     @classmethod
-    def of(cls, instance, held: dict, arrays: Sequence) -> "_Held":
+    def of(cls, instance, held: dict, arrays: Sequence) -> "_ObjectState":
         """The state of an object with these attributes."""
         index = {id(array): i for i, array in enumerate(arrays)}
         found = [
@@ -52,26 +57,49 @@ class _Held:
         kind = instance if isinstance(instance, type) else type(instance)
         return cls(kind, tuple(found), tuple(kept))
 
+    def __letir_difference__(self, other: "_ObjectState") -> str:
+        """A readable description of how the state differs from an earlier one."""
+        now, before = self._values(), other._values()
+        told = [
+            f"{path} is {now.get(path, 'missing')}, was {before.get(path, 'missing')}"
+            for path in (*now, *[path for path in before if path not in now])
+            if now.get(path) != before.get(path)
+        ]
+        return "; ".join(told) or "an object that the method's object holds is another one"
+
+    def _values(self) -> dict[str, str]:
+        """The plain values, the classes of other objects, and the arrays, by path."""
+        kept = iter(self.kept)
+        found = {}
+        for path, *rest in self.places:
+            if len(rest) == 1:
+                found[path] = f"an object of type {rest[0].__name__}"
+            elif rest[0] is not None:
+                found[path] = "an array"
+            else:
+                found[path] = repr(next(kept))
+        return found
+
 
 @define(eq=False)
-class _Changed:
+class _ChangedArrays:
     """Arrays assigned by a method: their places (owner's path, attribute or item), and values."""
 
     places: tuple
     values: list
 
 
-_register_node: Any = optree.register_pytree_node  # its types know collections only
+_register_node: Any = optree.register_pytree_node  # its annotations allow collections only
 _register_node(
-    _Changed,
+    _ChangedArrays,
     lambda changed: (changed.values, changed.places, None),
-    lambda places, values: _Changed(places, list(values)),
+    lambda places, values: _ChangedArrays(places, list(values)),
     namespace=NAMESPACE,
 )
 
 
-def mirrored_method(method: Callable) -> Callable:
-    """``method`` as a function of the object's arrays, which returns (result, changed arrays)."""
+def _mirrored_method(method: Callable) -> Callable:
+    """``method`` as a function of the object's state; returns (result, changed arrays)."""
 
     @functools.wraps(method)
     def function(held, arrays, *args, **kwargs):
@@ -87,10 +115,42 @@ def mirrored_method(method: Callable) -> Callable:
             error.args = (str(error).replace("jit_model: forward", "jit: the method"),)
             raise
         where = tuple([(place.owner, place.key) for place in changed.values()])
-        return out, _Changed(where, [place.value for place in changed.values()])
+        return out, _ChangedArrays(where, [place.value for place in changed.values()])
 
-    del function.__wrapped__  # its own parameters are others
+    del function.__wrapped__  # signatures of the wrapped method would be wrong
     return function
+
+
+@functools.lru_cache(_MOST_STATES)
+def _holds_attributes_only(kind: type) -> bool:
+    """Whether the parts of an object of this class are the items of its ``__dict__``."""
+    slots = {name for cls in kind.__mro__ for name in cls.__dict__.get("__slots__", ())}
+    is_container = issubclass(kind, dict | list | tuple | types.MethodType | np.ndarray | type)
+    is_plain = slots <= {"__dict__", "__weakref__"} and not hasattr(kind, "__letir_run__")
+    return is_plain and not is_container and kind.__dictoffset__ != 0
+
+
+def _plain_state(instance: Any) -> tuple[tuple, list] | None:
+    """(key, arrays) of an object whose attributes are arrays, numbers and strings alone.
+
+    Objects with equal keys have equal states besides their arrays. None for other objects.
+    """
+    kind: Any = type(instance)
+    if not _holds_attributes_only(kind):
+        return None
+    attributes = instance.__dict__
+    key: list = [kind, *attributes]
+    arrays = []
+    for value in attributes.values():
+        if type(value) is np.ndarray:
+            arrays.append(value)
+            key += (value.dtype, value.shape)
+        elif type(value) in _PLAIN and value == value:
+            # 0.0 and -0.0 are equal, but as constants they give different programs
+            key += (type(value), value if value or type(value) is not float else str(value))
+        else:
+            return None
+    return (tuple(key), arrays) if len({*map(id, arrays)}) == len(arrays) else None
 
 
 class BoundExecutor(Generic[P, R]):
@@ -102,13 +162,22 @@ class BoundExecutor(Generic[P, R]):
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         instance = self.__self__
-        if ACTIVE.get() is not None:
+        if ACTIVE.get() is not None and active_trace() is not None:
             return self.executor.f(instance, *args, **kwargs)
-        held = places_by_path(instance, _ROOT)
-        arrays = distinct_arrays(held)
+        held: dict = {}  # containers and objects, by path
+        plain, state = _plain_state(instance), None
+        if plain is not None:
+            key, arrays = plain
+            state = self.on_arrays.states.get(key)
+        if state is None:
+            held = places_by_path(instance, _ROOT)
+            arrays = distinct_arrays(held)
+            state = _ObjectState.of(instance, held, arrays)
+            if plain is not None:
+                self.on_arrays.states[key] = state
         before = _INSTANCE.set(instance)
         try:
-            found = self.on_arrays(_Held.of(instance, held, arrays), arrays, *args, **kwargs)
+            found = self.on_arrays(state, arrays, *args, **kwargs)
         finally:
             _INSTANCE.reset(before)
         out, changed = found
@@ -123,7 +192,9 @@ class BoundExecutor(Generic[P, R]):
         arrays = distinct_arrays(held)
         before = _INSTANCE.set(instance)
         try:
-            return ask(self.on_arrays, _Held.of(instance, held, arrays), arrays, *args, **kwargs)
+            return ask(
+                self.on_arrays, _ObjectState.of(instance, held, arrays), arrays, *args, **kwargs
+            )
         finally:
             _INSTANCE.reset(before)
 
@@ -138,7 +209,7 @@ class BoundExecutor(Generic[P, R]):
         return f"<{self.executor!r} bound to {type(self.__self__).__name__}>"
 
 
-def options_of_method(options: Any) -> Any:
+def _options_of_method(options: Any) -> Any:
     """The options of a method, shifted for its function of (state, arrays, *arguments)."""
     return evolve(
         options,
@@ -152,9 +223,9 @@ def bound_executor(executor: Any, make: Callable, instance: object) -> BoundExec
     if executor.method is None:
         with executor.lock:
             if executor.method is None:
-                executor.method = make(
-                    mirrored_method(executor.f), options_of_method(executor.options)
-                )
+                method = make(_mirrored_method(executor.f), _options_of_method(executor.options))
+                method.states = BoundedCache(_MOST_STATES)  # of plain objects, by key
+                executor.method = method
     return BoundExecutor(executor, executor.method, instance)
 
 

@@ -1,14 +1,18 @@
 """``PlanCache``: plans by spec, with one compile per key under any number of threads.
 
 No lock is held during a compile. A thread that needs a key which another thread compiles waits for
-it; other keys are not blocked. A failed compile is not cached, and all waiters get its error [F2].
+it; other keys are not blocked. A failed compile is not cached, and all waiters get a copy of its
+error [F2].
 """
 
+import copy
 import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
 from attrs import define, field
+
+from letir.ast.process_state import new_lock, renew_after_fork
 
 
 @define(eq=False)
@@ -28,9 +32,21 @@ class Entry:
     plans: tuple = ()
     used: int = 0  # the number of the last call that used it
     gone: bool = False  # evicted from the cache
-    is_pythons: bool = False  # calls run the Python function: nearly each would need another plan
+    runs_python: bool = False  # calls run the Python function, as most would need another plan
     flight: _Flight | None = None
-    lock: threading.Lock = field(factory=threading.Lock, repr=False)  # held for a few lines only
+    lock: threading.Lock = field(factory=new_lock, repr=False)  # held for a few lines only
+
+
+def _copied(error: Exception) -> Exception:
+    """A copy of an error: the tracebacks of the threads that raise it must not mix."""
+    try:
+        made = copy.copy(error)
+    except Exception:  # its class does not take the arguments that it keeps
+        made = error
+    if type(made) is type(error) and made is not error:
+        made.__cause__, made.__suppress_context__ = error.__cause__, error.__suppress_context__
+        return made.with_traceback(error.__traceback__)
+    return error
 
 
 class PlanCache:
@@ -43,8 +59,15 @@ class PlanCache:
     def __init__(self, most: int, plans_each: int = 16, on_drop: Callable = lambda: None):
         self.most, self.plans_each, self.on_drop = most, plans_each, on_drop
         self.entries: dict[Hashable, Entry] = {}
-        self.lock = threading.Lock()  # held for a few lines only
+        self.lock = new_lock()  # held for a few lines only
         self.compiles = self.failures = self.evictions = 0
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Forget the compiles of other threads, which the child of a fork lacks."""
+        for entry in list(self.entries.values()):
+            if entry.flight is not None and entry.flight.thread != threading.get_ident():
+                entry.flight = None
 
     def entry(self, key: Hashable) -> Entry:
         """The entry of a key, created if there is none."""
@@ -71,7 +94,7 @@ class PlanCache:
             return False
         flight.done.wait()
         if flight.error is not None:
-            raise flight.error
+            raise _copied(flight.error)
         return True
 
     def _compile(self, entry: Entry, known: tuple, make: Callable, flight: _Flight) -> None:
@@ -93,7 +116,7 @@ class PlanCache:
             if plans:
                 self._make_room(entry)
             else:
-                self._remove(entry)
+                self.remove(entry)
             flight.done.set()
 
     def _make_room(self, new: Entry) -> None:
@@ -104,11 +127,11 @@ class PlanCache:
             others = [entry for entry in held if entry is not new and entry.flight is None]
             if len(held) <= self.most or not others:
                 return
-            if self._remove(min(others, key=lambda entry: entry.used)):
+            if self.remove(min(others, key=lambda entry: entry.used)):
                 with self.lock:
                     self.evictions += 1
 
-    def _remove(self, entry: Entry) -> bool:
+    def remove(self, entry: Entry) -> bool:
         """Remove an entry; False if it was removed already, or is being compiled again."""
         with entry.lock:
             if entry.flight is not None:
@@ -124,4 +147,4 @@ class PlanCache:
     def clear(self) -> None:
         """Drop all plans except those that are being compiled."""
         for entry in list(self.entries.values()):
-            self._remove(entry)
+            self.remove(entry)

@@ -5,12 +5,12 @@ time then become constants, which fold: x ** 2 becomes a square. A call with ano
 plan that takes it as an argument.
 """
 
-import threading
 import weakref
 from collections.abc import Callable
 
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import token
+from letir.ast.process_state import new_lock
 from letir.ast.terms import Const, Lambda
 from letir.eval.array_modules import array_module
 from letir.eval.memory_checks import check_writable
@@ -18,11 +18,11 @@ from letir.ops.effects.writes_to_arguments import changed_params
 from letir.plan.plan import Plan, plan_of
 from letir.visitors.substitution import substitute
 
-_VARIES = object()
+_VARIES = object()  # the token of a number that differed between calls
 
 
 class Profiled:
-    """Runs ``program`` as recorded ``calls`` times, then plans made of it by ``optimize``.
+    """Runs the recorded ``program`` for ``calls`` calls, then plans made from it by ``optimize``.
 
     ``profiled`` is the program specialised to the numbers that were always the same, and
     ``specialized`` its optimised form; None before they are known.
@@ -36,10 +36,10 @@ class Profiled:
         self.seen: dict[int, object] = {}  # position -> token of the number, or VARIES
         self.constants: dict[int, object] = {}
         self.specialized: Lambda | None = None
-        self.lock = threading.Lock()
+        self.lock = new_lock()
 
     def run(self, leaves: list) -> tuple:
-        """Flat results for arrays and numbers of the right types; ``leaves`` is emptied."""
+        """Flat results for arrays and numbers of the program's types; ``leaves`` is emptied."""
         if self.changed:
             check_writable(self.program, leaves, self.changed)
         xp = array_module(leaves)
@@ -52,15 +52,15 @@ class Profiled:
         return self.special.run(given, xp)
 
     def given(self, leaves: list) -> list:
-        """What the specialised program takes of the arguments."""
+        """The arguments that are also parameters of the specialised program."""
         return [leaf for i, leaf in enumerate(leaves) if i not in self.constants]
 
     def run_fallback(self, leaves: list) -> tuple:
-        """``run`` of the program as it was recorded."""
+        """Flat results of the recorded program, for the same arguments as ``run``."""
         return plan_of(self.program).run(leaves, array_module(leaves))
 
     def is_profiled(self, leaves: list) -> bool:
-        """Look at the numbers of one more call; whether that was enough of them."""
+        """Record the numbers of one more call; returns whether enough calls have been observed."""
         with self.lock:
             if self.specialized is not None:
                 return True
@@ -76,7 +76,7 @@ class Profiled:
             self.profiled = substitute(self.program, numbers)
             made = self.optimize(self.profiled)
             self.optimized, self.executed = made, weakref.ref(made)
-            self.specialized = made  # last: from now on others run it
+            self.specialized = made  # assigned last: other threads run it from now on
         return True
 
     @property

@@ -1,8 +1,9 @@
-"""``quick_call``: a test written for one kind of arguments, for executors that are called often.
+"""``quick_call``: a generated test for one kind of arguments, for executors that are called often.
 
-A call of an executor makes a key of its arguments and looks up their plan. After some calls with
-arguments of one kind, a function that tests for exactly this kind is tried first: it gives the
-leaves of the plan at once, also of nested arguments, without pytrees and without a key.
+A call of an executor computes a key of its arguments and looks up the plan. After some calls with
+arguments of one kind, the executor first tries a generated function that tests for exactly this
+kind and returns the leaves for the plan, also of nested arguments, without flattening and without a
+key.
 """
 
 import functools
@@ -10,36 +11,47 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from attrs import define
 
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import Tree
+from letir.errors import GuardError
+from letir.eval.arguments import flat_arguments
+from letir.eval.array_modules import type_of
 from letir.executor.argument_spec import PLAIN_SCALARS
+from letir.executor.calls import may_run_again
 from letir.executor.compiled import Compiled
+from letir.executor.plan_cache import Entry
+from letir.plan.plan import RUNS_BY_STEPS, Miss
+from letir.plan.whole_calls import tests_of_writes, whole_call
 
+_MOST_FAILURES = 8
 _MOST_LEAVES = 200
+_PLAIN = frozenset([np.ndarray, *PLAIN_SCALARS])
 
 
 class _NotPlain(Exception):
-    """Raised for arguments of which no test can be written."""
+    """Raised for arguments for which no test can be generated."""
 
 
-class _Text:
-    """The text of a function of nested values, and the names in it."""
+class _TestWriter:
+    """Writes the text of the test, a function of nested arguments, and the names that it uses."""
 
-    def __init__(self):
+    def __init__(self, generators: Sequence):
         self.names: dict[str, Any] = {"ndarray": np.ndarray}
+        self.generators = [*map(id, generators)]  # that draw without copies of their states
         self.tests: list[str] = []
         self.leaves: list = []
         self.found: list[str] = []
 
     def name(self, value: Any) -> str:
         """A name for a value."""
-        name = f"c{len(self.names)}"
+        name = f"k{len(self.names)}"  # does not occur in the functions of plans
         self.names[name] = value
         return name
 
     def add(self, value: Any, text: str) -> None:
-        """Add the tests of a value, which ``text`` names, and of what it holds."""
+        """Add the tests of a value, whose expression is ``text``, and of its items."""
         kind = type(value)
         if value is None:
             self.tests.append(f"{text} is None")
@@ -57,6 +69,12 @@ class _Text:
             self.tests.append(f"{text} is {value}")
         elif kind is str:
             self.tests.append(f"type({text}) is {self.name(str)} and {text} == {self.name(value)}")
+        elif id(value) in self.generators:
+            bits = self.name(type(value._bit_generator))
+            self.tests.append(
+                f"type({text}) is {self.name(kind)} and type({text}._bit_generator) is {bits}"
+            )
+            self.add_leaf(value, text)
         elif kind in (tuple, list, dict):
             self.tests.append(f"type({text}) is {kind.__name__} and len({text}) == {len(value)}")
             self.add_items(value, text)
@@ -77,12 +95,13 @@ class _Text:
             self.bind(f"{text}[{named}]", value[key])
 
     def bind(self, text: str, value: Any) -> None:
-        """Add the tests of a value under a variable of its own."""
+        """Assign a value to a new variable, and add the tests of the value."""
         if value is None:
             self.tests.append(f"{text} is None")
             return
         variable = f"v{len(self.tests)}"
-        # "is not None" lets ``and`` go on: a missing part fails the test
+        # "is not None" makes the assignment true in the chain of ``and``; a missing part fails the
+        # test
         self.tests.append(f"({variable} := {text}) is not None")
         self.add(value, variable)
 
@@ -94,94 +113,199 @@ class _Text:
             raise _NotPlain
 
     def made(self) -> Callable:
-        """The function ``match(args, kwargs)``: the leaves if all tests hold, else None."""
+        """The function ``match(args, kwargs)``: returns the leaves, or None if a test fails."""
         lines = ["def match(args, kwargs):"]
         lines += [f" if not ({test}): return None" for test in self.tests]
         lines += [f" return [{', '.join(self.found)}]"]
-        return _defined("match", "\n".join(lines), self.names)
+        return _define_function("match", "\n".join(lines), self.names)
 
 
-def _defined(name: str, text: str, names: dict) -> Callable:
+def _define_function(name: str, text: str, names: dict) -> Callable:
     """The function ``name`` of a text."""
     exec(compile(text, __file__, "exec"), names)
-    made: Callable = names.pop(name)  # else the function would hold itself
+    made: Callable = names.pop(name)  # else the function's globals would contain the function
     return made
 
 
-def match_of(args: tuple, kwargs: dict, leaves: Sequence) -> Callable | None:
-    """The function that tests for arguments like these, of which ``leaves`` are the plan's."""
-    text = _Text()
+def _tests_of(args: tuple, kwargs: dict, leaves: Sequence, generators: Sequence = ()) -> Any:
+    """The text of the tests for arguments like these; None for kinds without tests.
+
+    ``leaves``: the leaves of ``args`` and ``kwargs`` that the plan takes; ``generators``: the
+    random generators among them.
+    """
+    text = _TestWriter(generators)
     try:
-        text.add(args, "args")
-        text.add(kwargs, "kwargs")
+        text.tests += [
+            f"len(args) == {len(args)}",
+            f"len(kwargs) == {len(kwargs)}" if kwargs else "not kwargs",
+        ]
+        text.add_items(args, "args")
+        text.add_items(kwargs, "kwargs")
     except _NotPlain:
         return None
     # in the order in which the executor found them
-    if [*map(id, text.leaves)] != [*map(id, leaves)]:
-        return None
-    return text.made()
+    return text if [*map(id, text.leaves)] == [*map(id, leaves)] else None
 
 
-def nest_of(tree: Tree | None, count: int) -> Callable:
-    """The function from ``count`` flat results to what the recorded function returned."""
+def _nest_of(tree: Tree | None, count: int) -> Callable:
+    """A function from ``count`` flat results to the nested result of the recorded function."""
     if tree is None:
-        return _alone if count == 1 else _as_they_are
+        return _only_result if count == 1 else _all_results
     names: dict[str, Any] = {}
     try:
-        text = _nested_text(tree.unflatten(range(count)), names)
+        text = _nested_text(tree.unflatten(range(count)), [f"r[{i}]" for i in range(count)], names)
     except _NotPlain:
         return tree.unflatten
-    return _defined("nest", f"def nest(r):\n return {text}", names)
+    return _define_function("nest", f"def nest(r):\n return {text}", names)
 
 
-def _nested_text(example: Any, names: dict[str, Any]) -> str:
-    """The expression for a structure whose leaves are numbers of results."""
+def _nested_text(example: Any, texts: list[str], names: dict[str, Any]) -> str:
+    """The expression for a nested result, given as a structure of positions of ``texts``."""
     kind = type(example)
     if kind is int:
-        return f"r[{example}]"
+        return texts[example]
     if example is None:
         return "None"
     if kind is dict:
         keys = []
         for key in example:
-            keys.append(f"k{len(names)}")
+            keys.append(f"n{len(names)}")
             names[keys[-1]] = key
-        values = [_nested_text(value, names) for value in example.values()]
+        values = [_nested_text(value, texts, names) for value in example.values()]
         return f"{{{', '.join(f'{k}: {v}' for k, v in zip(keys, values, strict=True))}}}"
     if kind not in (tuple, list):
         raise _NotPlain
-    items = "".join([f"{_nested_text(item, names)}, " for item in example])
+    items = "".join([f"{_nested_text(item, texts, names)}, " for item in example])
     return f"({items})" if kind is tuple else f"[{items}]"
 
 
-def _alone(results: tuple) -> Any:
+def _only_result(results: tuple) -> Any:
     """The only result."""
     return results[0]
 
 
-def _as_they_are(results: tuple) -> tuple:
+def _all_results(results: tuple) -> tuple:
     """Flat results."""
     return results
 
 
-def quick_call(known: tuple, args: tuple, kwargs: dict, leaves: Sequence) -> tuple | None:
-    """(match, run, nest, entry, executed) for calls like this one.
+@define(eq=False)
+class QuickCall:
+    """A plan that is tried first.
 
-    ``known``: what the executor knows of the plan that ran; ``leaves``: those of the arguments.
+    ``run(args, kwargs)``: the results, or ``Miss`` for other arguments. ``in_parts``: a function
+    that does the same step by step, so that the step of an error is known; None if ``run`` does so.
+    ``tests``: the conditions on the arguments.
+    """
+
+    run: Callable[[tuple, dict], Any]
+    entry: Entry
+    executed: Callable
+    tests: tuple[str, ...]
+    in_parts: Callable[[tuple, dict], Any] | None = None
+    failures: int = 0
+
+    def is_open(self, error: BaseException) -> bool:
+        """Whether the call can be made in another way after this error."""
+        if not isinstance(error, Exception):  # KeyboardInterrupt is not an Exception
+            return False
+        return self.in_parts is not None or may_run_again(error, self.entry, self.executed)
+
+    def tried_after(self, error: BaseException) -> Callable | None:
+        """The reference to the plan if it must not be tried again after this error, else None."""
+        if self.in_parts is None or isinstance(error, GuardError):
+            return self.executed
+        self.failures += 1
+        if self.failures == _MOST_FAILURES:
+            self.run, self.in_parts = self.in_parts, None
+        return None
+
+
+def quick_call(
+    known: tuple, args: tuple, kwargs: dict, leaves: Sequence, others: tuple[QuickCall, ...]
+) -> QuickCall | None:
+    """The quick call for arguments like these.
+
+    ``known``: the executor's record of the plan that ran; ``leaves``: the leaves of the arguments.
+    None if the plan has run too rarely, has no quick call, or has one among the ``others``.
     """
     entry, run, tree, executed, _ = known
     version = next((v for v in entry.plans if v.executed is executed), None)
-    if type(version) is not Compiled:
+    if type(version) is not Compiled or version.is_waiting:
         return None
-    arrays = [leaf for leaf in leaves if type(leaf) not in (bool, str)]
-    match = match_of(args, kwargs, arrays)
-    if match is None:
+    if version.plan.straight is None and version.plan.runs < RUNS_BY_STEPS:
         return None
-    if version.plan.straight is not None and not version.changed:
-        run = version.plan.run_straight
-    else:
+    arrays: list[Any] = [leaf for leaf in leaves if type(leaf) not in (bool, str)]
+    drawing = [n for n in version.drawing if n < len(arrays)]
+    for n in drawing:
+        arrays[n] = getattr(arrays[n], "generator", None)
+    tests = _tests_of(args, kwargs, arrays, [arrays[n] for n in drawing])
+    if tests is None:
+        return None
+    texts = (*tests.tests, *[str(id(value)) for value in tests.names.values()])
+    for other in others:  # calls of a plan with symbolic sizes may have different tests
+        if other.executed is executed and (other.tests == texts or entry.key.has_names):
+            return None
+    is_straight = version.plan.straight is not None
+    if not is_straight or version.arrays:
         run = functools.partial(run, tries=True)
-    return match, run, nest_of(tree, len(version.plan.ret.args)), entry, executed
+    elif version.drawing:
+        run = LATE_BOUND["run_drawing"](version)
+    else:
+        run = version.plan.run_straight_line
+    in_parts = _in_parts(tests.made(), run, _nest_of(tree, len(version.plan.ret.args)))
+    is_plain = is_straight and not (version.drawing or version.generators)
+    whole = _single_function(version, tests, tree) if is_plain else None
+    if whole is None:
+        return QuickCall(in_parts, entry, executed, texts)
+    return QuickCall(whole, entry, executed, texts, in_parts)
 
 
-LATE_BOUND["quick_call"] = quick_call
+def _in_parts(match: Callable, run: Callable, nest: Callable) -> Callable:
+    """The function of arguments that makes the leaves, runs the plan and nests the results."""
+
+    def call(args: tuple, kwargs: dict) -> Any:
+        leaves = match(args, kwargs)
+        return Miss if leaves is None else nest(run(leaves))
+
+    return call
+
+
+def _single_function(version: Compiled, tests: _TestWriter, tree: Tree | None) -> Callable | None:
+    """The function of arguments that tests, runs and nests at once; None if it cannot be made."""
+    names = dict(tests.names)
+
+    def nest(texts: list[str]) -> str:
+        if tree is None:
+            return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+        return _nested_text(tree.unflatten(range(len(texts))), texts, names)
+
+    leaves = [
+        (text, type(x) is np.ndarray) for text, x in zip(tests.found, tests.leaves, strict=True)
+    ]
+    conditions = [*tests.tests, *tests_of_writes(version.arrays, leaves)]
+    try:
+        return whole_call(version.plan, conditions, tests.found, names, nest)
+    except _NotPlain:
+        return None
+
+
+def quick_plan(compiled: Compiled, args: tuple, kwargs: dict) -> tuple | None:
+    """(match, run, nest) for calls of a compiled program like this one.
+
+    None if such calls need more preparation than a test of their arguments.
+    """
+    program = compiled.program
+    leaves = flat_arguments(program, args, kwargs)
+    kinds = [type_of(leaf) if type(leaf) in _PLAIN else None for leaf in leaves]
+    if compiled.changed or any(
+        kind is not param.type for kind, param in zip(kinds, program.params, strict=False)
+    ):
+        return None
+    tests = _tests_of(args, kwargs, leaves)
+    if tests is None:
+        return None
+    return tests.made(), compiled.plan.run, _nest_of(program.out_tree, len(program.ret.args))
+
+
+LATE_BOUND.update(quick_call=quick_call, quick_plan=quick_plan)

@@ -1,5 +1,6 @@
-"""What ``jit`` was asked for, ``Options``; which arguments of a function are static, and whether
-there are as many as it takes.
+"""``Options`` of ``jit``, and ``StaticArguments``: which arguments of a function are static.
+
+Calls with a wrong number of arguments are refused here, before anything runs.
 """
 
 import inspect
@@ -11,15 +12,16 @@ from attrs import frozen
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, ShapeError
+from letir.eval.arguments import leaf_names, positional_names
 from letir.eval.array_modules import type_of
-from letir.tracing.entry import StaticLeaf, leaf_names, mark_static, positional_names
+from letir.tracing.entry import StaticLeaf, mark_static
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 @frozen
 class Options:
-    """What ``jit`` was asked for."""
+    """The options that were passed to ``jit``."""
 
     static_argnums: tuple[int, ...] = ()
     static_argnames: tuple[str, ...] = ()
@@ -121,7 +123,9 @@ def is_method_of(executor: Any, args: tuple) -> bool:
     class with it as a class method.
     """
     first = args[0] if args else None
-    if isinstance(first, type):  # from Python 3.13 on @classmethod asks no __get__ of the executor
+    if isinstance(
+        first, type
+    ):  # from Python 3.13 on @classmethod does not call __get__ of the executor
         found = (value for cls in first.__mro__ for value in vars(cls).values())
         return any(type(v) is classmethod and v.__func__ is executor for v in found)
     classes = type(first).__mro__

@@ -3,13 +3,14 @@
 
 The sizes that differ become symbols, equal sizes the same symbol, and the function is recorded for
 them. A comparison of a size is recorded as a guard. If Python needs a symbolic size as an integer,
-as ``range`` does, there is no such plan, only one for each size. Sizes 0 and 1 always have plans of
-their own, because they broadcast and reduce differently: the symbol counts from the least size on,
-as in ``n0+2``, so that it is known to be no less.
+as ``range`` does, there is no such plan, only one for each size. Sizes 0 and 1 always have separate
+plans, because they broadcast and reduce differently. A symbolic size is written as ``n0+2``, so
+that it is known to be at least 2.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from attrs import define, field
@@ -27,12 +28,14 @@ from letir.plan.plan import plan_of
 _LOG = logging.getLogger("letir.plan")
 _LEAST = 2  # the smallest value of a symbolic size
 _MOST_REFUSED = 3  # failed attempts for one function and rank
+_MOST_TRIED = 8  # with retries for larger sizes
 
 
 class NotNamed(LetirError):
-    """The function has no program for these symbolic sizes.
+    """Raised if the function has no program for these symbolic sizes.
 
-    ``least``: values of their names from which on it may have one.
+    ``least``: for each name the
+    least value from which on there may be such a program.
     """
 
     def __init__(self, reason: str, least: dict[str, int] | None = None) -> None:
@@ -65,11 +68,10 @@ class ShapeFamilies:
         """The family of a spec, created if it is new."""
         if len(self.families) >= self.most:
             self.families.clear()
-        rank = spec.with_arrays([s.with_shape((_LEAST,) * s.kind.ndim) for s in spec.arrays])
-        return self.families.setdefault(rank, _Family(spec))
+        return self.families.setdefault(_rank_of(spec), _Family(spec))
 
     def named(self, spec: ArgumentSpec) -> ArgumentSpec | None:
-        """The symbolic spec that covers this one, or is worth a try; None if there is none."""
+        """A symbolic spec that covers this spec or is worth trying; None if there is none."""
         if self.static_shapes or any(spec.requires_grad):
             return None
         if not all(array.contiguous for array in spec.arrays):
@@ -81,7 +83,7 @@ class ShapeFamilies:
             return found
         proposal = _propose_symbols(family.first, spec)
         if proposal is None:
-            family.first = spec  # the previous one was too small for symbols
+            family.first = spec  # the previous spec had sizes too small for symbols
         is_new = proposal not in family.refused and len(family.refused) < _MOST_REFUSED
         return proposal if is_new else None
 
@@ -91,11 +93,14 @@ class ShapeFamilies:
         if named not in family.named:
             family.named = (named, *family.named)
 
-    def why_not(self, spec: ArgumentSpec) -> str:
-        """The reason why this spec has no plan for all sizes; empty if it may get one."""
+    def why_not(self, spec: ArgumentSpec, known: Iterable[Any]) -> str:
+        """The reason why this spec has no plan for all sizes; empty if it may get one.
+
+        ``known``: the specs that have plans, among them those of other sizes.
+        """
         family = self.family(spec)
-        reason = next(reversed(family.refused.values()), "")
-        if reason or family.first == spec:
+        reason, rank = next(reversed(family.refused.values()), ""), _rank_of(spec)
+        if reason or all(one == spec or _rank_of(one) != rank for one in known):
             return reason
         if self.static_shapes:
             return "static_shapes=True"
@@ -109,10 +114,19 @@ class ShapeFamilies:
         family.refused[named] = told
         retries = [one for one in family.retries if one != named]
         larger = _from_least(named, reason.least)
-        if larger is not None and larger not in family.refused and _fits_symbols(larger, spec):
-            retries.append(larger)
+        if (
+            larger is not None
+            and larger not in family.refused
+            and len(family.refused) < _MOST_TRIED
+        ):
+            retries.append(larger)  # for this spec, or for larger ones that come later
         family.retries = retries
         _LOG.debug("no plan for (%s): %s", named, reason)
+
+
+def _rank_of(spec: ArgumentSpec) -> ArgumentSpec:
+    """The spec with one size in place of all."""
+    return spec.with_arrays([s.with_shape((_LEAST,) * s.kind.ndim) for s in spec.arrays])
 
 
 def _propose_symbols(first: ArgumentSpec, second: ArgumentSpec) -> ArgumentSpec | None:
@@ -162,7 +176,7 @@ def _from_least(named: ArgumentSpec, least: dict[str, int]) -> ArgumentSpec | No
 def recorded_by_name(record: Callable, named: ArgumentSpec) -> Lambda:
     """The result of ``record(types)`` for arguments with symbolic sizes.
 
-    Raises NotNamed if the function needs one of these sizes as a number, whatever it does with it.
+    Raises NotNamed if the function needs one of these sizes as a number, for any purpose.
     """
     needed: list[str] = []
 
@@ -187,7 +201,7 @@ def recorded_by_name(record: Callable, named: ArgumentSpec) -> Lambda:
 
 
 def check_agrees(named: Lambda, fixed: Lambda, leaves: Sequence) -> None:
-    """Raise NotNamed unless a symbolic program agrees with the one for these arrays."""
+    """Raise NotNamed unless a symbolic program agrees with the program for these arrays."""
     binds = (*named.binds, *fixed.binds)
     if any(has_effect(bind) and not is_guard(bind) for bind in binds):
         return

@@ -1,16 +1,20 @@
-"""Transforms of executors: the transformed executor is cached on the original one.
+"""Transforms and pickles of executors.
 
-``grad(jit(f))`` is the same executor each time, so that all callers share its plans.
+``grad(jit(f))`` is the same executor each time, cached on the original one, so that all callers
+share its plans. An executor is pickled by name where its function is decorated, as functions are.
 """
 
+import copyreg
 import functools
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, load_module
 from letir.ast.terms import Lambda
+from letir.executor.calls import executor_name
 from letir.tracing.entry import mark_static
 from letir.transforms.jitted_functions import Transform
 
@@ -22,9 +26,11 @@ _MOST = 64  # transforms per executor: new functions among their options would a
 
 def transformed_executor(executor: "Executor", transform: Transform) -> Any:
     """The executor of the transformed function, with the same options; cached by transform."""
-    return _cached_executor(
+    found = _cached_executor(
         executor, transform.key, lambda: _transformed_function(executor, transform)
     )
+    found.origin = executor, transform
+    return found
 
 
 def transformed_method(executor: Any, transform: Transform) -> Any:
@@ -48,7 +54,7 @@ def _cached_executor(executor, key: tuple | None, make: Callable):
     found = known.get(key) if key is not None else None
     if found is None:
         # no donation: the backward pass reads the arguments again
-        found = executor.like(make(), evolve(executor.options, donate_argnums=()))
+        found = executor.for_function(make(), evolve(executor.options, donate_argnums=()))
         if key is not None:
             while len(known) >= _MOST:
                 known.pop(next(iter(known)), None)
@@ -88,4 +94,46 @@ def _shift_static(options, by: int):
     return evolve(options, static_argnums=numbers)
 
 
-LATE_BOUND["transformed_executor"] = transformed_executor
+# ---- pickles ----
+
+
+def pickled_executor(executor: "Executor") -> Any:
+    """What ``__reduce__`` returns.
+
+    A decorated function is pickled by its name, and unpickled as the same object. cloudpickle
+    pickles functions of ``__main__`` as code, as other processes may lack them: it gets the
+    function of the executor. So does pickle if no name refers to the executor.
+    """
+    name, module = executor_name(executor.f), getattr(executor.f, "__module__", None)
+    origin = getattr(executor, "origin", None)
+    if origin is not None:
+        transformed, transform = origin
+        of = transform.of
+        return _transformed_by_name, (of.__module__, of.__name__, transformed, transform.options)
+    is_named = _found_by_name(module, name) is executor
+    if is_named and not (module == "__main__" and _is_for_cloudpickle()):
+        return name
+    return copyreg.__newobj__, (type(executor),), (executor.f, executor.options)  # type: ignore[attr-defined]
+
+
+def _transformed_by_name(module: str, name: str, executor: Any, options: dict) -> Any:
+    return getattr(load_module(module), name)(executor, **options)
+
+
+def _found_by_name(module: str | None, name: str) -> Any:
+    """The object with a qualified name in a module, None if there is none."""
+    found: Any = sys.modules.get(module or "")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _is_for_cloudpickle() -> bool:
+    """Whether cloudpickle, or a copy of it as in joblib, is pickling an object."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("letir."):
+        frame = frame.f_back
+    return frame is not None and "cloudpickle" in frame.f_globals.get("__name__", "")
+
+
+LATE_BOUND.update(transformed_executor=transformed_executor, pickled_executor=pickled_executor)

@@ -1,4 +1,4 @@
-"""Kernels: groups of a plan compiled to machine code (the extra ``fast``).
+"""Kernels: groups of operations compiled to machine code (needs the extra ``fast``).
 
 A group of binds becomes a program of the loop language (``loop_language``), whose scalar
 instructions (``instructions``) LLVM compiles (``llvm_text``, ``machine_code``) to the inner loop of

@@ -1,8 +1,8 @@
 """Array forms: operations on small arrays as instructions on their elements.
 
-A record names its form in the field ``scalar``. The form ``f(b, *operands, **attrs)`` takes arrays
-of scalars, of dtype object, and gives one; it raises TypeError for attributes or dtypes that it
-does not take.
+An operation's record names its form in the field ``scalar``. The form ``f(b, *operands, **attrs)``
+takes and returns NumPy arrays of dtype object, whose elements are scalars of the loop language. It
+raises TypeError for attributes or dtypes that it does not support.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from letir.kernels.loop_language import Builder
 from letir.kernels.scalar_forms import form_of
 from letir.ops.indexing.index_expressions import fill_item
 
-Scalars = np.ndarray  # of dtype object
+Scalars = np.ndarray  # has dtype object
 ArrayForm = Callable[..., Scalars]
 
 
@@ -36,12 +36,14 @@ def _matmul(b: Builder, x: Scalars, y: Scalars, **attrs: Any) -> Scalars:
     out = np.empty((*shape, left.shape[-2], right.shape[-1]), object)
     for *batch, i, j in np.ndindex(out.shape):
         row, column = left[(*batch, i)], right[(*batch, slice(None), j)]
-        out[(*batch, i, j)] = _total(b, [b.mul(p, q) for p, q in zip(row, column, strict=True)])
+        out[(*batch, i, j)] = _sum_in_order(
+            b, [b.mul(p, q) for p, q in zip(row, column, strict=True)]
+        )
     out = out if x.ndim > 1 else out[..., 0, :]
     return out if y.ndim > 1 else out[..., 0]
 
 
-def _total(b: Builder, terms: Sequence) -> Any:
+def _sum_in_order(b: Builder, terms: Sequence) -> Any:
     if not terms:
         raise TypeError("an empty sum has no dtype")
     return reduce(b.add, terms)
@@ -54,7 +56,7 @@ def _expect_plain(attrs: dict) -> None:
 
 
 def _reduction(finish: Callable[[Builder, list], Any]) -> ArrayForm:
-    """The form of a reduction over one axis, several, or all: ``finish`` of each row."""
+    """The form of a reduction over axes: ``finish(b, row)`` reduces one row of scalars."""
 
     def form(b: Builder, x: Scalars, *, axis=None, keepdims=False, **attrs: Any) -> Scalars:
         _expect_plain(attrs)
@@ -73,18 +75,18 @@ def _reduction(finish: Callable[[Builder, list], Any]) -> ArrayForm:
 
 
 def _sum_of_row(b: Builder, row: list) -> Any:
-    """The sum in the dtype of NumPy's: integers of 64 bits for smaller ones and booleans."""
+    """The sum of a row, in NumPy's result dtype: 64 bits for smaller integers and booleans."""
     kind = row[0].dtype.kind
-    return _total(b, row if kind == "f" else [b.convert(x, _SUMS[kind]) for x in row])
+    return _sum_in_order(b, row if kind == "f" else [b.convert(x, _SUMS[kind]) for x in row])
 
 
 def _mean(b: Builder, row: list) -> Any:
     row = row if row[0].dtype.kind == "f" else [b.convert(x, "f8") for x in row]
-    return b.div(_total(b, row), b.number(len(row), row[0].dtype))
+    return b.div(_sum_in_order(b, row), b.number(len(row), row[0].dtype))
 
 
 def _place_of_extreme(name: str) -> Callable[[Builder, list], Any]:
-    """The place of the first extreme element; of the first nan if there is one."""
+    """The form of argmax or argmin: the index of the first nan, else of the first extremum."""
 
     def finish(b: Builder, row: list) -> Any:
         best, place = row[0], b.convert(b.number(0, "i8"), "i8")
@@ -109,9 +111,9 @@ def _extreme(name: str) -> Callable[[Builder, list], Any]:
 
 
 def _cumsum(b: Builder, x: Scalars, *, axis=None, **attrs: Any) -> Scalars:
-    """The sums of the first elements along an axis, or of all elements."""
+    """Cumulative sums along an axis, or of the flattened array."""
     _expect_plain(attrs)
-    x = x.reshape(-1) if axis is None else x
+    x = x.reshape(-1) if axis is None else np.atleast_1d(x)
     out = np.moveaxis(x.copy(), axis or 0, 0)
     if x.ravel()[0].dtype.kind != "f":
         raise TypeError("NumPy computes it in another dtype")
@@ -122,12 +124,12 @@ def _cumsum(b: Builder, x: Scalars, *, axis=None, **attrs: Any) -> Scalars:
 
 
 def _full(b: Builder, value: Scalars, *, shape: tuple, dtype: np.dtype) -> Scalars:
-    """An array of one value, which the kernel converts to the dtype."""
+    """An array filled with one value, which the kernel converts to the dtype."""
     return np.broadcast_to(value, shape)
 
 
 def _outer(b: Builder, x: Scalars, y: Scalars) -> Scalars:
-    """The products of all pairs."""
+    """``np.outer``: the products of all pairs of elements."""
     out = np.empty((x.size, y.size), object)
     for (i, p), (j, q) in product(enumerate(x.ravel()), enumerate(y.ravel())):
         out[i, j] = b.mul(p, q)
@@ -147,7 +149,7 @@ def _dot(b: Builder, x: Scalars, y: Scalars) -> Scalars:
 
 
 def _index_add(b: Builder, x: Scalars, new: Scalars, *, item) -> Scalars:
-    """``x`` with ``new`` added at an index without arrays."""
+    """``x`` with ``new`` added at a basic index (integers and slices)."""
     item, out = fill_item(item, ()), x.copy()
     part: Any = np.broadcast_to(new, np.shape(out[item]))
     if not part.shape:
@@ -160,7 +162,7 @@ def _index_add(b: Builder, x: Scalars, new: Scalars, *, item) -> Scalars:
 
 
 def _assemble(b: Builder, *parts: Scalars, items, shape) -> Scalars:
-    """Zeros with parts added at indices without arrays."""
+    """Zeros of a shape, with parts added at basic indices (integers and slices)."""
     if len(parts) != len(items) or not all(part.size for part in parts):
         raise TypeError("indices of arrays, or an unknown shape")
     out = np.empty(shape, object)

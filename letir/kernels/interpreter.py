@@ -1,11 +1,15 @@
-"""Kernels on NumPy arrays: the meaning of the loop language, to which tests hold machine code."""
+"""An interpreter of the loop language on NumPy arrays: tests compare machine code with it.
 
+It tests every index: an index below 0, or beyond the end of its axis, raises InternalError.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from attrs import define
 
-from letir.kernels.instructions import INSTRUCTIONS
+from letir.errors import InternalError
 from letir.kernels.loop_language import (
     Call,
     Kernel,
@@ -19,24 +23,32 @@ from letir.kernels.loop_language import (
     Store,
     While,
 )
+from letir.kernels.scalar_instructions import INSTRUCTIONS
 
 
 def run_kernel(kernel: Kernel, *arrays: np.ndarray, **extents: int) -> None:
     """Run a kernel on ``arrays``, in the order of ``kernel.arrays``; those written are changed.
 
-    ``extents``: the numbers of steps by name. An array has as many axes as the kernel's; broadcast
-    ones have the length 1. Steps are computed one after the other, those of innermost parallel
-    loops at once. Floating-point flags are ignored.
+    ``extents``: the numbers of steps by name. Each array has as many axes as its parameter; a
+    broadcast axis has length 1, or full length where NumPy has copied the array to a buffer. Steps
+    are computed one after the other, but all steps of an innermost parallel loop at once.
+    Floating-point flags are ignored.
     """
+    with np.errstate(all="ignore"):
+        interpret(kernel, arrays, extents)
+
+
+def interpret(kernel: Kernel, arrays: Sequence[np.ndarray], extents: dict[str, int]) -> None:
+    """Run a kernel, with floating-point errors handled as in ``np.errstate``."""
     by_name = dict(zip([a.name for a in kernel.arrays], arrays, strict=True))
     values: dict[Any, Any] = {one: np.int64(extents[one.name]) for one in kernel.extents}
-    with np.errstate(all="ignore"):
-        _Run(by_name, values).run(kernel.body)
+    most = max([1, *[extents[one.name] for one in kernel.extents]])
+    _Run(by_name, values, most).run(kernel.body)
 
 
 def run_lets(lets: tuple[Let, ...], values: dict[Scalar, np.ndarray]) -> dict[Scalar, np.ndarray]:
-    """``values`` and those of all results of ``lets``, computed for all elements at once."""
-    run = _Run({}, dict(values))
+    """``values`` together with the results of ``lets``, for all elements at once."""
+    run = _Run({}, dict(values), 1)
     with np.errstate(all="ignore"):
         run.run(lets)
     return run.values
@@ -44,10 +56,14 @@ def run_lets(lets: tuple[Let, ...], values: dict[Scalar, np.ndarray]) -> dict[Sc
 
 @define
 class _Run:
-    """A run of a kernel: its arrays by name, and the values of scalars so far."""
+    """One run of a kernel: its arrays by name, and the values of the scalars computed so far.
+
+    ``most``: the largest extent; an index along a broadcast axis must be smaller.
+    """
 
     arrays: dict[str, np.ndarray]
     values: dict[Scalar, Any]
+    most: int
 
     def run(self, body: tuple[Statement, ...]) -> None:
         for one in body:
@@ -55,9 +71,9 @@ class _Run:
                 case Let():
                     self.values[one.result] = self.computed(one)
                 case Load():
-                    self.values[one.result] = self.arrays[one.array.name][self.place(one)]
+                    self.values[one.result] = self.array_of(one)[self.place(one)]
                 case Store():
-                    self.arrays[one.array.name][self.place(one)] = self.value(one.value)
+                    self.array_of(one)[self.place(one)] = self.value(one.value)
                 case Loop():
                     self.loop(one)
                 case While():
@@ -68,10 +84,26 @@ class _Run:
     def value(self, x: Operand) -> Any:
         return x.value if isinstance(x, Number) else self.values[x]
 
+    def array_of(self, one: Load | Store) -> np.ndarray:
+        """The array of a statement, or the real or imaginary parts of its elements."""
+        array = self.arrays[one.array.name]
+        return getattr(array, one.part) if one.part else array
+
     def place(self, one: Load | Store) -> tuple:
-        """The index of an element; 0 along broadcast axes."""
-        named = zip(one.indices, one.array.extents, strict=True)
-        return tuple([self.value(index) if name else 0 for index, name in named])
+        """The index of an element; 0 along broadcast axes. Raises InternalError beyond the end."""
+        shape, found = self.arrays[one.array.name].shape, []
+        for axis, (index, name) in enumerate(zip(one.indices, one.array.extents, strict=True)):
+            is_one = not name and shape[axis] == 1
+            at, length = self.value(index), self.most if is_one else shape[axis]
+            is_outside = (at < 0) | (at >= length)
+            if is_outside.any():
+                raise InternalError(
+                    f"the kernel's statement {one} is outside of the array\n"
+                    f"  index {at[is_outside].flat[0]} along axis {axis} of {length} elements\n"
+                    '  please report it with the program, and use kernels="off" until then'
+                )
+            found.append(0 if is_one else at)
+        return tuple(found)
 
     def computed(self, let: Let) -> np.ndarray:
         operands = [self.value(x) for x in let.operands]
@@ -109,12 +141,12 @@ class _Run:
             self.values[result] = value
 
     def carry(self, loop: Loop | While, carried: list) -> None:
-        """Give the carried scalars of a step their values."""
+        """Bind the carried scalars for the next step."""
         for (scalar, *_), value in zip(loop.carried, carried, strict=True):
             self.values[scalar] = value
 
     def called(self, one: Call) -> Any:
-        """The result of a function, whose scalars belong to this kernel alone."""
+        """The result of a call of a kernel's function."""
         given = [self.value(x) for x in one.operands]
         self.values.update(zip(one.function.params, given, strict=True))
         self.run(one.function.body)

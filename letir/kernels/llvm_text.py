@@ -1,95 +1,24 @@
-"""LLVM's text of a kernel: the inner loop of a NumPy ufunc.
+"""The LLVM text of a kernel for CPUs: the inner loop of a NumPy ufunc.
 
 The function has the signature of ``PyUFuncGenericFunction``, see
-https://numpy.org/doc/stable/reference/c-api/generalized-ufuncs.html. It holds the kernel's loops
+https://numpy.org/doc/stable/reference/c-api/generalized-ufuncs.html. It contains the kernel's loops
 twice: for arrays whose last axis is contiguous, which LLVM vectorises, and for any strides.
 """
 
-from collections.abc import Iterator
-from itertools import count
+from attrs import define
 
-import numpy as np
-from attrs import define, field
-
-from letir.kernels.loop_language import (
-    Array,
-    Call,
-    Function,
-    Kernel,
-    Let,
-    Load,
-    Loop,
-    Number,
-    Operand,
-    Statement,
-    Store,
-    While,
-)
-
-_FLOATS = {4: "float", 8: "double"}
-_INTRINSICS = {"abs": "fabs"}  # others are called as the instruction
-_BY_KIND = {  # instruction: (of floats, of signed, of unsigned integers)
-    "add": ("fadd", "add", "add"),
-    "sub": ("fsub", "sub", "sub"),
-    "mul": ("fmul", "mul", "mul"),
-    "div": ("fdiv", "", ""),
-    "fmod": ("frem", "", ""),
-    "quotient": ("", "sdiv", "udiv"),
-    "and": ("", "and", "and"),
-    "or": ("", "or", "or"),
-    "xor": ("", "xor", "xor"),
-    "shl": ("", "shl", "shl"),
-    "shr": ("", "ashr", "lshr"),
-    "lshr": ("", "lshr", "lshr"),
-    "eq": ("fcmp oeq", "icmp eq", "icmp eq"),
-    "ne": ("fcmp une", "icmp ne", "icmp ne"),
-    "lt": ("fcmp olt", "icmp slt", "icmp ult"),
-    "le": ("fcmp ole", "icmp sle", "icmp ule"),
-    "gt": ("fcmp ogt", "icmp sgt", "icmp ugt"),
-    "ge": ("fcmp oge", "icmp sge", "icmp uge"),
-}
+from letir.kernels.llvm_statements import StatementText
+from letir.kernels.loop_language import Array, Kernel, Loop
 
 
 def llvm_text(kernel: Kernel, name: str) -> str:
     """The LLVM module with the function ``name``, the inner loop for the kernel."""
-    return _Module(kernel, name).text()
-
-
-def type_text(dtype: np.dtype) -> str:
-    """LLVM's type of a scalar."""
-    if dtype.kind == "b":
-        return "i1"
-    return _FLOATS[dtype.itemsize] if dtype.kind == "f" else f"i{8 * dtype.itemsize}"
-
-
-def _memory_type(dtype: np.dtype) -> str:
-    return "i8" if dtype.kind == "b" else type_text(dtype)
-
-
-def _number_text(number: Number) -> str:
-    value, kind = number.value, number.dtype.kind
-    if kind == "b":
-        return "true" if value else "false"
-    if kind != "f":
-        return str(int(value))
-    bits = np.float64(value).view("u8")  # the text of a float is that of the double
-    return f"0x{int(bits):016X}"
+    return _HostModule(kernel, name).text()
 
 
 @define(eq=False)
-class _Module:
-    """The text of one kernel's module."""
-
-    kernel: Kernel
-    name: str
-    lines: list[str] = field(factory=list)
-    declared: dict[str, str] = field(factory=dict)
-    metadata: list[str] = field(factory=list)
-    block: str = "entry"
-    numbers: Iterator[int] = field(factory=count)
-    names: dict[Operand, str] = field(factory=dict)
-    strides: dict[tuple[Array, int], str] = field(factory=dict)
-    is_general: bool = False
+class _HostModule(StatementText):
+    """The module of one kernel for the host."""
 
     def text(self) -> str:
         """The module."""
@@ -115,44 +44,7 @@ class _Module:
         self.lines.append("}")
         for function in kernel.functions:
             self.function(function)
-        self.lines += self.declared.values()
-        self.lines.append("attributes #0 = { nounwind }")
-        self.lines.append("attributes #1 = { nounwind noinline }")
-        self.lines += [f"!{n} = {text}" for n, text in enumerate(self.metadata)]
-        return "\n".join(self.lines) + "\n"
-
-    def function(self, function: Function) -> None:
-        """A function of the kernel, which LLVM does not inline: its code is there once."""
-        params = []
-        for n, param in enumerate(function.params):
-            self.names[param] = f"%p{n}"
-            params.append(f"{type_text(param.dtype)} %p{n}")
-        kind = type_text(function.result.dtype)
-        name = f"@{function.name}"
-        self.lines.append(f"define internal fastcc {kind} {name}({', '.join(params)}) #1 {{")
-        self.body(function.body, {}, None)
-        self.emit(f"ret {kind} {self.operand(function.result)}")
-        self.lines.append("}")
-
-    # ---- lines ----
-
-    def emit(self, line: str) -> None:
-        self.lines.append(f"  {line}")
-
-    def value(self, line: str) -> str:
-        """A new register with the value of this instruction."""
-        found = f"%r{next(self.numbers)}"
-        self.emit(f"{found} = {line}")
-        return found
-
-    def open(self, block: str) -> None:
-        self.block = block
-        self.lines.append(f"{block}:")
-
-    def note(self, text: str) -> str:
-        """A new metadata node."""
-        self.metadata.append(text)
-        return f"!{len(self.metadata) - 1}"
+        return "\n".join([*self.lines, *self.tail()]) + "\n"
 
     def entry_of(self, table: str, n: int, kind: str) -> str:
         place = self.value(f"getelementptr i64, ptr {table}, i64 {n}")
@@ -172,13 +64,13 @@ class _Module:
                 n += 1
 
     def layouts(self) -> list[dict[tuple[Array, int], str] | None]:
-        """The known strides for which the loops are written; None for any strides, the last.
+        """The stride patterns for which loops are written; the last is None, for any strides.
 
         NumPy may copy broadcast operands of elementwise functions to contiguous buffers.
         """
         kernel = self.kernel
         loops = [one for one in kernel.body if type(one) is Loop]
-        # what carries scalars from one step to the next gains nothing from known strides
+        # known strides do not speed up loops that carry scalars from step to step
         if not loops or not (kernel.takes_contiguous or any(one.is_parallel for one in loops)):
             return [None]
         found: list[dict | None] = [self.contiguous_strides()]
@@ -190,6 +82,8 @@ class _Module:
 
     def contiguous_strides(self) -> dict[tuple[Array, int], str]:
         """The strides of last axes, as the vectorised loops expect them."""
+        if all(len(array.extents) == 2 and not array.extents[0] for array in self.kernel.arrays):
+            return {(array, 1): str(array.dtype.itemsize) for array in self.kernel.arrays}  # flat
         depth = max(len(array.extents) for array in self.kernel.arrays)
         innermost = self.kernel.extents[-1].name
         found = {}
@@ -199,6 +93,9 @@ class _Module:
                 found[array, last] = str(array.dtype.itemsize)
             elif last == depth - 1 and not array.extents[last]:
                 found[array, last] = "0"
+            if self.kernel.columns and "m" in array.extents:  # rows lie side by side
+                length = self.kernel.columns if last == 2 else 1
+                found[array, 1] = str(length * array.dtype.itemsize)
         return found
 
     def condition_of(self, strides: dict[tuple[Array, int], str]) -> str:
@@ -208,188 +105,3 @@ class _Module:
             same = self.value(f"icmp eq i64 {self.strides[key]}, {expected}")
             found = self.value(f"and i1 {found}, {same}")
         return found
-
-    # ---- statements ----
-
-    def body(self, body: tuple[Statement, ...], bases: dict, group: str | None) -> None:
-        for one in body:
-            if type(one) is Let:
-                self.names[one.result] = self.let(one)
-            elif type(one) is Load:
-                self.names[one.result] = self.load(one, bases, group)
-            elif type(one) is Store:
-                self.store(one, bases, group)
-            elif type(one) is Call:
-                self.names[one.result] = self.call(one)
-            elif type(one) is Loop:
-                self.loop(one, bases)
-            elif type(one) is While:
-                self.repeat(one, bases)
-
-    def call(self, one: Call) -> str:
-        given = [f"{type_text(x.dtype)} {self.operand(x)}" for x in one.operands]
-        kind, name = type_text(one.result.dtype), one.function.name
-        return self.value(f"call fastcc {kind} @{name}({', '.join(given)})")
-
-    def operand(self, x: Operand) -> str:
-        return _number_text(x) if type(x) is Number else self.names[x]
-
-    def address(self, array: Array, indices: tuple, bases: dict) -> str:
-        place = bases[array]
-        for axis, index in enumerate(indices):
-            offset = self.value(f"mul i64 {self.operand(index)}, {self.strides[array, axis]}")
-            place = self.value(f"getelementptr i8, ptr {place}, i64 {offset}")
-        return place
-
-    def load(self, one: Load, bases: dict, group: str | None) -> str:
-        dtype = one.array.dtype
-        place = self.address(one.array, one.indices, bases)
-        access = f", !llvm.access.group {group}" if group else ""
-        known = [self.strides[one.array, axis] for axis in range(len(one.indices))]
-        if not one.array.is_written and known[-1] == "0":
-            # one element for a whole loop: NumPy copies it if a result overlaps it
-            access += f", !invariant.load {self.note('!{}')}"
-        # NumPy passes arrays to inner loops that are aligned for their dtype
-        align = dtype.itemsize
-        found = self.value(f"load {_memory_type(dtype)}, ptr {place}, align {align}{access}")
-        return self.value(f"icmp ne i8 {found}, 0") if dtype.kind == "b" else found
-
-    def store(self, one: Store, bases: dict, group: str | None) -> None:
-        dtype = one.array.dtype
-        value = self.operand(one.value)
-        if dtype.kind == "b":
-            value = self.value(f"zext i1 {value} to i8")
-        place = self.address(one.array, one.indices, bases)
-        access = f", !llvm.access.group {group}" if group else ""
-        kind = _memory_type(dtype)
-        self.emit(f"store {kind} {value}, ptr {place}, align {dtype.itemsize}{access}")
-
-    def loop(self, loop: Loop, bases: dict) -> None:
-        """A loop, whose test comes first: an extent may be 0."""
-        number = next(self.numbers)
-        before, head, inside, after = self.block, *(f"{n}{number}" for n in ("head", "in", "end"))
-        extent, index = self.operand(loop.extent), f"%i{number}"
-        is_inner = not any(type(one) is Loop for one in loop.body)
-        group = self.note("distinct !{}") if is_inner and loop.is_parallel else None
-        self.emit(f"br label %{head}")
-        self.open(head)
-        at = len(self.lines)  # the phi nodes come here, when the last block is known
-        self.names[loop.index] = index
-        for number_, (scalar, *_) in enumerate(loop.carried):
-            self.names[scalar] = f"%c{number}.{number_}"
-        is_more = self.value(f"icmp slt i64 {index}, {extent}")
-        self.emit(f"br i1 {is_more}, label %{inside}, label %{after}")
-        self.open(inside)
-        self.body(loop.body, bases, group)
-        then = self.value(f"add nuw nsw i64 {index}, 1")
-        end = self.block
-        self.emit(f"br label %{head}{self.loop_notes(loop, group)}")
-        phis = [f"  {index} = phi i64 [0, %{before}], [{then}, %{end}]"]
-        for one in loop.carried:
-            phis.append(self.phi(one, before, end))
-            self.names[one[3]] = self.names[one[0]]
-        self.lines[at:at] = phis
-        self.open(after)
-
-    def repeat(self, loop: While, bases: dict) -> None:
-        """A loop with a test of its own."""
-        number = next(self.numbers)
-        before, head, inside, after = self.block, *(f"{n}{number}" for n in ("head", "in", "end"))
-        self.emit(f"br label %{head}")
-        self.open(head)
-        at = len(self.lines)
-        for n, (scalar, *_) in enumerate(loop.carried):
-            self.names[scalar] = f"%c{number}.{n}"
-        self.body(loop.test, bases, None)
-        self.emit(f"br i1 {self.operand(loop.condition)}, label %{inside}, label %{after}")
-        self.open(inside)
-        self.body(loop.body, bases, None)
-        self.emit(f"br label %{head}")
-        self.lines[at:at] = [self.phi(one, before, self.block) for one in loop.carried]
-        for scalar, _, _, result in loop.carried:
-            self.names[result] = self.names[scalar]
-        self.open(after)
-
-    def phi(self, carried: tuple, before: str, end: str) -> str:
-        """The line of a carried scalar at the head of its loop."""
-        scalar, first, then, _ = carried
-        kind, ways = type_text(scalar.dtype), [(first, before), (then, end)]
-        values = ", ".join([f"[{self.operand(x)}, %{block}]" for x, block in ways])
-        return f"  {self.names[scalar]} = phi {kind} {values}"
-
-    def loop_notes(self, loop: Loop, group: str | None) -> str:
-        """What LLVM is told of a loop; loops over any strides gain nothing from vectors."""
-        notes = ['!{!"llvm.loop.unroll.disable"}'] if group is not None else []
-        if group is not None:
-            notes.append(f'!{{!"llvm.loop.parallel_accesses", {group}}}')
-        if self.is_general:
-            notes.append('!{!"llvm.loop.vectorize.enable", i1 false}')
-        if not notes:
-            return ""
-        named = ", ".join(map(self.note, notes))
-        own = f"!{len(self.metadata)}"
-        self.note(f"distinct !{{{own}, {named}}}")
-        return f", !llvm.loop {own}"
-
-    # ---- instructions ----
-
-    def let(self, one: Let) -> str:
-        name, operands = one.name, [self.operand(x) for x in one.operands]
-        dtype, result = one.operands[-1].dtype, one.result.dtype
-        kind = type_text(dtype)
-        if name in _BY_KIND:
-            opcode = _BY_KIND[name]["fiub".index(dtype.kind) % 3 if dtype.kind != "b" else 2]
-            flags = " reassoc" if one.reassociates else ""
-            return self.value(f"{opcode}{flags} {kind} {', '.join(operands)}")
-        if name == "neg" and dtype.kind == "f":
-            return self.value(f"fneg {kind} {operands[0]}")
-        if name == "neg":
-            return self.value(f"sub {kind} 0, {operands[0]}")
-        if name == "select":
-            condition, x, y = operands
-            return self.value(f"select i1 {condition}, {kind} {x}, {kind} {y}")
-        if name == "bits":
-            return self.value(f"bitcast {kind} {operands[0]} to {type_text(result)}")
-        if name == "convert":
-            return self.conversion(operands[0], dtype, result)
-        if name in ("max", "min"):
-            return self.extremum(name, operands, dtype)
-        return self.intrinsic(_INTRINSICS.get(name, name), operands, dtype)
-
-    def extremum(self, name: str, operands: list[str], dtype: np.dtype) -> str:
-        if dtype.kind == "f":  # with these flags it is one instruction
-            return self.intrinsic(f"{name}num", operands, dtype, "nnan nsz ")
-        return self.intrinsic(f"{'s' if dtype.kind == 'i' else 'u'}{name}", operands, dtype)
-
-    def intrinsic(self, name: str, operands: list[str], dtype: np.dtype, flags: str = "") -> str:
-        kind = type_text(dtype)
-        full = f"llvm.{name}.{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
-        kinds = ", ".join([kind] * len(operands))
-        self.declared[full] = f"declare {kind} @{full}({kinds})"
-        given = ", ".join(f"{kind} {x}" for x in operands)
-        return self.value(f"call {flags}{kind} @{full}({given})")
-
-    def conversion(self, x: str, dtype: np.dtype, result: np.dtype) -> str:
-        """``x`` as another dtype."""
-        source, target = type_text(dtype), type_text(result)
-        is_signed = dtype.kind == "i"
-        if result.kind == "b":
-            zero = "0x0" if dtype.kind == "f" else "0"
-            return self.value(
-                f"{'fcmp une' if dtype.kind == 'f' else 'icmp ne'} {source} {x}, {zero}"
-            )
-        if dtype.kind == "f" and result.kind == "f":
-            if dtype.itemsize == result.itemsize:
-                return x
-            opcode = "fpext" if result.itemsize > dtype.itemsize else "fptrunc"
-        elif dtype.kind == "f":
-            opcode = "fptosi" if result.kind == "i" else "fptoui"
-        elif result.kind == "f":
-            opcode = "sitofp" if is_signed else "uitofp"
-        elif result.itemsize == dtype.itemsize and dtype.kind != "b":
-            return x
-        elif dtype.kind == "b" or result.itemsize > dtype.itemsize:
-            opcode = "sext" if is_signed else "zext"
-        else:
-            opcode = "trunc"
-        return self.value(f"{opcode} {source} {x} to {target}")

@@ -1,8 +1,8 @@
-"""Loops whose bodies work on few numbers as kernels that have the loop inside.
+"""Kernels that contain a whole loop, for loops whose bodies compute with few numbers.
 
-The carried values are carried scalars of a loop of the loop language. Elements of arrays are loaded
-row by row, stacked results stored row by row. Loops inside bodies are loops of the kernel too;
-those over elements are unrolled.
+The elements of the carried values become carried scalars of a loop of the loop language. A ``scan``
+loads its arrays row by row and stores its stacked results row by row. Nested loops are loops of
+the kernel too, except nested loops over rows of arrays, which are unrolled.
 """
 
 from collections.abc import Sequence
@@ -26,22 +26,22 @@ from letir.kernels.unrolled_groups import (
     known_type,
 )
 
-MOST_SCALARS = 2_500  # of a kernel: LLVM's time grows with them
-MOST_STEPS = 1 << 20  # of one call for a loop with a test: Python handles signals in between
-MOST_COUNT = 1 << 50  # of a Python integer that a loop carries, at first
-_MOST_ADDED = 1 << 10  # to one in an operation: 2,500 of them in 2**40 steps add 2**62
+MOST_SCALARS = 2_500  # in a kernel: LLVM's time grows with their number
+MOST_STEPS = 1 << 20  # of a ``while_loop`` in one call: Python handles signals between calls
+MOST_COUNT = 1 << 50  # the largest initial value of a Python integer that a loop carries
+_MOST_ADDED = 1 << 10  # the largest increment: 2,500 of them in 2**40 steps add up to 2**62
 _COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 _INDEX = np.dtype("int64")
-_STEPS = "steps"  # the length of arrays of elements and of stacked results, if it is unknown
+_STEPS = "steps"  # the name of the number of steps of a ``scan`` that is unknown until the call
 
 
 @frozen(eq=False)
 class LoopKernel:
     """The kernel of a loop, with its ``signature`` as a generalized ufunc.
 
-    It takes ``operands``, arrays of elements as a whole, and gives the results of the loop but the
-    iteration numbers, with a test also the number of steps: at most ``MOST_STEPS``, or the length
-    of stacked results.
+    Its inputs are ``operands``; the arrays of a ``scan`` are passed as a whole. Its outputs are the
+    results of the loop, without iteration numbers. A ``while_loop`` also returns the number of
+    steps that it made: at most ``MOST_STEPS`` in one call, or the length of the stacked results.
     """
 
     kernel: Kernel
@@ -50,9 +50,9 @@ class LoopKernel:
 
 
 def loop_kernel(bind: Bind, is_exact: bool = False) -> LoopKernel | None:
-    """The kernel of a loop; None if an operation in it has no form, or it is too large.
+    """The kernel of a loop; None if an operation has no scalar form, or the kernel is too large.
 
-    ``is_exact``: only with the bits that NumPy computes.
+    ``is_exact``: None also if the bits of the results could differ from NumPy's.
     """
     try:
         return _LoopLowering(is_exact).loop_kernel(LoopParts.of(bind))
@@ -61,7 +61,7 @@ def loop_kernel(bind: Bind, is_exact: bool = False) -> LoopKernel | None:
 
 
 def is_plain_loop(bind: Bind) -> bool:
-    """Whether a bind is a loop that may become a kernel, from its record and bodies alone."""
+    """Whether a bind is a loop that may become a kernel, judged by its record and bodies alone."""
     layout = bind.op.bodies
     if layout is None or layout.loop not in ("numbers", "test", "elements"):
         return False
@@ -75,9 +75,9 @@ def _has_forms(body: Lambda) -> bool:
 
 
 def is_count(bind: Bind) -> bool:
-    """Whether a bind compares Python's integers, or adds a small constant to one.
+    """Whether a bind compares Python integers, or adds a small constant to a Python integer.
 
-    Such counters stay within 64 bits if they begin below ``MOST_COUNT``.
+    A counter used only by such binds stays within 64 bits if it begins below ``MOST_COUNT``.
     """
     if bind.op.role == "fused":
         body = bind.attrs["body"]
@@ -91,11 +91,11 @@ def is_count(bind: Bind) -> bool:
 
 @define(eq=False)
 class _LoopLowering(Unrolling):
-    """The lowering of one loop, and of those inside."""
+    """The lowering of one loop and of the loops nested in it."""
 
     rows: dict[Arg, Array] = field(factory=dict)  # the arrays of elements
     outputs: list[Array] = field(factory=list)
-    depth: int = 0  # of loops around the bind that is lowered
+    depth: int = 0  # the number of loops around the bind that is lowered
     n_rows: Scalar = field(factory=lambda: Scalar(_INDEX, _STEPS))
 
     def loop_kernel(self, loop: LoopParts) -> LoopKernel:
@@ -115,10 +115,10 @@ class _LoopLowering(Unrolling):
         stacked = self.outputs
         self.outputs = [self.store(f"y{n}", *pair) for n, pair in enumerate(results)]
         self.outputs[len(loop.carry) : len(loop.carry)] = stacked
-        return self.made(loop, inputs, operands)
+        return self.finish_kernel(loop, inputs, operands)
 
-    def made(self, loop: LoopParts, inputs: list, operands: tuple) -> LoopKernel:
-        """The kernel of what has been built."""
+    def finish_kernel(self, loop: LoopParts, inputs: list, operands: tuple) -> LoopKernel:
+        """The kernel that consists of the statements built so far."""
         arrays = (*inputs, *self.outputs)
         if not self.outputs or len(arrays) > MOST_ARRAYS:
             raise NoKernel
@@ -129,13 +129,13 @@ class _LoopLowering(Unrolling):
         extents = tuple([self.n_rows if n == _STEPS else self.builder.extent(n) for n in names])
         name = f"{KERNEL} of a loop of {len(loop.body.binds)} binds"
         functions = tuple(self.builder.functions.values())
-        kernel = Kernel(name, arrays, extents, self.builder.taken(), functions)
+        kernel = Kernel(name, arrays, extents, self.builder.statements(), functions)
         return LoopKernel(kernel, signature, operands)
 
     # ---- the outermost loop ----
 
     def counted(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
-        """A loop of a number of steps that is known before it; the carried results."""
+        """Build a ``fori_loop`` or ``scan``; returns the last carried values."""
         b, steps = self.builder, loop.steps
         self.capture(loop, loop.body)
         first = self.scalars_of(self.first_values(loop))
@@ -145,7 +145,7 @@ class _LoopLowering(Unrolling):
         else:
             lower = b.number(0, _INDEX)
             extent = self.n_rows if steps is None else b.number(steps, _INDEX)
-        # a carried number more: a loop without any is another kind of context manager
+        # the iteration number is carried, so that ``b.loop`` yields a step even without a carry
         with b.loop(extent, lower, *first, is_parallel=False) as step:
             place = step.index
             if loop.is_reverse:
@@ -158,7 +158,7 @@ class _LoopLowering(Unrolling):
         return self.carried_results(loop, step.results[1:])
 
     def repeated(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
-        """A loop with a test; the carried results and the number of steps."""
+        """Build a ``while_loop``; returns the last carried values and the number of steps."""
         b, zero = self.builder, self.builder.number(0, _INDEX)
         first = self.scalars_of(self.first_values(loop))
         has_rows = len(loop.body.ret.args) > len(loop.carry)
@@ -175,7 +175,7 @@ class _LoopLowering(Unrolling):
         return [*self.carried_results(loop, step.results[1:]), (count, _INDEX)]
 
     def load_rows(self, loop: LoopParts, place: Operand) -> None:
-        """Load the elements at an index of the arrays."""
+        """Load the row at an index of each array that a ``scan`` iterates over."""
         b = self.builder
         for param, x in zip(loop.x_params, loop.xs, strict=True):
             kind, array = known_type(param.type), self.rows[x]
@@ -189,7 +189,7 @@ class _LoopLowering(Unrolling):
     def store_rows(
         self, loop: LoopParts, values: list[Places], place: Operand, steps: int | None
     ) -> None:
-        """Store the results of a step that are stacked."""
+        """Store the results of one step that the loop stacks."""
         b, n_carry = self.builder, len(loop.carry)
         length = _STEPS if steps is None else str(steps)
         for n, (arg, places) in enumerate(zip(loop.body.ret.args, values, strict=True)):
@@ -233,7 +233,7 @@ class _LoopLowering(Unrolling):
         return name if is_count(bind) and (self.depth <= 1 or name in _COMPARISONS) else None
 
     def inner_counted(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
-        """A loop over numbers."""
+        """Build a nested ``fori_loop``."""
         self.capture(loop, loop.body)
         first = self.scalars_of(self.first_values(loop))
         b, (lower, upper) = self.builder, self.bounds(loop)
@@ -243,7 +243,7 @@ class _LoopLowering(Unrolling):
         return self.carried_results(loop, step.results[1:])
 
     def inner_repeated(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
-        """A loop with a test that stacks nothing."""
+        """Build a nested ``while_loop``, which stacks no results."""
         if len(loop.bind.binders) != len(loop.carry):
             raise NoKernel
         first = self.scalars_of(self.first_values(loop))
@@ -254,7 +254,7 @@ class _LoopLowering(Unrolling):
         return self.carried_results(loop, step.results)
 
     def unrolled(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
-        """All steps of a loop over elements."""
+        """Unroll a nested loop over rows of arrays."""
         n, n_carry = loop.steps, len(loop.carry)
         if not n:
             raise NoKernel
@@ -272,21 +272,21 @@ class _LoopLowering(Unrolling):
         return list(zip([*carry, *stacked], dtypes, strict=True))
 
     def bounds(self, loop: LoopParts) -> list[Operand]:
-        """The first number of a loop over numbers, and the end."""
+        """The bounds of a ``fori_loop``: its first index, and the end of its range."""
         return [self.element(int(self.operand(arg, _INDEX))) for arg in loop.ahead]
 
     def capture(self, loop: LoopParts, body: Lambda) -> None:
-        """Bind the captured values of a body, which are its last parameters."""
+        """Bind the last parameters of a body to the values that it captures."""
         params = body.params[len(body.params) - len(loop.captured) :]
         for param, arg in zip(params, loop.captured, strict=True):
             self.places[param] = self.fitted(arg, param)
 
     def first_values(self, loop: LoopParts) -> list[Places]:
-        """The initial carry."""
+        """The initial values of the carry."""
         return [self.fitted(*pair) for pair in zip(loop.carry, loop.carry_params, strict=True)]
 
     def fitted(self, arg: Arg, param: Local | Arg) -> Places:
-        """An operand, of the type that a parameter has."""
+        """The operand, converted to the type of the parameter."""
         kind = known_type(param.type)
         places = self.operand(arg, kind.dtype)
         if np.shape(places) != kind.shape:
@@ -294,11 +294,11 @@ class _LoopLowering(Unrolling):
         return places
 
     def scalars_of(self, values: Sequence[Places]) -> list[Operand]:
-        """The scalars of arrays, one array after the other."""
+        """The scalars of all elements, one array after the other."""
         return [self.element(int(place)) for places in values for place in places.ravel()]
 
-    def placed(self, params: Sequence[Local], scalars: Sequence[Operand]) -> list[Places]:
-        """These scalars as values of parameters."""
+    def shape_scalars(self, params: Sequence[Local], scalars: Sequence[Operand]) -> list[Places]:
+        """The scalars, shaped to values of the parameters."""
         found, start = [], 0
         for param in params:
             kind = known_type(param.type)
@@ -313,22 +313,24 @@ class _LoopLowering(Unrolling):
         for param in loop.numbers:
             assert number is not None
             self.places[param] = self.new([number], ())
-        carry = self.placed(loop.carry_params, carried)
+        carry = self.shape_scalars(loop.carry_params, carried)
         self.places.update(zip(loop.carry_params, carry, strict=True))
         self.depth += 1
         for bind in loop.body.binds:
             self.add(bind)
         self.depth -= 1
         like = (*loop.carry_params, *loop.body.ret.args[len(loop.carry) :])
-        return [self.fitted(*pair) for pair in zip(loop.body.ret.args, like, strict=True)]
+        values = [self.fitted(*pair) for pair in zip(loop.body.ret.args, like, strict=True)]
+        self.expect_c_order(values)
+        return values
 
     def tested(self, loop: LoopParts, carried: Sequence[Operand]) -> Operand:
-        """Whether the loop goes on with these carried values."""
+        """The scalar of the test: whether the loop continues with these carried values."""
         test = loop.test
         assert test is not None
         self.capture(loop, test)
         own = test.params[: len(loop.carry)]
-        self.places.update(zip(own, self.placed(own, carried), strict=True))
+        self.places.update(zip(own, self.shape_scalars(own, carried), strict=True))
         for bind in test.binds:
             self.add(bind)
         (arg,) = test.ret.args
@@ -336,6 +338,6 @@ class _LoopLowering(Unrolling):
         return self.builder.let("ne", found, self.builder.number(0, found.dtype))
 
     def carried_results(self, loop: LoopParts, scalars: Sequence[Operand]) -> list:
-        """The last carried values, with their dtypes."""
+        """The scalars, shaped and converted to the carried results of the loop."""
         dtypes = [known_type(param.type).dtype for param in loop.carry_params]
-        return list(zip(self.placed(loop.carry_params, scalars), dtypes, strict=True))
+        return list(zip(self.shape_scalars(loop.carry_params, scalars), dtypes, strict=True))

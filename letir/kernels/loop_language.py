@@ -1,9 +1,9 @@
 """The loop language: kernels as loops over arrays with scalar instructions in them.
 
-A ``Kernel`` has array parameters and a list of statements: ``Let`` computes a scalar by an
+A ``Kernel`` has array parameters and a list of statements. ``Let`` computes a scalar by an
 instruction, ``Load`` and ``Store`` read and write an element, ``Loop`` repeats its statements for
-an index below an extent and ``While`` as long as a test holds; both may carry scalars from step to
-step. ``str(kernel)`` prints it.
+each index below an extent, and ``While`` repeats them as long as a condition is true. Both loops
+may carry scalars from step to step. ``str(kernel)`` prints the program.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field, frozen
 
-from letir.kernels.instructions import result_dtype
+from letir.kernels.scalar_instructions import result_dtype
 
 
 @frozen(eq=False)
@@ -64,7 +64,7 @@ class Array:
 class Let:
     """``result = name(operands)``, an instruction.
 
-    ``reassociates``: a chain of these may be computed in another order.
+    ``reassociates``: LLVM may change the order of a chain of such instructions.
     """
 
     result: Scalar
@@ -79,36 +79,37 @@ class Let:
 
 @frozen(eq=False)
 class Load:
-    """``result = array[indices]``."""
+    """``result = array[indices]``, or its ``part``, "real" or "imag", of a complex array."""
 
     result: Scalar
     array: Array
     indices: tuple[Operand, ...]
+    part: str = ""
 
     def __str__(self):
-        place = f"{self.array.name}[{_joined(self.indices)}]"
-        return f"{self.result}: {self.result.dtype} = {place}"
+        return f"{self.result}: {self.result.dtype} = {_place_text(self)}"
 
 
 @frozen(eq=False)
 class Store:
-    """``array[indices] = value``."""
+    """``array[indices] = value``, or only its ``part``, "real" or "imag"."""
 
     array: Array
     indices: tuple[Operand, ...]
     value: Operand
+    part: str = ""
 
     def __str__(self):
-        return f"{self.array.name}[{_joined(self.indices)}] = {self.value}"
+        return f"{_place_text(self)} = {self.value}"
 
 
 @frozen(eq=False)
 class Loop:
-    """The ``body`` for each value of ``index`` from 0 to below ``extent``.
+    """Run ``body`` for each ``index`` from 0 up to, but not including, ``extent``.
 
-    ``carried``: (scalar in the body, its value in the first step, its value in the next step, the
-    scalar that has its last value after the loop). ``is_parallel``: no step reads what another one
-    stores.
+    ``carried``: for each carried scalar a tuple of the scalar in the body, its initial value, its
+    value for the next step, and the scalar that holds its last value after the loop.
+    ``is_parallel``: no step reads an element that another step stores.
     """
 
     index: Scalar
@@ -120,9 +121,9 @@ class Loop:
 
 @frozen(eq=False)
 class While:
-    """``test``, then ``body``, and so on until the ``condition`` that ``test`` computes fails.
+    """Run ``test`` and ``body`` in turn until the ``condition`` that ``test`` computes is false.
 
-    ``carried``: as of a ``Loop``; the last values are those in ``test`` when the condition fails.
+    ``carried``: as in ``Loop``; the last values are the values when the condition is false.
     """
 
     test: tuple["Statement", ...]
@@ -133,9 +134,9 @@ class While:
 
 @frozen(eq=False)
 class Function:
-    """A function of scalars, written once however often a kernel calls it.
+    """A function of scalars that a kernel calls, so that its code exists only once.
 
-    ``body`` computes ``result`` from ``params`` by instructions.
+    ``body`` contains the instructions that compute ``result`` from ``params``.
     """
 
     name: str
@@ -168,16 +169,17 @@ Statement = Let | Load | Store | Loop | While | Call
 
 @frozen(eq=False)
 class Kernel:
-    """A kernel: ``arrays``, the ``extents`` that its caller gives, and a body.
+    """A kernel: its array parameters, the extents that its caller passes, and its statements.
 
-    ``takes_contiguous``: its caller gives arrays that are contiguous along the last extent.
+    ``takes_contiguous``: whether all arrays must be contiguous along the last extent. ``columns``:
+    the length of the last extent if rows must follow each other without gaps as well, else 0.
 
     >>> b = Builder()
     >>> x, y = Array("x", np.dtype("f8"), ("n",)), Array("y", np.dtype("f8"), ("n",), True)
     >>> n = b.extent("n")
     >>> with b.loop(n) as i:
     ...     b.store(y, (i,), b.add(b.load(x, (i,)), b.number(1.0, x.dtype)))
-    >>> print(Kernel("shift", (x, y), (n,), b.taken()))
+    >>> print(Kernel("shift", (x, y), (n,), b.statements()))
     kernel shift(x: float64[n], out y: float64[n]) {
       for %0 < n {
         %1: float64 = x[%0]
@@ -193,11 +195,27 @@ class Kernel:
     body: tuple[Statement, ...]
     functions: tuple[Function, ...] = ()
     takes_contiguous: bool = False
+    columns: int = 0
 
     def __str__(self):
         lines = [*map(str, self.functions), f"kernel {self.name}({_joined(self.arrays)}) {{"]
         _write(self.body, "  ", lines)
         return "\n".join([*lines, "}"])
+
+
+def count_accesses(kernel: Kernel) -> int:
+    """The number of loads and stores of a kernel outside of loops."""
+    return sum([isinstance(one, Load | Store) for one in kernel.body])
+
+
+def _place_text(one: Load | Store) -> str:
+    part = one.part and f".{one.part}"
+    return f"{one.array.name}[{_joined(one.indices)}]{part}"
+
+
+def _element_dtype(array: Array, part: str) -> np.dtype:
+    """The dtype of an element, or of its real or imaginary part."""
+    return np.dtype(f"f{array.dtype.itemsize // 2}") if part else array.dtype
 
 
 def _joined(parts: tuple) -> str:
@@ -226,8 +244,7 @@ def _write(body: tuple[Statement, ...], indent: str, lines: list[str]) -> None:
 class Builder:
     """Builds statements: one method for each instruction, and ``load``, ``store`` and ``loop``.
 
-    Equal instructions on equal operands are one within a body; instructions on constants alone are
-    computed at once.
+    Common subexpressions within a body are computed once, and instructions on constants are folded.
     """
 
     bodies: list[list[Statement]] = field(factory=lambda: [[]])
@@ -235,7 +252,7 @@ class Builder:
     functions: dict[tuple, Function] = field(factory=dict)
     count: int = 0
 
-    def taken(self) -> tuple[Statement, ...]:
+    def statements(self) -> tuple[Statement, ...]:
         """The statements of the outermost body."""
         return tuple(self.bodies[0])
 
@@ -245,13 +262,13 @@ class Builder:
         return Scalar(dtype, f"%{self.count - 1}")
 
     def number(self, value: Any, dtype: Any) -> Number:
-        """A constant of this dtype. Raises TypeError for what is not a number."""
+        """A constant of this dtype. Raises TypeError if ``value`` is not a number."""
         if value is None:
             raise TypeError("None is not a number")
         return Number(np.dtype(dtype).type(value))
 
     def extent(self, name: str) -> Scalar:
-        """The number of steps that the caller of the kernel gives by this name."""
+        """The number of steps that the caller of the kernel passes under this name."""
         return Scalar(np.dtype("int64"), name)
 
     def let(
@@ -272,7 +289,7 @@ class Builder:
         return made
 
     def call(self, name: str, form: Callable, *operands: Operand) -> Operand:
-        """``form(builder, *operands)`` as a call of a function that the kernel has once."""
+        """A call of a function of the kernel; ``form(builder, *params)`` writes it at first use."""
         dtypes = tuple([x.dtype for x in operands])
         function = self.functions.get((name, dtypes))
         if function is None:
@@ -280,7 +297,7 @@ class Builder:
             params = tuple([inner.scalar(dtype) for dtype in dtypes])
             result = form(inner, *params)
             full = "_".join([name, *map(str, dtypes)])
-            function = Function(full, params, inner.taken(), result)
+            function = Function(full, params, inner.statements(), result)
             self.functions[name, dtypes] = function
         key = (function, tuple([_key(x) for x in operands]))
         for known in reversed(self.known):
@@ -290,24 +307,28 @@ class Builder:
         self.bodies[-1].append(Call(made, function, operands))
         return made
 
-    def load(self, array: Array, indices: tuple[Operand, ...], *, is_first: bool = False) -> Scalar:
-        """The element of an array; ``is_first``: loaded before the loops that are being built."""
-        made = self.scalar(array.dtype)
-        self.bodies[0 if is_first else -1].append(Load(made, array, indices))
+    def load(
+        self, array: Array, indices: tuple[Operand, ...], part: str = "", *, is_first: bool = False
+    ) -> Scalar:
+        """An element of an array; ``is_first``: load it before all loops that are being built."""
+        made = self.scalar(_element_dtype(array, part))
+        self.bodies[0 if is_first else -1].append(Load(made, array, indices, part))
         return made
 
-    def store(self, array: Array, indices: tuple[Operand, ...], value: Operand) -> None:
+    def store(
+        self, array: Array, indices: tuple[Operand, ...], value: Operand, part: str = ""
+    ) -> None:
         """Write an element of an array."""
-        if value.dtype != array.dtype:
+        if value.dtype != _element_dtype(array, part):
             raise TypeError(f"a {value.dtype} is not stored into {array}")
-        self.bodies[-1].append(Store(array, indices, value))
+        self.bodies[-1].append(Store(array, indices, value, part))
 
     def loop(self, extent: Operand, *first: Operand, **options: bool) -> "_OpenLoop":
-        """A context manager for a loop; ``first`` are the first values of carried scalars."""
+        """A context manager for a ``Loop``; ``first``: the initial values of carried scalars."""
         return _OpenLoop(self, extent, first, options)
 
     def repeat(self, *first: Operand) -> "_OpenLoop":
-        """A context manager for a ``While``; ``first`` are the first values of carried scalars."""
+        """A context manager for a ``While``; ``first``: the initial values of carried scalars."""
         return _OpenLoop(self, None, first, {})
 
     # ---- instructions ----
@@ -354,9 +375,9 @@ def _key(x: Operand):
 
 @define(eq=False)
 class _OpenLoop:
-    """A loop whose body is being built; without an extent a ``While``, whose test comes first.
+    """A loop whose body is being built: a ``While`` if ``extent`` is None, else a ``Loop``.
 
-    ``carried``: the scalars of a step; ``results``: their last values, after the loop.
+    ``carried``: the carried scalars in the body; ``results``: their last values, after the loop.
     """
 
     builder: Builder
@@ -380,12 +401,12 @@ class _OpenLoop:
         return self if self.first else self.index
 
     def holds(self, condition: Operand) -> None:
-        """End the test of a ``While``, which goes on while the condition is true."""
+        """End the test of a ``While`` with the condition under which it continues."""
         self.condition, self.test = condition, tuple(self.builder.bodies.pop())
-        self.builder.bodies.append([])  # what the test has computed stays known
+        self.builder.bodies.append([])  # the body may use the scalars of the test
 
     def next(self, *values: Operand) -> None:
-        """Give the values of the carried scalars in the next step."""
+        """Set the values of the carried scalars for the next step."""
         self.then = values
 
     def __exit__(self, kind, error, traceback):

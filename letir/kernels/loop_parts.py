@@ -1,4 +1,4 @@
-"""The operands of a loop and the parameters of its body, by their meaning."""
+"""The operands of a loop and the parameters of its body, sorted by role."""
 
 from attrs import define, field
 
@@ -10,9 +10,9 @@ from letir.kernels.scalar_lowering import NoKernel, expect_known
 
 @define(eq=False)
 class LoopParts:
-    """A loop with its operands by their meaning, see ``BodyLayout``.
+    """The operands of a loop and the parameters of its body, by role (see ``BodyLayout``).
 
-    ``numbers`` and the following are the parameters of ``body`` in their order.
+    ``numbers`` and the fields after it are the parameters of ``body``, in order.
     """
 
     bind: Bind
@@ -67,12 +67,12 @@ class LoopParts:
 
     @property
     def is_reverse(self) -> bool:
-        """Whether the last element comes first."""
+        """Whether a ``scan`` begins with the last element."""
         return self.bind.attrs.get("reverse", False)
 
 
 def known_rows(kind: ArrayType | None) -> ArrayType:
-    """The type of an array of elements, whose number may be unknown."""
+    """The type of an array that a ``scan`` iterates over; its first size may be unknown."""
     if kind is None or not kind.shape:
         raise NoKernel
     expect_known(kind)

@@ -1,14 +1,15 @@
 """Machine code of kernels: compiled by LLVM through llvmlite, called as NumPy ufuncs.
 
-NumPy makes a ufunc of a pointer to machine code (``PyUFunc_FromFuncAndDataAndSignature``), so that
-a kernel gets broadcasting, memory overlap, ``out=`` and floating-point errors from NumPy itself.
+NumPy makes a ufunc from a pointer to machine code (``PyUFunc_FromFuncAndDataAndSignature``) and so
+handles broadcasting, overlapping memory, ``out=`` and floating-point errors of kernels itself.
 """
 
 import ctypes
+import os
 import sys
-import threading
+import weakref
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from typing import Any
 
@@ -16,94 +17,129 @@ import numpy as np
 from attrs import define, field
 from numpy._core.umath import _UFUNC_API  # NumPy's functions for C extensions
 
+from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
+from letir.kernels.compile_threads import begin_compilation, llvm_lock
 from letir.kernels.llvm_text import llvm_text
 from letir.kernels.loop_language import Kernel
 from letir.kernels.object_cache import cached_code
 
 _NAME = "kernel"
-_STACK = 64 << 20  # bytes; the caller's thread may have a small one
-_lock = threading.Lock()
-_made = BoundedCache(1 << 11)  # text of a kernel -> its ufunc
+# Addresses of 64 bits: in a large process LLVM's loader puts code and its constants more than 2 GiB
+# apart, and aborts if the code holds distances of 32 bits between them.
+_CODE_MODEL = "large"
+_ufuncs = BoundedCache(1 << 9)  # text of a kernel -> its ufunc, which takes 80 KiB in memory
+_pending: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # compiled now, by the same
 
 
 def ufunc_of(kernel: Kernel, signature: str | None = None) -> np.ufunc:
     """The ufunc that runs a kernel, compiled once for equal kernels.
 
-    ``signature``: that of a generalized ufunc, see
-    https://numpy.org/doc/stable/reference/c-api/generalized-ufuncs.html; None: elementwise.
+    ``signature``: the signature of a generalized ufunc, see
+    https://numpy.org/doc/stable/reference/c-api/generalized-ufuncs.html, or None for an elementwise
+    ufunc. With ``LETIR_CHECK_KERNELS=1`` the result is an ``InterpretedCall`` instead.
     """
-    key = (str(kernel), signature, kernel.takes_contiguous)
-    found = _made.get(key)
-    if found is None:
-        code = MachineCode(kernel, signature)
-        found = _made[key] = code.ufunc()
-    return found
+    return begin_ufunc(kernel, signature)()
+
+
+def ufuncs_of(kernels: list[tuple[Kernel, str | None]]) -> list[np.ufunc]:
+    """The ufuncs of kernels with these signatures, which are compiled side by side."""
+    return [finished() for finished in [begin_ufunc(*one) for one in kernels]]
+
+
+def begin_ufunc(kernel: Kernel, signature: str | None = None) -> Callable[[], np.ufunc]:
+    """Let another thread compile a kernel; the result is a function that waits for its ufunc.
+
+    The compilation is given up if that function is dropped before it began.
+    """
+    if os.environ.get("LETIR_CHECK_KERNELS", "0") != "0":
+        call = LATE_BOUND["interpreted_call"](kernel, signature)
+        return lambda: call
+    key = (str(kernel), signature, kernel.takes_contiguous, kernel.columns)
+    if (known := _ufuncs.get(key)) is not None:
+        return lambda: known
+    code, pending = MachineCode(kernel, signature), _pending.get(key)
+    if pending is None:
+        pending = _pending[key] = begin_compilation(code.compiled)
+
+    def finished() -> np.ufunc:
+        found = _ufuncs.get(key)
+        if found is None:
+            try:
+                found = _ufuncs[key] = code.ufunc(pending.result())
+            except Exception as error:
+                error.add_note(f"letir: while {kernel.name} was compiled")
+                raise
+            finally:
+                _pending.pop(key, None)
+        return found
+
+    return finished
 
 
 @define(eq=False)
 class MachineCode:
-    """The machine code of a kernel, and the tables that NumPy reads as long as its ufunc lives."""
+    """The machine code of a kernel, and the C tables that NumPy reads while its ufunc is alive."""
 
     kernel: Kernel
     signature: str | None = None
-    llvm: str = field(init=False)
     engine: Any = field(init=False, default=None)
     tables: tuple = field(init=False, default=())
 
-    def __attrs_post_init__(self):
-        self.llvm = llvm_text(self.kernel, _NAME)
+    @property
+    def llvm(self) -> str:
+        """The text for LLVM, written now: it takes more memory than the code."""
+        return llvm_text(self.kernel, _NAME)
 
     @property
     def unrolls(self) -> bool:
-        """Whether LLVM computes several steps of a loop side by side."""
-        return not self.kernel.takes_contiguous  # the loops of others are as fast without it
+        """Whether LLVM unrolls loops, so that several steps are computed side by side."""
+        return not self.kernel.takes_contiguous  # other loops are as fast without unrolling
 
     def compiled(self) -> bytes:
-        """The object code, from the cache on disk if it was compiled before."""
-        return cached_code((self.llvm, str(self.unrolls), *_platform()), self.emit_object)
+        """The object code, from the cache on disk if it was compiled before.
 
-    def emit_object(self) -> bytes:
-        """The object code, compiled now, in a thread with room for LLVM's recursion."""
-        found: list[bytes | BaseException] = []
-
-        def run() -> None:
-            try:
-                with _lock:
-                    found.append(_machine().emit_object(_optimized(self.llvm, self.unrolls)))
-            except BaseException as error:
-                found.append(error)
-
-        before = threading.stack_size(_STACK)
-        try:
-            thread = threading.Thread(target=run)
-            thread.start()
-        finally:
-            threading.stack_size(before)
-        thread.join()
-        (result,) = found
-        if isinstance(result, BaseException):
-            raise result
-        return result
+        LLVM needs a large stack: this runs in a thread of ``compile_threads``.
+        """
+        text = self.llvm
+        key = (text, str(self.unrolls), *_platform_key())
+        return cached_code(key, lambda: self.emitted(text))
 
     def assembly(self) -> str:
-        """The assembly text."""
-        with _lock:
-            return _machine().emit_assembly(_optimized(self.llvm, self.unrolls))
+        """The assembly text, compiled now."""
+        task = partial(self.emitted, self.llvm, is_object=False)
+        return begin_compilation(task).result().decode()
 
-    def ufunc(self) -> np.ufunc:
-        """A ufunc of this code, which keeps this object alive."""
-        code, binding = self.compiled(), _binding()
-        with _lock:
-            # an engine of its own, so that the code goes with it
-            engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _new_machine())
+    def emitted(self, text: str, *, is_object: bool = True) -> bytes:
+        """The object code, or the assembly, of an LLVM text for this computer."""
+        wide = dict.fromkeys(("slp_vectorization", "loop_unrolling"), self.unrolls)
+        return emitted_code(
+            text,
+            _new_machine(),
+            is_object=is_object,
+            loop_vectorization=True,
+            loop_interleaving=self.unrolls,
+            **wide,
+        )
+
+    def ufunc(self, code: bytes | None = None) -> np.ufunc:
+        """A ufunc of this code, which keeps this object alive; ``code``: the object code."""
+        code = begin_compilation(self.compiled).result() if code is None else code
+        binding = _llvm_binding()
+        with llvm_lock:
+            # each ufunc has its own engine and context, so that its code and tables are freed with
+            # it
+            context = binding.create_context()
+            module = binding.parse_assembly("", context)
+            engine = binding.create_mcjit_compiler(module, _new_machine())
+            engine.context = context  # the engine frees the module, for which its context must live
             engine.add_object_file(binding.ObjectFileRef.from_data(code))
             engine.finalize_object()
             address = engine.get_function_address(_NAME)
         self.engine = engine
-        return self._made_by_numpy(address)
+        return self._ufunc_at(address)
 
-    def _made_by_numpy(self, address: int) -> np.ufunc:
+    def _ufunc_at(self, address: int) -> np.ufunc:
         arrays = self.kernel.arrays
         n_out = sum([array.is_written for array in arrays])
         functions = (ctypes.c_void_p * 1)(address)
@@ -112,7 +148,7 @@ class MachineCode:
         name, signature = self.kernel.name.encode(), (self.signature or "").encode()
         self.tables = (functions, data, types, name, signature)
         common = (functions, data, types, 1, len(arrays) - n_out, n_out, -1, name, b"", 0)
-        plain, general = _makers()
+        plain, general = _ufunc_constructors()
         made = plain(*common) if self.signature is None else general(*common, signature)
         owner = ctypes.c_void_p.from_address(id(made) + _owner_offset())
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
@@ -120,9 +156,18 @@ class MachineCode:
         return made
 
 
+def code_of(ufunc: np.ufunc) -> MachineCode:
+    """The machine code of a ufunc that ``ufunc_of`` has made."""
+    if not isinstance(ufunc, np.ufunc):
+        return ufunc.code  # an ``InterpretedCall``
+    owner: Any = ctypes.py_object.from_address(id(ufunc) + _owner_offset())
+    found: MachineCode = owner.value
+    return found
+
+
 @cache
-def _makers() -> tuple[Callable, Callable]:
-    """NumPy's makers of ufuncs and of generalized ufuncs from C functions."""
+def _ufunc_constructors() -> tuple[Callable, Callable]:
+    """NumPy's C functions that make a ufunc, and a generalized ufunc, from a loop in C."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     table = ctypes.cast(pointer(_UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
@@ -154,7 +199,7 @@ def _owner_offset() -> int:
 
 
 @cache
-def _binding() -> Any:
+def _llvm_binding() -> Any:
     """llvmlite's binding, ready for this computer."""
     import llvmlite.binding as binding
 
@@ -164,42 +209,77 @@ def _binding() -> Any:
 
 
 @cache
-def _platform() -> tuple[str, ...]:
-    """What object code depends on beside its LLVM text."""
-    binding = _binding()
+def _platform_key() -> tuple[str, ...]:
+    """The versions and the processor on which object code depends besides its LLVM text."""
+    binding = _llvm_binding()
     processor = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-    return (*processor, *map(str, binding.llvm_version_info), version("llvmlite"), sys.platform)
+    versions = (*map(str, binding.llvm_version_info), version("llvmlite"))
+    return (*processor, *versions, sys.platform, _CODE_MODEL)
 
 
 def _new_machine() -> Any:
     """A target machine for this computer."""
-    binding = _binding()
+    binding = _llvm_binding()
     return binding.Target.from_default_triple().create_target_machine(
         cpu=binding.get_host_cpu_name(),
         features=binding.get_host_cpu_features().flatten(),
         opt=3,
-        reloc="pic",
-        codemodel="default",
+        reloc="static",
+        codemodel=_CODE_MODEL,
     )
 
 
-@cache
-def _machine() -> Any:
-    """The target machine that emits code; an engine would take it away."""
-    return _new_machine()
+def emitted_code(text: str, machine: Any, *, is_object: bool, **options: bool) -> bytes:
+    """Object code, or assembly, of an LLVM text for a target machine, after LLVM's passes.
 
-
-def _optimized(text: str, unrolls: bool) -> Any:
-    """The module of this text, after LLVM's passes.
-
-    ``unrolls``: with several steps of a loop side by side, which takes twice the time to compile.
+    ``machine``: not used by another thread meanwhile. ``options``: of llvmlite's
+    ``PipelineTuningOptions``, such as whether to unroll loops, which doubles the compile time.
     """
-    binding, machine = _binding(), _machine()
-    module = binding.parse_assembly(text)
-    module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    options = binding.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = True
-    options.slp_vectorization = options.loop_unrolling = options.loop_interleaving = unrolls
-    passes = binding.create_pass_builder(machine, options)
-    passes.getModulePassManager().run(module, passes)
-    return module
+    binding = _llvm_binding()
+    with binding.create_context() as context, binding.parse_assembly(text, context) as module:
+        module.triple, module.data_layout = machine.triple, str(machine.target_data)
+        tuning = binding.create_pipeline_tuning_options(speed_level=3)
+        for name, value in options.items():
+            setattr(tuning, name, value)
+        _run_passes(module, machine, tuning)
+        return _emit(module, machine, is_object)
+
+
+def _run_passes(module: Any, machine: Any, tuning: Any) -> None:
+    """Change a module by LLVM's passes for a target machine."""
+    from llvmlite.binding.newpassmanagers import NewPassManager
+
+    binding = _llvm_binding()
+    builder = binding.create_pass_builder(machine, tuning)
+    passes = builder.getModulePassManager()
+    try:
+        _without_lock(binding.ffi.lib.LLVMPY_RunNewModulePassManager)(passes, module, builder)
+    finally:
+        # llvmlite keeps pass managers forever: ``ObjectRef._dispose``, which does nothing, precedes
+        # the method of ``NewPassManager`` among its bases. 200 to 400 KiB stayed for each kernel.
+        NewPassManager._dispose(passes)
+        passes.detach()  # so that a later llvmlite does not free it twice
+
+
+def _emit(module: Any, machine: Any, is_object: bool) -> bytes:
+    """Object code or assembly of a module: llvmlite's ``emit_object``, without its lock."""
+    ffi = _llvm_binding().ffi
+    with ffi.OutputString() as error:
+        emit = _without_lock(ffi.lib.LLVMPY_TargetMachineEmitToMemory)
+        memory = emit(machine, module, int(is_object), error)
+        if not memory:
+            raise RuntimeError(str(error))
+    try:
+        start, size = ffi.lib.LLVMPY_GetBufferStart(memory), ffi.lib.LLVMPY_GetBufferSize(memory)
+        return ctypes.string_at(start, size)
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(memory)
+
+
+def _without_lock(function: Any) -> Any:
+    """A function of llvmlite without the lock that lets one thread at a time use LLVM.
+
+    LLVM needs none for modules in contexts of their own. Without the lock other threads compile,
+    and free their kernels, meanwhile.
+    """
+    return getattr(function, "_cfn", function)

@@ -1,8 +1,8 @@
-"""Object code of kernels on disk, so that the next process need not compile them.
+"""Object code of kernels on disk, so that the next process does not compile them again.
 
-Files are named by the hash of what the code depends on: the LLVM text, the processor and the
-versions of letir and llvmlite. A file is written under another name and renamed, so that processes
-never see half a file, and starts with the hash of its contents, so that damaged files are dropped.
+The name of a file is a hash of the LLVM text, the processor and the versions of letir and llvmlite.
+A file is written under a temporary name and then renamed, so that no process reads half a file. It
+starts with the hash of its contents, so that damaged files are detected and dropped.
 """
 
 import hashlib
@@ -21,8 +21,8 @@ _HASH_BYTES = 32
 
 
 def cached_code(key: tuple[str, ...], compiled: Callable[[], bytes]) -> bytes:
-    """The object code for a key: from the cache, else ``compiled()``, which is then kept."""
-    folder = _folder(os.environ.get("LETIR_CACHE_DIR"))
+    """The object code for a key: from the cache, or else ``compiled()``, which is then stored."""
+    folder = _cache_folder(os.environ.get("LETIR_CACHE_DIR"))
     if folder is None:
         return compiled()
     file = folder / hashlib.sha256("\0".join(key).encode()).hexdigest()
@@ -34,11 +34,11 @@ def cached_code(key: tuple[str, ...], compiled: Callable[[], bytes]) -> bytes:
 
 
 @cache
-def _folder(asked: str | None) -> Path | None:
+def _cache_folder(asked: str | None) -> Path | None:
     """The folder of the cache: ``LETIR_CACHE_DIR``, by default in the user's cache folder.
 
-    None if there is none: the variable is empty, the folder cannot be made, or others may write to
-    it, whose code would then run here.
+    None if the variable is empty, if the folder cannot be made, or if other users may write to it:
+    their code could then run in this process.
     """
     if asked == "":
         return None
@@ -50,7 +50,7 @@ def _folder(asked: str | None) -> Path | None:
     except OSError as error:
         _LOG.info("no cache of kernels: %s", error)
         return None
-    if not _is_own(found):
+    if not _is_private(found):
         _LOG.warning(
             "no cache of kernels in %s: others may write to it\n"
             "  make it writable for you alone, or set LETIR_CACHE_DIR to another folder",
@@ -60,7 +60,7 @@ def _folder(asked: str | None) -> Path | None:
     return folder
 
 
-def _is_own(found: os.stat_result) -> bool:
+def _is_private(found: os.stat_result) -> bool:
     """Whether a file or folder belongs to this user, and nobody else may write to it."""
     if sys.platform == "win32":  # where the user's own folders are not open to others
         return True
@@ -71,7 +71,7 @@ def _read(file: Path) -> bytes | None:
     """The code in a file; None if there is none or it is damaged."""
     try:
         with open(file, "rb") as opened:
-            if not _is_own(os.fstat(opened.fileno())):
+            if not _is_private(os.fstat(opened.fileno())):
                 return None
             found = opened.read()
     except OSError:
@@ -81,7 +81,7 @@ def _read(file: Path) -> bytes | None:
 
 
 def _write(file: Path, code: bytes) -> None:
-    """Keep code in a file; without success nothing is lost but time."""
+    """Write code to a file. Failures are ignored: the next process compiles again."""
     try:
         handle, name = tempfile.mkstemp(dir=file.parent)
         try:

@@ -1,27 +1,28 @@
-"""Reduction forms: how a reduction starts, takes an element, and ends, as loop language.
+"""Reduction forms: the start, the step and the end of a reduction, in the loop language.
 
-A record names its form in the field ``reduction``. Floating sums are taken in blocks, within which
-LLVM may change the order; the totals of blocks are added with compensation (Knuth's two-sum), so
-that the error stays below that of pairwise summation.
+An operation's record names its form in the field ``reduction``. Sums of floats are computed in
+blocks, within which LLVM may reorder additions; the totals of the blocks are added with
+compensation (Knuth's two-sum), so that the error stays below the bound of pairwise summation.
 """
 
 import numpy as np
 from attrs import frozen
 
-from letir.kernels.instructions import BOOL
 from letir.kernels.loop_language import Builder, Operand
+from letir.kernels.scalar_instructions import BOOL
 
 F8 = np.dtype("f8")
-PARTS = "parts"  # of records whose decomposition reduces
+PARTS = "parts"  # the form of an operation whose decomposition contains the reductions
 Parts = tuple[Operand, ...]
 
 
 @frozen
 class ReductionForm:
-    """A reduction to accumulators of one dtype, that of the result.
+    """A reduction whose accumulators have the dtype of the result.
 
-    ``combine`` is an instruction. ``takes_truth``: an element counts as True or False.
-    ``is_divided``: by the number of elements. ``has_nan``: a nan makes the result nan.
+    ``combine``: the instruction that adds an element. ``takes_truth``: elements are converted to
+    booleans first. ``is_divided``: the total is divided by the number of elements. ``has_nan``: the
+    result is nan if an element is nan.
     """
 
     combine: str
@@ -31,7 +32,7 @@ class ReductionForm:
     has_nan: bool = False
 
     def element(self, b: Builder, x: Operand, dtype: np.dtype) -> Operand:
-        """An element as the accumulators take it."""
+        """An element, converted to the dtype of the accumulators."""
         if self.takes_truth:
             return x if x.dtype == BOOL else b.let("ne", x, b.number(0, x.dtype))
         if x.dtype.kind == "f" and dtype.kind != "f":
@@ -39,18 +40,18 @@ class ReductionForm:
         return b.convert(x, dtype)
 
     def accumulator(self, dtype: np.dtype) -> "Accumulator":
-        """How elements are accumulated in this dtype."""
+        """The accumulator for this dtype."""
         if self.combine == "add" and dtype.kind == "f":
             return (Compensated if dtype == F8 else Widened)(dtype, "add", 0.0)
         combine = self.combine
         if dtype == BOOL:
-            # of booleans the larger is "or"; their sum and product are integers
+            # the maximum of booleans is "or"; their sum and product are integers
             combine = {"max": "or", "min": "and"}.get(combine, combine)
         kind = WithNan if self.has_nan and dtype.kind == "f" else Accumulator
-        return kind(dtype, combine, _start(self.start, dtype))
+        return kind(dtype, combine, _initial_value(self.start, dtype))
 
     def divided(self, b: Builder, total: Operand, count: Operand) -> Operand:
-        """The result for the total of ``count`` elements."""
+        """The mean of ``count`` elements, from their total."""
         if not self.is_divided:
             return total
         # NumPy divides by a 64-bit integer, in double precision
@@ -59,10 +60,10 @@ class ReductionForm:
 
     def is_exact(self, dtype: np.dtype) -> bool:
         """Whether the bits do not depend on the order of elements."""
-        return dtype.kind in "biu"  # the sign of a zero extremum does
+        return dtype.kind in "biu"  # of -0.0 and 0.0 the extremum is the first
 
 
-def _start(value: object, dtype: np.dtype) -> object:
+def _initial_value(value: object, dtype: np.dtype) -> object:
     """The first value of accumulators; "least" and "greatest" depend on the dtype."""
     if value not in ("least", "greatest"):
         return value
@@ -76,10 +77,11 @@ def _start(value: object, dtype: np.dtype) -> object:
 
 @frozen
 class Accumulator:
-    """Accumulates elements by one instruction, in their order.
+    """Accumulates elements by one instruction, in order.
 
-    ``parts`` are carried from block to block and from row to row, ``block`` from element to element
-    of a block; ``step`` takes an element into them, and ``merged`` a block into parts.
+    The scalars ``parts`` are carried from block to block and from row to row, the scalars ``block``
+    from element to element within a block. ``step`` adds an element to ``block``; ``with_block``
+    adds ``block`` to ``parts``.
     """
 
     dtype: np.dtype
@@ -97,25 +99,25 @@ class Accumulator:
     def step(self, b: Builder, block: Parts, x: Operand) -> Parts:
         return (b.let(self.combine, *block, x),)
 
-    def merged(self, b: Builder, parts: Parts, block: Parts) -> Parts:
+    def with_block(self, b: Builder, parts: Parts, block: Parts) -> Parts:
         return block
 
     def value(self, b: Builder, parts: Parts) -> Operand:
         """The total."""
         return parts[0]
 
-    def taken(self, b: Builder, parts: Parts, x: Operand) -> Parts:
-        """``parts`` after one more value, such as the total of a row."""
-        return self.merged(b, parts, self.step(b, self.block(b, parts), x))
+    def with_value(self, b: Builder, parts: Parts, x: Operand) -> Parts:
+        """``parts`` with one more value added, such as the total of a row."""
+        return self.with_block(b, parts, self.step(b, self.block(b, parts), x))
 
     def updated(self, b: Builder, old: Operand, x: Operand) -> Operand:
-        """An element of an array of totals after one more value."""
+        """An element of an array of totals, with one more value added."""
         return b.let(self.combine, old, x)
 
 
 @frozen
 class WithNan(Accumulator):
-    """The extremum of floats: the second part is whether there was a nan."""
+    """The extremum of floats; its second part says whether an element was nan."""
 
     def first(self, b: Builder) -> Parts:
         return b.number(self.start, self.dtype), b.number(False, BOOL)
@@ -148,12 +150,12 @@ class _Sum(Accumulator):
 
 @frozen
 class Compensated(_Sum):
-    """A sum of float64: the second part is the sum of the rounding errors."""
+    """A sum of float64; its second part is the sum of the rounding errors."""
 
     def first(self, b: Builder) -> Parts:
         return b.number(0.0, F8), b.number(0.0, F8)
 
-    def merged(self, b: Builder, parts: Parts, block: Parts) -> Parts:
+    def with_block(self, b: Builder, parts: Parts, block: Parts) -> Parts:
         (total, error), (x,) = parts, block
         found = b.add(total, x)
         taken = b.sub(found, total)
@@ -161,7 +163,7 @@ class Compensated(_Sum):
         return found, b.add(error, lost)
 
     def value(self, b: Builder, parts: Parts) -> Operand:
-        total, error = parts  # an error of an infinite total is nan
+        total, error = parts  # the error is nan if the total is infinite
         return b.select(b.let("eq", error, error), b.add(total, error), total)
 
 
@@ -172,7 +174,7 @@ class Widened(_Sum):
     def first(self, b: Builder) -> Parts:
         return (b.number(0.0, F8),)
 
-    def merged(self, b: Builder, parts: Parts, block: Parts) -> Parts:
+    def with_block(self, b: Builder, parts: Parts, block: Parts) -> Parts:
         return (b.add(parts[0], b.convert(block[0], F8)),)
 
     def value(self, b: Builder, parts: Parts) -> Operand:

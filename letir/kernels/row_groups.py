@@ -1,13 +1,13 @@
-"""Groups with reductions as kernels: passes over the rows of a matrix while they are in cache.
+"""Kernels of groups with reductions: several passes over each row of a matrix while it is in cache.
 
-``row_passes`` tells what each pass computes. Reductions along the columns and of all elements are
-carried from row to row.
+``row_passes`` decides what each pass computes. Reductions along columns, and reductions of all
+elements, are carried from row to row.
 """
 
 import numpy as np
 from attrs import define, field, frozen
 
-from letir.ast.terms import Arg, Bind, Const, Lambda
+from letir.ast.terms import Arg, Bind, Const
 from letir.kernels.elementwise_groups import kernel_name
 from letir.kernels.loop_language import Array, Kernel, Operand
 from letir.kernels.reduction_forms import Parts
@@ -24,9 +24,11 @@ _SIGNATURES = {"full": "(m,n)", "row": "(m)", "column": "(n)", "single": "()"}
 class RowKernel:
     """A kernel and how to call it.
 
-    ``operands``: the number, the kind and the shape of each operand that it takes, in order. After
-    these it takes one array for each dtype of ``scratch``, with one element a column. ``results``:
-    the kinds of the results.
+    ``operands``: for each input its position among the group's operands, its kind and its shape.
+    After these inputs come the buffers, one for each dtype of ``scratch``, with one element for
+    each column. ``results``: the kinds of the results. ``combines``: for each result the reduction
+    over rows that computes it, or "". ``row_combines``: the same for reductions within the only
+    row; empty if another value depends on such a reduction.
     """
 
     kernel: Kernel
@@ -34,6 +36,8 @@ class RowKernel:
     operands: tuple[tuple[int, str, tuple[int, ...]], ...]
     scratch: tuple[np.dtype, ...]
     results: tuple[str, ...]
+    combines: tuple[str, ...]
+    row_combines: tuple[str, ...]
 
     @property
     def signature(self) -> str:
@@ -42,28 +46,21 @@ class RowKernel:
         return f"{','.join(given)}->{','.join([_SIGNATURES[kind] for kind in self.results])}"
 
 
-def row_kernel(body: Lambda, space: Space, is_exact: bool = False) -> RowKernel | None:
-    """The kernel of a group's body with reductions; None if NumPy has to compute it."""
-    try:
-        passes = RowPasses(body, space, is_exact)
-        return _RowLowering(is_exact, passes=passes).kernel()
-    except (NoKernel, TypeError):
-        return None
-
-
 @define(eq=False)
-class _RowLowering(ScalarLowering):
+class RowLowering(ScalarLowering):
     """The lowering of one group with reductions."""
 
     passes: RowPasses = field(kw_only=True)
     inputs: dict[_Input, Array] = field(factory=dict)
     outputs: list[Array] = field(factory=list)
-    stores: dict[Arg, Array] = field(factory=dict)  # of full values
+    stores: dict[Arg, Array] = field(factory=dict)  # full value -> the array that holds it
     scratch: list[Array] = field(factory=list)
     place: dict[str, tuple[Operand, ...]] = field(factory=dict)  # the current one, by kind
-    result: tuple[int, ...] = ()  # the shape of what is computed now
+    result: tuple[int, ...] = ()  # the shape of the value that is being computed
     n: Operand = field(init=False)  # the number of columns
     loaded: dict[_Input, Operand] = field(factory=dict)
+
+    keeps_in_memory = True  # values for later passes
 
     def kernel(self) -> RowKernel:
         """The kernel."""
@@ -76,20 +73,30 @@ class _RowLowering(ScalarLowering):
         self.n = extents["n"]
         self.emit(extents["o"], extents["m"])
         # NumPy gives the lengths of axes in the order in which the signature names them
-        names = dict.fromkeys(["o", *[name for array in arrays for name in array.extents]])
-        if len(names) != len(extents):
-            raise NoKernel
-        given = tuple([extents[name] for name in names])
+        order = dict.fromkeys(["o", *[name for array in arrays for name in array.extents]])
+        taken = {name for array in arrays if not array.is_written for name in array.extents}
+        if len(order) != len(extents) or not order.keys() <= {"o", *taken}:
+            raise NoKernel  # NumPy finds the lengths in the operands alone
+        given = tuple([extents[name] for name in order])
+        results = [self.passes.source(arg) for arg in self.passes.body.ret.args]
+        names = [self.reduction_names(("single", "column")), self.reduction_names(("row",))]
         params: dict[Arg, int] = {param: n for n, param in enumerate(self.passes.body.params)}
         return RowKernel(
-            Kernel(kernel_name(self.passes.body), arrays, given, b.taken(), takes_contiguous=True),
+            Kernel(
+                kernel_name(self.passes.body), arrays, given, b.statements(), takes_contiguous=True
+            ),
             self.passes.space,
             tuple([(params[arg], kind, shape) for arg, kind, shape in self.inputs]),
             tuple([array.dtype for array in self.scratch]),
-            tuple(
-                [self.passes.kinds[self.passes.source(arg)] for arg in self.passes.body.ret.args]
-            ),
+            tuple([self.passes.kinds[value] for value in results]),
+            tuple([names[0].get(value, "") for value in results]),
+            tuple([names[1].get(value, "") for value in results if self.passes.is_single]),
         )
+
+    def reduction_names(self, kinds: tuple[str, ...]) -> dict[Arg, str]:
+        """The reductions whose results have one of these kinds, by result."""
+        found = [one.bind for one in self.passes.reductions if one.kind in kinds]
+        return {bind.binders[0]: bind.op.reduction or "" for bind in found}
 
     # ---- arrays ----
 
@@ -110,13 +117,13 @@ class _RowLowering(ScalarLowering):
             self.outputs.append(array)
             self.stores[value] = array
         for value, passes in self.passes.kept.items():
-            if passes and value not in self.stores:
+            if passes and value not in self.stores and self.keeps_in_memory:
                 array = Array(f"z{len(self.scratch)}", value.type.dtype, ("o", "n"))
                 self.scratch.append(array)
                 self.stores[value] = array
 
     def declare_input(self, arg: Arg, result: tuple[int, ...]) -> None:
-        """The parameter for an operand of a value of the shape ``result``."""
+        """The parameter for an operand that a value of the shape ``result`` reads."""
         value = self.passes.source(arg)
         if type(value) is Const or value in self.passes.kinds:
             return
@@ -148,7 +155,7 @@ class _RowLowering(ScalarLowering):
         return self.loaded[key]
 
     def load_inputs(self, kind: str) -> None:
-        """Load the operands of a kind that does not change in the loops inside."""
+        """Load the operands of a kind before the inner loops, in which they do not change."""
         for key, array in self.inputs.items():
             if key[1] == kind:
                 self.loaded[key] = self.builder.load(array, self.place[kind])
@@ -164,18 +171,19 @@ class _RowLowering(ScalarLowering):
             self.load_inputs("single")
             self.start_columns(columns)
             first = [one.accumulator.first(b) for one in totals]
-            rows = b.loop(m, *_joined(first))
+            # totals of columns are carried from row to row in memory
+            rows = b.loop(m, *_flatten_parts(first), is_parallel=not columns)
             with rows:
-                rows.next(*_joined(self.row(rows.index, _split(rows.carried, first))))
+                rows.next(*_flatten_parts(self.row(rows.index, _split_like(rows.carried, first))))
             self.finish_columns(columns, m)
-            for one, parts in zip(totals, _split(rows.results, first), strict=True):
+            for one, parts in zip(totals, _split_like(rows.results, first), strict=True):
                 total = one.accumulator.value(b, parts)
                 count = m if one.of == "row" else b.let("mul", m, self.n)
                 self.scalars[one.bind.binders[0]] = one.form.divided(b, total, count)
             self.store_results("single")
 
     def row(self, index: Operand, carried: list[Parts]) -> list[Parts]:
-        """The passes over one row; ``carried`` and the result are totals of all rows so far."""
+        """Write the passes over one row; takes and returns the totals over all rows so far."""
         b = self.builder
         self.place["row"] = (*self.place["single"], index)
         self.load_inputs("row")
@@ -194,11 +202,11 @@ class _RowLowering(ScalarLowering):
                 element = one.form.element(b, self.value(one.source), dtype)
             else:
                 element = one.accumulator.value(b, one.partial)
-            found.append(one.accumulator.taken(b, parts, element))
+            found.append(one.accumulator.with_value(b, parts, element))
         return found
 
     def passed(self, stage: int) -> None:
-        """One pass over a row: full values, and the reductions of these."""
+        """Write one pass over a row: its full values, and their reductions."""
         b = self.builder
         now = [one for one in self.passes.reductions if one.stage == stage and one.of == "full"]
         inside = [one for one in now if one.kind != "column"]
@@ -216,25 +224,25 @@ class _RowLowering(ScalarLowering):
                 self.scalars[one.bind.binders[0]] = total
 
     def blocks(self, stage: int, now: list[Reduction], first: list[Parts]) -> list[Parts]:
-        """The pass in blocks of elements: the totals of its reductions."""
+        """Write the pass in blocks of elements; returns the totals of its reductions."""
         b = self.builder
         kinds = [one.accumulator for one in now if one.kind != "column"]
         bits, most = b.number(_BLOCK, "i8"), b.number(1 << _BLOCK, "i8")
         count = b.let("shr", b.add(self.n, b.number((1 << _BLOCK) - 1, "i8")), bits)
-        loop = b.loop(count, *_joined(first))
+        loop = b.loop(count, *_flatten_parts(first))
         with loop:
             start = b.let("shl", loop.index, bits)
             left = b.sub(self.n, start)
             size = b.select(b.let("lt", left, most), left, most)
-            parts = _split(loop.carried, first)
+            parts = _split_like(loop.carried, first)
             begun = [kind.block(b, own) for kind, own in zip(kinds, parts, strict=True)]
             ended = self.elements(stage, now, begun, (start, size))
             merged = [
-                kind.merged(b, own, block)
+                kind.with_block(b, own, block)
                 for kind, own, block in zip(kinds, parts, ended, strict=True)
             ]
-            loop.next(*_joined(merged))
-        return _split(loop.results, first)
+            loop.next(*_flatten_parts(merged))
+        return _split_like(loop.results, first)
 
     def elements(
         self,
@@ -243,16 +251,16 @@ class _RowLowering(ScalarLowering):
         begun: list[Parts],
         block: tuple[Operand, Operand] | None = None,
     ) -> list[Parts]:
-        """The innermost loop, over a row or over a ``block``, its start and its size."""
+        """Write the innermost loop, over a row or over a ``block`` (its start and its size)."""
         b = self.builder
-        loop = b.loop(block[1] if block else self.n, *_joined(begun))
+        loop = b.loop(block[1] if block else self.n, *_flatten_parts(begun))
         with loop:
             index = b.add(block[0], loop.index) if block else loop.index
             self.place["full"] = (*self.place["row"], index)
             self.place["column"] = (*self.place["single"], index)
             self.loaded = {k: x for k, x in self.loaded.items() if k[1] in ("row", "single")}
             self.compute(stage)
-            parts = iter(_split(loop.carried, begun))
+            parts = iter(_split_like(loop.carried, begun))
             following: list[Operand] = []
             for one in now:
                 dtype = one.bind.binders[0].type.dtype
@@ -263,10 +271,10 @@ class _RowLowering(ScalarLowering):
                 else:
                     following += one.accumulator.step(b, next(parts), element)
             loop.next(*following)
-        return _split(loop.results, begun)
+        return _split_like(loop.results, begun)
 
     def compute(self, stage: int) -> None:
-        """The full values of a pass at one element, some of which are stored."""
+        """Write the full values of a pass at one element, and store those that are kept."""
         b = self.builder
         for bind in self.passes.elementwise:
             value = bind.binders[0]
@@ -318,12 +326,12 @@ class _RowLowering(ScalarLowering):
         return self.stores[one.bind.binders[0]]
 
 
-def _joined(parts: list[Parts]) -> Parts:
+def _flatten_parts(parts: list[Parts]) -> Parts:
     return tuple([x for own in parts for x in own])
 
 
-def _split(flat: Parts, like: list[Parts]) -> list[Parts]:
-    """``flat`` in parts of the lengths of those of ``like``."""
+def _split_like(flat: Parts, like: list[Parts]) -> list[Parts]:
+    """``flat`` split into parts that are as long as the parts of ``like``."""
     found, at = [], 0
     for parts in like:
         found.append(tuple(flat[at : at + len(parts)]))

@@ -1,9 +1,10 @@
-"""Groups with reductions: what is computed in which pass over a row.
+"""Groups with reductions: which pass over a row computes which values.
 
-The values of a group have a common ``Space``: a matrix of rows. A value is *full*, or has one
-element a *row* or a *column*, or is *single*. Pass p over a row computes the full values that need
-results of the reductions in pass p - 1, and the reductions of these values; a value that a later
-pass needs is computed again if that is cheap, else kept in memory for one row.
+The values of a group have a common ``Space``, a matrix. A *full* value has an element for each
+place of the matrix; other values have one element for each *row* or each *column*, or a *single*
+element. Pass p over a row computes the full values that read results of the reductions in pass p -
+1, and then their reductions. A full value that a later pass reads is recomputed if that is cheap,
+and otherwise kept in a buffer of one row.
 """
 
 import math
@@ -15,14 +16,14 @@ from letir.kernels.loop_language import Builder
 from letir.kernels.reduction_forms import REDUCTIONS, Accumulator, Parts, ReductionForm
 from letir.kernels.scalar_lowering import NoKernel, expect_known
 
-_CHEAP = 6  # instructions that take less time than a store and a load
+_CHEAP = 6  # instructions that take less time together than a store and a load
 
 
 @frozen
 class Space:
-    """The ``shape`` of full values: a matrix for each index of the first ``lead`` axes.
+    """The ``shape`` of full values, read as a matrix for each index of the first ``lead`` axes.
 
-    The axes before ``split`` count its rows, the others its columns.
+    The axes before ``split`` are the rows of the matrix, the axes after it the columns.
     """
 
     shape: tuple[int, ...]
@@ -35,19 +36,22 @@ class Space:
         return math.prod(self.shape[self.split :])
 
     def place_of(self, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
-        """The kind of an operand of full values, and the shape in which a kernel takes it."""
+        """The kind of an operand that full values read, and its shape as a kernel parameter."""
         full = (1,) * (len(self.shape) - len(shape)) + shape
         return self._placed(full[: self.split], full[self.split :] == self.shape[self.split :])
 
     def row_place_of(self, shape: tuple[int, ...], result: tuple[int, ...]) -> tuple:
-        """The same for an operand of rows' values of the shape ``result``."""
+        """The kind and shape of an operand that a value with one element per row reads.
+
+        ``result``: the shape of that value.
+        """
         if math.prod(shape) == math.prod(result):
             return self._placed(self.shape[: self.split], False)
         full = ((1,) * (len(result) - len(shape)) + shape)[: self.split]
         return self._placed(full if math.prod(shape) > 1 else (1,) * self.split, False)
 
     def _placed(self, before: tuple[int, ...], has_columns: bool) -> tuple[str, tuple[int, ...]]:
-        """``before``: the lengths of the axes before those of the columns."""
+        """(kind, shape) of an operand; ``before``: the lengths of its axes before the columns."""
         lead, rows = before[: self.lead], before[self.lead :]
         has_rows = rows == self.shape[self.lead : self.split]
         kind = ("full" if has_columns else "row") if has_rows else "single"
@@ -57,7 +61,7 @@ class Space:
 
 
 def reduction_form(bind: Bind) -> ReductionForm | None:
-    """How a bind reduces its operand; None if it does not, or in a way unknown to kernels."""
+    """The form of a bind's reduction; None if it is not a reduction that kernels support."""
     form = REDUCTIONS.get(bind.op.reduction or "")
     operand, *others = bind.args
     if form is None or type(operand) is Const or bind.attrs.get("initial") is not None:
@@ -77,14 +81,14 @@ def may_reduce(bind: Bind, is_exact: bool) -> bool:
         dtype = binder.type.dtype
         element = form.element(b, b.scalar(operand.type.dtype), dtype)
         accumulator = form.accumulator(dtype)
-        accumulator.taken(b, accumulator.first(b), element)
+        accumulator.with_value(b, accumulator.first(b), element)
     except (NoKernel, TypeError):
         return False
     return not binder.type.weak and (not is_exact or form.is_exact(dtype))
 
 
 def reduced_axes(bind: Bind) -> tuple[int, ...]:
-    """The axes along which a bind reduces its operand, without those of length 1."""
+    """The axes along which a bind reduces its operand, without axes of length 1."""
     shape = bind.args[0].type.shape
     if "axis" in bind.attrs:
         axis = bind.attrs["axis"]
@@ -99,9 +103,9 @@ def reduced_axes(bind: Bind) -> tuple[int, ...]:
 
 @define(eq=False)
 class Reduction:
-    """A reduction of a group, computed in ``stage``; ``kind`` is that of its result.
+    """A reduction in a group, computed in pass ``stage``.
 
-    ``of`` is the kind of its operand.
+    ``kind``: the kind of its result; ``of``: the kind of its operand.
     """
 
     bind: Bind
@@ -110,7 +114,7 @@ class Reduction:
     of: str
     kind: str
     stage: int
-    partial: Parts = ()  # of the current row
+    partial: Parts = ()  # the totals within the current row
 
     @property
     def source(self) -> Arg:
@@ -119,10 +123,11 @@ class Reduction:
 
 @define(eq=False)
 class RowPasses:
-    """The passes of the group ``body``.
+    """The passes over a row that compute the group ``body``.
 
-    ``kinds`` and ``stages`` of values; ``same``: the values of which others are views. ``computed``
-    and ``kept``: the passes in which a full value is computed, and loaded again.
+    ``kinds``, ``stages``: the kind of each value and the pass that computes it. ``same``: for each
+    view the value that it is a view of. ``computed``, ``kept``: for each full value the passes that
+    compute it, and the passes that load it from the buffer.
     """
 
     body: Lambda
@@ -140,6 +145,12 @@ class RowPasses:
         for bind in self.body.binds:
             self.classify(bind)
         self.plan()
+
+    @property
+    def is_single(self) -> bool:
+        """Whether a single pass computes all values, because none depends on a reduction."""
+        firsts = [self.stages[bind.binders[0]] == 0 for bind in self.elementwise]
+        return all(firsts) and all(one.stage == 0 for one in self.reductions)
 
     def source(self, arg: Arg) -> Arg:
         """The value of which ``arg`` is a view, or ``arg``."""
@@ -179,7 +190,7 @@ class RowPasses:
         self.reductions.append(Reduction(bind, form, form.accumulator(dtype), of, kind, stage))
 
     def plan(self) -> None:
-        """Fill ``computed`` and ``kept``, from the last bind to the first."""
+        """Fill ``computed`` and ``kept``, going from the last bind to the first."""
         needed: dict[Arg, set[int]] = {}
         results = {self.source(arg) for arg in self.body.ret.args}
         for one in self.reductions:
@@ -199,7 +210,7 @@ class RowPasses:
                 needed.setdefault(self.source(arg), set()).update(self.computed[value])
 
     def costs(self) -> dict[Arg, int]:
-        """About how many instructions compute each full value from arrays."""
+        """The approximate number of instructions that compute each full value from arrays."""
         found: dict[Arg, int] = {}
         for bind in self.elementwise:
             if self.kinds[bind.binders[0]] != "full":

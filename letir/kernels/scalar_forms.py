@@ -1,8 +1,9 @@
 """Scalar forms: elementwise operations as instructions of the loop language.
 
-A record names its form in the field ``scalar``. The form ``f(b, *operands)`` writes the operation
-on one element with the builder ``b``; the operands have the dtypes that NumPy's loop takes. A form
-raises TypeError for dtypes that it does not take; then NumPy computes the operation.
+An operation's record names its form in the field ``scalar``. The form ``f(b, *operands)`` writes
+the operation on one element with the builder ``b``; the operands have the dtypes of NumPy's inner
+loop. A form raises TypeError for dtypes that it does not support; then NumPy computes the
+operation.
 """
 
 from collections.abc import Callable
@@ -11,25 +12,25 @@ import numpy as np
 
 from letir.ast.terms import NO_TYPE, Bind
 from letir.kernels.elementary import ELEMENTARY
-from letir.kernels.instructions import BOOL, INSTRUCTIONS
 from letir.kernels.loop_language import Builder, Number, Operand
+from letir.kernels.scalar_instructions import BOOL, INSTRUCTIONS
 
 Form = Callable[..., Operand]
 
 
 def scalar_name(bind: Bind) -> str | None:
-    """The name of the form of a bind, None if it has none."""
+    """The name of a bind's scalar form, or None."""
     return None if is_of_python_integers(bind) else any_scalar_name(bind)
 
 
 def any_scalar_name(bind: Bind) -> str | None:
-    """``scalar_name``, also for Python's integers, which kernels compute with 64 bits."""
+    """``scalar_name``, but also for Python integers, which kernels compute with 64 bits."""
     scalar = bind.op.scalar
     return scalar(**bind.attrs) if callable(scalar) else scalar
 
 
 def is_of_python_integers(bind: Bind) -> bool:
-    """Whether a bind computes with Python integers alone, which do not wrap around."""
+    """Whether all operands of a bind are Python integers, which do not wrap around."""
     kinds = [arg.type for arg in bind.args]
     return bool(kinds) and all(
         kind is not None and kind is not NO_TYPE and kind.weak and kind.dtype.kind == "i"
@@ -38,7 +39,7 @@ def is_of_python_integers(bind: Bind) -> bool:
 
 
 def form_of(name: str | None) -> Form | None:
-    """The scalar form of this name, None if there is none."""
+    """The scalar form of this name, or None."""
     return None if name is None else _FORMS.get(name) or ELEMENTARY.get(name)
 
 
@@ -50,16 +51,16 @@ def _compared_with_zero(name: str) -> Form:
     return lambda b, x: b.let(name, x, b.number(0, x.dtype))
 
 
-def _truth(b: Builder, x: Operand) -> Operand:
+def _truth_value(b: Builder, x: Operand) -> Operand:
     return x if x.dtype == BOOL else b.let("ne", x, b.number(0, x.dtype))
 
 
 def _logical(name: str) -> Form:
-    return lambda b, x, y: b.let(name, _truth(b, x), _truth(b, y))
+    return lambda b, x, y: b.let(name, _truth_value(b, x), _truth_value(b, y))
 
 
 def _not(b: Builder, x: Operand) -> Operand:
-    return b.let("xor", _truth(b, x), b.number(True, BOOL))
+    return b.let("xor", _truth_value(b, x), b.number(True, BOOL))
 
 
 def _invert(b: Builder, x: Operand) -> Operand:
@@ -68,7 +69,7 @@ def _invert(b: Builder, x: Operand) -> Operand:
 
 
 def _of_numbers(name: str, of_booleans: str | None = None) -> Form:
-    """An arithmetic instruction, which NumPy's loop for booleans computes as ``of_booleans``."""
+    """The form of an arithmetic operation; on booleans NumPy computes ``of_booleans`` instead."""
 
     def form(b: Builder, *operands: Operand) -> Operand:
         is_boolean = operands[0].dtype == BOOL
@@ -90,9 +91,9 @@ def _negative(b: Builder, x: Operand) -> Operand:
 
 
 def _extreme(comparison: str, with_nan: bool) -> Form:
-    """The larger or smaller operand; nan if one is, or the other operand unless ``with_nan``.
+    """The form of ``maximum`` or ``minimum`` if ``with_nan``, else of ``fmax`` or ``fmin``.
 
-    Of two zeros it is the second, as in NumPy's loops on x86.
+    For two zeros the result is the second operand, as in NumPy's loops on x86.
     """
 
     def form(b: Builder, x: Operand, y: Operand) -> Operand:
@@ -147,7 +148,7 @@ def _heaviside(b: Builder, x: Operand, at_zero: Operand) -> Operand:
 
 
 def _shift(name: str) -> Form:
-    """A shift, which gives zero, or copies of the sign, beyond the number of bits."""
+    """A shift; by more bits than the integer has it gives zero, or copies of the sign bit."""
 
     def form(b: Builder, x: Operand, n: Operand) -> Operand:
         bits = 8 * x.dtype.itemsize
@@ -182,7 +183,7 @@ def _remainder(b: Builder, x: Operand, y: Operand) -> Operand:
 
 
 def _floor_divide(b: Builder, x: Operand, y: Operand) -> Operand:
-    """Python's ``x // y``; of integers for known divisors only."""
+    """Python's ``x // y``; a divisor of integers must be a constant."""
     if x.dtype.kind in "iu":
         return _floor_divide_integers(b, x, y)
     zero, one = b.number(0, x.dtype), b.number(1, x.dtype)
@@ -200,7 +201,7 @@ def _floor_divide(b: Builder, x: Operand, y: Operand) -> Operand:
 
 
 def _floor_divide_integers(b: Builder, x: Operand, y: Operand) -> Operand:
-    """Division by a known divisor: by 0 NumPy warns, and the least number by -1 overflows."""
+    """Division by a constant, so that division by 0 (a warning) and overflow are excluded."""
     if type(y) is not Number or y.value in (0, -1):
         raise TypeError("the divisor may be 0")
     found = b.let("quotient", x, y)
@@ -222,7 +223,7 @@ _FORMS: dict[str, Form] = {
     "conj": lambda b, x: x,
     "stop_gradient": lambda b, x: x,
     "cast": lambda b, x: x,  # the group converts it to the dtype of the result
-    "where": lambda b, condition, x, y: b.select(_truth(b, condition), x, y),
+    "where": lambda b, condition, x, y: b.select(_truth_value(b, condition), x, y),
     "equal": _form("eq"),
     "not_equal": _form("ne"),
     "less": _form("lt"),

@@ -1,10 +1,12 @@
 """The lowering of elementwise binds to scalar instructions, shared by all kinds of kernels."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
+from letir.ast import LATE_BOUND
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const
 from letir.ast.types import ArrayType
 from letir.kernels.loop_language import Builder, Operand
@@ -16,13 +18,26 @@ MOST_ARRAYS = 30  # NumPy's ufuncs take at least 32 arrays
 
 
 class NoKernel(Exception):
-    """Raised for a group that NumPy has to compute, with the reason."""
+    """Raised, with the reason, if a group cannot become a kernel."""
 
 
 def expect_known(kind: ArrayType | None) -> None:
-    """Raise NoKernel unless arrays of this type are known to kernels."""
+    """Raise NoKernel unless kernels support arrays of this type."""
     if kind is None or kind is NO_TYPE or kind.dtype not in DTYPES:
         raise NoKernel
+
+
+def is_complex(kind: ArrayType | None) -> bool:
+    """Whether this is the type of arrays of complex numbers whose parts are doubles or floats."""
+    return kind is not None and kind is not NO_TYPE and kind.dtype.char in "FD"
+
+
+def has_c_order(x: Any) -> bool:
+    """Whether the axes of an array lie in memory in the order of C."""
+    if getattr(x, "ndim", 0) < 2 or x.flags.c_contiguous:
+        return True
+    steps = [step for step, n in zip(x.strides, x.shape, strict=True) if n != 1]
+    return all(a >= b > 0 for a, b in pairwise(steps))
 
 
 def has_scalar_form(bind: Bind, is_exact: bool) -> bool:
@@ -40,44 +55,62 @@ def has_scalar_form(bind: Bind, is_exact: bool) -> bool:
 
 @define(eq=False)
 class ScalarLowering:
-    """Writes the scalar forms of binds with ``builder``; ``scalars`` are the values so far.
+    """Writes the scalar forms of binds with ``builder``; ``scalars`` has the values written so far.
 
-    ``is_exact``: only operations that round correctly, so that the bits are NumPy's.
+    ``is_exact``: refuse operations that are not correctly rounded, whose bits could differ from
+    NumPy's.
     """
 
     is_exact: bool
     builder: Builder = field(factory=Builder)
-    scalars: dict[Arg, Operand] = field(factory=dict)
+    scalars: dict[Arg, Any] = field(factory=dict)
+
+    takes_complex = False  # whether arrays of complex numbers become pairs of scalars
 
     def add(self, bind: Bind) -> None:
-        """The scalar form of a bind."""
-        form = form_of(scalar_name(bind))
-        (binder,) = bind.binders
+        """Write the scalar form of a bind."""
+        name, (binder,) = scalar_name(bind), bind.binders
+        form: Any = form_of(name)
         if form is None or (self.is_exact and not bind.op.exact):
             raise NoKernel
-        expect_known(binder.type)
+        self.expect_known(binder.type)
         dtypes = operand_dtypes(bind)
+        if self.takes_complex and any(dtype.kind == "c" for dtype in dtypes):
+            form = LATE_BOUND["complex_form_of"](name, self.is_exact)
+            if form is None:
+                raise NoKernel
         operands = [self.operand(arg, dtype) for arg, dtype in zip(bind.args, dtypes, strict=True)]
         found = form(self.builder, *operands)
         self.scalars[binder] = self.converted(found, binder.type.dtype)
 
-    def operand(self, arg: Arg, dtype: np.dtype) -> Operand:
-        """An operand in the dtype in which NumPy's loop takes it."""
+    def expect_known(self, kind: ArrayType | None) -> None:
+        """Raise NoKernel unless this lowering supports arrays of this type."""
+        if not (self.takes_complex and is_complex(kind)):
+            expect_known(kind)
+
+    def operand(self, arg: Arg, dtype: np.dtype) -> Any:
+        """An operand, converted to the dtype of NumPy's inner loop."""
         if type(arg) is Const:
             with np.errstate(all="raise"):
                 try:
+                    if dtype.kind == "c":
+                        return LATE_BOUND["number_pair"](self.builder, arg.value, dtype)
                     return self.builder.number(arg.value, dtype)
                 except (ArithmeticError, ValueError):
                     raise NoKernel from None
-        expect_known(arg.type)
+        self.expect_known(arg.type)
         return self.converted(self.value(arg), dtype)
 
     def value(self, arg: Arg) -> Operand:
         """The scalar of an operand."""
         return self.scalars[arg]
 
-    def converted(self, x: Operand, dtype: np.dtype) -> Operand:
-        """``x`` as another dtype, if NumPy's result does not depend on the machine."""
+    def converted(self, x: Any, dtype: np.dtype) -> Any:
+        """``x`` as another dtype. Raises NoKernel if NumPy's result depends on the processor."""
+        if dtype.kind == "c":
+            return LATE_BOUND["as_pair"](self.builder, x, dtype)
+        if x.dtype.kind == "c":
+            raise NoKernel  # NumPy warns that it drops the imaginary part
         if x.dtype.kind == "f" and dtype.kind in "iu":
             raise NoKernel  # beyond the range it does
         return self.builder.convert(x, dtype)
@@ -95,6 +128,6 @@ def operand_dtypes(bind: Bind) -> list[np.dtype]:
         return [arg.type.dtype for arg in bind.args]
     types = [promotion_type(arg.type) for arg in bind.args]
     found = ufunc.resolve_dtypes((*types, *[None] * ufunc.nout))[: ufunc.nin]
-    # comparisons of Python's numbers alone take them as objects
+    # NumPy compares two Python integers as objects
     pairs = zip(found, bind.args, strict=True)
     return [arg.type.dtype if dtype.kind == "O" else dtype for dtype, arg in pairs]

@@ -1,11 +1,12 @@
-"""Groups of operations on few numbers as kernels without loops: each element is a scalar.
+"""Kernels without loops for chains of operations on few numbers: each element is a scalar.
 
-Chains of small arrays and numbers, as of an unrolled loop, spend their time in calls, not in
-arithmetic. Here each value of the group is an array of element numbers: operations that only move
-elements (indexing, joining, reshaping) move these numbers, when the kernel is made.
+Chains of small arrays and numbers, such as unrolled loops, spend their time in calls, not in
+arithmetic. While such a kernel is built, every value is an array of element numbers. Operations
+that only move elements (indexing, joining, reshaping) are applied to these arrays and emit no code.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,26 @@ from letir.kernels.array_forms import array_form_of
 from letir.kernels.elementary import ELEMENTARY
 from letir.kernels.loop_language import Array, Builder, Kernel, Number, Operand
 from letir.kernels.scalar_forms import form_of, scalar_name
-from letir.kernels.scalar_lowering import DTYPES, MOST_ARRAYS, NoKernel, operand_dtypes
+from letir.kernels.scalar_lowering import (
+    DTYPES,
+    MOST_ARRAYS,
+    NoKernel,
+    has_c_order,
+    operand_dtypes,
+)
 
-MOST_ELEMENTS = 1 << 12  # of a value of the group; those of operands are only numbered
-Places = np.ndarray  # of element numbers
+MOST_ELEMENTS = (
+    1 << 12
+)  # of a value in the group; operands, whose elements need no code, may have more
+_MOST_ACCESSES = 600  # loads and stores: for twice as many LLVM takes four times as long
+_LEAST_COPIED = 64  # elements: in larger results a loop copies the elements that do not change
+Places = np.ndarray  # contains element numbers
 
 
 def unrolled_kernel(body: Lambda, is_exact: bool = False) -> tuple[Kernel, str] | None:
-    """(the kernel of a body on small arrays, its signature as a generalized ufunc).
+    """The kernel of a body on small arrays, and its signature as a generalized ufunc.
 
-    None if an operation has no form. ``is_exact``: only with the bits that NumPy computes.
+    None if an operation has no form. ``is_exact``: None also if the bits could differ from NumPy's.
     """
     try:
         return Unrolling(is_exact).kernel(body)
@@ -37,7 +48,7 @@ def unrolled_kernel(body: Lambda, is_exact: bool = False) -> tuple[Kernel, str] 
 
 
 def has_form(bind: Bind) -> bool:
-    """Whether a bind may be part of an unrolled kernel, from its record alone."""
+    """Whether a bind may be part of an unrolled kernel, judged by its record alone."""
     op = bind.op
     if op.role == "fused":
         return all(map(has_form, bind.attrs["body"].binds))
@@ -49,16 +60,17 @@ def has_form(bind: Bind) -> bool:
 
 
 def _is_elementwise(op: Primitive) -> bool:
-    """Whether an operation has a scalar form; functions of Python's numbers have no other."""
+    """Whether an operation has a scalar form, elementwise or as a function of Python numbers."""
     return op.elementwise or op.python_errors
 
 
 @define(eq=False)
 class Unrolling:
-    """The elements of a kernel under construction.
+    """The elements of a kernel that is being built.
 
     ``elements``: the scalar of each element number; None for an element of an input that has not
-    been loaded yet. ``inputs``: (first element number, array), of each input.
+    been loaded yet. ``inputs``: (first element number, array), of each input. ``places``: arrays in
+    NumPy's memory order. ``accesses``: the loads and stores outside of loops.
     """
 
     is_exact: bool
@@ -67,6 +79,7 @@ class Unrolling:
     inputs: list[tuple[int, Array, tuple]] = field(factory=list)
     starts: list[int] = field(factory=list)
     places: dict[Arg, Places] = field(factory=dict)
+    accesses: int = 0
 
     def kernel(self, body: Lambda) -> tuple[Kernel, str]:
         """The kernel of a body, and its signature."""
@@ -75,6 +88,7 @@ class Unrolling:
             inputs.append(self.add_input(n, param))
         for bind in body.binds:
             self.add(bind)
+        self.expect_c_order([self.places[arg] for arg in body.ret.args])
         outputs = [
             self.store(f"y{n}", self.places[arg], known_type(arg.type).dtype)
             for n, arg in enumerate(body.ret.args)
@@ -86,7 +100,7 @@ class Unrolling:
         extent = self.builder.extent("calls")
         name = f"{KERNEL} of {len(body.binds)} binds"
         functions = tuple(self.builder.functions.values())
-        return Kernel(name, arrays, (extent,), self.builder.taken(), functions), signature
+        return Kernel(name, arrays, (extent,), self.builder.statements(), functions), signature
 
     def add_input(self, n: int, param: Local) -> Array:
         """Number the elements of a parameter, an array of the kernel."""
@@ -101,14 +115,15 @@ class Unrolling:
         return array
 
     def element(self, place: int) -> Operand:
-        """The scalar of an element number, loaded when it is first asked for."""
+        """The scalar of an element number; an element of an input is loaded at its first use."""
         found = self.elements[place]
         if found is None:
             start, array, shape = self.inputs[np.searchsorted(self.starts, place, "right") - 1]
             index = np.unravel_index(place - start, shape)
             indices = [self.builder.number(i, "int64") for i in (0, *index)]
-            # before all loops: it may be read in one and after it
+            # loaded before all loops, because code in a loop and code after it may both read it
             found = self.builder.load(array, tuple(indices), is_first=True)
+            self.note_accesses(1)
             self.elements[place] = found
         return found
 
@@ -118,18 +133,54 @@ class Unrolling:
         self.elements += scalars
         return np.arange(start, start + len(scalars)).reshape(shape)
 
+    def expect_c_order(self, values: Sequence[Places]) -> None:
+        """Raise NoKernel for operands in another memory order, in which NumPy would add them."""
+        if self.is_exact and not all(map(has_c_order, values)):
+            raise NoKernel
+
     def store(self, name: str, places: Places, dtype: np.dtype) -> Array:
         """Store a result, an array of the kernel."""
         array = Array(name, dtype, ("", *map(str, np.shape(places))), is_written=True)
-        for index in np.ndindex(np.shape(places)):
+        changed = np.argwhere(~self.copied(array, places))
+        self.note_accesses(len(changed))
+        for index in map(tuple, changed):
             indices = [self.builder.number(i, "int64") for i in (0, *index)]
             self.builder.store(array, tuple(indices), self.element(int(places[index])))
         return array
 
+    def note_accesses(self, count: int) -> None:
+        """Raise NoKernel for more loads and stores than LLVM compiles in a short time."""
+        self.accesses += count
+        if self.accesses > _MOST_ACCESSES:
+            raise NoKernel
+
+    def copied(self, array: Array, places: Places) -> np.ndarray:
+        """Whether a loop copies each element, from the input with most of the elements."""
+        shape = np.shape(places)
+        none = np.zeros(shape, bool)
+        if none.size < _LEAST_COPIED:
+            return none
+        for start, source, kind in self.inputs:
+            if kind != shape or source.dtype != array.dtype:
+                continue
+            same = places == np.arange(start, start + none.size).reshape(shape)
+            if 2 * np.sum(same) > none.size:
+                self.copy(source, array, shape)
+                return same
+        return none
+
+    def copy(self, source: Array, array: Array, shape: tuple) -> None:
+        """Store all elements of an input into a result."""
+        b = self.builder
+        with ExitStack() as loops:
+            indices = [loops.enter_context(b.loop(b.number(n, "int64"))) for n in shape]
+            place = (b.number(0, "int64"), *indices)
+            b.store(array, place, b.load(source, place))
+
     # ---- binds ----
 
     def add(self, bind: Bind) -> None:
-        """The elements of the results of a bind."""
+        """Compute the elements of a bind's results."""
         op = bind.op
         if op.role == "fused":
             self.inline(bind)
@@ -153,7 +204,7 @@ class Unrolling:
             self.places[binder] = np.asarray(places)
 
     def inline(self, bind: Bind) -> None:
-        """The elements of the binds of a group."""
+        """Compute the elements of all binds in the body of a group."""
         body = bind.attrs["body"]
         for param, arg in zip(body.params, bind.args, strict=True):
             if type(arg) is Const:
@@ -169,7 +220,11 @@ class Unrolling:
         made, op = bind.binders[0].type.dtype, bind.op
         if any(d != made for d in operand_dtypes(bind)):
             raise NoKernel
-        found = op.impl(np, *self.operands(bind), **bind.attrs)
+        operands = self.operands(bind)
+        try:
+            found = op.impl(np, *operands, **bind.attrs)
+        except ValueError:  # NumPy writes an array of one boolean as an element, but no other one
+            raise NoKernel from None
         results = list(found) if op.results is not None else [found]
         if any(np.asarray(places).dtype.kind != "i" for places in results):
             raise NoKernel
@@ -182,7 +237,7 @@ class Unrolling:
         return self.new([Number(x) for x in value.ravel()], value.shape)
 
     def operands(self, bind: Bind) -> list[Places]:
-        """The places of the operands, with the dtypes in which NumPy takes them."""
+        """The element numbers of the operands, converted to the dtypes of NumPy's inner loop."""
         dtypes = operand_dtypes(bind)
         return [self.operand(arg, d) for arg, d in zip(bind.args, dtypes, strict=True)]
 
@@ -199,7 +254,7 @@ class Unrolling:
         if arg.type.dtype.kind == "f" and dtype.kind in "iu":
             raise NoKernel  # NumPy's result depends on the machine beyond the range
         scalars = [self.builder.convert(self.element(int(p)), dtype) for p in places.ravel()]
-        return self.new(scalars, places.shape)
+        return _laid_like(places, self.new(scalars, places.shape))
 
     def elementwise(self, bind: Bind) -> Places:
         """The scalar form for each element of the result."""
@@ -207,28 +262,32 @@ class Unrolling:
         form: Any = form_of(name)
         if form is None:
             raise NoKernel
-        kind = known_type(bind.binders[0].type)
-        spread = [np.broadcast_to(p, kind.shape).ravel() for p in self.operands(bind)]
+        kind, given = known_type(bind.binders[0].type), self.operands(bind)
+        spread = [np.broadcast_to(p, kind.shape).ravel() for p in given]
         scalars = []
         for places in zip(*spread, strict=True):
             operands = [self.element(int(p)) for p in places]
-            if name in ELEMENTARY:
-                found = self.builder.call(name, form, *operands)
-            else:
-                found = form(self.builder, *operands)
+            found = self.scalar_of(name, form, operands)
             if found.dtype.kind == "f" and kind.dtype.kind in "iu":
                 raise NoKernel
             scalars.append(self.builder.convert(found, kind.dtype))
-        return self.new(scalars, kind.shape)
+        return _laid_like(np.asarray(sum(given)), self.new(scalars, kind.shape))
+
+    def scalar_of(self, name: str | None, form: Any, operands: Sequence[Operand]) -> Operand:
+        """The result of a scalar form, which is a function of the kernel if it is long."""
+        if name in ELEMENTARY:
+            return self.builder.call(name, form, *operands)
+        return form(self.builder, *operands)
 
     def name_of(self, bind: Bind) -> str | None:
-        """The name of the scalar form of a bind."""
+        """The name of a bind's scalar form."""
         return scalar_name(bind)
 
     def whole(self, bind: Bind, form: Callable) -> Places:
-        """The array form, on arrays of scalars."""
+        """Apply an array form to the arrays of scalars of the operands."""
         operands = []
         for places in self.operands(bind):
+            self.expect_c_order([places])
             scalars = np.empty(places.shape, object)
             for index in np.ndindex(places.shape):
                 scalars[index] = self.element(int(places[index]))
@@ -239,12 +298,22 @@ class Unrolling:
 
 
 def known_type(kind: ArrayType | None) -> ArrayType:
-    """The type of a value of the group, whose shape and dtype are known."""
+    """The type of a value of the group, whose shape and dtype are known. It has elements."""
     if kind is None or kind is NO_TYPE or kind.dtype not in DTYPES:
         raise NoKernel
-    if any(type(n) is not int for n in kind.shape):
+    # a generalized ufunc gives no empty arrays, and the reduction of one has no first element
+    if any(type(n) is not int or not n for n in kind.shape):
         raise NoKernel
     return kind
+
+
+def _laid_like(x: Places, places: Places) -> Places:
+    """``places`` in the memory order in which NumPy's ufuncs give results for ``x``."""
+    if has_c_order(x):
+        return places
+    found = np.empty_like(x)
+    found[...] = places
+    return found
 
 
 def core_of(array: Array) -> str:

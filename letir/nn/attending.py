@@ -36,15 +36,15 @@ def multi_head_attention(
     """
     maps = list(zip(weights, biases, strict=True))
     q, k, v = (
-        split_heads(linear(x, *pair), heads)
+        _split_heads(linear(x, *pair), heads)
         for x, pair in zip((query, key, value), maps, strict=False)
     )
     found = attention(q, k, v, mask, causal=causal)
-    found = transpose(found, swap_head_axis(found.ndim))
+    found = transpose(found, _swap_head_axis(found.ndim))
     return linear(reshape(found, (*found.shape[:-2], -1)), *maps[3])
 
 
-def split_heads(x: Any, heads: int) -> Any:
+def _split_heads(x: Any, heads: int) -> Any:
     """(..., L, features) as (..., heads, L, features / heads)."""
     if x.shape[-1] % heads:
         raise ShapeError(
@@ -52,9 +52,9 @@ def split_heads(x: Any, heads: int) -> Any:
             "  choose a number of heads that divides the last axis"
         )
     apart = reshape(x, (*x.shape[:-1], heads, x.shape[-1] // heads))
-    return transpose(apart, swap_head_axis(apart.ndim))
+    return transpose(apart, _swap_head_axis(apart.ndim))
 
 
-def swap_head_axis(ndim: int) -> tuple:
+def _swap_head_axis(ndim: int) -> tuple:
     """A permutation of axes that exchanges axes -2 and -3."""
     return (*range(ndim - 3), ndim - 2, ndim - 3, ndim - 1)

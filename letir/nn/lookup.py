@@ -1,4 +1,4 @@
-"""Rows of a table by their numbers: ``embedding``."""
+"""``embedding``: the rows of a table at given indices."""
 
 from typing import Any
 
@@ -33,9 +33,9 @@ def embedding(
            [0., 1.]])
     """
     indices, weight = (np.asarray(x) if type(x) is list else x for x in (indices, weight))
-    if _kind(indices) not in "iu":
+    if _dtype_kind(indices) not in "iu":
         found = f"{getattr(indices, 'dtype', type(indices).__name__)}"
-        order = ", in this order" if _kind(weight) in "iu" else ""
+        order = ", in this order" if _dtype_kind(weight) in "iu" else ""
         raise error_at_user_line(
             DTypeError(
                 f"embedding: the indices must be integers, found {found}\n"
@@ -64,6 +64,6 @@ def embedding(
     )
 
 
-def _kind(x: Any) -> str:
+def _dtype_kind(x: Any) -> str:
     """The kind of the dtype of an array or number."""
     return "i" if type(x) is int else getattr(getattr(x, "dtype", None), "kind", "O")

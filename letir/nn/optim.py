@@ -79,7 +79,7 @@ def zeros_like_params(params: Any) -> Any:
 
 
 def _refuse_rate(name: str, learning_rate: Any, **shares: Any) -> None:
-    """Raise ShapeError for a negative learning rate, or a share that is not in [0, 1)."""
+    """Raise ShapeError for a negative learning rate, or a decay rate that is not in [0, 1)."""
     if type(learning_rate) in (int, float) and not learning_rate >= 0:
         raise ShapeError(
             f"{name}: a learning rate must be at least 0, found {learning_rate}\n"
@@ -121,7 +121,7 @@ def map_leaves(function: Callable, *trees: Any) -> tuple:
 
 @entry_point
 def cast_to_leaf(number: Any, leaf: Any) -> Any:
-    """A number in the dtype of a leaf, which it would otherwise widen."""
+    """A number in the dtype of a leaf, so that arithmetic with it does not change that dtype."""
     return number.astype(leaf.dtype) if hasattr(number, "dtype") else number
 
 
@@ -143,7 +143,7 @@ def sgd(
     nesterov: bool = False,
     weight_decay: float = 0.0,
 ) -> Optimizer:
-    """Gradient descent; with ``momentum`` along the sum of past gradients, which decay by it.
+    """Gradient descent; with ``momentum``, the factor by which the sum of past gradients decays.
 
     Sutskever, Martens, Dahl and Hinton, On the importance of initialization and momentum, 2013.
     """
@@ -214,7 +214,7 @@ def adamw(
 def build_adam(
     learning_rate: float | Callable, b1: float, b2: float, eps: float, *, added: float, taken: float
 ) -> Optimizer:
-    """adam and adamw: weight decay ``added`` to the gradient, or ``taken`` off the parameters."""
+    """adam or adamw: weight decay ``added`` to the gradients, or ``taken`` from the parameters."""
 
     _refuse_rate("adam", learning_rate, b1=b1, b2=b2)
 
@@ -323,7 +323,7 @@ def clip_by_global_norm(tree: Any, most: float) -> Any:
     return spec.unflatten([leaf * cast_to_leaf(scale, leaf) for leaf in leaves])
 
 
-def _schedule(name: str, steps: Any, rate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _make_schedule(name: str, steps: Any, rate: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The schedule ``rate``, which changes over a number of steps that must be positive."""
     if type(steps) in (int, float) and not steps > 0:
         raise ShapeError(
@@ -341,7 +341,7 @@ def _schedule(name: str, steps: Any, rate: Callable[[Any], Any]) -> Callable[[An
 @entry_point
 def exponential_decay(learning_rate: float, steps: int, factor: float) -> Callable:
     """A schedule that smoothly multiplies the learning rate by ``factor`` every ``steps`` steps."""
-    return _schedule(
+    return _make_schedule(
         "exponential_decay", steps, lambda step: learning_rate * factor ** (step / steps)
     )
 
@@ -357,7 +357,7 @@ def cosine_decay(learning_rate: float, steps: int, last: float = 0.0) -> Callabl
         share = np.minimum(step, steps) / steps
         return learning_rate * (last + (1 - last) * 0.5 * (1 + np.cos(math.pi * share)))
 
-    return _schedule("cosine_decay", steps, rate)
+    return _make_schedule("cosine_decay", steps, rate)
 
 
 @entry_point
@@ -367,4 +367,4 @@ def warmup(learning_rate: float | Callable, steps: int) -> Callable:
     def rate(step):
         return rate_at_step(learning_rate, step) * np.minimum((step + 1) / steps, 1.0)
 
-    return _schedule("warmup", steps, rate)
+    return _make_schedule("warmup", steps, rate)

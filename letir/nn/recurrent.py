@@ -1,6 +1,6 @@
 """Recurrent networks: single steps of rnn, gru and lstm, and sequences through several layers.
 
-A step is recorded as two ``linear`` binds and the gates, a sequence step by step, layer by layer.
+A step is recorded as two ``linear`` binds and the gates; a sequence is unrolled, layer by layer.
 Weights are laid out as in PyTorch: ``w_ih`` of shape (gates * hidden, inputs), ``w_hh`` of shape
 (gates * hidden, hidden), and two biases, either of which may be None.
 """
@@ -36,6 +36,12 @@ def rnn_cell(
     """The next state, tanh(w_ih x + w_hh h + biases). Elman, Finding structure in time, 1990.
 
     ``x``: shape (..., inputs); ``h``: (..., hidden).
+
+    >>> import numpy as np
+    >>> from letir import nn
+    >>> x, h = np.ones((1, 3)), np.zeros((1, 2))
+    >>> nn.rnn_cell(x, h, np.ones((2, 3)), np.ones((2, 2))).round(2)
+    array([[1., 1.]])
     """
     return NONLINEARITIES[nonlinearity](linear(x, w_ih, b_ih) + linear(h, w_hh, b_hh))
 
@@ -48,6 +54,13 @@ def lstm_cell(
 
     The order of the gates is input, forget, new, output. Hochreiter and Schmidhuber, Long
     short-term memory, 1997; Gers, Schmidhuber and Cummins, Learning to forget, 2000.
+
+    >>> import numpy as np
+    >>> from letir import nn
+    >>> x, h = np.ones((1, 3)), np.zeros((1, 2))
+    >>> h, c = nn.lstm_cell(x, h, h, np.ones((8, 3)), np.ones((8, 2)))
+    >>> h.round(2)
+    array([[0.7, 0.7]])
     """
     gates = linear(x, w_ih, b_ih) + linear(h, w_hh, b_hh)
     enter, keep, new, leave = split(gates, 4, -1)
@@ -60,11 +73,17 @@ def gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any =
     """The next state of a gated recurrent unit; the order of the gates is reset, update, new.
 
     Cho et al., Learning phrase representations using RNN encoder-decoder, EMNLP 2014.
+
+    >>> import numpy as np
+    >>> from letir import nn
+    >>> x, h = np.ones((1, 3)), np.zeros((1, 2))
+    >>> nn.gru_cell(x, h, np.ones((6, 3)), np.ones((6, 2))).round(2)
+    array([[0.05, 0.05]])
     """
     if np.shape(w_ih)[0] != 3 * np.shape(h)[-1] or np.shape(w_hh)[0] != 3 * np.shape(h)[-1]:
         raise ShapeError(
             f"gru_cell: for h of shape {np.shape(h)} the weights have {3 * np.shape(h)[-1]} rows, "
-            f"found {np.shape(w_ih)} and {np.shape(w_hh)}\n  stack those of the three gates"
+            f"found {np.shape(w_ih)} and {np.shape(w_hh)}\n  stack the weights of the three gates"
         )
     x_reset, x_update, x_new = split(linear(x, w_ih, b_ih), 3, -1)
     h_reset, h_update, h_new = split(linear(h, w_hh, b_hh), 3, -1)
@@ -90,23 +109,38 @@ def rnn(
     ``x``: shape (steps, ..., inputs); ``h0``: (layers, ..., hidden); ``layers``: the weights
     (w_ih, w_hh, b_ih, b_hh) of each layer. With a ``key``, dropout with ``dropout_rate`` is applied
     between layers.
+
+    >>> import numpy as np
+    >>> from letir import nn
+    >>> x, h0 = np.ones((5, 1, 3)), np.zeros((1, 1, 2))  # 5 steps, 1 sequence, 1 layer
+    >>> out, h = nn.rnn(x, h0, [(np.ones((2, 3)), np.ones((2, 2)))])
+    >>> out.shape
+    (5, 1, 2)
     """
 
     def cell(x, state, *weights):
         return (rnn_cell(x, *state, *weights, nonlinearity=nonlinearity),)
 
-    outs, (h,) = unroll_layers(cell, x, (h0,), layers, dropout_rate, key)
+    outs, (h,) = _unroll_layers(cell, x, (h0,), layers, dropout_rate, key)
     return outs, h
 
 
 @entry_point
 def gru(x: Any, h0: Any, layers: Sequence, dropout_rate: float = 0.0, key: Any = None) -> tuple:
-    """``rnn`` of gated recurrent units."""
+    """``rnn`` of gated recurrent units.
+
+    >>> import numpy as np
+    >>> from letir import nn
+    >>> x, h0 = np.ones((5, 1, 3)), np.zeros((1, 1, 2))  # 5 steps, 1 sequence, 1 layer
+    >>> out, h = nn.gru(x, h0, [(np.ones((6, 3)), np.ones((6, 2)))])
+    >>> out.shape
+    (5, 1, 2)
+    """
 
     def cell(x, state, *weights):
         return (gru_cell(x, *state, *weights),)
 
-    outs, (h,) = unroll_layers(cell, x, (h0,), layers, dropout_rate, key)
+    outs, (h,) = _unroll_layers(cell, x, (h0,), layers, dropout_rate, key)
     return outs, h
 
 
@@ -128,10 +162,10 @@ def lstm(
     def cell(x, state, *weights):
         return lstm_cell(x, *state, *weights)
 
-    return unroll_layers(cell, x, (h0, c0), layers, dropout_rate, key)
+    return _unroll_layers(cell, x, (h0, c0), layers, dropout_rate, key)
 
 
-def unroll_layers(
+def _unroll_layers(
     cell: Callable, x: Any, states: tuple, layers: Sequence, rate: float, key: Any
 ) -> tuple:
     """(first states of the last layer at all steps, last states of all layers), step by step.
@@ -150,12 +184,12 @@ def unroll_layers(
             made.append(state[0])
         steps = made
         if rate and key is not None and i + 1 < len(layers):
-            steps = drop_outputs(steps, rate, key, i)
+            steps = _drop_outputs(steps, rate, key, i)
         last.append(state)
     return stack(steps), tuple([stack(parts) for parts in zip(*last, strict=True)])
 
 
-def drop_outputs(steps: list, rate: float, key: Any, layer: int) -> list:
+def _drop_outputs(steps: list, rate: float, key: Any, layer: int) -> list:
     """Dropout of the outputs of a layer, with a key derived for the layer."""
     key = key if getattr(key, "shape", ()) else random_key(key)  # key may be a seed
     found = dropout(stack(steps), random_fold_in(key, layer), rate=rate)

@@ -23,7 +23,7 @@ from letir.ops.shape.shape_and_creation import reshape
 # ---- settings ----
 
 
-def ints_per_axis(value: Any, count: int, what: str) -> tuple:
+def _ints_per_axis(value: Any, count: int, what: str) -> tuple:
     """One int for each of ``count`` axes."""
     found = (value,) * count if isinstance(value, int) else tuple(value)
     if len(found) != count:
@@ -34,7 +34,7 @@ def ints_per_axis(value: Any, count: int, what: str) -> tuple:
     return found
 
 
-def padding_pairs(
+def _padding_pairs(
     padding: Any, sizes: tuple, kernel: tuple, stride: tuple, dilation: tuple
 ) -> tuple:
     """The padding before and after each axis, as pairs."""
@@ -47,12 +47,12 @@ def padding_pairs(
             for n, s, span in zip(sizes, stride, spans, strict=True)
         ]
         return tuple([(total // 2, total - total // 2) for total in totals])
-    each = ints_per_axis(padding, len(kernel), "padding")
+    each = _ints_per_axis(padding, len(kernel), "padding")
     return tuple([(p, p) if isinstance(p, int) else tuple(p) for p in each])
 
 
-def check_rank(name: str, x: Any, axes: int) -> None:
-    """Raise ShapeError unless x has ``axes`` axes beside the batch and the channels."""
+def _check_rank(name: str, x: Any, axes: int) -> None:
+    """Raise ShapeError unless x has ``axes`` axes in addition to the batch and the channels."""
     if x.ndim != axes + 2:
         raise ShapeError(
             f"{name}: x must have shape (N, channels, *sizes) with {axes} sizes, found {x.shape}\n"
@@ -60,20 +60,20 @@ def check_rank(name: str, x: Any, axes: int) -> None:
         )
 
 
-def add_bias(out: Any, bias: Any) -> Any:
+def _add_bias(out: Any, bias: Any) -> Any:
     """``out`` plus one number for each channel, if there is a bias."""
     if bias is None:
         return out
     if np.shape(bias) != (out.shape[1],):
         raise ShapeError(
             f"bias: one number for each of the {out.shape[1]} output channels is needed, found "
-            f"shape {np.shape(bias)}\n  its shape is that of the first axis of the weight"
+            f"shape {np.shape(bias)}\n  its length is the size of the weight's first axis"
         )
     return out + reshape(bias, (-1, *[1] * (out.ndim - 2)))
 
 
-def apply_checked(record: Primitive, *operands: Any, **attrs: Any) -> Any:
-    """Call ``record``; outside of a trace too the shapes of the operands are checked first."""
+def _apply_checked(record: Primitive, *operands: Any, **attrs: Any) -> Any:
+    """Call ``record``, with the shapes of its operands checked outside of traces too."""
     if not any(isinstance(x, Value) for x in operands):
         record.aval(*map(type_of, operands), **record.complete(attrs))
     return record(*operands, **attrs)
@@ -92,7 +92,7 @@ def conv1d(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Any:
-    """The sum of products of ``weight`` with the elements below it, at each place along x.
+    """The sums of products of ``weight`` with a sliding window of x, as in PyTorch.
 
     ``x``: shape (N, channels, size); ``weight``: (outputs, channels / groups, kernel); ``bias``:
     (outputs,). Result: (N, outputs, places).
@@ -101,7 +101,7 @@ def conv1d(
     >>> conv1d(np.arange(5.0)[None, None], np.array([[[1.0, -1.0]]]), padding=(1,))[0, 0]
     array([ 0., -1., -1., -1., -1.,  4.])
     """
-    return apply_convolution("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
+    return _apply_convolution("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
 
 
 @entry_point
@@ -114,11 +114,18 @@ def conv2d(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Any:
-    """``conv1d`` along the last two axes, for a kernel of shape (rows, columns)."""
-    return apply_convolution("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
+    """``conv1d`` along the last two axes, for a kernel of shape (rows, columns).
+
+    >>> import numpy as np
+    >>> from letir import nn
+    >>> nn.conv2d(np.ones((1, 1, 3, 3)), np.ones((1, 1, 2, 2)))
+    array([[[[4., 4.],
+             [4., 4.]]]])
+    """
+    return _apply_convolution("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
 
 
-def apply_convolution(
+def _apply_convolution(
     name: str,
     axes: int,
     x: Any,
@@ -130,16 +137,16 @@ def apply_convolution(
     groups: int,
 ) -> Any:
     """A convolution along the last ``axes`` axes."""
-    check_rank(name, x, axes)
+    _check_rank(name, x, axes)
     stride, dilation = (
-        ints_per_axis(stride, axes, "stride"),
-        ints_per_axis(dilation, axes, "dilation"),
+        _ints_per_axis(stride, axes, "stride"),
+        _ints_per_axis(dilation, axes, "dilation"),
     )
-    padding = padding_pairs(padding, x.shape[2:], weight.shape[2:], stride, dilation)
-    out = apply_checked(
+    padding = _padding_pairs(padding, x.shape[2:], weight.shape[2:], stride, dilation)
+    out = _apply_checked(
         conv, x, weight, stride=stride, padding=padding, dilation=dilation, groups=groups
     )
-    return add_bias(out, bias)
+    return _add_bias(out, bias)
 
 
 @entry_point
@@ -153,7 +160,8 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: int | Sequence[int] = 1,
 ) -> Any:
-    """The transpose of ``conv1d``: each element of x times ``weight``, added where conv1d reads.
+    """The transpose of ``conv1d``: each element of x times ``weight``, added to the result at the
+    places that ``conv1d`` would read.
 
     ``x``: shape (N, channels, size); ``weight``: (channels, outputs / groups, kernel). Several
     sizes of the result fit a stride above 1; ``output_padding`` is added to the smallest.
@@ -163,7 +171,7 @@ def conv_transpose1d(
     array([1., 2., 1., 2.])
     """
     given = (stride, padding, output_padding, groups, dilation)
-    return apply_transposed("conv_transpose1d", 1, x, weight, bias, *given)
+    return _apply_transposed("conv_transpose1d", 1, x, weight, bias, *given)
 
 
 @entry_point
@@ -177,12 +185,20 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: int | Sequence[int] = 1,
 ) -> Any:
-    """``conv_transpose1d`` along the last two axes."""
+    """``conv_transpose1d`` along the last two axes.
+
+    >>> import numpy as np
+    >>> from letir import nn
+    >>> nn.conv_transpose2d(np.ones((1, 1, 2, 2)), np.ones((1, 1, 2, 2)))
+    array([[[[1., 2., 1.],
+             [2., 4., 2.],
+             [1., 2., 1.]]]])
+    """
     given = (stride, padding, output_padding, groups, dilation)
-    return apply_transposed("conv_transpose2d", 2, x, weight, bias, *given)
+    return _apply_transposed("conv_transpose2d", 2, x, weight, bias, *given)
 
 
-def apply_transposed(
+def _apply_transposed(
     name: str,
     axes: int,
     x: Any,
@@ -195,18 +211,18 @@ def apply_transposed(
     dilation: int | Sequence[int],
 ) -> Any:
     """The transpose of a convolution along the last ``axes`` axes."""
-    check_rank(name, x, axes)
+    _check_rank(name, x, axes)
     stride, dilation = (
-        ints_per_axis(stride, axes, "stride"),
-        ints_per_axis(dilation, axes, "dilation"),
+        _ints_per_axis(stride, axes, "stride"),
+        _ints_per_axis(dilation, axes, "dilation"),
     )
     if padding == "same":
         raise ShapeError(
-            f"{name}: padding 'same' is ambiguous for a transpose; pass numbers\n"
-            "  pass the number of elements to take away on each side"
+            f"{name}: padding 'same' is ambiguous for a transposed convolution\n"
+            "  pass the number of elements to remove on each side"
         )
-    padding = padding_pairs(padding, (), weight.shape[2:], stride, dilation)
-    more = ints_per_axis(output_padding, axes, "output_padding")
+    padding = _padding_pairs(padding, (), weight.shape[2:], stride, dilation)
+    more = _ints_per_axis(output_padding, axes, "output_padding")
     sizes = tuple(
         [
             (n - 1) * s - low - high + d * (k - 1) + extra + 1
@@ -216,8 +232,8 @@ def apply_transposed(
         ]
     )
     spacing = {"stride": stride, "padding": padding, "dilation": dilation}
-    out = apply_checked(conv_transpose, x, weight, sizes=sizes, groups=groups, **spacing)
-    return add_bias(out, bias)
+    out = _apply_checked(conv_transpose, x, weight, sizes=sizes, groups=groups, **spacing)
+    return _add_bias(out, bias)
 
 
 # ---- pooling ----
@@ -241,7 +257,7 @@ def max_pool1d(
     >>> max_pool1d(np.array([[[1.0, 3.0, 2.0, 4.0, 0.0]]]), 2)
     array([[[3., 4.]]])
     """
-    return apply_max_pool(1, x, window, stride, padding, dilation, ceil_mode)
+    return _apply_max_pool(1, x, window, stride, padding, dilation, ceil_mode)
 
 
 @entry_point
@@ -253,11 +269,18 @@ def max_pool2d(
     dilation: int | Sequence[int] = 1,
     ceil_mode: bool = False,
 ) -> Any:
-    """``max_pool1d`` along the last two axes."""
-    return apply_max_pool(2, x, window, stride, padding, dilation, ceil_mode)
+    """``max_pool1d`` along the last two axes.
+
+    >>> import numpy as np
+    >>> from letir import nn
+    >>> nn.max_pool2d(np.arange(16.0).reshape(1, 1, 4, 4), 2)
+    array([[[[ 5.,  7.],
+             [13., 15.]]]])
+    """
+    return _apply_max_pool(2, x, window, stride, padding, dilation, ceil_mode)
 
 
-def apply_max_pool(
+def _apply_max_pool(
     axes: int,
     x: Any,
     window: int | Sequence[int],
@@ -268,26 +291,26 @@ def apply_max_pool(
 ) -> Any:
     """The maximum of each window along the last ``axes`` axes."""
     window, dilation = (
-        ints_per_axis(window, axes, "window"),
-        ints_per_axis(dilation, axes, "dilation"),
+        _ints_per_axis(window, axes, "window"),
+        _ints_per_axis(dilation, axes, "dilation"),
     )
-    stride = ints_per_axis(window if stride is None else stride, axes, "stride")
+    stride = _ints_per_axis(window if stride is None else stride, axes, "stride")
     sizes = x.shape[x.ndim - axes :]
-    padding = padding_pairs(padding, sizes, window, stride, dilation)
+    padding = _padding_pairs(padding, sizes, window, stride, dilation)
     if ceil_mode:
         settings = zip(sizes, window, stride, dilation, padding, strict=True)
         padding = tuple(
             [
-                (low, high + ceil_mode_padding(n, k, s, d, (low, high)))
+                (low, high + _ceil_mode_padding(n, k, s, d, (low, high)))
                 for n, k, s, d, (low, high) in settings
             ]
         )
-    return apply_checked(
+    return _apply_checked(
         max_pool, x, window=window, stride=stride, padding=padding, dilation=dilation
     )
 
 
-def ceil_mode_padding(n: int, k: int, s: int, d: int, pair: tuple) -> int:
+def _ceil_mode_padding(n: int, k: int, s: int, d: int, pair: tuple) -> int:
     """The further padding for the last, partial window of ``ceil_mode``, if it begins within x."""
     low, high = pair
     room = n + low + high - d * (k - 1) - 1
@@ -310,7 +333,7 @@ def avg_pool1d(
     >>> avg_pool1d(np.array([[[1.0, 3.0, 2.0, 4.0]]]), 2)
     array([[[2., 3.]]])
     """
-    return apply_avg_pool(1, x, window, stride, padding, count_padding)
+    return _apply_avg_pool(1, x, window, stride, padding, count_padding)
 
 
 @entry_point
@@ -321,11 +344,18 @@ def avg_pool2d(
     padding: Any = 0,
     count_padding: bool = True,
 ) -> Any:
-    """``avg_pool1d`` along the last two axes."""
-    return apply_avg_pool(2, x, window, stride, padding, count_padding)
+    """``avg_pool1d`` along the last two axes.
+
+    >>> import numpy as np
+    >>> from letir import nn
+    >>> nn.avg_pool2d(np.arange(16.0).reshape(1, 1, 4, 4), 2)
+    array([[[[ 2.5,  4.5],
+             [10.5, 12.5]]]])
+    """
+    return _apply_avg_pool(2, x, window, stride, padding, count_padding)
 
 
-def apply_avg_pool(
+def _apply_avg_pool(
     axes: int,
     x: Any,
     window: int | Sequence[int],
@@ -334,8 +364,8 @@ def apply_avg_pool(
     count_padding: bool,
 ) -> Any:
     """The mean of each window along the last ``axes`` axes."""
-    window = ints_per_axis(window, axes, "window")
-    stride = ints_per_axis(window if stride is None else stride, axes, "stride")
-    padding = padding_pairs(padding, x.shape[x.ndim - axes :], window, stride, (1,) * axes)
+    window = _ints_per_axis(window, axes, "window")
+    stride = _ints_per_axis(window if stride is None else stride, axes, "stride")
+    padding = _padding_pairs(padding, x.shape[x.ndim - axes :], window, stride, (1,) * axes)
     spacing = {"window": window, "stride": stride, "padding": padding}
-    return apply_checked(avg_pool, x, count_padding=count_padding, **spacing)
+    return _apply_checked(avg_pool, x, count_padding=count_padding, **spacing)

@@ -1,8 +1,8 @@
 """``letir.numpy``: NumPy's namespace, for calls that NumPy's protocols do not pass to a trace.
 
 Inside a trace, functions that make arrays return traced arrays, into which traced values can be
-written. All other recorded functions also take lists that hold traced values. Outside a trace, and
-for all other names, it is NumPy.
+written, and other recorded functions also take lists that hold traced values. Outside a trace, and
+for all other names, the namespace is NumPy's own.
 
 >>> import letir, numpy as np
 >>> import letir.numpy as lnp

@@ -16,7 +16,7 @@ from letir.tracing.operands import first_traced, traced_or_array
 
 
 class vectorize(np.vectorize):
-    """numpy.vectorize, which also takes traced arrays, and lists of traced values."""
+    """numpy.vectorize, which also takes traced arrays and lists of traced values."""
 
     def _call_as_normal(self, *args, **kwargs):
         # the method that np.vectorize.__call__ calls
@@ -24,7 +24,7 @@ class vectorize(np.vectorize):
 
 
 def call_vectorized(called: np.vectorize, plain: Callable, args: tuple, kwargs: dict) -> Any:
-    """The results of a vectorized function; ``plain`` is NumPy's way to call it."""
+    """The results of a vectorized function; ``plain``: NumPy's method, if nothing is traced."""
     if first_traced((*args, *kwargs.values())) is None:
         return plain(called, *args, **kwargs)
     given = {**dict(enumerate(args)), **kwargs}
@@ -74,7 +74,7 @@ def _with_core_axes(called: Any, operands: list) -> tuple[list, tuple]:
 
 
 def _column(called: np.vectorize, values: list, place: int) -> Any:
-    """One result of all calls as an array, in the dtype from otypes, or that of the first."""
+    """Result number ``place`` of all calls, as an array with the dtype of otypes or of call 0."""
     made = array(values)
     if called.otypes is not None:
         return made.astype(called.otypes[place])

@@ -16,9 +16,9 @@ _FLAGS = frozenset(
 
 
 class NdIter:
-    """``numpy.nditer`` of traced arrays: 0-d arrays, into which a loop may write.
+    """``numpy.nditer`` of traced arrays: it yields 0-d arrays, into which a loop may write.
 
-    Buffering, external loops, casts and arrays to be made are refused.
+    Buffering, external loops, casts and operands that NumPy allocates are refused.
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class NdIter:
         if order in ("K", "A") and not all(x.ndim < 2 or x.flags.c_contiguous for x in operands):
             raise TraceError(
                 f"nditer of a traced array that is not in C order is not recorded{at_user()}\n"
-                "  say order='C', or loop over numpy.ndindex(x.shape)"
+                "  pass order='C', or loop over numpy.ndindex(x.shape)"
             )
         self.shape = np.broadcast_shapes(*[x.shape for x in operands])
-        # what has the shape stays as it is: a loop may write into it
+        # an array that has the broadcast shape is used itself: a loop may write into it
         self.operands = tuple(
             [x if x.shape == self.shape else np.broadcast_to(x, self.shape) for x in operands]
         )
@@ -71,7 +71,7 @@ class NdIter:
 
     @property
     def value(self) -> Any:
-        """The current element of each operand, of one operand alone."""
+        """The current element: of each operand, or of the only one."""
         item: Any = (*self.multi_index, ...)
         found = tuple([x[item] for x in self.operands])
         return found if self.nop > 1 else found[0]
@@ -83,7 +83,7 @@ class NdIter:
         self.operands[place][self.multi_index] = new
 
     def iternext(self) -> bool:
-        """Go to the next element; whether there is one."""
+        """Go to the next element, and return whether there is one."""
         self.iterindex += 1
         return not self.finished
 
@@ -106,7 +106,7 @@ class NdIter:
         self.close()
 
     def close(self) -> None:
-        """Nothing is left to be written back."""
+        """Does nothing: writes are recorded at once."""
 
 
 class Broadcast:
@@ -123,7 +123,7 @@ class Broadcast:
             yield tuple([x[place] for x in self._operands])
 
 
-def is_any_traced(operands: Any) -> bool:
+def _is_any_traced(operands: Any) -> bool:
     """Whether one of the operands, or of the operands in a list, is traced."""
     row = operands if isinstance(operands, tuple | list) else (operands,)
     return any(isinstance(x, Value) for x in row)
@@ -131,9 +131,9 @@ def is_any_traced(operands: Any) -> bool:
 
 def nditer(op: Any, *args: Any, **options: Any) -> Any:
     """numpy.nditer, of traced arrays too."""
-    return (NdIter if is_any_traced(op) else np.nditer)(op, *args, **options)
+    return (NdIter if _is_any_traced(op) else np.nditer)(op, *args, **options)
 
 
 def broadcast(*arrays: Any) -> Any:
     """numpy.broadcast, of traced arrays too."""
-    return (Broadcast if is_any_traced(arrays) else np.broadcast)(*arrays)
+    return (Broadcast if _is_any_traced(arrays) else np.broadcast)(*arrays)

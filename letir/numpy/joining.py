@@ -19,8 +19,8 @@ NUMBERS = (bool, int, float, complex)
 class Joining:
     """``joining[a, b, 1:3]`` concatenates along ``axis``, after adding axes up to ``ndmin``.
 
-    ``place``: where the axes of an array with fewer than ``ndmin`` start among these; -1: at the
-    end. ``numpy_one``: NumPy's object, used if nothing is traced.
+    ``place``: the position among ``ndmin`` axes at which the axes of a smaller array start; -1: at
+    the end. ``numpy_one``: NumPy's object, used if nothing is traced.
     """
 
     numpy_one: Any

@@ -73,7 +73,7 @@ def _record_maker(trace: Trace, name: str, args: tuple, kwargs: dict, place: tup
 
 
 def _is_in_columns(kind: Any, args: tuple) -> bool:
-    """Whether a call asks for the order of columns, in which an array of ``kind`` lies."""
+    """Whether a call asks for an array of ``kind`` in Fortran order."""
     return len(kind.shape) > 1 and args[2:3] == ("F",)
 
 
@@ -108,12 +108,15 @@ def full(
     device: Any = None,
     like: Any = None,
 ) -> Any:
-    """numpy.full, of a traced value too; traced in a trace."""
-    fill = stack_traced(fill_value)
+    """numpy.full, also of a traced value; traced in a trace."""
+    fill, shape = stack_traced(fill_value), shape_from_call(shape)
+    rank = len(shape) if isinstance(shape, tuple) else 1
+    if isinstance(fill, Value) and fill.ndim > rank and fill.shape[: fill.ndim - rank].count(1):
+        fill = fill.reshape(fill.shape[fill.ndim - rank :])  # an assignment drops such axes
     return _make_array(
         "full",
         np.full,
-        shape_from_call(shape),
+        shape,
         np.asarray(fill) if type(fill) is list else fill,
         dtype,
     )
@@ -151,19 +154,22 @@ def arange(
     differentiable in traced floating bounds.
     """
     bounds = [start, stop, step]
-    if any(isinstance(b, Value) and b.dtype.kind not in "iu" for b in bounds):
+    if any(isinstance(b, Value) and b.dtype.kind not in "iub" for b in bounds):
         first, last = (0, start) if stop is None else (start, stop)
         return _floating_range(first, last, step, float if dtype is None else dtype)
     return _make_array("arange", np.arange, *map(_range_bound, bounds), dtype=dtype)
 
 
 def _range_bound(number):
-    """A bound of a range as a Python number; a traced integer is guarded."""
-    return number.__index__() if isinstance(number, Value) else number
+    """A bound of a range as a number that decides on the dtype; a traced integer is guarded."""
+    if not isinstance(number, Value):
+        return number
+    known = int(number)
+    return known if number.type.weak else number.dtype.type(known)
 
 
 def _floating_range(start, stop, step, dtype):
-    """The numbers of numpy.arange, with its rounding: from the first two numbers in ``dtype``."""
+    """numpy.arange of floating bounds, rounded as by NumPy: in steps from number 0 to number 1."""
     count = max(int(np.ceil((stop - start) / step)), 0)  # int records a guard
     first, second = array(start, dtype), array(start + step, dtype)
     made = first + np.arange(count, dtype=dtype) * (second - first)
@@ -221,7 +227,7 @@ def full_like(
     *,
     device: Any = None,
 ) -> Any:
-    """numpy.full_like, of a traced value too; traced in a trace."""
+    """numpy.full_like, also of a traced value; traced in a trace."""
     fill = stack_traced(fill_value)
     make, function = functools.partial(full, fill_value=fill), np.full_like
     return _make_like(
@@ -281,7 +287,7 @@ def asarray(
 ) -> Any:
     """numpy.asarray of numbers, arrays and traced values in nested lists; traced in a trace.
 
-    The traced array made of an ordinary array is read-only: the ordinary array is not copied.
+    A traced array made from an ordinary array is read-only, because the array is not copied.
     """
     trace = active_trace()
     if trace is None and first_traced(a) is None:
@@ -298,7 +304,7 @@ def asarray(
 
 
 def _in_memory_order(array: Any, order: str) -> Any:
-    """A traced array that lies in C or Fortran order: itself if it does, else a copy."""
+    """A traced array in C or Fortran order: itself if it has that order, else a copy."""
     try:
         flags = LATE_BOUND["layout_of"](array).flags
     except TraceError:  # unknown, in an abstract trace: C order is assumed
@@ -336,13 +342,13 @@ def asanyarray(
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """numpy.ascontiguousarray: at least 1-d; a copy if the array does not lie in C order."""
+    """numpy.ascontiguousarray: at least 1-d; a copy if the array is not in C order."""
     made = asarray(a, dtype, "C")
     return made if np.ndim(made) else made.reshape(1)
 
 
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """numpy.asfortranarray; a copy if the array does not lie in Fortran order."""
+    """numpy.asfortranarray; a copy if the array is not in Fortran order."""
     return asarray(a, dtype, "F")
 
 
@@ -355,7 +361,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
 
 
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
-    """numpy.asarray_chkfinite; a traced array is guarded to be finite."""
+    """numpy.asarray_chkfinite; for a traced array a guard checks that it is finite."""
     made = asarray(a, dtype, order)
     if made.dtype.kind in "fc" and not np.isfinite(made).all():
         raise ValueError("array must not contain infs or NaNs")
@@ -363,7 +369,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
 
 
 def fromiter(iter: Iterable, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
-    """numpy.fromiter, of traced values too."""
+    """numpy.fromiter, also of traced values."""
     items = list(iter)
     if first_traced(items) is None and active_trace() is None:
         return np.fromiter(items, dtype, count)

@@ -1,4 +1,4 @@
-"""``Recorded``: a function of NumPy's that also takes lists with traced values."""
+"""``Recorded``: a NumPy function that also takes lists with traced values."""
 
 import functools
 from collections.abc import Callable
@@ -22,7 +22,7 @@ OF_LISTS = frozenset(
     ]
 )
 METHODS = frozenset(["reduce", "accumulate", "reduceat", "outer", "at"])  # of ufuncs
-_UFUNC = np.ufunc  # the module answers slowly while a function is recorded
+_UFUNC = np.ufunc  # attributes of the module np are slow while a function is recorded
 FUNCTIONS = (np.ufunc, type(np.concatenate), FunctionType, BuiltinFunctionType)
 
 
@@ -48,17 +48,17 @@ class Recorded:
         if isinstance(self.function, np.ufunc):
             return self.function(*map(stack_traced, args), **kwargs)
         known = recorder_of(self.function) is not None or self.function in PLAIN
-        # of other lists, which are shapes, axes and sections, only those of floating numbers
+        # other lists are shapes, axes or sections, unless they hold floating numbers
         if args and self.function not in OF_LISTS and (known or type(args[0]) is list):
             rest = [stack_traced(x) if _holds_floats(x) else x for x in args[1:]]
             args = (stack_traced(args[0]), *rest)
         if known:
             return traced.numpy_call(self.function, args, kwargs)
-        return self.function(*args, **kwargs)  # NumPy asks the traced value, which refuses
+        return self.function(*args, **kwargs)  # NumPy's protocol raises for the traced value
 
     def __eq__(
         self, other: object
-    ) -> bool:  # tables of NumPy's functions are asked with this one, and the reverse
+    ) -> bool:  # so that it is found in tables whose keys are NumPy's functions, and vice versa
         return self.function is getattr(other, "function", other)
 
     def __hash__(self) -> int:
@@ -69,7 +69,7 @@ class Recorded:
         if name == "function":
             raise AttributeError(name)
         found = getattr(self.function, name)
-        return wrap_ufunc_method(found) if name in METHODS else found
+        return _wrap_ufunc_method(found) if name in METHODS else found
 
 
 def _holds_floats(x: Any) -> bool:
@@ -81,7 +81,7 @@ def _holds_floats(x: Any) -> bool:
 
 
 def _new_arrays(found: Any, given: Any) -> Any:
-    """New arrays, also in a tuple or list, as buffers of the active trace; views as they are."""
+    """New arrays, also in a tuple or list, as buffers of the active trace; views unchanged."""
     if type(found) in (tuple, list):
         return type(found)([_new_arrays(item, given) for item in found])
     if isinstance(found, tuple) and hasattr(found, "_make"):  # the results of numpy.linalg
@@ -97,7 +97,7 @@ def _shares_memory(found: np.ndarray, given: Any) -> bool:
     return isinstance(given, tuple | list) and any(_shares_memory(found, x) for x in given)
 
 
-def wrap_ufunc_method(method: Callable) -> Callable:
+def _wrap_ufunc_method(method: Callable) -> Callable:
     """A method of a ufunc that also takes lists of traced values."""
 
     @functools.wraps(method)

@@ -1,12 +1,15 @@
-"""NumPy's functions of a count that is a symbolic size: they compare the count or make a list of it
-in Python, so that they are written here in terms of ``arange``.
+"""NumPy functions of a count, for a count that is a symbolic size.
+
+NumPy's own compare the count or make a list of it in Python; here they are written with ``arange``.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.errors import ShapeError
 from letir.numpy.making import arange
 
 
@@ -16,8 +19,55 @@ def _tri(N: Any, M: Any = None, k: int = 0, dtype: Any = float) -> Any:
     return (arange(N)[:, None] >= arange(columns) - k).astype(dtype)
 
 
+def _indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    """np.indices."""
+    grids = [
+        arange(n, dtype=dtype).reshape((1,) * i + (-1,) + (1,) * (len(dimensions) - 1 - i))
+        for i, n in enumerate(dimensions)
+    ]
+    if sparse:
+        return tuple(grids)
+    return np.stack([np.broadcast_to(grid, dimensions) for grid in grids])
+
+
+def _fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any
+) -> Any:
+    """np.fromfunction."""
+    return function(*_indices(shape, dtype), **kwargs)
+
+
+def _triangle_places(n: Any, m: Any, mask: Any, count: Any) -> tuple:
+    """The row and column indices of the ``count`` true elements of an n x n mask."""
+    if m is not None and m is not n:
+        raise ShapeError(
+            f"the indices of a triangle of {n} x {m} elements are found for known sizes only\n"
+            "  pass numbers"
+        )
+    places = np.argsort(np.logical_not(mask).ravel(), kind="stable")[:count]
+    return places // n, places % n
+
+
+def _count_below(n: Any, k: int) -> Any:
+    """The number of elements of an n x n matrix up to its diagonal ``k``."""
+    if k < 0:
+        return (n + k) * (n + k + 1) // 2 if n + k >= 0 else 0
+    return n * n - (n - k - 1) * (n - k) // 2 if n - k >= 0 else n * n
+
+
+def _tril_indices(n: Any, k: int = 0, m: Any = None) -> tuple:
+    """np.tril_indices."""
+    return _triangle_places(n, m, _tri(n, k=k, dtype=bool), _count_below(n, k))
+
+
+def _triu_indices(n: Any, k: int = 0, m: Any = None) -> tuple:
+    """np.triu_indices."""
+    below = _tri(n, k=k - 1, dtype=bool)
+    return _triangle_places(n, m, np.logical_not(below), n * n - _count_below(n, k - 1))
+
+
 def _places(M: Any) -> Any:
-    """``np.arange(1 - M, M, 2)``, the places of a window."""
+    """``np.arange(1 - M, M, 2)``, the positions at which a window is computed."""
     return 2 * arange(M) - (M - 1)
 
 
@@ -46,6 +96,11 @@ def _fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
 
 SIZED = {
     "tri": _tri,
+    "tril_indices": _tril_indices,
+    "triu_indices": _triu_indices,
+    "diag_indices": lambda n, ndim=2: (arange(n),) * ndim,
+    "indices": _indices,
+    "fromfunction": _fromfunction,
     "bartlett": _bartlett,
     "blackman": _blackman,
     "hamming": lambda M: 0.54 + 0.46 * np.cos(_angles(M)),
@@ -56,7 +111,7 @@ SIZED = {
 
 
 def sized_function(name: str) -> Any:
-    """The function with this name of NumPy, of symbolic sizes."""
+    """The NumPy function with this name, for symbolic sizes."""
     return SIZED[name]
 
 

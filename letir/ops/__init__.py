@@ -1,16 +1,15 @@
-"""What operations mean: one ``Primitive`` record each, one file a family.
+"""The operations: one ``Primitive`` record each, in one file per family.
 
-Importing this loads no record. ``record_index``, which is made of the records, says which file has
-an operation, and which files have those that a NumPy function records: an operation that is asked
-for loads its file alone.
+Importing this loads no record. ``record_index``, which is generated from the records, says which
+file has an operation, and which files have the operations that a NumPy function records: the first
+use of an operation loads only the file of its record.
 """
 
 import functools
-import importlib
 from collections.abc import Callable
 from types import ModuleType
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, load_module
 from letir.ops.record_index import FUNCTIONS, OPERATIONS
 
 
@@ -25,7 +24,7 @@ def _modules_by_word(index_name: str) -> dict[str, list[str]]:
 
 
 def _load(module: str) -> ModuleType:
-    return importlib.import_module(f"letir.ops.{module}")
+    return load_module(f"letir.ops.{module}")
 
 
 def load_operation(name: str) -> None:
@@ -34,7 +33,7 @@ def load_operation(name: str) -> None:
         _load(module)
 
 
-@functools.cache  # asked at every miss
+@functools.cache  # called at every failed look-up of a record
 def load_records_of(function_name: str) -> None:
     """Load the records of NumPy's and SciPy's functions that have this ``__name__``."""
     for module in _modules_by_word("FUNCTIONS").get(function_name, ()):
@@ -43,7 +42,7 @@ def load_records_of(function_name: str) -> None:
 
 @functools.cache
 def load_all() -> tuple[ModuleType, ...]:
-    """The files of all records, loaded now: for those who go through the whole table."""
+    """Load the files of all records, for code that iterates over the whole table."""
     return tuple([_load(module) for module in OPERATIONS])
 
 
@@ -63,7 +62,7 @@ class LateModule:
 
 
 def _call(module: str, name: str, /, *args, **kwargs):
-    return getattr(importlib.import_module(module), name)(*args, **kwargs)
+    return getattr(load_module(module), name)(*args, **kwargs)
 
 
 def __getattr__(name: str):
@@ -72,7 +71,7 @@ def __getattr__(name: str):
         raise AttributeError(f"module 'letir.ops' has no attribute {name!r}")
     for module in modules:
         _load(module)
-    return importlib.import_module(f"letir.ops.{name}")
+    return load_module(f"letir.ops.{name}")
 
 
 LATE_BOUND.update(load_operation=load_operation, load_records_of=load_records_of)

@@ -3,8 +3,7 @@
 ``dead_code`` is loaded with letir, the others on first use.
 """
 
-import importlib
-
+from letir.ast import load_module
 from letir.passes.dead_code_elimination import dead_code
 
 _ON_USE = {  # name -> its module
@@ -21,7 +20,7 @@ _ON_USE = {  # name -> its module
     "fuse": "fusion.fusing",
     "in_place_check": "memory.consumed_operands",
     "inline_bodies": "inlining",
-    "is_differentiable": "activity",
+    "is_differentiable": "differentiability",
     "keep_raising": "raising",
     "loop_invariants": "loops.invariant_motion",
     "lowered": "lowering",
@@ -29,7 +28,7 @@ _ON_USE = {  # name -> its module
     "multiply_powers": "peephole_rules.integer_powers",
     "normalize_order": "normal_order",
     "peephole": "peephole_rules.driver",
-    "propagate_requires_grad": "activity",
+    "propagate_requires_grad": "differentiability",
     "propagate_shapes": "type_propagation",
     "register": "pipeline",
     "remove_implicit_expands": "peephole_rules.implicit_broadcast",
@@ -78,7 +77,7 @@ __all__ = [
 
 def __getattr__(name: str):
     if name in _ON_USE:
-        module = importlib.import_module(f"letir.passes.{_ON_USE[name]}")
+        module = load_module(f"letir.passes.{_ON_USE[name]}")
         found = globals()[name] = getattr(module, name)
         return found
     raise AttributeError(f"module 'letir.passes' has no attribute {name!r}")

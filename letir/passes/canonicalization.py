@@ -1,4 +1,4 @@
-"""``canonicalize_ops``: one canonical form of each operation, so that later passes know only that.
+"""``canonicalize_ops``: a canonical form of each operation, the only one that later passes handle.
 
 Operands are swapped only if that changes no bit. A sum of two nans has the bits of the first, so
 floating sums and products keep the order of operands unless one is a number; complex products, and
@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from letir.ast import entry_point
 from letir.ast.attrs import Attrs
-from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
+from letir.ast.process_state import paused_gc
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Const, Lambda, Local
 from letir.ops.elementwise.comparisons_and_where import (
@@ -74,8 +74,8 @@ def canonicalize_ops(fn: Lambda) -> Lambda:
 
     Numbers become the second operand, ``x > y`` becomes ``y < x``, ``x**2`` and ``square(x)``
     become ``x * x``, axes are non-negative, shapes have no -1, equal parts of ``split`` are given
-    by their number, and booleans are combined by logical operations. Linear; a canonical program
-    is returned as it is.
+    by their number, and booleans are combined by logical operations. Linear; a canonical program is
+    returned unchanged.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[2, 3], %1: float64[2, 3] {
@@ -91,17 +91,17 @@ def canonicalize_ops(fn: Lambda) -> Lambda:
     %5 = sum %3, 1, None, False, None
     return (%4, %5)
     """
-    return throughout_fitting(fn, _spelled)
+    return throughout_fitting(fn, _canonical_level)
 
 
-def _spelled(fn: Lambda) -> Lambda:
+def _canonical_level(fn: Lambda) -> Lambda:
     return apply_rules(fn, _BY_NAME)
 
 
 # ---- operands ----
 
 
-def _number_last(*kinds: str) -> Callable:
+def _number_second(*kinds: str) -> Callable:
     """The rule for a commutative operation: a number becomes the second operand, and so does the
     later operand for dtypes of these kinds.
     """
@@ -120,17 +120,17 @@ def _number_last(*kinds: str) -> Callable:
     return rule
 
 
-def _real_product(bind: Bind, known: ValueFacts) -> Bind | None:
-    """A number last, unless the product is complex, where the order affects rounding."""
-    return None if bind.binders[0].type.dtype.kind == "c" else _number_last("biu")(bind, known)
+def _real_number_second(bind: Bind, known: ValueFacts) -> Bind | None:
+    """A number becomes the second operand, except in complex products: order affects bits."""
+    return None if bind.binders[0].type.dtype.kind == "c" else _number_second("biu")(bind, known)
 
 
-def _whole_extremum(bind: Bind, known: ValueFacts) -> Bind | None:
-    """A number last, unless zeros have signs, where the order decides the result."""
-    return _number_last("biu")(bind, known) if bind.binders[0].type.dtype.kind in "biu" else None
+def _extremum_number_second(bind: Bind, known: ValueFacts) -> Bind | None:
+    """A number becomes the second operand, except of floats: order affects signs of zeros."""
+    return _number_second("biu")(bind, known) if bind.binders[0].type.dtype.kind in "biu" else None
 
 
-def number_on_the_right(bind: Bind, known: ValueFacts) -> Bind | None:
+def _number_on_the_right(bind: Bind, known: ValueFacts) -> Bind | None:
     """A number becomes the second operand, and ``greater`` of two arrays becomes ``less``."""
     x, y = bind.args
     if any(arg.type is None or arg.type.dtype.kind == "c" for arg in bind.args):
@@ -145,7 +145,7 @@ def number_on_the_right(bind: Bind, known: ValueFacts) -> Bind | None:
 # ---- synonyms ----
 
 
-def negation_of_product(bind: Bind, known: ValueFacts) -> Bind | None:
+def _negation_of_product(bind: Bind, known: ValueFacts) -> Bind | None:
     """x * -1, x / -1, -0.0 - x and, for integers, 0 - x become -x."""
     (y,), (x, n) = bind.binders, bind.args
     kind = y.type.dtype.kind
@@ -161,26 +161,26 @@ def negation_of_product(bind: Bind, known: ValueFacts) -> Bind | None:
     return replace_operation(bind, neg, x) if kind == "f" or x.type.dtype == y.type.dtype else None
 
 
-def _own_product(bind: Bind, known: ValueFacts) -> Bind | None:
+def _square_as_product(bind: Bind, known: ValueFacts) -> Bind | None:
     """square(x) becomes x * x."""
     (x,) = bind.args
     is_real = type(x) is Local and bind.binders[0].type.dtype.kind != "c" and not x.type.weak
     return replace_operation(bind, mul, x, x) if is_real else None
 
 
-def _own_quotient(bind: Bind, known: ValueFacts) -> Bind | None:
+def _reciprocal_as_quotient(bind: Bind, known: ValueFacts) -> Bind | None:
     """reciprocal(x) becomes 1 / x, except for integers."""
     is_float = bind.binders[0].type.dtype.kind == "f"
     return replace_operation(bind, div, Const(1), *bind.args) if is_float else None
 
 
-def logical_for_bitwise(bind: Bind, known: ValueFacts) -> Bind | None:
+def _logical_for_bitwise(bind: Bind, known: ValueFacts) -> Bind | None:
     """Bitwise operations on booleans become logical operations."""
     is_bool = all(arg.type is not None and arg.type.dtype.kind == "b" for arg in bind.args)
     return replace_operation(bind, _LOGICAL[bind.op], *bind.args) if is_bool else None
 
 
-def _on_condition(bind: Bind, known: ValueFacts) -> Bind | None:
+def _negated_condition(bind: Bind, known: ValueFacts) -> Bind | None:
     """where(not c, x, y) becomes where(c, y, x)."""
     condition, x, y = bind.args
     if known.op_of(condition) is not logical_not:
@@ -193,7 +193,7 @@ def _on_condition(bind: Bind, known: ValueFacts) -> Bind | None:
 # ---- axes, shapes, parts ----
 
 
-def _on_axes(added: Callable[[Bind], int], several: bool = False) -> Callable:
+def _nonnegative_axes(added: Callable[[Bind], int], several: bool = False) -> Callable:
     """The rule that makes axes non-negative; ``added``: the number of axes that the result adds.
 
     With ``several``, a tuple of all axes becomes None.
@@ -218,12 +218,12 @@ def _on_axes(added: Callable[[Bind], int], several: bool = False) -> Callable:
     return rule
 
 
-def _no_more(bind: Bind) -> int:
+def _operand_axes(bind: Bind) -> int:
     """The number of axes of the operand."""
     return 0
 
 
-def _made_axes(bind: Bind) -> int:
+def _added_axes(bind: Bind) -> int:
     """The new axes of ``expand_dims``, or the one of ``stack``, as non-negative numbers."""
     axis = bind.attrs["axis"]
     return len(axis) if type(axis) is tuple else 1
@@ -233,7 +233,7 @@ def _squeezed_axes(bind: Bind, known: ValueFacts) -> Bind | None:
     """The axes of length 1 that ``squeeze`` removes, as numbers."""
     x = bind.args[0]
     if bind.attrs["axis"] is not None or x.type is None or not is_static_shape(x.type.shape):
-        return _on_axes(_no_more)(bind, known)
+        return _nonnegative_axes(_operand_axes)(bind, known)
     axes = tuple([i for i, n in enumerate(x.type.shape) if n == 1])
     return replace_attrs(bind, bind.args, axis=axes) if axes and len(axes) > 1 else None
 
@@ -247,7 +247,7 @@ def _transposed_axes(bind: Bind, known: ValueFacts) -> Bind | None:
     return replace_attrs(bind, bind.args, axes=found) if found != bind.attrs["axes"] else None
 
 
-def _whole_shape(bind: Bind, known: ValueFacts) -> Bind | None:
+def _known_shape(bind: Bind, known: ValueFacts) -> Bind | None:
     """The shape of ``reshape`` with -1 replaced by its size."""
     shape = bind.binders[0].type.shape
     is_open = bind.attrs["shape"] is not None and -1 in bind.attrs["shape"]
@@ -265,39 +265,38 @@ def _counted_parts(bind: Bind, known: ValueFacts) -> Bind | None:
     sections, sizes = attrs["sections"], {b.type.shape[axis] for b in bind.binders}
     n = x.type.shape[axis]
     is_equal = type(sections) is tuple and len(sizes) == 1 and type(n) is int and n > 0
-    # parts that overlap, or leave something out, may be equally long too
-    if is_equal and sections == tuple(range(n // len(bind.binders), n, n // len(bind.binders))):
+    if is_equal:  # parts of one positive length have no gaps, and do not overlap
         sections = len(bind.binders)
     if (sections, axis) == (attrs["sections"], attrs["axis"]):
         return None
     return bind.replace(attrs=Attrs(sections=sections, axis=axis))
 
 
-_SWAPS, _WHOLE = (_number_last("biu"),), (_whole_extremum,)
-_SETS, _ONE = (_on_axes(_no_more, several=True),), (_on_axes(_no_more),)
+_SWAPS, _WHOLE = (_number_second("biu"),), (_extremum_number_second,)
+_SETS, _ONE = (_nonnegative_axes(_operand_axes, several=True),), (_nonnegative_axes(_operand_axes),)
 _RULES: dict[Primitive | str, tuple[Callable, ...]] = {
     add: _SWAPS,
-    mul: (negation_of_product, _real_product),
-    div: (negation_of_product,),
-    sub: (negation_of_product,),
+    mul: (_negation_of_product, _real_number_second),
+    div: (_negation_of_product,),
+    sub: (_negation_of_product,),
     maximum: _WHOLE,
     minimum: _WHOLE,
     **dict.fromkeys(
-        (equal, not_equal, logical_and, logical_or, logical_xor), (_number_last("biufc"),)
+        (equal, not_equal, logical_and, logical_or, logical_xor), (_number_second("biufc"),)
     ),
-    **dict.fromkeys((bitwise_and, bitwise_or, bitwise_xor), (logical_for_bitwise, *_SWAPS)),
-    **dict.fromkeys(_MIRRORED, (number_on_the_right,)),
-    invert: (logical_for_bitwise,),
-    square: (_own_product,),
+    **dict.fromkeys((bitwise_and, bitwise_or, bitwise_xor), (_logical_for_bitwise, *_SWAPS)),
+    **dict.fromkeys(_MIRRORED, (_number_on_the_right,)),
+    invert: (_logical_for_bitwise,),
+    square: (_square_as_product,),
     power: (power_of,),
-    reciprocal: (_own_quotient,),
-    where: (_on_condition,),
+    reciprocal: (_reciprocal_as_quotient,),
+    where: (_negated_condition,),
     **dict.fromkeys((sum_, mean, "prod", max_, min_, any_, all_), _SETS),
     **dict.fromkeys((argmax, argmin, concatenate, flip), _ONE),
-    **dict.fromkeys((expand_dims, stack), (_on_axes(_made_axes),)),
+    **dict.fromkeys((expand_dims, stack), (_nonnegative_axes(_added_axes),)),
     squeeze: (_squeezed_axes,),
     transpose: (_transposed_axes,),
-    reshape: (_whole_shape,),
+    reshape: (_known_shape,),
     split: (_counted_parts,),
 }
 _BY_NAME = merge_rules(_RULES)

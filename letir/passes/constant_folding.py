@@ -9,8 +9,8 @@ from attrs import define, field
 from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import map_bodies
-from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES, Primitive, results_tuple
+from letir.ast.process_state import paused_gc
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
@@ -25,6 +25,8 @@ _TOTAL = 1 << 26  # bytes of all results
 @paused_gc()
 def constant_propagation(fn: Lambda, *, limit: int = _LIMIT) -> Lambda:
     """Compute binds whose operands are all constants, also in bodies.
+
+    After a guard that compares a Python integer with a constant, the integer is that constant.
 
     Not folded: binds that raise or warn (they do so when the program runs), operands or results of
     more than ``limit`` bytes, values consumed by updates, random draws, effects, user-defined
@@ -55,6 +57,7 @@ class _Folding:
     """The remaining binds, and the known values.
 
     ``room``: the bytes that may still be folded, since constants stay alive all together.
+    ``guarded``: the Python integers whose values the guards so far have checked.
     """
 
     fn: Lambda
@@ -63,6 +66,7 @@ class _Folding:
     known: dict[Local, object] = field(factory=dict)
     kept: list[Bind] = field(factory=list)
     numbers: dict[Local, Const] = field(factory=dict)
+    guarded: dict[Local, Const] = field(factory=dict)
     updated: set[Local] | None = None
     shown: set[Local] = field(factory=set)
     tied: set[Local] = field(factory=set)
@@ -70,14 +74,31 @@ class _Folding:
     def run(self) -> Lambda:
         """The program; ``fn`` itself if nothing can be computed."""
         known, keep, changed = self.known, self.kept.append, False
-        for bind in self.fn.binds:
+        for given in self.fn.binds:
+            bind = given.substitute(self.guarded) if self.guarded else given
+            changed = changed or bind is not given
             if bind.op.role == "constant":
                 known[bind.binders[0]] = bind.attrs["value"]
+            elif bind.op.role == "guard":
+                if self.is_certain(bind):
+                    changed = True
+                    continue
             elif _is_all_known(bind.args, known) and is_foldable(bind.op) and self.fold(bind):
                 changed = True
                 continue
             keep(bind)
         return _with_numbers(self.fn, self.kept, self.numbers) if changed else self.fn
+
+    def is_certain(self, bind: Bind) -> bool:
+        """Whether a guard always holds. Otherwise note what it says of a Python integer."""
+        (arg,), value = bind.args, bind.attrs["value"]
+        if type(value) is not int:
+            return False
+        if type(arg) is Local and _is_integer(arg.type):
+            if arg in self.numbers:
+                return self.numbers[arg].value == value
+            self.guarded[arg] = Const(value)
+        return type(arg) is Const and type(arg.value) is int and arg.value == value
 
     def fold(self, bind: Bind) -> bool:
         """Whether ``bind`` was folded into constants."""
@@ -89,7 +110,7 @@ class _Folding:
         if self.updated is None:
             self.updated, self.shown = updated_locals(self.fn), shown_locals(self.fn)
             self.tied = tied_locals(self.fn)
-        # an update would have to copy a constant; so would the caller get a copy of what is new
+        # an update, or the caller, would have to copy a constant, but not a new array
         if not self.updated.isdisjoint(bind.binders):
             return False
         if not bind.args and not self.shown.isdisjoint(bind.binders):
@@ -105,9 +126,14 @@ class _Folding:
         return True
 
 
+def _is_integer(kind: ArrayType | None) -> bool:
+    """Whether values of this type are Python integers."""
+    return type(kind) is ArrayType and kind.weak and kind.dtype.kind == "i" and not kind.shape
+
+
 def _is_all_known(args: Sequence[Arg], known: dict) -> bool:
     """Whether all operands are constants."""
-    for arg in args:  # noqa: SIM110  no generator: asked once a bind
+    for arg in args:  # noqa: SIM110  a generator would be slower, and this runs for every bind
         if type(arg) is Local and arg not in known:
             return False
     return True
@@ -115,11 +141,11 @@ def _is_all_known(args: Sequence[Arg], known: dict) -> bool:
 
 @cache
 def is_foldable(op: Primitive) -> bool:
-    """Whether an operation may be computed early at all."""
+    """Whether an operation may be computed at optimisation time."""
     if op.effect or op.random or op.holds_lambdas or op.is_users:
         return False
     is_ufunc = op.elementwise and any(isinstance(f, np.ufunc) for f in op.numpy)
-    # a thread's own state governs these; Python's filters of warnings are not its own
+    # np.errstate is local to a thread, but Python's warning filters are shared by all threads
     return is_ufunc or op.only_float_warnings
 
 
@@ -133,7 +159,7 @@ def _evaluate_bind(bind: Bind, known: dict, limit: int) -> tuple | None:
     if bind.op.needs_elements and any(not getattr(x, "size", 1) for x in operands):
         return None
     try:
-        with np.errstate(all="raise"):  # what warns must do so when the program runs
+        with np.errstate(all="raise"):  # operations that warn must warn when the program runs
             out = bind.op.impl(np, *operands, **bind.attrs)
     except Exception:
         return None

@@ -8,9 +8,9 @@ from attrs import define, field
 from letir.ast import entry_point
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.bodies import all_bodies, map_bodies
-from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.primitive import Primitive
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.passes.memory.aliases import shown_locals, updated_locals
 
@@ -23,9 +23,10 @@ def common_subexpressions(fn: Lambda) -> Lambda:
     """Merge binds of the same operation on the same values with the same attributes, compared by
     bits; also in bodies.
 
-    Never merged: effects, random draws, updates and the values they consume, user-defined
-    operations unless they are elementwise, and values that would make two results share memory
-    [F4]. Rematerialised values are protected by a ``barrier``. Linear in the number of binds.
+    Of equal guards the first one stays. Never merged: other effects, random draws, updates and the
+    values they consume, user-defined operations unless they are elementwise, and values that would
+    make two results share memory [F4]. Rematerialised values are protected by a ``barrier``. Linear
+    in the number of binds.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = exp(%0); %3 = mul(%1, %2); return %3 }")
@@ -47,7 +48,7 @@ def merge_equal_binds(
     is_mergeable: Callable[[Primitive], bool],
     may_merge: Callable[[Bind, Bind], bool] = lambda bind, first: True,
 ) -> Lambda:
-    """``fn`` with equal binds (same operation, operands and attributes) merged; itself without any.
+    """``fn`` with equal binds (same operation, operands, attributes) merged; ``fn`` if it has none.
 
     ``is_mergeable(op)``: whether binds of an operation are merged at all; ``may_merge(bind,
     first)``: whether this one may be replaced by the first equal one.
@@ -55,6 +56,7 @@ def merge_equal_binds(
     names: dict[Local, Local] = {}
     first: dict[tuple, Bind] = {}
     kept: list[Bind] = []
+    n_guards = 0  # the number of guards left out
     for given in fn.binds:
         bind = given.substitute(names) if names else given
         op, args, attrs = bind.op, bind.args, bind.attrs
@@ -65,10 +67,15 @@ def merge_equal_binds(
             if found is not bind and may_merge(bind, found):
                 names.update(zip(bind.binders, found.binders, strict=True))
                 continue
-        elif op.role == "write_back":  # the argument has new contents, which its views now show
+        elif op.role == "write_back":  # views of the argument now have new contents
             first.clear()
+        elif op.role == "guard" and first.setdefault((op, args, attrs.token), bind) is not bind:
+            n_guards += 1
+            continue
         kept.append(bind)
-    return fn.replace(binds=kept, ret=fn.ret.substitute(names)) if names else fn
+    if not names and not n_guards:
+        return fn
+    return fn.replace(binds=kept, ret=fn.ret.substitute(names))
 
 
 @cache
@@ -76,7 +83,7 @@ def _is_mergeable(op: Primitive) -> bool:
     """Whether binds of an operation may be merged at all."""
     if op.effect or op.random or op.update is not None or op.role == "barrier":
         return False
-    return op.elementwise or not op.is_users  # of a user's nothing else is known
+    return op.elementwise or not op.is_users  # a user's operation may be impure unless declared
 
 
 @define(eq=False)
@@ -92,7 +99,7 @@ class _Aliases:
         if bind.op.holds_lambdas and (has_effect(bind) or _has_random(bind)):
             return False
         pairs = list(zip(bind.binders, first.binders, strict=True))
-        # what was declared of the one may be less than of the other
+        # one of two equal operations may have been declared with fewer facts
         if any(new.type is not old.type for new, old in pairs):
             return False
         if bind.op.role == "constant":  # results and updates use copies of constants

@@ -51,7 +51,7 @@ class DeadResultElimination:
         return self.made[key][1]
 
     def bind(self, bind: Bind, live: set[Local]) -> Bind:
-        """``bind`` without its dead results and everything that only these need."""
+        """``bind`` without dead results, and without the operands that only these need."""
         bodies = bodies_of(bind)
         if not bodies:  # a composite
             return bind
@@ -155,8 +155,9 @@ class DeadResultElimination:
         return self.refined(body, steps, found, asked)
 
     def refined(self, body: Lambda, steps: int, most: set[int], wanted: set[int]) -> set[int]:
-        """A refinement of ``_carries_read_by`` (whose answer is ``most``) that distinguishes the
-        results of nested bodies.
+        """The carried values that the results need, a subset of ``most``. Unlike
+        ``_carries_read_by``, which computes ``most``, this analysis distinguishes the results of
+        nested bodies.
         """
         found = most & wanted
         while len(found) < len(most):
@@ -220,5 +221,12 @@ def dead_code(fn: Lambda) -> Lambda:
     that only they need in the bodies; a carried value is dropped if no live result depends on it.
     Linear in the number of binds. Keeps binders, order, effects, parameters and results; a program
     without dead code is returned as it is.
+
+    >>> from letir import parse
+    >>> print(dead_code(parse("lambda %0 { %1 = exp(%0); %2 = neg(%1); return %1 }")))
+    lambda %0 {
+      %1 = exp(%0)
+      return %1
+    }
     """
     return DeadResultElimination().program(fn)

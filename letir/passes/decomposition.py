@@ -1,4 +1,4 @@
-"""``decompose``: replaces composites by the operations of which they are made."""
+"""``decompose``: replaces composites by the operations that they consist of."""
 
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
@@ -7,8 +7,8 @@ from attrs import define, field
 
 from letir.ast import entry_point
 from letir.ast.bodies import bodies_of
-from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
+from letir.ast.process_state import paused_gc
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local, substitute_args
 from letir.ast.types import ArrayType
@@ -27,11 +27,11 @@ def decompose(
 ) -> Lambda:
     """Replace composites by their decompositions, recursively and also in bodies [B4].
 
-    By default only composites whose ``impl`` is the decomposition and that have no derivative rule
-    of their own: results and derivatives keep their bits. ``keep_rules=False`` includes those with
-    a rule, for programs that will not be differentiated. ``exact=False`` includes those computed by
+    By default only composites whose ``impl`` is the decomposition and that have no derivative rule:
+    results and derivatives keep their bits. ``keep_rules=False`` includes composites with a rule,
+    for programs that will not be differentiated. ``exact=False`` includes composites computed by
     NumPy's own function, which rounds in another order. ``ops``: exactly the composites of these
-    names. A composite of unknown types or sizes stays as it is.
+    names. A composite of unknown types or sizes stays in the program.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3], %1: float64[2, 3] {
@@ -57,7 +57,7 @@ def without_composites(
     is_wanted: Callable[[Primitive], bool],
     where: Callable[[Bind], bool] = lambda bind: True,
 ) -> Lambda:
-    """``fn`` with the wanted composites decomposed where possible."""
+    """``fn`` with the composites for which ``is_wanted(op)`` decomposed where possible."""
     wanted: dict[Primitive, bool] = {}  # once an operation
 
     def is_composite(op: Primitive) -> bool:
@@ -90,7 +90,7 @@ class Parts:
             args = substitute_args(bind.args, names)
             if program is not None:
                 changed = True
-                _put_parts(bind, program, args, binds, names)
+                _inline_decomposition(bind, program, args, binds, names)
             else:
                 binds.append(bind.with_args(args))
         if not changed:
@@ -102,10 +102,10 @@ class Parts:
         types = [None if arg.type is NO_TYPE else arg.type for arg in bind.args]
         unknown = any(arg.type is None for arg in (*bind.args, *bind.binders))
         if unknown or not self.where(bind) or (bodies_of(bind) and any(map(_is_named, types))):
-            return None  # what a reduction by a body stands for depends on the number of elements
+            return None  # the decomposition of a reduction depends on the number of elements
         try:
             found = decomposition(bind.op.decompose, tuple(types), bind.attrs)
-        except LetirError:  # a size that is a name where a number is needed
+        except LetirError:  # a size is symbolic where a number is needed
             return None
         pairs = zip(found.ret.args, bind.binders, strict=True)
         if any(result.type is not binder.type for result, binder in pairs):
@@ -120,14 +120,16 @@ def _is_named(kind: ArrayType | None) -> bool:
     return kind is not None and not is_static_shape(kind.shape)
 
 
-def _put_parts(
+def _inline_decomposition(
     bind: Bind, program: Lambda, args: Iterable[Arg], binds: list[Bind], names: dict[Local, Arg]
 ) -> None:
     """Append the binds of ``program`` on ``args`` in place of ``bind``, keeping its binders.
 
     Binders of results that are operands are entered into ``names``.
     """
-    given = [arg for arg in args if arg.type is not NO_TYPE]  # None is not a parameter
+    given = [
+        arg for arg in args if arg.type is not NO_TYPE
+    ]  # the program has no parameter for None
     inner: dict[Local, Any] = dict(zip(program.params, given, strict=True))
     for result, binder in zip(program.ret.args, bind.binders, strict=True):
         if type(result) is Local and result not in inner:

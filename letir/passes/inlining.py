@@ -7,7 +7,7 @@ from attrs import define, field
 from letir.ast import entry_point
 from letir.ast.bodies import all_bodies, map_bodies
 from letir.ast.builder import LetBuilder
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.visitors.substitution import substitute
 
@@ -62,7 +62,7 @@ class _Inlining:
             binds = None if found is None else self.inlined(bind, *found)
             if binds is None:
                 done.append(bind)
-            else:  # processed again: more is known about them here
+            else:  # the inlined binds are processed again: more of their operands are known here
                 pending += reversed(binds)
         if self.room == before:
             return fn
@@ -104,7 +104,7 @@ class _Inlining:
         return arg
 
     def given_names(self, bind: Bind) -> Bind:
-        """``bind`` with its operands replaced; itself if none is."""
+        """``bind`` with its operands replaced; ``bind`` itself if none changes."""
         return bind.with_args(tuple(map(self.named, bind.args))) if self.names else bind
 
 

@@ -55,17 +55,20 @@ def without_combinators(fn: Lambda) -> Lambda:
 
 
 def _inline_named(fn: Lambda) -> Lambda:
-    builder = LetBuilder()
+    builder, is_done = LetBuilder(), True
     for bind in fn.binds:
         if not bind.op.inlined or any(type(a) is Local and a.type is None for a in bind.args):
             builder.binds.append(bind)
             continue
+        is_done = False
         builder.source = bind.source
         types = tuple([arg.type for arg in bind.args])
         program = decomposition(bind.op.decompose, types, bind.attrs)
         _bind_results(builder, bind, program)
-    found = fn.with_binds(builder.binds)
-    return without_combinators(found)  # a body for many may hold others
+    if is_done:  # those that are left have operands of unknown types
+        return fn
+    # an inlined body may contain further combinators
+    return without_combinators(fn.with_binds(builder.binds))
 
 
 def _bind_results(builder: LetBuilder, bind: Bind, program: Lambda) -> None:
@@ -78,7 +81,7 @@ def _bind_results(builder: LetBuilder, bind: Bind, program: Lambda) -> None:
     for binder, result in zip(bind.binders, found, strict=True):
         if type(result) is Local and result in made and result not in names:
             names[result] = binder
-        else:  # an operand, or a result that is there twice
+        else:  # the result is an operand, or is returned twice
             copied.append((binder, result))
     for i in range(before, len(builder.binds)):
         new = builder.binds[i]

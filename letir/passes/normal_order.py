@@ -4,8 +4,8 @@ from attrs import define, field
 
 from letir.ast import entry_point
 from letir.ast.bodies import map_bodies
-from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.effects.writes_to_arguments import changed_params
 
@@ -13,8 +13,8 @@ from letir.ops.effects.writes_to_arguments import changed_params
 @entry_point
 @paused_gc()
 def normalize_order(fn: Lambda) -> Lambda:
-    """Sort the binds in the order in which effects, then results, need them, operands first from
-    left to right; also in bodies.
+    """Sort the binds in the order in which effects, then results, need them; also in bodies. The
+    operands of a bind come before it, from left to right.
 
     Programs that differ only in the order of binds become equal. Effects keep their order, and no
     bind moves before an effect that it follows [C5]; dead binds come last. A program that writes to

@@ -7,8 +7,8 @@ import numpy as np
 from letir.ast import entry_point
 from letir.ast.attrs import Attrs, token
 from letir.ast.builder import freeze
-from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError
@@ -27,7 +27,7 @@ def erase_number_types(fn: Lambda) -> Lambda:
     constants of the dtype that NumPy's promotion gives them there; also in bodies.
 
     For backends without Python numbers, and for speed: a 0-d array is converted once. A float64
-    constant would widen float32, so each dtype has its own constant; equal ones are one bind.
+    constant would widen float32, so each dtype has its own constant; equal constants are one bind.
     Numbers in operations on Python numbers alone stay, as do numbers that NumPy refuses. Derivative
     rules read numbers, so run this after differentiation.
 
@@ -106,7 +106,7 @@ def _operand_dtypes(bind: Bind) -> list[np.dtype] | None:
 def _loop_dtypes(op: Primitive, kinds: tuple) -> tuple[np.dtype, ...] | None:
     """The operand dtypes of the ufunc loop that NumPy selects for these types."""
     ufunc = _single_ufunc(op)
-    # of Python numbers alone an operation may be exact, where arrays wrap around
+    # on Python numbers alone an operation may be exact, while arrays wrap around
     if ufunc is None or all(kind is NO_TYPE or kind.weak for kind in kinds):
         return None
     try:

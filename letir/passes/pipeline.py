@@ -7,7 +7,6 @@ With ``LETIR_DUMP=folder`` in the environment every pass writes its input and it
 import functools
 import itertools
 import os
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from attrs import frozen
 
 from letir.ast import LATE_BOUND, entry_point
+from letir.ast.process_state import new_lock
 from letir.ast.terms import Lambda
 from letir.errors import LetirError
 
@@ -24,7 +24,7 @@ Pipeline = tuple[_Pass, ...]
 
 _POINTS = ("before", "gradient", "after")
 _registered: dict[str, tuple["_Registered", ...]] = dict.fromkeys(_POINTS, ())
-_lock = threading.Lock()
+_lock = new_lock()
 _numbers = itertools.count(1)  # numbers the files in the folder
 
 
@@ -64,15 +64,15 @@ def _check_result(pass_: _Pass, before: Lambda, after: Any) -> None:
     if type(after) is not Lambda:
         raise LetirError(
             f"the pass {_pass_name(pass_)} gave {type(after).__name__}\n"
-            "  a pass returns a Lambda: the one that it got if it changes nothing"
+            "  a pass returns a Lambda: its argument if it changes nothing"
         )
     if after is before:
         return
     LATE_BOUND["check"](after)
-    if type_signature(after) != type_signature(before):
+    if _type_signature(after) != _type_signature(before):
         raise LetirError(
             f"the pass {_pass_name(pass_)} gave a program with other parameters or results\n"
-            f"  it got {type_signature(before)}\n  it gave {type_signature(after)}\n"
+            f"  it got {_type_signature(before)}\n  it gave {_type_signature(after)}\n"
             "  a pass keeps what a program takes and returns: see docs/passes.md"
         )
 
@@ -90,7 +90,7 @@ def _dump_texts(folder: str, name: str, before: Lambda, after: Lambda) -> None:
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     word = name.partition("(")[0]
-    # processes may share the folder; numbers are in the order of time
+    # processes may share the folder; the numbers follow the order of the passes
     stem = f"{os.getpid()}-{next(_numbers):05}-{word if word.isidentifier() else 'pass'}"
     for end, fn in (("in", before), ("out", after)):
         head = f"# {name}, {end}put: {len(fn)} binds\n".replace("\r", " ")
@@ -114,7 +114,7 @@ class _Registered:
         return found
 
 
-def type_signature(fn: Lambda) -> tuple:
+def _type_signature(fn: Lambda) -> tuple:
     """The types of the parameters, and the number of results."""
     return tuple([param.type for param in fn.params]), len(fn.ret.args)
 
@@ -150,7 +150,14 @@ def register(point: str, pass_: _Pass) -> _Pass:
 
 @entry_point
 def unregister(point: str, pass_: _Pass) -> None:
-    """Undo ``register(point, pass_)``; does nothing if it is not registered there."""
+    """Undo ``register(point, pass_)``; does nothing if it is not registered there.
+
+    >>> from letir.passes import dead_code
+    >>> _ = register("before", dead_code)
+    >>> unregister("before", dead_code)
+    >>> registered_passes("before")
+    ()
+    """
     with _lock:
         _registered[point] = tuple(
             [r for r in _registered[point] if not _is_same_pass(r.pass_, pass_)]

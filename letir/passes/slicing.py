@@ -15,13 +15,13 @@ from letir.ops.shape.shape_and_creation import as_size
 from letir.passes.dead_code_elimination import dead_code
 from letir.visitors.usedef import use_counts, uses
 
-_Wanted = int | str | Local
+_Selector = int | str | Local
 
 
 @entry_point
 def slice(
     f: Lambda,
-    results: _Wanted | Sequence[_Wanted],
+    results: _Selector | Sequence[_Selector],
     *,
     drop_unused: bool = False,
     effects: bool = True,
@@ -64,7 +64,7 @@ class _Values:
 
     f: Lambda
 
-    def found(self, wanted: _Wanted) -> Arg:
+    def found(self, wanted: _Selector) -> Arg:
         """The value for ``wanted``. Raises ScopeError if there is none, or more than one."""
         results = self.f.ret.args
         if isinstance(wanted, str):
@@ -93,7 +93,7 @@ class _Values:
                 f"slice: {wanted!r} names {len(fitting)} values: say which of {which}\n"
                 "  pass the Local itself"
             )
-        # not the numbers, of which one is close to any other
+        # numbers are left out: any two of them are close
         close = difflib.get_close_matches(wanted, [n for n in self.by_name if n[0] != "%"])
         remedy = f"did you mean {', '.join(close)}?" if close else "see the text of the program"
         raise ScopeError(f"slice: no value is called {wanted!r}\n  {remedy}")

@@ -1,5 +1,5 @@
-"""``propagate_shapes``: fills in types inferred from operands; and a variant of ``map_bodies`` for
-passes that depend on types.
+"""``propagate_shapes`` fills in types inferred from operands; ``throughout_fitting`` is
+``map_bodies`` for passes that depend on types.
 """
 
 from collections.abc import Callable
@@ -9,19 +9,19 @@ from attrs import define, field
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.bodies import all_bodies, bodies_of, map_bodies, with_bodies
 from letir.ast.builder import result_types
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import NO_TYPE, Bind, Lambda, Local
 from letir.errors import LetirError
 
 
 def throughout_fitting(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
-    """``map_bodies`` for a ``change`` that depends on types: bodies whose parameters have other
-    types than their operands stay as they are.
+    """``map_bodies`` for a ``change`` that depends on types: bodies stay unchanged if their
+    parameters have other types than the operands.
     """
     if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
         return change(fn)
     unfit = {
-        id(body.params)  # not of the body: what it holds itself is changed by then
+        id(body.params)  # not the body's id: its nested bodies have been replaced by then
         for outer in all_bodies(fn)
         for bind in outer.binds
         if bind.op.holds_lambdas
@@ -36,7 +36,7 @@ def throughout_fitting(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda
 def _is_fit(bind: Bind, body: Lambda) -> bool:
     """Whether the declared types of a body's parameters agree with its operands, if known."""
     given = _given_types(bind)
-    if len(given) != len(body.params):  # another loop, whose type rule has looked
+    if len(given) != len(body.params):  # a loop whose type rule has checked the operands
         return True
     pairs = zip(given, body.params, strict=True)
     # a missing cotangent has no type
@@ -85,7 +85,7 @@ class _Propagation:
             bind = given.substitute(names) if names else given
             fit = self.with_fitting_bodies(bind) if bind.op.holds_lambdas else bind
             if fit is not given or _is_unknown(fit):
-                # what its rule would not type so stays as it was recorded
+                # a bind whose type rule gives another type stays as it was recorded
                 binds[i] = _retype_bind(fit, names) or bind
                 changed = changed or binds[i] is not given
         if not changed:
@@ -117,7 +117,7 @@ class _Propagation:
 
 
 def _retype_body(body: Lambda, types: list) -> Lambda:
-    """``body`` with parameters of these types; itself if they agree, or if a type rule refuses."""
+    """``body`` with parameters of these types; unchanged if they agree, or if a type rule fails."""
     if all(param.type is kind for param, kind in zip(body.params, types, strict=True)):
         return body
     try:
@@ -128,7 +128,7 @@ def _retype_body(body: Lambda, types: list) -> Lambda:
 
 def _is_unknown(bind: Bind) -> bool:
     """Whether a result of a bind has an unknown type."""
-    for binder in bind.binders:  # noqa: SIM110  no generator: asked once a bind
+    for binder in bind.binders:  # noqa: SIM110  a generator would be slower, once for every bind
         if binder.type is None:
             return True
     return False

@@ -17,7 +17,7 @@ GUARDS = ("guard", "guard_order", "guard_raised")
 
 @define(eq=False)
 class EffectLog:
-    """The results of the effects of one call, in order, and the number that this run has used."""
+    """The results of the effects of one call, in order, and how many of them this run has used."""
 
     done: list = field(factory=list)
     count: int = 0
@@ -47,8 +47,8 @@ def before_guards(fn: Lambda) -> frozenset[int]:
 
 
 def log_effect(f: Callable, slot: int) -> Callable:
-    """``f`` of a list of operands, as a step that takes its results from the log in ``slot`` if
-    they are there.
+    """A step for ``f``, a function of a list of operands. If the log in ``slot`` already has the
+    results of the step, it takes these and does not call ``f``.
     """
 
     def compute(v: list, operands: list):

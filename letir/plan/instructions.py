@@ -17,8 +17,7 @@ import numpy as np
 from letir.ast.attrs import token
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import fresh_binders
-from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import Primitive
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, substitute_args
 from letir.errors import DTypeError
 from letir.eval.memory_checks import update_in_place
@@ -28,18 +27,21 @@ from letir.plan.effect_log import log_effect
 
 @paused_gc()
 def splice_groups(fn: Lambda) -> tuple[Lambda, dict]:
-    """(``fn`` with the bodies of its ``fused`` binds inlined, the origins of the inlined binds).
+    """``fn`` with the bodies of its ``fused`` binds inlined, and the origins of the inlined binds.
 
-    Origins: {index: ((body, bind of the body), (fn, the group's bind))}, innermost first.
+    Origins: {index: ((body, bind of the body), (fn, the group's bind))}, innermost first; for a
+    bind that takes results of a group, the bind itself.
     """
     if not any(bind.op.role == "fused" for bind in fn.binds):
         return fn, {}
     binds: list[Bind] = []
     names: dict[Local, Arg] = {}  # the results of groups, by their binders
-    origins: dict[int, tuple] = {}
+    origins: dict[int, Any] = {}
     for bind in fn.binds:
         args = substitute_args(bind.args, names)
         if bind.op.role != "fused":
+            if names:
+                origins[len(binds)] = bind
             binds.append(bind.with_args(args))
             continue
         body, origin = bind.attrs["body"], (fn, bind)
@@ -56,8 +58,8 @@ def splice_groups(fn: Lambda) -> tuple[Lambda, dict]:
 
 
 _PLAIN = (int, float, complex)
-_resolved = BoundedCache(1 << 12)  # (ufunc, types) -> dtypes that its loop takes
-_ready = BoundedCache(1 << 12)  # (token of a number, dtype) -> the array that stands for it
+_loop_dtypes = BoundedCache(1 << 12)  # (ufunc, types) -> dtypes that its loop takes
+_number_arrays = BoundedCache(1 << 12)  # (token of a number, dtype) -> the array that stands for it
 
 
 def direct_ufunc(bind: Bind) -> np.ufunc | None:
@@ -74,21 +76,36 @@ def direct_ufunc(bind: Bind) -> np.ufunc | None:
     return None
 
 
-def is_simple(bind: Bind) -> bool:
+def kernel_ufunc(bind: Bind) -> np.ufunc | None:
+    """The ufunc of a kernel, None for other binds.
+
+    After a floating-point error in the ufunc, the step has to be executed.
+    """
+    return getattr(bind.op.impl, "kernel_ufunc", None)
+
+
+def is_simple(bind: Bind, xp: Any) -> bool:
     """Whether a bind has one result and its step is a plain function of the operands."""
+    return bind.op.results is None and is_pure(bind, xp)
+
+
+def is_pure(bind: Bind, xp: Any) -> bool:
+    """Whether a bind has no effects: its results depend on nothing but the operands."""
     op = bind.op
-    is_plain = op.results is None and op.update is None and not op.holds_lambdas
-    return is_plain and not op.is_users  # their functions may warn as they like
-
-
-def is_silent(op: Primitive) -> bool:
-    """Whether an operation never warns of floating-point errors."""
-    return op.effect or op.random or op.no_float_errors or op.memory == "view"
+    is_plain = op.update is None and (not op.holds_lambdas or _impl_for(bind, xp) is not op.impl)
+    return is_plain and not op.is_users  # functions of users may issue warnings
 
 
 def numeric_callable(bind: Bind, xp: Any) -> Callable:
     """The callable that computes a bind from its operands alone."""
-    return _with_attributes(bind.op.impl, xp, bind.attrs)
+    return _with_attributes(_impl_for(bind, xp), xp, bind.attrs)
+
+
+def _impl_for(bind: Bind, xp: Any) -> Callable:
+    """The ``impl`` of a bind, also of a composite that is not decomposed for NumPy."""
+    impl: Callable = bind.op.impl
+    found: Callable = getattr(impl, "for_numpy", impl) if xp is np else impl
+    return found
 
 
 def special_step(bind: Bind, xp: Any, call: Callable, log: int | None = None) -> Callable:
@@ -102,11 +119,11 @@ def special_step(bind: Bind, xp: Any, call: Callable, log: int | None = None) ->
         if op.consume is not None:
             f = _with_attributes(op.consume, xp, given)
         else:
-            f = _in_a_list(_with_attributes(op.impl, xp, given))
+            f = _taking_list(_with_attributes(op.impl, xp, given))
     elif op.update is not None:
         f = partial(update_in_place, op, xp, attrs=bind.attrs)
     else:
-        f = _in_a_list(numeric_callable(bind, xp))
+        f = _taking_list(numeric_callable(bind, xp))
     if log is not None:
         return _storing_logged(log_effect(f, log), op.results is None)
     return _storing_one(f) if op.results is None else _storing_step(f)
@@ -133,7 +150,7 @@ def donated_step(bind: Bind, xp: Any, counts: int) -> Callable:
 
     def step(v, i, k, c):
         known, operands = v[counts], _take_operands(v, i, c)
-        # only the caller's references are left: no view, no second name
+        # only the caller refers to the array: there is no view and no second name
         if sys.getrefcount(operands[0]) <= known.get(id(operands[0]), 0):
             result = op.update(xp, *operands, **attrs)
         else:
@@ -151,7 +168,7 @@ def reference_counts(v: list, donated: tuple) -> dict[int, int]:
         x = v[n]
         apart = type(x) is np.ndarray and x.base is None and x.flags.writeable and x.flags.owndata
         if apart and not any(_may_share_memory(x, y) for m, y in enumerate(v) if m != n):
-            del x  # one of the references
+            del x  # which would count as one more reference
             found[id(v[n])] = sys.getrefcount(v[n])
     return found
 
@@ -161,7 +178,7 @@ def _may_share_memory(x, y) -> bool:
     return isinstance(y, np.ndarray) and np.may_share_memory(x, y)
 
 
-def _in_a_list(f: Callable) -> Callable:
+def _taking_list(f: Callable) -> Callable:
     """``f`` as a function of a list of operands."""
     return lambda operands: f(*operands)
 
@@ -218,13 +235,27 @@ def _with_attributes(impl: Callable, xp, attrs: dict) -> Callable:
 def operand_values(args: tuple[Arg, ...], ufunc: np.ufunc | None) -> list:
     """The value of each constant operand of a bind, None for locals."""
     types = tuple([arg.type for arg in args])
-    dtypes = resolved_dtypes(ufunc, types) if ufunc is not None else None
-    if dtypes is None:
+    dtypes = _resolved_dtypes(ufunc, types) if ufunc is not None else None
+    if dtypes is None or not _selects_same_loop(ufunc, args, dtypes):
         return [arg.value if type(arg) is Const else None for arg in args]
     return [
-        ready_number(arg.value, dtype) if type(arg) is Const else None
+        _ready_number(arg.value, dtype) if type(arg) is Const else None
         for arg, dtype in zip(args, dtypes, strict=True)
     ]
+
+
+def _selects_same_loop(ufunc: Any, args: tuple[Arg, ...], dtypes: tuple) -> bool:
+    """Whether the loop stays the same if arrays of these dtypes replace the constant numbers.
+
+    It may not beside a Python number, which has no dtype: np.ldexp(3, np.array(15)) is a float16.
+    """
+    if not any(type(arg) is Local and arg.type is not None and arg.type.weak for arg in args):
+        return True
+    given = [
+        dtype if type(arg) is Const else promotion_type(arg.type)
+        for arg, dtype in zip(args, dtypes, strict=True)
+    ]
+    return ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout))[: ufunc.nin] == dtypes
 
 
 def number_key(value: Any) -> Hashable:
@@ -232,15 +263,15 @@ def number_key(value: Any) -> Hashable:
     return id(value) if type(value) is np.ndarray else token(value)
 
 
-def resolved_dtypes(ufunc: np.ufunc, types: tuple) -> tuple | None:
+def _resolved_dtypes(ufunc: np.ufunc, types: tuple) -> tuple | None:
     """The operand dtypes of the ufunc loop that NumPy selects.
 
     None if arrays of these dtypes would select another loop, or if a type is unknown.
     """
     key = (ufunc, types)
-    found = _resolved.get(key, ...)
+    found = _loop_dtypes.get(key, ...)
     if found is ...:
-        found = _resolved[key] = _resolve_dtypes(ufunc, types)
+        found = _loop_dtypes[key] = _resolve_dtypes(ufunc, types)
     return found
 
 
@@ -256,7 +287,7 @@ def _resolve_dtypes(ufunc: np.ufunc, types: tuple) -> tuple | None:
     return found[: ufunc.nin] if found == again else None
 
 
-def ready_number(number: Any, dtype: np.dtype) -> np.ndarray:
+def _ready_number(number: Any, dtype: np.dtype) -> np.ndarray:
     """The 0-d array to which NumPy converts a Python number for a loop of this dtype.
 
     The number itself where the conversion raises or warns.
@@ -264,9 +295,9 @@ def ready_number(number: Any, dtype: np.dtype) -> np.ndarray:
     if type(number) not in _PLAIN:
         return number
     key = (token(number), dtype)
-    found = _ready.get(key)
+    found = _number_arrays.get(key)
     if found is None:
-        found = _ready[key] = _number_array(number, dtype)
+        found = _number_arrays[key] = _number_array(number, dtype)
     return found
 
 
@@ -277,9 +308,9 @@ def _number_array(number, dtype: np.dtype):
         except (OverflowError, FloatingPointError, TypeError):
             return number
     if dtype.kind in "fc" and number and not np.isnan(made):
-        # rounding to inf or to zero sets floating-point flags, which errstate governs
-        size, limits = max(abs(made.real), abs(made.imag)), np.finfo(dtype)
-        if size < limits.tiny or (size > limits.max and np.isfinite(number)):
+        # rounding to inf sets a floating-point flag, which errstate governs; to zero sets none
+        size = max(abs(made.real), abs(made.imag))
+        if size > np.finfo(dtype).max and np.isfinite(number):
             return number
     made.flags.writeable = False
     return made

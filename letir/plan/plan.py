@@ -5,7 +5,7 @@ Results, errors, and the points at which values are freed are the same as in ``r
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from operator import length_hint
 from types import FrameType
@@ -18,7 +18,14 @@ from letir.ast.source import Source
 from letir.ast.terms import Lambda
 from letir.errors import GuardError, InternalError
 from letir.eval.array_modules import ARRAY_CLASSES
-from letir.eval.float_warnings import ERROR_STATE, LOUD, PLACES, current_state
+from letir.eval.float_warnings import (
+    ERROR_STATE,
+    KERNEL_STATES,
+    LOUD,
+    PLACES,
+    SETTING_FILES,
+    current_state,
+)
 from letir.eval.memory_checks import root
 from letir.plan.effect_log import EffectLog
 from letir.plan.instructions import reference_counts
@@ -37,8 +44,13 @@ from letir.plan.slot_allocation import (
 # raises TypeError instead; then the run goes on in a state that warns at the user's lines. Setting
 # that state at the start of every run would take longer than a small ufunc.
 __warningregistry__ = "see finish_run"
+SETTING_FILES.add(__file__)
 _WARNED = ("'registry' must be a dict or None",)
 RUNS_BY_STEPS = 4  # then the steps become a function
+
+
+class Miss:
+    """The result of a function, generated for one kind of arguments, for other arguments."""
 
 
 class Plan:
@@ -60,7 +72,7 @@ class Plan:
         # by array module
         self.table = step_table(fn, np, _run_body, donated)
         self.tables: dict[object, Table] = {np: self.table}
-        self.runs = 0  # those by steps, approximately: threads may count at once
+        self.runs = 0  # the runs by steps, approximately: threads may count at once
         self.left = 0  # the runs that ``straight`` left to the steps
         self.straight: Any = None  # a StraightLine once the plan has run often
 
@@ -69,12 +81,14 @@ class Plan:
     ) -> tuple:
         """The results as a flat tuple; ``leaves`` is emptied.
 
-        ``tries``: a failed guard raises without its location, as the caller then tries another
+        ``tries``: a failed guard raises without its location, because the caller then tries another
         plan. ``log``: the effects that happened before a guard failed, not to be repeated.
         """
         table = self.table if xp is np else self.tables.get(xp) or self.table_for(xp)
         if len(leaves) != len(self.params):
-            raise InternalError(f"a plan of {len(self.params)} arguments, found {len(leaves)}")
+            raise InternalError(
+                f"a plan with {len(self.params)} arguments was called with {len(leaves)}"
+            )
         if table is self.table:
             straight = self.straight
             if straight is None:
@@ -82,14 +96,18 @@ class Plan:
                 if self.runs == RUNS_BY_STEPS:
                     straight = self.straight = LATE_BOUND["straight_line_of"](self)
             if straight is not None and ARRAY_CLASSES.issuperset(map(type, leaves)):
-                return self.run_straight(leaves, tries)
+                return self.run_straight_line(leaves, tries)
         v = leaves + table.rest
         leaves.clear()
-        # after an error the iterator tells the position: no counter is needed in the loop
+        return self.run_steps(table, v, tries, log)
+
+    def run_steps(self, table: Table, v: list, tries: bool, log: EffectLog | None) -> tuple:
+        """The results of the steps on the slots ``v``."""
+        # after an error the iterator has the position: no counter is needed in the loop
         steps, outer, token = iter(table.steps), sys.exception(), None
         try:
             if table.needs_start:
-                _start(table, v, log)
+                _prepare_slots(table, v, log)
             if table.may_warn and (state := LOUD[current_state()]) is not None:
                 token = ERROR_STATE.set(state)
             try:
@@ -116,20 +134,18 @@ class Plan:
                 finish_run(table, v, (kind, f, i, j, k, c), steps)
             results = tuple([v[k] for k in table.results])
         except BaseException as error:
-            v.clear()
-            if tries and type(error) is GuardError:
-                raise
-            LATE_BOUND["forget_values"](error, outer)
-            self.say_where(error, table, len(table.steps) - length_hint(steps) - 1)
+            self.fail(error, outer, table, v, steps, tries)
             raise
         finally:
             if token is not None:
                 ERROR_STATE.reset(token)
         return without_constants(table, results) if table.constants else results
 
-    def run_straight(self, leaves: list, tries: bool = True) -> tuple:
+    def run_straight_line(self, leaves: list, tries: bool = True) -> tuple:
         """``run`` by the function that the steps were translated into."""
         straight, outer, token = self.straight, sys.exception(), None
+        if straight.kernels > 0 and KERNEL_STATES[current_state()] < straight.kernels:
+            return self.run_steps(self.table, leaves + self.table.rest, tries, None)
         try:
             if straight.is_loud and (state := LOUD[current_state()]) is not None:
                 token = ERROR_STATE.set(state)
@@ -152,13 +168,28 @@ class Plan:
             finish_run(table, v, table.steps[at], steps)
             results = tuple([v[k] for k in table.results])
         except BaseException as error:
-            v.clear()
-            if tries and type(error) is GuardError:
-                raise
-            LATE_BOUND["forget_values"](error, outer)
-            self.say_where(error, table, len(table.steps) - length_hint(steps) - 1)
+            self.fail(error, outer, table, v, steps, tries)
             raise
         return without_constants(table, results) if table.constants else results
+
+    def fail(
+        self,
+        error: BaseException,
+        outer: BaseException | None,
+        table: Table,
+        v: list,
+        steps: Iterator,
+        tries: bool,
+    ) -> None:
+        """Empty the slots ``v`` of a run that raised ``error``, and add its place to the error.
+
+        ``steps``: the steps that were left; ``outer``: the exception handled before the run.
+        """
+        v.clear()
+        if tries and type(error) is GuardError:
+            return
+        LATE_BOUND["forget_values"](error, outer)
+        self.add_location_note(error, table, len(table.steps) - length_hint(steps) - 1)
 
     def table_for(self, xp: Any) -> Table:
         """The step table for another array module."""
@@ -169,19 +200,37 @@ class Plan:
         """The program from which the plan was made."""
         return Lambda(self.params, self.binds, self.ret)
 
-    def say_where(self, error: BaseException, table: Table, at: int) -> None:
-        """Add the let line of the step ``at`` and the user's source line to the error.
+    @property
+    def kernels(self) -> tuple:
+        """The kernels of the plan, each a ``PlanKernel`` with its texts; () without llvmlite."""
+        if not any(bind.op.role == "kernel" or bind.op.holds_lambdas for bind in self.binds):
+            return ()
+        return LATE_BOUND["plan_kernels"](self)
+
+    def memory(self, **sizes: int) -> Any:
+        """The ``PlanMemory`` of the next call: the most bytes at once, and of which arrays.
+
+        ``sizes``: the values of symbolic sizes by name.
+        """
+        return LATE_BOUND["plan_memory"](self, sizes)
+
+    def profile(self, leaves: Sequence) -> Any:
+        """The ``PlanProfile`` of a run on a flat list of arguments: time and bytes by group."""
+        return LATE_BOUND["plan_profile"](self, list(leaves))
+
+    def add_location_note(self, error: BaseException, table: Table, at: int) -> None:
+        """Add a note with the bind of the step ``at`` and the user's line to the error.
 
         Raises GuardError from ``error`` if the recorded function may catch it.
         """
         where = table.where[at] if at >= 0 else ()
         lines = where if type(where) is tuple else ((self.program(), where),)
         for fn, bind in lines:
-            LATE_BOUND["say_where"](error, fn, bind)
+            LATE_BOUND["add_location_note"](error, fn, bind)
 
 
-def _start(table: Table, v: list, log: EffectLog | None) -> None:
-    """Prepare the slots ``v`` for a run: unused arguments, donated arrays, logged effects."""
+def _prepare_slots(table: Table, v: list, log: EffectLog | None) -> None:
+    """Prepare the slots ``v`` for a run: unused arguments, donated arrays, the effect log."""
     for c in table.unused:
         v[c] = None
     if table.donated:
@@ -191,15 +240,13 @@ def _start(table: Table, v: list, log: EffectLog | None) -> None:
 
 
 def _place_of_step(frame: FrameType) -> Source | None:
-    """The source location of the step that a frame of ``Plan.run`` executes."""
-    table, steps = frame.f_locals["table"], frame.f_locals.get("steps")
-    if steps is None:  # a frame that called ``run_straight``
-        return None
+    """The source location of the step that a frame of ``Plan.run_steps`` executes."""
+    table, steps = frame.f_locals["table"], frame.f_locals["steps"]
     return _source_at(table, len(table.steps) - length_hint(steps) - 1)
 
 
 def _place_of_line(frame: FrameType) -> Source | None:
-    """The source location of the step that a function called by ``run_straight`` executes."""
+    """The source location of the step that a function called by ``run_straight_line`` executes."""
     straight, table = frame.f_locals["straight"], frame.f_locals["self"].table
     caller: FrameType | None = sys._getframe(1)
     while caller is not None and caller.f_code is not straight.code:
@@ -216,8 +263,8 @@ def _source_at(table: Table, at: int) -> Source | None:
     return bind.source
 
 
-PLACES.update({f.__code__: _place_of_step for f in (Plan.run, finish_run)})
-PLACES[Plan.run_straight.__code__] = _place_of_line
+PLACES.update({f.__code__: _place_of_step for f in (Plan.run_steps, finish_run)})
+PLACES[Plan.run_straight_line.__code__] = _place_of_line
 
 
 def without_constants(table: Table, results: tuple) -> tuple:

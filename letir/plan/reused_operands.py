@@ -4,7 +4,7 @@ from typing import Any
 
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Local
-from letir.ops.as_numpy.quick_forms import OWNED
+from letir.ops.as_numpy.quick_numbers import OWNED
 from letir.plan.instructions import direct_ufunc
 
 _LEAST_REUSED = 1 << 14  # bytes: smaller arrays take less time to allocate than to test
@@ -13,7 +13,8 @@ _LEAST_REUSED = 1 << 14  # bytes: smaller arrays take less time to allocate than
 def reuse_test(write: Any) -> tuple[int, str] | None:
     """(operand, test): where the test holds, a ufunc may write its result into the operand.
 
-    Then nothing else refers to the operand, and NumPy would give the result its memory order.
+    The test says that nothing else refers to the operand, and that NumPy would give the result the
+    operand's memory order.
     """
     bind, result = write.bind, write.result
     if direct_ufunc(bind) is None or result is None or not result.shape:

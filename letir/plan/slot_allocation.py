@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 from attrs import define
 
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Bind, Lambda, Local
-from letir.eval.float_warnings import ERROR_STATE, LOUD, current_state
+from letir.eval.float_warnings import ERROR_STATE, LOUD, SETTING_FILES, current_state, is_silent
 from letir.plan.effect_log import before_guards
 from letir.plan.instructions import (
     direct_ufunc,
     donated_step,
-    is_silent,
     is_simple,
     number_key,
     numeric_callable,
@@ -31,6 +30,7 @@ from letir.visitors.usedef import use_counts
 # The kinds of steps: f is the callable, i and j are operand slots, k is the result slot, and c are
 # the slots cleared after the step (OTHER clears before it).
 ONE, TWO, TWO_AND_CLEAR, ONE_AND_CLEAR, MANY, OTHER = range(6)
+SETTING_FILES.add(__file__)
 _KEPT = 1 << 60  # the remaining uses of a constant: it is never freed
 
 
@@ -40,8 +40,8 @@ class Table:
 
     ``rest``: the initial contents of the slots after the parameters; ``unused``: the slots of
     parameters without a use; ``where``: the bind of each step; ``results``: the slots of results;
-    ``constants``: ids of arrays with which results must not share memory, and ``shared`` which
-    results might; ``needs_start``: whether slots have to be prepared before the first step.
+    ``constants``: ids of arrays with which results must not share memory; ``shared``: the results
+    that might; ``needs_start``: whether slots have to be prepared before the first step.
     """
 
     steps: tuple
@@ -99,7 +99,7 @@ class _Layout:
 
     def __init__(self, fn: Lambda, xp, call: Callable, donated: tuple):
         self.xp, self.call, self.first = xp, call, len(fn.params)
-        self.donated: set[Local] = {fn.params[n] for n in donated}  # and values updated in them
+        self.donated: set[Local] = {fn.params[n] for n in donated}  # and results that reuse them
         self.left = use_counts(fn).copy()
         self.at: dict[Local, int] = {p: n for n, p in enumerate(fn.params)}
         self.unused = tuple([n for n, p in enumerate(fn.params) if p not in self.left])
@@ -112,7 +112,7 @@ class _Layout:
         self.where: list = []
         self.counts = self.new(None) if donated else None
         self.log: int | None = None
-        self.may_warn = False  # of floating-point errors, in a step that is not a ufunc
+        self.may_warn = False  # whether a step that is not a ufunc may have floating-point errors
 
     def table(self, fn: Lambda) -> Table:
         """The finished table, once all binds have their steps."""
@@ -142,7 +142,7 @@ class _Layout:
         self.where.append(where)
         ufunc = direct_ufunc(bind) if self.xp is np else None
         slots, dying = self.operands(bind.args, ufunc)
-        is_called = not is_logged and is_simple(bind)
+        is_called = not is_logged and is_simple(bind, self.xp)
         if ufunc is None or not is_called:  # else ``Plan.run`` calls the ufunc
             self.may_warn = self.may_warn or not is_silent(bind.op)
         if not is_called:

@@ -27,7 +27,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import compute
-from letir.random.parameters import refuse_values
+from letir.random.parameters import refuse_bounds, refuse_values
 from letir.random.reuse import Reuse, reused_keys
 
 __all__ = [
@@ -51,9 +51,8 @@ _WORD = (1 << 64) - 1
 
 
 def _draw_checked(name: str, *args):
-    """Call the operation ``name``; outside of a trace too the types of operands are checked."""
+    """Call the operation ``name``, with the types of operands checked outside of traces too."""
     op = PRIMITIVES[name]
-    refuse_values(name, args)
     operands, attrs = op.prepare(*args) if op.prepare else (args, {})
     emitter = next((o.emitter for o in operands if isinstance(o, Value)), None)
     attrs = op.complete(attrs)
@@ -69,7 +68,12 @@ def _draw_checked(name: str, *args):
 
 @entry_point
 def key(seed: Any) -> Any:
-    """The key of an integer seed: the lower 128 bits of a Python int, or a traced int64."""
+    """The key of an integer seed: the lower 128 bits of a Python int, or a traced int64.
+
+    >>> from letir import random
+    >>> random.key(0)
+    array([0, 0], dtype=uint64)
+    """
     if isinstance(seed, Value) or np.ndim(seed):
         return _draw_checked("random_key", seed)
     seed = operator.index(seed)
@@ -81,13 +85,24 @@ def split(key: Any, num: Any = 2) -> Any:
     """``num`` new keys with independent numbers, as an array of shape (num, 2).
 
     ``num``: an int or a shape. The first keys do not depend on ``num``.
+
+    >>> from letir import random
+    >>> first, second = random.split(random.key(0))
+    >>> random.split(random.key(0), 3).shape
+    (3, 2)
     """
     return _draw_checked("random_split", key, num)
 
 
 @entry_point
 def fold_in(key: Any, data: Any) -> Any:
-    """A new key from ``key`` and an integer, such as the number of a step."""
+    """A new key from ``key`` and an integer, such as the number of a step.
+
+    >>> from letir import random
+    >>> step_key = random.fold_in(random.key(0), 7)  # the key of step 7
+    >>> random.normal(step_key, (2,)).shape
+    (2,)
+    """
     return _draw_checked("random_fold_in", key, data)
 
 
@@ -101,7 +116,12 @@ def normal(key: Any, shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, dtype:
     ``shape``: by default the broadcast shape of the parameters, as in all functions here.
     ``dtype``: by default the parameters' dtype, float64 for Python numbers. The derivative with
     respect to ``loc`` is 1, with respect to ``scale`` it is the standard normal number drawn.
+
+    >>> from letir import random
+    >>> random.normal(random.key(0), (2,)).round(2)
+    array([ 0.16, -1.77])
     """
+    refuse_values("normal", "scale", scale)
     return _draw_checked("random_normal", key, shape, loc, scale, dtype)
 
 
@@ -111,13 +131,23 @@ def uniform(key: Any, shape: Any = None, low: Any = 0.0, high: Any = 1.0, dtype:
 
     The derivative with respect to ``low`` is 1 - u, with respect to ``high`` it is u, where u is
     the number in [0, 1) that was drawn.
+
+    >>> from letir import random
+    >>> random.uniform(random.key(0), (2,), low=1.0, high=3.0).round(2)
+    array([1.02, 1.48])
     """
     return _draw_checked("random_uniform", key, shape, low, high, dtype)
 
 
 @entry_point
 def exponential(key: Any, shape: Any = None, scale: Any = 1.0, dtype: Any = None) -> Any:
-    """Exponential numbers of mean ``scale``; the derivative is the number drawn for mean 1."""
+    """Exponential numbers of mean ``scale``; the derivative is the number drawn for mean 1.
+
+    >>> from letir import random
+    >>> random.exponential(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    refuse_values("exponential", "scale", scale)
     return _draw_checked("random_exponential", key, shape, scale, dtype)
 
 
@@ -127,7 +157,12 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
 
     The derivative with respect to ``a`` is implicit, at a fixed quantile. It can be differentiated
     once more.
+
+    >>> from letir import random
+    >>> random.gamma(random.key(0), 2.0, (2, 3)).shape
+    (2, 3)
     """
+    refuse_values("gamma", "a", a)
     return _draw_checked("random_gamma", key, a, shape, dtype)
 
 
@@ -136,7 +171,13 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
     """Standard normal numbers between ``lower`` and ``upper``, differentiable in the bounds.
 
     Drawn by the inverse of the distribution function. Needs SciPy.
+
+    >>> from letir import random
+    >>> numbers = random.truncated_normal(random.key(0), -1.0, 1.0, (100,))
+    >>> bool((abs(numbers) <= 1).all())
+    True
     """
+    refuse_bounds("truncated_normal", lower, upper)
     return _draw_checked("random_truncated_normal", key, lower, upper, shape, dtype)
 
 
@@ -145,7 +186,13 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
 
 @entry_point
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
-    """True with probability ``p``."""
+    """True with probability ``p``.
+
+    >>> from letir import random
+    >>> random.bernoulli(random.key(0), 0.5, (4,))
+    array([ True,  True,  True, False])
+    """
+    refuse_values("bernoulli", "p", p, "probabilities, from 0 to 1", most=1)
     return _draw_checked("random_bernoulli", key, p, shape)
 
 
@@ -154,13 +201,23 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any
     """Indices along ``axis`` of ``logits``, with probabilities proportional to exp(logits).
 
     ``shape``: the shape of the result, to which the other axes of ``logits`` broadcast.
+
+    >>> import numpy as np
+    >>> from letir import random
+    >>> random.categorical(random.key(0), np.log([0.1, 0.9]), shape=(5,))
+    array([0, 1, 1, 1, 1])
     """
     return _draw_checked("random_categorical", key, logits, axis, shape)
 
 
 @entry_point
 def randint(key: Any, shape: Any, low: Any, high: Any, dtype: Any = np.int64) -> Any:
-    """Integers from ``low`` up to, but not including, ``high``, which may be arrays."""
+    """Integers from ``low`` up to, but not including, ``high``, which may be arrays.
+
+    >>> from letir import random
+    >>> random.randint(random.key(0), (4,), 0, 10)
+    array([9, 8, 9, 6])
+    """
     return _draw_checked("random_randint", key, shape, low, high, dtype)
 
 
@@ -169,6 +226,10 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Any:
     """``x`` in random order along ``axis``; for an int n, the numbers 0 to n - 1 in random order.
 
     Derivatives flow to the elements in their original places.
+
+    >>> from letir import random
+    >>> random.permutation(random.key(0), 5)
+    array([0, 2, 1, 4, 3])
     """
     if np.ndim(x) == 0:
         return _draw_checked("random_draw", key, "permutation", (operator.index(x),), np.int64)
@@ -182,7 +243,12 @@ def choice(
     """Elements of ``a`` along ``axis``, or numbers below the int ``a``, with probabilities ``p``.
 
     Derivatives flow to the chosen elements.
+
+    >>> from letir import random
+    >>> random.choice(random.key(0), 10, (3,))
+    array([0, 0, 6])
     """
+    refuse_values("choice", "p", p, "probabilities, at least 0")
     if np.ndim(a) == 0:
         return _draw_checked("random_places", key, operator.index(a), shape, replace, p)
     return _draw_checked("random_choice", key, a, shape, replace, p, axis)

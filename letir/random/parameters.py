@@ -1,8 +1,9 @@
-"""The values that parameters of distributions may have, checked where they are known.
+"""Checks of the parameters of distributions, where their values are known.
 
-Traced parameters are not checked: a program draws with whatever values come.
+Traced parameters are not checked: a program draws with the values that it gets.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,40 +11,36 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.errors import ShapeError
 
-# operation -> (place of the parameter, its name, whether values are right, what they must be)
-_RANGES: dict[str, tuple] = {
-    "random_bernoulli": (1, "p", lambda p: (p >= 0) & (p <= 1), "probabilities, from 0 to 1"),
-    "random_normal": (3, "scale", lambda s: s >= 0, "at least 0"),
-    "random_exponential": (2, "scale", lambda s: s >= 0, "at least 0"),
-    "random_gamma": (1, "a", lambda a: a >= 0, "at least 0"),
-    "random_choice": (4, "p", lambda p: p >= 0, "probabilities, at least 0"),
-    "random_places": (4, "p", lambda p: p >= 0, "probabilities, at least 0"),
-}
+
+def refuse_values(
+    asked: str, parameter: str, given: Any, allowed: str = "at least 0", most: float = math.inf
+) -> None:
+    """Raise ShapeError for a known parameter of the function ``asked`` with values below 0, or
+    above ``most``.
+    """
+    values = _known_values(given)
+    if values is None:
+        return
+    is_right = (values >= 0) & (values <= most)
+    if not is_right.all():
+        found = values if values.ndim == 0 else values[~is_right].flat[0]
+        raise ShapeError(
+            f"{asked}: {parameter} must be {allowed}, found {found}\n"
+            "  compute the parameter with np.clip, np.abs or np.exp"
+        )
 
 
-def refuse_values(name: str, args: tuple) -> None:
-    """Raise ShapeError for the value of a known parameter that no distribution has."""
-    if name in _RANGES and len(args) > _RANGES[name][0]:
-        place, parameter, is_right, allowed = _RANGES[name]
-        values = _known(args[place])
-        if values is not None and not is_right(values).all():
-            found = values if values.ndim == 0 else values[~is_right(values)].flat[0]
-            asked = "choice" if name == "random_places" else name.removeprefix("random_")
-            raise ShapeError(
-                f"{asked}: {parameter} must be {allowed}, found {found}\n"
-                "  compute the parameter with np.clip, np.abs or np.exp"
-            )
-    if name == "random_truncated_normal":
-        lower, upper = _known(args[1]), _known(args[2])
-        if lower is not None and upper is not None and np.any(lower > upper):
-            raise ShapeError(
-                "truncated_normal: lower must not be greater than upper, found "
-                f"{lower} and {upper}\n"
-                "  pass the bounds in this order: truncated_normal(key, -1.0, 1.0)"
-            )
+def refuse_bounds(asked: str, lower: Any, upper: Any) -> None:
+    """Raise ShapeError if both bounds are known, and ``lower`` is greater than ``upper``."""
+    low, high = _known_values(lower), _known_values(upper)
+    if low is not None and high is not None and np.any(low > high):
+        raise ShapeError(
+            f"{asked}: lower must not be greater than upper, found {low} and {high}\n"
+            f"  pass the bounds in this order: {asked}(key, -1.0, 1.0)"
+        )
 
 
-def _known(parameter: Any) -> np.ndarray | None:
+def _known_values(parameter: Any) -> np.ndarray | None:
     """A parameter as an array of numbers, None if it is traced or not a number."""
     if parameter is None or isinstance(parameter, Value):
         return None

@@ -12,7 +12,15 @@ from letir.ast.terms import Bind, Lambda, Local
 
 @frozen
 class Reuse:
-    """A key that two or more binds use: their numbers are equal, or depend on each other."""
+    """A key that two or more binds use: their numbers are equal, or depend on each other.
+
+    >>> import letir
+    >>> from letir import random
+    >>> twice = lambda key: random.normal(key, (2,)) + random.uniform(key, (2,))
+    >>> (found,) = reused_keys(letir.trace(twice, random.key(0)))
+    >>> print(str(found).splitlines()[0])
+    the random key %key: uint64[2] is used 2 times
+    """
 
     key: Local
     binds: tuple[Bind, ...]
@@ -44,9 +52,9 @@ def reused_keys(fn: Lambda) -> tuple[Reuse, ...]:
 
 def _reused_in_body(fn: Lambda) -> list[Reuse]:
     """The keys that the binds of ``fn`` itself use more than once."""
-    same: dict[Any, Local] = {}  # the first name of a key
-    first: dict[tuple, Local] = {}  # by the key that it was derived from, and how
-    whole: dict[Local, Any] = {}  # the array of keys that a key is a row of
+    same: dict[Any, Local] = {}  # a local -> the first local with the same key
+    first: dict[tuple, Local] = {}  # (parent key, row or number) -> first key derived so
+    whole: dict[Local, Any] = {}  # a key -> the array of keys of which it is a row
     uses: dict[Local, list[Bind]] = {}
     for bind in fn.binds:
         made = _derivation_of(bind)
@@ -69,7 +77,7 @@ def _reused_in_body(fn: Lambda) -> list[Reuse]:
 
 
 def _derivation_of(bind: Bind) -> tuple | None:
-    """How ``bind`` derives a key from one key: by which row or number; None if it does not."""
+    """(parent key, row or number) if ``bind`` derives one key from another, else None."""
     if not bind.args or type(bind.args[0]) is not Local:
         return None
     if bind.op.role == "index" and len(bind.args) == 1:

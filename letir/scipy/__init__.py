@@ -17,14 +17,25 @@ return %3
 from typing import Any
 
 from letir.ast import LATE_BOUND
-from letir.scipy import integrate, linalg, ndimage, optimize, signal, special, stats
+from letir.scipy import (
+    distance,
+    fft,
+    integrate,
+    linalg,
+    ndimage,
+    optimize,
+    signal,
+    special,
+    stats,
+)
 
-__all__ = ["integrate", "linalg", "ndimage", "optimize", "signal", "special", "stats"]
+__all__ = ["distance", "fft", "integrate", "linalg", "ndimage", "optimize", "signal", "special"]
+__all__ += ["stats"]
 
 
-def recorded_version(part: str, name: str) -> Any:
+def _recorded_version(part: str, name: str) -> Any:
     """The object ``letir.scipy.part.name``."""
-    return getattr(globals()[part], name)
+    return getattr(globals()[part.rpartition(".")[2]], name)
 
 
-LATE_BOUND["scipy_recorded"] = recorded_version
+LATE_BOUND["scipy_recorded"] = _recorded_version

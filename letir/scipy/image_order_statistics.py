@@ -1,6 +1,4 @@
-"""Filters of ``ndimage`` that choose an element of a window, and resampling at whole or fractional
-places.
-"""
+"""Order filters of ``ndimage`` (maximum, minimum, median), ``shift`` and ``map_coordinates``."""
 
 import functools
 import itertools

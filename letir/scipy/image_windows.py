@@ -1,4 +1,4 @@
-"""Sliding windows of arrays with borders: what the filters of ``ndimage`` share."""
+"""Sliding windows of arrays with borders, which all filters of ``ndimage`` use."""
 
 import operator
 from typing import Any
@@ -8,7 +8,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from letir.ast.builder import Value
 
-_PADDED_BY = {  # SciPy's mode -> that of numpy.pad
+_PADDED_BY = {  # SciPy's mode -> the mode of numpy.pad
     **{"reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect"},
     **{"nearest": "edge", "wrap": "wrap", "grid-wrap": "wrap"},
     **{"constant": "constant", "grid-constant": "constant"},
@@ -16,7 +16,7 @@ _PADDED_BY = {  # SciPy's mode -> that of numpy.pad
 
 
 def extend_borders(x: Any, before: tuple, after: tuple, mode: str, cval: Any) -> Any:
-    """``x`` with borders as ``mode`` says; a negative width cuts elements off."""
+    """``x`` extended at its borders in this ``mode``; a negative width cuts elements off."""
     if mode not in _PADDED_BY:
         raise RuntimeError("boundary mode not supported")  # SciPy's words
     pairs = list(zip(before, after, strict=True))
@@ -39,7 +39,7 @@ def windows_of(x: Any, shape: tuple, origins: tuple, mode: str, cval: Any) -> An
 
 
 def store_result(found: Any, like: Any, output: Any) -> Any:
-    """A result in the dtype of the input, or in that of ``output``, or written into it."""
+    """A result in the dtype of the input or of ``output``, or written into ``output``."""
     if isinstance(output, Value | np.ndarray):
         target: Any = output
         target[...] = found

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from letir.scipy.namespace import as_array_or_traced, drop_in, fallback_getattr
-from letir.scipy.traced_odeint import odeint
+from letir.scipy.traced_odeint import odeint, solve_ivp
 
-__all__ = ["cumulative_trapezoid", "odeint", "simpson", "trapezoid"]
+__all__ = ["cumulative_trapezoid", "odeint", "simpson", "solve_ivp", "trapezoid"]
 __getattr__ = fallback_getattr("integrate")
 
 

@@ -74,13 +74,13 @@ def expm(A: Any) -> Any:
 def sqrtm(A: Any) -> Any:
     """The principal square root of square matrices.
 
-    The root of a real matrix may be complex: a guard says so. In an abstract trace it is real.
+    The root of a real matrix may be complex, which a guard records; it is real in abstract traces.
     """
     a = as_array_or_traced(A)
     value = a.concrete_value() if a.dtype.kind == "f" else None
     if isinstance(value, np.ndarray) and find_in_scipy("linalg", "sqrtm")(value).dtype.kind == "c":
         values = np.linalg.eigvals(a.astype(complex))
-        if ((values.imag == 0) & (values.real < 0)).any():  # what makes a root complex
+        if ((values.imag == 0) & (values.real < 0)).any():  # such eigenvalues make the root complex
             a = a.astype(complex)
     return PRIMITIVES["sqrtm"](a)
 
@@ -132,6 +132,28 @@ def cho_solve(
     return solve_triangular(factor, half, trans=second, lower=lower)
 
 
+@entry_point
+def lu_solve(
+    lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    """The solution of a linear system, given the LU factors of its matrix, which is known."""
+    (factors, pivots), original = lu_and_piv, find_in_scipy("linalg", "lu_solve")
+    if not is_traced(factors, pivots, b):
+        return original(lu_and_piv, b, trans, overwrite_b, check_finite)
+    if is_traced(pivots):
+        raise refusal_error("lu_solve", "the pivots depend on values: numpy.linalg.solve")
+    order = np.arange(len(pivots))
+    for i, j in enumerate(pivots):
+        order[[i, j]] = order[[j, i]]
+    b = as_array_or_traced(b)
+    unit = {"lower": True, "unit_diagonal": True}
+    if trans == 0:
+        half = solve_triangular(factors, b[order], **unit)
+        return solve_triangular(factors, half)
+    half = solve_triangular(factors, b, trans=trans)
+    return solve_triangular(factors, half, trans=trans, **unit)[np.argsort(order)]
+
+
 @drop_in("linalg")
 def block_diag(*arrs: Any) -> Any:
     """A block diagonal matrix of the given matrices."""
@@ -172,7 +194,7 @@ def solve(
     transposed: bool = False,
     **options: Any,
 ) -> Any:
-    """The solution of a linear system; ``assume_a`` is ignored: there is one method."""
+    """The solution of a linear system; ``assume_a`` is ignored, as there is one method only."""
     a = as_array_or_traced(a)
     return np.linalg.solve(np.swapaxes(a, -1, -2) if transposed else a, as_array_or_traced(b))
 

@@ -1,7 +1,7 @@
 """Linear systems and matrices of special form in ``scipy.linalg``, for traced values.
 
-They are written with NumPy's functions, which is slower than LAPACK's routines for such matrices,
-and has derivatives.
+They are written with NumPy's functions: slower than LAPACK's routines for such matrices, but
+differentiable.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ solve_lyapunov = solve_continuous_lyapunov
 
 @drop_in("linalg")
 def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
-    """The solution X of A X A^H - X + Q = 0; ``method`` is ignored: there is one."""
+    """The solution X of A X A^H - X + Q = 0; ``method`` is ignored."""
     a, q = as_array_or_traced(a), as_array_or_traced(q)
     system = np.eye(a.shape[0] ** 2) - np.kron(a, np.conj(a))
     return np.linalg.solve(system, q.reshape(-1)).reshape(q.shape)

@@ -41,7 +41,7 @@ class VectorDistribution:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The distribution with fixed parameters."""
-        # while recording also for known parameters: its methods may be called on traced values
+        # while recording, known parameters too: the methods may be called on traced values
         if ACTIVE.get() is None and not is_traced(*args, **kwargs):
             return find_in_scipy("stats", self.name)(*args, **kwargs)
         return FrozenVectorDistribution(self, args, tuple(kwargs.items()))
@@ -76,7 +76,7 @@ class FrozenVectorDistribution:
 
 
 class MultivariateNormal(VectorDistribution):
-    """``scipy.stats.multivariate_normal``; a covariance may be singular if the caller says so."""
+    """``scipy.stats.multivariate_normal``, with ``allow_singular`` for singular covariances."""
 
     name = "multivariate_normal"
     recorded = ("logpdf", "pdf", "entropy")
@@ -103,7 +103,7 @@ class MultivariateNormal(VectorDistribution):
 
     @entry_point
     def entropy(self, mean: Any = None, cov: Any = 1, allow_singular: bool = True) -> Any:
-        """The entropy, which the rank and the determinant of the covariance decide."""
+        """The entropy, from the rank and the determinant of the covariance."""
         if not is_traced(mean, cov):
             return self._plain("entropy", mean, cov)
         cov = _full_covariance(_mean_of(mean), as_array_or_traced(cov))
@@ -125,14 +125,14 @@ def _full_covariance(mean: Any, cov: Any) -> Any:
 
 
 def _positive_part(values: Any) -> tuple:
-    """(eigenvalues with 1 in place of those that count as zero, which do not)."""
+    """(eigenvalues with 1 in place of those that count as zero, mask of the other ones)."""
     least = 1e6 * np.finfo(float).eps * np.abs(values).max()  # as scipy.stats cuts them off
     is_positive = values > least
     return np.where(is_positive, values, 1.0), is_positive
 
 
 def _singular_logpdf(x: Any, mean: Any, cov: Any) -> Any:
-    """The density on the subspace of a singular covariance, -inf beside it."""
+    """The density on the subspace of a singular covariance, -inf outside of it."""
     values, vectors = np.linalg.eigh(cov)
     safe, is_positive = _positive_part(values)
     parts = (x - mean) @ vectors
@@ -207,7 +207,7 @@ def _log_beta(alpha: Any) -> Any:
 def _require(condition: Any, message: str) -> None:
     """Raise SciPy's ValueError unless the condition holds; a guard if it is traced.
 
-    Not checked where there is no value: in an abstract trace, for examples of ``vmap``.
+    Unknown values are not checked: in an abstract trace, or for examples of ``vmap``.
     """
     if isinstance(condition, Value) and condition.concrete_value() is ABSENT:
         return

@@ -25,9 +25,7 @@ def find_in_scipy(part: str, name: str) -> Any:
 
 
 def drop_in(part: str) -> Callable:
-    """A decorator: call SciPy's function of the same name, but the decorated one if an argument is
-    traced.
-    """
+    """A decorator: the function replaces SciPy's of the same name where an argument is traced."""
 
     def decorate(function: Callable) -> Callable:
         recorded = entry_point(function)
@@ -46,7 +44,7 @@ def drop_in(part: str) -> Callable:
 
 @functools.cache
 def _of_scipy(part: str, name: str) -> Callable:
-    """SciPy's function, whose errors about arguments say what was found."""
+    """SciPy's function, whose errors about arguments also show what was found."""
     return entry_point(find_in_scipy(part, name))
 
 
@@ -57,7 +55,7 @@ def as_array_or_traced(x: Any) -> Any:
 
 
 def as_scalar(found: Any) -> Any:
-    """A 0-d result as the scalar that SciPy returns; other results as they are."""
+    """A 0-d result as the scalar that SciPy returns; other results unchanged."""
     return found if found.ndim else found[()]
 
 

@@ -1,7 +1,7 @@
 """``scipy.ndimage`` for traced values: filters, and shifts by whole numbers.
 
-Each filter pads the array as ``mode`` says and takes weighted sums, or order statistics, of sliding
-windows. The dtype of the result is that of the input, as in SciPy.
+Each filter pads the array according to ``mode`` and takes weighted sums, or order statistics, of
+sliding windows. The result has the dtype of the input, as in SciPy.
 """
 
 import operator
@@ -241,7 +241,7 @@ def gaussian_gradient_magnitude(
     axes: Any = None,
     **options: Any,
 ) -> Any:
-    """The length of the gradient by derivatives of a Gaussian."""
+    """The length of the gradient, computed with derivatives of a Gaussian."""
     x = as_array_or_traced(input)
     chosen = filtered_axes(axes, x.ndim)
 

@@ -4,9 +4,18 @@ from typing import Any
 
 import numpy as np
 
+from letir.scipy.linear_maps import linear_map
 from letir.scipy.namespace import as_array_or_traced, drop_in, fallback_getattr, refusal_error
 
 __getattr__ = fallback_getattr("signal")
+
+lfilter, filtfilt = linear_map("signal", "lfilter"), linear_map("signal", "filtfilt")
+sosfilt, sosfiltfilt = linear_map("signal", "sosfilt"), linear_map("signal", "sosfiltfilt")
+savgol_filter, detrend = (
+    linear_map("signal", "savgol_filter"),
+    linear_map("signal", "detrend", "data"),
+)
+hilbert, resample = linear_map("signal", "hilbert"), linear_map("signal", "resample")
 
 
 @drop_in("signal")

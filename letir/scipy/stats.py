@@ -18,6 +18,14 @@ from letir.scipy.namespace import (
     is_traced,
     refusal_error,
 )
+from letir.scipy.sample_statistics import (  # noqa: F401  names of the namespace
+    gmean,
+    hmean,
+    kurtosis,
+    sem,
+    skew,
+    zscore,
+)
 from letir.tracing.trace_state import ACTIVE
 
 __getattr__ = fallback_getattr("stats")
@@ -42,7 +50,7 @@ class Distribution:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The distribution with fixed parameters."""
-        # while recording also for known parameters: its methods may be called on traced values
+        # while recording, known parameters too: the methods may be called on traced values
         if ACTIVE.get() is None and not is_traced(*args, **kwargs):
             return find_in_scipy("stats", self.name)(*args, **kwargs)
         return FrozenDistribution(self, args, tuple(kwargs.items()))
@@ -108,7 +116,8 @@ class FrozenDistribution:
             return getattr(known(*self.args, **dict(self.kwargs)), method)
         if method not in METHODS:
             raise refusal_error(
-                f"{self.distribution.name}(...).{method}", "only densities and such are"
+                f"{self.distribution.name}(...).{method}",
+                f"only {', '.join(sorted(METHODS))} are",
             )
         found = DistributionMethod(self.distribution, method)
         return entry_point(lambda x: found(x, *self.args, **dict(self.kwargs)))

@@ -1,5 +1,6 @@
-"""``odeint`` of traced values: the right-hand side is recorded once, as a body."""
+"""``odeint`` and ``solve_ivp`` of traced values: the right-hand side is recorded as a body."""
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -46,6 +47,18 @@ def odeint(
             func, y0, t, args, rtol=rtol, atol=atol, tfirst=tfirst, **options
         )
     y0, t = (_as_double(np.atleast_1d(as_array_or_traced(x))) for x in (y0, t))
+    right_side, operands = _recorded_slope("odeint", func, y0, args, tfirst)
+    if not is_traced(y0, t, *operands):
+        return find_in_scipy("integrate", "odeint")(
+            func, y0, t, args, rtol=rtol, atol=atol, tfirst=tfirst, **options
+        )
+    if options:
+        raise refusal_error("odeint", f"leave out {', '.join(options)}")
+    return PRIMITIVES["odeint"](y0, t, *operands, body=right_side, rtol=rtol, atol=atol)
+
+
+def _recorded_slope(name: str, func: Callable, y0: Any, args: tuple, tfirst: bool) -> tuple:
+    """(the right-hand side as a program of state, time and operands, the operands)."""
     places = [i for i, arg in enumerate(args) if isinstance(arg, Value) or is_array(arg)]
 
     def slope(y, s, *given):
@@ -56,7 +69,7 @@ def odeint(
         slopes = np.atleast_1d(_as_double(as_array_or_traced(out)))
         if slopes.shape != y.shape:
             raise ShapeError(
-                f"odeint: func returns an array of shape {slopes.shape}, found a state of shape "
+                f"{name}: func returns an array of shape {slopes.shape}, found a state of shape "
                 f"{y.shape}\n  return one derivative for each element of the state"
             )
         return slopes
@@ -64,11 +77,54 @@ def odeint(
     operands = [args[i] for i in places]
     kinds = [ShapeDtype(x.shape, x.dtype) for x in (y0, *operands)]
     recording = record(slope, (kinds[0], ShapeDtype((), float), *kinds[1:]), {}, ABSTRACT)
-    operands += recording.lifted
-    if not is_traced(y0, t, *operands):
-        return find_in_scipy("integrate", "odeint")(
-            func, y0, t, args, rtol=rtol, atol=atol, tfirst=tfirst, **options
+    return recording.fn, [*operands, *recording.lifted]
+
+
+@entry_point
+def solve_ivp(
+    fun: Callable,
+    t_span: Any,
+    y0: Any,
+    method: Any = "RK45",
+    t_eval: Any = None,
+    dense_output: bool = False,
+    events: Any = None,
+    vectorized: bool = False,
+    args: Any = None,
+    **options: Any,
+) -> Any:
+    """scipy.integrate.solve_ivp at given times, differentiable like ``odeint``.
+
+    The numbers are those of SciPy's ``method``, the derivatives those of the exact solution. The
+    result has ``t``, ``y``, ``status``, ``message`` and ``success``.
+    """
+    LATE_BOUND["refuse_unless_function"]("solve_ivp: fun", fun)
+    given = () if args is None else tuple(args)
+    scipys = find_in_scipy("integrate", "solve_ivp")
+    rest = (method, t_eval, dense_output, events, vectorized, args)
+    if not isinstance(ACTIVE.get(), Trace) and not is_traced(t_span, y0, t_eval, *given):
+        return scipys(fun, t_span, y0, *rest, **options)
+    start = _as_double(np.atleast_1d(as_array_or_traced(y0)))
+    right_side, operands = _recorded_slope("solve_ivp", fun, start, given, True)
+    if not is_traced(t_span, start, t_eval, *operands):
+        return scipys(fun, t_span, y0, *rest, **options)
+    tolerances = {"rtol": options.pop("rtol", 1e-3), "atol": options.pop("atol", 1e-6)}
+    if options or dense_output or events is not None or type(method) is not str:
+        raise refusal_error(
+            "solve_ivp", "only rtol and atol, without events, dense_output and methods of your own"
         )
-    if options:
-        raise refusal_error("odeint", f"leave out {', '.join(options)}")
-    return PRIMITIVES["odeint"](y0, t, *operands, body=recording.fn, rtol=rtol, atol=atol)
+    if t_eval is None:
+        raise refusal_error("solve_ivp", "its times depend on the values: pass t_eval")
+    asked = _as_double(as_array_or_traced(t_eval))
+    first, last = (_as_double(as_array_or_traced(s)).reshape(1) for s in t_span)
+    ends = [] if bool(asked[-1] == last[0]) else [last]
+    times = np.concatenate([first, asked, *ends])
+    found = PRIMITIVES["odeint"](
+        start, times, *operands, body=right_side, method=method, **tolerances
+    )
+    result = sys.modules[scipys.__module__].OdeResult
+    return result(
+        **{"t": asked, "y": found[1 : 1 + asked.shape[0]].T, "sol": None, "t_events": None},
+        **{"y_events": None, "status": 0, "success": True},
+        message="The solver successfully reached the end of the integration interval.",
+    )

@@ -61,7 +61,7 @@ def script_op(
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name):
         raise LetirError(
             f"name your operation package.name, found {name!r}\n"
-            "  plain names are those of letir's operations: write 'mine.add', not 'add'"
+            "  names without a package belong to letir: write 'mine.add', not 'add'"
         )
     operation = _Operation(name, script(source))
     rules: dict[str, Any] = {}
@@ -74,7 +74,7 @@ def script_op(
         results=operation.results if operation.n_outs > 1 else None,
         **rules,
     )
-    record.set_attrs(operation.attrs())  # the script says them, not the signature of decompose
+    record.set_attrs(operation.attrs())  # from the script, not from the signature of decompose
     PRIMITIVES[name] = record
     return record
 
@@ -84,7 +84,7 @@ class _Operation:
 
     def __init__(self, name: str, made: Script):
         self.name, self.script = name, made
-        first = made.overloads[0]  # all overloads must agree with it
+        first = made.overloads[0]  # all overloads must have its parameters and results
         self.params = first.params
         self.has_backward = all(function.inner is not None for function in made.overloads)
         self.n_outs = self.count(first)
@@ -148,7 +148,7 @@ class _Operation:
         if count != self.n_outs:
             raise ShapeError(
                 f"{self.name}: its body gives {count} results, not {self.n_outs}\n"
-                "  mend the script: it returns another number of results"
+                "  correct the script: the number of its results is fixed"
             )
         return found
 
@@ -159,7 +159,7 @@ class _Operation:
         bound = self.bound(args, attrs)
         rule, operands = self.script.rule(bound), operands_of(bound.values, bound.function)
         # a composite has no further results that could hold residuals
-        captured = _recomputed(rule, operands, outs)
+        captured = _recompute_captured(rule, operands, outs)
         given = emit_backward(cts, outs, (*operands, *outs, *captured), rule.backward, rule.context)
         by_operand = dict(zip(rule.gradients, given, strict=True))
         places = iter(range(len(operands)))
@@ -170,7 +170,7 @@ class _Operation:
         kinds = types_without_batch(args, axes)
         bound = self.bound(tuple(map(_stand_in, kinds)), attrs)
         pairs = [pair for pair in zip(args, axes, strict=True) if pair[0] is not None]
-        # as a ``scripted`` bind, which holds both programs
+        # recorded as a ``scripted`` bind, which holds both programs
         attrs = self.script.attrs(self.script.rule(bound))
         found, out_axes = mapped_scripted(*zip(*pairs, strict=True), transform=transform, **attrs)
         if self.n_outs == 1:
@@ -183,7 +183,7 @@ def _stand_in(kind: ArrayType | None) -> ShapeDtype | None:
     return None if kind is None else ShapeDtype(kind.shape, kind.dtype, kind.weak)
 
 
-def _recomputed(rule: Rule, operands: list, outs: tuple) -> tuple:
+def _recompute_captured(rule: Rule, operands: list, outs: tuple) -> tuple:
     """The captured values that are neither operands nor results, recomputed from the operands."""
     fn, count = rule.forward, rule.n_outs
     if len(fn.ret.args) == count:

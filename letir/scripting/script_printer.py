@@ -67,13 +67,13 @@ def _statement(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.FunctionDef):
         return _definition(node)
     if isinstance(node, ast.Return):
-        return [f"return {_unparsed(node.value)}"]
+        return [f"return {_expression_text(node.value)}"]
     if isinstance(node, ast.Assign):
-        return [f"{_unparsed(node.targets[0])} = {_unparsed(node.value)}"]
+        return [f"{_expression_text(node.targets[0])} = {_expression_text(node.value)}"]
     return ast.unparse(node).splitlines()
 
 
-def _unparsed(node: ast.expr) -> str:
+def _expression_text(node: ast.expr) -> str:
     """An expression; a tuple of several parts without parentheses."""
     if isinstance(node, ast.Tuple) and len(node.elts) > 1:
         return ", ".join(map(ast.unparse, node.elts))
@@ -93,7 +93,7 @@ def _constants(function: Function) -> set[str]:
 
 
 def _is_constant(term: Term, known: set[str]) -> bool:
-    """Whether a term is computed from numbers alone; ``known`` names are."""
+    """Whether a term is computed from numbers alone; ``known``: the names of such values."""
     match term:
         case Name(id=name):
             return name in known
@@ -113,7 +113,7 @@ def _is_constant(term: Term, known: set[str]) -> bool:
 class Lifted:
     """Writes a function after lifting.
 
-    ``others``: words that mean values or scripts in the text, not operations.
+    ``others``: words that are names of values or scripts in the text, not of operations.
     """
 
     def __init__(self, function: Function, others: Collection[str] = ()):
@@ -139,7 +139,7 @@ class Lifted:
             params.insert(0, f"{name}: {_tuple_type([self.types[n] for n in context])}")
             if context:
                 lines.append(f"{''.join(f'{n}, ' for n in context)}= {name}")
-            # computed again there: constants are not in the context [G1]
+            # the backward computes constants again: they are not in the context [G1]
             lines += map(self.assign, self.constants_of(function))
         lines += self.statements(function.body)
         result, kind = self.results(function)
@@ -151,7 +151,7 @@ class Lifted:
         """The assignments of the constants that a backward uses."""
         needed = set(inner.captured)
         found: list[Assign] = []
-        # users before makers: one pass finds all that is needed
+        # from the last to the first: uses are seen before assignments, so that one pass is enough
         for statement in reversed(self.function.body):
             is_needed = needed.intersection(statement.targets)
             if type(statement) is Assign and is_needed and statement.targets[0] in self.constants:

@@ -223,7 +223,7 @@ class Function:
         return f"{self.name}({', '.join(kinds)})"
 
 
-# ---- going through ----
+# ---- traversals ----
 
 
 def parts_of(term: Term) -> tuple:

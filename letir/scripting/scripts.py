@@ -192,7 +192,7 @@ class Script:
         made, operands = self.rule(bound), operands_of(bound.values, bound.function)
         # None: arrays only
         emitter = next((a.emitter for a in operands if isinstance(a, Value)), None)
-        # on arrays there are no residuals to keep
+        # a call on arrays keeps no residuals
         if made.backward is None or emitter is None:
             found = run_flat(made.forward, operands)
         else:
@@ -245,8 +245,8 @@ class Script:
 
     def misfit(self, args: Sequence, kwargs: Mapping, reasons: list[str]) -> DTypeError:
         """The error for arguments that no overload accepts."""
-        keywords = [f"{name}={_described(value)}" for name, value in kwargs.items()]
-        found = ", ".join([*map(_described, args), *keywords])
+        keywords = [f"{name}={_describe_argument(value)}" for name, value in kwargs.items()]
+        found = ", ".join([*map(_describe_argument, args), *keywords])
         listed = "\n".join(
             f"  {function.signature}: {reason}"
             for function, reason in zip(self.overloads, reasons, strict=True)
@@ -261,7 +261,7 @@ class Script:
         given = dict(zip([param.name for param in params], args, strict=False))
         for name, value in kwargs.items():
             if name in given or name not in {param.name for param in params}:
-                return f"{name!r} is {'there twice' if name in given else 'no parameter'}"
+                return f"{name!r} is {'given twice' if name in given else 'not a parameter'}"
             given[name] = value
         values, fits = [], []
         for param in params:
@@ -269,11 +269,11 @@ class Script:
                 return f"{param.name!r} is missing"
             is_given = param.name in given
             value = given[param.name] if is_given else constant_of(param.default)
-            # part of a key: hashable
+            # static values are part of a key, so they must be hashable
             values.append(_frozen_value(value) if param.kind == STATIC else value)
-            fits.append(_EXACT if not is_given else _fit(values[-1], param))
+            fits.append(_EXACT if not is_given else _degree_of_fit(values[-1], param))
             if fits[-1] == _NO:
-                return f"{param.name} is {_kind_text(param)}, found {_described(value)}"
+                return f"{param.name} is {_kind_text(param)}, found {_describe_argument(value)}"
         return _Bound(function, tuple(values), tuple(fits))
 
 
@@ -303,7 +303,7 @@ def check_distinct(text: Text, function: Function, others: list[Function]) -> No
 # ---- kinds of arguments ----
 
 
-def _fit(value, param: Param) -> int:
+def _degree_of_fit(value, param: Param) -> int:
     """The degree to which an argument fits a parameter."""
     if param.kind == GROUP:
         fits = isinstance(value, tuple) and len(value if param.parts is None else param.parts) == (
@@ -367,14 +367,14 @@ def _kind_text(param: Param) -> str:
     return words.get(param.kind, f"{param.annotation or 'static'}, part of the program")
 
 
-def _described(value) -> str:
+def _describe_argument(value) -> str:
     """A description of an argument, for messages."""
     if isinstance(value, Value | ShapeDtype):
         return str(value.type)
     if is_array(value):
         return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
     if isinstance(value, tuple):
-        return f"({', '.join(map(_described, value))}{',' * (len(value) == 1)})"
+        return f"({', '.join(map(_describe_argument, value))}{',' * (len(value) == 1)})"
     return f"{type(value).__name__} {value!r}" if _is_static(value) else type(value).__name__
 
 

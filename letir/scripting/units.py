@@ -79,7 +79,7 @@ class CompilationUnit(Mapping):
 
     def enter(self, read: Text, nodes: Sequence[ast.FunctionDef]) -> None:
         """Add these functions of a text: all of them or, if one has an error, none."""
-        # all names first: order does not matter
+        # all names are entered first, so that the order of functions does not matter
         known = {*self._scripts, *(node.name for node in nodes)}
         functions = [FunctionReader(read, known, node.name).function(node) for node in nodes]
         overloads = {name: list(script.overloads) for name, script in self._scripts.items()}
@@ -90,7 +90,7 @@ class CompilationUnit(Mapping):
         _check_cycles(read, overloads)  # before anything is entered: all functions or none
         for function in functions:
             own = self._scripts.setdefault(function.name, Script(function.name, [], self._scripts))
-            # they see self._scripts, which grows: calls are by reference [G3]
+            # scripts refer to self._scripts, which grows: calls are looked up by name [G3]
             own.overloads.append(function)
 
     @property
@@ -111,7 +111,7 @@ class CompilationUnit(Mapping):
 
     def __getattr__(self, name: str) -> Script:
         if name.startswith("_") or name not in self._scripts:
-            # missing in a copy that is being made
+            # the attribute is missing while a copy is being made
             known = ", ".join(self.__dict__.get("_scripts", ())) or "none"
             raise AttributeError(f"the unit has no function {name!r}, it has {known}")
         return self._scripts[name]
@@ -132,7 +132,7 @@ class CompilationUnit(Mapping):
 # ---- calls ----
 
 
-def _calls(function: Function) -> Iterator[Apply]:
+def _script_calls(function: Function) -> Iterator[Apply]:
     """The other scripts called in a function and its backward."""
     for part in (function, function.inner):
         if part is not None:
@@ -146,10 +146,10 @@ def _calls(function: Function) -> Iterator[Apply]:
 
 def _check_cycles(text: Text, overloads: Mapping[str, list[Function]]) -> None:
     """Raise ParseError that names a cycle of calls, if there is one."""
-    called = {name: [c for f in fs for c in _calls(f)] for name, fs in overloads.items()}
+    called = {name: [c for f in fs for c in _script_calls(f)] for name, fs in overloads.items()}
     done: set[str] = set()
     for start in called:
-        path, waiting = [start], [iter(called[start])]  # a depth-first walk with a stack of its own
+        path, waiting = [start], [iter(called[start])]  # depth first, with an explicit stack
         while path:
             call = next(waiting[-1], None)
             if call is None:
@@ -157,13 +157,13 @@ def _check_cycles(text: Text, overloads: Mapping[str, list[Function]]) -> None:
                 waiting.pop()
             elif call.function in path:
                 cycle = [*path[path.index(call.function) :], call.function]
-                raise _recursion(text, call, cycle)
+                raise _recursion_error(text, call, cycle)
             elif call.function not in done:
                 path.append(call.function)
                 waiting.append(iter(called[call.function]))
 
 
-def _recursion(text: Text, call: Apply, cycle: list[str]) -> ParseError:
+def _recursion_error(text: Text, call: Apply, cycle: list[str]) -> ParseError:
     """The error for functions that call each other recursively."""
     message = f"recursion: {' -> '.join(cycle)}\n  a script must end: write a loop"
     return text.error(call.at, message)

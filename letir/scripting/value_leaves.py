@@ -25,11 +25,11 @@ def leaves_of(value: Any) -> list:
 
 
 def copied(builder: LetBuilder, name: str, value: Any) -> Any:
-    """A captured value inside a body: arrays become parameters, everything else stays."""
+    """A captured value inside a body: arrays become parameters, other values stay unchanged."""
     if isinstance(value, tuple):
         return tuple(copied(builder, f"{name}.{i}", part) for i, part in enumerate(value))
     if type(value) is Sizes:
-        # what is known stays known
+        # known values stay known
         return Sizes(builder.param(value.array.type, name), value.known)
     return builder.param(value.type, name) if isinstance(value, Value) else value
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from letir.ad.gradient_program import Gradient
 from letir.ad.symbolic_zeros import specialize_undef
 from letir.ast import entry_point
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.pytrees import Tree
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Lambda, Local
@@ -19,7 +19,7 @@ from letir.source.signature import (
     Signature,
     built,
     can_build,
-    can_take_apart,
+    can_unpack,
     leaf_names,
     unbracketed,
 )
@@ -31,14 +31,14 @@ from letir.visitors.usedef import use_counts
 def to_source(f: Lambda | Gradient, name: str = "f") -> str:
     """The source of a stand-alone NumPy function that computes the same as ``f``.
 
-    It takes the same nested arguments and gives the same results to the bit; it uses the user's
-    names, and comments show the user's lines. A Gradient becomes two functions:
+    The function takes the same nested arguments and returns the same results to the bit; it uses
+    the user's names, and comments show the user's lines. A Gradient becomes two functions:
     ``name_forward(*args)`` returns (results, residuals), and ``name_backward(residuals, *cts)``
     returns a tuple of cotangents; None stands for a zero cotangent.
 
     Arguments are not checked, and values live until the function ends. User-defined operations need
-    a ``source`` in their record; opaque ones are imported from their module. ExportError says where
-    that is impossible. Linear in the number of binds.
+    a ``source`` in their record; opaque ones are imported from their module. Raises ExportError
+    with the user's line where that is impossible. Linear in the number of binds.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0:x: float64[3], %1:rate: float64*[] { %2:y = mul(%0, %1); return %2 }")
@@ -74,12 +74,12 @@ def _lambda_source(fn: Lambda, name: str) -> str:
     module = Module()
     module.names.take(name)
     writer = Writer(module)
-    head = _parameters(writer, fn)
+    head = _write_parameters(writer, fn)
     # for the parameters of df, None means Undef
     writer.nullable.update([writer.texts[param] for param in fn.params])
     writer.write(fn)
     results = [writer.arg(arg) for arg in fn.ret.args]
-    _returned(writer, _nested(writer, results, fn.out_tree))
+    _write_return(writer, _nested_results(writer, results, fn.out_tree))
     _add_function(writer, name, head)
     return module.text()
 
@@ -89,11 +89,11 @@ def _add_function(writer: Writer, name: str, head: list[str]) -> None:
     writer.module.functions.append(f"def {name}({joined(head, '    ')}):\n{''.join(writer.lines)}")
 
 
-def _parameters(writer: Writer, fn: Lambda) -> list[str]:
+def _write_parameters(writer: Writer, fn: Lambda) -> list[str]:
     """The parameters of a function; the statements that unpack them are written."""
     signature = Signature(writer, leaf_names(fn))
     tree = fn.in_tree
-    if tree is not None and not can_take_apart(tree.spec):
+    if tree is not None and not can_unpack(tree.spec):
         writer.line(f"# the arguments are those of {printable(str(tree))}, in a row")
         tree = None
     if tree is None:
@@ -108,11 +108,11 @@ def _parameters(writer: Writer, fn: Lambda) -> list[str]:
         signature.head += ["*"] if kwargs.num_children else []
         for word, spec in zip(words, kwargs.children(), strict=True):
             signature.argument(spec, [next(leaves) for _ in range(spec.num_leaves)], word)
-    _widen(writer, fn)
+    _widen_numbers(writer, fn)
     return signature.head
 
 
-def _widen(writer: Writer, fn: Lambda) -> None:
+def _widen_numbers(writer: Writer, fn: Lambda) -> None:
     """Write conversions of Python numbers to the recorded types, as a call of the program does."""
     for param in fn.params:
         kind = param.type
@@ -121,17 +121,17 @@ def _widen(writer: Writer, fn: Lambda) -> None:
             writer.line(f"{writer.texts[param]} = {convert}({writer.texts[param]})")
 
 
-def _nested(writer: Writer, texts: Sequence[str], tree: Tree | None) -> str:
+def _nested_results(writer: Writer, texts: Sequence[str], tree: Tree | None) -> str:
     """The expression of results with the nesting of ``tree``."""
     if tree is None:
         return texts[0] if len(texts) == 1 else _tuple_text(texts)
     if not can_build(tree.spec):
         writer.line(f"# the results are those of {printable(str(tree))}, in a row")
-        return _nested(writer, texts, None)
+        return _nested_results(writer, texts, None)
     return built(writer, tree.spec, iter(texts))
 
 
-def _returned(writer: Writer, text: str) -> None:
+def _write_return(writer: Writer, text: str) -> None:
     """Write ``return``."""
     writer.line(f"return {text}")
 
@@ -143,16 +143,16 @@ def _gradient_source(g: Gradient, name: str) -> str:
     """The source of the two functions of a Gradient."""
     module = Module()
     for part in ("forward", "backward"):
-        module.names.take(f"{name}_{part}")  # first: other names must avoid them
+        module.names.take(f"{name}_{part}")  # taken first, because other names must avoid them
     forward = Writer(module)
-    head = _parameters(forward, g.f)
+    head = _write_parameters(forward, g.f)
     forward.nullable.update([forward.texts[p] for p in g.f.params if p.type is None])
     forward.write(g.f)
     texts = [forward.arg(arg) for arg in g.f.ret.args]
     kept = [forward.texts[g.f.params[i]] for i in g.df_input_captured_inputs]
     kept += [texts[i] for i in g.df_input_captured_outputs]
-    results = _nested(forward, texts[: g.f_real_outputs], g.out_tree)
-    _returned(forward, f"{results}, {_tuple_text(kept)}")
+    results = _nested_results(forward, texts[: g.f_real_outputs], g.out_tree)
+    _write_return(forward, f"{results}, {_tuple_text(kept)}")
     _add_function(forward, f"{name}_forward", head)
     _backward_source(g, module, texts, kept, f"{name}_backward")
     return module.text()
@@ -164,17 +164,17 @@ def _backward_source(
     """Add the backward function; residuals have the same names as in the forward function."""
     real = [i for i in g.df_input_vjps if i < g.f_real_outputs]
     count = len(g.df_input_vjps)
-    # a single cotangent None returns early; of several each may be None
+    # a single cotangent returns early if it is None; several may be None in any combination
     states = [True if len(real) == 1 else None] * len(real) + [False] * (count - len(real))
     rest = [True] * (len(g.df.params) - count)  # residuals are values, never None
     df = dead_code(specialize_undef(g.df, states + rest))  # no grad_of for known cotangents
     writer = Writer(module)
     residuals = writer.names.fresh("residuals")
-    cts = _cotangents(writer, df, real, results)
+    cts = _cotangent_parameters(writer, df, real, results)
     zeros = [_zero_text(g.f.params[i].type) for i in g.df_output_vjps]
     if len(cts) == 1:
         with writer.block(f"if {cts[0]} is None:"):
-            _returned(writer, _tuple_text(zeros))
+            _write_return(writer, _tuple_text(zeros))
     writer.nullable.update(cts if len(cts) > 1 else ())
     writer.texts |= dict.fromkeys(df.params[len(cts) : count], "None")  # cotangents of temporaries
     names = [writer.parameter(p, text) for p, text in zip(df.params[count:], kept, strict=True)]
@@ -183,11 +183,13 @@ def _backward_source(
     _name_gradients(writer, g, df)
     writer.write(df)
     found = [_or_zeros(writer, *pair) for pair in zip(df.ret.args, zeros, strict=True)]
-    _returned(writer, _tuple_text(found))
+    _write_return(writer, _tuple_text(found))
     _add_function(writer, name, [residuals, *cts])
 
 
-def _cotangents(writer: Writer, df: Lambda, real: list[int], results: list[str]) -> list[str]:
+def _cotangent_parameters(
+    writer: Writer, df: Lambda, real: list[int], results: list[str]
+) -> list[str]:
     """The cotangent parameters of the results at these positions."""
     if len(real) == 1:
         return [writer.parameter(df.params[0], "ct")]

@@ -36,7 +36,7 @@ class Module:
 
     def helper(self, text: str) -> str:
         """The name of a function with this text, which is added once."""
-        found = self.known.get(text)  # by its text: however many binds ask for it
+        found = self.known.get(text)  # by its text, which several binds may share
         if found is None:
             (wanted,) = _HEAD.findall(text)[:1]
             found = self.known[text] = self.names.fresh(wanted)

@@ -7,7 +7,7 @@ import unicodedata
 
 from letir.errors import ExportError
 
-# builtins that generated functions use; a module hides no builtin at all
+# builtins that generated functions use; module names hide no builtins at all
 _USED = (
     *("_", "np", "complex", "float", "hasattr", "int", "len", "map", "range", "repr", "slice"),
     *("tuple", "zip", "ValueError"),

@@ -14,25 +14,25 @@ from letir.source.numpy_literals import SourceText
 from letir.source.steps import Step
 
 
-def spelled(write: Step, operands: list[str]) -> Any:
-    """The answer of the record's ``source``, or the form that follows from its other fields."""
+def source_form(write: Step, operands: list[str]) -> Any:
+    """The form by the record's ``source``, or the form that follows from its other fields."""
     op, attrs = write.bind.op, write.bind.attrs
     if isinstance(op.source, str):
-        # a template may put it before ** or a dot, which bind more tightly than the sign
+        # a template may put a negative number before ** or a dot, which bind more tightly
         operands = [f"({text})" if text.startswith("-") else text for text in operands]
         return op.source.format(*operands, **{k: write.literal(v) for k, v in attrs.items()})
     if op.role == "sized":
-        return _spelled_sized(write)
+        return _sized_form(write)
     if op.source is not None:
         return op.source(write, *operands, **attrs)
     if op.decompose is not None and not _is_numpys(op):
         return _composite_call(write, operands)
     if op.symbol and len(operands) == 2 and write.is_exact_infix(op.symbol):
-        return _infix(op.symbol, *operands)
+        return _infix_expression(op.symbol, *operands)
     return write.numpy_call(*operands, **attrs)
 
 
-def _spelled_sized(write: Step) -> Any:
+def _sized_form(write: Step) -> Any:
     """An operation with attributes that are symbolic sizes: their numbers are in an array."""
     bind, numbers = write.bind, write.operands[-1]
     op = PRIMITIVES[bind.attrs["operation"]]
@@ -40,7 +40,7 @@ def _spelled_sized(write: Step) -> Any:
     texts = (SourceText(f"{numbers}[{i}]") for i in itertools.count())
     filled: Any = filled_attrs(op, attrs, texts)
     inner = Bind(bind.binders, op, bind.args[:-1], filled, bind.source)
-    return spelled(Step(write.writer, inner, write.operands[:-1]), write.operands[:-1])
+    return source_form(Step(write.writer, inner, write.operands[:-1]), write.operands[:-1])
 
 
 def _is_numpys(op: Primitive) -> bool:
@@ -48,17 +48,17 @@ def _is_numpys(op: Primitive) -> bool:
     return bool(op.numpy) and not op.is_users
 
 
-def _infix(symbol: str, x: str, y: str) -> str:
+def _infix_expression(symbol: str, x: str, y: str) -> str:
     """``x + y``; a negative number to the left of ``**`` in brackets."""
     x = f"({x})" if symbol == "**" and x.startswith("-") else x
     return f"{x} {symbol} {y}"
 
 
 def _composite_call(write: Step, operands: list[str]) -> str:
-    """A call of a function of its own, with the decomposition for these types as its body."""
+    """A call of a new function, whose body is the decomposition for these types."""
     bind = write.bind
     given = [i for i, arg in enumerate(bind.args) if operands[i] != "None"]
-    # as the evaluator decomposes it: absent operands are None, and no parameters
+    # as in the evaluator, absent operands are None, and have no parameters
     types = tuple([write.type(i) if i in given else None for i in range(len(operands))])
     if any(types[i] is None for i in given):
         raise ExportError(
@@ -74,7 +74,7 @@ def _composite_call(write: Step, operands: list[str]) -> str:
 
 
 def _parameter_names(decompose: Callable, count: int) -> list[str]:
-    """What the author of a composite calls its operands, as far as they have names."""
+    """The names of a composite's operands, from the signature of its decomposition."""
     found = inspect.signature(decompose).parameters.values()
     names = [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return [*names, *(f"x{i}" for i in range(len(names) + 1, count + 1))]

@@ -1,4 +1,4 @@
-"""Values as Python expressions that give them back exactly: type, dtype, shape and bits."""
+"""Values as Python expressions that evaluate to the same type, dtype, shape and bits."""
 
 import math
 import struct
@@ -14,7 +14,7 @@ WIDTH = 100
 
 
 class SourceText(str):
-    """An expression in the place of a number."""
+    """An expression that replaces a number in a literal."""
 
 
 # what np.array makes of plain elements
@@ -90,7 +90,7 @@ def _float_text(value: float) -> str:
     if not math.isnan(value):
         return repr(value)
     bits = struct.unpack("<Q", struct.pack("<d", value))[0]
-    usual = bits == 0x7FF8000000000000  # those of np.nan
+    usual = bits == 0x7FF8000000000000  # the bits of np.nan
     return "np.nan" if usual else f"np.uint64({bits:#x}).view(np.float64).item()"
 
 
@@ -143,7 +143,7 @@ def _array_text(array: np.ndarray, indent: str = "") -> str:
         first = _element_text(array.reshape(-1)[0])
         return f"np.full({literal(shape)}, {first}{suffix})"
     texts = list(map(_element_text, array.reshape(-1)))
-    return f"np.array({_rows(texts, shape, indent + '    ')}{suffix})"
+    return f"np.array({_nested_rows(texts, shape, indent + '    ')}{suffix})"
 
 
 def _has_odd_nans(array: np.ndarray) -> bool:
@@ -163,7 +163,7 @@ def _is_uniform(array: np.ndarray) -> bool:
     return bool((words == words[0]).all())
 
 
-def _rows(texts: list[str], shape: tuple, indent: str) -> str:
+def _nested_rows(texts: list[str], shape: tuple, indent: str) -> str:
     """Flat element texts as nested lists of this shape."""
     if not shape:
         return texts[0]

@@ -44,14 +44,14 @@ class Signature:
         if spec.type is None and type(leaves[0]) is Local:
             name = writer.parameter(leaves[0], keyword or self.names[leaves[0]], keyword)
         else:
-            name = keyword or writer.names.fresh(_common(leaves, f"arg{len(self.head)}", 1))
-            # it must be assigned before it is taken apart
+            name = keyword or writer.names.fresh(_common_name(leaves, f"arg{len(self.head)}", 1))
+            # the name must be assigned before its value is unpacked
             self.later.append((spec, leaves, name))
         self.head.append(name)
         while self.later:
-            self.take_apart(*self.later.popleft())
+            self.unpack_value(*self.later.popleft())
 
-    def take_apart(self, spec: optree.PyTreeSpec, leaves: list, name: str) -> None:
+    def unpack_value(self, spec: optree.PyTreeSpec, leaves: list, name: str) -> None:
         """Statements that unpack the value called ``name``."""
         rest = iter(leaves)
         if spec.type is None:
@@ -66,7 +66,7 @@ class Signature:
 
     def target(self, spec: optree.PyTreeSpec, leaves: Iterator, name: str | None = None) -> str:
         """The assignment target for a structure; parts that need more are added to ``later``."""
-        if not spec.num_leaves:  # an empty container in a pattern: nothing to name
+        if not spec.num_leaves:  # an empty container in a pattern has nothing to name
             return "_"
         if _is_pattern(spec):
             targets = [
@@ -77,7 +77,7 @@ class Signature:
         own = [next(leaves) for _ in range(spec.num_leaves)]
         if spec.type is None and type(own[0]) is Local:
             return self.writer.parameter(own[0], name or self.names[own[0]])
-        name = self.writer.names.fresh(name or _common(own, "static"))
+        name = self.writer.names.fresh(name or _common_name(own, "static"))
         self.later.append((spec, own, name))
         return name
 
@@ -107,7 +107,7 @@ def _fields_of(spec: optree.PyTreeSpec) -> Sequence[str | None]:
     return getattr(spec.type, "_fields", None) or [None] * spec.num_children
 
 
-def _common(leaves: list, otherwise: str, most: int | None = None) -> str:
+def _common_name(leaves: list, otherwise: str, most: int | None = None) -> str:
     """The user's name for a structure: the common prefix of its leaves' paths, shortened."""
     paths = [leaf.name.split(".") for leaf in leaves if type(leaf) is Local and leaf.name]
     if not paths:
@@ -165,7 +165,7 @@ def _is_plain(key) -> bool:
         return False
 
 
-def can_take_apart(spec: optree.PyTreeSpec) -> bool:
+def can_unpack(spec: optree.PyTreeSpec) -> bool:
     """Whether a generated function can take arguments of this structure."""
     return _has_plain_keys(spec) and all(
         kind in _PLAIN_KINDS

@@ -2,9 +2,9 @@
 
 ``source(write, *operands, **attrs)``, with ``write`` a Step and operands as texts, returns
 
-- a text: the right side of an assignment to the result, or to all results;
-- a tuple of texts, one a result: these stand for the results wherever they are used;
-- None: it has written all that is needed, with ``write.line`` and ``write.block``.
+- a text: the right side of an assignment to the result, or to all results; - a tuple of texts, one
+for each result, which replace the results wherever these are used; - None: it has written complete
+statements, with ``write.line`` and ``write.block``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,12 +29,12 @@ _NAMESPACES = ((np, "np"), (np.linalg, "np.linalg"), (np.fft, "np.fft"))
 
 
 class Step:
-    """One bind with the types of its operands, and the means to write it."""
+    """One bind with the types of its operands, and methods for writing it."""
 
     def __init__(self, writer, bind: Bind, operands: list[str]):
         self.writer, self.bind, self.operands = writer, bind, operands
 
-    # ---- what the operands are ----
+    # ---- types of operands ----
 
     def type(self, position: int) -> ArrayType | None:
         """The type of an operand; None if it is unknown, or if the operand is None."""
@@ -90,7 +90,8 @@ class Step:
             for name, value in attrs.items()
             if name not in defaults
             or defaults[name] is Required
-            or token(defaults[name]) != token(value)  # 0, 0.0 and False are equal, but not the same
+            or token(defaults[name])
+            != token(value)  # 0, 0.0 and False are equal, but differ as texts
         ]
         return f"{function}({', '.join([*operands, *keywords])})"
 
@@ -135,7 +136,7 @@ class Step:
         given = [self.type(i) if i < len(self.bind.args) else None for i in range(len(operands))]
         if any(kind not in (None, p.type) for kind, p in zip(given, fn.params, strict=True)):
             pairs = zip(given, fn.params, strict=True)
-            # spellings look at types: those of this call, where the body was recorded for others
+            # source forms depend on the types of this call; the body was recorded for other types
             fn = retype(fn, *[p.type if kind is None else kind for kind, p in pairs])
         return self.writer.body(fn, operands, into)
 

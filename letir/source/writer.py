@@ -15,7 +15,7 @@ from letir.ast.terms import Arg, Bind, Lambda, Local, Source
 from letir.errors import ExportError
 from letir.source.module import Module
 from letir.source.names import Names
-from letir.source.numpy_expressions import spelled
+from letir.source.numpy_expressions import source_form
 from letir.source.numpy_literals import WIDTH, joined, literal, printable
 from letir.source.steps import Step
 from letir.visitors.usedef import use_counts
@@ -61,9 +61,9 @@ class Writer:
         """Add the user's line as a comment above the first bind recorded from it."""
         if source is None or source == self.source:
             return
-        self.source, text = source, _commented(source)
+        self.source, text = source, _source_comment(source)
         if self.lines and self.lines[-1] == self.last_comment:
-            self.lines.pop()  # nothing came of it, or nothing that is written
+            self.lines.pop()  # no statement followed the comment
         if text:
             self.line(text[: WIDTH - len(self.indent)])
             self.last_comment = self.lines[-1]
@@ -81,7 +81,7 @@ class Writer:
 
     def binder(self, local: Local, may_be_none: bool = False, op: str = "value") -> str | None:
         """A name for a result; None if it is unused."""
-        if local not in self.used:  # no name for nothing: readers look for its use
+        if local not in self.used:  # unused results get no name, whose use a reader would look for
             return None
         if local in self.wanted:
             name = self.wanted[local]
@@ -105,7 +105,7 @@ class Writer:
         self.comment(bind.source)
         operands = [self.arg(arg) for arg in bind.args]
         try:
-            found = spelled(Step(self, bind, operands), operands)
+            found = source_form(Step(self, bind, operands), operands)
         except ExportError as error:
             raise error_in_let(error, str(bind), bind.source) from None
         if type(found) is tuple:
@@ -114,7 +114,7 @@ class Writer:
             self.assign(bind, found)
 
     def assign(self, bind: Bind, text: str) -> None:
-        """Write ``binders = text``; unused values are computed all the same."""
+        """Write ``binders = text``; unused values are computed nevertheless."""
         if not bind.binders:
             self.line(text)
             return
@@ -151,7 +151,7 @@ class Writer:
                 self.line(f"{name} = {text}")
         return found
 
-    # ---- what stands beside ----
+    # ---- module functions and imports ----
 
     def function(
         self, fn: Lambda, name: str, about: str, params: Sequence[str] | None = None
@@ -165,31 +165,36 @@ class Writer:
             inner.write(fn)
             inner.line(f"return {', '.join([inner.arg(arg) for arg in fn.ret.args])}")
             found = known[key] = self.module.names.fresh(name)
-            head = f"def {found}({', '.join(heads)}):\n    {_docstring(about)}\n"
+            head = f"def {found}({', '.join(heads)}):\n    {_docstring_text(about)}\n"
             self.module.functions.append(head + "".join(inner.lines))
         return known[key]
 
     def imported(self, function: Callable) -> str | None:
         """The name under which a function is imported; None if its module does not have it."""
         module, name = getattr(function, "__module__", None), getattr(function, "__name__", None)
-        # never imported here: that could run anything
+        # not imported here, because importing could run any code
         found = getattr(sys.modules.get(module), name or "", None)
-        if found is not function or module == "__main__":  # __main__ is another program's by then
+        if found is not function or module == "__main__":  # __main__ differs when the source runs
             return None
         return self.module.imported(module, name)
 
 
-def _docstring(about: str) -> str:
+def _docstring_text(about: str) -> str:
     """A one-line text as a docstring."""
     text = printable(about)
     return f'"""{text}"""' if not {'"', "\\"} & set(text) else literal(text)
 
 
-def _commented(source: Source) -> str:
-    """The comment ``# model.py:12  code`` (the code if the file can be read); "" for odd names."""
+def _source_comment(source: Source) -> str:
+    """The comment ``# model.py:12  code`` (the code if the file can be read); "" for odd names.
+
+    Only files of code that ran in this process are read, not those that a parsed text names.
+    """
     place = f"# {source.short}"
     if not place.isprintable():
         return ""
-    is_found = os.path.isabs(source.file) or source.file in linecache.cache
-    line = " ".join(linecache.getline(source.file, source.line).split()) if is_found else ""
+    line = source.text
+    if line is None:
+        is_found = os.path.isabs(source.file) or source.file in linecache.cache
+        line = " ".join(linecache.getline(source.file, source.line).split()) if is_found else ""
     return f"{place}  {line}" if line.isprintable() and line else place

@@ -11,8 +11,7 @@ The strategies ``arrays``, ``avals``, ``control_functions``, ``functions`` and `
 Hypothesis, imported on first use.
 """
 
-import importlib
-
+from letir.ast import load_module
 from letir.testing.assertions import assert_close, assert_same
 from letir.testing.gradient_checks import check_grads
 from letir.testing.samples import SAMPLES
@@ -43,5 +42,5 @@ _STRATEGIES = {
 
 def __getattr__(name: str):
     if name in _STRATEGIES:
-        return getattr(importlib.import_module(_STRATEGIES[name]), name)
+        return getattr(load_module(_STRATEGIES[name]), name)
     raise AttributeError(f"module 'letir.testing' has no attribute {name!r}")

@@ -15,14 +15,14 @@ _TOLERANCES = {2: 1e-2, 4: 1e-5, 8: 1e-9}  # by the size in bytes of the floatin
 def assert_same(expected: Any, found: Any) -> None:
     """Raise AssertionError unless both are the same: nesting, kind, dtype, shape and bits.
 
-    Kinds are Python number, NumPy scalar and array. A nan equals every other; 0.0 and -0.0 differ.
+    Kinds are Python number, NumPy scalar and array. All nans are equal; 0.0 and -0.0 differ.
 
     >>> assert_same((np.float64(0.0), [np.nan]), (np.float64(0.0), [np.nan]))
     >>> assert_same(np.zeros(2), np.array([0.0, 1.0]))
     Traceback (most recent call last):
     AssertionError: found: 1 of 2 elements differ, first at (1,): expected 0.0, found 1.0
     """
-    for path, a, b in _pairs(expected, found):
+    for path, a, b in _leaf_pairs(expected, found):
         difference = _kind_difference(a, b) or _bit_difference(a, b)
         if difference:
             raise AssertionError(f"{path}: {difference}")
@@ -39,14 +39,14 @@ def assert_close(
 
     >>> assert_close([1.0, np.float32(2.0)], [1.0, 2.000001])
     """
-    for path, *leaves in _pairs(expected, found):
-        a, b = (np.asarray(_host(leaf)) for leaf in leaves)
+    for path, *leaves in _leaf_pairs(expected, found):
+        a, b = (np.asarray(_host_array(leaf)) for leaf in leaves)
         difference = _shape_difference(a, b) or _value_difference(a, b, rtol, atol)
         if difference:
             raise AssertionError(f"{path}: {difference}")
 
 
-def _pairs(expected, found) -> Iterator[tuple]:
+def _leaf_pairs(expected, found) -> Iterator[tuple]:
     """(path, expected leaf, found leaf) of trees. Raises AssertionError if these do not match."""
     expected_leaves, expected_spec = flatten(expected)
     found_leaves, found_spec = flatten(found)
@@ -57,7 +57,7 @@ def _pairs(expected, found) -> Iterator[tuple]:
     yield from zip(paths, expected_leaves, found_leaves, strict=True)
 
 
-def _host(leaf):
+def _host_array(leaf):
     """An array on a device as a NumPy array; other values unchanged."""
     return leaf.get() if hasattr(leaf, "__cuda_array_interface__") else leaf
 
@@ -68,7 +68,7 @@ def _is_number(leaf) -> bool:
 
 
 def _kind_difference(expected, found) -> str | None:
-    """How kinds, dtypes or shapes differ."""
+    """A description of different kinds, dtypes or shapes."""
     if not (_is_number(expected) and _is_number(found)):
         same = expected is found or (type(expected) is type(found) and expected == found)
         return None if same else f"expected {expected!r}, found {found!r}"
@@ -76,7 +76,7 @@ def _kind_difference(expected, found) -> str | None:
         return f"expected {_kind_text(expected)}, found {_kind_text(found)}"
     if getattr(expected, "dtype", None) != getattr(found, "dtype", None):
         return f"expected dtype {expected.dtype}, found {found.dtype}"
-    return _shape_difference(np.asarray(_host(expected)), np.asarray(_host(found)))
+    return _shape_difference(np.asarray(_host_array(expected)), np.asarray(_host_array(found)))
 
 
 def _kind_of(leaf) -> type:
@@ -93,19 +93,19 @@ def _kind_text(leaf) -> str:
 
 
 def _shape_difference(expected, found) -> str | None:
-    """How shapes differ."""
+    """A description of different shapes."""
     if expected.shape != found.shape:
         return f"expected shape {expected.shape}, found {found.shape}"
     return None
 
 
 def _bit_difference(expected, found) -> str | None:
-    """How many elements differ in a bit, and the first of them."""
+    """The number of elements that differ in a bit, and the first of them."""
     if not _is_number(expected):
         return None
-    a, b = np.asarray(_host(expected)), np.asarray(_host(found))
+    a, b = np.asarray(_host_array(expected)), np.asarray(_host_array(found))
     differ = a != b if a.dtype == object else _differing_bits(a, b)
-    return _listed(differ, a, b)
+    return _differing_elements(differ, a, b)
 
 
 def _differing_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -115,28 +115,28 @@ def _differing_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     bits = np.dtype(f"u{part.itemsize}")
     differ = x.view(bits) != y.view(bits)
     if part.kind == "f":
-        # which of the many nans results depends on the machine
+        # the bits of a nan depend on the machine
         differ &= ~(np.isnan(x) & np.isnan(y))
     return differ.any(axis=1).reshape(a.shape)
 
 
 def _value_difference(expected, found, rtol, atol) -> str | None:
-    """How many elements differ by more than the tolerance, and the first of them."""
-    default = _tolerance(expected, found)
+    """The number of elements that differ by more than the tolerance, and the first of them."""
+    default = _coarsest_tolerance(expected, found)
     rtol, atol = default if rtol is None else rtol, default if atol is None else atol
     with np.errstate(all="ignore"):
         differ = ~np.isclose(found, expected, rtol=rtol, atol=atol, equal_nan=True)
-    text = _listed(differ, expected, found)
+    text = _differing_elements(differ, expected, found)
     return text and f"{text} (rtol={rtol:g}, atol={atol:g})"
 
 
-def _tolerance(*arrays: np.ndarray) -> float:
+def _coarsest_tolerance(*arrays: np.ndarray) -> float:
     """The tolerance for the coarsest floating dtype among the arrays; 0 for integers."""
     widths = [a.real.dtype.itemsize for a in arrays if a.dtype.kind in "fc"]
     return _TOLERANCES.get(min(widths), 1e-9) if widths else 0.0  # min: the coarsest dtype
 
 
-def _listed(differ: np.ndarray, expected: np.ndarray, found: np.ndarray) -> str | None:
+def _differing_elements(differ: np.ndarray, expected: np.ndarray, found: np.ndarray) -> str | None:
     """The message about the elements where ``differ`` holds."""
     if not differ.any():
         return None

@@ -90,11 +90,10 @@ def control_functions(
 
     ``function.plain`` is the function on arrays, with Python's loops. ``smooth``: float64 only, and
     differentiable away from where conditions change. The leading axes of the arguments x (n, 2), c
-    (n,) and j (n,) have up to ``longest`` elements, also none, and the code is the same for any
-    number; r is (2,), s a 0-d array, k a 0-d integer. Record the function, as ``trace`` and ``jit``
-    do: bodies of counted loops index outer arrays by the number of the step, which ordinary arrays
-    do not take. ``named``: only what can be recorded where
-    this number is known by name.
+    (n,) and j (n,) have 0 to ``longest`` elements, and the code is the same for any number; r is
+    (2,), s a 0-d array, k a 0-d integer. Record the function, as ``trace`` and ``jit`` do: bodies
+    of counted loops index outer arrays by the number of the step, which ordinary arrays do not
+    take. ``named``: only code that can be recorded if this number is a symbolic size.
 
     >>> from hypothesis import given
     >>> from letir import trace

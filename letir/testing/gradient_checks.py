@@ -28,7 +28,7 @@ _IMAGINARY_STEP = 1e-30  # its square is far below rounding, the step is not sub
 
 @frozen(eq=False)
 class _Point:
-    """A function of arrays that returns a tuple of arrays, and the point at which it is checked.
+    """A function of arrays that returns a tuple of arrays, and its arguments in the check.
 
     All arguments and results are floating or complex. ``names``: what messages call the arguments.
     ``path``: the modes of the derivatives that led to the function, innermost first.
@@ -96,7 +96,7 @@ def check_grads(
     if order < 1:
         raise LetirError(
             f"check_grads: order must be at least 1, found {order}\n"
-            "  pass up to which order derivatives are checked"
+            "  pass the highest order of derivatives to check"
         )
     point = _point_of(f, tuple(args))
     eps = coarsest_eps(*point.args, *point.f(*point.args))
@@ -122,23 +122,25 @@ def _point_of(f: Callable, args: Any) -> _Point:
             "check_grads: no argument is floating or complex, nothing can be checked\n"
             "  pass floating arguments: 3.0 instead of 3"
         )
-    # at the given types
-    differentiable = [is_inexact(out) for out in flatten(f(*spec.unflatten(_copies(leaves))))[0]]
+    # recorded at the types of these arguments
+    differentiable = [
+        is_inexact(out) for out in flatten(f(*spec.unflatten(_copy_arrays(leaves))))[0]
+    ]
 
     def flat(*given):
         filled = list(leaves)
         for i, arg in zip(places, given, strict=True):
             filled[i] = arg
-        filled = _copies(filled)
+        filled = _copy_arrays(filled)
         outs = flatten(_at_types_of(f, filled)(*spec.unflatten(filled)))[0]
         return tuple(out for out, there in zip(outs, differentiable, strict=True) if there)
 
-    chosen = [leaves[i] if isinstance(f, Lambda) else _widened(leaves[i]) for i in places]
+    chosen = [leaves[i] if isinstance(f, Lambda) else _widen_leaf(leaves[i]) for i in places]
     names = [f"argument {paths[i][0].entry}{paths[i][1:].codify('')}" for i in places]
     return _Point(flat, tuple(chosen), tuple(names))
 
 
-def _copies(leaves: list) -> list:
+def _copy_arrays(leaves: list) -> list:
     """The arrays among the leaves copied: f may write into its arguments, and is called often."""
     return [leaf.copy() if hasattr(leaf, "dtype") else leaf for leaf in leaves]
 
@@ -157,7 +159,7 @@ def is_inexact(leaf: Any) -> bool:
     return leaf.dtype.kind in _WIDE if hasattr(leaf, "dtype") else type(leaf) in (float, complex)
 
 
-def _widened(leaf):
+def _widen_leaf(leaf):
     """An array in double precision; a Python number unchanged."""
     return leaf.astype(_WIDE[leaf.dtype.kind]) if hasattr(leaf, "dtype") else leaf
 
@@ -231,7 +233,7 @@ def check(
         _check_pairing(case)
     for mode in modes:
         # a derivative takes cotangents, which are not analytic arguments: differences only
-        check(_derivative(case, mode), order - 1, modes, methods[:1], rng)
+        check(_derivative_point(case, mode), order - 1, modes, methods[:1], rng)
 
 
 def _check_forward(case: _Case, changes: list, method: _Method) -> None:
@@ -240,7 +242,7 @@ def _check_forward(case: _Case, changes: list, method: _Method) -> None:
         tangents = tuple(t if j == i else None for j, t in enumerate(case.tangents))
         found = jvp(case.program, case.point.args, tangents)[1]
         for expected, tangent in zip(changes[i], found, strict=True):
-            _compare(case, "fwd", name, expected, tangent, method)
+            _compare_values(case, "fwd", name, expected, tangent, method)
 
 
 def _check_reverse(case: _Case, changes: list, method: _Method) -> None:
@@ -251,8 +253,8 @@ def _check_reverse(case: _Case, changes: list, method: _Method) -> None:
     ):
         expected, size = paired(
             case.cts, change
-        )  # size: where terms cancel, their rounding remains
-        _compare(case, "rev", name, expected, paired([ct], [tangent])[0], method, size)
+        )  # size: if terms cancel, their rounding errors remain
+        _compare_values(case, "rev", name, expected, paired([ct], [tangent])[0], method, size)
 
 
 _LAWS = {"rev": _check_reverse, "fwd": _check_forward}
@@ -266,7 +268,7 @@ def _check_pairing(case: _Case) -> None:
     found, other = paired(pulled, case.tangents)
     rtol = 1000 * coarsest_eps(*case.cts, *case.tangents)
     law = _Method("<ct, jvp(t)>, where reverse and forward mode must agree", None, rtol)
-    _compare(case, "rev", ", ".join(case.point.names), expected, found, law, size + other)
+    _compare_values(case, "rev", ", ".join(case.point.names), expected, found, law, size + other)
 
 
 def paired(cts: Sequence, tangents: Sequence) -> tuple[float, float]:
@@ -276,7 +278,9 @@ def paired(cts: Sequence, tangents: Sequence) -> tuple[float, float]:
     return total, sum(float(np.sum(np.abs(product))) for product in products)
 
 
-def _compare(case: _Case, mode: str, name: str, expected, found, method: _Method, size=0.0) -> None:
+def _compare_values(
+    case: _Case, mode: str, name: str, expected, found, method: _Method, size=0.0
+) -> None:
     """Raise AssertionError unless the values are close; anything is close to a nan difference."""
     expected, found = np.broadcast_arrays(expected, found)
     with np.errstate(invalid="ignore"):
@@ -296,7 +300,7 @@ def _compare(case: _Case, mode: str, name: str, expected, found, method: _Method
 # ---- the next order ----
 
 
-def _derivative(case: _Case, mode: str) -> _Point:
+def _derivative_point(case: _Case, mode: str) -> _Point:
     """The derivative in ``mode`` as a function of the directions and the arguments."""
     point, program = case.point, case.program
     directions = case.cts if mode == "rev" else case.tangents

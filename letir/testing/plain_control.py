@@ -7,31 +7,31 @@ from typing import Any
 import numpy as np
 
 
-def _mapped(f: Callable, *trees):
+def _map_leaves(f: Callable, *trees):
     """``f`` on the leaves of nested tuples that nest alike."""
     if isinstance(trees[0], tuple):
-        return tuple([_mapped(f, *parts) for parts in zip(*trees, strict=True)])
+        return tuple([_map_leaves(f, *parts) for parts in zip(*trees, strict=True)])
     return f(*trees)
 
 
-def _rows(tree) -> list:
+def _elements_of(tree) -> list:
     """The elements along the leading axes."""
     first = tree
     while isinstance(first, tuple):
         first = first[0]
-    return [_mapped(lambda x, i=i: x[i], tree) for i in range(len(first))]
+    return [_map_leaves(lambda x, i=i: x[i], tree) for i in range(len(first))]
 
 
 def _stacked(trees: list, example: Callable):
     """Pytrees stacked leaf by leaf; ``example()`` gives the structure if there are no pytrees."""
     if trees:
-        return _mapped(lambda *leaves: np.stack(leaves), *trees)
-    return _mapped(lambda x: np.zeros((0, *np.shape(x)), np.asarray(x).dtype), example())
+        return _map_leaves(lambda *leaves: np.stack(leaves), *trees)
+    return _map_leaves(lambda x: np.zeros((0, *np.shape(x)), np.asarray(x).dtype), example())
 
 
-def _blank(tree):
+def _blank_element(tree):
     """An element of zeros with the shape of the elements along the leading axes."""
-    return _mapped(lambda x: np.zeros(x.shape[1:], x.dtype)[()], tree)
+    return _map_leaves(lambda x: np.zeros(x.shape[1:], x.dtype)[()], tree)
 
 
 def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:
@@ -72,23 +72,23 @@ def scan(
     checkpoint_every: int | None = None,
 ) -> tuple[Any, Any]:
     """``lt.scan``: a loop over elements that stacks the results of the steps."""
-    elements = [None] * length if xs is None else _rows(xs)
+    elements = [None] * length if xs is None else _elements_of(xs)
     carry, ys = init, []
     for x in elements[::-1] if reverse else elements:
         carry, y = f(carry, x)
         ys.append(y)
-    example = lambda: f(carry, None if xs is None else _blank(xs))[1]  # noqa: E731
+    example = lambda: f(carry, None if xs is None else _blank_element(xs))[1]  # noqa: E731
     return carry, _stacked(ys[::-1] if reverse else ys, example)
 
 
-def _each(f, *xs):
+def _call_each(f, *xs):
     """A call for each element."""
-    return _stacked([f(*x) for x in _rows(xs)], lambda: f(*_blank(xs)))
+    return _stacked([f(*x) for x in _elements_of(xs)], lambda: f(*_blank_element(xs)))
 
 
 def reduce(op: Callable, init: Any, xs: Any) -> Any:
     """``lt.reduce``: all elements combined, one after the other."""
-    for x in _rows(xs):
+    for x in _elements_of(xs):
         init = op(init, x)
     return init
 
@@ -96,10 +96,10 @@ def reduce(op: Callable, init: Any, xs: Any) -> Any:
 def associative_scan(op: Callable, xs: Any, reverse: bool = False) -> Any:
     """``lt.associative_scan``: the combinations of all elements up to each one."""
     found: list = []
-    elements = _rows(xs)
+    elements = _elements_of(xs)
     for x in elements[::-1] if reverse else elements:
         found.append(op(found[-1], x) if found else x)
-    return _stacked(found[::-1] if reverse else found, lambda: _blank(xs))
+    return _stacked(found[::-1] if reverse else found, lambda: _blank_element(xs))
 
 
 def reduce_by_index(dest: Any, op: Callable, ne: Any, indices: Any, values: Any) -> Any:
@@ -122,7 +122,7 @@ PLAIN = SimpleNamespace(
     while_loop=while_loop,
     fori_loop=fori_loop,
     scan=scan,
-    map=_each,
+    map=_call_each,
     reduce=reduce,
     associative_scan=associative_scan,
     reduce_by_index=reduce_by_index,

@@ -66,7 +66,7 @@ _BLOCKS = (
 )
 
 
-class _Written:  # not an attrs class: Hypothesis prints those field by field
+class _Written:  # not an attrs class, which Hypothesis would print field by field
     """A function made from source text. Prints as its source."""
 
     def __init__(self, source: str, call: Callable):
@@ -135,7 +135,7 @@ class _Growing:
 
     def run(self, text: str) -> dict | None:
         """The values after all lines and ``text``, None if NumPy refuses it."""
-        # from the start: a failing line may have changed values
+        # all lines run again, because a failing line may have changed values
         names = {name: value.copy() for name, value in self.args.items()}
         try:
             with warnings.catch_warnings(action="error"):
@@ -184,10 +184,10 @@ def _function_of(values: list, lines: list[tuple]) -> tuple[_Written, list]:
     results = [name for name in growing.names if name not in params]
     body = "\n".join([*growing.lines, f"return {', '.join(results)},"])
     source = f"def f({', '.join(params)}):\n" + "".join(f"    {t}\n" for t in body.splitlines())
-    return _written(source), values
+    return _function_of_source(source), values
 
 
-def _written(source: str) -> _Written:
+def _function_of_source(source: str) -> _Written:
     """The function of the source, whose lines appear in messages of Python and letir."""
     file = f"<function {hash(source):x}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)

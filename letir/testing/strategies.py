@@ -48,7 +48,14 @@ _MOST_OPERANDS, _MOST_RESULTS = 4, 6
 def avals(
     dtypes: Collection = _DTYPES, *, most_axes: int = 3, longest: int = 3
 ) -> st.SearchStrategy:
-    """Types of small arrays (``ArrayType``), weak ones included; they shrink towards ``bool[]``."""
+    """Types of small arrays (``ArrayType``), weak ones included; they shrink towards ``bool[]``.
+
+    >>> from hypothesis import given
+    >>> @given(avals(dtypes=[np.dtype("float32")], most_axes=2))
+    ... def test_types_have_at_most_two_axes(kind):
+    ...     assert kind.dtype == np.float32 and len(kind.shape) <= 2
+    >>> test_types_have_at_most_two_axes()
+    """
     shapes = numpy_strategies.array_shapes(
         min_dims=0, max_dims=most_axes, min_side=0, max_side=longest
     )
@@ -58,7 +65,14 @@ def avals(
 
 
 def arrays(types: "ArrayType | st.SearchStrategy | None" = None) -> st.SearchStrategy:
-    """Arrays of these types, of small finite numbers; a weak type gives a Python number."""
+    """Arrays of these types, of small finite numbers; a weak type gives a Python number.
+
+    >>> from hypothesis import given
+    >>> @given(arrays(ArrayType(float, (3,))))
+    ... def test_squares_are_not_negative(x):
+    ...     assert x.shape == (3,) and np.all(x * x >= 0)
+    >>> test_squares_are_not_negative()
+    """
     if types is None:
         types = avals()
     return (st.just(types) if isinstance(types, ArrayType) else types).flatmap(_arrays_of)
@@ -81,9 +95,10 @@ def programs(
     """(Lambda, arguments): closed, well-typed programs of the operations ``ops`` (default: all).
 
     Every operation that has samples with operands of these dtypes is drawn; more than half of the
-    programs hold a view, an index or an update, which also fit operands to each other. Evaluating
-    the program at the arguments warns of nothing. Programs shrink towards one operation on its own
-    sample. ``control_flow``: programs of ``control_functions`` instead, of any operations.
+    programs contain a view, an index or an update; such binds also adapt operands to each other.
+    Evaluating the program at the arguments causes no warnings. Programs shrink towards one
+    operation on its own sample. ``control_flow``: programs of ``control_functions`` instead, of any
+    operations.
 
     >>> from hypothesis import given
     >>> from letir.testing import assert_same
@@ -222,7 +237,7 @@ class _Growth:
         near = fitting or [known for known in usable if _is_near(known.value.type, kind)]
         if pick % 4 == 0 or not near:  # Hypothesis shrinks to 0: a program of one operation
             return self.given(arg)
-        # -1: the latest first, for depth
+        # -1: the latest value first, which makes programs deep
         return self.fitted(near[-1 - pick // 4 % len(near)], kind)
 
     def given(self, arg):
@@ -249,7 +264,7 @@ class _Growth:
         return known if same else self.applied("cast", [known], dtype=kind.dtype)
 
     def applied(self, name: str, operands: list, **attrs) -> _Known:
-        """The result of an operation that is sure to compute."""
+        """The result of an operation that cannot fail."""
         self.added(PRIMITIVES[name], operands, attrs, trusted=True)
         return self.values[-1]
 

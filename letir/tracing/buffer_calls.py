@@ -1,4 +1,4 @@
-"""Calls and operations with buffers among the arguments, which NumPy computes if all is known."""
+"""Calls and operations on buffers, which NumPy computes if no argument is traced."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -26,7 +26,7 @@ from letir.tracing.mutation.views import (
     view_base,
 )
 from letir.tracing.numpy_protocols.dispatch import call_function
-from letir.tracing.trace_state import NOT_FOLDED, Trace
+from letir.tracing.trace_state import NOT_COMPUTED, Trace
 from letir.tracing.tracer import Tracer
 
 # NumPy's functions that write into their first argument
@@ -65,52 +65,54 @@ def call_with_buffers(traced: Tracer, func: Callable[..., Any], args: tuple, kwa
             kwargs = unwrap(kwargs) | out
         return call_function(traced, func, args, kwargs)
     found = func(*unwrap(args), **unwrap(kwargs))
-    if "out" not in kwargs and any(_shares(found, buffer) for buffer in buffers):
-        return call_function(traced, func, args, kwargs)  # a view, which has to know of its base
+    if "out" not in kwargs and any(_is_view_of_buffer(found, buffer) for buffer in buffers):
+        return call_function(traced, func, args, kwargs)  # a view must refer to its base
     return wrap_known(found, buffers, traced.emitter)
 
 
-def _shares(found: Any, buffer: Buffer) -> bool:
+def _is_view_of_buffer(found: Any, buffer: Buffer) -> bool:
     """Whether a result, or an element of a sequence of results, is a view of a buffer."""
     if isinstance(found, tuple | list):
-        return any(_shares(item, buffer) for item in found)
-    return isinstance(found, np.ndarray) and in_one_memory(found, buffer.value)
+        return any(_is_view_of_buffer(item, buffer) for item in found)
+    return isinstance(found, np.ndarray) and in_one_memory(found, buffer.held_value)
 
 
 # ---- operations ----
 
 
-def fold(trace: Trace, op: Primitive, operands: tuple, attrs: Attrs) -> Any:
-    """The result of an operation on buffers, arrays and numbers, computed and not recorded.
+def compute_known(trace: Trace, op: Primitive, operands: tuple, attrs: Attrs) -> Any:
+    """The result of an operation on buffers, arrays and numbers, computed without recording it.
 
-    ``NOT_FOLDED`` if an operand is traced, or if the operation does more than compute.
+    ``NOT_COMPUTED`` if an operand is traced, or if the operation does more than compute.
     """
     if Buffer not in map(type, operands):
-        return NOT_FOLDED
+        return NOT_COMPUTED
     if has_traced(operands) or op.effect or op.random or op.holds_lambdas or op.role == "guard":
         # the result may be a view of a place that depends on an argument
         if op.write_through is not None and type(operands[0]) is Buffer:
             record_contents(operands[0])
-        return NOT_FOLDED
+        return NOT_COMPUTED
     out = results_tuple(op, compute(op, [_array_of(operand) for operand in operands], attrs))
-    results = tuple([_folded(trace, v, op, operands, attrs, i) for i, v in enumerate(out)])
+    results = tuple([_known_result(trace, v, op, operands, attrs, i) for i, v in enumerate(out)])
     return results if op.results is not None else results[0]
 
 
 def _array_of(operand):
-    """The array of a buffer; other operands as they are."""
-    return operand.value if type(operand) is Buffer else operand
+    """The array of a buffer; other operands unchanged."""
+    return operand.held_value if type(operand) is Buffer else operand
 
 
-def _folded(trace: Trace, value: Any, op: Primitive, operands: tuple, attrs: Attrs, place: int):
-    """A result as NumPy would have it: a scalar, a buffer, or a buffer that is a view of another.
+def _known_result(
+    trace: Trace, value: Any, op: Primitive, operands: tuple, attrs: Attrs, place: int
+):
+    """A result in NumPy's form: a scalar, a new buffer, or a view of an operand that is a buffer.
 
-    ``place``: its position among the results.
+    ``place``: the position among the results.
     """
     if not isinstance(value, np.ndarray):
         return value
     made, parent = new_buffer(trace, value), operands[0]
-    if type(parent) is not Buffer or not in_one_memory(value, parent.value):
+    if type(parent) is not Buffer or not in_one_memory(value, parent.held_value):
         return wrap_known(value, operands, trace)
     if op.part is not None:
         op, part_attrs = op.part(parent.type, place, **attrs)
@@ -126,4 +128,4 @@ def _folded(trace: Trace, value: Any, op: Primitive, operands: tuple, attrs: Att
 
 
 LATE_BOUND["call_with_buffers"] = call_with_buffers
-LATE_BOUND["fold_known"] = fold
+LATE_BOUND["compute_known"] = compute_known

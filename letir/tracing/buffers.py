@@ -1,8 +1,8 @@
 """``Buffer``: an array that the traced function makes, until a traced value is written into it.
 
-``out = np.zeros(3)`` computes and changes like NumPy's array, and nothing is recorded. As an
-operand of a recorded operation it is a constant with its present contents. The first traced value
-that is written into it makes it, and all views of it, ordinary traced values.
+``out = np.zeros(3)`` can be computed with and written to like a NumPy array, without being
+recorded. As an operand of a recorded operation it becomes a constant with its present contents. The
+first write of a traced value turns it, and all its views, into ordinary traced values.
 """
 
 from collections.abc import Callable, Iterable
@@ -37,7 +37,7 @@ NUMBERS = "?bBhHiIlLqQefdFD"  # the dtypes of programs: neither objects nor long
 class Recipe:
     """The operation that makes a buffer, such as ``zeros``, and its local once it is recorded.
 
-    ``make`` computes the contents anew, to see whether they have changed.
+    ``make`` computes the original contents again, to compare them with the present ones.
     """
 
     make: Callable[[], np.ndarray]
@@ -46,15 +46,15 @@ class Recipe:
 
 
 def as_buffer(trace: Trace, found: Any) -> Any:
-    """A new array as a buffer of ``trace``; what is not an array of numbers as it is."""
+    """A new array as a buffer of ``trace``; objects that are not arrays of numbers unchanged."""
     is_array = type(found) is np.ndarray and found.dtype.char in NUMBERS
     return new_buffer(trace, found) if is_array else found
 
 
 def new_buffer(trace: Trace, array: np.ndarray, recipe: Recipe | None = None) -> "Buffer":
-    """A buffer of ``trace`` with these contents; the array must be referred to by nobody else."""
+    """A buffer of ``trace`` with these contents; nothing else may refer to the array."""
     made = object.__new__(Buffer)
-    made.emitter, made.value, made.sharing = trace, array, None
+    made.emitter, made.held_value, made.sharing = trace, array, None
     _SLOT.__set__(made, recipe)
     trace.has_buffers = True
     return made
@@ -63,49 +63,49 @@ def new_buffer(trace: Trace, array: np.ndarray, recipe: Recipe | None = None) ->
 class Buffer(Tracer):
     """A traced value whose contents are known, and do not depend on any argument.
 
-    ``value`` is the array, which changes in place; ``sharing`` is a ``View`` if it is a view of
-    another buffer, a ``Memory`` if it has views.
+    ``held_value`` is the array, which changes in place; ``sharing`` is a ``View`` if it is a view
+    of another buffer, a ``Memory`` if it has views.
     """
 
     __slots__ = ()
 
-    # ---- what it is ----
+    # ---- properties ----
 
     @property
     def arg(self) -> Local:
         """A constant with the present contents."""
-        return _snapshot(self)
+        return _snapshot_constant(self)
 
-    type = property(lambda self: type_of(self.value), doc="The type.")
-    dtype = property(lambda self: self.value.dtype, doc="The dtype.")
-    ndim = property(lambda self: self.value.ndim, doc="The number of axes.")
-    size = property(lambda self: self.value.size, doc="The number of elements.")
+    type = property(lambda self: type_of(self.held_value), doc="The type.")
+    dtype = property(lambda self: self.held_value.dtype, doc="The dtype.")
+    ndim = property(lambda self: self.held_value.ndim, doc="The number of axes.")
+    size = property(lambda self: self.held_value.size, doc="The number of elements.")
 
     @property
     def shape(self) -> tuple:
         """The shape."""
-        return self.value.shape
+        return self.held_value.shape
 
     @shape.setter
     def shape(self, new: Any) -> None:
-        record_contents(self)  # its views are those of an array of the old shape
+        record_contents(self)  # its views belong to an array of the old shape
         self.shape = new
 
     def concrete_value(self) -> np.ndarray:
         """A copy of the contents, which later writes do not change."""
-        return self.value.copy()
+        return self.held_value.copy()
 
     def known_value(self) -> np.ndarray:
         """The contents."""
-        return self.value
+        return self.held_value
 
     def as_constant(self) -> np.ndarray:
-        """The array itself, for those who read it at once."""
-        return self.value
+        """The array itself, for callers that read it at once and do not keep it."""
+        return self.held_value
 
     def read_only(self) -> np.ndarray:
-        """A view of the contents for code that letir does not see, which therefore cannot write."""
-        made = self.value.view()
+        """A read-only view of the contents, for code whose writes letir would not see."""
+        made = self.held_value.view()
         made.flags.writeable = False
         return made
 
@@ -118,36 +118,36 @@ class Buffer(Tracer):
         return False
 
     def __repr__(self):
-        return repr(self.value)
+        return repr(self.held_value)
 
     def __str__(self):
-        return str(self.value)
+        return str(self.held_value)
 
     def __format__(self, spec):
-        return format(self.value, spec)
+        return format(self.held_value, spec)
 
     def __getattr__(self, name):
         if name in _READ_NATIVELY:
             return getattr(self.read_only(), name)
         return Tracer.__getattr__(self, name)
 
-    # ---- what Python and C code may ask: no guard, as nothing depends on an argument ----
+    # ---- conversions: without guards, because the contents do not depend on arguments ----
 
     def guarded(self, convert: Callable[[Any], Any], asked: str) -> Any:
-        """The answer; without a guard."""
-        return convert(self.value)
+        """The converted contents, without a guard."""
+        return convert(self.held_value)
 
     def paused(self) -> np.ndarray:
         """The contents."""
-        return self.value
+        return self.held_value
 
     def __array__(self, dtype=None, copy=None):
-        # writes by C code would not be seen, except after the trace
-        found = self.read_only() if self.emitter.is_open else self.value
+        # C code could write into the array unseen, which is harmless only after the trace
+        found = self.read_only() if self.emitter.is_open else self.held_value
         return np.array(found, dtype, copy=copy)
 
     def __reduce_ex__(self, protocol):
-        return self.value.copy().__reduce_ex__(protocol)
+        return self.held_value.copy().__reduce_ex__(protocol)
 
     def __hash__(self):
         raise TypeError("unhashable type: 'numpy.ndarray'")
@@ -160,7 +160,7 @@ class Buffer(Tracer):
     def __getitem__(self, item):
         kind = type(item)
         if kind is int or (kind is tuple and all(type(entry) is int for entry in item)):
-            found = self.value[item]
+            found = self.held_value[item]
             if not isinstance(found, np.ndarray):
                 return found
         return Tracer.__getitem__(self, item)
@@ -169,7 +169,7 @@ class Buffer(Tracer):
 
     def __setitem__(self, item, new):
         if self.changes_unrecorded() and not has_traced((item, new)):
-            self.value[unwrap(item)] = unwrap(new)
+            self.held_value[unwrap(item)] = unwrap(new)
         else:
             record_contents(self)
             Tracer.__setitem__(self, item, new)
@@ -177,13 +177,13 @@ class Buffer(Tracer):
     def replace(self, new: Any) -> Tracer:
         """Replace the contents by ``new``, visible to all that share the memory."""
         if self.changes_unrecorded() and not has_traced(new):
-            self.value[...] = unwrap(new)
+            self.held_value[...] = unwrap(new)
             return self
         record_contents(self)
         return Tracer.replace(self, new)
 
     def changes_unrecorded(self) -> bool:
-        """Whether a write of known values is done at once: in the trace that made it, or later."""
+        """Whether known values are written at once: not in a trace inside the buffer's trace."""
         active = ACTIVE.get()
         active = active.trace if isinstance(active, Paused) else active
         return active is self.emitter or not self.emitter.is_open
@@ -227,7 +227,7 @@ def _native_operator(name: str) -> Callable[..., Any]:
             return others[0].emitter.apply(PRIMITIVES[record], operands)
         if has_traced(others):
             return recorded(self, *others)
-        found = native(self.value, *unwrap(others))
+        found = native(self.held_value, *unwrap(others))
         return wrap_known(found, (self, *others), self.emitter)
 
     return operator
@@ -240,7 +240,7 @@ def _native_augmented(name: str) -> Callable[[Any, Any], Any]:
     def operator(self, other):
         if has_traced(other) or not self.changes_unrecorded():
             return recorded(self, other)
-        found = native(self.value, unwrap(other))
+        found = native(self.held_value, unwrap(other))
         return found if found is NotImplemented else self
 
     return operator
@@ -254,11 +254,11 @@ for _name in [f"__i{n}__" for n in _ARITHMETIC.split() if n != "divmod"]:
     setattr(Buffer, _name, _native_augmented(_name))
 
 
-def _snapshot(buffer: Buffer) -> Local:
-    """The local of a constant with the present contents, recorded if there is none."""
+def _snapshot_constant(buffer: Buffer) -> Local:
+    """The local of a constant with the present contents, recorded if it does not exist yet."""
     trace, recipe = buffer.emitter, _SLOT.__get__(buffer)
     if recipe is not None:
-        if same_bits(recipe.make(), buffer.value):
+        if same_bits(recipe.make(), buffer.held_value):
             local = recipe.local
             if local is None:
                 local = recipe.record()
@@ -266,11 +266,11 @@ def _snapshot(buffer: Buffer) -> Local:
             if local.type == buffer.type:
                 return local
         _SLOT.__set__(buffer, None)
-    return trace.frozen(buffer.value)[1]
+    return trace.frozen(buffer.held_value)[1]
 
 
 def record_contents(buffer: Tracer) -> None:
-    """Make a buffer and all its views ordinary traced values, since a traced value is written."""
+    """Turn a buffer and all its views into ordinary traced values, for a traced write."""
     base = view_base(buffer)
     if type(base) is not Buffer:
         return
@@ -278,18 +278,18 @@ def record_contents(buffer: Tracer) -> None:
     base.__class__ = Tracer
     _SLOT.__set__(base, local)
     if trace.mode is not EAGER:
-        base.value = ABSENT
+        base.held_value = ABSENT
     if base.sharing is None:
         base.sharing = Memory(local)
     for ref in base.sharing.fresh:
         view = ref()
         if type(view) is Buffer:
-            _SLOT.__set__(view, Local(view.type))  # of a stale view only its type is read
+            _SLOT.__set__(view, Local(view.type))  # only the type of a stale view is read
     base.sharing.origin, base.sharing.doubts = local, []
     forget_views(base.sharing, ABSENT)
 
 
-# ---- calls with known arguments are NumPy's ----
+# ---- calls with known arguments, which NumPy computes ----
 
 
 def has_traced(value: Any) -> bool:
@@ -310,10 +310,10 @@ def has_traced(value: Any) -> bool:
 
 
 def unwrap(value: Any) -> Any:
-    """Nested lists, tuples and dicts with the arrays of buffers in their places."""
+    """Nested lists, tuples and dicts, with buffers replaced by their arrays."""
     kind = type(value)
     if kind is Buffer:
-        return value.value
+        return value.held_value
     if kind in (tuple, list):
         return kind([unwrap(item) for item in value])
     if kind is dict:
@@ -326,7 +326,7 @@ def unwrap(value: Any) -> Any:
 
 
 def wrap_known(found: Any, arguments: Iterable, trace: Trace) -> Any:
-    """What NumPy has computed: new arrays as buffers, arrays of buffers as these buffers."""
+    """A result of NumPy, with new arrays as buffers, and arrays of buffers as these buffers."""
     kind = type(found)
     if kind in (tuple, list):
         return kind([wrap_known(item, arguments, trace) for item in found])
@@ -336,7 +336,7 @@ def wrap_known(found: Any, arguments: Iterable, trace: Trace) -> Any:
         return found
     active = ACTIVE.get()
     for argument in arguments:
-        array = argument.value if type(argument) is Buffer else argument
+        array = argument.held_value if type(argument) is Buffer else argument
         if array is found:
             return argument
         if isinstance(array, np.ndarray) and in_one_memory(found, array):

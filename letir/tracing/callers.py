@@ -1,4 +1,7 @@
-"""Who reads an attribute of a library's module: a user's code, a library, or code in C."""
+"""Tests of the calling frame: whether a user's code, a library or C code reads a module attribute.
+
+Stand-ins are given to users' code only.
+"""
 
 import dis
 import itertools
@@ -11,12 +14,16 @@ from letir.tracing.source_locations import instruction_at
 _OPCODES = ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "CALL_INTRINSIC_1", "IMPORT_STAR")
 _READS = frozenset([dis.opmap[name] for name in _OPCODES if name in dis.opmap])
 
-# libraries that call NumPy for themselves, and the standard library
+# libraries whose own calls of NumPy are not recorded, and the standard library
 LIBRARIES = frozenset(
     [
         *("letir", "numpy", "scipy", "optree", "attr", "attrs", "autograd", "jax", "jaxlib"),
         *("torch", "matplotlib", "hypothesis", "pytest", "_pytest", "IPython", "ipykernel"),
     ]
+)
+_SERIES = frozenset(
+    [f"numpy.polynomial.{part}" for part in ("chebyshev", "hermite", "hermite_e", "laguerre")]
+    + ["numpy.polynomial.legendre", "numpy.polynomial.polynomial", "numpy.polynomial.polyutils"]
 )
 STANDARD = os.path.dirname(os.__file__) + os.sep
 _BUILD_LIST = dis.opmap["BUILD_LIST"]
@@ -28,8 +35,8 @@ _users: dict[str | None, bool] = {}  # by the name of the module
 def is_read_by_user(frame: FrameType) -> bool:
     """Whether a frame belongs to a user's code, and is reading an attribute or importing a name.
 
-    Else the reader is code in C that the frame calls, which takes what it gets for ordinary arrays:
-    NumPy's generators call ``numpy.empty`` and write into its memory.
+    Otherwise C code that the frame called reads the attribute, and needs ordinary arrays: NumPy's
+    generators call ``numpy.empty`` and write into its memory.
     """
     if not is_users(frame.f_globals):
         return False
@@ -43,7 +50,7 @@ def _is_getattr(code: CodeType, at: int) -> bool:
     """Whether an instruction calls ``getattr``."""
     instructions = [x for x in dis.get_instructions(code) if x.positions is not None]
     call = next(x for x in instructions if x.offset == at)
-    if not (_is_call(call.opname) or call.opname == "PRECALL"):  # which calls, on Python 3.11
+    if not (_is_call(call.opname) or call.opname == "PRECALL"):  # PRECALL: on Python 3.11
         return False
     start = (call.positions.lineno, call.positions.col_offset)
     return any(
@@ -96,18 +103,19 @@ def _is_users(name: str | None, file: str | None) -> bool:
         return True
     package = name.partition(".")[0]
     if package in LIBRARIES or name.startswith("importlib._"):
-        return name.startswith("letir.demo")
+        # functions of series are written as users write them, in NumPy's Python code
+        return name.startswith("letir.demo") or name in _SERIES
     if file is None:  # a notebook, or a module that a program has made
         return package not in sys.builtin_module_names
     if "-packages" not in file:
         return not file.startswith(STANDARD)
-    # installed, and with code in C: that takes ordinary arrays, even within the package
+    # an installed package with C extensions, whose Python code passes ordinary arrays to them
     parts = [module for n, module in list(sys.modules.items()) if n.partition(".")[0] == package]
     return not any(str(getattr(part, "__file__", "")).endswith((".so", ".pyd")) for part in parts)
 
 
 def attributes_called_on_lists(code: CodeType) -> set[str]:
-    """The attributes that are called with a list among the arguments, as in ``np.exp([s, t])``."""
+    """The names of attributes that code calls with a list, as in ``np.exp([s, t])``."""
     inner = [constant for constant in code.co_consts if type(constant) is CodeType]
     if _BUILD_LIST not in code.co_code[::2] and not inner:
         return set()
@@ -138,7 +146,7 @@ def _makes_list(x: dis.Instruction) -> bool:
 
 
 def _span_of(x: dis.Instruction) -> tuple:
-    """((line, column) of the start, those of the end) of the expression of an instruction."""
+    """The span of an instruction's expression: (line, column) of its start and of its end."""
     at = x.positions
     line, last, start, end = (0, 0, 0, 0) if at is None else [-1 if n is None else n for n in at]
     return (line, start), (last, end)

@@ -1,11 +1,10 @@
 """``trace``: records a Python function as a Lambda."""
 
 import functools
-import inspect
-import re
+import operator
 import sys
 from collections.abc import Callable, Sequence
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -13,33 +12,35 @@ import optree
 from attrs import frozen
 
 from letir.ast import LATE_BOUND, entry_point
-from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
-from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.process_state import TemporaryChange, paused_gc
 from letir.ast.pytrees import Static, Tree, flatten, with_texts
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype
-from letir.errors import DTypeError, TraceError
+from letir.errors import DTypeError, LetirError, TraceError
+from letir.eval.arguments import names_and_tree, parameters_of, positional_names
 from letir.eval.array_modules import is_array, type_of
+from letir.eval.float_warnings import restore_abandoned_state
 from letir.tracing.checks.hidden_random_state import Watch, names_draws
 from letir.tracing.mutation.views import Memory
 from letir.tracing.numpy_protocols.dispatch import refresh_tables
-from letir.tracing.refusals import escaped_error
+from letir.tracing.refusals import escaped_error, noted_error, settle_refusals
 from letir.tracing.source_locations import at_user
 from letir.tracing.stand_ins import end_stand_ins, start_stand_ins
 from letir.tracing.trace_state import (
     ABSTRACT,
     ACTIVE,
-    AT_ONCE,
+    DRAW_AT_ONCE,
     EAGER,
-    REFUSED,
+    LIFT_STATES,
+    REFUSE_DRAWS,
     Paused,
     Trace,
 )
 from letir.tracing.tracer import Tracer
 
-KEEP, DROP = "keep", "drop"  # how writes into arguments are treated, see ``record``
+WRITE_BACK, DISCARD_WRITES = "keep", "drop"  # how writes into arguments are treated, see ``record``
 _OPTIONS = ("static_argnums", "static_argnames", "abstract", "intercept", "check")
 
 
@@ -77,11 +78,10 @@ def trace(
     and such a question raises TraceError. Traced values of an enclosing trace that ``f`` uses
     become further parameters at the end.
 
-    Arrays that ``f`` makes, as by ``np.zeros``, take traced values, and ``math.sin(x)`` and
-    ``float(x)`` of traced values are recorded, in all functions that ``f`` calls; not so with
-    ``intercept=False``. ``check``: ``f`` is recorded
-    again at these and at other values; TraceError if the programs differ other than by a guard. See
-    docs/guards.md.
+    Traced values may be written into arrays that ``f`` makes, as by ``np.zeros``, and
+    ``math.sin(x)`` and ``float(x)`` are recorded, in all functions that ``f`` calls.
+    ``intercept=False`` turns this off. ``check``: record ``f`` again, at these and at other values,
+    and raise TraceError if the programs differ other than by a guard. See docs/guards.md.
 
     >>> import numpy as np
     >>> print(trace(lambda x, y: x * np.sin(y), 2.0, np.ones(3)).listing(), end="")
@@ -92,12 +92,12 @@ def trace(
     _refuse_ambiguous_options(f)
     marked_args, marked_kwargs = mark_static(f, args, kwargs, static_argnums, static_argnames)
     mode = ABSTRACT if abstract else EAGER
-    fn = record(f, marked_args, marked_kwargs, mode, KEEP, intercept=intercept).fn
+    fn = record(f, marked_args, marked_kwargs, mode, WRITE_BACK, intercept=intercept).fn
     if check:
         leaves, spec = flatten((marked_args, marked_kwargs))
 
         def again(new: list) -> Lambda:
-            return record(f, *_arguments(spec, new), mode, KEEP, intercept=intercept).fn
+            return record(f, *_arguments_with(spec, new), mode, WRITE_BACK, intercept=intercept).fn
 
         LATE_BOUND["refuse_baked"](fn, leaves, again)
         if mode is EAGER and ACTIVE.get() is None:
@@ -105,13 +105,13 @@ def trace(
     return fn
 
 
-def _arguments(spec: optree.PyTreeSpec, leaves: list) -> tuple[tuple, dict]:
+def _arguments_with(spec: optree.PyTreeSpec, leaves: list) -> tuple[tuple, dict]:
     """The positional and keyword arguments with these leaves."""
     arguments: Any = spec.unflatten(leaves)
     return arguments
 
 
-@paused_gc()  # a trace makes objects by the million and no garbage
+@paused_gc()  # a trace may make millions of objects, but no garbage
 def record(
     f: Callable,
     args: tuple,
@@ -120,19 +120,20 @@ def record(
     writes: str | None = None,
     lifts_variables: bool = False,
     intercept: bool = True,
-    draws: str = REFUSED,
+    draws: str = REFUSE_DRAWS,
 ) -> Recording:
     """Record ``f`` on arguments in which static ones are ``StaticLeaf``s.
 
-    ``writes``: the treatment of writes into arguments. ``KEEP``: the program writes into the arrays
-    that it gets; ``DROP``: it only computes with the new values; None: they are an error.
-    ``lifts_variables``: eager Variables that ``f`` uses become parameters, like traced values of an
-    enclosing trace. ``intercept``: NumPy's array makers and math's functions record, see
-    ``stand_ins``. ``draws``: the treatment of draws from generators that are not arguments, see
+    ``writes``: the treatment of writes into arguments. ``WRITE_BACK``: the program writes into the
+    arrays that it gets; ``DISCARD_WRITES``: it only computes with the new values; None: they are an
+    error. ``lifts_variables``: eager Variables that ``f`` uses become parameters, like traced
+    values of an enclosing trace. ``intercept``: NumPy's array makers and math's functions record,
+    see ``stand_ins``. ``draws``: the treatment of draws from generators that are not arguments, see
     ``random_draws``.
     """
+    restore_abandoned_state()
     leaves, spec = flatten((args, kwargs))
-    (names, tree), inputs, statics = _names_and_tree(positional_names(f), spec), leaves, {}
+    (names, tree), inputs, statics = names_and_tree(positional_names(f), spec), leaves, {}
     if not _STATIC_CLASSES.isdisjoint(map(type, leaves)):
         statics = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) in _STATIC_CLASSES}
         names = [name for i, name in enumerate(names) if i not in statics]
@@ -140,44 +141,98 @@ def record(
         tree = Tree(spec, _static_leaves(statics))
     with trace_for(inputs, names, mode) as (new, tracers):
         new.writes, new.lifts_variables = writes is not None, lifts_variables
-        new.root, new.draws = sys._getframe().f_code, draws
+        new.draws = draws
         filled = _with_static(statics, tracers) if statics else tracers
-        call_args, call_kwargs = spec.unflatten(filled)
+        call: Any = spec.unflatten(filled)  # positional and keyword arguments
         new.intercepts = new.intercepts and intercept
-        if draws != AT_ONCE or names_draws(f):
+        if draws != DRAW_AT_ONCE or names_draws(f):
             new.watch = Watch(f, draws)
-        started: list = []  # the stand-ins that are put in place
-        try:
-            if new.watch is not None:
-                new.watch.start()
-            start_stand_ins(f, started, new.has_sizes)
-            result = f(*call_args, **call_kwargs)
-        except Exception as error:
-            result = None
-            LATE_BOUND["refuse_call"](error, f, call_args, call_kwargs)
-            LATE_BOUND["note_error"](new, error)
-            if new.failed is None:
-                LATE_BOUND["refuse_static"](error, f, call_args, call_kwargs)
-                # for buffer[0] = x NumPy replaces it
-                if isinstance(error, ValueError) and isinstance(error.__cause__, TraceError):
-                    raise error.__cause__ from None
-                raise
-        finally:
-            end_stand_ins(started)
-            if new.watch is not None:
-                new.watch.end()
-        if new.failed is not None:  # it raised too late for a handler around it: compute at once
+        result = _call_recorded(f, new, *call)
+        if draws == LIFT_STATES and spec.num_nodes > len(leaves) + 3:  # for jit, with containers
+            _refuse_changed_containers(call, filled, spec)
+        if (
+            new.failed is not None
+        ):  # raised too late for the user's handlers: record again, not lazily
             return record(f, args, kwargs, EAGER, writes, lifts_variables, intercept, draws)
-        if writes is KEEP:
+        if writes is WRITE_BACK:
             new.write_back()
         else:  # loops carry NumPy's booleans
             new.python_bools.clear()
-        # each argument an array: one node for each, and three for their tuple, the keywords, both
+        # if each argument is an array: a node for each, and three for args, kwargs and both
+        # together
         is_flat = not statics and spec.num_leaves == len(args) == spec.num_nodes - 3
         fn, lifted = finish_trace(new, result, None if is_flat else tree)
         if new.watch is not None:
             new.watch.check(fn)
         return Recording(fn, tree, inputs, lifted)
+
+
+class ContainersChanged(Exception):
+    """The function puts other values into lists or dicts that are its arguments: ``jit`` calls it,
+    because a plan changes arrays only.
+    """
+
+    letir_runs_python = True
+
+
+def _refuse_changed_containers(call: Any, leaves: list, spec: optree.PyTreeSpec) -> None:
+    """Raise ``ContainersChanged`` if the arguments ``call`` no longer hold these leaves."""
+    if flatten(spec.unflatten(leaves))[1] != spec:
+        return  # static arguments are containers themselves
+    now, tree = flatten(call)
+    if tree != spec or any(map(operator.is_not, now, leaves)):
+        raise ContainersChanged
+
+
+def _call_recorded(f: Callable, new: Trace, args: tuple, kwargs: dict) -> Any:
+    """The result of ``f`` on traced values while the trace ``new`` records.
+
+    None if ``f`` raised because the trace had failed before, see ``Trace.failed``.
+    """
+    new.root = sys._getframe().f_code
+    with _recording_functions(f, new):
+        try:
+            if not _CONTAINERS.isdisjoint(map(type, args)):
+                LATE_BOUND["watch_list_arguments"](f, args)
+            is_users = type(f) is FunctionType and not str(f.__module__).startswith("scipy.")
+            result = (f if is_users else LATE_BOUND["recorded_function"](f))(*args, **kwargs)
+            if new.raised:
+                settle_refusals(new)
+            return result
+        except Exception as error:
+            settle_refusals(new)
+            LATE_BOUND["refuse_call"](error, f, args, kwargs)
+            LATE_BOUND["note_error"](new, error)
+            is_other = not isinstance(error, LetirError) and str(error) != new.refusal
+            if is_other and new.refusal is not None:
+                # a library has caught the first error
+                raise noted_error(new, new.refusal) from error
+            if new.failed is None:
+                LATE_BOUND["refuse_static"](error, f, args, kwargs)
+                # for buffer[0] = x NumPy replaces it
+                if isinstance(error, ValueError) and isinstance(error.__cause__, TraceError):
+                    raise error.__cause__ from None
+                raise
+
+
+class _recording_functions(TemporaryChange):
+    """A context in which functions that record stand in for NumPy's, math's and generators'."""
+
+    __slots__ = ("f", "new", "started")
+
+    def __init__(self, f: Callable, new: Trace) -> None:
+        self.f, self.new = f, new
+        self.started: list = []  # the stand-ins that are put in place
+
+    def make(self) -> None:
+        if self.new.watch is not None:
+            self.new.watch.start()
+        start_stand_ins(self.f, self.started, self.new.has_sizes)
+
+    def undo(self) -> None:
+        end_stand_ins(self.started)
+        if self.new.watch is not None:
+            self.new.watch.end()
 
 
 @frozen(eq=False)
@@ -189,12 +244,13 @@ class StaticLeaf:
 
 @frozen(eq=False)
 class TypedLeaf:
-    """An array with a type of its own, whose sizes may be symbolic."""
+    """An array with a given type, whose sizes may be symbolic."""
 
     type: ArrayType
     value: object
 
 
+_CONTAINERS = frozenset([list, tuple, dict])
 # exactly bool: np.bool_ is an array for NumPy, and becomes a parameter
 _STATIC_CLASSES = frozenset([StaticLeaf, bool, str])
 
@@ -229,30 +285,7 @@ def unmark_arguments(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     leaves, spec = flatten((args, kwargs))
     if not any(type(leaf) is StaticLeaf for leaf in leaves):
         return args, kwargs
-    return _arguments(spec, [x.value if type(x) is StaticLeaf else x for x in leaves])
-
-
-def parameters_of(f: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters of ``f`` by name, if its signature is known."""
-    try:
-        return dict(inspect.signature(f).parameters)
-    except (TypeError, ValueError):
-        return {}
-
-
-def positional_names(f: Callable[..., Any]) -> list[str]:
-    """The names of the positional parameters of ``f``, if its signature is known."""
-    # the usual kinds without inspect.signature, which takes as long as a small recording
-    if type(f) is FunctionType and "__signature__" not in f.__dict__:
-        if "__wrapped__" in f.__dict__:
-            return positional_names(f.__dict__["__wrapped__"])
-        return list(f.__code__.co_varnames[: f.__code__.co_argcount])
-    if type(f) is MethodType:
-        return positional_names(f.__func__)[1:]
-    if type(f) is functools.partial and not f.keywords:
-        return positional_names(f.func)[len(f.args) :]
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [p.name for p in parameters_of(f).values() if p.kind in kinds]
+    return _arguments_with(spec, [x.value if type(x) is StaticLeaf else x for x in leaves])
 
 
 def _refuse_ambiguous_options(f) -> None:
@@ -266,40 +299,7 @@ def _refuse_ambiguous_options(f) -> None:
         )
 
 
-def leaf_names(f: Callable[..., Any], args: tuple, kwargs: dict) -> list[str | None]:
-    """A name for each leaf: its parameter followed by its path; None if unknown."""
-    given: Any = (args, kwargs)
-    return _names_and_tree(positional_names(f), flatten(given)[1])[0]
-
-
-def _names_and_tree(names: list[str], spec: optree.PyTreeSpec) -> tuple[list[str | None], Tree]:
-    """(a name for each leaf of the arguments, their tree), for positional parameters ``names``."""
-    key = *names, spec
-    known = _known_structures.get(key)
-    if known is None:
-        known = _leaf_names(names, spec), Tree(spec)
-        if not known[1].notes_classes:  # by being made, for texts with the names of classes
-            _known_structures[key] = known
-    return known
-
-
-_known_structures = BoundedCache(1 << 10)  # (names of parameters, spec) -> (names, tree)
-
-
-def _leaf_names(names: list[str], spec: optree.PyTreeSpec) -> list[str | None]:
-    found: list[str | None] = []
-    for kind, place, *rest in spec.paths():
-        key = place  # by keyword
-        if kind == 0:  # by position
-            key = names[place] if place < len(names) else f"arg{place}"
-        name = re.sub(r"\W", "_", str(key))
-        if rest:
-            name = ".".join([name, *[re.sub(r"\W", "_", str(part)) for part in rest]])
-        found.append(name if re.fullmatch(r"[A-Za-z_][\w.]*", name) else None)
-    return found
-
-
-class trace_for:
+class trace_for(TemporaryChange):
     """A context with (trace, traced values): a new trace with parameters for ``inputs``.
 
     The trace is closed at the end, whatever fails.
@@ -309,21 +309,19 @@ class trace_for:
 
     def __init__(self, inputs: list, names: list, mode: str) -> None:
         self.inputs, self.names, self.mode = inputs, names, mode
+        self.new: Trace | None = None
 
-    def __enter__(self) -> tuple[Trace, list[Tracer]]:
+    def make(self) -> tuple[Trace, list[Tracer]]:
         self.outer = ACTIVE.get()
         self.new = new = open_trace(self.mode)
-        try:
-            ACTIVE.set(new)
-            pairs = zip(self.inputs, self.names, strict=True)
-            return new, [add_parameter(new, leaf, name) for leaf, name in pairs]
-        except BaseException:
-            self.__exit__()
-            raise
+        ACTIVE.set(new)
+        pairs = zip(self.inputs, self.names, strict=True)
+        return new, [add_parameter(new, leaf, name) for leaf, name in pairs]
 
-    def __exit__(self, *error) -> None:
-        ACTIVE.set(self.outer)
-        self.new.close()
+    def undo(self) -> None:
+        if self.new is not None:
+            ACTIVE.set(self.outer)
+            self.new.close()
 
 
 def open_trace(mode: str) -> Trace:
@@ -350,7 +348,7 @@ def add_parameter(new: Trace, leaf: Any, name: str | None) -> Tracer:
     try:
         made = new.parameter(type_of(leaf), name, leaf)
         if not made.shape and isinstance(leaf, np.ndarray):
-            made.sharing = Memory(made.arg)  # known to be an array, even without a value
+            made.sharing = Memory(made.arg)  # marks an array, even without a value
         return made
     except DTypeError as error:
         error.args = (f"argument {name}: {error}" if name else str(error),)
@@ -360,25 +358,26 @@ def add_parameter(new: Trace, leaf: Any, name: str | None) -> Tracer:
 def finish_trace(new: Trace, result: Any, in_tree: Tree | None) -> tuple[Lambda, tuple[Value, ...]]:
     """(program that returns the leaves of ``result``, traced values lifted into it)."""
     if new.refusal is not None:
-        raise TraceError(
-            "the function caught an error of its recording, and went on differently than with "
-            f"NumPy:\n  {new.refusal}\n  or let the error through"
+        raise noted_error(
+            new,
+            "the function caught an error of its recording, and then took another path than with "
+            f"NumPy:\n  {new.refusal}\n  or do not catch this error",
         )
     out_tree = None
-    if type(result) is Tracer:  # by most functions
+    if type(result) is Tracer:  # the usual case
         args: list[Any] = [_result_arg(new, result)]
     else:
         if "has_keys" in vars(new):
             result = LATE_BOUND["with_known_keys"](result)
         leaves, spec = flatten(result)
         args = [_result_arg(new, leaf) for leaf in leaves]
-        if None in args:  # a string, which is part of the tree
+        if None in args:  # a string has no argument: it is part of the tree
             if "printed" in vars(new):
                 LATE_BOUND["guard_printed"](new)
             leaves, spec = flatten(with_texts(result))
             args = [arg for arg in args if arg is not None]
         row: Any = tuple(leaves)
-        # (y,) is not y: a tuple of one needs its tree
+        # a tuple of one result needs its tree, because (y,) is not y
         in_a_row = len(leaves) != 1 and spec == optree.tree_structure(row)
         out_tree = None if optree.treespec_is_leaf(spec) or in_a_row else Tree(spec)
     lifted = tuple([outer for outer, _ in new.lifted.values()]) if new.lifted else ()
@@ -395,7 +394,7 @@ def _result_arg(new: Trace, leaf):
     """
     is_lifted = new.lifts_variables and isinstance(leaf, Value)
     if isinstance(leaf, Tracer) and leaf.arg in new.python_bools:
-        leaf = PRIMITIVES["weaken"](leaf)  # Python's True, not NumPy's
+        leaf = PRIMITIVES["weaken"](leaf)  # so that it replays as a Python bool
     if isinstance(leaf, Tracer) or type(leaf) in PYTHON_NUMBERS or is_lifted:
         return new.enter(leaf)
     if is_array(leaf):
@@ -409,7 +408,9 @@ def _result_arg(new: Trace, leaf):
     if type(leaf) is str:
         remedy = "return the traced value itself, and make a text of the result"
     if type(leaf).__name__ in ("generator", "async_generator", "coroutine"):
-        leaf.close() if hasattr(leaf, "close") else None  # else Python warns that nothing awaits it
+        leaf.close() if hasattr(
+            leaf, "close"
+        ) else None  # else Python warns of an unawaited coroutine
         remedy = "return a list of what it yields; call a plain function, not an async one"
     raise TraceError(
         f"the traced function returned {leaf!r}, of type {type(leaf).__name__}{at_user()}\n"

@@ -10,11 +10,11 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.sizes.size import Size
+from letir.ast.symbolic_sizes import has_size
 from letir.tracing.math_stand_ins import math_modules
 from letir.tracing.numpy_protocols.array_value import numpy_namespace
 from letir.tracing.operands import first_traced, traced_or_array
-from letir.tracing.stand_ins import LibraryModule, is_recording
+from letir.tracing.stand_ins import LibraryModule, add_methods, is_recording, stand_in_of
 
 # functions that letir.numpy has under the same name
 _MAKERS = """arange array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray
@@ -22,16 +22,17 @@ broadcast empty empty_like eye fromiter full full_like identity ndenumerate ndit
 require zeros zeros_like"""
 # functions whose results are new arrays, into which traced values may be written
 _NEW_ARRAYS = """append array_split average block column_stack concatenate copy cov cross cumprod
-cumsum delete diag diagflat diff dot dstack einsum fromfunction geomspace hstack inner
+cumsum delete diag diagflat diff dot dstack einsum geomspace hstack inner
 insert interp kron linspace logspace matmul meshgrid outer pad repeat resize roll select sort stack
 tensordot tile tril triu trapezoid vander vdot vstack where"""
 # functions of a list of numbers
 _OF_LISTS = """all amax amin any argmax argmin argsort count_nonzero max mean median min nanmax
 nanmean nanmin nansum percentile polyfit polyval prod ptp quantile std sum trace transpose var"""
 # functions of counts and sizes, which a guard fixes
-_OF_COUNTS = "diag_indices indices mask_indices tril_indices triu_indices"
-# functions of one count, which may be a symbolic size
-_OF_SIZES = "bartlett blackman hamming hanning tri"
+_OF_COUNTS = "mask_indices"
+# functions of counts that may be symbolic sizes
+_OF_SIZES = """bartlett blackman diag_indices fromfunction hamming hanning indices tri tril_indices
+triu_indices"""
 _SCALARS = """bool bool_ complex128 complex64 double float16 float32 float64 int16 int32 int64 int8
 int_ intp single uint16 uint32 uint64 uint8"""
 _LINALG = """cholesky cond det eig eigh eigvals eigvalsh inv lstsq matrix_power matrix_rank norm
@@ -62,18 +63,19 @@ def library_modules() -> list[LibraryModule]:
 
 
 def library_methods() -> list[tuple]:
-    """(class, name, method, stand-in) of the methods of NumPy's objects that have one.
+    """(class, name, method, stand-in) of the methods of NumPy's classes that have a stand-in.
 
-    All objects made by np.vectorize call the first, also those made by a decorator.
+    Among them is ``np.vectorize.__call__``, for functions that were decorated before the recording.
     """
     return [
         (np.vectorize, "_call_as_normal", _plain_call, _vectorized),
         (_POLYNOMIAL, "__call__", _plain_value, _value_of_polynomial),
+        (_POLYNOMIAL, "__init__", _plain_polynomial, _polynomial),
     ]
 
 
 def _scalar_stand_in(original: Any) -> Callable:
-    """The function in the place of ``np.float64`` and the like in calls."""
+    """The stand-in for calls of ``np.float64`` and NumPy's other scalar classes."""
 
     @functools.wraps(original, updated=())
     def stand_in(*args, **kwargs):
@@ -87,7 +89,7 @@ def _scalar_stand_in(original: Any) -> Callable:
 
 
 def loaded_modules(known: list[LibraryModule]) -> list[LibraryModule]:
-    """The libraries' modules that are loaded late, but for the ``known`` ones."""
+    """The modules of libraries that are loaded, except the ``known`` ones."""
     found = list(LATE_BOUND["loaded_scipy_modules"](known)) if "scipy" in sys.modules else []
     random = sys.modules.get("numpy.random")
     if random is not None and all(library.module is not random for library in known):
@@ -102,8 +104,46 @@ def loaded_modules(known: list[LibraryModule]) -> list[LibraryModule]:
     return found
 
 
+class _ImportWatch:
+    """A finder of modules that finds none itself, but notices imports of modules with stand-ins."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        """The specification that another finder gives, or None for modules without stand-ins."""
+        is_part = fullname.startswith("scipy.") and "._" not in fullname
+        if not is_part and fullname != "statistics":
+            return None
+        return LATE_BOUND["watched_spec"](fullname, path, target)
+
+
+_IMPORT_WATCH: Any = _ImportWatch()
+
+
+def watch_imports(is_start: bool) -> None:
+    """Start or stop giving stand-ins to libraries that are imported for the first time."""
+    if is_start:
+        if _IMPORT_WATCH not in sys.meta_path:
+            sys.meta_path.insert(0, _IMPORT_WATCH)
+    elif _IMPORT_WATCH in sys.meta_path:
+        sys.meta_path.remove(_IMPORT_WATCH)
+
+
+def restore_new_modules(libraries: list[LibraryModule], known: set[str]) -> None:
+    """Restore originals in modules imported during a recording, which imported stand-ins."""
+    originals: dict[int, Any] = {}
+    for library in libraries:
+        space = vars(library.module)
+        for name, stand_in in library.made.items():
+            originals[id(stand_in)] = space[name]
+    for name, module in list(sys.modules.items()):
+        space = getattr(module, "__dict__", None)
+        if name not in known and type(space) is dict:
+            for key, value in list(space.items()):
+                if id(value) in originals:
+                    space[key] = originals[id(value)]
+
+
 def _seeded_stand_in(original: Any) -> Callable:
-    """The function in the place of ``numpy.random.default_rng``: traced seeds are guarded."""
+    """The stand-in for ``numpy.random.default_rng``: traced seeds are guarded."""
 
     @functools.wraps(original, updated=())
     def stand_in(*args, **kwargs):
@@ -116,7 +156,7 @@ def _seeded_stand_in(original: Any) -> Callable:
 
 
 def _guarded_integers(seed: Any) -> Any:
-    """Traced integers, also in a list, as Python's."""
+    """Traced integers, also in a list, as Python integers with guards."""
     if isinstance(seed, list | tuple):
         return [_guarded_integers(number) for number in seed]
     if issubclass(type(seed), Value):
@@ -125,16 +165,16 @@ def _guarded_integers(seed: Any) -> Any:
 
 
 def _maker_stand_in(original: Any) -> Callable:
-    return _stand_in(original, _maker)
+    return _stand_in(original, _letirs_maker)
 
 
 def _recorded_stand_in(original: Any) -> Callable:
-    return _stand_in(original, _recorded)
+    return _stand_in(original, _accepting_lists)
 
 
 def _stand_in(original: Any, function_for: Callable[[Any], Callable]) -> Callable:
-    """The function in the place of ``original``: while user's code is recorded, another one."""
-    found: list[Callable] = []  # that one, once it is needed
+    """The stand-in for ``original``: calls another function while the user's code is recorded."""
+    found: list[Callable] = []  # the other function, once it has been needed
 
     @functools.wraps(original, updated=())
     def stand_in(*args, **kwargs):
@@ -150,17 +190,17 @@ def _stand_in(original: Any, function_for: Callable[[Any], Callable]) -> Callabl
 def _counted_stand_in(original: Any) -> Callable:
     def recorded(*args, **kwargs):
         known = {name: _known_counts(value) for name, value in kwargs.items()}
-        return _recorded(original)(*map(_known_counts, args), **known)
+        return _accepting_lists(original)(*map(_known_counts, args), **known)
 
     return _stand_in(original, lambda _: recorded)
 
 
 def _sized_stand_in(original: Any) -> Callable:
     def recorded(*args, **kwargs):
-        if any(type(value) is Size for value in (*args, *kwargs.values())):
+        if has_size((*args, *kwargs.values())):
             return LATE_BOUND["sized_function"](original.__name__)(*args, **kwargs)
         known = {name: _known_counts(value) for name, value in kwargs.items()}
-        return _recorded(original)(*map(_known_counts, args), **known)
+        return _accepting_lists(original)(*map(_known_counts, args), **known)
 
     return _stand_in(original, lambda _: recorded)
 
@@ -171,6 +211,15 @@ def _known_counts(value: Any) -> Any:
         return type(value)(map(_known_counts, value))
     is_count = isinstance(value, Value) and not value.shape and value.dtype.kind in "iu"
     return int(value) if is_count else value
+
+
+def _known_ranges(key: Any) -> Any:
+    """``key`` with known numbers in its slices, as ``np.ogrid`` takes them."""
+    if isinstance(key, tuple):
+        return tuple(map(_known_ranges, key))
+    if not isinstance(key, slice):
+        return key
+    return slice(*map(_known_counts, (key.start, key.stop, key.step)))
 
 
 def _polynomial_stand_in(original: Any) -> Callable:
@@ -190,13 +239,13 @@ def _as_strided_stand_in(original: Any) -> Callable:
     return _stand_in(original, lambda _: recorded)
 
 
-def _maker(original) -> Callable:
+def _letirs_maker(original) -> Callable:
     """The function of letir.numpy with the name of NumPy's ``original``."""
     return _unless_ordinary(original, getattr(numpy_namespace(), original.__name__))
 
 
 def _unless_ordinary(original, maker: Callable) -> Callable:
-    """``maker``, but NumPy's function for an ordinary array that it does not copy."""
+    """``maker``, except that NumPy's function handles ordinary arrays that it does not copy."""
 
     def make(*args, **kwargs):
         if original in _CONVERSIONS and args and type(args[0]) is np.ndarray:
@@ -213,9 +262,23 @@ _CONVERSIONS = frozenset(
 )
 
 
-def _recorded(original) -> Callable:
-    """NumPy's function, which also takes lists of traced values; a new array is a buffer."""
+def _accepting_lists(original) -> Callable:
+    """NumPy's function, extended to lists of traced values; new arrays become buffers."""
     return numpy_namespace().wrap_function(original)
+
+
+def recorded_function(f: Callable) -> Callable:
+    """The stand-in for ``f`` if it is a function of NumPy, else ``f``.
+
+    For a function that is passed to ``trace`` directly, and that no code of the user calls.
+    """
+    if isinstance(f, functools.partial):
+        inner = recorded_function(f.func)
+        return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
+    found = stand_in_of(f)
+    if found is None and type(f) in (np.ufunc, type(np.sum)):
+        return _recorded_stand_in(f)
+    return found or f
 
 
 class _IndexTrick:
@@ -230,7 +293,7 @@ class _IndexTrick:
         for name in ("r_", "c_"):
             if getattr(np, name) is self.original:
                 return getattr(numpy_namespace(), name)[key]
-        return numpy_namespace().as_traced_constant(self.original[key])
+        return numpy_namespace().as_traced_constant(self.original[_known_ranges(key)])
 
     def __len__(self) -> int:
         return len(self.original)
@@ -241,12 +304,63 @@ class _IndexTrick:
 
 _POLYNOMIAL: Any = np.polynomial.Polynomial.__mro__[1]  # the base of Chebyshev and others too
 _plain_value: Any = _POLYNOMIAL.__call__
+_plain_polynomial: Any = _POLYNOMIAL.__init__
+_ON_COEFFICIENTS: dict[str, Callable] = {  # lowest first, as np.poly1d has them highest first
+    "_add": lambda a, b: np.polyadd(a[::-1], b[::-1])[::-1],
+    "_sub": lambda a, b: np.polysub(a[::-1], b[::-1])[::-1],
+    "_mul": np.convolve,
+    "_der": lambda c, m=1, scl=1: (np.polyder(c[::-1], m) * scl**m)[::-1],
+}
+
+
+def _as_coefficients(x: Any) -> Any:
+    """Coefficients as a vector; a number is a polynomial of degree 0."""
+    return np.atleast_1d(traced_or_array(x))
+
+
+def _of_coefficients(name: str, plain: Any) -> Callable:
+    """The function of coefficients with this name, which also takes traced ones."""
+
+    def function(*args, **kwargs):
+        if not is_recording() or first_traced(args) is None:
+            return plain.__func__(*args, **kwargs)
+        count = 1 if name == "_der" else 2  # the further arguments are not coefficients
+        polynomials = map(_as_coefficients, args[:count])
+        found = _ON_COEFFICIENTS[name](*polynomials, *args[count:], **kwargs)
+        while found.shape[0] > 1 and bool(found[-1] == 0):  # with a guard
+            found = found[:-1]
+        return found
+
+    return function
+
+
+@functools.cache
+def _watch_polynomials() -> None:
+    """Put the functions of coefficients in place, once there are traced ones."""
+    kind = np.polynomial.Polynomial
+    found = [(name, plain) for name, plain in vars(kind).items() if name in _ON_COEFFICIENTS]
+    add_methods([(kind, name, f, staticmethod(_of_coefficients(name, f))) for name, f in found])
+
+
+def _polynomial(self, coef, *args, **kwargs):
+    """Make a polynomial, or another series, whose coefficients may be traced."""
+    if not is_recording() or first_traced(coef) is None:
+        _plain_polynomial(self, coef, *args, **kwargs)
+        return
+    _watch_polynomials()
+    coefficients = traced_or_array(coef)
+    _plain_polynomial(self, np.zeros(coefficients.shape), *args, **kwargs)
+    self.coef = coefficients
 
 
 def _value_of_polynomial(self, arg):
-    """The value of a polynomial with known coefficients, at traced places too."""
-    if not is_recording() or first_traced(arg) is None:
+    """``Polynomial.__call__``: the value of a polynomial with known coefficients at ``arg``."""
+    if not is_recording() or first_traced((arg, self.coef)) is None:
         return _plain_value(self, arg)
+    if type(self) is np.polynomial.Polynomial and first_traced(self.coef) is not None:
+        of_traced = LATE_BOUND["polynomial_function"]("polyval")
+        offset, scale = np.polynomial.polyutils.mapparms(self.domain, self.window)
+        return of_traced(offset + scale * traced_or_array(arg), self.coef)
     offset, scale = np.polynomial.polyutils.mapparms(self.domain, self.window)
     return self._val(offset + scale * traced_or_array(arg), self.coef)
 
@@ -262,6 +376,9 @@ def _vectorized(self, *args, **kwargs):
 
 
 LATE_BOUND["function_stand_in"] = _recorded_stand_in
+LATE_BOUND["recorded_function"] = recorded_function
 LATE_BOUND["library_modules"] = library_modules
 LATE_BOUND["library_methods"] = library_methods
 LATE_BOUND["loaded_modules"] = loaded_modules
+LATE_BOUND["watch_imports"] = watch_imports
+LATE_BOUND["restore_new_modules"] = restore_new_modules

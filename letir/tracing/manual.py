@@ -159,7 +159,7 @@ def _active_trace(asked: str) -> Trace:
 
 @entry_point
 def concrete(x: Any) -> Any:
-    """The NumPy value of a traced ``x``, recorded as a guard; other values as they are.
+    """The NumPy value of a traced ``x``, recorded as a guard; other values unchanged.
 
     The program then holds for this value only, and no derivative flows through it.
 

@@ -1,6 +1,6 @@
 """The stand-ins for the functions of ``math`` and ``cmath``, ``float``, ``complex`` and ``type``.
 
-They give traced Python numbers for traced values, and what Python gives for all else.
+Called on traced values they return traced Python numbers; on other values they call the originals.
 """
 
 import cmath
@@ -8,7 +8,8 @@ import copyreg
 import functools
 import math
 import operator
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Collection
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -20,9 +21,11 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
 from letir.errors import DTypeError
 from letir.tracing.callers import attributes_called_on_lists
+from letir.tracing.numpy_protocols.python_protocols import has_attribute, is_instance
 from letir.tracing.operands import first_traced
-from letir.tracing.source_locations import error_at_user_line
+from letir.tracing.source_locations import at_user, error_at_user_line
 from letir.tracing.stand_ins import LibraryModule, is_recording, watch_functions
+from letir.tracing.trace_state import ACTIVE
 
 # recorded as operations that math computes
 _SMOOTH = """acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees erf erfc exp exp2
@@ -33,32 +36,38 @@ def _math_function(*numbers: Any, name: str) -> Any:
     return PRIMITIVES["math_function"](*numbers, name=name)
 
 
-def _recorded(name: str) -> Callable:
-    """A function of math, recorded."""
+def _recording_function(name: str) -> Callable:
+    """The function that records a function of math."""
     return functools.partial(_math_function, name=name)
 
 
 def _log(x, base=None):
     """math.log, of a base too."""
-    found = _recorded("log")(x)
+    found = _recording_function("log")(x)
     if base is None:
         return found
-    return found / (_recorded("log")(base) if isinstance(base, Value) else math.log(base))
+    return found / (_recording_function("log")(base) if isinstance(base, Value) else math.log(base))
 
 
 def _hypot(*coordinates):
     """math.hypot of any number of coordinates."""
     if len(coordinates) == 2:
-        return _recorded("hypot")(*coordinates)
-    return _recorded("sqrt")(sum(x * x for x in coordinates))
+        return _recording_function("hypot")(*coordinates)
+    return _recording_function("sqrt")(sum(x * x for x in coordinates))
 
 
 def _remainder(x, y):
     """math.remainder: exact, as fmod and the last subtraction are; ties go to an even quotient."""
-    rest, whole = _recorded("fmod")(x, y), np.abs(y)
-    is_odd = _recorded("fmod")(np.rint((x - rest) / y), 2.0) != 0
+    rest, whole = _recording_function("fmod")(x, y), np.abs(y)
+    is_odd = _recording_function("fmod")(np.rint((x - rest) / y), 2.0) != 0
     is_beyond = (2 * np.abs(rest) > whole) | ((2 * np.abs(rest) == whole) & is_odd)
     return np.where(is_beyond, rest - np.copysign(whole, rest), rest)
+
+
+def _frexp(x):
+    """math.frexp."""
+    mantissa, exponent = np.frexp(x)
+    return mantissa, exponent.astype(np.int64)
 
 
 def _product(items, *, start=1):
@@ -66,15 +75,19 @@ def _product(items, *, start=1):
     return functools.reduce(lambda x, y: x * y, items, start)
 
 
-# what records the functions of math for traced Python floats
+# name in math -> the function that records it for traced Python floats
 _REAL: dict[str, Callable] = {
     "remainder": _remainder,
     **{name: functools.partial(_math_function, name=name) for name in _SMOOTH.split()},
     **{name: getattr(np, name) for name in ("isnan", "isinf", "isfinite", "floor", "ceil")},
     **{"trunc": np.trunc, "log": _log, "hypot": _hypot},
     "ldexp": lambda x, n: x * 2.0**n,
+    "frexp": _frexp,
+    "ulp": lambda x: np.spacing(np.abs(x)),
     "modf": lambda x: (x - np.trunc(x), np.trunc(x)),
-    "dist": lambda p, q: _recorded("sqrt")(sum((a - b) ** 2 for a, b in zip(p, q, strict=True))),
+    "dist": lambda p, q: _recording_function("sqrt")(
+        sum((a - b) ** 2 for a, b in zip(p, q, strict=True))
+    ),
     "fsum": lambda items: sum(items, 0.0),
     "sumprod": lambda p, q: sum(a * b for a, b in zip(p, q, strict=True)),
     "prod": _product,
@@ -114,9 +127,10 @@ def math_modules() -> list[LibraryModule]:
 
 
 def _stand_in(functions: dict[str, Callable], kind: type, original: Callable) -> Callable:
-    """The function in the place of ``original``, which records calls with traced values.
+    """The stand-in for ``original``, which records calls with traced values.
 
-    ``functions``: what records them, by name; ``kind``: of the numbers that ``original`` takes.
+    ``functions``: name -> function that records the call. ``kind``: float or complex, the numbers
+    that ``original`` takes.
     """
     name = original.__name__
     recorded = functions[name]
@@ -135,7 +149,7 @@ def _stand_in(functions: dict[str, Callable], kind: type, original: Callable) ->
         found = recorded(*args, **kwargs)
         if name in _CONVERTED:
             return _CONVERTED[name](found)
-        if name in _OF_ANY_NUMBER:  # of NumPy's numbers it is one of NumPy's
+        if name in _OF_ANY_NUMBER:  # of NumPy's numbers the result is a NumPy number
             return found
         return tuple(map(python_number, found)) if type(found) is tuple else python_number(found)
 
@@ -143,14 +157,14 @@ def _stand_in(functions: dict[str, Callable], kind: type, original: Callable) ->
 
 
 def _python_numbers(value: Any, kind: type) -> Any:
-    """Nested arguments in which traced values are Python numbers of ``kind``."""
+    """Nested arguments, with traced values converted to traced Python numbers of ``kind``."""
     if isinstance(value, tuple | list):
         return [_python_numbers(item, kind) for item in value]
     return python_number(value, kind) if isinstance(value, Value) else value
 
 
 def python_number(x: Any, kind: type | None = None) -> Any:
-    """A traced scalar as a traced Python number of this kind, or of its own."""
+    """A traced scalar as a traced Python number: of this kind, or if None of its own kind."""
     if not isinstance(x, Value):
         return x
     called = "a Python number" if kind is None else f"{kind.__name__}()"
@@ -169,25 +183,43 @@ def python_number(x: Any, kind: type | None = None) -> Any:
                 "  take x.real or abs(x)"
             )
         )
+    if x.shape and kind is not None:
+        _convert_one_element(x.ndim, called)
     x = x.reshape(()) if x.shape else x
     if kind is not None and x.dtype != np.dtype(kind):
         x = x.astype(kind)
     return x if x.type.weak else PRIMITIVES["weaken"](x)
 
 
+def _convert_one_element(ndim: int, called: str) -> None:
+    """Warn or raise TypeError as NumPy does for ``float()`` of an array of one element."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            float(np.zeros((1,) * ndim))
+    except TypeError as error:
+        raise TypeError(
+            f"{error}: {called}{at_user()}\n  convert the element: x[0], x.item()"
+        ) from None
+    for warning in caught:
+        warnings.warn(warning.message, stacklevel=1)
+
+
 # ---- float, complex, type ----
 
 
 class _NumberClass(type):
-    """The class of the stand-ins for ``float`` and ``complex``: they count as what they replace."""
+    """The metaclass of the stand-ins for ``float`` and ``complex``, which makes ``isinstance``,
+    ``issubclass`` and ``==`` treat them as the classes that they replace.
+    """
 
     original: type
 
     def __call__(cls, *args, **kwargs):
         if "original" not in vars(cls):
-            return super().__call__(*args, **kwargs)  # a class that the user derives from it
+            return super().__call__(*args, **kwargs)  # a user's subclass
         if len(args) == 1 and type(args[0]) is Size and not kwargs:
-            return _converted(args[0].number(), cls)
+            return _convert_traced(args[0].number(), cls)
         if cls.original is complex and is_recording():
             parts = {**dict(zip(("real", "imag"), args, strict=False)), **kwargs}
             if len(parts) == 2 and first_traced(tuple(parts.values())) is not None:
@@ -195,7 +227,9 @@ class _NumberClass(type):
         is_asked = len(args) == 1 and isinstance(args[0], Value) and not kwargs
         if is_asked and is_recording():
             constant = args[0].as_constant()
-            return cls.original(constant) if constant is not args[0] else _converted(*args, cls)
+            return (
+                cls.original(constant) if constant is not args[0] else _convert_traced(*args, cls)
+            )
         return cls.original(*args, **kwargs)
 
     def __instancecheck__(cls, value) -> bool:
@@ -218,7 +252,7 @@ class _NumberClass(type):
         return repr(vars(cls)["original"]) if "original" in vars(cls) else super().__repr__()
 
 
-def _converted(x: Value, kind: _NumberClass) -> Any:
+def _convert_traced(x: Value, kind: _NumberClass) -> Any:
     """``float(x)``, ``complex(x)`` or ``float64(x)`` of a traced value."""
     if issubclass(kind.original, np.generic):
         return x.astype(kind.original)
@@ -226,7 +260,7 @@ def _converted(x: Value, kind: _NumberClass) -> Any:
 
 
 def _complex_of(real: Any, imag: Any) -> Any:
-    """``complex(real, imag)`` of which a part is traced."""
+    """``complex(real, imag)``, where a part is traced."""
     parts = [python_number(x) if isinstance(x, Value) else x for x in (real, imag)]
     if any(type(x) is complex or (isinstance(x, Value) and x.dtype.kind == "c") for x in parts):
         return parts[0] + parts[1] * 1j
@@ -273,7 +307,7 @@ class _TypeClass(type):
 
 
 class _Type(type, metaclass=_TypeClass):
-    """The stand-in for ``type``: the class that NumPy or Python would have for a traced value."""
+    """The stand-in for ``type``: of a traced value it returns NumPy's or Python's class."""
 
 
 def _power(base: Any, exp: Any, mod: Any = None) -> Any:
@@ -297,10 +331,47 @@ _IMPORTED = {
 }
 
 
+def _cached_function(original: Any) -> Any:
+    """The stand-in for a function with ``functools.lru_cache``.
+
+    Results for traced arguments are kept by the trace, because they end with it.
+    """
+
+    @functools.wraps(original)
+    def stand_in(*args, **kwargs):
+        arguments = (*args, *kwargs.values())
+        if not is_recording() or first_traced(arguments) is None:
+            return original(*args, **kwargs)
+        traced = [x for x in arguments if isinstance(x, Value)]
+        for array in traced:
+            if array.shape or not array.is_scalar():
+                hash(array)  # raises TypeError
+        if any(x.dtype.kind in "fc" for x in traced):
+            return original.__wrapped__(*args, **kwargs)  # a key would need a guard
+        known = vars(ACTIVE.get()).setdefault("cached_results", {}).setdefault(original, {})
+        key = (args, tuple(kwargs.items()))
+        if key not in known:
+            known[key] = original.__wrapped__(*args, **kwargs)
+        return known[key]
+
+    for name in ("cache_clear", "cache_info", "cache_parameters"):
+        setattr(stand_in, name, getattr(original, name))
+    return stand_in
+
+
+_CACHED = type(functools.lru_cache(len))
+
+
 def scalar_stand_ins(space: dict) -> dict[str, type]:
     """The stand-ins for NumPy's classes of numbers that a module has imported by name."""
     found = [(name, _IMPORTED.get(id(value))) for name, value in list(space.items())]
     return {name: _numpy_class(kind) for name, kind in found if kind is not None}
+
+
+def cached_stand_ins(space: dict) -> dict[str, Any]:
+    """The stand-ins for functions of a module that keep their results, by ``lru_cache``."""
+    found = [(name, value) for name, value in list(space.items()) if type(value) is _CACHED]
+    return {name: _cached_function(value) for name, value in found}
 
 
 def _length(x: Any, /) -> Any:
@@ -310,8 +381,9 @@ def _length(x: Any, /) -> Any:
 
 
 _BUILTINS: dict[str, Any] = {"float": _CLASSES[float], "complex": _CLASSES[complex], "type": _Type}
-_BUILTINS |= {"len": _length, "pow": _power}
+_BUILTINS |= {"len": _length, "pow": _power, "hasattr": has_attribute, "isinstance": is_instance}
 _NAMES = frozenset(_BUILTINS)
+_OF_METHODS = frozenset(["Iterable", "Sized", "Container", "Collection", "Sequence", "Reversible"])
 _FOURIER = "fft fft2 fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft rfft rfft2 rfftn"
 _OF_ARRAYS = frozenset(  # NumPy's functions
     [
@@ -319,7 +391,7 @@ _OF_ARRAYS = frozenset(  # NumPy's functions
         *_FOURIER.split(),
     ]
 )
-_MOST = 10_000  # objects of a module that are looked at
+_MOST = 10_000  # objects of a module that are searched
 _FUNCTION_TYPES = (type(math.sin), type(np.sum))
 _USED = frozenset(  # by id: some objects in modules compare elementwise
     [id(module) for module in (np, math, cmath)]
@@ -328,42 +400,50 @@ _USED = frozenset(  # by id: some objects in modules compare elementwise
 
 
 def python_stand_ins(space: dict) -> dict[str, Any]:
-    """The stand-ins for the builtins, such as ``float``, that code with these globals names.
+    """The stand-ins for the builtins, such as ``float``, that the code in these globals uses.
 
-    With ``type`` go ``float`` and ``complex``, since ``type(x) is float`` may follow.
-
-    Of installed packages only in modules that use NumPy or ``math``: others do not meet traced
-    values.
+    Code that uses ``type`` also gets ``float`` and ``complex``, for ``type(x) is float``. In
+    installed packages only modules that use NumPy or ``math`` get stand-ins: others do not get
+    traced values.
     """
     values = list(space.values())
     is_installed = "-packages" in (space.get("__file__") or "")
     uses = _USED.intersection(map(id, values)) or np.ufunc in map(type, values)
     if is_installed and not uses:
         return {}
-    return named_stand_ins(_codes_in(values, space))
+    return named_stand_ins(codes_in(values, space))
 
 
 def named_stand_ins(todo: list[CodeType]) -> dict[str, Any]:
-    """The stand-ins for names of Python that code, or code nested in it, says."""
+    """The stand-ins for the builtins whose names occur in code, or in code nested in it."""
     named: set[str] = set()
+    of_methods = False
     while todo:
         code = todo.pop()
         named |= _NAMES.intersection(code.co_names)
-        if not _OF_ARRAYS.isdisjoint(code.co_names):
-            called = _OF_ARRAYS.intersection(attributes_called_on_lists(code))
+        of_methods |= not _OF_METHODS.isdisjoint(code.co_names)
+        if functions_of_arrays(code.co_names):
+            called = functions_of_arrays(attributes_called_on_lists(code))
             if called:
                 watch_functions(called, LATE_BOUND["function_stand_in"])
         todo += [constant for constant in code.co_consts if type(constant) is CodeType]
-    if "type" in named:  # which gives the stand-ins for the others
+    if not of_methods:
+        named.discard("isinstance")  # called often, and right without a stand-in
+    if "type" in named:  # its stand-in returns the stand-ins for float and complex
         named |= {"float", "complex"}
     return {name: _BUILTINS[name] for name in named}
 
 
-def _codes_in(values: list, space: dict) -> list[CodeType]:
-    """The code of functions and classes with these globals, also of functions in containers."""
+def functions_of_arrays(names: Collection[str]) -> frozenset[str]:
+    """The names among these of functions of NumPy that take arrays."""
+    return _OF_ARRAYS.intersection(names)
+
+
+def codes_in(values: list, space: dict) -> list[CodeType]:
+    """The code of functions and classes with these globals, also inside of containers."""
     found: list[CodeType] = []
     todo = list(values)
-    for value in todo:  # containers append what they hold
+    for value in todo:  # containers append their items
         kind = type(value)
         if kind is FunctionType and value.__globals__ is space:
             found.append(value.__code__)
@@ -383,5 +463,6 @@ def _codes_of(member: Any) -> list[CodeType]:
 LATE_BOUND.update(
     named_stand_ins=named_stand_ins,
     python_stand_ins=python_stand_ins,
+    cached_stand_ins=cached_stand_ins,
     scalar_stand_ins=scalar_stand_ins,
 )

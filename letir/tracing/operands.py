@@ -5,7 +5,6 @@ Used by ``Trace.enter`` and ``Trace.frozen``.
 """
 
 import operator
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -22,9 +21,9 @@ Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 
 def stack_traced(items: Any) -> Any:
-    """A list with traced elements as the traced array that np.array would make of it.
+    """A list with traced elements as a traced array, like the result of np.array.
 
-    Other objects are returned as they are. Numbers become float64, int64 or complex128.
+    Other objects are returned unchanged. Numbers become float64, int64 or complex128.
     """
     if not isinstance(items, list | tuple) or first_traced(items) is None:
         return items
@@ -92,18 +91,8 @@ def check_array_type(operand: Any) -> None:
         raise error_at_user_line(error) from None
 
 
-def refuse_traced_list(items: Sequence[Any]) -> np.ndarray:
-    """A list of numbers as an array. Raises TraceError if it contains traced values."""
-    if any(isinstance(item, Value) for item in items):
-        raise TraceError(
-            f"a list that holds traced values is not an operand{at_user()}\n"
-            "  stack it first: numpy.stack([...]), or letir.numpy.array([...])"
-        )
-    return np.asarray(items)
-
-
 def take_along(a: Any, places: Any, axis: int = 0) -> Any:
     """``a`` at indices along an axis."""
     item = (*[slice(None)] * axis, places)
-    # an array that is not traced would ask the traced places for their numbers
+    # the method of an ordinary array would convert the traced indices to numbers
     return PRIMITIVES["index"](a, item) if isinstance(places, Value) else a[item]

@@ -1,13 +1,13 @@
-"""Draws of random generators while a function is recorded, however the function reaches them.
+"""Draws from random generators during a recording, wherever the function finds the generator.
 
-While a recording is under way, the methods of NumPy's generators and of ``random.Random``, and the
-functions of ``numpy.random`` and ``random``, have stand-ins. In threads that do not record, and for
-generators that the function has made and seeded itself, they call the originals. What happens to
-other draws depends on the recording:
+During a recording the methods of NumPy's generators and of ``random.Random``, and the functions of
+``numpy.random`` and ``random``, are replaced by stand-ins. In threads that do not record, and for
+generators that the function has made and seeded itself, they call the originals. For other draws
+there are three modes of a recording:
 
-- ``REFUSED``: an error, for the program would repeat the numbers;
-- ``AT_ONCE``: the generator draws, since the program runs once, like that of an eager ``grad``;
-- ``LIFTED``: the state of the generator becomes a parameter, which ``jit`` fills in at each call.
+- ``REFUSE_DRAWS``: an error, because the program would repeat the numbers;
+- ``DRAW_AT_ONCE``: the generator draws, because the program runs only once, as in eager ``grad``;
+- ``LIFT_STATES``: the state of the generator becomes a parameter, which ``jit`` fills in.
 """
 
 import ctypes
@@ -21,27 +21,29 @@ from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
+from letir.ast.process_state import new_lock
 from letir.ast.types import ArrayType
 from letir.errors import TraceError
 from letir.ops import LateModule
 from letir.tracing import callers, entry
-from letir.tracing.checks.hidden_random_state import drawn_from
+from letir.tracing.checks.hidden_random_state import draw_elsewhere, drawn_from
 from letir.tracing.checks.system_randomness import RANDOM_FILE, is_importing, system_bytes
+from letir.tracing.operands import first_traced
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import is_users
 from letir.tracing.trace_state import (
     ABSENT,
     ACTIVE,
-    AT_ONCE,
-    LIFTED,
-    REFUSED,
+    DRAW_AT_ONCE,
+    LIFT_STATES,
+    REFUSE_DRAWS,
     Trace,
 )
 
 # loaded by the first draw that is recorded: they need the operations of generators
 _captured_generators: Any = LateModule("letir.ops.random.captured_generators")
 _generator_states: Any = LateModule("letir.ops.random.generator_states")
-_lock = threading.RLock()
+_lock = new_lock(threading.RLock)
 # methods of generators that do not draw, but read or set the state
 _STATE = ("__reduce__", "get_state", "set_state", "seed", "spawn", "getstate", "setstate")
 _LETIR = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
@@ -53,19 +55,20 @@ class _Place:
     """A dict whose functions have stand-ins while a recording is under way."""
 
     def __init__(self, space: dict, stand_ins: dict[str, Callable], kind: type | None = None):
-        self.space, self.stand_ins, self.count = space, stand_ins, 0
+        self.space, self.stand_ins = space, stand_ins
+        self.users: set[DrawWatch] = set()
         self.originals = {name: space[name] for name in stand_ins}
         self.kind = None if kind is None else ctypes.py_object(kind)
 
     def exchange(self, functions: dict[str, Callable]) -> None:
         """Put functions in place."""
         self.space.update(functions)
-        if self.kind is not None:  # else CPython goes on with the methods that it has looked up
+        if self.kind is not None:  # invalidates the methods that CPython has cached
             _modified(self.kind)
 
 
 class DrawWatch:
-    """The stand-ins during one recording, which counts as one of ``draws``, see above."""
+    """The stand-ins during one recording, whose mode is ``draws`` (see the module's docstring)."""
 
     __slots__ = ("draws", "places")
 
@@ -81,28 +84,28 @@ class DrawWatch:
         with _lock:
             self.places = places
             for place in places:
-                place.count += 1
-                if place.count == 1:
+                place.users.add(self)
+                if len(place.users) == 1:
                     place.exchange(place.stand_ins)
 
     def end(self) -> None:
         """Put the originals in place again where no other recording needs the stand-ins."""
         with _lock:
             for place in self.places:
-                place.count -= 1
-                if place.count == 0:
+                if place.users == {self}:
                     place.exchange(place.originals)
+                place.users.discard(self)
             self.places = ()
 
 
 @functools.cache
 def _numpy_places(draws: str) -> tuple[_Place, ...]:
-    """The places of NumPy's generators."""
-    if draws == LIFTED:
-        return (*_numpy_places(REFUSED), _hidden_functions("numpy.random"))
+    """The dicts with the methods and functions of NumPy's generators."""
+    if draws in (LIFT_STATES, DRAW_AT_ONCE):
+        return (*_numpy_places(REFUSE_DRAWS), _hidden_functions("numpy.random"))
     module = sys.modules["numpy.random"]
     bits: Any = sys.modules["numpy.random.bit_generator"]
-    # a generator is the function's own if its lock was made meanwhile; randbits: it has no seed
+    # a generator whose lock is made during the recording is the function's own; randbits: no seed
     lock = "RLock" if hasattr(bits, "RLock") else "Lock"
     names = {lock: "own_generators", "randbits": "unseeded_generators"}
     makers = {name: _noted(getattr(bits, name), kind) for name, kind in names.items()}
@@ -116,9 +119,9 @@ def _numpy_places(draws: str) -> tuple[_Place, ...]:
 
 @functools.cache
 def _python_places() -> tuple[_Place, ...]:
-    """The places of Python's generators, whose methods all call two methods in C."""
+    """The dicts with the methods of Python's generators, which all call two methods in C."""
     module: Any = sys.modules["random"]
-    system = {"_urandom": system_bytes(module._urandom)}  # what SystemRandom and secrets call
+    system = {"_urandom": system_bytes(module._urandom)}  # SystemRandom and secrets call it
     return (
         _methods_of(module.Random.__base__),
         _hidden_functions("random", ("random", "getrandbits")),
@@ -128,7 +131,7 @@ def _python_places() -> tuple[_Place, ...]:
 
 
 def _hidden_functions(name: str, only: tuple[str, ...] = ()) -> _Place:
-    """The place of the functions of a module that are methods of its hidden generator."""
+    """The functions of a module that are bound methods of its hidden generator."""
     space: Any = vars(sys.modules[name])
     hidden = space["_inst"] if name == "random" else space["mtrand"]._rand
     found = [
@@ -136,12 +139,12 @@ def _hidden_functions(name: str, only: tuple[str, ...] = ()) -> _Place:
         for key, value in space.items()
         if getattr(value, "__self__", None) is hidden and (key in only or not only)
     ]
-    others = () if only or name == "random" else _STATE  # in the other place already
+    others = () if only or name == "random" else _STATE  # ``random``'s are replaced elsewhere
     return _Place(space, {n: _function(hidden, space[n]) for n in found if n not in others})
 
 
 def _methods_of(kind: type) -> _Place:
-    """The place of the methods of a class, whose dict only the garbage collector gives away."""
+    """The methods of a C class, whose dict only ``gc.get_referents`` returns."""
     (space,) = [x for x in gc.get_referents(kind.__dict__) if type(x) is dict]
     names = [n for n, v in space.items() if callable(v) and (n[0] != "_" or n in _STATE)]
     return _Place(space, {name: _method(name, space[name]) for name in names}, kind)
@@ -154,7 +157,7 @@ def _method(name: str, original: Callable) -> Callable:
     def stand_in(self, *args, **kwargs):
         active = ACTIVE.get()
         if type(active) is not Trace or _is_internal(sys._getframe(1)):
-            return original(self, *args, **kwargs)
+            return draw_elsewhere(original, (self, *args), kwargs)
         return _draw(active, self, name, functools.partial(original, self), args, kwargs)
 
     return stand_in
@@ -167,23 +170,24 @@ def _function(generator: Any, original: Callable) -> Callable:
     def stand_in(*args, **kwargs):
         active = ACTIVE.get()
         if type(active) is not Trace or _is_internal(sys._getframe(1)):
-            return original(*args, **kwargs)
+            return draw_elsewhere(original, args, kwargs)
         return _draw(active, generator, original.__name__, original, args, kwargs)
 
     return stand_in
 
 
 def _is_internal(frame: Any) -> bool:
-    """Whether letir itself draws, to compute an operation, or copies a generator.
+    """Whether a draw is not the recorded function's.
 
-    Also whether a module draws that is being imported.
+    letir draws to compute an operation, or copies a generator; or a module draws while it is
+    imported.
     """
     if is_importing(frame):
         return True
     while frame.f_code.co_filename in (RANDOM_FILE, _COPY) and frame.f_back is not None:
         frame = frame.f_back
     file = frame.f_code.co_filename
-    if file == entry.__file__:  # rng.normal itself is recorded
+    if file == entry.__file__:  # the traced function itself is a method such as rng.normal
         return False
     return file.startswith(_LETIR) and not is_users(file)
 
@@ -213,28 +217,31 @@ def _draw(active: Trace, generator: Any, name: str, original: Callable, args, kw
     while True:
         own += trace.__dict__.get("own_generators", ())
         unseeded += trace.__dict__.get("unseeded_generators", ())
-        if trace.draws != AT_ONCE or trace.parent is None:
+        if trace.draws != DRAW_AT_ONCE or trace.parent is None:
             break
         trace = trace.parent
     bits = getattr(generator, "bit_generator", None) or getattr(generator, "_bit_generator", None)
     has_seed = not _is_among(getattr(bits, "seed_seq", None), unseeded)
     mark = generator if bits is None else bits.lock
     is_own = any(mark is made for made in own)
-    if trace.draws == AT_ONCE or (is_own and has_seed):
-        if any(isinstance(arg, Value) for arg in (*args, *kwargs.values())):
-            return getattr(_captured_generators.at_once(generator), name)(*args, **kwargs)
-        return _drawn_at_once(active, functools.partial(original, *args, **kwargs))
-    if trace.draws == LIFTED and not is_own and (name == "seed" or name not in _STATE):
-        captured = _captured(trace, generator)
+    if trace.draws == DRAW_AT_ONCE or (is_own and has_seed):
+        if first_traced((*args, *kwargs.values())) is not None:
+            return getattr(_captured_generators.generator_drawing_now(generator), name)(
+                *args, **kwargs
+            )
+        draw = functools.partial(draw_elsewhere, original, args, kwargs)
+        return _drawn_at_once(active, draw)
+    if trace.draws == LIFT_STATES and not is_own and (name == "seed" or name not in _STATE):
+        captured = _captured_generator(trace, generator)
         if captured is not None:
             return getattr(captured, name)(*args, **kwargs)
-    raise note_refusal(_refused(generator, name, is_own))
+    raise note_refusal(_refused_draw(generator, name, is_own))
 
 
 def _drawn_at_once(active: Trace, draw: Callable) -> Any:
-    """The numbers, for user's code as an array of the function, into which it may write.
+    """The drawn numbers; users' code gets an array as a buffer, into which it may write.
 
-    Not for methods in C that call others, as ``choice`` calls ``integers``: they take arrays.
+    Methods in C that call other methods, as ``choice`` calls ``integers``, get ordinary arrays.
     """
     if "is_drawing" in active.__dict__ or not active.intercepts:
         return draw()
@@ -248,7 +255,7 @@ def _drawn_at_once(active: Trace, draw: Callable) -> Any:
 
 
 def _is_made_with(seed: tuple) -> bool:
-    """Whether ``Random.__init__`` calls ``seed``, for a generator with a seed of its own."""
+    """Whether ``Random.__init__`` is calling ``seed`` for a generator that was given a seed."""
     frame = sys._getframe(3)  # of Random.seed
     is_init = frame.f_back is not None and frame.f_back.f_code.co_name == "__init__"
     return is_init and frame.f_code.co_filename == RANDOM_FILE and seed not in ((), (None,))
@@ -260,7 +267,7 @@ def _is_among(sequence: Any, numbers: list) -> bool:
     return any(entropy == number for number in numbers)
 
 
-def _refused(generator: Any, name: str, is_own: bool) -> TraceError:
+def _refused_draw(generator: Any, name: str, is_own: bool) -> TraceError:
     """The error for a draw that would be a constant of the program."""
     kind = type(generator)
     if is_own:
@@ -280,7 +287,7 @@ def _refused(generator: Any, name: str, is_own: bool) -> TraceError:
 
 
 class _CapturedState(Value):
-    """The state of a generator outside of all traces, which is lifted into a parameter."""
+    """The state of a generator that is not an argument, to be lifted into a parameter."""
 
     __slots__ = ("generator", "kind")
 
@@ -301,8 +308,8 @@ class _CapturedState(Value):
         return _generator_states.state_array(self.generator)
 
 
-def _captured(root: Trace, generator: Any) -> Any:
-    """The traced generator in the place of one outside; None if its draws are not recorded."""
+def _captured_generator(root: Trace, generator: Any) -> Any:
+    """The traced generator for a generator that is not an argument; None if it draws at once."""
     known = root.__dict__.setdefault("lifted_generators", {})
     if id(generator) not in known:
         try:
@@ -312,7 +319,7 @@ def _captured(root: Trace, generator: Any) -> Any:
         local = root.lifted_as(outer)
         root.note_argument(local, outer.concrete_value())
         state = root.make_tracer(root, local, ABSENT)
-        within = functools.partial(_within, root)
+        within = functools.partial(_record_within, root)
         known[id(generator)] = generator, _captured_generators.lifted(generator, state, within)
     return known[id(generator)][1]
 
@@ -320,19 +327,19 @@ def _captured(root: Trace, generator: Any) -> Any:
 def record_draw(root: Any, record: Callable) -> Any:
     """The result of ``record``, a draw from a generator that is an argument of the trace ``root``.
 
-    In a derivative inside of ``root``, whose program runs once, ``root`` records the draw, which
-    moves the generator on.
+    Inside a derivative within ``root``, whose own program runs once, ``root`` records the draw, so
+    that the generator advances.
     """
     active = ACTIVE.get()
     inner: Any = active
-    while type(inner) is Trace and inner is not root and inner.draws == AT_ONCE:
+    while type(inner) is Trace and inner is not root and inner.draws == DRAW_AT_ONCE:
         inner = inner.parent
     if inner is root and active is not root:
-        return _within(root, record)
+        return _record_within(root, record)
     return record()
 
 
-def _within(root: Trace, record: Callable) -> Any:
+def _record_within(root: Trace, record: Callable) -> Any:
     """The result of ``record``, recorded by ``root`` while a trace inside it is active."""
     before = ACTIVE.get()
     ACTIVE.set(root)

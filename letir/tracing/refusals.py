@@ -1,4 +1,4 @@
-"""Errors of traced values: questions without an answer, refused conversions, escaped values."""
+"""Errors of traced values: unknown values, refused conversions, escaped values."""
 
 import linecache
 import re
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.errors import DTypeError, EscapedTracerError, ShapeError, TraceError
+from letir.errors import WATCHERS, DTypeError, EscapedTracerError, ShapeError, TraceError
 from letir.tracing.source_locations import at_user, is_letirs, is_users, user_place
 from letir.tracing.trace_state import ACTIVE, Trace
 
@@ -17,7 +17,7 @@ arrays made elsewhere and functions written in C take numbers, not recordings
   make an array of a list first: numpy.exp(numpy.array([x, 1.0]));
   index a copy that the traced function makes: numpy.array(table)[x];
   or call the function without a derivative: letir.opaque(function, aval)(x)"""
-_REMEDIES = {  # the beginning of a function's name -> what to write for it
+_REMEDIES = {  # the beginning of a function's name -> the remedy
     r"(np|numpy)\.(float|int|uint|complex)\d+$": "write x.astype(dtype), or leave the call out",
     r"numpy\.ma\.": (
         "masked arrays are not recorded\n  choose with numpy.where, or select by x[mask]"
@@ -32,11 +32,11 @@ _REMEDIES = {  # the beginning of a function's name -> what to write for it
     ),
     r"(pandas|matplotlib|sklearn)\.": "call it before, or on the result of the recorded function",
 }
-E = TypeVar("E", bound=Exception)  # an error that is returned as it is
+E = TypeVar("E", bound=Exception)  # an error that is returned unchanged
 
 
 def unanswered_error(value: Value, asked: str) -> TraceError:
-    """The error for a question that an abstract traced value cannot answer."""
+    """The error for code that needs the value of an abstract traced value."""
     return note_refusal(
         TraceError(
             f"{asked} of a traced value of type {value.type} is needed, but it has no value"
@@ -47,19 +47,19 @@ def unanswered_error(value: Value, asked: str) -> TraceError:
 
 
 def conversion_error(value: Value) -> TraceError:
-    """The error for a traced value of which NumPy or C code asks an ordinary array."""
+    """The error for a traced value that NumPy or C code tries to convert to an ordinary array."""
     return note_refusal(
         TraceError(
             f"a traced value of type {value.type} cannot become an ordinary array: "
-            f"its record would be lost{at_user()}\n  {_remedy_for(_asking_function())}"
+            f"it would not be recorded{at_user()}\n  {_remedy_for(_asking_function())}"
         )
     )
 
 
 def _asking_function() -> str:
-    """The library's function that the user's code called, as far as it can be told.
+    """The name of the library function that the user's code called, if it can be determined.
 
-    With its module if it is written in Python, else as the user spells it.
+    The name has its module if the function is written in Python; else it is the user's text.
     """
     frame, asking = sys._getframe(3), ""  # the caller of ``__array__``
     while frame is not None and not is_users(frame.f_code.co_filename):
@@ -76,21 +76,68 @@ def _asking_function() -> str:
 
 
 def _remedy_for(asking: str) -> str:
-    """What to write in the place of a call of the function ``asking``."""
+    """The remedy for a call of the function ``asking``: what to write instead."""
     for pattern, remedy in _REMEDIES.items():
         if re.match(pattern, asking):
             return f"{asking}: {remedy}"
     return _ARRAY_REMEDY
 
 
+def remedy_in_library(remedy: str) -> str:
+    """``remedy``, or the remedy for the calling library, such as ``scipy.integrate``."""
+    asking = _asking_function()
+    return _remedy_for(asking) if asking.startswith(("scipy.", "sklearn.", "pandas.")) else remedy
+
+
 def note_refusal(error: E) -> E:
-    """``error``, also noted in the trace: with NumPy there would be no error, so a function that
-    catches it takes a path that NumPy would not take [B2].
+    """Note ``error`` and return it; the trace raises it again at its end. Plain NumPy would not
+    raise here, so a function that catches the error takes another path than with NumPy [B2].
     """
     active = ACTIVE.get()
     if isinstance(active, Trace) and active.refusal is None:
         active.refusal = str(error)  # only the text: its frames refer to arrays
+        active.changes_outside = hasattr(error, "letir_changes_outside")
     return error
+
+
+def noted_error(trace: Trace, text: str) -> TraceError:
+    """The error for a trace that has noted a refusal."""
+    error = TraceError(text)
+    return of_outside_state(error) if trace.changes_outside else error
+
+
+def of_outside_state(error: E) -> E:
+    """An error for a function that changes state outside of it: ``jit`` calls such a function."""
+    error.letir_changes_outside = True  # type: ignore[attr-defined]
+    return error
+
+
+def _remember(error: Exception) -> None:
+    """Keep an error of letir's until its trace ends: the recorded function may catch it."""
+    active = ACTIVE.get()
+    if isinstance(active, Trace):
+        active.raised = (*active.raised, error)
+
+
+def settle_refusals(trace: Trace) -> None:
+    """Note the first error of ``trace`` that code other than letir's has caught.
+
+    To be called when the recorded function has ended. An error that propagates further is handed to
+    the enclosing trace.
+    """
+    errors, trace.raised = trace.raised, ()
+    for error in errors:
+        if error is sys.exception():
+            if trace.parent is not None:
+                trace.parent.raised = (*trace.parent.raised, error)
+        elif trace.refusal is None and _is_caught_by_others(error):
+            trace.refusal = str(error)
+
+
+def _is_caught_by_others(error: Exception) -> bool:
+    """Whether code other than letir's has caught ``error``; letir has other ways to try."""
+    place = error.__traceback__  # starts at the frame that caught it; None if it was never raised
+    return place is not None and not is_letirs(place.tb_frame.f_code.co_filename)
 
 
 def escaped_error(value: Value) -> EscapedTracerError:
@@ -134,6 +181,7 @@ def no_index(value: Value) -> DTypeError:
     )
 
 
+WATCHERS.append(_remember)
 LATE_BOUND.update(
     ambiguous_truth=ambiguous_truth,
     escaped_error=escaped_error,

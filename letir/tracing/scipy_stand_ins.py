@@ -1,19 +1,23 @@
-"""The stand-ins for SciPy's functions that do not hand traced values to letir: those of
-``letir.scipy``, for the modules of SciPy that a program has loaded.
+"""Stand-ins for SciPy's functions that cannot be recorded through NumPy's protocols.
+
+In the modules of SciPy that a program has loaded, functions of ``letir.scipy`` replace them.
 """
 
 import functools
 import sys
 from collections.abc import Callable, Collection
+from types import FunctionType
 from typing import Any
 
 from letir.ast import LATE_BOUND
-from letir.tracing.stand_ins import LibraryModule, is_recording
+from letir.tracing.stand_ins import LibraryModule, add_methods, is_recording
 
 _FUNCTIONS = {
-    "integrate": "cumulative_trapezoid odeint simpson trapezoid",
+    "fft": """dct dst fft fft2 fftn fftshift idct idst ifft ifft2 ifftn ifftshift irfft irfft2
+        irfftn rfft rfft2 rfftn""",
+    "integrate": "cumulative_trapezoid odeint simpson solve_ivp trapezoid",
     "linalg": """block_diag cho_factor cho_solve cholesky circulant cosm det eigvalsh expm hankel
-        inv logm norm polar sinm solve solve_banded solve_continuous_lyapunov
+        inv logm lu_solve norm polar sinm solve solve_banded solve_continuous_lyapunov
         solve_discrete_lyapunov solve_lyapunov solve_sylvester solve_toeplitz solve_triangular
         solveh_banded sqrtm svd
         svdvals toeplitz""",
@@ -21,27 +25,53 @@ _FUNCTIONS = {
         gaussian_gradient_magnitude gaussian_laplace laplace map_coordinates maximum_filter
         median_filter minimum_filter prewitt shift sobel uniform_filter uniform_filter1d""",
     "optimize": "rosen rosen_der rosen_hess rosen_hess_prod",
-    "signal": "convolve correlate fftconvolve oaconvolve",
+    "signal": """convolve correlate detrend fftconvolve filtfilt hilbert lfilter oaconvolve resample
+        savgol_filter sosfilt sosfiltfilt""",
+    "spatial.distance": """cdist chebyshev cityblock correlation cosine euclidean mahalanobis
+        minkowski pdist sqeuclidean squareform""",
     "special": "log_softmax logsumexp multigammaln polygamma softmax softplus",
-    "stats": """beta cauchy chi2 dirichlet expon gamma laplace logistic multivariate_normal norm
-        poisson t uniform""",
+    "stats": """beta cauchy chi2 dirichlet expon gamma gmean hmean kurtosis laplace logistic
+        multivariate_normal norm poisson sem skew t uniform zscore""",
 }
 
 
+LOADING: set[str] = set()  # modules that are being imported, without all of their names
+
+
 def loaded_scipy_modules(known: Collection[LibraryModule]) -> list[LibraryModule]:
-    """The modules of SciPy that have been loaded, but for the ``known`` ones."""
+    """The loaded modules of SciPy, except the ``known`` ones."""
     there = {library.module.__name__ for library in known}
     found = []
     for part, names in _FUNCTIONS.items():
         name = f"scipy.{part}"
-        if name in sys.modules and name not in there:
-            maker = _distribution if part == "stats" else functools.partial(_function, part)
+        if name in sys.modules and name not in there and name not in LOADING:
+            maker = functools.partial(_stand_in, part)
             found.append(LibraryModule(sys.modules[name], dict.fromkeys(names.split(), maker)))
+    for name, methods in _METHODS.items():
+        if name in sys.modules and name not in LOADING:
+            _watch_methods(methods)
     return found
 
 
-def _function(part: str, original: Callable) -> Callable:
-    """The function in the place of ``original``, which ``letir.scipy`` has too."""
+_METHODS = {"scipy.sparse": "sparse_methods", "scipy.interpolate": "interpolation_methods"}
+
+
+@functools.cache
+def _watch_methods(name: str) -> None:
+    """Record the methods of some of SciPy's classes from now on."""
+    add_methods(LATE_BOUND[name]())
+
+
+def _stand_in(part: str, original: Any) -> Any:
+    """The stand-in for a function or a distribution of a part of SciPy."""
+    is_distribution = part == "stats" and not isinstance(original, FunctionType)
+    return (
+        _distribution_stand_in(original) if is_distribution else _function_stand_in(part, original)
+    )
+
+
+def _function_stand_in(part: str, original: Callable) -> Callable:
+    """The stand-in for ``original``: the function of ``letir.scipy`` with the same name."""
 
     @functools.wraps(original, updated=())
     def stand_in(*args, **kwargs):
@@ -52,8 +82,8 @@ def _function(part: str, original: Callable) -> Callable:
     return stand_in
 
 
-def _distribution(original: Any) -> Any:
-    """The distribution in the place of SciPy's object; its other methods are SciPy's."""
+def _distribution_stand_in(original: Any) -> Any:
+    """The stand-in for SciPy's distribution; methods that letir does not have are SciPy's."""
     name = {"multivariate_normal_gen": "multivariate_normal", "dirichlet_gen": "dirichlet"}
     kind = name.get(type(original).__name__) or original.name
     return LATE_BOUND["scipy_recorded"]("stats", kind)

@@ -23,7 +23,7 @@ _NUMPY = os.path.dirname(np.__file__) + os.sep
 _SCIPY = os.path.join(os.path.dirname(os.path.dirname(_NUMPY)), "scipy", "")
 _OWN = (_LETIR + os.sep, "<letir ", "<attrs generated ")
 _LIBRARIES = (*_OWN, _NUMPY, _SCIPY, "<frozen ", "<__array_function__")
-_DEMO = os.path.join(_LETIR, "demo", "")  # counts as user code
+_DEMO = os.path.join(_LETIR, "demo", "")  # the demo counts as user code
 _PYTHON = os.path.dirname(os.__file__) + os.sep  # except site-packages, which counts as user code
 _MOST = 1 << 16
 # (id of code, instruction) -> (source, name), None for internal code; may be emptied at any time
@@ -32,6 +32,8 @@ _codes: dict[int, CodeType] = {}  # keeps the codes of _places alive, so that th
 # id of code -> instructions, assigned names, positions
 _assigned: dict[int, tuple[list[int], list, list]] = {}
 _NOWHERE = (None, None)
+# constants in calls that turn warnings into errors, or keep them: catch_warnings(record=True)
+_RISKY = frozenset(["error", ("record",)])
 _ITEM_WRITES = frozenset([dis.opmap["STORE_SUBSCR"], dis.opmap.get("STORE_SLICE")])
 _STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 
@@ -46,9 +48,11 @@ def user_place(depth: int) -> tuple[Source | None, str | None]:
         found = _places.get(key, _NOWHERE)
         if found is _NOWHERE:
             found = _look_up_place(code, frame.f_lasti, frame.f_lineno)
-            if "catch_warnings" in code.co_names and "error" in code.co_consts:
+            if "catch_warnings" in code.co_names and not _RISKY.isdisjoint(
+                [constant for constant in code.co_consts if type(constant) in (str, tuple)]
+            ):
                 LATE_BOUND["refuse_warnings_as_errors"](code, frame.f_lineno)
-            else:  # others are asked each time
+            else:  # other code is looked up each time
                 _places[key] = found
         if found is not None:
             return found
@@ -101,7 +105,7 @@ def is_users(file: str) -> bool:
 
 def _look_up_place(code: CodeType, instruction: int, line: int):
     if len(_places) >= _MOST:
-        # no BoundedCache: all three go together, as ids in one stand for codes in another
+        # no BoundedCache: the three caches are emptied together, because they share ids of codes
         _places.clear()
         _codes.clear()
         _assigned.clear()

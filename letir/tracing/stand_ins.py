@@ -1,9 +1,11 @@
-"""Stand-ins: while a function is recorded, NumPy's array makers and math's functions record.
+"""Stand-ins: functions that replace NumPy's array makers and math's functions during a recording.
 
-For that time the modules ``numpy``, ``numpy.linalg``, ``math`` and ``cmath`` have classes that give
-the user's code stand-ins for these functions, if its thread records. All other code gets the
-originals. Names that a user's module has imported from them stand for the stand-ins: these call the
-originals unless their thread records. The last recording that ends takes everything away again.
+NumPy's protocols do not see calls such as ``np.zeros(3)``. During a recording the modules
+``numpy``, ``numpy.linalg``, ``math`` and ``cmath`` therefore get classes whose attribute lookup
+gives stand-ins to the user's code in threads that record, and the originals to all other code.
+Names that users' modules have imported (``from numpy import zeros``) are bound to stand-ins too,
+which call the originals unless their thread records. The last recording that ends restores
+everything.
 """
 
 import functools
@@ -17,6 +19,7 @@ from typing import Any
 from attrs import define
 
 from letir.ast import LATE_BOUND
+from letir.ast.process_state import new_lock
 from letir.tracing.callers import (
     LIBRARIES,
     STANDARD,
@@ -24,43 +27,43 @@ from letir.tracing.callers import (
     is_read_by_user,
     is_users,
 )
-from letir.tracing.trace_state import ACTIVE
+from letir.tracing.trace_state import ACTIVE, active_trace
 
-_lock = threading.RLock()
-_count = 0  # the recordings under way, in all threads
-_modules: set[str] = set()  # the names of the modules that were looked through
+_lock = new_lock(threading.RLock)
+_under_way: dict[int, list] = {}  # id -> the list ``started`` of each recording, in all threads
+_modules: set[str] = set()  # the names of the modules that have been searched for sites
 # id of a dict of globals -> (the dict, its possible lengths, sites in it, those for sizes)
 _spaces: dict[int, tuple[dict, tuple, list, list]] = {}
 _named_by: dict[int, tuple] = {}  # id of code -> (code, stand-ins for builtins that it names)
 _LOADED_LATE = frozenset(["numpy.fft", "numpy.random", "scipy", "statistics"])
-_MOST = 1024  # dicts that are kept alive
+_MOST = 1024  # dicts that are kept alive in addition to the dicts of modules
 _libraries: list["LibraryModule"] = []
 _methods: list[tuple] = []  # (class, name, original, stand-in)
 _in_place: list = []  # the sites in users' modules
-_for_sizes: list = []  # those of ``len``, which matters only for symbolic sizes
+_for_sizes: list = []  # sites of ``len``, which matters only for symbolic sizes
 
 
-# ---- the time of a recording ----
+# ---- start and end of a recording ----
 
 
 def start_stand_ins(f: Callable[..., Any], started: list, has_sizes: bool) -> None:
-    """Put the stand-ins in place for a recording of ``f``.
+    """Install the stand-ins for a recording of ``f``.
 
-    ``started`` is an empty list for ``end_stand_ins``, which undoes what was done, however far an
-    interrupt has let it come. ``has_sizes``: whether arguments have symbolic sizes.
+    ``started``: an empty list, to which each step is appended, so that ``end_stand_ins`` can undo
+    the steps that were done before an interrupt. ``has_sizes``: whether arguments have symbolic
+    sizes.
     """
-    global _count  # noqa: PLW0603  the modules are those of the process, and so is the count
     with _lock:
-        _count += 1
-        started.append(None)
-        if _count == 1:
+        _under_way[id(started)] = started
+        if len(_under_way) == 1:
             if not _libraries:
-                _libraries.extend(LATE_BOUND["library_modules"]())
-                _methods.extend(LATE_BOUND["library_methods"]())
+                _methods[:] = LATE_BOUND["library_methods"]()
+                _libraries[:] = LATE_BOUND["library_modules"]()
             if len(sys.modules) != len(_modules) or _has_grown(sys.modules["__main__"].__dict__):
                 if not _LOADED_LATE.isdisjoint(sys.modules):
                     add_loaded_modules()
-                _look_through_modules()
+                _search_modules()
+            LATE_BOUND["watch_imports"](True)
             for library in _libraries:
                 library.module.__class__ = library.recording
             for owner, name, _, stand_in in _methods:
@@ -87,16 +90,14 @@ def start_stand_ins(f: Callable[..., Any], started: list, has_sizes: bool) -> No
 
 
 def end_stand_ins(started: list) -> None:
-    """Put the originals in place again, those of modules if no other recording is under way."""
-    global _count  # noqa: PLW0603
-    if not started:
-        return
+    """Restore the originals; those of modules only if no other recording is under way."""
     with _lock:
-        started.pop(0)
-        _count -= 1
+        if id(started) not in _under_way:
+            return
         for site in started:
             site.exchange(False)
-        if _count == 0:
+        if len(_under_way) == 1 and _libraries:
+            LATE_BOUND["watch_imports"](False)
             for library in _libraries:
                 library.module.__class__ = library.plain
             for owner, name, original, _ in _methods:
@@ -104,11 +105,12 @@ def end_stand_ins(started: list) -> None:
             for site in _in_place:
                 site.exchange(False)
             if len(sys.modules) != len(_modules):
-                _restore_new_modules()
+                LATE_BOUND["restore_new_modules"](_libraries, _modules)
+        del _under_way[id(started)]
 
 
 def watch_functions(names: Collection[str], maker: Callable) -> None:
-    """Give NumPy's functions with these names stand-ins where they are called at once."""
+    """Make stand-ins for NumPy's functions of these names where the attribute is called at once."""
     for library in _libraries:
         space = vars(library.module)
         if library.module.__name__ in ("numpy", "numpy.fft"):
@@ -117,28 +119,37 @@ def watch_functions(names: Collection[str], maker: Callable) -> None:
 
 
 def add_loaded_modules() -> None:
-    """Add ``numpy.random`` and the modules of SciPy that were loaded since the last recording."""
+    """Add stand-ins for ``numpy.random`` and SciPy's modules loaded since the last recording."""
     for library in LATE_BOUND["loaded_modules"](_libraries):
         _libraries.append(library)
         library.module.__class__ = library.recording
         _originals.cache_clear()
+        if library.module.__name__ == "scipy.stats":
+            add_methods(LATE_BOUND["distribution_methods"](frozenset(library.makers)))
+
+
+def add_methods(found: list[tuple]) -> None:
+    """Put methods in place now, and for each later recording."""
+    _methods.extend(found)
+    for owner, name, _, stand_in in found:
+        setattr(owner, name, stand_in)
 
 
 def _has_grown(space: dict) -> bool:
-    """Whether a dict of globals has changed in length since it was looked through, or never was."""
+    """Whether a dict of globals is new, or has another length than when it was searched."""
     known = _spaces.get(id(space))
     return known is None or len(space) not in known[1]
 
 
-# ---- where originals are ----
+# ---- sites: places where originals are bound ----
 
 
 class LibraryModule:
-    """A library's module, and for each of its functions the maker of the stand-in.
+    """A module of a library, and for each of its functions the maker of the function's stand-in.
 
     ``classes``: makers for classes that have a stand-in only where they are called at once, as in
-    ``np.float64(x)``. ``plain`` and ``recording``: the class of the module before and while a
-    function is recorded.
+    ``np.float64(x)``. ``plain`` and ``recording``: the class of the module object outside of
+    recordings and during recordings.
     """
 
     def __init__(
@@ -163,7 +174,7 @@ class LibraryModule:
         return made
 
     def watch_calls(self, names: set[str], maker: Callable) -> None:
-        """Give functions with these names, where they are called at once, stand-ins too."""
+        """Also make stand-ins for functions of these names where they are called at once."""
         self.classes.update(dict.fromkeys(names.difference(self.watched), maker))
         self.watched |= names
 
@@ -176,7 +187,7 @@ class LibraryModule:
                 active = ACTIVE.get()
                 if active is not None and active.intercepts:
                     frame = sys._getframe(1)
-                    if is_read_by_user(frame):
+                    if is_read_by_user(frame) and active_trace() is not None:
                         if name in makers or (name in classes and is_called_at_once(frame)):
                             return self.stand_in(name)
                         if name == "random":
@@ -197,35 +208,35 @@ def _originals() -> dict[int, tuple[LibraryModule, str]]:
     return found
 
 
-def _stand_in_of(original: Any) -> Any:
+def stand_in_of(original: Any) -> Any:
     """The stand-in for an original, None for other objects."""
     found = _originals().get(id(original))
     return None if found is None else found[0].stand_in(found[1])
 
 
 class NamesSite:
-    """A dict, such as the globals of a module, in which names stand for originals.
+    """A dict, such as the globals of a module, in which names are bound to originals.
 
-    ``old`` and ``new``: the originals and stand-ins of names; ``added``: names of Python's builtins
-    that the dict does not have, and their stand-ins.
+    ``old`` and ``new``: name -> original, and name -> stand-in. ``added``: name -> stand-in for
+    names of builtins, which the dict does not contain otherwise.
     """
 
     def __init__(self, space: dict, old: dict, new: dict, added: dict | None = None) -> None:
         self.space, self.added = space, added or {}
         self.steps = {True: (old, new), False: (new, old)}
-        # one call of C; it gives a tuple only of two names or more
+        # a single call in C; it returns a tuple only for two or more names
         self.read = operator.itemgetter(*new, *new) if new else None
         self.rows = {True: tuple([*old.values()] * 2), False: tuple([*new.values()] * 2)}
 
     def exchange(self, is_start: bool) -> None:
-        """Put stand-ins or originals in place, but not where the user has put something else."""
+        """Bind the names to stand-ins or originals, except names that the user has rebound."""
         space, (before, after) = self.space, self.steps[is_start]
         try:
             if self.read is not None and self.read(space) == self.rows[is_start]:
-                space.update(after)  # nearly always
+                space.update(after)  # the usual case
             elif self.read is not None:
                 self._exchange_some(before, after)
-        except (KeyError, ValueError):  # a name is missing; an array has come into its place
+        except (KeyError, ValueError):  # a name is missing, or is bound to an array now
             self._exchange_some(before, after)
         for name, stand_in in self.added.items():
             if is_start:
@@ -249,14 +260,14 @@ class PlaceSite:
     new: Any
 
     def exchange(self, is_start: bool) -> None:
-        """Put the stand-in or the original in place."""
+        """Set the attribute to the stand-in or to the original."""
         before, after = (self.old, self.new) if is_start else (self.new, self.old)
         if getattr(self.owner, self.name, None) is before:
             setattr(self.owner, self.name, after)
 
 
-def _look_through_modules() -> None:
-    """Find the sites in all modules of users."""
+def _search_modules() -> None:
+    """Search all modules of users for sites."""
     sites: list = []
     for_sizes: list = []
     for name, module in list(sys.modules.items()):
@@ -276,22 +287,23 @@ def _look_through_modules() -> None:
 
 
 def _sites_in(space: dict) -> list:
-    """The sites in the globals of a module; looked for again when it has got more names."""
+    """The sites in the globals of a module; searched again when the module has new names."""
     if not _has_grown(space):
         return _spaces[id(space)][2]
-    if len(_spaces) >= _MOST:
+    if len(_spaces) >= _MOST + len(sys.modules):
         _spaces.clear()
     originals = _originals()
-    new = {n: _stand_in_of(v) for n, v in list(space.items()) if id(v) in originals}
+    new = {n: stand_in_of(v) for n, v in list(space.items()) if id(v) in originals}
+    new |= LATE_BOUND["cached_stand_ins"](space)
     builtin = LATE_BOUND["python_stand_ins"](space)
-    if "type" not in builtin:  # else ``type(x) is float64`` may follow
+    if "type" not in builtin:  # else the code may test ``type(x) is float64``
         new |= LATE_BOUND["scalar_stand_ins"](space)
     added = {name: stand_in for name, stand_in in builtin.items() if name not in space}
     old = {name: space[name] for name in new}
     length = {"len": added.pop("len")} if "len" in added else {}
     sites = [NamesSite(space, old, new, added)] if new or added else []
     for_sizes = [NamesSite(space, {}, {}, length)] if length else []
-    # with the stand-ins in place it has more names
+    # the stand-ins add names to it
     count, more = len(space), len(added)
     lengths = (count, count + more, count + len(length), count + more + len(length))
     _spaces[id(space)] = space, lengths, sites, for_sizes
@@ -299,7 +311,7 @@ def _sites_in(space: dict) -> list:
 
 
 def _sites_of(f: Callable) -> Iterator:
-    """The sites that only ``f`` leads to: its globals, closures, defaults and attributes."""
+    """The sites reachable from ``f``: in its globals, closures, defaults and attributes."""
     todo: list[Any] = [f]
     seen: set[int] = set()
     while todo:
@@ -323,11 +335,11 @@ def _sites_of(f: Callable) -> Iterator:
 
 def _sites_of_function(function: FunctionType, todo: list) -> Iterator:
     """The sites of a Python function; functions that it refers to are appended to ``todo``."""
-    if not is_users(function.__globals__):  # among others a stand-in, which holds its original
+    if not is_users(function.__globals__):  # such as a stand-in, which refers to its original
         return
     space = function.__globals__
     yield from _sites_in(space)
-    # a lambda that no name of the module leads to
+    # a lambda that no name of the module refers to
     names = _names_in(function.__code__)
     more = names and {
         name: new for name, new in names.items() if name not in space and name != "len"
@@ -338,16 +350,16 @@ def _sites_of_function(function: FunctionType, todo: list) -> Iterator:
         for cell in function.__closure__:
             try:
                 content = cell.cell_contents
-            except ValueError:  # not yet assigned
+            except ValueError:  # the variable is not assigned yet
                 continue
-            stand_in = _stand_in_of(content)
+            stand_in = stand_in_of(content)
             if stand_in is not None:
                 yield PlaceSite(cell, "cell_contents", content, stand_in)
             elif type(content) in (FunctionType, MethodType, functools.partial):
                 todo.append(content)
     defaults = function.__defaults__
     if defaults:
-        new = tuple([_stand_in_of(value) or value for value in defaults])
+        new = tuple([stand_in_of(value) or value for value in defaults])
         if any(a is not b for a, b in zip(new, defaults, strict=True)):
             yield PlaceSite(function, "__defaults__", defaults, new)
     if function.__kwdefaults__:
@@ -358,7 +370,7 @@ def _sites_of_function(function: FunctionType, todo: list) -> Iterator:
 
 
 def _names_in(code: CodeType) -> dict[str, Any]:
-    """The stand-ins for builtins that code names."""
+    """The stand-ins for the builtins whose names occur in code."""
     known = _named_by.get(id(code))
     if known is None:
         if len(_named_by) >= _MOST:
@@ -371,28 +383,13 @@ def _sites_in_dict(space: Any, todo: list) -> Iterator:
     """The site in a dict of attributes or keywords; functions in it are appended to ``todo``."""
     if type(space) is not dict:
         return
-    new = {n: _stand_in_of(v) for n, v in space.items() if id(v) in _originals()}
+    new = {n: stand_in_of(v) for n, v in space.items() if id(v) in _originals()}
     if new:
         yield NamesSite(space, {name: space[name] for name in new}, new)
     todo += [v for v in space.values() if type(v) in (FunctionType, MethodType, functools.partial)]
 
 
-def _restore_new_modules() -> None:
-    """Put originals into modules that were imported meanwhile: they have imported stand-ins."""
-    originals: dict[int, Any] = {}
-    for library in _libraries:
-        space = vars(library.module)
-        for name, stand_in in library.made.items():
-            originals[id(stand_in)] = space[name]
-    for name, module in list(sys.modules.items()):
-        space = getattr(module, "__dict__", None)
-        if name not in _modules and type(space) is dict:
-            for key, value in list(space.items()):
-                if id(value) in originals:
-                    space[key] = originals[id(value)]
-
-
 def is_recording() -> bool:
-    """Whether this thread records what stand-ins do."""
+    """Whether stand-ins called in this thread have to record."""
     active = ACTIVE.get()
     return active is not None and active.intercepts

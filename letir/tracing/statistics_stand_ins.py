@@ -1,6 +1,6 @@
 """The stand-ins for the functions of Python's module ``statistics``.
 
-That module computes with exact fractions and rounds once; what is recorded sums floats.
+That module computes with exact fractions and rounds once; the recorded operations sum floats.
 """
 
 import functools
@@ -70,7 +70,7 @@ def statistics_module(module: ModuleType) -> LibraryModule:
 
 
 def _stand_in(original: Callable) -> Callable:
-    """The function in the place of ``original``: integers are guarded, floats are recorded."""
+    """The stand-in for ``original``: traced integers are guarded, floats are recorded."""
     recorded = _FUNCTIONS[original.__name__]
 
     @functools.wraps(original)
@@ -80,7 +80,9 @@ def _stand_in(original: Callable) -> Callable:
         values = [_known_integer(x) for x in data]
         if first_traced((values, args, kwargs)) is None or len(values) < 2:
             if len(values) == 1 and isinstance(values[0], Value):
-                original([1.0], *args, **kwargs)  # raises where one value is too few
+                original(
+                    [1.0], *args, **kwargs
+                )  # raises the module's error if one value is too few
             else:
                 return original(values, *args, **kwargs)
         return recorded(values, *args, **kwargs)

@@ -1,7 +1,7 @@
-"""``StructuredBuffer``: a structured array that the traced function makes, a buffer for each field.
+"""``StructuredBuffer``: a structured array that the traced function makes, as one buffer per field.
 
-``Z = np.zeros(n, [("position", float, 2), ("age", int)])`` is written and read by its fields. As
-long as no traced value is in it, NumPy's functions take it as a read-only copy.
+``Z = np.zeros(n, [("position", float, 2), ("age", int)])`` is read and written field by field. As
+long as it contains no traced value, NumPy's functions get it as a read-only copy.
 """
 
 from typing import Any
@@ -17,9 +17,9 @@ from letir.tracing.trace_state import Trace
 class StructuredBuffer:
     """The fields of a structured array, or of a part of it.
 
-    ``fields``: {name: a Buffer, a traced array, or a StructuredBuffer}, all in the shape of the
-    whole array, after which the axes of a field that has its own follow. ``item``: the basic index
-    of the part, None for the whole array.
+    ``fields``: {name: a Buffer, a traced array, or a StructuredBuffer}. Each has the shape of the
+    whole array, followed by the field's own axes. ``item``: the basic index of the part, None for
+    the whole array.
     """
 
     __slots__ = ("dtype", "fields", "item", "shape")
@@ -67,14 +67,14 @@ class StructuredBuffer:
             return
         place, _, is_basic = self._place(item)
         if self.item is not None and not is_basic:
-            raise _unsupported(f"writing a selection of a part with dtype {self.dtype}")
+            raise _unsupported_error(f"writing a selection of a part with dtype {self.dtype}")
         target = self[item] if self.item is not None else self
         place = ... if self.item is not None else place
         for name, value in self._values(new).items():
             target._field(name)[place if target.item is None else target.item] = value
 
     def _is_element(self) -> bool:
-        """Whether it is one element, of which NumPy makes a ``np.void``."""
+        """Whether this is one element, which is an ``np.void`` in NumPy."""
         return not self.shape and self.item is not None
 
     def _values(self, new: Any) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class StructuredBuffer:
             # by position, like NumPy; read all before any is written
             return {a: new[b].copy() for a, b in zip(names, theirs, strict=True)}
         if isinstance(new, list):
-            raise _unsupported("writing a list into a structured array")
+            raise _unsupported_error("writing a list into a structured array")
         return dict.fromkeys(names, new)
 
     def _field(self, name: str) -> Any:
@@ -144,8 +144,8 @@ class StructuredBuffer:
             if isinstance(field, Buffer | StructuredBuffer | np.generic):
                 made[name] = field
             else:
-                raise _unsupported("a structured array with traced fields as one array")
-        made.flags.writeable = False  # a write into the copy would be lost
+                raise _unsupported_error("a structured array with traced fields as one array")
+        made.flags.writeable = False  # writes into the copy would be lost
         return made if dtype is None else made.astype(dtype)
 
     def __eq__(self, other: Any) -> Any:
@@ -166,8 +166,8 @@ class StructuredBuffer:
         return f"<structured array of shape {self.shape} and dtype {self.dtype}>"
 
 
-def _unsupported(what: str) -> TraceError:
-    """The error for what is not recorded."""
+def _unsupported_error(what: str) -> TraceError:
+    """The error for an operation on structured arrays that cannot be recorded."""
     return TraceError(
         f"{what} is not recorded\n"
         "  read and write the fields: z['field'][i] = x, or make an array for each field"

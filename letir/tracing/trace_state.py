@@ -1,4 +1,4 @@
-"""``Trace``: a builder driven by running Python code, and the active trace of each thread.
+"""``Trace``: a program builder that is driven by running Python code; the active trace per thread.
 
 For an operation on traced values the active trace converts the operands into arguments (a value of
 an enclosing trace becomes a parameter, an array a constant), emits the bind with the user's line,
@@ -21,19 +21,27 @@ from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
 from letir.ast.builder import LetBuilder, Value, freeze, known_types
 from letir.ast.liveness import may_raise
 from letir.ast.primitive import Primitive, result_count, results_tuple
+from letir.ast.process_state import restore_abandoned
 from letir.ast.sizes.size_reads import SIZE_READS
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size, UndefType
-from letir.errors import DTypeError, LetirError, TraceError
+from letir.errors import DTypeError, LetirError, TraceError, watched
 from letir.eval.array_modules import is_array
 from letir.eval.evaluator import compute
-from letir.eval.float_warnings import ERROR_STATE, LOUD, QUIET, current_state, in_state
+from letir.eval.float_warnings import (
+    ERROR_STATE,
+    LOUD,
+    QUIET,
+    SETTING_FILES,
+    current_state,
+    in_state,
+    is_silent,
+)
 from letir.ops.autodiff.checkpoint_and_custom_jvp import attrs_without_effects
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.tracing.mutation.mutated_arguments import ChangesArguments
 from letir.tracing.mutation.views import is_read_number, note_view
-from letir.tracing.numpy_protocols.errstate_regions import is_silent, record_errstate
-from letir.tracing.operands import captured_array, check_array_type, refuse_traced_list
+from letir.tracing.operands import captured_array, check_array_type, stack_traced
 from letir.tracing.source_locations import error_at_user_line, user_place
 
 if TYPE_CHECKING:
@@ -43,7 +51,7 @@ _type_of = operator.attrgetter("type")
 
 
 class _NoValue:
-    """The class of ``ABSENT``, the value of a traced value without one."""
+    """The class of ``ABSENT``, which marks a traced value without a concrete value."""
 
     def __repr__(self):
         return "ABSENT"
@@ -51,8 +59,18 @@ class _NoValue:
 
 ABSENT = _NoValue()
 EAGER, LAZY, ABSTRACT = "eager", "lazy", "abstract"  # computes at once, on demand, or never
-REFUSED, AT_ONCE, LIFTED = "refused", "at once", "lifted"  # draws of generators, see random_draws
-NOT_FOLDED = object()  # the answer of ``buffers.fold`` for an operation that is to be recorded
+REFUSE_DRAWS, DRAW_AT_ONCE, LIFT_STATES = (
+    "refused",
+    "at once",
+    "lifted",
+)  # draws of generators, see random_draws
+SETTING_FILES.add(__file__)
+NOT_COMPUTED = object()  # result of ``compute_known`` for operations that must be recorded
+
+
+def warnings_shown_by() -> Any:
+    """The function that shows warnings, which ``catch_warnings(record=True)`` replaces."""
+    return getattr(warnings, "_showwarnmsg_impl", None)
 
 
 class Trace(ChangesArguments, LetBuilder):
@@ -69,12 +87,14 @@ class Trace(ChangesArguments, LetBuilder):
 
     # the values of most traces to their end
     refusal: str | None = None  # the first error of this trace, in case it is caught
-    root: CodeType | None = None  # of the frame outside which nothing is recorded
-    failed: Bind | None = None  # in a lazy trace: raised when its value was demanded
+    changes_outside = False  # whether that error is ``of_outside_state``
+    raised: tuple[Exception, ...] = ()  # errors of letir so far, see ``refusals``
+    root: CodeType | None = None  # the code of the outermost frame that is recorded
+    failed: Bind | None = None  # the bind of a lazy trace that raised when its value was demanded
     has_sizes = False  # whether parameters have symbolic sizes
     lifts_variables = watches_sizes = False
     is_open = True
-    draws = REFUSED
+    draws = REFUSE_DRAWS
     watch: Any = None  # of draws, see random_draws
 
     def __init__(self, make_tracer, parent: "Trace | None", mode: str = EAGER):
@@ -84,6 +104,7 @@ class Trace(ChangesArguments, LetBuilder):
         self.error_state = current_state()
         # the state to compute in, and the filters of warnings outside of the function
         self.warning_state, self.filters = LOUD[self.error_state], warnings.filters
+        self.shows_warnings = warnings_shown_by()
         self.intercepts: bool = parent is None or parent.intercepts  # see ``stand_ins``
         self.has_buffers: bool = parent is not None and parent.has_buffers  # see ``buffers``
         # outer local -> (outer traced value, parameter here)
@@ -124,17 +145,17 @@ class Trace(ChangesArguments, LetBuilder):
             operands = tuple(operands)
             kinds: Any = [type(operand) for operand in operands]
             if op.write_through is not None or self.make_tracer not in kinds:
-                folded = LATE_BOUND["fold_known"](self, op, operands, attrs)
-                if folded is not NOT_FOLDED:
+                folded = LATE_BOUND["compute_known"](self, op, operands, attrs)
+                if folded is not NOT_COMPUTED:
                     return folded
-        shows_memory = op.write_through is not None  # writes have to know of it
+        shows_memory = op.write_through is not None  # a write may have to update this view
         if current_state() is not self.error_state and not (shows_memory or is_silent(op)):
-            return record_errstate(self, op, operands, attrs)
+            return LATE_BOUND["record_errstate"](self, op, operands, attrs)
         tracer = self.make_tracer
         args = tuple(
             [o.arg if type(o) is tracer and o.emitter is self else self.enter(o) for o in operands]
         )
-        # 3: the next two frames always belong to letir
+        # 3: this frame and the next two belong to letir
         source, name = user_place(3)
         types = tuple(map(_type_of, args))
         found = known_types((op, types) if attrs is NO_ATTRS else (op, types, attrs.token))
@@ -168,9 +189,9 @@ class Trace(ChangesArguments, LetBuilder):
             binders = self.emit(op, args, attrs)
         except LetirError as error:
             if any(Size in map(type, getattr(arg.type, "shape", ())) for arg in args):
-                LATE_BOUND["note_refusal"](error)  # other sizes may not raise it
+                LATE_BOUND["note_refusal"](error)  # other sizes may not raise this error
             raise
-        # without results it is an effect, left to the replay; a guard is checked at once
+        # an operation without results is an effect for the replay; but a guard is checked at once
         is_computed = self.mode is EAGER and (binders or op.role in ("guard", "guard_raised"))
         values = self.computed(op, operands, attrs) if is_computed else (ABSENT,) * len(binders)
         if op.raises or op.holds_lambdas or (binders and getattr(binders[0].type, "weak", False)):
@@ -194,18 +215,22 @@ class Trace(ChangesArguments, LetBuilder):
             if type(operand) is not tracer:
                 values.append(operand.concrete_value() if isinstance(operand, Value) else operand)
                 continue
-            value = operand.value if operand.value is not ABSENT else operand.concrete_value()
+            value = (
+                operand.held_value if operand.held_value is not ABSENT else operand.concrete_value()
+            )
             if value is ABSENT:
                 return (ABSENT,) * result_count(op, attrs)
             values.append(value)
-        # what is printed in a body is printed when the program runs
+        # prints in a body happen when the program runs
         drops_effects = op.holds_lambdas and op.role != "guard_raised"
         state = self.warning_state
-        token = None if state is None or is_silent(op) else ERROR_STATE.set(state)
+        token = None
         try:
+            if state is not None and not is_silent(op):
+                token = ERROR_STATE.set(state)
             out = compute(op, values, attrs_without_effects(attrs) if drops_effects else attrs)
         except BaseException as error:
-            if op.is_users and isinstance(error, LetirError):  # a false aval
+            if op.is_users and isinstance(error, LetirError):  # from a wrong aval
                 error_at_user_line(error)
             LATE_BOUND["note_failure"](self, self.binds.pop(), error)
             raise
@@ -241,17 +266,21 @@ class Trace(ChangesArguments, LetBuilder):
         if kind in PYTHON_NUMBERS or operand is None or kind is UndefType:
             if kind is int and not -(1 << 63) <= operand < 1 << 64:  # uint64 goes up to 2^64 - 1
                 raise error_at_user_line(
-                    DTypeError(
-                        f"the integer {operand} does not fit into 64 bits\n  pass a float: float(n)"
+                    watched(
+                        DTypeError(
+                            f"the integer {operand} does not fit into 64 bits\n"
+                            "  pass a float: float(n)"
+                        )
                     )
                 )
             return Const(operand)
         if kind is Size:
             return operand.number().arg
         if isinstance(operand, list | tuple):
-            return self.enter(refuse_traced_list(operand))
+            stacked = stack_traced(operand)
+            return self.enter(np.asarray(operand) if stacked is operand else stacked)
         for number in (int, float, complex):
-            if issubclass(kind, number):  # a member of an IntEnum, say
+            if issubclass(kind, number):  # for example a member of an IntEnum
                 return self.enter(number(operand))
         check_array_type(operand)
         raise error_at_user_line(
@@ -261,7 +290,7 @@ class Trace(ChangesArguments, LetBuilder):
     def lift(self, outer: Value) -> Local:
         """The parameter for a traced value of an enclosing trace."""
         trace, constant = outer.emitter, outer.as_constant()
-        if constant is not outer:  # a buffer: later writes of the other trace must not show here
+        if constant is not outer:  # a buffer: later writes in the other trace must not change it
             return self.constant(constant)
         # its local belongs to the other program: it would be free in this one
         if trace not in self.enclosing() or not trace.is_open:
@@ -274,7 +303,7 @@ class Trace(ChangesArguments, LetBuilder):
         if found is None:
             name = getattr(outer.arg, "name", None)
             found = self.lifted[outer.arg] = (outer, self.param(outer.type, name).arg)
-            self.known[found[1]] = outer  # a lazy trace gets its value from there
+            self.known[found[1]] = outer  # a lazy trace takes the value from ``outer``
         return found[1]
 
     def sized_values(self) -> list[Value]:
@@ -329,7 +358,7 @@ class Trace(ChangesArguments, LetBuilder):
         """A result of inlined code as a traced value or a number."""
         return self.make_tracer(self, arg, ABSENT) if type(arg) is Local else arg.value
 
-    # ---- values that are asked for ----
+    # ---- demanded values ----
 
     def demand(self, local: Local) -> Any:
         """The value of ``local`` in a lazy trace, computed on first demand.
@@ -337,7 +366,7 @@ class Trace(ChangesArguments, LetBuilder):
         ABSENT if it depends on an argument without a value.
         """
         wanted, todo = set() if local in self.known else {local}, []
-        # backwards what is needed, then forwards: linear, and Python's stack does not grow
+        # find the needed binds backwards, compute forwards: linear, without recursion
         for bind in reversed(self.binds):
             if not wanted:
                 break
@@ -351,7 +380,8 @@ class Trace(ChangesArguments, LetBuilder):
                 return ABSENT
             attrs = attrs_without_effects(bind.attrs) if bind.op.holds_lambdas else bind.attrs
             try:
-                # no warnings: the program, or a transform of it, is run after it is recorded
+                # without warnings: the program, or a transform of it, runs after the recording, and
+                # warns
                 out = in_state(QUIET, compute, bind.op, values, attrs)
             except BaseException:
                 self.failed = bind
@@ -372,7 +402,7 @@ class Trace(ChangesArguments, LetBuilder):
         if self.watches_sizes:
             SIZE_READS.set(None)
             self.watches_sizes = False
-        # a tracer may outlive its trace, in a closure: it must not keep arrays alive
+        # a tracer that outlives its trace, for example in a closure, must not keep arrays alive
         self.known, self._frozen, self._copies = {}, {}, {}
         self.forget_changes()
 
@@ -388,6 +418,12 @@ class Paused:
 
 # a ContextVar: each thread and each asyncio task has its own active trace
 ACTIVE: ContextVar[Trace | Paused | None] = ContextVar("letir_active_trace", default=None)
+
+
+def active_trace() -> "Trace | Paused | None":
+    """The active trace of this thread, without one whose call was interrupted while it ended."""
+    restore_abandoned()
+    return ACTIVE.get()
 
 
 def _apply_elsewhere(trace: Trace, active, op: Primitive, operands, attrs: Attrs):

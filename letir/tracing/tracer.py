@@ -1,8 +1,10 @@
 """``Tracer``: a value of a running trace, with NumPy's protocols (``numpy_protocols``).
 
-A question whose answer would be baked into the program is refused, or recorded as a guard [B2].
+If Python asks for a value that would become a constant of the program, this is refused, or recorded
+as a guard [B2].
 """
 
+import inspect
 import math
 import sys
 from collections.abc import Callable
@@ -34,9 +36,15 @@ from letir.tracing.mutation.writes import (
 from letir.tracing.numpy_functions.registry import into_ordinary_array
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.dispatch import call_function
-from letir.tracing.numpy_protocols.python_protocols import PythonProtocols
+from letir.tracing.numpy_protocols.python_protocols import ArrayAttribute, PythonProtocols
 from letir.tracing.operands import stack_traced
-from letir.tracing.refusals import conversion_error, escaped_error, note_refusal, unanswered_error
+from letir.tracing.refusals import (
+    conversion_error,
+    escaped_error,
+    note_refusal,
+    remedy_in_library,
+    unanswered_error,
+)
 from letir.tracing.source_locations import at_user, is_item_write
 from letir.tracing.trace_state import ABSENT, ACTIVE, LAZY, Paused, Trace
 
@@ -44,15 +52,15 @@ _MATH_REMEDY = (
     "compute with numpy's functions;\n"
     "  letir.concrete(x) gives the value, with a guard and without a derivative"
 )
-_NDARRAY = np.ndarray  # the module answers slowly while a function is recorded
+_NDARRAY = np.ndarray  # bound once: attributes of the module are slow during a recording
 _CLASS = object.__dict__["__class__"]  # the real class, bypassing the property of Tracer
 
 
 class Tracer(PythonProtocols):
     """A traced value, which behaves as a NumPy array of its type.
 
-    ``value`` is the concrete array in a concrete trace. ``sharing`` (see ``mutation.views``) is a
-    ``View`` if it shares memory with another value, a ``Memory`` if it has views, else None.
+    ``held_value`` is the concrete array in a concrete trace. ``sharing`` (see ``mutation.views``)
+    is a ``View`` if it shares memory with another value, a ``Memory`` if it has views, else None.
 
     >>> import numpy as np
     >>> from letir import trace
@@ -63,26 +71,30 @@ class Tracer(PythonProtocols):
     Tracer (2, 3) float64 True
     """
 
-    __slots__ = ("__weakref__", "sharing", "value")
+    __slots__ = ("__weakref__", "held_value", "sharing")
     sharing: Any
     stale: type  # its class while it is a view of a value that has changed
     fresh: type
 
     def __init__(self, emitter: Trace, arg: Local, value=ABSENT):
-        self.emitter, self.arg, self.value = emitter, arg, value
+        self.emitter, self.arg, self.held_value = emitter, arg, value
         self.sharing = None
 
-    # ---- what it is ----
+    # ---- properties ----
 
     def concrete_value(self) -> Any:
         """The concrete array, computed on demand in a lazy trace; ABSENT if there is none."""
-        if self.value is ABSENT and self.emitter.mode is LAZY:
-            self.value = self.emitter.demand(self.arg)
-        return self.value
+        if self.held_value is ABSENT and self.emitter.mode is LAZY:
+            self.held_value = self.emitter.demand(self.arg)
+        return self.held_value
 
     def known_value(self) -> Any:
         """The concrete array if it has been computed, else None."""
-        value = self.emitter.known.get(self.arg, ABSENT) if self.value is ABSENT else self.value
+        value = (
+            self.emitter.known.get(self.arg, ABSENT)
+            if self.held_value is ABSENT
+            else self.held_value
+        )
         return None if value is ABSENT or isinstance(value, Value | ShapeDtype) else value
 
     def is_argument(self) -> bool:
@@ -96,9 +108,10 @@ class Tracer(PythonProtocols):
 
         ``type(x)`` is still Tracer.
         """
-        if self.type.weak:
-            return PYTHON_TYPES[self.dtype.kind]
-        return self.dtype.type if self.is_scalar() else _NDARRAY
+        kind = self.type
+        if kind.weak:
+            return PYTHON_TYPES[kind.dtype.kind]
+        return kind.dtype.type if self.is_scalar() else _NDARRAY
 
     @__class__.setter
     def __class__(self, kind):
@@ -108,11 +121,12 @@ class Tracer(PythonProtocols):
         """Whether NumPy would have a scalar here, which ``+=`` replaces instead of updating."""
         if self.sharing is not None:  # only arrays have memory
             return False
-        value = self.emitter.known.get(self.arg) if self.value is ABSENT else self.value
+        value = self.emitter.known.get(self.arg) if self.held_value is ABSENT else self.held_value
         return not self.shape and not isinstance(value, _NDARRAY)
 
-    def __repr__(self):
-        value = "" if self.value is ABSENT else f" = {self.value!r}"
+    def listing_text(self) -> str:
+        """The text for a traced value in messages: its local, its type and its value."""
+        value = "" if self.held_value is ABSENT else f" = {self.held_value!r}"
         return f"Traced({LATE_BOUND['numbered_local'](self.emitter, self.arg)}{value})"
 
     def __letir_run__(self, f, leaves: list) -> tuple:
@@ -131,7 +145,7 @@ class Tracer(PythonProtocols):
             return LATE_BOUND["call_with_buffers"](self, func, args, kwargs)
         return call_function(self, func, args, kwargs)
 
-    # ---- what Python may ask, at the price of a guard ----
+    # ---- conversions that record a guard ----
 
     def __bool__(self):
         if self.size != 1:
@@ -159,14 +173,14 @@ class Tracer(PythonProtocols):
         self.emitter.apply(PRIMITIVES["guard"], (self,), Attrs(value=answer))
         return answer
 
-    # ---- what would bake a value whose derivative is lost ----
+    # ---- conversions that are refused, because the derivative would be lost ----
 
     def refused(self, asked: str, remedy: str) -> TraceError:
         """The error for a conversion that cannot be recorded."""
         return note_refusal(
             TraceError(
                 f"{asked} of a traced value of type {self.type} cannot be recorded{at_user()}\n"
-                f"  {remedy}"
+                f"  {remedy_in_library(remedy)}"
             )
         )
 
@@ -195,7 +209,7 @@ class Tracer(PythonProtocols):
             return self.guarded(convert, f"{convert.__name__}()")
         if (value := self.paused()) is not None:
             return convert(value)
-        if is_item_write(sys._getframe(2)):  # numpy asks __float__
+        if is_item_write(sys._getframe(2)):  # NumPy calls __float__ for a[i] = x
             written = LATE_BOUND["adopt_item_write"](self, sys._getframe(2))
             if written is None:
                 raise into_ordinary_array()
@@ -213,7 +227,7 @@ class Tracer(PythonProtocols):
                 raise into_ordinary_array()
             return written
         if self.dtype.kind in "iub" and self.concrete_value() is not ABSENT:
-            # TABLE[i]: what is computed of integers has no derivative to lose
+            # TABLE[i]: results computed from integers have no derivative to lose
             found = self.guarded(np.copy, "the elements") if self.shape else self.item()
             return np.array(found, dtype)
         raise conversion_error(self)
@@ -233,15 +247,15 @@ class Tracer(PythonProtocols):
             what, remedy = reason
             raise TraceError(f"{what} cannot be changed in place{at_user()}\n  {remedy}")
         base, whole = write_into_view(self, new)
-        if base.value is not ABSENT is not whole.value and base.ndim:
+        if base.held_value is not ABSENT is not whole.held_value and base.ndim:
             whole = _in_memory_order(base, whole)
         elif base.ndim > 1 and not base.emitter.in_c_order:
-            whole = base.at[...].set(whole)  # in the order of the base, whatever that is
+            whole = base.at[...].set(whole)  # keeps the memory order of the base
         base.emitter.note_change(base)
         if base.sharing is None and (not base.shape or base.is_argument()):
             base.sharing = Memory(base.arg)  # known to be an array, with its current memory order
         # the object stays the same: all Python names for it see the new array
-        base.arg, base.value = whole.arg, whole.value
+        base.arg, base.held_value = whole.arg, whole.held_value
         if base.sharing is not None:
             forget_views(base.sharing, ABSENT)
         return self
@@ -261,10 +275,10 @@ class Tracer(PythonProtocols):
 
     def __setitem__(self, item, new):
         if isinstance(new, Tracer) and is_own_item(new, self, item):
-            return  # the end of x[item] += y: the view has been written already
-        if self.is_scalar() and isinstance(self.value, np.generic | float | int | complex):
+            return  # x[item] += y ends with this call: the view has been written already
+        if self.is_scalar() and isinstance(self.held_value, np.generic | float | int | complex):
             raise TypeError(
-                f"{type(self.value).__name__!r} object does not support item assignment"
+                f"{type(self.held_value).__name__!r} object does not support item assignment"
             )
         target, item = whole_place(self, item)
         target.replace(target.at[item].set(stack_traced(new)))
@@ -290,20 +304,25 @@ class Tracer(PythonProtocols):
     del part
 
 
+for _name in dir(Tracer):
+    if _name[0] != "_" and hasattr(_NDARRAY, _name) and not hasattr(float, _name):
+        setattr(Tracer, _name, ArrayAttribute(_name, inspect.getattr_static(Tracer, _name)))
+
+
 def _in_memory_order(base: Tracer, new: Tracer) -> Any:
     """``new`` in the memory order of ``base``, which a write preserves.
 
-    The rounding of sums depends on that order, and so does which operations give views.
+    The rounding of sums, and which operations give views, depend on that order.
     """
-    old, found = base.value, new.value
+    old, found = base.held_value, new.held_value
     if not isinstance(old, np.ndarray) or _steps_of(old) == _steps_of(found):
         return new
-    if math.prod(old.shape) * old.itemsize == _extent_of(old):  # a copy of it lies as it does
+    if math.prod(old.shape) * old.itemsize == _extent_of(old):  # a copy has the same layout
         return base.at[...].set(new)
     made = Tracer(new.emitter, new.arg, np.empty_like(old, shape=_extent_of(old), dtype=np.uint8))
     lowest = sum(min(0, (n - 1) * step) for n, step in zip(old.shape, old.strides, strict=True))
-    made.value = np.ndarray(old.shape, old.dtype, made.value, -lowest, old.strides)
-    made.value[...] = found
+    made.held_value = np.ndarray(old.shape, old.dtype, made.held_value, -lowest, old.strides)
+    made.held_value[...] = found
     return made
 
 
@@ -342,9 +361,9 @@ class _Stale(Tracer):
         return refresh_view(self).arg
 
     @property
-    def value(self):
+    def held_value(self):
         """The array, after reading the view again."""
-        return refresh_view(self).value
+        return refresh_view(self).held_value
 
     @property
     def type(self):

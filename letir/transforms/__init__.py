@@ -1,1 +1,1 @@
-"""What users call: grad, vjp, vmap, hessian, checkpoint (Python functions and Lambdas)."""
+"""The public transforms of functions and Lambdas: grad, vjp, vmap, hessian, checkpoint."""

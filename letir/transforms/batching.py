@@ -1,8 +1,8 @@
 """The batching transform: from a program for one example to a program for a batch of examples.
 
-``_Batching`` visits a body. A bind without mapped operands stays as it is; any other is replaced by
-the ``batch`` rule of its operation, with the batch axis first. ``vmap`` applies ``batched``, the
-transform of Lambdas, to functions (``letir.transforms.vmapping``).
+``_Batching`` visits a body. A bind without mapped operands does not change; any other bind is
+replaced by the ``batch`` rule of its operation, with the batch axis first. ``vmap`` applies
+``batched``, the transform of Lambdas, to functions (``letir.transforms.vmapping``).
 """
 
 import functools
@@ -17,8 +17,8 @@ from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value, result_types
 from letir.ast.error_locations import error_at_bind
-from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import NO_BATCH, Primitive, is_final, unwrap_results
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret, substitute_args
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError, MissingRule, ShapeError
@@ -140,7 +140,7 @@ def _batch_body(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _Batch
     """The batch rule of ``bind`` for the operands ``args``; cached by their types."""
     operands = [arg.type if type(arg) is Local else _constant_key(arg.value) for arg in args]
     attrs = None if bind.attrs is NO_ATTRS else bind.attrs.token
-    # all that a rule depends on: types, not locals, so that many binds share one recorded rule
+    # the key has types instead of locals, so that many binds share one recorded rule
     key = (bind.op, attrs, size, there, *operands)
     found = _bodies.get(key)
     if found is None:
@@ -225,7 +225,7 @@ def _gradient_of_slices(op: Primitive, kinds: tuple, forward: Lambda, attrs: dic
     args = tuple([Const(None) if kind is None else Local(kind) for kind in kinds])
     outs = tuple([Local(arg.type) for arg in forward.ret.args])
     bind = Bind(outs, op, args, op.complete(attrs))
-    # for all operands: it is not known yet which ones will require grad
+    # for all operands, because it is not known yet which of them will require grad
     rule = rule_body("vjp", bind, (True,) * len(outs), None)
     params, count = rule.body.params, len(outs)
     # ``scripted`` operations take cotangents last

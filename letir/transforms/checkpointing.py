@@ -21,7 +21,7 @@ from letir.ops.effects.writes_to_arguments import changed_params
 from letir.tracing.manual import is_tracing
 from letir.tracing.source_locations import user_place
 from letir.transforms.jitted_functions import shared_with_executors
-from letir.transforms.program_call import apart, as_program, called, given_apart
+from letir.transforms.program_call import as_program, bind_arguments, record_call, split_arguments
 
 
 @overload
@@ -80,9 +80,9 @@ def checkpoint(
             if argnums:
                 LATE_BOUND["refuse_positions"]("checkpoint: static_argnums", argnums, len(args))
             return LATE_BOUND["call_plainly"](f, args, kwargs)
-        source, _ = user_place(2)  # the user's line, for the bind that is made here
-        static, given = apart(args, argnums, "checkpoint: static_argnums")
-        call = called(given_apart(f, static, argnums), given, kwargs, writes=None)
+        source, _ = user_place(2)  # the user's line, for the new bind
+        static, given = split_arguments(args, argnums, "checkpoint: static_argnums")
+        call = record_call(bind_arguments(f, static, argnums), given, kwargs, writes=None)
         return call.out_tree.unflatten(
             run_flat(_as_one_bind(call.fn, policy, source), list(call.leaves))
         )
@@ -114,7 +114,7 @@ def _saved_locals(fn: Lambda, policy: Policy | None) -> tuple[Local, ...]:
 
 
 def _keeps_results(policy: Policy | None, bind: Bind) -> bool:
-    """Whether the results of ``bind`` are residuals; those of an effect always are."""
+    """Whether the results of ``bind`` are residuals; results of effects always are."""
     if bind.op.effect or policy is None:
         return bind.op.effect
     if callable(policy):

@@ -1,7 +1,7 @@
 """``custom_jvp``: a function with a user-defined forward rule, transposed for reverse mode.
 
 A call on traced values records the function and its rule; one bind holds both as closed programs.
-Inside the rule, a call of the function on the rule's primals returns the result at hand instead of
+Inside the rule, a call of the function on the rule's primals returns the known result instead of
 recording the function again.
 """
 
@@ -29,16 +29,21 @@ from letir.ops.define.records import recast
 from letir.ops.shape.shape_and_creation import zeros_like
 from letir.tracing.entry import Recording, record
 from letir.tracing.source_locations import user_place
-from letir.tracing.trace_state import AT_ONCE, LAZY
+from letir.tracing.trace_state import DRAW_AT_ONCE, LAZY
 from letir.tracing.tracer import Tracer
 from letir.transforms.checkpointing import is_call_recorded, one_bind_program
 from letir.transforms.custom_reverse import CustomFunction
-from letir.transforms.program_call import apart, given_apart, joined, tree_of_results
-
-_MOST_ORDERS = (
-    4  # how often a rule that calls its function on other arguments is recorded in itself
+from letir.transforms.program_call import (
+    bind_arguments,
+    merge_arguments,
+    split_arguments,
+    tree_of_results,
 )
-_LINEAR = "a rule is linear in the tangents: add them up, times what does not depend on them"
+
+_MOST_ORDERS = 4  # how deep the recordings of a rule that calls its own function may nest
+_LINEAR = (
+    "a rule is linear in the tangents: a sum of tangents times values that do not depend on them"
+)
 
 
 class custom_jvp(CustomFunction[P, R]):
@@ -92,7 +97,7 @@ class custom_jvp(CustomFunction[P, R]):
                     f"{self}: defjvps got {len(rules)} rules for {len(primals)} arguments\n"
                     "  give one for each argument, None for a derivative of zero"
                 )
-            out = self(*joined(fixed, primals, self.nondiff_argnums))
+            out = self(*merge_arguments(fixed, primals, self.nondiff_argnums))
             terms = [
                 r(t, out, *primals)
                 for r, t in zip(rules, tangents, strict=True)
@@ -109,13 +114,13 @@ class custom_jvp(CustomFunction[P, R]):
             return self.call_with(positional)
         if self.rule is None:
             raise LetirError(f"{self}: it has no rule\n  call its defjvp(rule) or defjvps(...)")
-        for call in _RULES.get():  # inside its own rule: return the result at hand [D9]
+        for call in _RULES.get():  # inside its own rule: return the known result [D9]
             if call.is_of(self, positional):
                 return call.result
         source, _ = user_place(2)
-        fixed, given = apart(positional, self.nondiff_argnums, f"{self}: nondiff_argnums")
-        function = given_apart(self.function, fixed, self.nondiff_argnums)
-        primal = record(function, given, {}, LAZY, draws=AT_ONCE)
+        fixed, given = split_arguments(positional, self.nondiff_argnums, f"{self}: nondiff_argnums")
+        function = bind_arguments(self.function, fixed, self.nondiff_argnums)
+        primal = record(function, given, {}, LAZY, draws=DRAW_AT_ONCE)
         rule, captured = self.recorded_rule(primal, fixed, given)
         attrs = Attrs(
             name=self.name,
@@ -138,8 +143,9 @@ class custom_jvp(CustomFunction[P, R]):
 
         Parameters of the program: arguments, captured values, results, tangents.
         """
-        # a rule that calls its function on other arguments records itself without end; the missing
-        # rule is an error only if a derivative of that order is computed
+        # a rule that calls its function on other arguments would record itself without end; beyond
+        # the limit the rule is missing, which is an error only if a derivative of that order is
+        # computed
         if sum(call.custom is self for call in _RULES.get()) >= _MOST_ORDERS:
             return None, ()
         # count: the arguments, without the values that f closes over [D9]
@@ -152,7 +158,7 @@ class custom_jvp(CustomFunction[P, R]):
         def rule(given, outs, tangents):
             result = tree.unflatten(outs)
             with _under_rule(
-                _RuleCall.of(self, joined(fixed, given, self.nondiff_argnums), result)
+                _RuleCall.of(self, merge_arguments(fixed, given, self.nondiff_argnums), result)
             ):
                 nested = _nested_tangents(given, tangents)
                 asked = f"{self}: its rule"
@@ -160,7 +166,7 @@ class custom_jvp(CustomFunction[P, R]):
             return self.tangents_of(found, tree, outs)
 
         outs = [_example_value(arg.type, self.name) for arg in fn.ret.args]
-        recording = record(rule, (given, outs, tangents), {}, LAZY, draws=AT_ONCE)
+        recording = record(rule, (given, outs, tangents), {}, LAZY, draws=DRAW_AT_ONCE)
         return self.linear_rule(recording, primal, len(outs)), recording.lifted
 
     def tangents_of(self, found: Any, tree: Tree, outs: list) -> list:
@@ -170,7 +176,7 @@ class custom_jvp(CustomFunction[P, R]):
                 f"{self}: its rule must return (result, tangent), found {found!r}\n"
                 "  the result as the function computes it, and its change along the tangents"
             )
-        out, tangent = found  # ``out`` is only checked: the function computes the result
+        out, tangent = found  # ``out`` is only checked; the result is computed by the function
         for again, expected in zip(tree.leaves_of(out, f"{self}: its rule"), outs, strict=True):
             self.check_type("result", _type_of_value(again), expected.type)
         leaves = [None] * len(outs) if tangent is None else _tangent_leaves(tree, tangent)
@@ -196,7 +202,7 @@ class custom_jvp(CustomFunction[P, R]):
         if found.shape != expected.shape:
             raise ShapeError(
                 f"{self}: its rule gives a {what} of {found}, expected {expected}\n"
-                "  result and tangent have the type of what the function returns"
+                "  result and tangent have the type of the function's result"
             )
         if found.dtype.kind == "c" and expected.dtype.kind != "c":
             raise DTypeError(

@@ -22,7 +22,7 @@ from letir.tracing.manual import is_tracing
 from letir.tracing.source_locations import user_place
 from letir.tracing.trace_state import ABSTRACT, ACTIVE, Trace
 from letir.tracing.tracer import Tracer
-from letir.transforms.program_call import apart, called, given_apart
+from letir.transforms.program_call import bind_arguments, record_call, split_arguments
 
 
 class CustomFunction(Generic[P, R]):
@@ -52,7 +52,7 @@ class CustomFunction(Generic[P, R]):
     def positional(self, args: tuple, kwargs: dict) -> tuple:
         """All arguments by position, in the order of the function's parameters, with defaults.
 
-        NumPy's functions may have no signature: their arguments stay as they are. Raises LetirError
+        NumPy's functions may have no signature: their arguments are not changed. Raises LetirError
         for keyword-only arguments.
         """
         module = getattr(self.function, "__module__", None) or "numpy"  # a ufunc may have none
@@ -62,7 +62,7 @@ class CustomFunction(Generic[P, R]):
             bound = inspect.signature(self.function).bind(*args, **kwargs)
         except (ValueError, TypeError):
             if not kwargs:
-                return args  # the call of the function, or its rule, will raise the error
+                return args  # calling the function, or its rule, will raise the error
             raise
         if bound.kwargs:
             raise LetirError(
@@ -89,7 +89,7 @@ class custom_vjp(CustomFunction[P, R]):
     """A function whose reverse-mode rule is given by ``defvjp(forward, backward)``.
 
     ``forward(*args)`` returns (result, residuals); ``backward(residuals, ct)`` returns a cotangent
-    for each argument, None for zero. Outside traces the function is called as it is; in a trace,
+    for each argument, None for zero. Outside traces the function itself is called; in a trace,
     ``forward`` is recorded instead. Arguments in ``nondiff_argnums`` may be any objects;
     ``backward`` takes them first, and returns no cotangents for them. Keyword arguments become
     positional ones. ``forward`` may call the function itself. In forward mode ``backward`` is
@@ -119,17 +119,17 @@ class custom_vjp(CustomFunction[P, R]):
     @entry_point
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         positional = self.positional(args, kwargs)
-        fixed, given = apart(positional, self.nondiff_argnums, f"{self}: nondiff_argnums")
+        fixed, given = split_arguments(positional, self.nondiff_argnums, f"{self}: nondiff_argnums")
         leaves = flatten(given)[0]
-        if self in _inside_forward.get():  # its own forward calls it: only the values are needed
+        if self in _inside_forward.get():  # called by its own forward: only the values are needed
             return self.call_with(positional)
         if not is_tracing():
             if not any(hasattr(type(leaf), "__letir_run__") for leaf in leaves):
                 return self.call_with(positional)
             # Variables: recorded first, where ``self`` is called again on traced values
-            call = called(given_apart(self, fixed, self.nondiff_argnums), given, {})
+            call = record_call(bind_arguments(self, fixed, self.nondiff_argnums), given, {})
             return call.out_tree.unflatten(run_flat(call.fn, list(call.leaves)))
-        # no traced arguments: they are constants, and the rule is not needed
+        # without traced arguments all are constants, and the rule is not needed
         if not any(isinstance(leaf, Tracer) for leaf in leaves):
             return self.call_with(positional)
         if self.forward is None:
@@ -163,12 +163,12 @@ class custom_vjp(CustomFunction[P, R]):
             n_residuals=len(kept) + len(captured),
             backward=_reorder_backward(rule, len(kept)),
         )
-        # the order that the attributes count: n_outs results, n_residuals residuals, arguments
+        # operands in the order of the attributes: n_outs results, n_residuals residuals, arguments
         operands = [trace.enter(value) for value in (*outs, *kept, *captured, *inputs)]
         trace.source, _ = user_place(3)  # the caller of ``__call__``
         # closed_over values are operands, so that differentiating with respect to them is an error
         binders = trace.emit(custom_vjp_op, (*operands, *closed_over), attrs)
-        values = [out.value if isinstance(out, Tracer) else out for out in outs]
+        values = [out.held_value if isinstance(out, Tracer) else out for out in outs]
         return out_spec.unflatten(map(functools.partial(Tracer, trace), binders, values))
 
     def _recorded_backward(self, residuals, out, fixed: tuple, given: tuple):
@@ -211,7 +211,7 @@ class custom_vjp(CustomFunction[P, R]):
 
 
 def _closed_over_by(trace: Trace, before: int, outs: list, inputs: list) -> list[Arg]:
-    """The floating locals, other than inputs, that binds recorded since ``before`` read.
+    """The floating locals, except inputs, that binds recorded since ``before`` read.
 
     The rule gives no derivative with respect to them.
     """

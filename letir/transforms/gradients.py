@@ -17,7 +17,7 @@ from letir.ad.gradient_program import Gradient, Policy
 from letir.ad.symbolic_zeros import zeros_of_type
 from letir.ast import LATE_BOUND
 from letir.ast.builder import LetBuilder
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.pytrees import LEAF, Tree
 from letir.ast.signatures import P, R
 from letir.ast.terms import Bind, Lambda, Local, Ret
@@ -30,9 +30,9 @@ from letir.transforms.program_call import (
     Call,
     arguments_of,
     as_program,
-    called,
-    example,
-    separate,
+    copy_shared_results,
+    nested_example,
+    record_call,
     tree_of_arguments,
     tree_of_results,
     with_own_generators,
@@ -85,7 +85,7 @@ def grad(
     >>> grad(lambda x: (x**3).sum())(np.array([1.0, 2.0]))
     array([ 3., 12.])
     """
-    return _gradient(f, argnums, has_aux, holomorphic, (policy, exact), with_value=False)
+    return _gradient_transform(f, argnums, has_aux, holomorphic, (policy, exact), with_value=False)
 
 
 @overload
@@ -123,10 +123,10 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, np.float64(6.0))
     """
-    return _gradient(f, argnums, has_aux, holomorphic, (policy, exact), with_value=True)
+    return _gradient_transform(f, argnums, has_aux, holomorphic, (policy, exact), with_value=True)
 
 
-def _gradient(
+def _gradient_transform(
     f, argnums, has_aux: bool, holomorphic: bool, residuals: tuple, *, with_value: bool
 ) -> Callable:
     policy, exact = residuals
@@ -139,7 +139,9 @@ def _gradient(
         outs, ret = None, call.fn.ret.args
         is_plain = call.fn.out_tree is None and len(ret) == 1 and tree is tree_of_results(1)
         if has_aux or not is_plain:
-            outs = _nested_outputs(example(call.out_tree), example(tree), has_aux, with_value)
+            outs = _nested_outputs(
+                nested_example(call.out_tree), nested_example(tree), has_aux, with_value
+            )
         flat = gradient_program(call.fn, positions, with_value, keeping)
         # the gradient takes the arguments of f
         return Lambda(flat.params, flat.binds, flat.ret, call.fn.in_tree, outs)
@@ -149,7 +151,7 @@ def _gradient(
     f = as_program(f)
     if isinstance(f, Lambda):
         return program(Call(f, tree_of_arguments(f), []))
-    options = None  # a policy of the user may judge the same bind in another way next time
+    options = None  # a user's policy may decide differently about the same bind next time
     if not callable(policy):
         options = option_token((argnums, has_aux, holomorphic, policy, exact, with_value))
 
@@ -157,11 +159,11 @@ def _gradient(
     def gradient(*args, **kwargs):
         try:
             with paused_gc():
-                call = called(f, *with_own_generators(args, kwargs))
+                call = record_call(f, *with_own_generators(args, kwargs))
                 run, tree = transformed(call, options, program)
-            return tree.unflatten(separate(run()))
+            return tree.unflatten(copy_shared_results(run()))
         except BaseException as error:
-            LATE_BOUND["fold"](error)
+            LATE_BOUND["shorten_traceback"](error)
             raise
 
     return gradient
@@ -211,7 +213,7 @@ def check_inputs(fn: Lambda, positions: list[int], asked: str = "grad") -> None:
 def check_result(fn: Lambda, holomorphic: bool) -> None:
     """Raise unless the first result is a real scalar, or a complex one and ``holomorphic``."""
     kind = fn.ret.args[0].type if fn.ret.args else None
-    if not isinstance(kind, ArrayType):  # unknown before the program runs
+    if not isinstance(kind, ArrayType):  # the type is unknown before the program runs
         return
     if kind.shape != () and any(type(n) is not int or n != 1 for n in kind.shape):
         raise ShapeError(
@@ -219,7 +221,7 @@ def check_result(fn: Lambda, holomorphic: bool) -> None:
         )
     if kind.dtype.kind == "c" and not holomorphic:
         raise DTypeError(
-            f"grad: the function returns {kind}\n  take .real or abs, or say holomorphic=True"
+            f"grad: the function returns {kind}\n  take .real or abs, or pass holomorphic=True"
         )
     if not kind.inexact:
         raise DTypeError(
@@ -242,7 +244,7 @@ def gradient_program(
     binds of the gradient program follow those of ``fn``, whose locals they read.
     """
     if any(map(_is_inlined, fn.binds)):
-        fn = passes.without_combinators(fn)  # here, because the gradient program reads its locals
+        fn = passes.without_combinators(fn)  # before, because the gradient program reads its locals
     wanted = list(map(set(positions).__contains__, range(len(fn.params))))
     defined = [True] + [False] * (len(fn.ret.args) - 1)  # further results are aux
     gradient = keeping(fn, wanted, defined=defined)

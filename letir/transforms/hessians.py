@@ -11,7 +11,7 @@ from letir.ad.symbolic_zeros import zeros_of_type
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import strong_type, type_carries_derivative
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.pytrees import LEAF, Tree
 from letir.ast.signatures import P
 from letir.ast.terms import Lambda, Local
@@ -29,8 +29,8 @@ from letir.transforms.program_call import (
     Call,
     arguments_of,
     as_program,
-    called,
-    separate,
+    copy_shared_results,
+    record_call,
     tree_of_arguments,
     tree_of_results,
 )
@@ -74,7 +74,7 @@ def hessian(
     if isinstance(inner, Lambda):
         return _first_that_works(lambda: of(jacfwd), lambda: of(jacrev))
 
-    # a function is recorded when it is called: missing rules are known only then
+    # a function is recorded when it is called, so missing rules are found only then
     @entry_point
     @functools.wraps(inner)
     def hessian_of(*args, **kwargs):
@@ -125,11 +125,13 @@ def hvp(f: Any, primals: Any = None, tangents: Any = None) -> Any:
     if primals is None:
         return _product_function(f, functools.partial(hvp, f), _product_program)
     primals, tangents = _argument_entries("hvp", primals, tangents)
-    call = called(f, primals, {})
+    call = record_call(f, primals, {})
     wanted = _floating_positions(call)
     inputs, directions = directions_of(call, primals, tangents)
     program = _hvp_program(call.fn, wanted, inputs)
-    return _nest_product(call, wanted, separate(run_flat(program, [*call.leaves, *directions])))
+    return _nest_product(
+        call, wanted, copy_shared_results(run_flat(program, [*call.leaves, *directions]))
+    )
 
 
 @overload
@@ -168,12 +170,12 @@ def ggnvp(
             f, functools.partial(ggnvp, f, g), functools.partial(_ggn_product_program, g=g)
         )
     primals, tangents = _argument_entries("ggnvp", primals, tangents)
-    call = called(f, primals, {})
+    call = record_call(f, primals, {})
     wanted = _floating_positions(call)
     inputs, directions = directions_of(call, primals, tangents)
     given = dict(zip(inputs, directions, strict=True))
     found = _ggn_product(call, wanted, [given.get(i) for i in wanted], g)
-    return _nest_product(call, wanted, separate(found))
+    return _nest_product(call, wanted, copy_shared_results(found))
 
 
 # ---- arguments and results ----
@@ -268,7 +270,7 @@ def _hvp_program(fn: Lambda, wanted: list[int], inputs: list[int]) -> Lambda:
             "  return one scalar: sum the results"
         )
     check_result(fn, holomorphic=False)
-    # without the value: only the gradient is differentiated again
+    # without the value, because only the gradient is differentiated again
     gradients = gradient_program(fn, wanted, with_value=False)
     builder, found = _first_that_works(
         lambda: _forward_product(gradients, inputs),
@@ -285,7 +287,7 @@ def _forward_product(gradients: Lambda, inputs: list[int]) -> tuple[LetBuilder, 
     """(builder, {position: tangent of that gradient}), forward over reverse."""
     program, outputs = jvp_program(gradients, inputs)
     builder = LetBuilder()
-    # its locals can be used as they are, because nothing else uses that program
+    # its locals can be reused, because no other program contains them
     builder.params, builder.binds = list(program.params), list(program.binds)
     return builder, dict(zip(outputs, program.ret.args[len(gradients.ret.args) :], strict=True))
 
@@ -293,7 +295,7 @@ def _forward_product(gradients: Lambda, inputs: list[int]) -> tuple[LetBuilder, 
 def reverse_product(
     gradients: Lambda, wanted: list[int], inputs: list[int]
 ) -> tuple[LetBuilder, dict]:
-    """``_forward_product`` in reverse mode, which works because the Hessian is symmetric."""
+    """Like ``_forward_product``, in reverse mode, because the Hessian is symmetric."""
     params, needed, given = gradients.params, set(wanted), set(inputs)
     mask = [i in needed for i in range(len(params))]
     second = differentiate(gradients, mask, defined=[i in given for i in wanted])
@@ -332,7 +334,7 @@ def _ggn_product(call: Call, wanted: list[int], directions: list, g: Callable) -
     )
     bent = hvp(g, (out,), (tangent,))
     cts = tree.spec.flatten_up_to(bent)
-    # not the vjp of f, which would evaluate f again
+    # the transpose of the jvp, because the vjp of f would evaluate f again
     transpose = transposed_program(pair.linear, list(range(len(wanted))))
     return run_flat(transpose, [*(cts[k] for k in pair.outputs), *captured])
 

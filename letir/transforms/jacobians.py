@@ -17,7 +17,7 @@ from letir.ad.gradient_program import Gradient
 from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, Value
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.pytrees import Tree
 from letir.ast.signatures import P
 from letir.ast.symbolic_sizes import has_static_shape
@@ -36,9 +36,9 @@ from letir.transforms.program_call import (
     Call,
     arguments_of,
     as_program,
-    called,
-    example,
-    separate,
+    copy_shared_results,
+    nested_example,
+    record_call,
     tree_of_arguments,
     tree_of_results,
     with_own_generators,
@@ -183,7 +183,7 @@ class _Task:
             if not kind.inexact:
                 raise DTypeError(
                     f"{name}: result {i} is {kind}, which has no derivative\n"
-                    "  leave it out, or return it beside the others and say has_aux=True"
+                    "  leave it out, or return (result, this) and pass has_aux=True"
                 )
 
     def check_real(self, kinds: list[ArrayType], what: str, remedy: str) -> None:
@@ -192,7 +192,7 @@ class _Task:
             if kind.dtype.kind == "c" and not self.asked.holomorphic:
                 raise DTypeError(
                     f"{self.asked.name}: {what} is {kind}\n"
-                    f"  say holomorphic=True if the function is, or {remedy}"
+                    f"  pass holomorphic=True if the function is, or {remedy}"
                 )
 
 
@@ -205,10 +205,10 @@ def _jacobian_transform(f: Callable, asked: _Request, blocks_of: Callable) -> Ca
     @entry_point
     @functools.wraps(f)
     def jacobian_of(*args, **kwargs):
-        call = called(f, *with_own_generators(args, kwargs))
+        call = record_call(f, *with_own_generators(args, kwargs))
         found = _jacobian_program(call, asked, blocks_of)
         tree = found.out_tree or tree_of_results(len(found.ret.args))
-        return tree.unflatten(separate(run_flat(found, list(call.leaves))))
+        return tree.unflatten(copy_shared_results(run_flat(found, list(call.leaves))))
 
     return jacobian_of
 
@@ -217,7 +217,7 @@ def _jacobian_transform(f: Callable, asked: _Request, blocks_of: Callable) -> Ca
 def _jacobian_program(call: Call, asked: _Request, blocks_of: Callable) -> Lambda:
     """A program from the arguments of the call to the Jacobian."""
     inputs, columns = arguments_of(call.tree, asked.argnums)
-    out, aux = example(call.out_tree), ()
+    out, aux = nested_example(call.out_tree), ()
     if asked.has_aux:
         if not (isinstance(out, tuple) and len(out) == 2):
             raise ShapeError(
@@ -230,7 +230,7 @@ def _jacobian_program(call: Call, asked: _Request, blocks_of: Callable) -> Lambd
     task.check()
     builder, found = blocks_of(task)
     results = [*found, *call.fn.ret.args[rows.arrays :]]
-    nested = rows.unflatten([example(columns)] * rows.arrays)
+    nested = rows.unflatten([nested_example(columns)] * rows.arrays)
     tree = Tree.of((nested, aux) if asked.has_aux else nested)
     plain = tree == tree_of_results(len(results))
     return dead_code(builder.build(results, call.fn.in_tree, None if plain else tree))
@@ -240,7 +240,7 @@ def _jacobian_program(call: Call, asked: _Request, blocks_of: Callable) -> Lambd
 
 
 def _by_size(task: _Task) -> tuple[LetBuilder, list]:
-    """The blocks in the mode with fewer directions, or in the one that has all rules."""
+    """The blocks in the mode with fewer directions, or in the only mode with all rules."""
     rows, columns = (sum(kind.size for kind in kinds) for kinds in (task.rows, task.columns))
     # between real and complex values, unit vectors span only the real side
     complex_ = [any(k.dtype.kind == "c" for k in kinds) for kinds in (task.rows, task.columns)]
@@ -349,7 +349,7 @@ def _jacobian_rows(builder, ct: Value | None, start: int | None, row, column) ->
     shape = row.shape + column.shape
     if ct is None or start is None:
         return _zeros_of(builder, shape, column.dtype)
-    whole = ct.size == row.size * column.size  # the only result: all rows belong to it
+    whole = ct.size == row.size * column.size  # the only result, to which all rows belong
     return _in_shape(ct if whole else ct[start : start + row.size], shape)
 
 

@@ -1,6 +1,6 @@
 """``Call``, a program with its arguments: the common start of transforms of functions and Lambdas.
 
-Also pytrees of arguments and results, and ``separate``, which copies results that share memory.
+Also pytrees of arguments and results, and ``copy_shared_results``.
 """
 
 import functools
@@ -18,8 +18,8 @@ from letir.ast.pytrees import LEAF, Leaf, Tree, flatten
 from letir.ast.terms import Lambda
 from letir.eval.arguments import flat_arguments
 from letir.eval.memory_checks import root
-from letir.tracing.entry import DROP, StaticLeaf, record
-from letir.tracing.trace_state import AT_ONCE, LAZY
+from letir.tracing.entry import DISCARD_WRITES, StaticLeaf, record
+from letir.tracing.trace_state import DRAW_AT_ONCE, LAZY
 
 _PLAIN = frozenset([np.ndarray, float, int])
 
@@ -38,8 +38,8 @@ class Call:
         return self.fn.out_tree or tree_of_results(len(self.fn.ret.args))
 
 
-def called(f: Any, args: tuple, kwargs: dict, writes: str | None = DROP) -> Call:
-    """The call of ``f``, recorded if it is a function; of a Gradient its joined program.
+def record_call(f: Any, args: tuple, kwargs: dict, writes: str | None = DISCARD_WRITES) -> Call:
+    """The call of ``f`` as a program: a function is recorded, a Gradient is joined to one program.
 
     ``writes``: how to treat writes into arguments, see ``record``.
     """
@@ -47,15 +47,15 @@ def called(f: Any, args: tuple, kwargs: dict, writes: str | None = DROP) -> Call
     if isinstance(f, Lambda):
         return Call(f, tree_of_arguments(f), flat_arguments(f, args, kwargs))
     # LAZY: while recording, compute only values that Python reads, such as conditions of an if
-    recording = record(f, args, kwargs, LAZY, writes, draws=AT_ONCE)
+    recording = record(f, args, kwargs, LAZY, writes, draws=DRAW_AT_ONCE)
     # lifted: traced values that f closes over; they are the last parameters
     return Call(recording.fn, recording.tree, [*recording.leaves, *recording.lifted])
 
 
 def with_own_generators(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    """The arguments of a function that is recorded for one call, with generators marked as static.
+    """Arguments with random generators marked as static, for a function recorded for one call.
 
-    They draw meanwhile, so that the caller's generators advance as without the transform.
+    The generators draw during the recording, so that they advance as without the transform.
     """
     module = sys.modules.get("numpy.random")
     if module is None or (not kwargs and _PLAIN.issuperset(map(type, args))):
@@ -76,7 +76,7 @@ def _is_generator(value: Any, kinds: set[type]) -> bool:
 
 
 def as_program(f: Any) -> Any:
-    """``f``, a Gradient as its joined program, a Lambda without writes into its arguments."""
+    """``f``, or the joined program of a Gradient; writes into arguments are removed."""
     f = f.joined() if isinstance(f, Gradient) else f
     return passes.without_writes(f) if isinstance(f, Lambda) else f
 
@@ -93,7 +93,7 @@ def tree_of_results(count: int) -> Tree:
 
 
 def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], Tree]:
-    """(parameter positions, tree) of the positional arguments ``argnums``, which a gradient has."""
+    """(parameter positions, tree) of the positional arguments ``argnums``."""
     if type(argnums) is not int:
         LATE_BOUND["refuse_argnums"]("the transform", argnums)
     of_args, _ = tree.spec.children()
@@ -110,7 +110,9 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
     return [leaf.place for leaf in leaves], Tree(spec)
 
 
-def apart(args: tuple, argnums: Sequence[int], asked: str = "argnums") -> tuple[tuple, tuple]:
+def split_arguments(
+    args: tuple, argnums: Sequence[int], asked: str = "argnums"
+) -> tuple[tuple, tuple]:
     """(arguments in ``argnums``, others). ``asked`` names the option in errors."""
     if argnums:
         LATE_BOUND["refuse_positions"](asked, argnums, len(args))
@@ -121,22 +123,22 @@ def apart(args: tuple, argnums: Sequence[int], asked: str = "argnums") -> tuple[
     )
 
 
-def joined(chosen: Sequence, others: Sequence, argnums: Sequence[int]) -> tuple:
-    """The arguments in their original order; the inverse of ``apart``."""
+def merge_arguments(chosen: Sequence, others: Sequence, argnums: Sequence[int]) -> tuple:
+    """The arguments in their original order; the inverse of ``split_arguments``."""
     count = len(chosen) + len(others)
     places = {n % count for n in argnums}
     first, second = iter(chosen), iter(others)
     return tuple([next(first) if i in places else next(second) for i in range(count)])
 
 
-def given_apart(f: Callable, chosen: Sequence, argnums: Sequence[int]) -> Callable:
+def bind_arguments(f: Callable, chosen: Sequence, argnums: Sequence[int]) -> Callable:
     """``f`` as a function of the other arguments, with the arguments in ``argnums`` fixed."""
     if not argnums:
-        return f  # as it is, with its parameter names
-    return lambda *others, **kwargs: f(*joined(chosen, others, argnums), **kwargs)
+        return f  # unchanged, with its parameter names
+    return lambda *others, **kwargs: f(*merge_arguments(chosen, others, argnums), **kwargs)
 
 
-def separate(results: tuple, arguments: Sequence = ()) -> list:
+def copy_shared_results(results: tuple, arguments: Sequence = ()) -> list:
     """The results, copied where they are read-only or share memory with each other or arguments.
 
     This happens because rules pass one cotangent to several operands, and because broadcasting
@@ -158,10 +160,10 @@ def separate(results: tuple, arguments: Sequence = ()) -> list:
 
 
 def _is_array(value: Any) -> bool:
-    """Whether a value is NumPy's array; for a traced value, ``isinstance`` says so too."""
+    """Whether a value is NumPy's array, unlike traced values, for which isinstance is True."""
     return issubclass(type(value), np.ndarray)
 
 
-def example(tree: Tree) -> Any:
+def nested_example(tree: Tree) -> Any:
     """A pytree nested as ``tree``, with ``LEAF`` for every leaf."""
     return tree.unflatten([LEAF] * tree.spec.num_leaves)

@@ -23,7 +23,7 @@ def ravel(tree: Any) -> tuple[Any, "Unravel"]:
     The dtype of the vector is the one to which NumPy promotes the dtypes of the leaves.
     ``unravel(vector)`` restores the nesting, dtypes and shapes, and Python numbers; it takes
     vectors of the same size and dtype only. Works on arrays and traced values, and both directions
-    are differentiable. Strings and bools stay as they are.
+    are differentiable. Strings and bools are not part of the vector.
 
     >>> vector, unravel = ravel({"x": np.zeros(2), "y": 1.5})
     >>> vector
@@ -66,10 +66,10 @@ class _Part:
             )
         return cls(leaf.type)
 
-    def taken(self, elements):
+    def from_slice(self, elements):
         """The leaf made from ``elements``, its slice of the vector."""
         kind = self.type
-        # a real leaf beside complex ones; astype alone would warn about the imaginary part
+        # a real leaf among complex ones; astype alone would warn about the imaginary part
         if elements.dtype.kind == "c" and kind.dtype.kind != "c":
             elements = elements.real
         if not isinstance(elements, Value) or elements.dtype != kind.dtype:
@@ -114,6 +114,6 @@ class Unravel:
                 leaves.append(part.static)
             else:
                 stop = start + part.type.size
-                leaves.append(part.taken(vector[start:stop]))
+                leaves.append(part.from_slice(vector[start:stop]))
                 start = stop
         return self.tree.unflatten(leaves)

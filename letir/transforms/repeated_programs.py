@@ -50,9 +50,9 @@ def transformed(
 ) -> tuple[Callable[[], tuple], Tree]:
     """(a function that runs ``transform(call)`` on the arguments, the nesting of its results).
 
-    ``options``: those of the transform, None if its programs are not kept. A program that was met
-    before runs by its plan, which is made when it is met for the second time: a function that takes
-    another path in every call would fill the memory with plans that nobody uses.
+    ``options``: the options of the transform, None if its programs are not kept. The plan of a
+    program is made when the same program is recorded for the second time: a function that takes
+    another path in every call would fill the memory with unused plans.
     """
     fn, leaves = call.fn, call.leaves
     key: tuple | None = None
@@ -72,7 +72,7 @@ def transformed(
         try:
             made = transform(Call(_constants_as_params(fn), call.tree, leaves))
             found = _remember(key, made, fn)
-        except LetirError:  # not with constants as arguments, of which less is known
+        except LetirError:  # impossible with constants as arguments, whose values are unknown
             made = transform(call)
             tree = made.out_tree or tree_of_results(len(made.ret.args))
             return partial(run_fitting, made, leaves), tree
@@ -80,7 +80,7 @@ def transformed(
 
 
 def _is_new(key: tuple) -> bool:
-    """Whether a key is met for the first time."""
+    """Whether a key occurs for the first time."""
     known_as = hash(key)
     is_new = known_as not in _seen
     _seen[known_as] = None
@@ -109,7 +109,7 @@ def _program_key(fn: Lambda, options: tuple) -> tuple[tuple | None, list]:
     for tree in (fn.in_tree, fn.out_tree):
         if tree is None:
             key.append(None)
-        else:  # not the tree itself, which compares texts
+        else:  # not the tree itself, whose comparison is slow
             key += (tree.spec, tree.statics)
     places: dict[Local, int] = {}
     constants: list = []
@@ -145,8 +145,8 @@ def _number_key(value: Any) -> Hashable:
 def _constants_as_params(fn: Lambda) -> Lambda:
     """``fn`` with its array constants as further parameters at the end, and without guards.
 
-    They hold where a program of the same key was just recorded, unless an operation of a user gives
-    another answer when it is asked again.
+    The guards hold because a program with the same key was just recorded, unless a user's operation
+    returns something else when it runs again.
     """
     constants = [bind.binders[0] for bind in fn.constants]
     others = [op for op in {bind.op for bind in fn.binds} if op.role != "guard"]
@@ -159,7 +159,7 @@ def _constants_as_params(fn: Lambda) -> Lambda:
 def _with_known_arrays(fn: Lambda) -> Lambda:
     """``fn`` with small arrays that depend on no argument, and views of them, as constants.
 
-    Such is the cotangent of the result, the number 1.0, and its broadcast to the shape of a sum.
+    An example is the cotangent of the result, the number 1.0, broadcast to the shape of a sum.
     """
     known: dict[Local, Any] = {}
     binds = []

@@ -18,7 +18,7 @@ from letir.ast.terms import Bind, Lambda, Local, Ret, Source
 from letir.ast.text.printer import Printer
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError
-from letir.transforms.program_call import called
+from letir.transforms.program_call import record_call
 
 _MOST = 4  # names of rules or operations in one cell of the table
 _LONGEST = 64  # recomputed operations to count
@@ -33,7 +33,7 @@ class Residual:
 
     ``number`` and ``text`` are as in the text of ``f``, ``name`` is the user's. ``readers``: the
     operations whose derivative rules read it, directly or through recomputed values. ``view_of``:
-    the value whose memory it shares. ``instead``: what the other policy does with it, "kept" or the
+    the value whose memory it shares. ``instead``: its treatment by the other policy, "kept" or the
     operations that recompute it.
     """
 
@@ -74,10 +74,10 @@ class Residual:
 class Residuals:
     """The residuals of a gradient, as a sequence of ``Residual``: arguments, then other values.
 
-    ``total``: the bytes of all residuals; ``temporaries``: without arguments, which the caller
-    holds anyway; ``instead``: those of temporaries under ``policy``. Shared memory counts once.
-    Bytes are ints, or formulas in symbolic sizes; ``unknown`` counts values of unknown type, which
-    are left out.
+    ``total``: the bytes of all residuals; ``temporaries``: the bytes without arguments, which the
+    caller holds anyway; ``instead``: the bytes of temporaries under ``policy``. Shared memory
+    counts once. Bytes are ints, or formulas in symbolic sizes; ``unknown`` counts values of unknown
+    type, which are left out.
     """
 
     rows: tuple[Residual, ...]
@@ -168,8 +168,8 @@ def _gradient_at(g: Gradient | Callable, args: tuple) -> Gradient:
             "its arguments\n"
             "  write explain_residuals(f, *args)"
         )
-    fn = g if isinstance(g, Lambda) else called(g, args, {}).fn
-    return differentiate(fn, defined=[True] * len(fn.ret.args))  # as grad and vjp do
+    fn = g if isinstance(g, Lambda) else record_call(g, args, {}).fn
+    return differentiate(fn, defined=[True] * len(fn.ret.args))  # like grad and vjp
 
 
 def _alternative_report(parts: Halves, policy: Policy) -> set[Local]:
@@ -214,7 +214,7 @@ def _held_bytes(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
 
 
 def _rules_reading(parts: Halves) -> dict[Local, dict[str, None]]:
-    """By residual, the operations whose rules read it, directly or through recomputed values.
+    """For each residual, the operations whose rules read it, directly or through recomputed values.
 
     They are found in the "keep_all" gradient. A residual that does not exist there, because a
     policy moved a part of a rule into ``f``, is attributed to the rules of its source line.
@@ -277,7 +277,7 @@ def _first_names(names: Iterable[str]) -> str:
 
 
 def _residual_rows(parts: Halves, others: set[Local]) -> Iterator[Residual]:
-    """One ``Residual`` for each captured value; ``others``: what the other policy keeps."""
+    """One ``Residual`` for each captured value; ``others``: the values the other policy keeps."""
     f, captured = parts.gradient.f, set(parts.captured)
     readers, base_of = _rules_reading(parts), f.memo(_view_bases)
     printer = Printer(types=False, sources=False, names=False, bounded=True)
@@ -286,7 +286,7 @@ def _residual_rows(parts: Halves, others: set[Local]) -> Iterator[Residual]:
     texts: dict[Local, str] = {}
     for bind in f.binds:
         if captured.isdisjoint(bind.binders):
-            printer.skip(bind)  # numbers it without printing: most binds are not residuals
+            printer.skip(bind)  # numbers the bind without printing it: most binds are not residuals
         else:
             texts.update(dict.fromkeys(bind.binders, printer.bind_text(bind, "")))
     _, again = parts.needed(others)
@@ -309,7 +309,7 @@ def _residual_rows(parts: Halves, others: set[Local]) -> Iterator[Residual]:
 def _instead_text(
     parts: Halves, local: Local, others: set[Local], again: dict[int, Bind], numbers: dict
 ) -> str:
-    """What another policy does with ``local``: "kept", or the operations that recompute it.
+    """The treatment of ``local`` by another policy: "kept", or the operations that recompute it.
 
     ``others``: the residuals of that policy; ``again``: the binds that it recomputes.
     """

@@ -11,7 +11,7 @@ from letir.ad.symbolic_zeros import zeros_of_type
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import strong_type
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.pytrees import Tree
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Lambda, Local, Ret
@@ -24,8 +24,8 @@ from letir.transforms.program_call import (
     Call,
     arguments_of,
     as_program,
-    called,
-    separate,
+    copy_shared_results,
+    record_call,
     tree_of_arguments,
 )
 from letir.transforms.vjp_jvp import as_direction
@@ -65,7 +65,7 @@ def linear_transpose(
     f = as_program(f)
     if isinstance(f, Lambda):
         return _Transpose(Call(f, tree_of_arguments(f), []), argnums).program
-    call = called(f, examples, {})
+    call = record_call(f, examples, {})
     transpose = _Transpose(call, argnums)
     lifted = call.leaves[call.tree.arrays :]  # traced values that f closes over
 
@@ -113,7 +113,9 @@ class _Transpose:
             )
         ]
         others = self.others.leaves_of((args[1:], {}), _ASKED)
-        return self.cotangents.unflatten(separate(run_flat(self.program, [*cts, *others, *lifted])))
+        return self.cotangents.unflatten(
+            copy_shared_results(run_flat(self.program, [*cts, *others, *lifted]))
+        )
 
 
 @paused_gc()
@@ -159,7 +161,7 @@ def _stand_ins(primal: Lambda, inputs: Sequence[Local]) -> list[Bind]:
             if not has_static_shape(local.type):
                 raise DTypeError(
                     f"{_ASKED}: the sizes of {local!r} are not known\n"
-                    "  give the program types that say them: letir.retype"
+                    "  give the program types with known sizes: letir.retype"
                 )
             attrs = {"shape": local.type.shape, "dtype": local.type.dtype}
             made.append(Bind((local,), zeros, (), zeros.complete(attrs)))

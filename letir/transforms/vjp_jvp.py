@@ -21,7 +21,13 @@ from letir.eval.array_modules import array_module, is_array, type_of
 from letir.eval.evaluator import run_flat
 from letir.passes.dead_code_elimination import dead_code
 from letir.tracing.source_locations import at_user
-from letir.transforms.program_call import Call, arguments_of, called, example, separate
+from letir.transforms.program_call import (
+    Call,
+    arguments_of,
+    copy_shared_results,
+    nested_example,
+    record_call,
+)
 
 
 @frozen(eq=False)
@@ -38,7 +44,9 @@ class LinearMap:
 
     @entry_point
     def __call__(self, *args: Any) -> Any:
-        return self.nested(separate(run_flat(self.program, [*self.flat(args), *self.captured])))
+        return self.nested(
+            copy_shared_results(run_flat(self.program, [*self.flat(args), *self.captured]))
+        )
 
 
 @overload
@@ -75,11 +83,11 @@ def vjp(
     >>> out, pull(1.0)
     (12.0, (np.float64(4.0), np.float64(3.0)))
     """
-    call = called(f, primals, {})
+    call = record_call(f, primals, {})
     count = len(call.fn.ret.args)
     if has_aux:
-        check_pair(example(call.out_tree))
-    out_tree = Tree.of(example(call.out_tree)[0]) if has_aux else call.out_tree
+        _check_pair(nested_example(call.out_tree))
+    out_tree = Tree.of(nested_example(call.out_tree)[0]) if has_aux else call.out_tree
     defined = [i < out_tree.arrays for i in range(count)]
     gradient = differentiate(call.fn, defined=defined, policy=policy, exact=exact)
     inputs = list(call.leaves)
@@ -118,7 +126,7 @@ def vjp(
     return (out[0], pull, out[1]) if has_aux else (out, pull)
 
 
-def check_pair(out: Any) -> None:
+def _check_pair(out: Any) -> None:
     """Raise ShapeError unless a function with ``has_aux`` returned a pair."""
     if not (isinstance(out, tuple) and len(out) == 2):
         raise ShapeError(
@@ -166,7 +174,7 @@ def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) ->
         entries_of(primals, "jvp", "primals"),
         entries_of(tangents, "jvp", "tangents"),
     )
-    call = called(f, primals, {})
+    call = record_call(f, primals, {})
     inputs, directions = directions_of(call, primals, tangents)
     program, outputs = jvp_program(call.fn, inputs)
     xp = array_module(call.leaves)
@@ -255,7 +263,7 @@ def linearize(f: Callable[..., R], *primals: Any) -> tuple[R, LinearMap]:
     >>> out, lin(1.0), lin(2.0)
     (9.0, np.float64(6.0), np.float64(12.0))
     """
-    call = called(f, primals, {})
+    call = record_call(f, primals, {})
     inputs = [i for i, p in enumerate(call.fn.params) if carries_derivative(p)]
     positions, _ = arguments_of(call.tree, tuple(range(len(primals))))
     inputs = [i for i in inputs if i in set(positions)]

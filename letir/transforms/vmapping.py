@@ -18,17 +18,18 @@ from letir.ast.signatures import P, R
 from letir.ast.terms import Arg, Lambda, Local
 from letir.ast.types import ArrayType, ShapeDtype, Size
 from letir.errors import BoundsError, DTypeError, ShapeError, TraceError
+from letir.eval.arguments import leaf_names
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.batch_rules import emit_with_shape, move_from_front, rank_of, shape_of
-from letir.tracing.entry import DROP, Recording, leaf_names, mark_static, record, unmark_arguments
+from letir.tracing.entry import DISCARD_WRITES, Recording, mark_static, record, unmark_arguments
 from letir.tracing.trace_state import LAZY
 from letir.transforms.batching import batched
 from letir.transforms.jitted_functions import shared_with_executors
 from letir.transforms.program_call import (
     as_program,
-    example,
-    separate,
+    copy_shared_results,
+    nested_example,
     tree_of_arguments,
     tree_of_results,
 )
@@ -83,8 +84,10 @@ def vmap(
         tree = fn.out_tree or tree_of_results(len(fn.ret.args))
         shared = [None] * len(recording.lifted)
         program = _mapped_program(fn, [*axes, *shared], mapping.size, tree, out_axes)
-        # separate: a result that all examples share may be an argument, or a view of one
-        return tree.unflatten(separate(run_flat(program, [*given, *recording.lifted]), given))
+        # copied: a result that all examples share may be an argument, or a view of one
+        return tree.unflatten(
+            copy_shared_results(run_flat(program, [*given, *recording.lifted]), given)
+        )
 
     return mapped
 
@@ -92,9 +95,9 @@ def vmap(
 def _record_example(f: Callable, args: tuple, kwargs: dict) -> Recording:
     """``f`` recorded for one example, of which only the type is known."""
     try:
-        return record(f, *mark_static(f, args, kwargs, (), ()), LAZY, DROP)
+        return record(f, *mark_static(f, args, kwargs, (), ()), LAZY, DISCARD_WRITES)
     except TraceError as error:
-        # the recorder's error for reading a value that has only a type; explained once if nested
+        # the recorder's error for reading an unknown value, explained once for nested vmaps
         if "has no value" in str(error) and "\n  vmap" not in str(error):
             reason = "vmap records one example, of which only the type is known"
             error.args = (f"{error.args[0]}\n  {reason}", *error.args[1:])
@@ -137,7 +140,7 @@ def _fresh_size(fn: Lambda) -> Size:
     return Size.named(next(name for name in names if name not in used))
 
 
-# ---- which axes ----
+# ---- batch axes ----
 
 
 @frozen
@@ -153,7 +156,7 @@ class _Mapping:
         found: list[int | None] = []
         sizes: dict[str, int | Size] = {}
         for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
-            # bools and strings are static, they are not operands
+            # bools and strings are static arguments, not operands
             if axis is None or type(leaf) in (bool, str):
                 found.append(None)
                 continue
@@ -201,7 +204,7 @@ def _the_size(sizes: dict[str, int | Size], axis_size):
         listed = "".join(f"\n  {line}" for line in sizes)
         raise ShapeError(
             f"vmap: the sizes of the mapped axes differ{listed}\n"
-            "  map arrays of equal sizes, or say None in in_axes for shared ones"
+            "  map arrays of equal sizes, or pass None in in_axes for shared ones"
         )
     return next(iter(sizes.values()))
 
@@ -246,7 +249,7 @@ def _as_axis(axis, name: str) -> int:
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):
         raise DTypeError(
             f"vmap: {name} takes ints (or None), found {axis!r}\n"
-            "  pass the number of an axis, or None for what all examples share"
+            "  pass the number of an axis, or None for values that all examples share"
         )
     return operator.index(axis)
 
@@ -260,7 +263,7 @@ def _axis_from_front(axis: int | None, rank: int | None, name: str, option: str)
     if not -rank <= axis < rank:
         raise BoundsError(
             f"vmap: {option} says axis {axis} of {name}, which has rank {rank}\n"
-            "  pass None for what all examples share"
+            "  pass None for values that all examples share"
         )
     return axis % rank
 
@@ -271,7 +274,7 @@ def _axis_from_front(axis: int | None, rank: int | None, name: str, option: str)
 def _mapped_program(fn: Lambda, axes: list, size, tree: Tree, out_axes) -> Lambda:
     """``fn`` batched along ``axes``, with the batch axes of its results at ``out_axes``."""
     program, found = batched(fn, axes, size)
-    wanted = _prefix_leaves(out_axes, with_texts(example(tree)), "out_axes", "result")
+    wanted = _prefix_leaves(out_axes, with_texts(nested_example(tree)), "out_axes", "result")
     builder = LetBuilder()
     builder.params, builder.binds = list(program.params), list(program.binds)
     # a symbolic batch size is read from a mapped argument when the program runs

@@ -70,8 +70,8 @@ def lambda_lift(
 class Node:
     """A node of a graph of operations; its operands are nodes, ``Input``s and constants.
 
-    ``result``: which of the results of the operation it stands for; further results are nodes
-    without operands, ``of`` the node of the first one.
+    ``result``: the position of the result that the node stands for. The further results of an
+    operation are nodes without operands, whose ``of`` is the node of the first result.
 
     >>> from letir import ArrayType, from_dag
     >>> from letir.extend import PRIMITIVES, Input, Node

@@ -16,10 +16,10 @@ RETURN = None  # the bind of a use in the Ret
 
 def use_counts(fn: Lambda) -> dict[Local, int]:
     """The number of uses of each local, returns included; locals without a use are left out."""
-    return fn.memo(_count)
+    return fn.memo(_use_counts)
 
 
-def _count(fn: Lambda) -> dict[Local, int]:
+def _use_counts(fn: Lambda) -> dict[Local, int]:
     counts: dict[Local, int] = {}
     so_far = counts.get
     terms: tuple[Bind | Ret, ...] = (*fn.binds, fn.ret)

@@ -1,4 +1,6 @@
-"""The reverse transform beside the golden programs and the conventions of semantics, section D."""
+"""The reverse transform, in addition to golden programs and the conventions of semantics, section
+D.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Activity analysis of loop bodies; tests/passes/test_activity.py has that of whole programs."""
+"""Activity analysis of loop bodies; tests/passes/test_differentiability.py tests whole programs."""
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def test_a_carried_value_that_is_reached_in_a_later_iteration_requires_grad():
     assert carry_requiring_grad(body, [False, True, *[False] * 2], 3) == [False, True, True, False]
 
 
-def test_the_gradient_of_nested_loops_is_that_of_the_loops_unrolled():
+def test_the_gradient_of_nested_loops_equals_the_gradient_of_unrolled_loops():
     def f(x):
         (a, b), ys = nested((x, 2.0))
         return a + b + ys.sum()

@@ -90,7 +90,7 @@ def test_nested_lambdas_are_checked_too():
         check(f)
 
 
-def test_attributes_must_be_those_of_the_record_in_the_same_order():
+def test_attributes_must_equal_the_records_in_the_same_order():
     bind = Bind((Y,), PRIMITIVES["sum"], (X,), Attrs(keepdims=False, axis=None))
 
     with pytest.raises(LetirError):

@@ -31,6 +31,6 @@ def test_a_value_of_unknown_type_may_have_a_cotangent():
     assert not is_known_inexact(Local())
 
 
-def test_the_strong_type_of_a_python_number_is_that_of_a_0d_array():
+def test_the_strong_type_of_a_python_number_is_the_type_of_a_0d_array():
     assert strong_type(WEAK[float]) is ArrayType(float)
     assert strong_type(ArrayType(int, (2,))) is ArrayType(int, (2,)) and strong_type(None) is None

@@ -40,7 +40,8 @@ def tree_of(structure) -> Tree:
 
 def parsed(text: str) -> Tree:
     """The argument tree of the program that ``text`` denotes."""
-    return parse(f"lambda in {text} {{ return () }}").in_tree
+    classes = (Point, Weights, Layer)
+    return parse(f"lambda in {text} {{ return () }}", classes=classes).in_tree
 
 
 def structures():
@@ -187,7 +188,8 @@ def test_params_and_results_have_trees():
     "text",
     [
         *("(*)", "(*", "[*", "{*}", "{'a' *}", "{'a': *", "static(*)", "static('a'", "Point(*)"),
-        *("Point(x=*, x=*)", "deque(*)", "OrderedDict([*])", "P(_x=*)", "P(class=*)", "{n: *}"),
+        *("Point(x=*, x=*)", "Point(x=*)", "deque(*)", "OrderedDict([*])", "P(class=*)", "{n: *}"),
+        *("P(__del__=*)", "P(_fields=*)", "P(__class__=*)", "Weights(scale=*, bias=*)"),
         *("Point", "**", "NoneType(", "{1: *, 1: *}", "{...: *}", "{(1:2,): *}"),
     ],
 )

@@ -111,7 +111,7 @@ def test_a_size_is_divisible_by_the_divisors_of_its_coefficients():
 
 
 @given(polynomials(), st.sampled_from([-3, -2, -1, 1, 2, 3, 4]), st.integers(0, 9))
-def test_quotients_and_remainders_agree_with_those_of_the_values(size, divisor, n):
+def test_quotients_and_remainders_agree_with_the_values(size, divisor, n):
     found = value(size // divisor, n, 3), value(size % divisor, n, 3)
 
     assert found == divmod(value(size, n, 3), divisor)

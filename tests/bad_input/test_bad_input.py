@@ -131,13 +131,13 @@ def frames_of_letir(error: BaseException) -> int:
 
 
 def test_there_are_many_wrong_programs():
-    assert len(rows()) >= 300
+    assert len(rows()) >= 1500
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("program", "kind", "words"), rows(), ids=[row[0] for row in rows()])
 def test_a_wrong_program_is_told_what_is_wrong_and_where(names, program, kind, words):
-    with pytest.raises(lt.LetirError) as caught:
+    with pytest.raises(Exception) as caught:  # letir's or NumPy's class, the one of the table
         eval(compile(program, "program.py", "eval"), names)
 
     told = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])

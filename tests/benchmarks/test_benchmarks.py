@@ -11,6 +11,8 @@ from benchmarks import (
     eager_mode,
     executors,
     jacobians,
+    kernel_programs,
+    kernel_threads,
     networks,
     numpy_programs,
     programs,
@@ -18,6 +20,7 @@ from benchmarks import (
 )
 from benchmarks.__main__ import BEGIN, END, table, telling, write
 from benchmarks.harness import Effort, Skipped, across_sizes, fresh_process, machine, per_op
+from benchmarks.kernel_workloads import WORKLOADS, Workload
 from benchmarks.peers import installed
 from benchmarks.rows import HEAD, ROWS, TELLING, Row, markdown, taken
 from benchmarks.workloads import plain
@@ -45,12 +48,12 @@ def test_eager_mode_is_measured(monkeypatch):
     assert gradient.shape == (4,)
 
 
-def test_programs_are_measured_beside_numpy(monkeypatch):
+def test_programs_are_compared_with_numpy(monkeypatch):
     monkeypatch.setattr(numpy_programs, "SECONDS", 0)
     chosen = [p for p in numpy_programs.programs() if "finance" in p.name]
     monkeypatch.setattr(numpy_programs, "programs", lambda: chosen)
 
-    assert f" of {len(chosen)} slower by 5 %; " in numpy_programs.beside_numpy(TINY)
+    assert f" of {len(chosen)} slower by 5 %; " in numpy_programs.compared_with_numpy(TINY)
 
 
 def test_the_table_is_written_between_the_marks_of_a_page(tmp_path):
@@ -76,9 +79,9 @@ def test_a_page_has_its_rows_between_the_marks(page, n):
 def test_the_telling_rows_have_peers_and_no_targets():
     found = {row.name: (row.title, row.target, "1 u", "peer 2 u") for row in ROWS}
 
-    assert all(row.beside for row in ROWS if row.name in TELLING)
+    assert all(row.peer_figures for row in ROWS if row.name in TELLING)
     assert len(table(found)) == 2 + len(ROWS)
-    assert telling(found)[0] == "| figure | letir | beside it |"
+    assert telling(found)[0] == "| figure | letir | other packages |"
     assert telling(found)[2] == "| `import letir` beyond NumPy's | 1 u | peer 2 u |"
 
 
@@ -139,7 +142,7 @@ def test_a_chain_has_the_requested_number_of_operations():
     assert len(programs.program(100, 4)) == 100
 
 
-# Bytes beside arguments, and in all, that JAX 0.10 and torch 2.15 keep for the same models.
+# Bytes without arguments, and with them, that JAX 0.10 and torch 2.15 keep for the same models.
 PEERS_KEEP = {
     "MLP": ((1119232, 2589696), (529408, 1999872)),
     "LSTM": ((7831552, 8224768), (4587520, 4980736)),
@@ -148,7 +151,7 @@ PEERS_KEEP = {
 
 
 @pytest.mark.parametrize("name", residuals.MODELS)
-def test_residuals_take_no_more_bytes_than_those_of_peers(name):
+def test_residuals_take_no_more_bytes_than_peers(name):
     own, total = residuals.letir_bytes(name)
 
     assert own <= min(kept for kept, _ in PEERS_KEEP[name])
@@ -196,3 +199,32 @@ def test_the_loops_that_are_measured_are_right():
     for one, other in zip(found, lt.grad(rnn, argnums=(0, 1, 2, 3))(*args), strict=True):
         np.testing.assert_allclose(one, other)
     assert 33 * 3 + 2 == len(lt.trace(partial(executors.rk4, np, 3), *executors.start()))
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda one: one.name)
+def test_the_programs_for_kernels_are_plain_numpy(workload):
+    args = workload.make()
+
+    if args[0].size < 10**5:  # the others take seconds without a kernel
+        assert np.isfinite(workload.plain()(*args)).all()
+    assert len(args) >= workload.parameters
+
+
+def test_a_program_is_compared_with_numpy_with_and_without_kernels(monkeypatch):
+    monkeypatch.setattr(kernel_programs, "SECONDS", 0)
+    small = Workload("small", lambda np, x: np.exp(x), lambda: (np.ones(3),), (1.0, 2.0))
+
+    value, gradient = str(kernel_programs.figure(small, "letir")(TINY)).split(" / ")
+
+    assert float(value) > 0
+    assert float(gradient) > 0
+    assert kernel_programs.targets(small) == "1.00 / 2.00"
+
+
+def test_one_thread_is_compared_with_several():
+    found = []
+    seconds, faster = kernel_threads.speedup(lambda: found.append(lt.get_num_threads()), 3, 0.01)
+
+    assert seconds > 0
+    assert faster > 0
+    assert [1, 3, 1, 3] == found[1:5]

@@ -44,7 +44,7 @@ def cotangents(outs) -> list:
 
 
 def compared(fn, args) -> None:
-    """Assert that eager values and gradients have the bits of those of the program and its vjp."""
+    """Assert that eager values and gradients have the bits of the program's and its vjp's."""
     with np.errstate(all="ignore"):
         expected = run_flat(fn, list(args))
         leaves = variables_of(args)

@@ -129,7 +129,7 @@ def test_backward_without_create_graph_does_not_record_the_next_stage():
     assert trace.is_expired
 
 
-def test_results_and_gradients_are_those_of_the_function():
+def test_results_and_gradients_equal_the_functions():
     """[E5]"""
     x, y = inputs()
     _, (a, _) = staged_trace(product, x, y)
@@ -174,8 +174,8 @@ def test_backward_after_gradients_reaches_inputs_that_gradients_left_out(derivat
         lt.check(stage.program)
 
 
-def test_gradients_within_a_trace_are_no_parameters_of_a_stage():
-    """A result that another result is computed from gets a gradient that nobody passed in."""
+def test_gradients_within_a_trace_are_not_parameters_of_a_stage():
+    """A result from which another one is computed gets a gradient that no caller passed."""
     x, y = inputs()
     trace, (_, b) = staged_trace(lambda x, y: (x * y, x * y * 3), x, y)
     trace_of_used, (_, c) = staged_trace(lambda x, y: (lambda a: (a, a * 3))(x * y), x, y)
@@ -203,7 +203,7 @@ def test_a_pass_through_results_of_two_stages_has_both_gradients():
     np.testing.assert_allclose(y.grad.numpy(), ddy)
 
 
-def test_a_second_pass_through_the_same_results_is_no_stage():
+def test_a_second_pass_through_the_same_results_is_not_a_stage():
     x, y = inputs()
     trace, (a, b) = staged_trace(product, x, y, derivatives=2)
 

@@ -1,4 +1,4 @@
-"""Eager mode beside PyTorch's, on random programs with in-place changes."""
+"""Eager mode against PyTorch's, on random programs with in-place changes."""
 
 import numpy as np
 import pytest

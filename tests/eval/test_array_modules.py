@@ -63,7 +63,7 @@ def test_mixing_host_and_device_arrays_is_an_error_with_the_remedy(device):
         array_module([DeviceArray(X), X])
 
 
-def test_a_0d_host_array_counts_as_a_number_beside_device_arrays(device):
+def test_a_0d_host_array_counts_as_a_number_among_device_arrays(device):
     assert array_module([np.array(2.0), DeviceArray(X)]) is device
 
 

@@ -1,4 +1,4 @@
-"""[C2, F6] An update writes into its operand's memory exactly where nobody else can see it."""
+"""[C2, F6] An update writes into its operand's memory exactly where nothing else can see it."""
 
 import numpy as np
 import pytest
@@ -118,7 +118,7 @@ def test_a_constant_is_not_updated_in_place():
     assert_same(np.array([4.0, 2.0]), f(4.0))
 
 
-def test_is_owned_tells_whether_an_array_has_one_owner():
+def test_is_owned_says_whether_an_array_has_one_owner():
     whole = np.zeros((2, 3))
     alone = [np.zeros((2, 3))]
     turned = [np.zeros((2, 3)).T]

@@ -1,10 +1,13 @@
 """``explain``: the plan of a call, why it was compiled, what passes did, and what binds cost."""
 
+import dataclasses
 import functools
 import re
 import warnings
+from typing import NamedTuple
 
 import numpy as np
+import pytest
 
 import letir as lt
 from letir import Variable, explain, jit
@@ -164,7 +167,59 @@ def test_arguments_are_named_as_the_caller_names_them():
     assert 'cfg["lr"] is int64*[]' in reason({"mode": "b", "lr": 1}, X.astype("f4"), 2, scale=1)
 
 
-def test_the_reason_why_there_is_no_plan_for_all_sizes_is_told():
+def test_attributes_are_named_as_they_are_written():
+    class Point(NamedTuple):
+        x: np.ndarray
+        mode: str
+
+    @dataclasses.dataclass
+    class Options:
+        rate: float
+        inner: Point
+
+    class Model:
+        def __init__(self):
+            self.rate, self.weights, self.name = 1.0, [X], "a"
+
+        @jit
+        def forward(self, x):
+            return self.rate * self.weights[0] * x
+
+    model, options = Model(), Options(1.0, Point(X, "a"))
+    scaled = jit(lambda options, x: x * options.rate)
+    model.forward(X)
+    model.rate, model.name = 2, "b"
+    scaled(options, X)
+    other = Options(1.0, Point(X, "b"))
+
+    assert "self.rate is 2, was 1.0; self.name is 'b', was 'a'" == explain(model.forward, X).reason
+    assert "options.inner.mode is 'b', was 'a'" == explain(scaled, other, X).reason
+    model.weights = (X,)
+    assert re.search("self.weights is .*tuple, was .*list", explain(model.forward, X).reason)
+
+
+def test_arguments_that_nest_in_another_way_are_shown():
+    fast = jit(lambda x, y=None, **options: x)
+    fast(X, {"a": X})
+
+    assert "its arguments nest as (*, (*, *)), earlier as (*, {'a': *})" == (
+        explain(fast, X, (X, X)).reason
+    )
+    assert "its arguments nest as (*, None), {'k': *}, earlier as (*, (*, *))" == (
+        explain(fast, X, None, k=X).reason
+    )
+
+
+def test_the_reason_why_calls_that_require_grad_have_no_plan_for_all_sizes_is_shown():
+    fast = jit(np.tanh)
+    fast(Variable(X[0], requires_grad=True))
+
+    assert (
+        "an argument requires grad" == explain(fast, Variable(X[0, :3], requires_grad=True)).why_not
+    )
+
+
+def test_the_reason_why_there_is_no_plan_for_all_sizes_is_shown():
     @jit
     def alternating(x):
         return sum(x[i] * (-1) ** i for i in range(x.shape[0]))
@@ -206,3 +261,12 @@ def test_a_function_that_compiles_for_few_of_its_calls_does_not_warn():
     for mode in map(str, range(15)):
         for _ in range(5):
             f(X, mode)
+
+
+@pytest.mark.filterwarnings("ignore:.* was compiled")
+def test_a_function_that_runs_as_python_says_so():
+    f = lt.jit(lambda n: float(sum(range(n))))
+    for n in range(60):
+        f(n)
+
+    assert "calls with such arguments run the Python function" in str(lt.explain(f, 5))

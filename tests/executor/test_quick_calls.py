@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir.errors import DTypeError, GuardError, ShapeError
+from letir.executor.compiled import _CALLS_UNTIL_QUICK
 from letir.executor.executor import _CALLS_BY_KEY
 from letir.testing import assert_same
 
@@ -18,7 +20,7 @@ def warmed(f, *args, **kwargs):
     fast = lt.jit(f)
     for _ in range(2 * _CALLS_BY_KEY):
         fast(*args, **kwargs)
-    assert fast.quick is not None
+    assert fast.quick
     return fast
 
 
@@ -49,7 +51,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("args", "kwargs"), CALLS)
-def test_results_are_those_of_the_function(args, kwargs):
+def test_results_equal_the_functions(args, kwargs):
     fast = warmed(computed, *args, **kwargs)
 
     for others, names in [(args, kwargs), *CALLS, *OTHERS]:
@@ -87,7 +89,7 @@ def test_a_branch_that_changes_for_good_is_tried_first():
         fast(X)
 
     assert fast.counters["compiles"] == 2
-    assert fast.quick[-1]() is fast.debug_state().plans[0].optimized
+    assert fast.quick[0].executed() is fast.debug_state().plans[0].optimized
 
 
 class Broken(lt.LetirError):
@@ -97,11 +99,11 @@ class Broken(lt.LetirError):
 def test_an_error_keeps_no_argument():
     fast = warmed(lambda x: x * 2.0, X)
 
-    def fail(leaves):
-        leaves.clear()  # as plans do
+    def fail(args, kwargs):
+        del args, kwargs  # as letir does
         raise Broken
 
-    fast.quick = fast.quick[0], fail, *fast.quick[2:]
+    fast.quick[0].run, fast.quick[0].in_parts = fail, None
     x = X.copy()
     gone = weakref.ref(x)
     with pytest.raises(Broken) as caught:
@@ -117,7 +119,7 @@ def test_a_cleared_executor_forgets_its_quick_call():
     fast = warmed(np.sin, X)
     fast.clear()
 
-    assert fast.quick is None
+    assert not fast.quick
     assert_same(np.sin(X), fast(X))
 
 
@@ -146,6 +148,48 @@ def test_a_function_that_compiles_in_each_call_runs_as_python_in_the_end():
     assert_same(counted(X), fast(X))
 
 
+def test_a_function_of_many_decisions_on_numbers_runs_as_python_after_its_first_call():
+    def collatz(n):
+        steps = 0
+        while n > 1:
+            n = 3 * n + 1 if n % 2 else n // 2
+            steps += 1
+        return steps
+
+    fast = lt.jit(collatz)
+
+    assert [fast(n) for n in (871, 27, 6)] == [178, 111, 8]
+    assert fast.counters["compiles"] == 1
+
+
+def test_a_function_with_other_strings_in_each_call_runs_as_python_in_the_end():
+    fast = lt.jit(lambda name, n: f"{name} {2 * n}")
+    with pytest.warns(RuntimeWarning, match="was compiled 10 times"):
+        for n in range(200):
+            name = "a" * (n % 30)
+            assert fast(name, n) == f"{name} {2 * n}"
+
+    assert fast.counters["compiles"] <= 41
+    assert fast.counters["invocations"] == fast.counters["misses"] == 200
+
+
+def test_plans_that_alternate_are_all_quick():
+    def f(x, n):
+        for _ in range(n):
+            x = x * 2.0
+        return x if x.sum() > 1.0 else -x
+
+    fast = lt.jit(f)
+    for n in range(120):
+        assert_same(f(X * (n % 2), n % 3), fast(X * (n % 2), n % 3))
+    before = fast.counters["compiles"]
+    fast.call_by_key = None  # not needed any more
+    for n in range(12):
+        assert_same(f(X * (n % 2), n % 3), fast(X * (n % 2), n % 3))
+
+    assert len(fast.quick) == before == 6
+
+
 def test_a_function_that_nearly_always_has_a_plan_keeps_its_plans():
     fast = lt.jit(counted)
     for n in range(40):
@@ -153,4 +197,55 @@ def test_a_function_that_nearly_always_has_a_plan_keeps_its_plans():
             x = np.full(2, float(m))
             assert_same(counted(x), fast(x))
 
-    assert not any(entry.is_pythons for entry in fast.cache.entries.values())
+    assert not any(entry.runs_python for entry in fast.cache.entries.values())
+
+
+def warmed_program(f, *args):
+    """The compiled program of a function, which tests first for arguments like these."""
+    fast = lt.compile(lt.trace(f, *args))
+    for _ in range(2 * _CALLS_UNTIL_QUICK):
+        fast(*args)
+    return fast
+
+
+def test_a_compiled_program_called_often_checks_its_arguments_still():
+    p = {"x": X, "parts": (X[0], None)}
+    fast = warmed_program(computed, p)
+    assert fast.quick
+
+    found = fast({"parts": (X[0], None), "x": 2 * X})
+    assert list(found) == ["x", "name", "twice"]
+    assert_same(2 * X, found["x"])
+    with pytest.raises(ShapeError, match="expected"):
+        fast({"x": X[:, :2], "parts": (X[0], None)})
+    with pytest.raises(DTypeError):
+        fast({"x": X.astype("f4"), "parts": (X[0], None)})
+    with pytest.raises(DTypeError):
+        fast(X)
+    assert_same(3 * X, lt.trace(lambda x: fast({"x": 3 * x, "parts": (X[0], None)})["x"], X)(X))
+
+
+def test_a_compiled_program_called_often_widens_numbers_still():
+    fast = warmed_program(lambda x, s: x * s, X, 2.0)
+    assert_same(3.0 * X, fast(X, 3))
+    assert_same(0.5 * X, fast(X, 0.5))
+
+
+def test_a_compiled_program_called_often_says_where_a_guard_fails():
+    def positive(x):
+        return x * 2 if x.sum() > 0 else -x
+
+    fast = warmed_program(positive, X)
+    with pytest.raises(GuardError, match=r"test_quick_calls\.py"):
+        fast(-X)
+    assert_same(2 * X, fast(X))
+
+
+def test_a_compiled_program_called_often_keeps_no_argument():
+    fast = warmed_program(lambda x: x + 1, X)
+    x = X.copy()
+    seen = weakref.ref(x)
+    fast(x)
+    del x
+    gc.collect()
+    assert seen() is None

@@ -190,7 +190,7 @@ HAZARDS = {
     "nonzero": (lambda x: x[np.nonzero(x)], [X], [([Y], "right"), ([X - 1], GUARD)]),
     "where": (lambda x: np.where(x > 1.5)[0], [X], [([Y], "right"), ([X - 9], GUARD)]),
     "unique": (lambda x: np.unique(x) * 2, [X], [([Y], "right"), ([X * 0], GUARD)]),
-    "a set of numbers": (lambda x: len(set(x)) * x, [X], "TypeError"),
+    "a set of numbers": (lambda x: len(set(x)) * x, [X], [([Y], GUARD)]),
     "cond": (lambda x: np.where(x > 0, x, -x), [Y], [([X], "right"), ([-Y], "right")]),
     "sign by hand": (lambda s: X * ((s > 0) - (s < 0)), [2.0], [([-2.0], "right")]),
     "arithmetic of comparisons": (

@@ -1,4 +1,4 @@
-"""The interpreter of the loop language, beside machine code."""
+"""The interpreter of the loop language, compared with machine code."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def weighted_totals() -> Kernel:
         loop.next(b.add(loop.carried[0], value), loop.index)
     for array, result in zip((y, last), loop.results, strict=True):
         b.store(array, (b.number(0, "i8"),), result)
-    return Kernel("weighted_totals", (x, z, y, last), (n,), b.taken())
+    return Kernel("weighted_totals", (x, z, y, last), (n,), b.statements())
 
 
 @pytest.mark.parametrize("n", [0, 1, 5])
@@ -47,7 +47,7 @@ def test_loops_in_loops_and_broadcast_axes():
     given, found = np.arange(6.0).reshape(2, 3), np.empty((2, 3))
 
     run_kernel(
-        Kernel("shifted", (x, row, out), (m, n), b.taken()), given, given[:1], found, m=2, n=3
+        Kernel("shifted", (x, row, out), (m, n), b.statements()), given, given[:1], found, m=2, n=3
     )
 
     assert np.array_equal(given - given[:1], found)
@@ -58,7 +58,7 @@ def test_instructions_alone_run_on_arrays():
     x = b.scalar(F8)
     result = b.select(b.let("lt", x, b.number(0.0, F8)), b.let("neg", x), x)
 
-    values = run_lets(b.taken(), {x: np.array([-1.0, 2.0])})
+    values = run_lets(b.statements(), {x: np.array([-1.0, 2.0])})
 
     assert [1.0, 2.0] == values[result].tolist()
 
@@ -70,7 +70,7 @@ def test_an_elementwise_kernel_computes_as_machine_code():
     with b.loop(n) as i:
         value = b.load(x, (i,))
         b.store(y, (i,), b.fma(value, value, b.let("rint", value)))
-    kernel = Kernel("squares", (x, y), (n,), b.taken())
+    kernel = Kernel("squares", (x, y), (n,), b.statements())
     assert type(kernel.body[0]) is Loop
     given, found = np.linspace(-3, 3, 100), np.empty(100)
 
@@ -89,11 +89,11 @@ def halvings() -> Kernel:
         step.holds(b.let("ge", value, b.number(1.0, F8)))
         step.next(b.mul(value, b.number(0.5, F8)), b.add(count, b.number(1, "i8")))
     b.store(y, (zero,), step.results[1])
-    return Kernel("halvings", (x, y), (b.extent("calls"),), b.taken())
+    return Kernel("halvings", (x, y), (b.extent("calls"),), b.statements())
 
 
 @pytest.mark.parametrize("x, expected", [(0.5, 0), (1.0, 1), (1000.0, 10), (np.nan, 0)])
-def test_a_loop_with_a_test_goes_on_as_long_as_it_holds(x, expected):
+def test_a_loop_with_a_test_continues_as_long_as_it_holds(x, expected):
     y = np.empty(1, int)
 
     run_kernel(halvings(), np.array([x]), y, calls=1)

@@ -1,14 +1,19 @@
 """Kernels as machine code: loops over strided arrays, and the life of the code."""
 
 import gc
+import os
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from letir.kernels.instructions import INSTRUCTIONS
 from letir.kernels.loop_language import Array, Builder, Kernel
+from letir.kernels.scalar_instructions import INSTRUCTIONS
 
 pytest.importorskip("llvmlite")
+from llvmlite.binding import context, executionengine
+
 from letir.kernels.machine_code import MachineCode, ufunc_of
 
 F8 = np.dtype("f8")
@@ -23,7 +28,7 @@ def scaled_and_shifted(shift: float = 1.0) -> Kernel:
     with b.loop(n) as i:
         product = b.mul(b.load(x, (i,)), b.load(z, (i,)))
         b.store(y, (i,), b.add(product, b.number(shift, F8)))
-    return Kernel("scaled_and_shifted", (x, z, y), (n,), b.taken())
+    return Kernel("scaled_and_shifted", (x, z, y), (n,), b.statements())
 
 
 def kernel_of_instruction(name: str, dtypes: tuple, given=None) -> Kernel:
@@ -35,7 +40,7 @@ def kernel_of_instruction(name: str, dtypes: tuple, given=None) -> Kernel:
         result = b.let(name, *[b.load(x, (i,)) for x in inputs], dtype=given)
         out = Array("y", result.dtype, ("n",), True)
         b.store(out, (i,), result)
-    return Kernel(name, (*inputs, out), (n,), b.taken())
+    return Kernel(name, (*inputs, out), (n,), b.statements())
 
 
 GIVEN = np.random.default_rng(0).normal(size=(6, 7))
@@ -107,7 +112,7 @@ def test_code_lives_as_long_as_its_ufunc():
     del code
     gc.collect()
     assert ufunc(1.0, 2.0) == 9.0
-    for _ in range(20):  # code that is dropped, and made anew where it was
+    for _ in range(20):  # code that is dropped, and made again in the same place
         assert MachineCode(scaled_and_shifted(7.0)).ufunc()(1.0, 2.0) == 9.0
 
 
@@ -127,7 +132,74 @@ def test_carried_scalars_add_up():
             value = b.load(x, (r, loop.index))
             loop.next(b.let("add", loop.carried[0], value, reassociates=True))
         b.store(y, (r,), loop.results[0])
-    kernel = Kernel("total", (x, y), (rows, n), b.taken())
+    kernel = Kernel("total", (x, y), (rows, n), b.statements())
 
     assert np.allclose(GIVEN.sum(1), ufunc_of(kernel, "(n)->()")(GIVEN))
     assert np.array_equal([0.0] * 6, ufunc_of(kernel, "(n)->()")(GIVEN[:, :0]))
+
+
+reads_memory = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+
+
+def resident_bytes() -> int:
+    """The memory of this process, after the garbage collector."""
+    gc.collect()
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+@reads_memory
+def test_compiled_and_dropped_kernels_leave_no_memory(monkeypatch):
+    monkeypatch.setenv("LETIR_CACHE_DIR", "")
+
+    def compile_kernels(shifts: range) -> int:
+        for shift in shifts:
+            assert 6.0 + shift == MachineCode(scaled_and_shifted(shift)).ufunc()(2.0, 3.0)
+        return resident_bytes()
+
+    before = compile_kernels(range(8))
+
+    assert compile_kernels(range(8, 40)) - before < 1 << 20  # LLVM's passes kept 3 MiB
+
+
+@reads_memory
+def test_code_from_the_cache_takes_no_memory_beyond_its_life(monkeypatch, tmp_path):
+    monkeypatch.setenv("LETIR_CACHE_DIR", str(tmp_path))
+
+    def load(times: int) -> int:
+        for _ in range(times):
+            assert 7.0 == MachineCode(scaled_and_shifted(1.0)).ufunc()(2.0, 3.0)
+        return resident_bytes()
+
+    before = load(20)
+
+    assert load(100) - before < 5 << 20  # in LLVM's common context, 20 MiB stayed
+
+
+def test_an_engine_is_freed_before_its_context(monkeypatch):
+    """The engine frees its module, which lives in the context."""
+    freed = []
+
+    def noting(kind, name):
+        dispose = kind._dispose
+
+        def noted(self):
+            freed.append(name)
+            dispose(self)
+            freed.append(f"{name} done")
+
+        monkeypatch.setattr(kind, "_dispose", noted)
+
+    noting(executionengine.ExecutionEngine, "engine")
+    noting(context.ContextRef, "context")
+    MachineCode(scaled_and_shifted(17.0)).ufunc()
+    gc.collect()
+
+    assert freed == ["engine", "engine done", "context", "context done"]
+
+
+def test_code_reaches_its_constants_by_whole_addresses():
+    """The loader aborts the process if they are more than 2 GiB away and distances have 32 bits."""
+    text = MachineCode(scaled_and_shifted(0.1)).assembly()
+    assert "(%rip)" not in text
+    assert "adrp" not in text

@@ -37,7 +37,7 @@ def test_code_is_compiled_once_for_a_key(folder):
     assert len(os.listdir(folder)) == 2
 
 
-def test_damaged_files_are_compiled_anew(folder):
+def test_damaged_files_are_compiled_again(folder):
     compiled = compiling()
     cached_code(("text",), compiled)
     (name,) = os.listdir(folder)
@@ -70,7 +70,7 @@ def test_an_empty_variable_turns_it_off(monkeypatch, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_folder_that_cannot_be_made_is_no_error(monkeypatch, tmp_path):
+def test_a_folder_that_cannot_be_made_is_not_an_error(monkeypatch, tmp_path):
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("LETIR_CACHE_DIR", str(tmp_path / "file" / "kernels"))
 

@@ -1,10 +1,11 @@
 """Kernels of groups with reductions: their text, and their values by the interpreter."""
 
 import numpy as np
+import pytest
 
 import letir as lt
+from letir.kernels.few_columns import row_kernel
 from letir.kernels.interpreter import run_kernel
-from letir.kernels.row_groups import row_kernel
 from letir.kernels.row_passes import Space
 
 
@@ -14,7 +15,7 @@ def kernel_of(f, *args, split: int = 1):
 
 
 def test_a_sum_of_squares_is_taken_in_blocks():
-    found = kernel_of(lambda x: (x * x).sum(axis=1), np.ones((4, 5)))
+    found = kernel_of(lambda x: (x * x).sum(axis=1), np.ones((4, 15)))
 
     assert "(m,n)->(m)" == found.signature
     assert 1 == str(found.kernel).count("mul %")
@@ -22,26 +23,34 @@ def test_a_sum_of_squares_is_taken_in_blocks():
 
 
 def test_values_needed_again_are_computed_again_if_cheap():
-    x = np.ones((4, 5))
+    x = np.ones((4, 15))
     cheap = kernel_of(lambda x: (x * 2) / (x * 2).max(axis=1, keepdims=True), x)
     costly = kernel_of(lambda x: (y := np.exp(x)) / y.sum(axis=1, keepdims=True), x)
 
     assert (0, 1) == (len(cheap.scratch), len(costly.scratch))
 
 
+def test_few_columns_are_computed_without_a_loop_over_them():
+    found = kernel_of(lambda x: (y := np.exp(x)) / y.sum(axis=1, keepdims=True), np.ones((4, 5)))
+
+    assert 2 == str(found.kernel).count("for ")  # arrays, rows
+    assert () == found.scratch  # costly values stay in registers
+
+
 def test_operations_without_a_form_have_no_kernel():
-    assert kernel_of(lambda x: np.sort(x).sum(axis=1), np.ones((4, 5))) is None
+    assert kernel_of(lambda x: np.sort(x).sum(axis=1), np.ones((4, 15))) is None
 
 
-def test_the_interpreter_computes_rows_columns_and_totals():
+@pytest.mark.parametrize("n", [7, 17])
+def test_the_interpreter_computes_rows_columns_and_totals(n):
     def f(x, row):
         y = x * row
         return y.sum(axis=1), y.max(axis=0), (y - y.mean(axis=1, keepdims=True)).sum()
 
-    x, row = np.random.default_rng(0).normal(size=(4, 7)), np.arange(7.0)
+    x, row = np.random.default_rng(0).normal(size=(4, n)), np.arange(n) * 1.0
     found = kernel_of(f, x, row)
-    results = [np.zeros((1, 4)), np.zeros((1, 7)), np.zeros(1)]
-    run_kernel(found.kernel, x[None], row[None], *results, o=1, m=4, n=7)
+    results = [np.zeros((1, 4)), np.zeros((1, n)), np.zeros(1)]
+    run_kernel(found.kernel, x[None], row[None], *results, o=1, m=4, n=n)
 
     assert "(m,n),(n)->(m),(n),()" == found.signature
     for expected, y in zip(f(x, row), results, strict=True):

@@ -189,7 +189,7 @@ def test_jit_agrees_with_the_function_when_arguments_change(program, changes):
     f, args = program
 
     def entry(*given_):
-        """``f`` on those of the arguments, of any dtype and rank, that it takes."""
+        """``f`` on the arguments that it takes, of any dtype and rank."""
         pairs = zip(given_, args, strict=True)
         return f(*[x.reshape(x.shape[x.ndim - a.ndim :]).astype(a.dtype) for x, a in pairs])
 

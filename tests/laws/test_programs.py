@@ -41,7 +41,7 @@ from letir.testing import SAMPLES, assert_close, assert_same, programs
 from letir.testing.gradient_checks import direction, is_inexact, moved, paired
 from letir.transforms.transposition import transposed_program
 
-QUICK = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(QUICK, max_examples=10_000)
 STEP = 1e-6
 

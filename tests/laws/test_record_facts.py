@@ -251,7 +251,7 @@ def binds_of(name: str) -> Iterator[tuple]:
 
 
 @pytest.mark.parametrize("name", held(lambda layout: layout.is_separable))
-def test_operands_and_results_of_a_bind_correspond_to_those_of_its_bodies(name):
+def test_operands_and_results_of_a_bind_correspond_to_parameters_and_results_of_its_bodies(name):
     for bind, _, _ in binds_of(name):
         layout, bodies = bind.op.bodies, bodies_of(bind)
         n_carry, own = layout.n_carry(bind), layout.own(bind)

@@ -1,4 +1,4 @@
-"""letir.nn beside PyTorch: values, gradients and second gradients."""
+"""letir.nn against PyTorch: values, gradients and second gradients."""
 
 import functools
 

@@ -138,7 +138,7 @@ def test_lengths_of_a_transform_with_a_repeated_axis():
     assert_close(np.fft.fftn(X, (3, 5), (0, 0), norm="ortho"), program(X))
 
 
-def test_what_is_no_index_is_still_an_index_error():
+def test_an_object_that_is_not_an_index_is_still_an_index_error():
     for item in ("a", 1.5, {0, 1}, [0.5]):
         with pytest.raises(IndexError, match="an index is made of"):
             lt.trace(lambda x, item=item: x[item], V)

@@ -1,5 +1,5 @@
-"""Lists of traced values: NumPy's functions refuse them or are right, and those of ``letir.numpy``
-accept them. Tested for all functions.
+"""Lists of traced values: NumPy's functions refuse them or are right, and the functions of
+``letir.numpy`` accept them. Tested for all functions.
 """
 
 import contextlib

@@ -29,6 +29,26 @@ def test_operations_on_constants_are_computed():
     assert_same(lt.run_forward(f, np.ones(3)), lt.run_forward(found, np.ones(3)))
 
 
+def test_a_guarded_integer_is_a_constant_after_its_guard():
+    f = parse("""lambda %0: int64*[], %1: float64[3] {
+      %2: float64[3] = mul(%1, %0)
+      guard(%0, value=4)
+      %3: int64[] = sub(%0, 1)
+      %4: int64*[] = weaken(%3)
+      guard(%4, value=3)
+      %5: float64[3] = add(%2, %4)
+      return (%5, %0)
+    }""")
+
+    found = dead_code(lt.check(constant_propagation(f)))
+
+    assert names(found) == ["mul", "guard", "add"]
+    assert found.ret.args[1] is found.params[0] is found.binds[1].args[0]
+    assert_same(lt.run_forward(f, 4, np.ones(3)), lt.run_forward(found, 4, np.ones(3)))
+    with pytest.raises(lt.GuardError):
+        lt.run_forward(found, 5, np.ones(3))
+
+
 def test_a_scalar_stays_a_scalar_and_an_array_an_array():
     f = parse("""lambda {
       %0: float64[] = exp(1.0)

@@ -76,7 +76,7 @@ def test_equal_binds_in_bodies_and_equal_bodies_are_merged():
         "%2 = sub(%0, %1); %3 = sub(%1, %0)",
         "%2 = exp(%0); %3 = exp(%1)",
         "%2 = DRAW; %3 = DRAW",
-        "guard(%0, value=1); guard(%0, value=1); %2 = exp(%0); %3 = neg(%1)",
+        "guard(%0, value=1); guard(%0, value=2); %2 = exp(%0); %3 = neg(%1)",
         "%2 = index_set(%1, 1.0, item=0); %3 = index_set(%1, 1.0, item=0)",
         "%2 = barrier(%1); %3 = barrier(%1)",
     ],
@@ -89,6 +89,12 @@ def test_binds_that_differ_or_have_effects_are_not_merged(binds):
     f = lt.passes.common_subexpressions(f)
 
     assert len(f) == binds.count(";") + 2
+
+
+def test_of_equal_guards_the_first_one_stays():
+    f = parse("lambda %0, %1 { guard(%0, value=1); %2 = exp(%1); guard(%0, value=1); return %2 }")
+
+    assert [bind.op.name for bind in common_subexpressions(f).binds] == ["guard", "exp"]
 
 
 def test_nan_constants_with_the_same_bits_are_the_same():
@@ -307,3 +313,18 @@ def test_only_binds_that_may_be_merged_are_merged():
     assert merge_equal_binds(fn, lambda op: op.name != "exp") is fn
     assert merge_equal_binds(fn, lambda op: True, lambda bind, first: False) is fn
     assert ["exp", "mul"] == [b.op.name for b in merge_equal_binds(fn, lambda op: True).binds]
+
+
+def test_a_result_that_stands_for_another_is_a_result_itself():
+    """After the first merge %1 is a result; merged again, two results would share memory."""
+    f = parse("""
+    lambda %0: float64[3] {
+      %1: float64[3] = neg(%0)
+      %2: float64[3] = neg(%0)
+      %3: float64[3] = neg(%0)
+      %4: float64[3] = exp(%1)
+      return (%2, %3, %4)
+    }""")
+    one, other, _ = common_subexpressions(f)(np.ones(3))
+
+    assert not np.shares_memory(one, other)

@@ -15,7 +15,7 @@ from letir.passes import dead_code
 from letir.testing import assert_same, programs
 
 
-def test_a_bind_that_nobody_uses_is_dropped():
+def test_an_unused_bind_is_dropped():
     f = parse("lambda %0 { %1 = exp(%0); %2 = neg(%0); return %2 }")
 
     assert parse("lambda %0 { %1 = neg(%0); return %1 }") == dead_code(f)
@@ -150,7 +150,7 @@ def test_dead_results_of_a_conditional_are_dropped_with_their_operands():
 
 
 def test_dead_results_of_a_switch_in_a_switch_are_dropped():
-    """[F4] The results of the inner one are dead once those of the outer are."""
+    """[F4] The results of the inner loop are dead once the outer loop's results are."""
     inner = """switch(%0, %1, %2, branches=(
       lambda %20: float64[], %21: float64[] { %22: float64[] = exp(%20); return (%22, %21) },))"""
     f = parse(f"""
@@ -189,7 +189,7 @@ def test_dead_results_of_a_backward_step_are_dropped():
     assert dead_code(f) == parse(expected)
 
 
-def test_a_cotangent_that_nobody_reads_stays():
+def test_an_unread_cotangent_stays():
     """[D7] Whether the cotangent is defined decides whether there is a result."""
     f = parse("""
     lambda %0, %1 {

@@ -45,7 +45,7 @@ def numbers(fn: lt.Lambda) -> list:
 
 
 @pytest.mark.parametrize("name", BINARY)
-def test_a_number_beside_an_array_is_an_array_of_its_dtype(name):
+def test_a_number_with_an_array_is_an_array_of_its_dtype(name):
     op = OPS[name]
     for dtype, number, shape in itertools.product(DTYPES, NUMBERS, ((12,), ())):
         x = special(dtype) if shape else special(dtype)[3]

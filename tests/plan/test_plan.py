@@ -346,6 +346,15 @@ def test_the_binds_of_a_group_are_steps_of_the_enclosing_plan():
     assert [f for _, f, *_ in plan_of(fn).tables[np].steps] == [np.multiply, np.add] * 2
 
 
+def test_an_error_behind_a_group_has_its_line():
+    run = lt.compile(lt.trace(lambda x: np.linalg.inv(x * 2 + x), np.eye(3)))
+    with pytest.raises(np.linalg.LinAlgError, match="Singular") as caught:
+        run(np.zeros((3, 3)))
+
+    assert ["fused", "inv"] == [bind.op.name for bind in run.plan.binds]
+    assert " = inv(%1)  # test_plan.py:" in caught.value.__notes__[0]
+
+
 def test_an_error_in_a_group_lists_the_innermost_line_first():
     inner = LetBuilder()
     body = inner.build([PRIMITIVES["inv"](inner.param(ArrayType(float, (2, 2))))])
@@ -368,8 +377,14 @@ def test_results_share_no_memory_with_constants():
         first[:] = reversed_[:] = 7.0
 
 
+@pytest.mark.parametrize("n", [3, 2.5])
+def test_a_number_beside_a_python_number_selects_the_same_loop(n):
+    """NumPy's ldexp of a Python integer and an array is a float16."""
+    assert_same(np.ldexp(n, 15), lt.jit(lambda n: np.ldexp(n, 15))(n))
+
+
 def test_the_wrong_number_of_arguments_is_an_error():
-    with pytest.raises(lt.errors.InternalError, match="found 2"):
+    with pytest.raises(lt.errors.InternalError, match="called with 2"):
         planned(lt.trace(lambda x: x * 2.0, X), X, X)
 
 
@@ -422,3 +437,55 @@ def test_arrays_on_a_device_stay_on_it(monkeypatch):
 
     assert isinstance(found, DeviceArray)
     assert_same(run_flat(fn, [X, np.ones((3, 3))])[0], found.host)
+
+
+def test_a_plan_takes_a_kilobyte_a_bind():
+    """The recorded program, its optimised form and the plan, as ``jit`` keeps them."""
+    n = 400
+
+    def chain(x):
+        for _ in range(n // 2):
+            x = np.sqrt(np.sin(x) * 1.5 + 2.0)
+        return x
+
+    def kept(f) -> int:
+        before = tracemalloc.get_traced_memory()[0]
+        f(np.ones(4))
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] - before
+
+    tracemalloc.start()
+    try:
+        kept(lt.jit(lambda x: np.sqrt(np.sin(x) * 1.5 + 2.0), kernels="off"))  # imports modules
+        found = kept(lt.jit(chain, kernels="off"))
+    finally:
+        tracemalloc.stop()
+
+    assert found < 1_500 * 2 * n
+
+
+def test_numbers_of_different_types_do_not_share_a_slot():
+    """0 == 0.0 in Python, but they promote differently."""
+    f = lt.parse(
+        "lambda %0, %1 { %2 = where(%0, 0, %1); %3 = where(%0, 0.0, %1); return (%2, %3) }"
+    )
+    f = lt.retype(f, ArrayType(bool, (3,)), ArrayType(np.int64, (3,)))
+    found = plan_of(f).run([np.array([True, False, True]), np.arange(3)])
+
+    assert [np.dtype(np.int64), np.dtype(np.float64)] == [array.dtype for array in found]
+
+
+@pytest.mark.parametrize("number", [1e-60, -1e-60, 2.0**-140, 1e-40, 1e60, complex(1e60, 0)])
+def test_a_number_that_a_dtype_rounds_has_the_floating_point_errors_of_numpy(number):
+    x = np.ones(3, np.complex64 if type(number) is complex else np.float32)
+    with np.errstate(all="ignore"):
+        f = lt.trace(lambda x: x + number, x)
+
+    def outcome(run):
+        with np.errstate(all="raise"):
+            try:
+                return run().tobytes()
+            except FloatingPointError as error:
+                return str(error)
+
+    assert outcome(lambda: x + number) == outcome(lambda: plan_of(f).run([x])[0])

@@ -216,7 +216,7 @@ WARNING = [
 
 
 @pytest.mark.parametrize(("f", "x"), WARNING)
-def test_warnings_are_those_of_the_steps(f, x):
+def test_warnings_equal_the_steps_warnings(f, x):
     with np.errstate(all="ignore"):
         fn = lt.trace(f, np.zeros_like(x) if isinstance(x, np.ndarray) else 1.0)
     expected = places_of_warnings(fn, (x,), plan_of)
@@ -227,7 +227,7 @@ def test_warnings_are_those_of_the_steps(f, x):
 
 
 @pytest.mark.parametrize(("f", "x"), WARNING)
-def test_errors_of_errstate_are_those_of_the_steps(f, x):
+def test_errors_of_errstate_equal_the_steps_errors(f, x):
     with np.errstate(all="ignore"):
         fn = lt.trace(f, np.ones_like(x) if isinstance(x, np.ndarray) else 1.0)
     told = []
@@ -328,3 +328,33 @@ def test_runs_that_are_left_to_the_steps_too_often_change_the_function():
 
     assert plan.straight is not first
     assert plan.left < 20
+
+
+METHODS = {
+    "any": lambda x: (x > 0).any(axis=1),
+    "cumsum": lambda x: x.cumsum(axis=1),
+    "argsort": np.argsort,
+    "round": lambda x: np.round(x, 1),
+    "repeat": lambda x: np.repeat(x, 2, axis=0),
+    "searchsorted": lambda x: np.searchsorted(x[0], x[1]),
+    "outer": lambda x: np.outer(x[0], x[1]),
+    "diff": np.diff,
+    "interp": lambda x: np.interp(x[0], x[1], x[0]),
+    "unique": np.unique,
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_functions_without_floating_point_errors_set_no_state(name):
+    fn = lt.trace(METHODS[name], X)
+
+    check_function(fn, (X,))
+    assert not straightened(fn).straight.is_loud
+
+
+@pytest.mark.parametrize("values", [(1, 2), (np.inf, -1j), (complex(-0.0, np.nan), 1e300), (2j, 0)])
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+def test_complex_scalars_are_computed_as_by_ufuncs(values):
+    x = np.array(values, complex)
+
+    check_function(lt.trace(lambda x: (x[0] + x[1], x[0] - 1.5, x[1] / x[0], x[0] * x[1]), x), (x,))

@@ -1,5 +1,6 @@
 """Integers, graphs, tables and codes."""
 
+import heapq
 import math
 from functools import lru_cache
 from itertools import combinations, permutations
@@ -144,3 +145,58 @@ def matrix_chain(sizes):
             ]
             cost[i][j] = -np.log(np.sum(np.exp(-np.array(options))))
     return cost[0][-1]
+
+
+@program(lambda rng: (rng.integers(1, 50, size=6),), branches=True)
+def huffman_lengths(counts):
+    """The lengths of the codes of letters, by merging the two rarest groups."""
+    heap = [[count, [letter, ""]] for letter, count in enumerate(counts)]
+    heapq.heapify(heap)
+    while len(heap) > 1:
+        low, high = heapq.heappop(heap), heapq.heappop(heap)
+        for pair in low[1:]:
+            pair[1] = "0" + pair[1]
+        for pair in high[1:]:
+            pair[1] = "1" + pair[1]
+        heapq.heappush(heap, [low[0] + high[0], *low[1:], *high[1:]])
+    return [len(code) for _, code in sorted(heap[0][1:])]
+
+
+@program(lambda rng: (rng.normal(size=(4, 5)), 2), branches=True)
+def beam_search(scores, width):
+    """The best sequences, of which each step keeps a few."""
+    beams = [((), 0.0)]
+    for row in scores:
+        longer = [((*s, i), total + row[i]) for s, total in beams for i in range(len(row))]
+        beams = sorted(longer, key=lambda beam: -beam[1])[:width]
+    return [list(s) for s, _ in beams], [total for _, total in beams]
+
+
+def orders(items, start=0):
+    """All orders of an array, which is changed in place and restored."""
+    if start == len(items):
+        yield items.copy()
+    for i in range(start, len(items)):
+        items[[start, i]] = items[[i, start]]
+        yield from orders(items, start + 1)
+        items[[start, i]] = items[[i, start]]
+
+
+@program(lambda rng: (rng.uniform(1, 9, size=(4, 4)),), smooth=0, branches=True)
+def shortest_order(distances):
+    """The shortest path through four places."""
+    ways = (sum(distances[p[i], p[i + 1]] for i in range(3)) for p in orders(np.arange(4)))
+    return min(ways)
+
+
+@program(lambda rng: (rng.integers(0, 3, size=9),), branches=True)
+def run_lengths(values):
+    """Runs of equal values, and their text."""
+    runs = []
+    for value in values:
+        match runs:
+            case [*_, [last, count]] if last == value:
+                runs[-1][1] = count + 1
+            case _:
+                runs.append([int(value), 1])
+    return runs, "".join(f"{count}x{value};" for value, count in runs)

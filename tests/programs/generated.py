@@ -50,7 +50,7 @@ class Momentum:
         return self
 """
 
-# {n}: the new name; {v}, {s}, {i}: a vector of three, a number, an index, each drawn anew
+# {n}: the new name; {v}, {s}, {i}: a vector of three, a number, an index, each drawn separately
 VECTORS = """
 {n} = np.zeros(3); {n}[{i}] = {s}
 {n} = np.empty(3); for j in range(3): {n}[j] = {v}[j] * {s}

@@ -163,3 +163,31 @@ def determinant(matrix):
         return total
 
     return det(matrix)
+
+
+@program(
+    lambda rng: (rng.uniform(1, 4, size=2), rng.uniform(1, 3, size=(2, 2)), np.array([4.0, 6])),
+    branches=True,
+)
+def linear_program(cost, table, limits):
+    """The simplex method on a tableau, for a bounded problem."""
+    rows, n = table.shape
+    tableau = np.zeros((rows + 1, n + rows + 1))
+    tableau[:rows, :n], tableau[:rows, n : n + rows] = table, np.eye(rows)
+    tableau[:rows, -1], tableau[-1, :n] = limits, -cost
+    basis = list(range(n, n + rows))
+    while tableau[-1, :-1].min() < -1e-12:
+        j = int(np.argmin(tableau[-1, :-1]))
+        positive = tableau[:rows, j] > 1e-12
+        ratios = np.where(
+            positive, tableau[:rows, -1] / np.where(positive, tableau[:rows, j], 1), 9e9
+        )
+        i = int(np.argmin(ratios))
+        tableau[i] /= tableau[i, j]
+        for k in range(rows + 1):
+            if k != i:
+                tableau[k] -= tableau[k, j] * tableau[i]
+        basis[i] = j
+    solution = np.zeros(n + rows)
+    solution[basis] = tableau[:rows, -1]
+    return solution[:n], tableau[-1, -1]

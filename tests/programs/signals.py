@@ -172,3 +172,23 @@ def unwrapped_phase(phase):
     signal = np.cos(phase) + 1j * np.sin(phase)
     angles = np.unwrap(np.angle(signal))
     return np.gradient(angles), np.diff(angles) / (2 * np.pi)
+
+
+@program(lambda rng: (rng.normal(size=6),), smooth=0)
+def chebyshev_smoothing(samples):
+    """A fit of three Chebyshev polynomials, its slope and its integral."""
+    nodes = np.cos(pi * (np.arange(6) + 0.5) / 6)
+    fit = np.polynomial.Chebyshev(np.polynomial.chebyshev.chebfit(nodes, samples, 3))
+    total = fit.integ()
+    return fit(nodes), fit.deriv()(0.3), total(1.0) - total(-1.0)
+
+
+@program(lambda rng: (rng.normal(size=(2, 7)), 4), branches=True)
+def sparkline(samples, levels):
+    """Rows of text, one letter for each sample."""
+    rows = []
+    for row in samples:
+        low, high = row.min(), row.max()
+        places = ((row - low) / (high - low) * (levels - 1)).astype(int)
+        rows.append("".join("_.-^"[place] for place in places) + f" {row.mean():.2f}")
+    return "\n".join(rows)

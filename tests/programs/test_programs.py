@@ -32,6 +32,9 @@ def assert_agree(expected, actual):
     others, other_tree = optree.tree_flatten(actual, none_is_leaf=True)
     assert tree == other_tree
     for leaf, other in zip(leaves, others, strict=True):
+        if isinstance(leaf, str):
+            assert leaf == other
+            continue
         assert np.shape(leaf) == np.shape(other)
         assert np.asarray(leaf).dtype == np.asarray(other).dtype
         np.testing.assert_allclose(other, leaf, rtol=1e-9, atol=1e-11)
@@ -98,5 +101,5 @@ def test_a_refused_program_is_refused_by_trace(program):
 
 
 def test_the_table_holds_many_programs():
-    assert len(PROGRAMS) >= 163
+    assert len(PROGRAMS) >= 190
     assert sum(bool(p.refused) for p in PROGRAMS) <= 1

@@ -239,7 +239,7 @@ def unscented_transform(mean):
 
 @program(lambda rng: (100.0, rng.uniform(90, 110), 0.05, rng.uniform(0.1, 0.3)), smooth=1)
 def option_tree(spot, strike, rate, volatility):
-    """A binomial tree of a call beside the formula of Black and Scholes."""
+    """A binomial tree of a call, compared with the formula of Black and Scholes."""
     n = 5
     up = math.exp(volatility * math.sqrt(1 / n))
     chance = (math.exp(rate / n) - 1 / up) / (up - 1 / up)

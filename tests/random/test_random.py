@@ -328,7 +328,7 @@ def test_a_report_of_key_reuse_has_the_lines_and_the_remedy():
     assert "letir.random.split(key)" in str(found)
 
 
-def test_results_beside_several_draws_are_numpys_scalars():
+def test_results_together_with_several_draws_are_numpys_scalars():
     def f(z, rng):
         points, weights, found = np.zeros(5), np.ones(5) / 5, []
         for measured in z:

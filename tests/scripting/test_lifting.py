@@ -201,7 +201,7 @@ def test_pairs_of_several_overloads_read_back():
     assert again.at(X, 2.0).backward == made.at(X, 2.0).backward
 
 
-def test_two_functions_that_are_no_pair_are_not_joined():
+def test_two_functions_that_are_not_a_pair_are_not_joined():
     other = LIFTED.replace("other, self, = context", "self, other, = context")
 
     with pytest.raises(lt.ParseError, match="a script is one function, found mul, backward"):

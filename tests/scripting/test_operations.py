@@ -126,7 +126,7 @@ def test_an_operation_is_batched(name):
         np.testing.assert_allclose(out, PRIMITIVES[name](*(arg[i] for arg in many)))
 
 
-def test_a_backward_of_its_own_survives_vmap():
+def test_an_own_backward_survives_vmap():
     clipped = script_op(
         "scripts.clipped",
         """

@@ -130,9 +130,9 @@ def test_arguments_have_names_and_defaults():
     assert f(X) == 0.75
     assert f(rate=2.0, x=X) == 3.0
     assert f(Y, axis=0).shape == (1,)
-    with pytest.raises(lt.DTypeError, match="'y' is no parameter"):
+    with pytest.raises(lt.DTypeError, match="'y' is not a parameter"):
         f(X, y=1)
-    with pytest.raises(lt.DTypeError, match="'x' is there twice"):
+    with pytest.raises(lt.DTypeError, match="'x' is given twice"):
         f(X, x=1)
 
 

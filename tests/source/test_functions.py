@@ -54,3 +54,12 @@ def test_the_source_of_a_gradient_computes_the_same(op, sample):
     missing = [None] * len(cts), [ct if i % 2 else None for i, ct in enumerate(cts)]
     for given in (cts, *missing):
         assert_same(g.backward(residuals, *given), backward(kept, *given))
+
+
+def test_files_that_a_parsed_text_names_are_not_read(tmp_path):
+    """They are of a stranger's choice; the text itself may hold the line."""
+    secret = tmp_path / "secret.txt"
+    secret.write_text("password\n")
+    text = "lambda %0:x: float64[] {\n  %1: float64[] = sin(%0)  # FILE:1\n  return %1\n}"
+
+    assert "secret.txt:1\n" in lt.to_source(lt.parse(text.replace("FILE", str(secret))))

@@ -48,7 +48,7 @@ def test_a_difference_is_reported_with_its_place(expected, found, message):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex64])
-def test_the_default_tolerance_is_that_of_the_coarser_dtype(dtype):
+def test_the_default_tolerance_is_for_the_coarser_dtype(dtype):
     eps = float(np.finfo(dtype).eps)
     x = np.array([1.0, 100.0, -3.0]).astype(dtype)
 

@@ -23,12 +23,12 @@ def swallowing(x):
 def test_an_error_that_the_function_catches_is_raised_in_the_end(told):
     """[B2] With NumPy there would be no error, and the function would return another result."""
     message = """\
-the function caught an error of its recording, and went on differently than with NumPy:
+the function caught an error of its recording, and then took another path than with NumPy:
   float() of a traced value of type float64[] cannot be recorded
   at test_caught_errors.py:NN
   compute with numpy's functions;
   letir.concrete(x) gives the value, with a guard and without a derivative
-  or let the error through"""
+  or do not catch this error"""
 
     assert (TraceError, message) == told(swallowing, X)
 
@@ -40,6 +40,10 @@ CAUGHT = {
     "a ratio": lambda x: x[0].as_integer_ratio(),
     "no such function": lambda x: np.save("x", x),
     "a key": lambda x: {x[0]: 1},
+    "a missing rule": lambda x: np.linalg.qr(x.reshape(1, 3), mode="raw"),
+    "another dtype": lambda x: x.astype(np.longdouble),
+    "bits": lambda x: x.view(np.int64),
+    "an attribute": lambda x: hasattr(x, "ctypes") or x.name,
 }
 
 
@@ -54,6 +58,17 @@ def test_a_tracing_error_that_the_function_catches_is_raised_at_the_end(name):
 
     with pytest.raises(TraceError, match="the function caught an error of its recording"):
         lt.trace(program, X, abstract=True)
+
+
+def test_an_inner_trace_that_refuses_and_is_caught_refuses_the_outer_one():
+    def program(x):
+        try:
+            return lt.grad(lambda y: np.linalg.qr(y, mode="raw")[1].sum())(x)
+        except Exception:
+            return x
+
+    with pytest.raises(TraceError, match="qr: mode 'raw' is not recorded"):
+        lt.trace(program, np.eye(2))
 
 
 def test_an_error_that_numpy_raises_too_may_be_caught():

@@ -324,7 +324,7 @@ def test_a_static_argument_is_named_by_position_or_by_keyword():
 
 def test_abstract_tracing_computes_nothing():
     seen = []
-    lt.trace(lambda x: seen.append(np.log(x).value) or x, np.array([-1.0]), abstract=True)
+    lt.trace(lambda x: seen.append(np.log(x).held_value) or x, np.array([-1.0]), abstract=True)
 
     assert "ABSENT" == repr(seen[0])
 

@@ -215,7 +215,7 @@ def test_a_guard_in_an_abstract_trace_is_an_error():
 
 
 def test_values_that_depend_on_a_shape_only_argument_are_abstract():
-    """Concrete arguments beside a ``ShapeDtype`` have values."""
+    """Concrete arguments together with a ``ShapeDtype`` have values."""
 
     def program(x, n):
         return x[:n] if n > 1 else x

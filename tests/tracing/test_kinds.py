@@ -134,7 +134,7 @@ ARRAYS = {
 def agrees(function, recorded_at, replayed_at) -> None:
     """Raise AssertionError unless the program of ``function`` agrees with it, errors included."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # 1 / 0 and the like, as in NumPy
+        warnings.simplefilter("ignore", RuntimeWarning)  # such as 1 / 0, as in NumPy
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
         try:
             expected = function(replayed_at)
@@ -180,3 +180,42 @@ def test_powers_agree_with_the_operator_to_the_last_bit(exponent, dtype, is_arra
         pytest.skip("NumPy refuses the power, or divides by zero")
 
     assert_same(x**exponent, lt.trace(lambda x: x**exponent, x)(x))
+
+
+@pytest.mark.parametrize("n", [3, np.int8(3), np.uint8(3), np.uint64(3), np.int32(3), np.True_])
+def test_a_range_has_the_dtype_of_numpys(n):
+    def f(n):
+        return np.arange(n), np.arange(0, n), np.arange(n, 5)
+
+    assert_same(f(n), lt.trace(f, n)(n))
+    assert_same(f(n), lt.jit(f)(n))
+
+
+def test_full_drops_leading_axes_of_one():
+    def f(x):
+        return np.full(3, x[:1][None]), np.full((2, 3), x[None, None]), np.full(2, x[:, None][:1])
+
+    x = np.arange(3.0)
+    assert_same(f(x), lt.trace(f, x)(x))
+
+
+WEIGHTS = np.random.default_rng(0).normal(size=(14, 5))
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        lambda x: np.dot(WEIGHTS.T, x),
+        lambda x: np.asfortranarray(WEIGHTS).T @ x,
+        lambda x: (np.array(WEIGHTS.T)[None] * x[0]).sum(axis=1),
+    ],
+)
+def test_constants_keep_their_memory_order(product):
+    """It decides on the order of sums."""
+    x = np.random.default_rng(1).normal(size=(14, 1))
+    f = lt.trace(product, np.ones((14, 1)))
+
+    for g in (f, lt.jit(product, exact=True)):
+        found = g(x)
+        assert_same(product(x), found)
+        assert product(x).strides == found.strides

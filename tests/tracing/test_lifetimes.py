@@ -39,7 +39,7 @@ def test_a_trace_does_not_keep_values_that_the_function_drops(no_collector):
 
     def program(x):
         y = np.sin(x)
-        watched = weakref.ref(y.value)
+        watched = weakref.ref(y.held_value)
         y = y * 2.0
         alive.append(watched() is not None)
         return y

@@ -72,7 +72,7 @@ def test_a_result_that_is_not_an_array_still_ends_the_trace():
 # ---- is_tracing ----
 
 
-def test_is_tracing_tells_whether_a_trace_is_active():
+def test_is_tracing_says_whether_a_trace_is_active():
     seen = []
     lt.trace(lambda x: seen.append(lt.is_tracing()) or x, X)
 
@@ -131,7 +131,7 @@ def test_functions_of_python_compute_in_a_pause():
     assert_same(X, seen[5])
 
 
-def test_after_a_pause_tracing_goes_on():
+def test_tracing_continues_after_a_pause():
     def program(x):
         with pytest.raises(ZeroDivisionError), lt.pause_tracing():
             assert not lt.is_tracing()

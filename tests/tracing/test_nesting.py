@@ -18,7 +18,7 @@ X = np.array([1.0, 2.0, 3.0])
 # ---- traces inside traces ----
 
 
-def test_a_trace_in_a_trace_is_a_program_of_its_own():
+def test_a_trace_in_a_trace_is_a_separate_program():
     inner = []
 
     def program(x):

@@ -1,13 +1,19 @@
 """Traced Python numbers compute as in Python, or raise an error."""
 
 import contextlib
+import functools
 import io
+import math
+import numbers
 import operator
+import warnings
+from collections.abc import Iterable, Sequence, Sized
 
 import numpy as np
 import pytest
 
 import letir as lt
+from letir.extend import PRIMITIVES
 from letir.testing import assert_same, check_grads
 
 COUNTED = {
@@ -35,6 +41,17 @@ def test_a_comparison_of_python_numbers_takes_part_in_promotion_weakly():
     assert "float32" == f.ret.args[0].type.dtype
 
 
+@pytest.mark.parametrize("compare", [operator.lt, operator.ge, lambda z, x: x < z])
+def test_complex_numbers_have_no_order(compare):
+    with pytest.raises(
+        TypeError, match=r"not supported between instances of '\w+' and '\w+'\n  at "
+    ):
+        lt.trace(lambda z: compare(z, 1.0), 1 + 2j)
+
+    numpy = lt.trace(lambda z: np.less(z, 1.0), 1 + 2j)  # as NumPy orders them
+    assert not numpy(1 + 2j)
+
+
 def test_comparisons_of_arrays_stay_booleans():
     assert_same(np.True_, lt.trace(lambda x: (x > 1) + (x > 2), np.float64(5.0))(np.float64(5.0)))
 
@@ -60,7 +77,7 @@ def test_integers_up_to_64_bits_are_exact():
     assert_same(-1, lt.trace(operator.add, *args)(*args))
 
 
-def test_a_division_of_integers_by_zero_is_pythons_error():
+def test_a_division_of_integers_by_zero_runs_python_error():
     f = lt.trace(operator.floordiv, 3, 2)
 
     with pytest.raises(ZeroDivisionError):
@@ -80,13 +97,15 @@ UNLIKE_NUMPY = {
     "a left shift": (operator.lshift, [(3, 2), (3, -1)]),
     "a right shift": (operator.rshift, [(9, 2), (9, -1), (9, 70)]),
     "a reciprocal": (lambda x: x**-1, [(2,), (4.0,), (0,), (0.0,)]),
+    "a square": (lambda x: (2.0 * x) ** 2, [(3.0,), (1e200,), (-1e200,)]),
+    "a cube": (lambda x: x**3.0, [(3,), (3.0,), (-1e200,), (np.inf,), (np.nan,)]),
     "a root": (lambda x: x**0.5, [(4.0,), (-4.0,), (9,), (-9,)]),
     "a ratio": (lambda x: 1 / x, [(4.0,), (0.0,), (-0.0,), (0,)]),
 }
 
 
 @pytest.mark.parametrize("function, points", UNLIKE_NUMPY.values(), ids=UNLIKE_NUMPY)
-def test_an_operator_of_python_numbers_is_pythons(function, points):
+def test_an_operator_of_python_numbers_runs_python(function, points):
     for args in points:
         for call in (lambda *a: lt.trace(function, *a)(*a), lt.jit(function)):
             try:
@@ -129,8 +148,9 @@ def test_a_comparison_of_python_numbers_is_returned_as_a_bool():
 
 
 @pytest.mark.parametrize("item", [..., (), None, (..., None)])
-def test_item_of_a_python_number_is_that_of_a_0d_array(item):
-    fn = lt.trace(lambda x: np.sin(x[item]), lt.ShapeDtype((), float, weak=True))
+def test_item_of_a_python_number_equals_item_of_a_0d_array(item):
+    index = PRIMITIVES["index"]
+    fn = lt.trace(lambda x: np.sin(index(x, item)), lt.ShapeDtype((), float, weak=True))
 
     assert_same(np.sin(np.asarray(2.0)[item]), fn(2.0))
     assert_same(np.sin(np.asarray(2.0)[item]), lt.compile(fn)(2.0))
@@ -165,6 +185,7 @@ PROTOCOLS = {
     "is_integer of NumPy's": (lambda x: x[0].is_integer(), (X,), (X * 2,)),
     "item": (lambda x: (x[0].item() * 2, x.item(1), x.reshape(3, 1).item(2, 0)), (X,), (X * 2,)),
     "item of integers": (lambda x: (x.sum().item(), x.item(1)), (N,), (N * 2,)),
+    "item of the only integer": (lambda x: x[:1, None].item(), (N,), (N,)),
     "item of complex": (lambda x: (x * 1j).sum().item(), (X,), (X * 2,)),
     "tolist": (lambda x: x.reshape(3, 1).tolist(), (X,), (X * 2,)),
     "tolist of integers": (lambda x: (x.tolist(), (x > 1).tolist()), (N,), (N - 1,)),
@@ -198,9 +219,136 @@ def test_an_item_has_a_derivative_and_is_promoted_weakly():
         lt.trace(lambda x: x.item(), X)
 
 
-def test_a_hash_of_a_float_is_refused():
+KEYS = {
+    "a set": lambda x: len({x, 1.5, 2.0}),
+    "a dict": lambda x: {x: 2 * x, 3.0: x}[1.5 if x == 1.5 else x],
+    "a dict as a result": lambda x: {x: 2 * x},
+    "a complex key": lambda x: {complex(x, 1.0): x}[complex(x, 1.0)],
+    "unique elements": lambda x: sorted({x * y for y in (1.0, 2.0, 1.0)}),
+    "a ratio": lambda x: x * x.as_integer_ratio()[1],
+    "digits": lambda x: (x.hex(), x),
+}
+
+
+@pytest.mark.parametrize("function", KEYS.values(), ids=KEYS)
+def test_floats_are_keys_with_a_guard(function):
+    program, jitted = lt.trace(function, 1.5), lt.jit(function)
+
+    assert_same(function(1.5), program(1.5))
+    with pytest.raises(lt.GuardError):
+        program(2.5)
+    for x in (1.5, 2.5, -0.0, 1.5):
+        assert_same(function(x), jitted(x))
+
+
+def test_an_array_is_no_key():
     with pytest.raises(TypeError, match="unhashable type"):
-        lt.trace(lambda x: {x: 1}, 1.5)
+        lt.trace(lambda x: {x: 1}, X)
+
+
+# ---- attributes ----
+
+KNOWN = [
+    *("shape", "ndim", "size", "dtype", "T", "sum", "mean", "astype", "item", "tolist", "copy"),
+    *("flat", "real", "imag", "conjugate", "hex", "value", "is_integer", "bit_length", "at"),
+    *("type", "replace", "numerator", "__len__", "__iter__", "__getitem__", "__index__"),
+]
+DUCKS = {
+    "hasattr": lambda x: [name for name in KNOWN if hasattr(x, name)],
+    "getattr": lambda x: (getattr(x, "shape", None), getattr(x, "ndim", -1)),
+    "a shape": lambda x: x.shape[0] if hasattr(x, "shape") and x.shape else 1,
+    "iterables": lambda x: [isinstance(x, k) for k in (Iterable, Sized, (list, Sequence))],
+    "numbers": lambda x: [isinstance(x, k) for k in (numbers.Number, numbers.Integral, float)],
+    "a list": lambda x: [*x] if hasattr(x, "__iter__") and np.ndim(x) else [x],
+}
+TRIED = {
+    "sum": lambda x: x.sum(),
+    "std": lambda x: x.std(),
+    "astype": lambda x: x.astype(int),
+    "shape": lambda x: x.shape,
+    "dtype": lambda x: x.dtype.name,
+    "an item": lambda x: x[0],
+    "a length": len,
+    "iteration": list,
+    "list minus x": lambda x: [1.0, 2.0] - x,
+    "list times x": lambda x: [1.0, 2.0] * x,
+    "x minus tuple": lambda x: x - (1.0,),
+    "tuple of x": lambda x: (x, 1.0) / x,
+    "value": lambda x: x.value,
+}
+
+
+@pytest.mark.parametrize("function", DUCKS.values(), ids=DUCKS)
+@pytest.mark.parametrize("x", [1.5, 3, 1j, np.float64(2.0), np.int32(3), np.ones(2), np.array(3.0)])
+def test_attributes_are_those_of_the_value(function, x):
+    assert_same(function(x), lt.trace(function, x)(x))
+    assert_same(function(x), lt.jit(function)(x))
+
+
+@pytest.mark.parametrize("function", TRIED.values(), ids=TRIED)
+@pytest.mark.parametrize("x", [1.5, 3, 1j, np.float64(2.0), np.int32(3)])
+def test_what_the_value_lacks_raises_as_without_a_trace(function, x):
+    def tried(x):
+        try:
+            return function(x)
+        except (AttributeError, TypeError, IndexError) as error:
+            return next(k.__name__ for k in KINDS if isinstance(error, k))
+
+    assert_same(tried(x), lt.trace(tried, x)(x))
+    assert_same(tried(x), lt.jit(tried)(x))
+
+
+KINDS = (AttributeError, TypeError, IndexError)
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [lambda x: float(x), lambda x: complex(x), lambda x: math.sqrt(x), lambda x: int(x)],  # noqa: PLW0108
+)
+def test_arrays_of_one_element_are_converted_as_numpy_converts_them(convert):
+    """NumPy 2.4 raises an error where earlier versions warn."""
+
+    def tried(x):
+        try:
+            return convert(x)
+        except TypeError:
+            return -1.0
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for x in (np.ones(1), np.ones((1, 1)), np.array(1.0)):
+            assert_same(tried(x), lt.trace(tried, x)(x))
+
+
+def test_lists_with_traced_elements_are_operands():
+    def f(x):
+        parts = [x[0], 2.0, x[1]]
+        return parts - np.max(x), x * parts, [parts, parts] / x, (x[0], 1.0, 1.0) - x[1:2]
+
+    assert_same(f(X), lt.trace(f, X)(X))
+    assert_same(np.array([1.0, 0.0, 0.0]), lt.grad(lambda x: ([x[0], 2.0] - np.ones(2)).sum())(X))
+
+
+@functools.lru_cache
+def factorial(n):
+    """n!"""
+    return n * factorial(n - 1) if n > 1 else 1
+
+
+@functools.lru_cache
+def half(x):
+    """x / 2"""
+    return x / 2
+
+
+def test_a_function_with_a_cache_is_called_anew_in_each_recording():
+    factorial.cache_clear()
+    f = lt.jit(lambda x, n: half(x) * factorial(n))
+
+    assert [3.0 * 6, 3.0 * 24, 3.0 * 6, 4.0 * 2] == [f(6.0, 3), f(6.0, 4), f(6.0, 3), f(8.0, 2)]
+    assert 0 == factorial.cache_info().currsize
+    assert 3.0 == lt.grad(lambda x: half(x) * factorial(3))(4.0)
+    assert 3 == factorial.cache_info().currsize
 
 
 class Log:
@@ -244,6 +392,24 @@ def test_the_format_of_an_array_is_numpys_error():
         lt.trace(lambda x: f"{x:.2f}", X)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [str, repr, "{}".format, lambda x: f"{x}", lambda x: ",".join(map(str, [x, x]))],
+)
+@pytest.mark.parametrize("x", [2.5, np.float64(2.5), np.array([1.0, -0.0]), np.array([1j, np.nan])])
+def test_a_text_that_is_not_printed_is_guarded(text, x):
+    def f(x):
+        return 0 * x + len(text(x))
+
+    program, jitted, other = lt.trace(f, x), lt.jit(f), -x / 3
+
+    for value in (x, other, x):
+        assert_same(f(value), jitted(value))
+    assert_same(f(x), program(x))
+    with pytest.raises(lt.GuardError):
+        program(other)
+
+
 def test_a_printed_text_that_comes_back_as_a_result_is_guarded():
     def f(x):
         out = io.StringIO()
@@ -257,3 +423,14 @@ def test_a_printed_text_that_comes_back_as_a_result_is_guarded():
         assert f(x)[1] == jitted(x)[1]
     with pytest.raises(lt.GuardError):
         lt.trace(f, X)(2 * X)
+
+
+def test_a_text_that_numpy_makes_of_an_array_is_guarded():
+    def f(x):
+        return 0 * x + len(np.array2string(x, precision=2))
+
+    program = lt.trace(f, X)
+
+    assert_same(f(X), program(X))
+    with pytest.raises(lt.GuardError):
+        program(X / 3)

@@ -159,7 +159,7 @@ def test_a_key_that_is_not_an_identifier_is_turned_into_one():
     assert ["model.layer_1_w"] == [param.name for param in f.params]
 
 
-def test_code_from_a_string_has_a_place_of_its_own():
+def test_code_from_a_string_has_its_own_place():
     scope = {"np": np}
     exec(compile("def program(x):\n    return np.sin(x)\n", "<cell 3>", "exec"), scope)
 

@@ -3,8 +3,10 @@
 import functools
 import importlib
 import math
+import subprocess
 import sys
 import threading
+from types import ModuleType
 
 import numpy
 import numpy as np
@@ -14,6 +16,7 @@ from numpy import zeros
 
 import letir as lt
 import letir.numpy as lnp
+from letir.ast import LATE_BOUND
 from letir.errors import TraceError
 from letir.testing import assert_same
 
@@ -600,8 +603,109 @@ def test_functions_take_lists_that_the_function_writes(f):
     assert type(np.exp) is np.ufunc
 
 
+def length(values):
+    return np.sqrt(np.square(values).sum())
+
+
+@pytest.mark.parametrize("wrap", [list, tuple, lambda x: {"w": [list(x)]}])
+def test_functions_take_arguments_that_are_lists(wrap):
+    def f(x):
+        x = x["w"][0] if isinstance(x, dict) else x
+        return np.maximum(x, 0.5), np.hypot(2, x).sum() + length(x), np.round(x, 1), np.dot(x, x)
+
+    x, y = wrap([1.25, -2.0, 3.0]), wrap([0.25, 7.0, -1.0])
+
+    assert_same(f(y), lt.trace(f, x)(y))
+    assert_same(f(y), lt.jit(f)(y))
+    assert type(np.maximum) is np.ufunc
+
+
 def test_ufuncs_have_stand_ins_only_where_they_are_called():
     def f(s):
         return np.exp([s]), functools.reduce(np.maximum, [s, 2 * s]), np.add.reduce([1, 2])
 
     assert_same(f(2.5), lt.trace(f, 1.5)(2.5))
+
+
+def test_modules_are_looked_through_once_however_many_there_are(monkeypatch):
+    for n in range(1100):
+        monkeypatch.setitem(sys.modules, f"a_users_module_{n}", ModuleType(f"a_users_module_{n}"))
+    lt.trace(buffer, T)
+    looked_at: list[dict] = []
+
+    def looked(space):
+        looked_at.append(space)
+        return {}
+
+    monkeypatch.setitem(LATE_BOUND, "python_stand_ins", looked)
+    lt.trace(buffer, T)
+    assert not looked_at
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        (np.mean, ([1.0, 2.0],)),
+        (np.exp, ([1.0, 2.0],)),
+        (np.linalg.norm, ([3.0, 4.0],)),
+        (functools.partial(np.append, axis=0), ([[1.0, 2.0]], [[3.0, 4.0]])),
+        (math.hypot, (3.0, 4.0)),
+    ],
+)
+def test_functions_of_numpy_and_math_are_traced_themselves(f, args):
+    other = [np.multiply(3.0, arg).tolist() for arg in args]
+    assert_same(f(*other), lt.trace(f, *args)(*other))
+    assert_same(f(*other), lt.jit(f)(*other))
+
+
+def test_functions_of_numpy_and_math_are_differentiated_themselves():
+    assert lt.grad(np.mean)([1.0, 3.0]) == [0.5, 0.5]
+    np.testing.assert_allclose(lt.grad(np.linalg.norm)([3.0, 4.0]), [0.6, 0.8])
+    assert lt.grad(math.hypot, argnums=1)(3.0, 4.0) == 0.8
+
+
+def test_a_library_that_is_first_imported_while_recording_has_stand_ins():
+    code = """
+import sys
+import numpy as np
+import letir as lt
+
+def f(x):
+    from scipy.stats import norm
+    return norm.cdf(x)
+
+def g(x):
+    import statistics
+    return statistics.mean(x.tolist())
+
+finders = list(sys.meta_path)
+print([lt.trace(h, np.ones(2)).binds[0].op.name for h in (f, g)], sys.meta_path == finders)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
+    )
+
+    assert done.stdout.strip() == "['norm_cdf', 'index'] True", done.stderr
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda n: np.fromfunction(lambda i, j: (i + n - j) / n, (n, n)),
+        lambda n: np.ogrid[0:n, 0:2][0],
+        lambda n: np.mgrid[0:n],
+        lambda n: np.bincount([0, 1], minlength=n),
+    ],
+    ids=["fromfunction", "ogrid", "mgrid", "bincount"],
+)
+def test_makers_take_traced_counts(f):
+    fast = lt.jit(f)
+    for n in (3, 5, 2):
+        assert_same(f(n), fast(n))
+
+
+def test_a_function_of_places_may_use_traced_values():
+    def f(x):
+        return np.fromfunction(lambda i, j: x * i + j, (4, 3)).sum()
+
+    assert lt.grad(f)(2.0) == 18.0

@@ -88,10 +88,11 @@ def test_a_batch_rule_may_put_the_batch_axis_anywhere():
 
 # ---- generated programs ----
 
-# comparisons that depend on the last bit of a sum may differ between a batch and a loop
+# comparisons that depend on the last bit of a sum may differ between a batch and a loop; the points
+# of interp may come in any order, for which NumPy promises nothing
 JUMPS = {
     *("floor_divide", "remainder", "floor", "ceil", "trunc", "rint", "sign", "cast", "guard"),
-    *("argmax", "argmin", "random_draw", "dropout", "generator_draw", "unique"),
+    *("argmax", "argmin", "interp", "random_draw", "dropout", "generator_draw", "unique"),
     *("random_bernoulli", "random_categorical", "random_randint", "random_choice"),
     *(name for name in SAMPLES if PRIMITIVES[name].vjp is DISCRETE),
 }
@@ -170,7 +171,7 @@ def gradients_of_examples_are_the_gradient_of_the_batch(fn, args, choice):
 
     try:
         expected = [lt.grad(loss, tuple(wrt))(*row) for row in rows]
-    except lt.LetirError:
+    except (lt.LetirError, np.linalg.LinAlgError):
         reject()  # the results do not depend on the arguments, or have no derivative
     found = lt.vmap(lt.grad(loss, tuple(wrt)), tuple(axes))(*mapped)
     total = lt.grad(lambda *xs: lt.vmap(loss, tuple(axes))(*xs).sum(), tuple(wrt))(*mapped)
@@ -219,7 +220,10 @@ def holds(law, how: settings) -> None:
     @given(LAWS[law], st.integers(0, 2**16))
     def run(program, choice):
         with np.errstate(all="ignore"):
-            law(*program, choice)
+            try:
+                law(*program, choice)
+            except lt.GuardError:
+                reject()  # the program was recorded for arguments of another kind
 
     run()
 

@@ -262,7 +262,7 @@ def test_a_result_of_one_element_has_a_gradient():
 
 @pytest.mark.parametrize("call", [lt.jvp, lambda f, x, v: lt.jvp(f, (x,), v)])
 @pytest.mark.parametrize("x", [np.ones(3), np.ones((1, 3)), 2.0])
-def test_bare_arrays_are_no_tuples_of_arguments(call, x):
+def test_bare_arrays_are_not_tuples_of_arguments(call, x):
     with pytest.raises(lt.DTypeError, match=r"a tuple with an entry for each argument, found"):
         call(lambda x: np.sin(x), x, x)  # noqa: PLW0108
     assert 2 == len(lt.jvp(np.sin, [x], [x]))

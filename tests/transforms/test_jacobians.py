@@ -84,7 +84,7 @@ def test_the_jacobian_nests_as_the_results_and_inside_as_the_arguments(jac):
 
 
 @every_mode
-def test_aux_is_returned_beside_the_jacobian(jac):
+def test_aux_is_returned_with_the_jacobian(jac):
     def f(x):
         return layer(x), {"norm": (x**2).sum(), "n": np.argmax(x)}
 
@@ -143,7 +143,7 @@ def test_holomorphic_functions_have_a_complex_jacobian(jac):
     z = X + 1j
 
     assert_close(np.diag(2 * z), jac(lambda z: z * z, holomorphic=True)(z))
-    with pytest.raises(lt.DTypeError, match="say holomorphic=True"):
+    with pytest.raises(lt.DTypeError, match="pass holomorphic=True"):
         jac(lambda z: z * z)(z)
 
 

@@ -123,7 +123,7 @@ def test_an_error_names_the_line_of_the_call():
         assert f"test_repeated_programs.py:{f.__code__.co_firstlineno + 1}" in notes
 
 
-def test_gradients_of_gradients_are_recorded_anew():
+def test_gradients_of_gradients_are_recorded_again():
     for _ in range(3):
         second = lt.grad(lambda x: lt.grad(lambda y: np.sin(y).sum())(x).sum())(X)
         np.testing.assert_allclose(second, -np.sin(X))

@@ -79,7 +79,7 @@ def test_results_that_are_zero_are_linear():
     assert_close((X,), turned((X, np.ones(2), np.ones(2))))
 
 
-def test_zeros_beside_linear_values_are_linear():
+def test_zeros_together_with_linear_values_are_linear():
     turned = lt.linear_transpose(lambda x: np.concatenate([np.zeros(2), x, X[:1] * 0]), X)
 
     assert_close((np.arange(2.0, 7.0),), turned(np.arange(8.0)))

@@ -85,7 +85,7 @@ def test_booleans_strings_and_none_are_static():
 
 
 class Layer:
-    """A callable with an array of its own."""
+    """A callable that holds an array."""
 
     def __init__(self):
         self.weight = np.array([1.0, 2.0, 3.0])
@@ -340,7 +340,7 @@ def through(x, s):
     return x * s, backward
 
 
-def test_a_composite_keeps_a_gradient_of_its_own():
+def test_a_composite_keeps_its_own_gradient():
     xs = np.arange(3.0)
 
     assert_close(np.full(3, 20.0), lt.vmap(lt.grad(lambda x: through(x, 2.0)))(xs))

@@ -102,7 +102,7 @@ def test_inlining_adds_the_binds_with_arguments_for_parameters():
     assert expected == builder.build(results)
 
 
-def test_inlining_infers_types_anew_for_other_argument_types():
+def test_inlining_infers_types_again_for_other_argument_types():
     f = parse("lambda %0: float64[3] { %1: float64[3] = exp(%0); return %1 }")
     builder = LetBuilder()
     x = builder.param(ArrayType("float32", (2,)))

@@ -57,7 +57,7 @@ def chain(length: int) -> lt.Lambda:
     return parse(f"lambda %0 {{\n{lines}return %{length}\n}}")
 
 
-def test_a_tail_call_goes_on_with_the_next_term():
+def test_a_tail_call_continues_with_the_next_term():
     """[A4]"""
     f = parse("lambda %0 { %1 = exp(%0); %2 = neg(%1); return %2 }")
 
@@ -167,7 +167,7 @@ def test_an_exception_of_a_method_passes_through_as_it_is():
     assert error is caught.value
 
 
-def test_an_argument_visitor_tells_locals_from_constants():
+def test_an_argument_visitor_distinguishes_locals_from_constants():
     class Text(lt.ArgVisitor):
         def visit_local(self, local, places):
             return f"local {places.index(local)}"

@@ -31,10 +31,10 @@ def recomputation_cost(bind: Bind) -> int | None:
         return MODERATE
     if op.is_users:  # it may be impure
         return None
-    return _of_bodies(bind) if op.holds_lambdas else DEAR
+    return _cost_of_bodies(bind) if op.holds_lambdas else DEAR
 
 
-def _of_bodies(bind: Bind) -> int | None:
+def _cost_of_bodies(bind: Bind) -> int | None:
     """The grade of an operation with bodies or a decomposition: the grade of its dearest bind.
 
     Loops and branches are DEAR at least; composites and ``cost="bodies"`` are CHEAP at least.

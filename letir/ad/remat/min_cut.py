@@ -25,7 +25,7 @@ def minimum_cut(choice: "Choice", kept: set[Local]) -> set[Local]:
     """
     kept = set(kept)
     available = kept.difference(choice.parts.producers)  # the inputs
-    wanted = _wanted_by_segment(choice, kept)
+    wanted = _reads_by_segment(choice, kept)
     # in order: what a segment can recompute depends on the residuals of the segments before it
     for number, start in enumerate(range(0, len(choice.graded), SEGMENT)):
         segment = choice.graded[start : start + SEGMENT]
@@ -43,8 +43,8 @@ def minimum_cut(choice: "Choice", kept: set[Local]) -> set[Local]:
     return kept
 
 
-def _wanted_by_segment(choice, kept: set[Local]) -> dict[int, dict[Local, None]]:
-    """By segment, its values that the backward pass or a later segment reads."""
+def _reads_by_segment(choice, kept: set[Local]) -> dict[int, dict[Local, None]]:
+    """For each segment, its values that the backward pass or a later segment reads."""
     parts = choice.parts
     _, again = parts.needed(kept)
     place = {b: i // SEGMENT for i, bind in enumerate(parts.known) for b in bind.binders}
@@ -106,7 +106,7 @@ def _segment_graph(
 def _nearest_cut(graph) -> set[Local]:
     """The values on the minimum cut nearest to the sink.
 
-    This is the one that networkx returns: its side of the sink is as small as possible.
+    networkx returns this cut: its side of the sink is as small as possible.
     """
     _, (_, near) = _networkx_module().minimum_cut(graph, "source", "sink")
     ends = [node for node in near if node != "sink" and node[1] == "out"]

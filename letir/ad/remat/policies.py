@@ -4,8 +4,8 @@
 other policies start from these and reduce their bytes in three sweeps over the program, each linear
 in the number of binds:
 
-1. ``replace_by_roots``: several residuals that are cheap to compute from one value become that one.
-2. ``drop_recomputable``: a residual that is cheap to compute from other residuals is dropped.
+1. ``replace_by_roots``: several residuals that are cheap to compute from one value are replaced by
+it. 2. ``drop_recomputable``: a residual that is cheap to compute from other residuals is dropped.
 3. ``replace_by_results``: a residual becomes the smaller values computed from it, such as masks.
 
 Recomputing one value takes at most about the square root of the program's binds, so that the
@@ -22,7 +22,7 @@ from letir.ad.remat.min_cut import minimum_cut
 from letir.ad.remat.recomputation import Halves, captured_locals, rebuild_gradient, split_gradient
 from letir.ast import LATE_BOUND
 from letir.ast.derivative_types import carries_derivative
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Bind, Local, substitute_args
 from letir.errors import LetirError
 
@@ -67,7 +67,9 @@ def with_policy(
     if not missing:
         return rebuild_gradient(parts, kept)
     after = split_gradient(redifferentiate(missing))
-    found = Choice(after, policy).required_values(keep_nothing, _translate_kept(kept, parts, after))
+    found = Choice(after, policy).required_values(
+        _keep_nothing, _translate_kept(kept, parts, after)
+    )
     if callable(policy) or choosing.total(found) <= choosing.total(kept):
         return rebuild_gradient(after, found)
     # the cotangents of new temporaries need rules that read more bytes than the policy saved
@@ -78,8 +80,8 @@ def with_policy(
     return other
 
 
-def keep_nothing(bind: Bind) -> bool:
-    """The policy without any residuals but those that cannot be recomputed."""
+def _keep_nothing(bind: Bind) -> bool:
+    """The policy that keeps only residuals that cannot be recomputed."""
     return False
 
 
@@ -91,7 +93,7 @@ def check_policy(policy: Policy, exact: bool = False) -> None:
         raise LetirError(
             f"policy: found {policy!r}, expected one of {names}, or a function of a bind that says "
             "whether its results are kept\n"
-            "  name one of them, or say it bind by bind: lambda bind: bind.op.name == 'matmul'"
+            "  name one of them, or decide for each bind: lambda bind: bind.op.name == 'matmul'"
         )
     if exact and callable(policy):
         raise LetirError(
@@ -117,7 +119,7 @@ class Choice:
         self.graded = [(bind, recomputation_cost(bind)) for bind in parts.known[: parts.lifted]]
         # binds lifted out of ``df`` ran in the backward pass anyway
         self.graded += [(bind, CHEAP) for bind in parts.known[parts.lifted :]]
-        self.closing = parts.is_raw and not anything  # no floating residuals but the captured ones
+        self.closing = parts.is_raw and not anything  # whether new floating residuals are excluded
         self.captured = set(parts.captured)
 
     def allows(self, grade: int | None) -> bool:
@@ -189,7 +191,7 @@ class Choice:
         return roots
 
     def drop_recomputable(self, kept: set[Local]) -> set[Local]:
-        """``kept`` without the values that few binds recompute from the other ones."""
+        """``kept`` without the values that a few binds can recompute from the others."""
         efforts = dict.fromkeys(kept.difference(self.parts.producers), _NO_EFFORT)
         kept = set(kept)
         for place, (bind, grade) in enumerate(self.graded[: self.parts.lifted]):
@@ -204,7 +206,7 @@ class Choice:
         return kept
 
     def replace_by_results(self, kept: set[Local]) -> set[Local]:
-        """``kept`` with values replaced by what is computed from them, if that is not larger."""
+        """``kept`` with values replaced by results computed from them that are not larger."""
         parts = self.parts
         found, again = parts.needed(kept)
         uses: dict[Local, list[Bind]] = {}
@@ -238,8 +240,8 @@ class Choice:
     def required_values(
         self, keeps: Callable[[Bind], bool], kept: Collection[Local] = ()
     ) -> set[Local]:
-        """The residuals needed if these are available: ``kept``, the results of binds for which
-        ``keeps`` returns True, and the results of binds that must not be recomputed.
+        """The residuals that the gradient needs from three sets: ``kept``, the results of binds for
+        which ``keeps`` returns True, and the results of binds that must not be recomputed.
         """
         grades = {id(bind): grade for bind, grade in self.graded}
         lifted = {id(bind) for bind in self.parts.known[self.parts.lifted :]}

@@ -77,7 +77,9 @@ def split_gradient(gradient: Gradient) -> Halves:
         if bind.op.role == "grad_of":
             linear.append(_lift_sizes(bind, known))
         elif bind.op.role == "barrier" and cotangents.isdisjoint(bind.args):
-            names[bind.binders[0]] = bind.args[0]  # barriers are emitted again with the new choice
+            names[bind.binders[0]] = bind.args[
+                0
+            ]  # barriers are emitted again for the new residuals
             continue
         # an effect stays in the backward pass
         elif cotangents.isdisjoint(bind.args) and not has_effect(bind):
@@ -168,7 +170,7 @@ class _Recomputing:
         self.parts, self.kept = parts, kept
         self.captures, self.builder = Captures(primal), LetBuilder()
         self.made: dict[Local, Local] = {}  # value -> recomputed value
-        self.behind: dict[Local, Local] = {}  # residual -> barrier of it, read by recomputation
+        self.behind: dict[Local, Local] = {}  # residual -> its barrier, which recomputed binds read
 
     def linear(self, bind: Bind) -> None:
         """Emit one linear bind."""
@@ -185,7 +187,7 @@ class _Recomputing:
         return self.value(arg)
 
     def value(self, arg: Arg) -> Arg:
-        """The residual or recomputed value for ``arg``; a constant as it is."""
+        """The residual or recomputed value for ``arg``; a constant unchanged."""
         if type(arg) is not Local:
             return arg
         return self.captures.capture(arg) if arg in self.kept else self.made[arg]

@@ -1,7 +1,8 @@
 """``Size``: a symbolic size, a polynomial in names that stand for sizes.
 
-A size that takes part in arithmetic other than that of sizes becomes a traced number. Questions
-whose answer depends on the values of the names are answered by guards, or refused (``SizeReads``).
+Sums, products and quotients of sizes are sizes; other arithmetic makes them traced numbers. A
+comparison whose answer depends on the values of the names is answered by a guard, or refused
+(``SizeReads``).
 """
 
 import math
@@ -53,7 +54,7 @@ def _ordered_by(compare: Callable) -> Callable:
 
 
 def _difference(compare: Callable, size: "Size", other: Any) -> "Size | int | None":
-    """A size that is compared with 0 as ``size`` is with ``other``; None if there is none."""
+    """A size d for which ``compare(d, 0)`` is ``compare(size, other)``; None if there is none."""
     if issubclass(type(other), float):
         if not math.isfinite(other):
             return None
@@ -62,7 +63,7 @@ def _difference(compare: Callable, size: "Size", other: Any) -> "Size | int | No
 
 
 class Quotient(str):
-    """A name for ``of // by``, which is no polynomial."""
+    """A name for ``of // by``, which is not a polynomial."""
 
     of: "Size"
     by: int
@@ -78,7 +79,7 @@ class Quotient(str):
 
 
 def _quotient(size: Any, by: int) -> Any:
-    """``size // by`` for a positive number: quotients of what ``by`` does not divide are names."""
+    """``size // by`` for a positive number; a quotient with a remainder becomes a name."""
     if type(size) is not Size:
         return size // by
     nested = [name for names, _ in size.terms for name in names if type(name) is Quotient]
@@ -101,7 +102,9 @@ def _value(name: str, sizes: dict) -> Any:
     return sizes[name] if name in sizes else Size.named(name)
 
 
+_MOST_RESIDUES = 64
 _MOST_POWER = 4  # higher powers are traced numbers
+_MOST_TERMS = 4096  # of a product: the terms of (a+b)*(c+d)*... double with each factor
 _NUMBERS = (int, float, np.integer)
 
 
@@ -238,8 +241,14 @@ class Size:
         if not issubclass(type(other), Size | int):
             return _multiply_numbers(self, other)
         products: dict = {}
+        factors = terms_of(other)
+        if len(self.terms) * len(factors) > _MOST_TERMS:
+            raise ShapeError(
+                f"a product of sizes would have up to {len(self.terms) * len(factors)} terms\n"
+                "  give sizes such as n+m a name of their own"
+            )
         for names, c in self.terms:
-            for more, d in terms_of(other):
+            for more, d in factors:
                 key = tuple(sorted(names + more))
                 products[key] = products.get(key, 0) + c * d
         return Size.of(products)
@@ -300,7 +309,7 @@ class Size:
     def __array_function__(self, func, types, args, kwargs):
         return LATE_BOUND["numpy_call_on_size"](self, func, args, kwargs)
 
-    # Else range(n) would bake one size into a program for all of them.
+    # Otherwise range(n) would fix one size in a program that is for all sizes.
     def _as_number(self, *others):
         """Raise TraceError: the operation needs a number."""
         note_read(f"the number {self}")
@@ -356,14 +365,33 @@ def _compared_by_bounds(compare: Callable, size: Size) -> bool | None:
             answers = {_compared(compare, low), _compared(compare, high)}
             if len(answers) == 1 and None not in answers:
                 return answers.pop()
-    return None
+    return _compared_by_residues(compare, size)
+
+
+def _compared_by_residues(compare: Callable, size: Size) -> bool | None:
+    """``compare(size, 0)`` for a size with one name: without quotients for each of its residues."""
+    period, names = _period_of(size), size.names
+    if len(names) > 1 or period > _MOST_RESIDUES:
+        return None
+    answers: set = set()
+    for name in names:
+        for rest in range(period):
+            found = size.substitute({name: period * Size.named(name) + rest})
+            answers.add(_compared(compare, found))
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _period_of(size: Size) -> int:
+    """A number that all divisors of quotients divide, together with those inside of them."""
+    quotients = {name for names, _ in size.terms for name in names if type(name) is Quotient}
+    return math.lcm(*[name.by * _period_of(name.of) for name in quotients])
 
 
 def _bound(size: Any, is_low: bool, is_rough: bool) -> Any:
-    """A polynomial on one side of a positive multiple of ``size``; None if there is none.
+    """A polynomial below (``is_low``) or above a positive multiple of ``size``; None if unknown.
 
-    A quotient of ``by`` is less than its exact value by at most ``(by - 1) / by``; if it is rough,
-    quotients are no less than 0.
+    ``of // by`` is at most ``of / by``, and less by at most ``(by - 1) / by``. ``is_rough``: uses 0
+    as the lower bound of quotients instead, where ``of`` is not negative.
     """
     for names, c in terms_of(size):
         quotient = next((name for name in names if type(name) is Quotient), None)
@@ -399,20 +427,20 @@ def exact_quotient(size: Size | int, by: Size | int) -> Size | int | None:
     """``size / by`` if it is a size for all values of the names, else None."""
     if type(by) is int and type(size) is int:
         return None if by == 0 or size % by else size // by
-    divisor = terms_of(by)
-    if len(divisor) != 1 or divisor[0][1] == 0:
-        return 1 if type(size) is type(by) and terms_of(size) == divisor else None
-    ((shared, factor),) = divisor
+    shared, factor = terms_of(by)[0]
     found: dict = {}
-    for names, c in terms_of(size):
+    rest: Any = size
+    while type(rest) is Size or rest != 0:  # long division: each step removes the highest term
+        names, c = terms_of(rest)[0]
         left = list(names)
         for name in shared:
             if name not in left:
                 return None
             left.remove(name)
-        if c % factor:
+        if factor == 0 or c % factor or tuple(left) in found:
             return None
         found[tuple(left)] = c // factor
+        rest = rest - Size.of({tuple(left): c // factor}) * by
     return Size.of(found)
 
 

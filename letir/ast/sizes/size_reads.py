@@ -1,4 +1,4 @@
-"""``SizeReads``: the treatment of questions that code asks of symbolic sizes."""
+"""``SizeReads``: what happens when code compares symbolic sizes or asks for their values."""
 
 import operator
 import sys
@@ -13,12 +13,12 @@ from letir.ast import LATE_BOUND
 
 @define(eq=False)
 class SizeReads:
-    """The treatment of questions of sizes whose answer may depend on the values of their names.
+    """What happens when code asks a question of sizes, such as ``n < 3``, while a program is made.
 
-    ``note(place, asked, is_decided)`` is called for a question of code that is not letir's;
-    ``is_decided``: the answer is the same for all sizes. ``least``: values of names from which on
-    comparisons in letir's own code would have an answer. ``is_guarded``: a question may be
-    answered by a guard.
+    ``note(place, asked, is_decided)`` is called for questions of code outside letir;
+    ``is_decided``: the answer is the same for all values of the names. ``least``: {name: the least
+    value from which on a comparison in letir's own code has one answer}. ``is_guarded``: a question
+    whose answer depends on values may be answered for the present ones, with a guard.
     """
 
     note: Callable[[str, str, bool], None]
@@ -26,7 +26,7 @@ class SizeReads:
     least: dict[str, int] = field(factory=dict)
 
 
-# Else an answer that holds for one size would be taken for one that holds for all.
+# Without a record of them, an answer for one size would be taken to hold for all sizes.
 SIZE_READS: ContextVar[SizeReads | None] = ContextVar("letir_size_reads", default=None)
 
 
@@ -34,13 +34,13 @@ def note_read(asked: str, is_decided: bool = False) -> None:
     reads = SIZE_READS.get()
     if reads is None:
         return
-    place = users_place()
+    place = _users_place()
     if place is not None:
         reads.note(place, asked, is_decided)
 
 
-def users_place() -> str | None:
-    """The line that asks a size, if it is not letir's own."""
+def _users_place() -> str | None:
+    """``file:line`` of the code that asks a question of a size; None if it is letir's."""
     frame = sys._getframe(1)
     while frame.f_globals["__name__"] in _SIZES and frame.f_back is not None:
         frame = frame.f_back
@@ -59,19 +59,24 @@ def _package(frame) -> str:
 
 
 def answer_by_guard(size: Any, compare: Callable, other: Any) -> bool | None:
-    """The answer to a question of code that is not letir's, with a guard; None without values."""
+    """``compare(size, other)`` for the present values, recorded as a guard.
+
+    None if guards are not allowed, the question is letir's own, or there are no values.
+    """
     reads = SIZE_READS.get()
-    if reads is None or not reads.is_guarded or users_place() is None:
+    if reads is None or not reads.is_guarded or _users_place() is None:
         return None
     return LATE_BOUND["answer_by_guard"](size, compare, other)
 
 
 def note_least(compare: Callable[[Any, Any], bool], apart: Any) -> None:
-    """Note the value of its only name from which on ``compare(apart, 0)`` has one answer."""
+    """Note the least value of the single name in ``apart`` from which on ``compare(apart, 0)`` has
+    one answer.
+    """
     reads = SIZE_READS.get()
     match getattr(apart, "terms", ()):
-        case (((name,), factor), ((), constant)) if reads is not None:
-            zero, rest = divmod(-constant, factor)
+        case (((name,), factor),) | (((name,), factor), ((), _)) if reads is not None:
+            zero, rest = divmod(-dict(apart.terms).get((), 0), factor)
             # the answer at the value where ``apart`` is 0 may be the answer beyond it
             is_last = not rest and compare(0, 0) == compare(factor, 0)
             least = zero if is_last else zero + 1

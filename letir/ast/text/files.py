@@ -6,47 +6,46 @@ Loading imports and executes nothing. A file of another kind, or one that needs 
 is a ParseError.
 """
 
-import itertools
 import json
 import math
 import os
 import re
 import secrets
-import struct
 import zipfile
-import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
-from attrs import define
 
 from letir.ast.bodies import all_bodies
 from letir.ast.builder import freeze
+from letir.ast.checker import check
 from letir.ast.primitive import Primitive, primitive_named
 from letir.ast.terms import Lambda
+from letir.ast.text.archive import (
+    HEAD,
+    MOST_BYTES,
+    MOST_HEAD_BYTES,
+    MOST_TEXT_BYTES,
+    StoredArrays,
+    members_of,
+)
 from letir.ast.text.literals import DTYPES
 from letir.ast.text.parser import parse
 from letir.ast.text.printer import Printer
 from letir.errors import LetirError, ParseError
 
-_FORMAT = 1
-MOST_BYTES = 4 << 30
-_HEAD = "letir.json"
+FORMAT = 1
+_MOST_CONTAINERS = 1 << 16
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can store
 _PROGRAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # names a member, so it must not be a path
 _NPY = b"\x93NUMPY\x01\x00"
-# np.load would parse the head as Python; this knows the one form that NumPy writes.
+# np.load would evaluate the header as Python; this matches the one form that NumPy writes.
 _NPY_HEAD = re.compile(
     r"\{'descr': '([<>|])([biufc][0-9]{1,2})', 'fortran_order': (True|False), "
     r"'shape': \(([0-9, ]*)\), \} *\n"
 )
 _NPY_DTYPES = frozenset([dtype.str[1:] for dtype in DTYPES.values()])  # without the byte order
-_DAMAGED = (  # the exceptions of zipfile and zlib for damaged files
-    # RuntimeError: encrypted members; NotImplementedError, a subclass: newer zips
-    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError),
-    *(KeyError, ValueError, OverflowError, IndexError),
-)
 
 
 def save_programs(
@@ -62,101 +61,37 @@ def save_programs(
             )
         texts[f"{name}.txt"] = "".join(Printer(arrays=arrays).lambda_lines(fn, ""))
     head = {
-        "format": _FORMAT,
+        "format": FORMAT,
         "ops": _versions(programs.values()),
         "programs": list(programs),
         "about": dict(about or {}),
     }
-    _write(Path(path), {_HEAD: json.dumps(head, indent=1), **texts}, arrays)
+    _write(Path(path), {HEAD: json.dumps(head, indent=1), **texts}, arrays)
 
 
 def load_programs(
-    path: str | os.PathLike, *, max_bytes: int = MOST_BYTES
+    path: str | os.PathLike,
+    *,
+    max_bytes: int = MOST_BYTES,
+    max_text_bytes: int = MOST_TEXT_BYTES,
+    classes: Iterable[type] = (),
 ) -> tuple[dict[str, Lambda], dict]:
     """(programs by name, JSON data about them) from a file.
 
-    Raises ParseError if the file is of another kind, damaged, larger than ``max_bytes``, or needs
-    operations that are not registered or have a newer version.
+    Raises ParseError if the file is of another kind, damaged, larger than the limits, needs
+    operations that are not registered or have a newer version, or if ``check`` refuses a program.
     """
-    # opened here, not by zipfile: a missing file is an OSError, not a ParseError
-    with open(path, "rb") as stream:
-        try:
-            archive = zipfile.ZipFile(stream)
-        except _DAMAGED as error:
-            raise ParseError(
-                f"{path} is not a letir file: {error}\n  letir.save(program, path) writes one"
-            ) from None
-        with archive:
-            members = _Members(archive, max_bytes)
+    with members_of(path, max_bytes, max_text_bytes) as members:
+        head = _checked_head(members.read(HEAD, MOST_HEAD_BYTES))
+        arrays = StoredArrays(members, array_from)
+        programs = {}
+        for name in head["programs"]:
+            program = parse(members.read_text(f"{name}.txt"), arrays=arrays, classes=classes)
             try:
-                return _programs(members)
-            except ParseError as error:
-                error.add_note(f"letir: in {path}, {members.last}")
-                raise
-
-
-def _programs(members: "_Members") -> tuple[dict[str, Lambda], dict]:
-    """The result of ``load_programs`` from the members of a file."""
-    members.check_sizes()  # first: a bomb is refused before anything is unpacked
-    head = _checked_head(members.read(_HEAD))
-    names = (f"constants/{i}.npy" for i in itertools.count())
-    arrays = [array_from(members.read(name)) for name in itertools.takewhile(members.has, names)]
-    programs = {}
-    for name in head["programs"]:
-        try:
-            # Python strings may contain lone surrogates, which UTF-8 cannot encode
-            text = members.read(f"{name}.txt").decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError as error:
-            raise ParseError(f"the text is not UTF-8: {error}") from None
-        programs[name] = parse(text, arrays=arrays)
-    return programs, head["about"]
-
-
-@define
-class _Members:
-    """The members of an open zip; ``left`` is the number of bytes that may still be read."""
-
-    archive: zipfile.ZipFile
-    left: int
-    last: str = _HEAD  # the last requested member
-
-    def check_sizes(self) -> None:
-        """Raise ParseError if the declared sizes of the members exceed the limit."""
-        declared = sum(info.file_size for info in self.archive.infolist())
-        if declared > self.left:
-            raise ParseError(
-                f"its members have {declared} bytes, max_bytes allows {self.left}\n"
-                "  pass a greater max_bytes if the file is from someone you trust"
-            )
-
-    def has(self, name: str) -> bool:
-        """Whether there is a member with this name."""
-        return name in self.archive.NameToInfo
-
-    def read(self, name: str) -> bytes:
-        """The bytes of a member, unpacked up to the limit."""
-        self.last = name
-        if not self.has(name):
-            raise ParseError(
-                f"this is not a letir file, or only a part of one: it has no member {name}"
-            )
-        info = self.archive.getinfo(name)
-        # zipfile unpacks bzip2 and lzma without a bound on the result of one read
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ParseError("its compression is not one that save writes, nor deflate")
-        try:
-            with self.archive.open(info) as stream:
-                # the declared size may be a lie: one byte too many reveals it
-                content = stream.read(self.left + 1)
-        except _DAMAGED as error:
-            raise ParseError(f"the file is damaged: {error}") from None
-        self.left -= len(content)
-        if self.left < 0:
-            raise ParseError(
-                "it unpacks to more than max_bytes allows\n"
-                "  pass a greater max_bytes if the file is from someone you trust"
-            )
-        return content
+                programs[name] = check(program)
+            except LetirError as error:
+                raise ParseError(f"its program is not well formed: {error}") from None
+        return programs, head["about"]
 
 
 def _versions(programs: Iterable[Lambda]) -> dict[str, int]:
@@ -171,17 +106,20 @@ def _versions(programs: Iterable[Lambda]) -> dict[str, int]:
 
 def _checked_head(content: bytes) -> dict:
     """The header of a file. Raises ParseError for an unknown format or unknown operations."""
+    if content.count(b"[") + content.count(b"{") > _MOST_CONTAINERS:  # each takes 70 bytes
+        raise ParseError("it has too many lists and objects")
     try:
         head = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ParseError(f"it is not JSON: {error}") from None
     match head:
-        case {"format": int(version)} if version > _FORMAT:
-            raise ParseError(f"it has format {version}, a newer letir's; this one reads {_FORMAT}")
+        case {"format": int(version)} if version > FORMAT:
+            raise ParseError(f"it has format {version}, a newer letir's; this one reads {FORMAT}")
         case {"format": int(), "ops": dict(ops), "programs": list(names), "about": dict()}:
             for name, version in ops.items():
                 _check_operation(name, version)
-            if all(type(name) is str and _PROGRAM_NAME.fullmatch(name) for name in names):
+            is_named = all(type(name) is str and _PROGRAM_NAME.fullmatch(name) for name in names)
+            if is_named and len(set(names)) == len(names):
                 return head
     raise ParseError("format, ops, programs or about is missing, or not as letir writes it")
 
@@ -215,7 +153,7 @@ def array_from(content: bytes) -> np.ndarray:
             raise ValueError("a bool is neither 0 nor 1")
         is_fortran = head[3] == "True"
         return freeze(np.ndarray(shape, dtype, buffer=elements, order="F" if is_fortran else "C"))
-    except ValueError as error:
+    except (ValueError, OverflowError, TypeError) as error:
         raise ParseError(f"the .npy is damaged: {error}") from None
 
 

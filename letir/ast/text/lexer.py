@@ -20,7 +20,7 @@ ABBREVIATED = (
 
 
 class Reader:
-    """Reads one text; each method starts at ``pos`` and leaves it after what it has read."""
+    """Reads one text; each method reads from ``pos`` on, and moves it forward."""
 
     def __init__(self, text: str):
         self.text = text

@@ -1,7 +1,7 @@
 """The values of single words: numbers, strings, sizes, types and the elements of arrays.
 
-Plain functions from a piece of text to a value, the inverses of ``letir.ast.text.printer``. They
-raise ValueError or OverflowError for a piece without a meaning; readers add its position.
+Each function turns a piece of text into a value, the reverse of ``letir.ast.text.printer``. They
+raise ValueError or OverflowError for text that is not such a value; readers add its position.
 """
 
 import ast
@@ -40,6 +40,8 @@ _SIZE_FACTOR = re.compile(_FACTOR)
 _WHOLE_GROUP = re.compile(_GROUP)
 TYPE = rf"{NAME}\s*+\*?\s*+\[[^\[\]]*+\]"
 _LARGEST = 1 << 63
+_MOST_TERMS = 100
+_MOST_AXES = 64  # as in NumPy
 
 
 def string_of(text: str) -> str:
@@ -72,7 +74,7 @@ def parse_complex(text: str) -> complex:
 
 
 def parse_slice(text: str) -> slice:
-    """A slice from ``start:stop:step``, in which each part may be missing."""
+    """The slice ``start:stop:step``, in which each part may be missing."""
     parts = (part.strip() for part in text.split(":"))
     return slice(*[_end_of(part) if part else None for part in parts])
 
@@ -113,8 +115,11 @@ def parse_size(text: str) -> Size | int:
     """A sum of products of numbers and names."""
     if not re.fullmatch(SIZE, text):
         raise ValueError(f"expected a size such as 3, n or 2*n+1, found {text!r}")
+    terms = _SIZE_TERM.findall(text)
+    if max(len(terms), text.count("*")) > _MOST_TERMS:
+        raise ValueError(f"a size has more than {_MOST_TERMS} terms or factors")
     coefficients: dict = {}
-    for sign, product in _SIZE_TERM.findall(text):
+    for sign, product in terms:
         names, coefficient = [], -1 if sign == "-" else 1
         for factor in _SIZE_FACTOR.findall(product):
             if factor[0] in "0123456789":
@@ -139,12 +144,14 @@ def _parse_quotient(text: str) -> str:
     match found.terms if type(found) is Size else ():
         case (((name,), 1),) if type(name) is not str:
             return name
-    raise ValueError(f"{text} is no quotient that a size can have: it is {found}")
+    raise ValueError(f"{text} is not a quotient that a size can have: it is {found}")
 
 
 def parse_type(text: str) -> ArrayType:
     """``dtype[sizes]``, or ``dtype*[sizes]`` for a weak one."""
     name, _, sizes = text[:-1].partition("[")
+    if sizes.count(",") > _MOST_AXES:
+        raise ValueError(f"an array has at most {_MOST_AXES} axes")
     shape = tuple([parse_size(size.strip()) for size in sizes.split(",")]) if sizes.strip() else ()
     if any(type(n) is int and n < 0 for n in shape):
         raise ValueError(f"a size is negative in {text}")

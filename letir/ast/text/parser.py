@@ -7,7 +7,7 @@ gives a Lambda or a ParseError.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,15 +15,16 @@ from attrs import define, field
 
 from letir.ast import entry_point
 from letir.ast.attrs import Attrs
-from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive, primitive_named
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret, Source
 from letir.ast.text.literals import TYPE, parse_dtype
+from letir.ast.text.named_nodes import classes_by_name
 from letir.ast.text.value_parser import ATTRIBUTE, TreeReader
 from letir.ast.types import PYTHON_NUMBERS, WEAK, Size, UndefType
 from letir.errors import LetirError
 
-_MOST_KEPT = 1 << 14  # characters of a text that is kept to tell lines and columns
+_MOST_KEPT = 1 << 14  # characters of a text that is kept for lines and columns in errors
 _LOCAL_TEXT = r"%(?:0|[1-9][0-9]*+)"
 _DOTTED = r"[^\W\d][\w.]*+"
 _LOCAL = re.compile(_LOCAL_TEXT)
@@ -46,7 +47,7 @@ _TAIL = re.compile(
     r"(?:#(?:(?P<source>[^\n]*?:[0-9]++)(?=[^\S\n]*;\s*(?:%|return\b|->))|(?P<comment>[^\n]*)))?"
 )
 _AFTER_BIND = re.compile(r"[\n;}]|->|\Z")
-_SOURCE = re.compile(r"\s*(.*?):([0-9]{1,9})(?:: (.*?))?\s*")  # last, the condition of a guard
+_SOURCE = re.compile(r"(.*?):([0-9]{1,9})(?:: (.*)|\s*+)")  # last, the condition of a guard
 
 # The exact form in which the printer writes most binds; the general rules read all others.
 _SIMPLE = re.compile(
@@ -56,11 +57,15 @@ _SIMPLE = re.compile(
 
 
 @entry_point
-def parse(text: str, *, arrays: Sequence[np.ndarray] | None = None) -> Lambda:
+def parse(
+    text: str, *, arrays: Sequence[np.ndarray] | None = None, classes: Iterable[type] = ()
+) -> Lambda:
     """The program with this text: ``parse(dumps(f)) == f``.
 
     Omitted types are unknown. ``arrays``: the arrays for references such as ``float64[3]@0``, given
-    by ``load``. Raises ParseError with line and column for other texts.
+    by ``load``. ``classes``: trusted dataclasses, attrs classes and named tuples: the program calls
+    their constructors for its results; results of other classes that the text names are plain named
+    tuples. Raises ParseError with line and column for other texts.
 
     >>> parse("lambda %0, %1 { %2 = mul(%0, %1); return %2 }")
     lambda %0, %1 {
@@ -68,14 +73,14 @@ def parse(text: str, *, arrays: Sequence[np.ndarray] | None = None) -> Lambda:
       return %2
     }
     """
-    parser = Parser(text, arrays)
+    parser = Parser(text, arrays, classes_by_name(classes))
     try:
         with paused_gc():  # no term becomes garbage before the program does
             fn = parser.program()
     except RecursionError:
         raise parser.error("this is nested too deeply for the rest of Python's stack") from None
     if arrays is None and len(text) <= _MOST_KEPT:
-        fn._memo[parsed_text] = text  # what ``fn.memo(parsed_text)`` gives
+        fn._memo[parsed_text] = text  # the result of ``fn.memo(parsed_text)``
     return fn
 
 
@@ -114,8 +119,13 @@ class _Scope:
 class Parser(TreeReader):
     """Reads terms."""
 
-    def __init__(self, text: str, arrays: Sequence[np.ndarray] | None):
-        super().__init__(text, arrays)
+    def __init__(
+        self,
+        text: str,
+        arrays: Sequence[np.ndarray] | None = None,
+        trusted: Mapping[str, type] | None = None,
+    ):
+        super().__init__(text, arrays, trusted)
         self.scope = _Scope()
         self.sources: dict[str | None, Source | None] = {None: None}  # by text
         self.plain: dict[str, tuple[Primitive, Attrs]] = {}  # calls without attributes, by name
@@ -239,11 +249,14 @@ class Parser(TreeReader):
 
     def source(self, comment: str | None) -> Source | None:
         """The source line in a comment, None if there is none."""
-        place = _SOURCE.fullmatch(comment) if comment else None
+        # stripped here: a pattern that tries each end of a run of spaces takes quadratic time
+        place = _SOURCE.fullmatch(comment.lstrip()) if comment else None
         if place is None:
             return None
-        # text: a file of this name here may be another, and is not opened
-        found = self.sources[comment] = Source(place[1], int(place[2]), text=place[3] or "")
+        # text from the comment: a file of this name on this machine may be a different one
+        found = self.sources[comment] = Source(
+            place[1], int(place[2]), text=(place[3] or "").rstrip()
+        )
         return found
 
     def primitive(self, name: str, at: int) -> Primitive:
@@ -342,7 +355,7 @@ class Parser(TreeReader):
         binds, ret = self.body(_ARROW, "a bind or '->'")
         self.scope = inner.outer
         self.depth -= 1
-        # this order of parameters is what is_printed_in_place (printer) relies on
+        # is_printed_in_place (printer) relies on this order of parameters
         fn = Lambda([*(param for _, param in cts), *inner.lifted.values()], binds, ret)
         args = (*(ct for ct, _ in cts), *inner.lifted)
         record = self.primitive(name, at)

@@ -1,4 +1,4 @@
-"""Where the binds of a parsed program stand in its text, for the errors of ``check``."""
+"""The positions of a parsed program's binds in its text, for the errors of ``check``."""
 
 from letir.ast import LATE_BOUND
 from letir.ast.bodies import all_bodies

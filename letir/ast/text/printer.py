@@ -219,8 +219,8 @@ class Printer:
         if source is None or not self.sources:
             return line.rstrip()  # the positional form without operands ends in a blank
         line += self.texts.get(id(source)) or self.source_text(source)
-        # the condition that Python asked for: a line may have several [B2]
-        return line + _condition_text(source) if bind.op.name == "guard" else line
+        # a line may have several conditions that Python evaluated [B2], a model several nodes
+        return line + _excerpt_text(source) if bind.op.name == "guard" or source.text else line
 
     def source_text(self, source: Source) -> str:
         """The comment with the source line, cached by the Source object."""
@@ -248,7 +248,7 @@ class Printer:
     def grad_of_text(self, bind: Bind, operands: list[str], indent: str) -> str:
         """``grad_of[op](cts) { binds -> (results) }`` with captured operands substituted [D5]."""
         n_cts, body = bind.attrs["n_cts"], bind.attrs["body"]
-        # what Scope.find (parser) undoes
+        # Scope.find (parser) is the inverse
         self.numbers.update(zip(body.params, operands, strict=True))
         inner = indent + "  "
         binds = [self.bind_text(inner_bind, inner) for inner_bind in body.binds]
@@ -308,8 +308,8 @@ class Printer:
         return f"{kind}{{{', '.join(shown)}}}"
 
 
-def _condition_text(source) -> str:
-    """The part of a guard's comment after the source line: the user's condition, if known.
+def _excerpt_text(source) -> str:
+    """The part of a comment after the source line: the condition of a guard, a node's name.
 
     Without semicolons, which would end a comment in a program on one line.
     """
@@ -327,7 +327,7 @@ def is_printed_in_place(bind: Bind) -> bool:
         return False
     op, n_cts, body = bind.attrs["op"], bind.attrs["n_cts"], bind.attrs["body"]
     if not isinstance(op, Primitive) or type(n_cts) is not int or type(body) is not Lambda:
-        return False  # no program, but check must be able to print it
+        return False  # malformed, but ``check`` must be able to print it
     if not 0 <= n_cts <= len(bind.args) == len(body.params):
         return False
     args, captured = bind.args, list(body.params[n_cts:])

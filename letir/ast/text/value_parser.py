@@ -5,12 +5,14 @@ The values of single words are in ``letir.ast.text.literals``; the tables below 
 
 import re
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from operator import eq
 from typing import Any
 
 import numpy as np
 
-from letir.ast.pytrees import LEAF, Leaf, Static, Tree, named_node
+from letir.ast.pytrees import LEAF, Leaf, Static, Tree
 from letir.ast.terms import Lambda
 from letir.ast.text.lexer import ABBREVIATED, Reader
 from letir.ast.text.literals import (
@@ -31,6 +33,7 @@ from letir.ast.text.literals import (
     scalar_of,
     string_of,
 )
+from letir.ast.text.named_nodes import MOST_CLASSES, named_node
 from letir.ast.types import ArrayType, Undef
 
 ATTRIBUTE = re.compile(rf"({NAME})\s*+=")
@@ -38,6 +41,7 @@ _ARRAY_BODY = re.compile(r"((?:[^}#]++|#[^\n]*+)*+)\}")
 _REFERENCE = re.compile(r"@([0-9]++)")
 _NONE = re.compile(r"None(?!\w)")
 _NODE = re.compile(r"([^\W\d][\w.<>]*+)\s*+\(")
+_MOST_COLLISIONS = 64  # keys of a dict with the same hash; floats have a few by chance
 _TREES = {"in": re.compile(r"in(?!\w)"), "out": re.compile(r"out(?!\w)")}
 
 _SLICE = rf"(?P<slice>(?:{SIZE}\s*+)?:(?:\s*+{SIZE})?(?:\s*+:(?:\s*+{SIZE})?)?)"
@@ -65,11 +69,19 @@ _WORDS = {"None": None, "True": True, "False": False, "Undef": Undef}
 
 
 class ValueReader(Reader):
-    """Reads values and trees. ``arrays``: the arrays stored in a file beside its text."""
+    """Reads values and trees. ``arrays``: the arrays stored in a file beside its text; ``trusted``:
+    classes by the names that trees may use.
+    """
 
-    def __init__(self, text: str, arrays: Sequence[np.ndarray] | None = None):
+    def __init__(
+        self,
+        text: str,
+        arrays: Sequence[np.ndarray] | None = None,
+        trusted: Mapping[str, type] | None = None,
+    ):
         super().__init__(text)
-        self.arrays = arrays
+        self.arrays, self.trusted = arrays, trusted or {}
+        self.classes: set[tuple] = set()  # (name, fields) of the classes that trees name
         self.types: dict[str | None, ArrayType | None] = {None: None}  # by text
 
     def function(self) -> Lambda:
@@ -161,7 +173,7 @@ class TreeReader(ValueReader):
         node = self.tree()
         try:
             return Tree.of(node)
-        except Exception as error:  # constructors of users' classes may raise anything
+        except Exception as error:  # trusted classes may raise anything
             raise self.error(f"this does not describe a tree: {error}", at) from None
 
     def tree(self) -> Any:
@@ -206,6 +218,11 @@ class TreeReader(ValueReader):
 
     def keyed(self, entries: list[tuple], at: int) -> dict:
         """The dict of entries whose keys differ."""
+        if len(entries) > _MOST_COLLISIONS:
+            hashes = sorted([hash(key) for key, _ in entries])
+            # a dict of keys with one hash takes quadratic time
+            if any(map(eq, hashes, islice(hashes, _MOST_COLLISIONS, None))):
+                raise self.error("too many keys of this dict have the same hash", at)
         found = dict(entries)
         if len(found) < len(entries):
             raise self.error("a key appears twice", at)
@@ -225,10 +242,10 @@ class TreeReader(ValueReader):
         if name in _NAMED_CONTAINERS:
             return self.named_container(name)
         fields = self.keyed(self.items(")", self.field)[0], at)
-        try:
-            return named_node(name, fields)
-        except Exception as error:  # see tree_after
-            raise self.error(f"these fields do not make a {name}: {error}", at) from None
+        self.classes.add((name, *fields))
+        if len(self.classes) > MOST_CLASSES:
+            raise self.error(f"the trees name more than {MOST_CLASSES} classes", at)
+        return self.convert(named_node, name, fields, self.trusted, at=at)
 
     def named_container(self, name: str) -> Any:
         """An OrderedDict, a defaultdict or a deque."""

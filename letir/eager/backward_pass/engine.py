@@ -38,7 +38,7 @@ _SUM = kernel_of(add, NO_ATTRS)  # called for every further use of a value
 
 
 class _Everything:
-    """The universal set: the default of ``needed``."""
+    """The set that contains everything: the default of ``needed``."""
 
     def __contains__(self, item) -> bool:
         return True
@@ -77,15 +77,17 @@ class Backward(Direct):
         queue = self.queue
         while queue:
             self.step(heappop(queue)[1])
-        for leaf in tuple(self.cotangents):  # only leaves are left: no node has consumed these
-            self.taken(leaf)
+        for leaf in tuple(
+            self.cotangents
+        ):  # of leaves only: nodes have consumed all other cotangents
+            self.finish_cotangent(leaf)
         return self.found
 
     def step(self, step: _Node) -> None:
         """Run one node; an exception gets a note that names it.
 
-        Most nodes take the short path, without the calls that hooks, several results and a recorded
-        history need: see benchmarks, row "eager".
+        Most nodes take the short path, which has no calls for hooks, several results or a recorded
+        history: see benchmarks, row "eager".
         """
         try:
             form, kept = step.form, step.kept
@@ -105,7 +107,7 @@ class Backward(Direct):
             found = form.backward(ct, *(form.unpack(kept) if kept else ()))
             if not self.keeps:
                 step.kept = FREED
-            for place, ct in zip(form.rule.results, found):  # noqa: B905  strict takes its time
+            for place, ct in zip(form.rule.results, found):  # noqa: B905  ``strict`` is slower
                 if self.needs_all or step[place] in self.needed:
                     self.contribute(step[place], ct)
         except Exception as error:
@@ -168,13 +170,13 @@ class Backward(Direct):
         """The results of the rule, with hooks run before and after; then saved values are freed."""
         parts = self.parts.pop(step, None)  # None: one result, whose edge is the node itself
         if parts is None:
-            cts = [self.taken(step)]
+            cts = [self.finish_cotangent(step)]
         else:
-            cts = [None if part is None else self.taken(part) for part in parts]
+            cts = [None if part is None else self.finish_cotangent(part) for part in parts]
         notes = step.notes
         if notes is not None and notes.before:
             cts = self.hooked(notes.before, cts)
-        # [E2]: pre-hooks see the gradients of the results, post-hooks those of both
+        # [E2]: pre-hooks see the results' gradients, post-hooks also the operands' gradients
         found = step.form.pull(rule, self.emitter, cts, captured)
         if notes is not None and notes.after:
             found = self.after(notes.after, rule, step, found, cts)
@@ -184,7 +186,7 @@ class Backward(Direct):
             _check_nan(step, found)
         return found
 
-    def taken(self, origin: GradEdge) -> Any:
+    def finish_cotangent(self, origin: GradEdge) -> Any:
         """The complete gradient of a value, after its hooks."""
         ct = self.cotangents.pop(origin)
         notes = origin.notes
@@ -208,7 +210,7 @@ class Backward(Direct):
         return ct if ct is None or self.records else ct.array
 
     def hooked(self, hooks: dict, cts: Any, *others: Any) -> list:
-        """The gradients after running ``hooks`` on them."""
+        """The gradients ``cts`` after the node's ``hooks`` have run on them."""
         found = call_hooks(hooks, tuple(map(self.shown, cts)), *others)
         return list(map(self.hidden, found))
 

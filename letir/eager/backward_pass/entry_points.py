@@ -1,15 +1,15 @@
 """``backward`` and ``gradients``: gradients with respect to the leaves, or to given inputs."""
 
-import threading
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from letir.ast import entry_point
+from letir.ast.process_state import new_lock
 from letir.eager.backward_pass.engine import add_gradient
 from letir.eager.backward_pass.parallel import make_engine
-from letir.eager.grad_mode import RECORDS, Mode
+from letir.eager.grad_mode import recording_set
 from letir.eager.recorder import Recorder
 from letir.eager.tape import GradEdge, Leaf, Part, TapeNode, owning_node
 from letir.errors import ShapeError, TraceError
@@ -17,7 +17,7 @@ from letir.eval.array_modules import array_module, is_array
 from letir.tracing.source_locations import error_at_user_line
 from letir.transforms.vjp_jvp import as_direction
 
-_ACCUMULATING = threading.Lock()  # two threads may add to one .grad
+_ACCUMULATING = new_lock()  # two threads may add to one .grad
 
 
 @entry_point
@@ -31,14 +31,21 @@ def backward(
 ) -> None:
     """Add the gradients of ``outputs``, a Variable or several, to the ``.grad`` of their leaves.
 
-    As ``Variable.backward``, with a gradient for each output.
+    Like ``Variable.backward``, with a gradient for each output.
+
+    >>> import numpy as np
+    >>> import letir as lt
+    >>> x = lt.Variable(np.array([1.0, 2.0]), requires_grad=True)
+    >>> lt.eager.backward((x * x).sum())
+    >>> x.grad
+    Variable([2., 4.])
     """
     outputs = _flat_values(outputs)
     given = _output_cotangents(outputs, _flat_values(gradient), create_graph)
     keeps = create_graph if retain_graph is None else retain_graph
-    # after the seeds are checked: an error there must not change any .grad
+    # changed only after all seeds are checked: an error must leave every .grad unchanged
     run = make_engine(workers, create_graph, keeps)
-    with Mode(RECORDS, create_graph):
+    with recording_set(create_graph):
         owned = _Owned(given)
         for origin, ct in run.run(given).items():
             if type(origin) is Leaf:
@@ -83,7 +90,7 @@ def gradients(
     needed = _on_the_way([origin for origin, _ in given], origins)
     keeps = create_graph if retain_graph is None else retain_graph
     run = make_engine(workers, create_graph, keeps, origins, needed)
-    with Mode(RECORDS, create_graph):
+    with recording_set(create_graph):
         found = run.run([(origin, ct) for origin, ct in given if origin in needed])
     owned = _Owned(given)
     results = tuple(
@@ -96,8 +103,8 @@ def gradients(
 
 
 def _gradient_or_zeros(i: int, variable, found: dict, needed: set, allow_unused: bool, owned):
-    """The gradient with respect to input ``i``: zeros where the rules gave none, None where no
-    output depends on it.
+    """The gradient with respect to input ``i``: zeros if the rules returned none, None if no output
+    depends on the input.
     """
     ct = found.get(variable.arg)
     if ct is not None:
@@ -109,7 +116,7 @@ def _gradient_or_zeros(i: int, variable, found: dict, needed: set, allow_unused:
     raise error_at_user_line(
         TraceError(
             f"gradients: no output depends on input {i}, {variable.type}\n"
-            "  leave it out, or say allow_unused=True, which gives None"
+            "  leave it out, or pass allow_unused=True, which gives None"
         )
     )
 
@@ -140,7 +147,7 @@ def _output_cotangents(outputs: list, given: list, records: bool) -> list[tuple[
             raise error_at_user_line(
                 TraceError(
                     f"backward of {output!r}: it does not require grad, nothing was recorded\n"
-                    "  make what it is computed from with requires_grad=True, outside no_grad()"
+                    "  give the Variables that it depends on requires_grad=True, outside no_grad()"
                 )
             )
         found.append((output.arg, _output_cotangent(output, ct, records)))
@@ -189,9 +196,9 @@ class _Owned:
 
 
 def _on_the_way(outputs: list[GradEdge], inputs: list[GradEdge]) -> set[GradEdge]:
-    """The edges on a path from ``outputs`` to ``inputs``, both included.
+    """The edges on paths from ``outputs`` to ``inputs``, both included.
 
-    An input on which no output depends is not among them.
+    An input on which no output depends is on no path.
     """
     reached, steps, todo = set(outputs), [], [*outputs]
     while todo:

@@ -29,7 +29,7 @@ class _ParallelBackward(Backward):
     def __init__(self, workers: int, *args):
         super().__init__(*args)
         self.workers = workers
-        self.made = threading.local()  # .by_step: the contributions of this thread's current node
+        self.made = threading.local()  # .by_step: contributions of the node that the thread runs
         self.contributions: dict[GradEdge, list] = defaultdict(list)  # (position, gradient) pairs
 
     def run(self, seeds) -> dict[GradEdge, object]:
@@ -62,7 +62,7 @@ class _ParallelBackward(Backward):
         """
         done, _ = wait(running, return_when=FIRST_COMPLETED)
         ready = []
-        # in tape order, so that the same error is raised first each time
+        # in tape order, so that the same error is raised in every run
         for future in sorted(done, key=lambda future: -running[future].order):
             step = running.pop(future)
             for place, (origin, ct) in enumerate(future.result()):
@@ -139,7 +139,7 @@ class _ParallelBackward(Backward):
         for origin in sorted(self.contributions, key=self.first_place):
             self.total(origin)
         for origin in tuple(self.cotangents):
-            self.taken(origin)
+            self.finish_cotangent(origin)
         return self.found
 
 

@@ -22,7 +22,7 @@ class Context:
     def save_for_backward(self, *values: Any) -> None:
         """Save Variables, arrays and None for backward, which reads them as ``saved_tensors``.
 
-        To be called at most once. They are freed after backward, which refuses values that were
+        To be called at most once. The values are freed after backward, which raises if one was
         changed in place in the meantime.
         """
         if self._saved is not None:

@@ -9,7 +9,7 @@ from letir.ast.primitive import Primitive
 from letir.eager.functions.context import Context, is_among, place_among
 from letir.eager.functions.function_cache import FunctionForm, Saved
 from letir.eager.functions.operation import call_traced, make_operation
-from letir.eager.grad_mode import RECORDS, no_grad
+from letir.eager.grad_mode import is_grad_enabled, no_grad
 from letir.eager.mutation import add_view, memory_root, note_change, refuse_write
 from letir.eager.recorder import RECORDER
 from letir.eager.tape import ORDER, Constant, Part, step_at
@@ -76,9 +76,9 @@ class Function:
         results = given if isinstance(given, tuple) else (given,)
         outs = [_output_variable(result, args, ctx) for result in results]
         _check_dirty(ctx, args, results)
-        if any(needs) and RECORDS.get():  # the caller's mode: forward itself ran under no_grad
+        if any(needs) and is_grad_enabled():  # the caller's mode: forward ran under no_grad
             _record_call(cls, ctx, args, origins, outs, single=not isinstance(given, tuple))
-        # the node has what it needs; a ctx that held results would keep them alive [E4]
+        # the node has copies of all it needs; a ctx with results would keep them alive [E4]
         ctx._saved, ctx._dirty, ctx._without_gradient = None, (), ()
         return tuple(outs) if isinstance(given, tuple) else outs[0]
 
@@ -94,7 +94,7 @@ def _record_call(
     kept += [getattr(value, "array", value) for value in ctx.saved_tensors]
     links = [origins[i] for i in form.operands]
     order = ORDER()
-    # 3: past this and ``apply``
+    # 3: the frame that called ``apply``
     step = step_at(order, links).filled(form, tuple(kept), order, user_place(3)[0])
     for i, out in enumerate(outs):
         if not isinstance(out, Variable):
@@ -108,14 +108,14 @@ def _record_call(
 
 
 def _output_variable(result, args: tuple, ctx: Context):
-    """A result of forward as a new Variable; a result that is not an array as it is."""
+    """A result of forward as a new Variable; a result that is not an array stays unchanged."""
     if is_array(result):
         return Variable(result)
     if not isinstance(result, Variable) or is_among(result, ctx._dirty):
         return result
     if result.is_leaf and not result.requires_grad and place_among(result, args) is None:
         return result
-    # also for a returned argument or a view: a new Variable, which can have its own edge
+    # a returned argument or view becomes a new Variable too, so that it can have its own edge
     found = RECORDER.wrapped(result.array, Constant(result.type))
     if not result.is_scalar():
         add_view(found, result)
@@ -133,7 +133,7 @@ def _check_dirty(ctx: Context, args: tuple, results: tuple) -> None:
             )
         base = memory_root(variable)
         is_view = base is not variable and not variable.sharing.detached
-        if RECORDS.get() and any(ctx.needs_input_grad):
+        if is_grad_enabled() and any(ctx.needs_input_grad):
             refuse_write(variable, base, is_view)
             if is_view:
                 raise TraceError(
@@ -145,13 +145,29 @@ def _check_dirty(ctx: Context, args: tuple, results: tuple) -> None:
 
 @entry_point
 def once_differentiable(backward: Callable) -> Callable:
-    """Decorate a ``backward`` that cannot be differentiated: a second derivative raises."""
+    """Decorate a ``backward`` that cannot be differentiated: a second derivative raises.
+
+    >>> class Square(Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...     @staticmethod
+    ...     @once_differentiable
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 2.0 * x * grad
+    >>> x = Variable(3.0, requires_grad=True)
+    >>> Square.apply(x).backward()
+    >>> x.grad
+    Variable(6.)
+    """
     LATE_BOUND["refuse_unless_function"]("once_differentiable", backward)
 
     @functools.wraps(backward)
     def once(ctx, *grads):
         return backward(ctx, *grads)
 
-    marked: Any = once  # a type without attributes of its own
+    marked: Any = once  # Any, because functions have no declared attributes
     marked.is_once_differentiable = True
     return marked

@@ -11,7 +11,7 @@ from letir.ast.builder import Value
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.eager.functions.context import Context, place_among
 from letir.eager.functions.operation import HERE, call_attributes
-from letir.eager.grad_mode import RECORDS, Mode
+from letir.eager.grad_mode import recording_set
 from letir.eager.recorder import RECORDER, Recorder
 from letir.eager.tape import FREED, ORDER, GradEdge, Part, TapeNode, check_unchanged, freed_error
 from letir.errors import DTypeError, ShapeError, TraceError
@@ -47,7 +47,7 @@ class Saved:
         return cls(True, value.arg if place is None else origins[place])
 
     def origin_in(self, step: TapeNode) -> GradEdge | None:
-        """The grad edge; for a result, the one of ``step``."""
+        """The grad edge of the value; for a result, the edge from the node ``step``."""
         if self.result is None:
             return self.origin
         if step.type is not None:
@@ -78,7 +78,7 @@ class FunctionForm:
         self.function, self.ctx, self.saved, self.op = function, ctx, saved, function.operation
         self.operands = [i for i, arg in enumerate(args) if _is_operand(arg)]
         self.operand_types = [type_of(args[i]) for i in self.operands]
-        # where missing gradients are made
+        # the device on which missing gradients are made
         self.xp = array_module([getattr(args[i], "array", args[i]) for i in self.operands])
         self.arguments = [HERE if i in self.operands else arg for i, arg in enumerate(args)]
         self.types = tuple([out.type if _is_operand(out) else None for out in outs])
@@ -111,7 +111,7 @@ class FunctionForm:
         return [saved.origin_in(step) for saved in self.saved]
 
     def pull(self, rule: _FunctionRule, emitter: Any, cts: list, captured: Sequence) -> tuple:
-        """The gradients that backward returns for the operands that require grad."""
+        """Run backward; returns the gradients of the operands that require grad."""
         records, variable = isinstance(emitter, Recorder), Recorder.variable
         once = getattr(self.function.backward, "is_once_differentiable", False)
         grads = [self.gradient(i, ct) for i, ct in enumerate(cts)]
@@ -119,7 +119,7 @@ class FunctionForm:
             variable(value) if s.is_variable and not isinstance(value, variable) else value
             for s, value in zip(self.saved, captured, strict=True)
         ]
-        with Mode(RECORDS, records and not once):  # once_differentiable: no history
+        with recording_set(records and not once):  # once_differentiable: no history
             found = self.function.backward(self.ctx.with_saved(saved), *grads)
         found = _check_gradients(self, found if isinstance(found, tuple | list) else (found,))
         if not records:
@@ -131,7 +131,7 @@ class FunctionForm:
         return tuple([_refuse_derivative(self, ct, through) for ct in found])
 
     def gradient(self, i: int, ct: Any) -> Any:
-        """The gradient of a result as backward gets it, zeros if it is missing."""
+        """The gradient of a result in the form for backward; zeros if it is missing."""
         kind = self.types[i]
         if ct is None and kind is not None:
             ct = self.xp.zeros(kind.shape, kind.dtype)
@@ -194,7 +194,7 @@ class _Refusing:
         self.op, self.type, self.types, self.name = form.op, type_, (type_,), form.function.__name__
 
     def rule_for(self, mask):
-        """None, ever."""
+        """Raise, because the derivative must not be taken."""
         raise TraceError(
             f"the backward of {self.name} is marked as once_differentiable\n"
             "  leave the mark out if backward computes with Variables"

@@ -17,7 +17,7 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.eager.backward_pass.entry_points import gradients
 from letir.eager.functions.context import Context
-from letir.eager.grad_mode import enable_grad, no_grad
+from letir.eager.grad_mode import enable_grad, recording_set
 from letir.eager.recorder import Recorder
 from letir.errors import DTypeError, LetirError, ShapeError, TraceError
 from letir.eval.array_modules import is_array, type_of
@@ -33,7 +33,7 @@ from letir.transforms.custom_reverse import custom_vjp
 if TYPE_CHECKING:
     from letir.eager.functions.function import Function
 
-HERE = Here()  # stands for an array among the arguments
+HERE = Here()  # the placeholder for an array among the arguments
 
 
 def make_operation(function: type["Function"]) -> Primitive:
@@ -43,13 +43,13 @@ def make_operation(function: type["Function"]) -> Primitive:
     backward = _backward_operation(function, f"{name}.backward")
 
     def impl(xp, *arrays, arguments, types):
-        with no_grad():
+        with recording_set(False):
             found, _ = call_function_at(function, arguments, arrays)
         found = tuple([out.array for out in found])
         _check_result_types(name, tuple(map(type_of, found)), types)
         return found
 
-    named: Any = impl  # a type without attributes of its own
+    named: Any = impl  # Any, because functions have no declared attributes
     named.function = function  # called instead in eager mode, see ``function_behind``
 
     def vjp(cts, outs, *args, arguments, types):
@@ -75,7 +75,7 @@ def _backward_operation(function, name: str) -> Primitive:
     def impl(xp, *arrays, arguments, places, types):
         count = sum(arg is HERE for arg in arguments)
         variable = Recorder.variable
-        with enable_grad():  # the caller may be under no_grad; this history ends here
+        with enable_grad():  # the caller may be under no_grad; this history is local to the call
             inputs = [variable(a, requires_grad=i in places) for i, a in enumerate(arrays[:count])]
             outs, _ = call_function_at(function, arguments, inputs)
         pairs = [p for p in zip(outs, arrays[count:], strict=True) if p[0].requires_grad]
@@ -106,7 +106,7 @@ def function_behind(op: Primitive) -> type["Function"] | None:
 def call_function_at(
     function: type["Function"], arguments: Sequence, arrays: Sequence
 ) -> tuple[tuple, bool]:
-    """(Variables, whether they are a tuple): a call with these arrays in the places of ``HERE``."""
+    """(results as Variables, whether a tuple) of a call with arrays in place of ``HERE``."""
     rest = iter(arrays)
     filled = [_wrap_array(next(rest)) if arg is HERE else arg for arg in arguments]
     out = function.apply(*filled)
@@ -162,7 +162,7 @@ def call_traced(function: type["Function"], args: tuple) -> Any:
     operands = [arg for arg, mark in zip(args, arguments, strict=True) if mark is HERE]
     if not isinstance(active, Trace):
         return _compute_call(function, arguments, operands, active)
-    with no_grad():
+    with recording_set(False):
         outs, several = call_function_at(
             function, arguments, [_operand_array(operand) for operand in operands]
         )
@@ -173,7 +173,7 @@ def call_traced(function: type["Function"], args: tuple) -> Any:
     )
     if len(binders) == 1:
         binders[0].name = name
-    # without concrete values they were computed from zeros, only for their types
+    # without concrete values the results were computed from zeros, only for their types
     values = [out.array if active.mode is EAGER else ABSENT for out in outs]
     made = tuple([Tracer(active, *pair) for pair in zip(binders, values, strict=True)])
     return made if several else made[0]
@@ -190,7 +190,7 @@ def _compute_call(function, arguments: list, operands: list, active: Paused | No
             f"with concrete arguments{at_user()}\n"
             "  trace it without pause_tracing"
         )
-    with no_grad():
+    with recording_set(False):
         outs, several = call_function_at(function, arguments, list(map(_operand_array, operands)))
     arrays = tuple([out.array for out in outs])
     return arrays if several else arrays[0]
@@ -207,7 +207,7 @@ def _operand_array(operand):
         raise TraceError(
             f"a Function of a value of type {operand.type} is traced, but the size "
             "of the value must be known"
-            f"{at_user()}\n  trace with concrete arguments, or say traceable = True"
+            f"{at_user()}\n  trace with concrete arguments, or set traceable = True"
         )
     return np.zeros(operand.shape, operand.dtype)
 

@@ -14,7 +14,7 @@ from letir.ast.primitive import Primitive
 from letir.ast.terms import Lambda
 from letir.eval.array_modules import is_array
 
-# not traversed: they lead to every imported module
+# not traversed, because every imported module can be reached from them
 _NO_CONTAINERS = (type, types.ModuleType, types.FunctionType, Lambda, Primitive)
 
 
@@ -38,7 +38,7 @@ def put_part(owner: Any, key: Any, value: Any) -> None:
     elif isinstance(owner, list):
         owner[key : key + 1] = [value]  # a slice, so that it can also append
     else:
-        # works for frozen classes, and runs no setter
+        # this works for frozen classes too, and runs no setter
         object.__setattr__(owner, key, value)
 
 
@@ -72,7 +72,7 @@ def _instance_attributes(value) -> Iterator[tuple[str, object]]:
 
 
 def places_by_path(root: Any, name: str) -> dict[str, Place]:
-    """Everything that ``root`` holds, by path starting with ``name``; shared parts appear once."""
+    """All parts of ``root``, at any depth, by path from ``name``; shared parts appear once."""
     found: dict[str, Place] = {}
     seen, todo = {id(root)}, [(name, root)]  # objects may hold each other in a circle
     while todo:

@@ -22,7 +22,7 @@ from letir.eager.models.attributes import (
 from letir.errors import DTypeError, GuardError, TraceError
 from letir.eval.array_modules import type_of
 from letir.passes.dead_code_elimination import dead_code
-from letir.tracing.entry import KEEP, mark_static, record
+from letir.tracing.entry import WRITE_BACK, mark_static, record
 from letir.tracing.source_locations import error_at_user_line
 from letir.tracing.trace_state import LAZY
 from letir.tracing.tracer import Tracer
@@ -48,7 +48,7 @@ class RecordedModel:
         if isinstance(model, type):
             raise TraceError(
                 f"jit_model: a model is expected, found the class {model.__name__}\n"
-                f"  make one of it: letir.jit_model({model.__name__}(...))"
+                f"  make an instance: letir.jit_model({model.__name__}(...))"
             )
         for name in ("forward", "parameters"):
             if not callable(getattr(model, name, None)):
@@ -63,8 +63,8 @@ class RecordedModel:
 
     @property
     def programs(self) -> list[Lambda]:
-        """The recorded programs: at most ``_MOST`` for each kind of arguments, one for each outcome
-        of the model's Python branches.
+        """The recorded programs, one for each outcome of the model's Python branches: at most 16
+        for each kind of arguments.
         """
         return [one.program for found in self._recorded.values() for one in found]
 
@@ -109,7 +109,7 @@ class RecordedModel:
         arrays = distinct_arrays(held)
         key = _program_key(
             held, arrays, args, kwargs
-        )  # anew each time: attributes may have changed
+        )  # searched in every call: attributes may have changed
         found, (out, changed) = self._replayed(key, arrays, args, kwargs)
         for (owner, name), value in zip(found.changed, changed, strict=True):
             put_part(held[owner].value if owner in held else self.model, name, value)
@@ -126,7 +126,9 @@ class RecordedModel:
                 results = found.program(arrays, *args, **kwargs)
             except GuardError:  # recorded for another outcome of a Python branch
                 continue
-            if found is not known[0]:  # first: the same branch is likely to be taken again
+            if (
+                found is not known[0]
+            ):  # move it to the front: the same branch is likely to run again
                 self._recorded[key] = (found, *[one for one in known if one is not found])
             return found, results
         found = self._record(arrays, args, kwargs)
@@ -139,17 +141,17 @@ class RecordedModel:
         changed: dict[str, Place] = {}
 
         def forward(traced, *args, **kwargs):
-            # by identity: an array that the model holds twice is one argument, also in the mirror
+            # arrays are compared by identity: one that the model holds twice is one argument
             stand_in = {id(a): t for a, t in zip(arrays, traced, strict=True)}
             model = mirror_value(self.model, lambda array: stand_in[id(array)], {})
-            # on the mirror: the model itself never sees a traced value
+            # forward runs on a copy, so that the model never holds a traced value
             before = places_by_path(model, "model")
             out = model.forward(*args, **kwargs)
             changed.update(changed_places(before, places_by_path(model, "model")))
             return out, [place.value for place in changed.values()]
 
         marked = mark_static(forward, (arrays, *args), kwargs, (), ())
-        fn = record(forward, *marked, LAZY, KEEP).fn
+        fn = record(forward, *marked, LAZY, WRITE_BACK).fn
         return _RecordedForward(fn, tuple((p.owner, p.key) for p in changed.values()))
 
 
@@ -248,9 +250,9 @@ def jit_model(model: Any) -> RecordedModel:
     All arrays in the model's attributes (in nested lists, dicts and objects too) are arguments of
     the program, so it sees every change of them; arrays that ``forward`` assigns to attributes are
     results, which are stored in the model after each call. Another type of argument, another value
-    of a plain attribute (``self.training``) or a failing guard records again. It holds no outputs.
-    ``has_trace_for(*args)`` says whether a call replays, ``graph_for(*args)`` gives the program.
-    Raises TraceError if ``forward`` changes an attribute that is not an array.
+    of a plain attribute (``self.training``) or a failing guard records again. The callable keeps no
+    outputs alive. ``has_trace_for(*args)`` says whether a call replays, ``graph_for(*args)`` gives
+    the program. Raises TraceError if ``forward`` changes an attribute that is not an array.
 
     >>> import numpy as np
     >>> class Scale:

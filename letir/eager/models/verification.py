@@ -24,7 +24,7 @@ def verify(f: Callable, *args: Any, check_inputs: Sequence = (), **kwargs: Any) 
     """The program of ``f`` at these arguments, if its replay equals ``f`` bit for bit.
 
     ``f``: a function, or a result of ``jit_model``. ``check_inputs``: other arguments at which the
-    program, recorded at ``args``, must equal ``f`` too: a tuple of positional arguments each. The
+    program, recorded at ``args``, must equal ``f`` too, each a tuple of positional arguments. The
     function is recorded twice and called once, each time
     with its own copy of the arguments (and of the model) and the same state of ``np.random``.
     Raises TraceError that names the first different result and shows how the two recordings differ:
@@ -37,7 +37,7 @@ def verify(f: Callable, *args: Any, check_inputs: Sequence = (), **kwargs: Any) 
     return %2
     """
     recorded = _replay_model if isinstance(f, RecordedModel) else _replay_program
-    # twice: hidden state that the function reads shows as a difference between the programs
+    # recorded twice: hidden state that the function reads makes the two programs differ
     (first, found), (second, _) = (_same_start(recorded, f, args, kwargs) for _ in range(2))
     expected = _same_start(_plain_call, f, args, kwargs)
     wrong = _difference_lines(expected, found)
@@ -121,7 +121,7 @@ def _difference_lines(expected: list, found: list) -> list[str]:
 
 
 def _same_bits(expected, found) -> bool:
-    """Whether two results have the same type and bits; all nans count as equal."""
+    """Whether two results have the same type and bits; all nans are equal."""
     if type_of(expected) != type_of(found):
         return False
     return same_bits(_one_nan(expected), _one_nan(found))

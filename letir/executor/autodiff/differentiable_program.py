@@ -92,7 +92,7 @@ class Differentiable:
 
 @frozen(eq=False)
 class _Part:
-    """A part that runs at once: ``run(operands, records)`` gives a result for each binder."""
+    """A part of a program: ``run(operands, records)`` returns a result for each binder."""
 
     args: tuple[Arg, ...]
     binders: tuple[Local, ...]
@@ -127,14 +127,14 @@ def _single_part(bind: Bind, making: Making) -> _Part:
 
 
 def _apply_function(bind: Bind, operands: list, records: bool) -> tuple:
-    """The results of a Function, with its own backward on the tape."""
+    """Run a Function and record its own backward on the tape."""
     found, _ = call_function_at(function_behind(bind.op), bind.attrs["arguments"], operands)
     operands.clear()
     return found
 
 
 def _record_bind(bind: Bind, operands: list, records: bool) -> tuple:
-    """The results of one bind, recorded as one node."""
+    """Run one bind and record it as one node of the tape."""
     out = run_bind(bind, operands)
     return results_tuple(bind.op, out)
 
@@ -149,14 +149,14 @@ def _stretch_part(binds: list[Bind], last: dict[Local, int], end: int) -> list[_
 
 
 def _compute_stretch(plan: Plan, operands: list, records: bool) -> tuple:
-    """The results of a stretch, which are arrays, not Variables."""
+    """Run a stretch of binds; the results are arrays, not Variables."""
     arrays = list(map(_leaf_array, operands))
     operands.clear()
     return plan.run(arrays, array_module(arrays))
 
 
 def _leaf_array(leaf):
-    """The array of a Variable; other values as they are."""
+    """The array of a Variable; any other value unchanged."""
     return leaf.array if isinstance(leaf, Value) else leaf
 
 

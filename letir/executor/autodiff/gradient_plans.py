@@ -12,6 +12,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from letir.ad.symbolic_zeros import UNDEFINED, specialize_undef
+from letir.ast.process_state import new_lock
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import Undef
 from letir.eval.array_modules import array_module
@@ -37,9 +38,9 @@ class Backward:
     captured: tuple[int, ...]
     results: tuple[int, ...]
     making: "Making"
-    missing: tuple = ()  # the interface of rules: no operand lacks a rule
-    made: dict = field(factory=dict)  # plans by requires_grad flags, None for plain arrays
-    lock: threading.RLock = field(factory=threading.RLock, repr=False)
+    missing: tuple = ()  # required of rules: the operands without a rule, here none
+    made: dict = field(factory=dict)  # plans by requires_grad flags; the key None is for arrays
+    locks: dict = field(factory=dict, repr=False)  # by key: plans of other keys are made meanwhile
 
     def run(self, values: list, records: bool) -> tuple:
         """The gradients, None for zero; ``values`` is emptied."""
@@ -50,10 +51,10 @@ class Backward:
         return self.plan(requires).run_flat(values)
 
     def plan(self, requires: tuple | None) -> Any:
-        """The callable that runs it, made once."""
+        """The callable that runs the gradient program, made once."""
         found = self.made.get(requires)
         if found is None:
-            with self.lock:
+            with self.locks.setdefault(requires, new_lock(threading.RLock)):
                 found = self.made.get(requires)
                 if found is None:
                     found = self.made[requires] = self.making.plan(self.program, requires)
@@ -123,7 +124,7 @@ class Graph:
         return found
 
     def new_backward(self, mask: tuple, requires: tuple) -> Backward:
-        """``backward``, made."""
+        """Make the gradient program that ``backward`` caches."""
         attrs = self.bind.attrs
         df, defined = attrs["df"], [mask[i] for i in attrs["df_input_vjps"]]
         count = len(defined)
@@ -144,14 +145,14 @@ class Graph:
 
 def _may_be_view(bind: Bind) -> bool:
     """Whether a result may share memory with an operand."""
-    # what a fused bind hands out, its own binds make
+    # the results of a fused bind are results of the binds in its body
     inside = bind.attrs["body"].binds if bind.op.role == "fused" else (bind,)
     return any(may_share(one.op) for one in inside)
 
 
 def _exposed_captures(bind: Bind) -> frozenset:
-    """The positions (operands, then results) of captured values that an in-place change of a
-    result by the user may change.
+    """The positions (operands, then results) of captured values that share memory with a result: an
+    in-place change of the result by the user may change them.
     """
     attrs, f = bind.attrs, bind.attrs["f"]
     owner: dict[Local, Local] = {}
@@ -159,7 +160,7 @@ def _exposed_captures(bind: Bind) -> frozenset:
         if not _may_be_view(one):
             continue
         of = next((owner.get(arg, arg) for arg in one.locals()), None)
-        if of is not None:  # it may be a view of any of its operands
+        if of is not None:  # the result may be a view of any of its operands
             owner.update(dict.fromkeys(one.binders, of))
     args, count = f.ret.args, attrs["f_real_outputs"]
     real = {owner.get(arg, arg) for arg in args[:count]}

@@ -1,8 +1,8 @@
 """Differentiable subgraphs: parts of a program that are differentiated, optimised and run as one.
 
-Each becomes a ``differentiable_graph`` bind that holds its forward and gradient programs: one tape
-node in eager mode. Groups are convex by construction: a bind that cannot join a group raises the
-level of all binds that depend on it, and the groupable binds of one level form one group.
+Each part becomes a ``differentiable_graph`` bind that holds its forward and gradient programs: one
+tape node in eager mode. Groups are convex by construction: a bind that cannot join a group raises
+the level of all binds that depend on it, and the groupable binds of one level form one group.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,13 +14,13 @@ from attrs import define, field
 from letir.ad.differentiation import differentiate
 from letir.ast.attrs import Attrs
 from letir.ast.derivative_types import is_opaque_call
-from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.eager.functions.operation import function_behind
 from letir.errors import LetirError
 from letir.ops.autodiff.subgraph import VECTORS, differentiable_graph
-from letir.passes.activity import has_derivative, propagate_requires_grad
+from letir.passes.differentiability import has_derivative, propagate_requires_grad
 from letir.visitors.substitution import lambda_lift, substitute
 
 _FEWEST_DIFFERENTIABLE = 2  # the fewest binds that require grad in a graph
@@ -47,7 +47,7 @@ def _least_size(usual: int) -> int:
 
 
 def requiring_grad(fn: Lambda, requires_grad: Sequence[bool]) -> set[Local]:
-    """The locals that require grad, or might, given the flags of the parameters [D1]."""
+    """The locals that require grad, or may require it, given the flags of the parameters [D1]."""
     return propagate_requires_grad(fn, requires_grad, introduces=is_opaque_call)
 
 
@@ -59,7 +59,7 @@ def _is_groupable(bind: Bind, needs: set[Local]) -> bool:
         return True
     if (
         function_behind(bind.op) is not None
-    ):  # eager mode knows more of it: it has a backward, a ctx
+    ):  # a Function keeps its own backward and ctx, which eager mode runs
         return False
     return has_derivative(bind)
 
@@ -73,7 +73,7 @@ class _Level:
 
 
 def _bind_levels(fn: Lambda, needs: set[Local]) -> list[_Level]:
-    """The binds by level: in each a group, followed by the binds outside of groups.
+    """The binds by level: each level has a group, followed by binds outside of groups.
 
     A path that leaves a group passes another bind, or a result of the program, and so reaches a
     higher level: no group can depend on itself. A result that is also read ends a group, so that
@@ -138,7 +138,7 @@ def create_autodiff_subgraphs(
 
 
 def _is_worth_it(group: list[Bind], needs: set[Local], fewest: int) -> bool:
-    """Whether at least ``fewest`` binds of a group require grad."""
+    """Whether a graph pays: at least ``fewest`` binds of the group require grad."""
     count = 0
     for bind in group:
         count += not needs.isdisjoint(bind.binders)

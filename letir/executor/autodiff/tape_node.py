@@ -52,7 +52,7 @@ class _GraphForm(OpSpecialization):
         if kept is FREED:
             raise freed_error(step)
         exposed = step.notes is not None and not self.graph.exposed.isdisjoint(rule.captured)
-        if exposed:  # a result was changed that shares memory with a value to be read
+        if exposed:  # the user changed a result that shares memory with a value to be read
             check_unchanged(step, step)
         for place in rule.captured:
             origin = step[place] if place < count else None
@@ -61,7 +61,7 @@ class _GraphForm(OpSpecialization):
         return [kept[places[place]] for place in rule.captured]
 
     def origins(self, rule: Any, step: TapeNode) -> list[GradEdge | None]:
-        """The grad edges of these values; None for constants, also among the graph's results."""
+        """The grad edges of these values; None for constants, even if the graph returns them."""
         count, flows = len(step), self.graph.flows
         found: list = []
         for place in rule.captured:
@@ -82,7 +82,7 @@ class _GraphForm(OpSpecialization):
 class GraphStep:
     """Runs a graph on Variables.
 
-    Forms are cached here, not on the graph: they refer to the graph, and that would be a cycle.
+    Forms are cached here, not on the graph: they refer to the graph, which would be a cycle.
     """
 
     graph: Graph
@@ -135,7 +135,7 @@ class GraphStep:
             kind = form.types[i]
             arg = Part.of(kind, step, i) if i in self.graph.flows else Constant(kind)
             made.append(RECORDER.wrapped(out, arg))
-            # it may be a view of an operand or of another result, or that array itself
+            # a result may be an operand, another result, or a view of one
             if id(out) in seen or getattr(out, "base", None) is not None:
                 made[-1].share_memory([*operands, *made[:-1]], form)
             seen.add(id(out))
@@ -144,7 +144,7 @@ class GraphStep:
     def form(self, requires: tuple, outs: tuple) -> _GraphForm:
         """The form for operands with these ``requires_grad`` flags."""
         types = self.types
-        if types is None:  # symbolic sizes: the types of this call
+        if types is None:  # sizes are symbolic: take the types of this call
             types = tuple([array_type(out) for out in outs])
         found = self.forms.get((requires, types))
         if found is None:

@@ -1,10 +1,10 @@
-"""Elementary functions as loop language: arithmetic on floats and their bits, without branches.
+"""Elementary functions in the loop language: arithmetic on floats and their bits, without branches.
 
-``ELEMENTARY[name](b, *operands)`` appends the instructions of an operation of letir to the builder
-``b``. The results are within 2 units in the last place of the true values, for float64 and float32,
-and the flags of floating-point errors are raised where NumPy's functions raise them: the
-instructions for special arguments are part of the result, so that LLVM keeps them. Read
-``expression``, ``formulas``, then ``exponentials``.
+``ELEMENTARY[name](b, *operands)`` appends the instructions of an operation to the builder ``b``.
+For float64 and float32 the results are within 2 units in the last place of the true values. The
+functions raise the same floating-point flags as NumPy's: the result depends on the instructions
+that raise them, so that LLVM cannot remove these. Read ``expression``, ``formulas``, then
+``exponentials``.
 """
 
 from collections.abc import Callable

@@ -8,6 +8,7 @@ exp(x**2) erfc x", Mathematics of computation, 1981).
 import math
 from fractions import Fraction
 
+from letir.kernels.elementary.coefficients import ERF, ERFC
 from letir.kernels.elementary.exponentials import exponential_pair
 from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import (
@@ -18,7 +19,6 @@ from letir.kernels.elementary.formulas import (
     times_power_of_two,
     two_product,
 )
-from letir.kernels.elementary.polynomials import ERF, ERFC
 
 _BOUNDS = {"d": 27.5, "f": 10.3}  # erfc is 0 from here on
 _ROOT_HALF = Fraction("0.7071067811865475244008443621048490392848359376884740365883398689953662392")

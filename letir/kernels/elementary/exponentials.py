@@ -6,6 +6,7 @@ is a polynomial.
 
 import math
 
+from letir.kernels.elementary.coefficients import EXP, EXP2
 from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import (
     LN2,
@@ -16,7 +17,6 @@ from letir.kernels.elementary.formulas import (
     split,
     times_power_of_two,
 )
-from letir.kernels.elementary.polynomials import EXP, EXP2
 
 # results are 0 or infinite beyond; the scaling by powers of two is correct up to here
 _BOUNDS = {"d": 746.0, "f": 104.0}
@@ -29,12 +29,12 @@ def clamped(x: Expression, bound: float) -> Expression:
 
 
 def unless_infinite(x: Expression, result: Expression) -> Expression:
-    """``x`` where it is inf, else the result, which is right for -inf and nan."""
+    """``x`` if it is inf, else ``result``, which must be right for -inf and nan."""
     return select(x.is_positive_special(), x, result)
 
 
 def reduced(x: Expression) -> tuple[Expression, Expression, Expression, Expression]:
-    """k as a float and as an integer, and the pair r with x = k log(2) + r."""
+    """The reduction x = k log(2) + r: k as a float, k as an integer, and r as a pair."""
     high, low = split(LN2, x.dtype)
     k, integer = nearest_integer(x, 1 / math.log(2))
     first = k.times_plus(-high, x)  # exact
@@ -87,7 +87,7 @@ def exponential_pair(
 
 
 def exponential_of_negative(x: Expression) -> tuple[Expression, Expression]:
-    """The pair of exp(x) for x <= 0 or nan."""
+    """exp(x) as a pair, for x <= 0 or nan."""
     high, rest, k = exponential_pair(clamped(x, _BOUNDS[x.dtype.char]))
     # what rest adds to subnormal numbers is lost: its scale is 0 there
     bias = x.format.bias

@@ -17,7 +17,7 @@ class Format:
     dtype: np.dtype
     integer: np.dtype  # signed, of the same size
     mantissa: int  # bits stored
-    bias: int  # of the exponent
+    bias: int  # the bias of the exponent
     infinity: int  # the bits of infinity
 
     def bits_of(self, value: float) -> int:
@@ -118,9 +118,9 @@ class Expression:
         return Expression(self.builder, self.builder.convert(self.operand, dtype))
 
     def magnitude_bits(self) -> "Expression":
-        """The bits of the absolute value; as integers in the order of the numbers, nan above inf.
+        """The bits of the absolute value as an integer, ordered like the numbers, nan above inf.
 
-        Comparisons of these integers raise no flag for nan, other than comparisons of floats.
+        Unlike comparisons of floats, comparisons of these integers raise no flag for nan.
         """
         return self.bits() & self.bits_mask()
 
@@ -137,8 +137,9 @@ class Expression:
 
     def is_positive_finite(self) -> "Expression":
         """Whether a number is neither 0, negative, infinite nor nan."""
-        # two comparisons of the bits would become bits - 1 < infinity - 1: the constant -1 in all
-        # lanes is made by an instruction that reads its register, and steps then wait for steps
+        # LLVM would merge two comparisons of the bits to bits - 1 < infinity - 1; the instruction
+        # that makes -1 in all lanes reads its own old register, so that iterations would wait for
+        # each other
         bits = self.bits()
         return (self != 0.0) & (bits >= 0) & (bits < self.format.infinity)
 
@@ -155,14 +156,14 @@ class Expression:
 
 
 def select(condition: Expression, x: Any, y: Any) -> Expression:
-    """``x`` where the condition is true, else ``y``; one of them is an expression."""
+    """``x`` where the condition is true, else ``y``; at least one is an ``Expression``."""
     like = x if isinstance(x, Expression) else y
     x, y = (e if isinstance(e, Expression) else like.number(e) for e in (x, y))
     return condition.let("select", condition, x, y)
 
 
 def elementary(function: Callable) -> Callable:
-    """The function on a builder and operands, made from a function on expressions.
+    """A function of a builder and operands, made from a function of ``Expression`` arguments.
 
     Raises TypeError unless the operands are of float64 or float32.
     """

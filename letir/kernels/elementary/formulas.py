@@ -68,7 +68,7 @@ def two_product(x: Expression, y: Expression) -> Pair:
 def nearest_integer(x: Expression, factor: float = 1.0) -> tuple[Expression, Expression]:
     """The integer nearest to ``factor * x``, below 2**22 or 2**51, as a float and as an integer.
 
-    A large number is added and subtracted, which needs no conversion: these are slow without
+    A large number is added and subtracted again, because conversions to integers are slow without
     AVX-512.
     """
     large = 1.5 * 2.0**x.format.mantissa

@@ -4,15 +4,15 @@ With x = k log(2) + r: sinh(x) = sinh(k log 2) cosh(r) + cosh(k log 2) sinh(r), 
 with k are sums of two powers of two, and cosh(r) and sinh(r) are polynomials; cosh alike.
 """
 
+from letir.kernels.elementary.coefficients import COSH, EXP, SINH
 from letir.kernels.elementary.exponentials import clamped, reduced, unless_infinite
 from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import Pair, fast_two_sum, polynomial, power_of_two
-from letir.kernels.elementary.polynomials import COSH, EXP, SINH
 
 _BOUNDS = {"d": 710.5, "f": 89.5}
 
 
-def half_sinh_and_cosh(x: Expression) -> tuple[Pair, Pair]:
+def _half_sinh_and_cosh(x: Expression) -> tuple[Pair, Pair]:
     """The pairs of sinh(x) / 2 and cosh(x) / 2 for x >= 0, up to the bound of the dtype."""
     _, k, r, low = reduced(x)
     up, down = power_of_two(k - 2), power_of_two(-2 - select(k > 100, k.number(100), k))
@@ -32,7 +32,7 @@ def _combined(p: Pair, q, r, even, odd) -> Pair:
 
 def sinh(x: Expression) -> Expression:
     """The hyperbolic sine."""
-    (high, low), _ = half_sinh_and_cosh(clamped(abs(x), _BOUNDS[x.dtype.char]))
+    (high, low), _ = _half_sinh_and_cosh(clamped(abs(x), _BOUNDS[x.dtype.char]))
     result = unless_infinite(abs(x), 2.0 * (high + low))
     is_tiny = x.is_below(2.0 ** (-x.format.mantissa // 2 - 2))
     return select(is_tiny, x, result.with_sign_of(x))
@@ -40,7 +40,7 @@ def sinh(x: Expression) -> Expression:
 
 def cosh(x: Expression) -> Expression:
     """The hyperbolic cosine."""
-    _, (high, low) = half_sinh_and_cosh(clamped(abs(x), _BOUNDS[x.dtype.char]))
+    _, (high, low) = _half_sinh_and_cosh(clamped(abs(x), _BOUNDS[x.dtype.char]))
     return unless_infinite(abs(x), 2.0 * (high + low))
 
 

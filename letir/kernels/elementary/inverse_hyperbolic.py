@@ -25,7 +25,7 @@ def _root_pair(total: Expression, low: Expression) -> Pair:
 
 
 def _limits(x: Expression) -> tuple[float, float]:
-    """The sizes from which on x**2 + 1 is x**2, and below which functions are the identity."""
+    """The |x| above which x**2 + 1 rounds to x**2, and the |x| below which f(x) rounds to x."""
     half = x.format.mantissa // 2
     return 2.0 ** (half + 2), 2.0 ** -(half + 1)
 
@@ -102,7 +102,7 @@ def logaddexp2(x: Expression, y: Expression) -> Expression:
 def _largest_and_difference(x: Expression, y: Expression) -> tuple[Expression, ...]:
     """The larger operand, and |x - y| as a pair, which is 0 for equal infinities."""
     is_first = x > y
-    # one by one: LLVM may compute x - y for all elements if both depend on the same condition
+    # two selects: with one condition for both, LLVM may compute x - y for all elements
     safe_x, safe_y = (select(e.is_finite(), e, 0.0) for e in (x, y))
     difference, low = two_sum(safe_x, -safe_y)
     is_ordinary = x.is_finite() & y.is_finite() & difference.is_finite()
@@ -113,7 +113,7 @@ def _largest_and_difference(x: Expression, y: Expression) -> tuple[Expression, .
 
 
 def _flagged(x: Expression) -> Expression:
-    """A number whose logarithm log(1 + x) is nan with the flag of an invalid operation, for nan."""
+    """``x``, or for nan a number below -1, whose log(1 + x) raises the invalid-operation flag."""
     return select(x.is_nan(), -2.0, x)
 
 

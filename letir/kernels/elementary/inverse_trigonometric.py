@@ -4,9 +4,9 @@ arctan(n / d) = c + arctan(t) with c = 0, pi/4 or pi/2 and t = n / d, (n - d) / 
 so that t is at most tan(pi/8); arcsin(x) = pi/2 - 2 arcsin(sqrt((1 - x) / 2)) for x >= 1/2.
 """
 
+from letir.kernels.elementary.coefficients import ASIN, ATAN
 from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import PI, Pair, fast_two_sum, polynomial, split, two_sum
-from letir.kernels.elementary.polynomials import ASIN, ATAN
 
 _LOW, _HIGH = 0.41421356, 2.4142136  # tan(pi/8) and tan(3 pi/8), about
 

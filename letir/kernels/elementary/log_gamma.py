@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from letir.kernels.elementary.coefficients import COS, LOG_GAMMA, SIN, STIRLING
 from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import (
     Pair,
@@ -19,7 +20,6 @@ from letir.kernels.elementary.formulas import (
     two_product,
 )
 from letir.kernels.elementary.logarithms import log_pair
-from letir.kernels.elementary.polynomials import COS, LOG_GAMMA, SIN, STIRLING
 
 _DOUBLE = np.dtype("f8")
 _MOST = 2.5563481638716906e305  # the results are infinite from here on
@@ -65,7 +65,7 @@ def _sine_over_pi(t: Expression) -> Expression:
 
 
 def _of_positive(y: Expression, is_reflected: Expression) -> Pair:
-    """log(gamma(y)) for y > 0 as a pair; below 1 without log(y) where it is reflected."""
+    """log(gamma(y)) for y > 0 as a pair; ``is_reflected`` omits the term log(y) below 1."""
     is_large, is_low = ~y.is_below(8.0), y.is_below(1.0)
     small = select(is_large, 1.0, y)
     product, error, r = _product_down(small)

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from attrs import frozen
 
+from letir.kernels.elementary.coefficients import LOG
 from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import (
     LN2,
@@ -24,17 +25,16 @@ from letir.kernels.elementary.formulas import (
     two_product,
     two_sum,
 )
-from letir.kernels.elementary.polynomials import LOG
 
 _ZEROS = {"d": 11, "f": 8}  # bits of exponents: their products with constants are exact
 
 
 @frozen
 class Domain:
-    """Where an argument is positive and finite, and a quotient that serves the others.
+    """The domain of a logarithm: positive finite arguments, and a quotient for all others.
 
     ``quotient(x, y)`` is ``x / y`` inside of the domain. For 0 it is -1 / 0, for negative numbers
-    0 / 0, for inf and nan the number itself, so that it raises the flags of a logarithm.
+    0 / 0, for inf and nan the number itself: the quotient raises the flags of a logarithm.
     """
 
     inside: Expression
@@ -74,7 +74,7 @@ def normalized(x: Expression) -> tuple[Expression, Expression]:
     return x * scale, select(is_small, x.bits().number(form.mantissa + 2), 0)
 
 
-def rest_of_log(f: Expression, s: Expression) -> Expression:
+def _rest_of_log(f: Expression, s: Expression) -> Expression:
     """log(1 + f) - f, from s = f / (2 + f)."""
     z = s * s
     return -s * (-z).times_plus(polynomial(z, LOG), f)
@@ -85,7 +85,7 @@ def log_of_sum(
 ) -> Expression:
     """log(2**doublings (u + c)) for a normal u and a much smaller c.
 
-    ``domain``: that of the sum; its quotient is the result outside.
+    ``domain``: the domain of the sum, whose quotient is the result for arguments outside of it.
     """
     k, m = exponent_and_mantissa(u)
     down = power_of_two(-select(k > 100, k.number(100), k))  # beyond, c does not count
@@ -106,7 +106,7 @@ def _terms_of_log(k: Expression, f: Expression, c: Expression | None, s: Express
     """A large and a small term of k log(2) + log(1 + f + c), for s = f / (2 + f)."""
     high, low = split(LN2, f.dtype, _ZEROS[f.dtype.char])
     total, error = fast_two_sum(k * high, f)
-    rest = rest_of_log(f, s)
+    rest = _rest_of_log(f, s)
     rest = k.times_plus(low, rest) if c is None else k.times_plus(low, c) + rest
     return total, error + rest
 
@@ -139,7 +139,7 @@ def log1p(x: Expression) -> Expression:
 
 
 def _log_to_base(x: Expression, factor: Fraction, of_two: Fraction) -> Expression:
-    """The logarithm times ``factor``; ``of_two`` is that of 2."""
+    """``factor * log(x)``; ``of_two``: ``factor * log(2)``."""
     domain = Domain.of(x)
     scaled, shift = normalized(x)
     k, m = exponent_and_mantissa(scaled)
@@ -147,7 +147,7 @@ def _log_to_base(x: Expression, factor: Fraction, of_two: Fraction) -> Expressio
     s = domain.quotient(f, 2.0 + f)
     k = exponent_as_float(k - shift, f)
     inner = select(domain.inside, s, 0.0)  # infinities would become nan, with flags
-    high, low = _scaled(fast_two_sum(f, rest_of_log(f, inner)), factor)
+    high, low = _scaled(fast_two_sum(f, _rest_of_log(f, inner)), factor)
     first, second = split(of_two, x.dtype, _ZEROS[x.dtype.char])
     total, error = fast_two_sum(k * first, high)
     rest = low if second == 0.0 else k.times_plus(second, low)

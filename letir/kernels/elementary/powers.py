@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from letir.kernels.elementary.coefficients import EXP2, LOG2_TAIL
 from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import (
     LN2,
@@ -26,7 +27,6 @@ from letir.kernels.elementary.logarithms import (
     exponent_as_float,
     normalized,
 )
-from letir.kernels.elementary.polynomials import EXP2, LOG2_TAIL
 from letir.kernels.loop_language import Number
 
 _DOUBLE = np.dtype("f8")

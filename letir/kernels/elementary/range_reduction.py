@@ -120,7 +120,7 @@ def _window(shift: Expression) -> list[Expression]:
 
 
 def _ahead(condition: Expression, words: list, k: int, step: int):
-    """The word k, or the one ``step`` further where the condition is true."""
+    """``words[k]``, or ``words[k + step]`` where the condition is true."""
     if k + step >= len(words):
         return words[k]
     x, y = words[k + step], words[k]

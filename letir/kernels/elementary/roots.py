@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from letir.kernels.elementary.coefficients import CBRT
 from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import (
     fast_two_sum,
@@ -15,7 +16,6 @@ from letir.kernels.elementary.logarithms import (
     exponent_as_float,
     normalized,
 )
-from letir.kernels.elementary.polynomials import CBRT
 
 _DOUBLE = np.dtype("f8")
 
@@ -35,7 +35,7 @@ def cbrt(x: Expression) -> Expression:
     t = polynomial(m, CBRT) * factor
     square, lost = two_product(t, t)
     cube, error = two_product(square, t)
-    # relative to the argument: a = t**3 / (1 - e), so that the root is t (1 - e)**(-1/3)
+    # e is the relative error: a = t**3 / (1 - e), so that the root is t (1 - e)**(-1/3)
     e = ((a - cube) - lost.times_plus(t, error)) / a
     series = e.times_plus(14 / 81, 2 / 9).times_plus(e, 1 / 3) * e
     result = series.times_plus(t, t) * power_of_two(integer)

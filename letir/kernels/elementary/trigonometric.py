@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from letir.kernels.elementary.coefficients import COS, SIN
 from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import Pair, fast_two_sum, polynomial
-from letir.kernels.elementary.polynomials import COS, SIN
 from letir.kernels.elementary.range_reduction import reduced_angle, reduced_short_angle
 
 _DOUBLE = np.dtype("f8")

@@ -1,7 +1,7 @@
-"""How each record is written as NumPy source.
+"""The NumPy source of each operation.
 
 A record takes its source as ``arrays.reshape`` from a module of this package. The module is loaded
-when one of its functions is called: programs that are run, not exported, need none.
+when one of its functions is called: programs that are only run need none of them.
 """
 
 import inspect
@@ -11,7 +11,7 @@ from letir.ops import LateModule
 
 
 def __getattr__(name: str):
-    # `from letir.ops.as_numpy import arrays` asks here before it looks for a file
+    # `from letir.ops.as_numpy import arrays` calls this before it searches for a file
     if name in ("argument_writes", "arrays", "control", "loops", "random"):
         return LateModule(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

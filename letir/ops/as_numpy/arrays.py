@@ -40,12 +40,12 @@ def cast(write: Any, x: str, *, dtype: np.dtype) -> str:
     made = f"np.asarray({x}, dtype={to})[()]"
     if kind is not None and kind.weak:
         return made
-    # the type is unknown now: the source tests it at run time, as impl does
+    # the type is unknown: the written source tests it at run time, as impl does
     return f"{x}.astype({to}) if hasattr({x}, 'astype') else {made}"
 
 
 def weaken(write: Any, x: str) -> str | tuple[str]:
-    """``x.item()``; a Python number stays as it is."""
+    """``x.item()``; a Python number is unchanged."""
     kind = write.type(0)
     if kind is not None and kind.weak:
         return (x,)
@@ -102,11 +102,11 @@ def sum_to_size(write: Any, x: str, *sizes: str, shape: tuple) -> str | tuple[st
     if kind.shape == shape:
         return (x,)
     lead = kind.ndim - len(shape)
-    # the same axes as in _SUM_TO_SIZE, so that the helper, this and impl round alike
+    # the same axes as in _SUM_TO_SIZE, so that this text, the helper and impl round alike
     kept = tuple(lead + i for i, n in enumerate(shape) if n == 1 != kind.shape[lead + i])
     axes = (*range(lead), *kept)
     axis = {} if len(axes) == kind.ndim else {"axis": axes[0] if len(axes) == 1 else axes}
-    dtype = {} if kind.inexact else {"dtype": kind.dtype}  # integers would widen
+    dtype = {} if kind.inexact else {"dtype": kind.dtype}  # else sums of integers widen
     if not kept or not shape:
         return write.call("np.sum", x, **axis, **dtype)
     total = write.call("np.sum", x, **axis, keepdims=True, **dtype)

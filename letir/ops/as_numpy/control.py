@@ -26,9 +26,9 @@ def guard(write: Any, x: str, *, value: Any) -> None:
         wrong = f"repr({convert}({x})) != {repr(value)!r}"
     else:
         same = f"np.asarray({write.literal(value)})"
-        wrong = f"np.asarray({x}).tobytes() != {same}.tobytes()"  # to the bit, as guard_impl
+        wrong = f"np.asarray({x}).tobytes() != {same}.tobytes()"  # bit by bit, as in guard_impl
     source = write.bind.source
-    condition = source.excerpt if source else ""  # as the user wrote it, where that is known
+    condition = source.excerpt if source else ""  # the user's code, if it is known
     message = f"{write.place}recorded where {condition or x} was {value!r}"
     with write.block(f"if {wrong}:"):
         write.line(f"raise ValueError({message!r})")
@@ -123,7 +123,7 @@ def instantiate(
 def gradient_step(write: Any, *args: str, n_cts: int, body: Lambda, **_: Any) -> Any:
     """The body, unless all cotangents are None: then all results are None."""
     cts = args[:n_cts]
-    # a cotangent that is never None: no test is needed
+    # if one cotangent is never None, no test is needed
     if n_cts and not all(map(write.may_be_none, range(n_cts))):
         return write.body(body, args)
     asked = list(dict.fromkeys(ct for ct in cts if ct != "None"))

@@ -1,6 +1,6 @@
 """NumPy source of loops and choices: Python's ``for``, ``while`` and ``if``.
 
-The body of a ``scan`` is written as a function of its own, other bodies are written inline.
+The body of a ``scan`` is written as a separate function, other bodies are written inline.
 """
 
 from collections.abc import Sequence
@@ -101,7 +101,7 @@ def _update_carry(write, carry: Sequence[str], found: Sequence[str]) -> None:
     changed = [(name, text) for name, text in zip(carry, found, strict=True) if name != text]
     if changed:
         names, texts = zip(*changed, strict=True)
-        write.line(f"{', '.join(names)} = {', '.join(texts)}")  # at once: texts read old names
+        write.line(f"{', '.join(names)} = {', '.join(texts)}")  # at once, as texts read old values
 
 
 def _leave_unless(write, test: Lambda, values: Sequence[str]) -> None:

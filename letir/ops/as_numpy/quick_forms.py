@@ -1,8 +1,9 @@
 """Quick forms: the cheapest Python texts for operations on NumPy arrays, for plans that run often.
 
-A form gets the writer of ``letir.plan.straight_line`` and returns an expression with the bits, kind
-and memory order of ``impl``, or None where it does not apply. Values whose type is not weak and
-has axes are arrays of class ``np.ndarray``; others without axes are NumPy scalars or 0-d arrays.
+A form gets the writer of ``letir.plan.step_writer`` and returns an expression with the bits, kind
+and memory order of ``impl``, or None where it does not apply. A value whose type has axes is an
+array of class ``np.ndarray``; a value without axes is a NumPy scalar or a 0-d array, unless its
+type is weak.
 """
 
 import math
@@ -14,21 +15,35 @@ import numpy as np
 from letir.ast.attrs import Here
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Const
-from letir.ast.types import ArrayType
-from letir.ops.as_numpy.quick_functions import norm_form, std_form, var_form
+from letir.ops.as_numpy.quick_functions import (
+    draw_form,
+    norm_form,
+    std_form,
+    var_form,
+)
+from letir.ops.as_numpy.quick_methods import METHOD_FORMS
+from letir.ops.as_numpy.quick_numbers import (
+    ARITHMETIC,
+    COMPARISONS,
+    INT,
+    NUMBERS,
+    OWNED,
+    SCALAR,
+    is_local,
+    math_function_form,
+    number_test,
+    python_operator_form,
+)
 
 _FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
-_ARITHMETIC = {"add": "+", "sub": "-", "mul": "*"}
-_OPERATORS = {
-    **_ARITHMETIC,
-    **{"div": "/", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="},
-    **{"equal": "==", "not_equal": "!="},
-}
-_MOST_EXACT = 1 << 53  # integers up to here are floats
+_OPERATORS = {**ARITHMETIC, "div": "/", **COMPARISONS}
+_COMPLEX = np.dtype(np.complex128)
+_EXACT_COMPLEX = ("add", "sub", "div")  # operators may round complex products differently
+_MOST_EXACT = 1 << 53  # integers up to this one are exact as floats
 
 
 def quick_form(write: Any, bind: Bind) -> str | None:
-    """The expression for the result of a bind, None if there is none but the call."""
+    """The expression for the result of a bind; None if there is no form cheaper than the call."""
     name = bind.op.name
     if name in _OPERATORS:
         return _scalar_operator(write, bind, _OPERATORS[name])
@@ -37,137 +52,11 @@ def quick_form(write: Any, bind: Bind) -> str | None:
 
 
 def write_form(write: Any, bind: Bind) -> tuple[str, str] | None:
-    """(test, statement) of a bind that stores its results itself: where the test holds, the
-    statement is all there is to do, and the first operand is the result.
+    """(test, statement) for a bind that may write into its first operand, else None. The statement
+    computes the bind where the test holds; the operand is the result.
     """
     form = _WRITES.get(bind.op.name)
     return None if form is None else form(write, **bind.attrs)
-
-
-# ---- facts ----
-
-# What is known of a slot: it holds a Python float, a Python int, a NumPy scalar (not a 0-d array),
-# or an array that owns its memory. The first two are the names of their classes in the text.
-FLOAT, INT, SCALAR, OWNED = "float", "int", "scalar", "owned"
-NUMBER_FACTS = {float: FLOAT, int: INT}
-_NUMBERS = (FLOAT, INT)
-_GIVE_NUMBERS = ("weaken", "math_function", "python_operator")
-_GIVE_SCALARS = ("sum", "prod", "max", "min", "mean", "var", "std", "norm", "dot", "matmul")
-
-
-def number_fact(kind: Any) -> str | None:
-    """The fact of a Python number of this type, None for other types."""
-    if type(kind) is not ArrayType or not kind.weak:
-        return None
-    return FLOAT if kind.dtype == _FLOAT else INT if kind.dtype == _INT else None
-
-
-def result_fact(write: Any, bind: Bind) -> str | None:
-    """What is known of the result of a bind with one result."""
-    kind, name = write.result, bind.op.name
-    if kind is None:
-        return None
-    if kind.weak:
-        return number_fact(kind) if name in _GIVE_NUMBERS else None
-    if kind.shape:
-        return OWNED if bind.op.memory == "new" else None
-    if hasattr(bind.op.impl, "ufunc") or name in _GIVE_SCALARS:
-        return SCALAR
-    if name == "cast":
-        return SCALAR if write.fact(0) in (*_NUMBERS, SCALAR) else None
-    return SCALAR if name == "index" and _selects_one(bind) else None
-
-
-def _selects_one(bind: Bind) -> bool:
-    """Whether an index selects an element, not a 0-d array."""
-    item, kind = bind.attrs["item"], bind.args[0].type
-    entries = item if type(item) is tuple else (item,)
-    return len(entries) == kind.ndim and all(type(entry) is int for entry in entries)
-
-
-# ---- Python numbers ----
-
-
-def number_form(write: Any, bind: Bind, following: Bind) -> tuple[str, str] | None:
-    """(expression, fact) of a bind of Python numbers and the ``weaken`` that follows it.
-
-    NumPy's operators on Python numbers, made Python's again, give Python's bits.
-    """
-    fact = number_fact(following.binders[0].type)
-    if following.op.name != "weaken" or fact is None:
-        return None
-    facts = [write.fact(i) for i in range(len(bind.args))]
-    if not all(known in _NUMBERS for known in facts):
-        return None
-    form = _NUMBER_FORMS.get(bind.op.name)
-    # all integers, or one float at least: a Const alone is folded
-    if form is None or (FLOAT in facts) != (fact == FLOAT):
-        return None
-    text = form(write)
-    return None if text is None else (text, fact)
-
-
-def _number_operator(symbol: str) -> Callable:
-    return lambda write: f"{write.operand(0)} {symbol} {write.operand(1)}"
-
-
-def _number_div(write) -> str | None:
-    """A quotient by a number other than zero, by which Python would raise."""
-    divisor = write.bind.args[1]
-    is_known = type(divisor) is Const and divisor.value
-    return f"{write.operand(0)} / {write.operand(1)}" if is_known else None
-
-
-def _number_power(write) -> str | None:
-    """A square, which NumPy's power multiplies as well."""
-    exponent = write.bind.args[1]
-    if type(exponent) is Const and exponent.value == 2:
-        return f"{write.operand(0)} * {write.operand(0)}"
-    return None
-
-
-def _number_extremum(ufunc: np.ufunc, symbol: str) -> Callable:
-    """The smaller or larger number; the ufunc's where neither is, for nan and signed zeros."""
-
-    def form(write) -> str | None:
-        if write.fact(0) != write.fact(1):  # the result would be of one class or the other
-            return None
-        x, y = write.operand(0), write.operand(1)
-        other = f"{write.constant(ufunc)}({x}, {y}).item()"
-        return f"{x} if {x} {symbol} {y} else {y} if {y} {symbol} {x} else {other}"
-
-    return form
-
-
-_NUMBER_FORMS: dict[str, Callable] = {
-    **{name: _number_operator(symbol) for name, symbol in _ARITHMETIC.items()},
-    "neg": lambda write: f"-{write.operand(0)}",
-    "abs": lambda write: f"abs({write.operand(0)})",
-    # correctly rounded as NumPy's; raises for negative numbers
-    "sqrt": lambda write: f"{write.constant(math.sqrt)}({write.operand(0)})",
-    "div": _number_div,
-    "power": _number_power,
-    "minimum": _number_extremum(np.minimum, "<"),
-    "maximum": _number_extremum(np.maximum, ">"),
-}
-
-
-def _math_function(write, *, name: str) -> str:
-    operands = ", ".join(map(write.operand, range(len(write.bind.args))))
-    return f"{write.constant(getattr(math, name))}({operands})"
-
-
-def _python_operator(write, *, operator: str, kind: str) -> str | None:
-    """Python's operator, where its class of result is certain."""
-    facts = [write.fact(0), write.fact(1)]
-    if not all(known in _NUMBERS for known in facts):
-        return None
-    symbol = {"div": "/", "floor_divide": "//", "remainder": "%"}.get(operator)
-    if operator == "power" and facts == [FLOAT, INT]:
-        symbol = "**"
-    if symbol is None or kind != (FLOAT if operator == "div" or FLOAT in facts else INT):
-        return None
-    return f"{write.operand(0)} {symbol} {write.operand(1)}"
 
 
 def _weaken(write) -> str | None:
@@ -184,17 +73,15 @@ def _scalar_operator(write, bind: Bind, symbol: str) -> str | None:
         return None
     if not all(_is_scalar(write, i) for i in range(2)):
         return None
-    if all(write.fact(i) in _NUMBERS for i in range(2)):
-        # Python compares an int and a float exactly, which matters for large ones only
-        is_same = write.fact(0) == write.fact(1)
-        if result.dtype != np.bool_ or not (
-            is_same or any(not _is_local(write, i) for i in (0, 1))
-        ):
+    if all(write.fact(i) in NUMBERS for i in range(2)):
+        test = number_test(write, bind)
+        if test is None:
             return None
-        test = f"{write.operand(0)} {symbol} {write.operand(1)}"
         return f"{write.constant(np.True_)} if {test} else {write.constant(np.False_)}"
     is_integer = [_is_integer(write, i) for i in range(2)]
-    if not all(is_integer) and any(write.fact(i) == INT and _is_local(write, i) for i in range(2)):
+    if result.dtype == _COMPLEX and bind.op.name not in _EXACT_COMPLEX:
+        return None
+    if not all(is_integer) and any(write.fact(i) == INT and is_local(write, i) for i in range(2)):
         return None  # NumPy converts the integer, which may be too large to be exact
     if all(is_integer) and result.dtype != np.bool_:
         write.has_integers = True  # overflow warns here, and wraps around in a ufunc
@@ -209,9 +96,9 @@ def _is_scalar(write, i: int) -> bool:
         is_small = type(value) is int and abs(value) <= _MOST_EXACT
         return is_small or (type(value) is float and math.isfinite(value))
     kind = write.type(i)
-    if kind is None or kind.shape or kind.dtype not in (_FLOAT, _INT):
+    if kind is None or kind.shape or kind.dtype not in (_FLOAT, _INT, _COMPLEX):
         return False
-    return not kind.weak or write.fact(i) in _NUMBERS
+    return not kind.weak or write.fact(i) in NUMBERS
 
 
 def _is_integer(write, i: int) -> bool:
@@ -220,7 +107,7 @@ def _is_integer(write, i: int) -> bool:
 
 
 def _scalar_extremum(ufunc: np.ufunc, symbol: str) -> Callable:
-    """The smaller or larger scalar; the ufunc's where neither is, for nan and signed zeros."""
+    """The smaller or larger scalar; the ufunc's result for nan and signed zeros."""
 
     def form(write) -> str | None:
         types = {write.type(i) for i in range(2)}
@@ -234,10 +121,6 @@ def _scalar_extremum(ufunc: np.ufunc, symbol: str) -> Callable:
         return f"{x} if {x} {symbol} {y} else {y} if {y} {symbol} {x} else {other}"
 
     return form
-
-
-def _is_local(write, i: int) -> bool:
-    return type(write.bind.args[i]) is not Const
 
 
 def _neg(write) -> str | None:
@@ -261,7 +144,7 @@ def _is_array(write, i: int) -> bool:
 
 
 def _reduction(ufunc: np.ufunc) -> Callable:
-    """The form of a reduction that calls the method of its ufunc at once."""
+    """The form of a reduction that calls the method of its ufunc directly."""
 
     def form(write, *, axis, keepdims, dtype=None, initial=None) -> str | None:
         if not _is_array(write, 0) or len(write.bind.args) > 1 or initial is not None:
@@ -344,6 +227,13 @@ def _guard(write, *, value) -> tuple[str, str] | None:
     return (f"{write.slot(0)} == {value!r}", "") if type(value) is int else None
 
 
+def _write_back(write) -> tuple[str, str] | None:
+    if not _is_array(write, 0) or not _is_array(write, 1):
+        return None
+    x = write.slot(0)
+    return f"{x}.flags.writeable", f"{x}[...] = {write.slot(1)}"
+
+
 def _transpose(write, *, axes) -> str | None:
     if not _is_array(write, 0):
         return None
@@ -367,7 +257,7 @@ def _copy(write, *, order) -> str | None:
 
 
 def _cast(write, *, dtype) -> str | None:
-    if write.fact(0) in _NUMBERS and dtype == _FLOAT:
+    if write.fact(0) in NUMBERS and dtype == _FLOAT:
         return f"{write.constant(np.float64)}({write.operand(0)})"
     return f"{write.slot(0)}.astype({write.constant(dtype)})" if _is_numpys(write, 0) else None
 
@@ -378,7 +268,7 @@ def _stack(write, *, axis) -> str | None:
     if result is None or axis < 0 or result.dtype.kind not in "biuf":
         return None
     if result.ndim == 1 and all(
-        _is_numpys(write, i) or write.fact(i) in _NUMBERS for i in range(count)
+        _is_numpys(write, i) or write.fact(i) in NUMBERS for i in range(count)
     ):
         items = ", ".join(map(write.operand, range(count)))
         return f"{write.constant(np.array)}([{items}], {write.constant(result.dtype)})"
@@ -402,7 +292,7 @@ def _concatenate(write, *, axis, dtype) -> str | None:
     return f"{write.constant(np.concatenate)}(({items},), {axis!r})"
 
 
-def _direct(function: Callable) -> Callable:
+def _call_directly(function: Callable) -> Callable:
     """The form of an operation that is a function of arrays alone."""
 
     def form(write) -> str:
@@ -419,8 +309,9 @@ def _dot(write) -> str | None:
 
 
 _FORMS: dict[str, Callable] = {
-    "math_function": _math_function,
-    "python_operator": _python_operator,
+    **METHOD_FORMS,
+    "math_function": math_function_form,
+    "python_operator": python_operator_form,
     "weaken": _weaken,
     "neg": _neg,
     "minimum": _scalar_extremum(np.minimum, "<"),
@@ -443,8 +334,13 @@ _FORMS: dict[str, Callable] = {
     "cast": _cast,
     "stack": _stack,
     "concatenate": _concatenate,
-    "where": _direct(np.where),
-    "matmul": _direct(np.matmul),
+    "where": _call_directly(np.where),
+    "matmul": _call_directly(np.matmul),
     "dot": _dot,
+    "own_draw": draw_form,
 }
-_WRITES: dict[str, Callable] = {"guard": _guard, "index_set": _index_set}
+_WRITES: dict[str, Callable] = {
+    "guard": _guard,
+    "index_set": _index_set,
+    "write_back": _write_back,
+}

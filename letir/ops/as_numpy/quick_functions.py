@@ -1,6 +1,6 @@
-"""Short forms of NumPy's functions that are written in Python: var, std and norm.
+"""Short forms of NumPy's functions that are written in Python: var, std and norm; and of draws.
 
-They do what NumPy's functions do with arrays of float64, in the same order, without the tests for
+They compute with arrays of float64 in the same order as NumPy's functions, without their tests for
 other arguments. See ``quick_forms``, which this module extends.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from letir.ast.symbolic_sizes import is_static_shape
 
-_FLOAT = np.dtype(np.float64)
+_FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
 _sum: Any = np.add.reduce
 
 
@@ -24,7 +24,7 @@ def variance(x: np.ndarray, axis: Any, count: float, divisor: float, keepdims: b
     return _sum(np.multiply(away, away, away), axis, None, None, keepdims) / divisor
 
 
-def flat_norm(x: np.ndarray) -> Any:
+def _flat_norm(x: np.ndarray) -> Any:
     """``np.linalg.norm`` of float64 without further arguments."""
     flat = x.ravel("K")
     return np.sqrt(flat.dot(flat))
@@ -40,7 +40,7 @@ def var_form(write: Any, *, axis: Any, dtype: Any, ddof: Any, keepdims: bool) ->
     count = math.prod(kind.shape) // math.prod(result.shape)
     if type(ddof) not in (int, float) or count - ddof <= 0:
         return None  # where NumPy warns
-    write.is_loud = True  # it warns of overflow in a frame of its own
+    write.is_loud = True  # the function warns of overflow in its own frame
     numbers = f"{float(count)!r}, {float(count - ddof)!r}"
     return f"{write.constant(variance)}({write.slot(0)}, {axis!r}, {numbers}, {keepdims!r})"
 
@@ -52,14 +52,34 @@ def std_form(write: Any, **attrs: Any) -> str | None:
 
 
 def norm_form(write: Any, *, ord: Any, axis: Any, keepdims: bool) -> str | None:
-    """The call of ``flat_norm``."""
+    """The call of ``_flat_norm``."""
     kind = write.type(0)
     if ord is not None or axis is not None or keepdims or not _is_float(kind):
         return None
     write.is_loud = True
-    return f"{write.constant(flat_norm)}({write.slot(0)})"
+    return f"{write.constant(_flat_norm)}({write.slot(0)})"
 
 
 def _is_float(kind: Any) -> bool:
-    """Whether a type is that of float64 arrays with axes."""
+    """Whether values of a type are float64 arrays with axes."""
     return kind is not None and bool(kind.shape) and kind.dtype == _FLOAT
+
+
+def draw_text(write: Any, *, method: str, shape: tuple, dtype: np.dtype, options: tuple) -> Any:
+    """The call of a generator's method, None if it takes keywords."""
+    if method in ("permutation", "choice", "multinomial") or options or dtype not in (_FLOAT, _INT):
+        return None
+    given = [write.operand(i) for i in range(1, len(write.bind.args))]
+    if shape:
+        given.append(repr(shape[0] if len(shape) == 1 else shape))
+    return f"{write.slot(0)}.{method}({', '.join(given)})"
+
+
+def draw_form(write: Any, **attrs: Any) -> str | None:
+    """The form of a draw: the drawn numbers, in the dtype of the bind."""
+    text, dtype = draw_text(write, **attrs), attrs["dtype"]
+    if text is None or (attrs["shape"] and dtype == _FLOAT):
+        return text
+    if attrs["shape"]:
+        return f"{write.constant(np.asarray)}({text}, {write.constant(dtype)})"
+    return f"{write.constant(dtype.type)}({text})"

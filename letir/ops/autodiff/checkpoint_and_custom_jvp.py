@@ -93,7 +93,7 @@ def define_body_op(name: str, run: Callable, aval: Callable, **fields: Any) -> P
 
 
 def without_effects(body: Lambda) -> Lambda:
-    """``body`` without guards and prints, for a recomputation: they happened the first time."""
+    """``body`` without guards and prints, which must not happen again in a recomputation."""
     return body.memo(_drop_effects)
 
 
@@ -134,7 +134,7 @@ def _checkpoint_jvp(tangents, outs, *args, body, saved, transform):
     directions = [None if t is None else inner.param(t.type) for t in tangents]
     found = transform(body, operands, directions)
     program = inner.build([t for t in found if t is not None])
-    given = [t for t in tangents if t is not None]  # None is a zero tangent, not an operand
+    given = [t for t in tangents if t is not None]  # None, a zero tangent, is not an operand
     results = iter(given[0].emitter.apply(checkpoint, (*args, *given), _checkpoint_attrs(program)))
     return tuple(None if t is None else next(results) for t in found)
 
@@ -144,7 +144,7 @@ def _checkpoint_attrs(program: Lambda):
 
 
 def _saved_count(bind: Bind, results: Sequence[int], params: Sequence[int]) -> dict:
-    """How many of these results are saved."""
+    """The number of saved results."""
     first_saved = len(bind.binders) - bind.attrs["saved"]
     return {"saved": sum(i >= first_saved for i in results)}
 
@@ -202,13 +202,13 @@ def _custom_jvp_jvp(tangents, outs, *args, transform, **attrs):
 
 
 def _tangent_like(tangent, out: Value) -> Value:
-    """``tangent`` cast to the dtype of the result; the tangent of a number may have widened it."""
+    """``tangent`` cast to the result's dtype: a number's tangent may have widened it."""
     known = isinstance(tangent, Value) and tangent.type is not None and out.type is not None
     return recast(tangent, out.dtype) if known else tangent
 
 
 def _custom_jvp_vjp(cts, outs, *args, transform, **attrs):
-    """Transpose the user's rule, which is linear in the tangents: zeros stand for these."""
+    """Transpose the user's rule, which is linear in the tangents, at tangents of zero."""
     end = len(attrs["primal"].params)
     given = args[: end - attrs["closed_over"]]
     operands, zeros = (*args, *outs), _tangents_of(given, [None] * len(given))
@@ -252,7 +252,7 @@ def _run_custom_jvp(xp, operands: list, *, call, name, primal, rule, closed_over
     return call(primal, operands)
 
 
-# A function and a derivative rule of its user, which only derivatives run.
+# The bodies are a function and its user's derivative rule, which only derivatives run.
 FUNCTION_AND_RULE = BodyLayout(
     is_separable=False,
     runs_first=True,

@@ -42,7 +42,7 @@ def mapped_body(
     ``axes``: the batch axis of each parameter, or None. ``size``: the number of examples.
     ``summed``: which results are summed over the batch.
     """
-    # transform leaves results without a batch axis where it can; here all results get one
+    # transform leaves results that do not vary without a batch axis; here all results get one
     program, found = transform(body, axes, size)
     builder = LetBuilder()
     params = [builder.param(param.type, param.name) for param in program.params]
@@ -164,7 +164,7 @@ def _spread_if_defined(ct, is_mapped: bool, like: Value):
     if is_mapped or not isinstance(ct, Value):
         return ct
     builder = LetBuilder()
-    # whether ct is Undef is known at run time only: when_defined then skips the broadcast
+    # only a run shows whether ct is Undef: when_defined then skips the broadcast
     value, size = builder.param(ct.type), builder.param(like.type)
     body = builder.build([broadcast_batch(value, False, size)])
     return emit_op("when_defined", (ct, like), n_cts=1, body=body)[0]

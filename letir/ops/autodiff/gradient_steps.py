@@ -31,7 +31,7 @@ batching: Any = LateModule("letir.ops.autodiff.gradient_step_batching")
 
 
 def _guard_impl(xp, x, *, value):
-    """Raise GuardError if the value is not the one with which the program was recorded."""
+    """Raise GuardError unless the value is the same as when the program was recorded."""
     found = x.get() if hasattr(x, "get") else x  # CuPy's arrays have get
     if not hasattr(value, "shape"):  # a truth value or an integer
         with suppress(ValueError, OverflowError):  # nan and inf, which are not integers
@@ -236,7 +236,7 @@ def instantiate_like(ct: Any, like: Any) -> Any:
 
 
 def _grad_of_impl(xp, *args, call, op, n_cts, body):
-    """The body's results, or ``Undef`` for all if no cotangent is defined."""
+    """The body's results; all are ``Undef`` if no cotangent is defined."""
     if all(ct is Undef for ct in args[:n_cts]):
         return (Undef,) * len(body.ret.args)  # the body is linear: zero cotangents give zero
     return tuple([Undef if out is None else out for out in call(body, args)])

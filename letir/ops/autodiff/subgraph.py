@@ -30,12 +30,12 @@ def _graph_impl(
     df_input_captured_outputs,
     df_output_vjps,
 ):
-    """The results of ``f``: those of the subgraph, then the temporaries that ``df`` reads."""
+    """The results of ``f``: the subgraph's results, then the temporaries that ``df`` reads."""
     return call(f, list(args))
 
 
 def _run_graph(xp, operands: list, *, call, f, **others):
-    """As ``_graph_impl``; empties ``operands``, so that ``f`` frees each at its last use."""
+    """Like ``_graph_impl``, but empties ``operands``, so that ``f`` frees each at its last use."""
     return call(f, operands)
 
 
@@ -47,7 +47,7 @@ def _graph_aval(*types, f, df, **vectors):
 def _graph_vjp(cts, outs, *args, f, df, transform, wanted=None, **vectors):
     """Differentiate ``f`` in reverse, given all its results.
 
-    ``df`` is not used: it tests at run time which cotangents are defined; here that is known.
+    ``df`` is not used: it tests at run time which cotangents are defined, which is known here.
     """
     body = fit_body(f, tuple(map(body_type, args)))
     return transform(body, args, cts, wanted=wanted, known=dict(enumerate(outs)))

@@ -23,7 +23,7 @@ from letir.ops.control_flow.fori_as_while import convert_number
 from letir.ops.define.records import PYTHON_TYPES
 from letir.ops.shape.shape_and_creation import zeros, zeros_like
 
-# ---- both have bodies ----
+# ---- cond and switch alike ----
 
 
 def branches_in(attrs: dict) -> tuple[Lambda, ...]:
@@ -83,7 +83,7 @@ def _match_number_types(results: Sequence[list]) -> Sequence[list]:
 
 
 def _as_body_takes(body: Lambda, args: Sequence) -> list:
-    """The arguments, as Python numbers where the parameters of the body are such."""
+    """The arguments, converted to Python numbers where the body's parameters are Python numbers."""
     return [convert_number(arg, param.type) for arg, param in zip(args, body.params, strict=True)]
 
 
@@ -143,8 +143,8 @@ def choice_with_residuals(
 ) -> Bind:
     """``bind`` with the residuals of its branches as further results; ``bind`` if there are none.
 
-    Residuals of one type from different branches share a result. A residual of unknown shape is
-    not saved: the backward pass recomputes it.
+    Residuals of the same type from different branches share a result. A residual of unknown shape
+    is not saved: the backward pass recomputes it.
     """
     types, count = [arg.type for arg in bind.args[1:]], len(bind.binders)
     bodies = [fit_body_keeping_numbers(body, types) for body in branches_in(bind.attrs)]
@@ -152,7 +152,7 @@ def choice_with_residuals(
     extra = [list(filter(_has_shape, program.ret.args[count:])) for program in programs]
     if not any(extra):
         return bind
-    kinds: list[ArrayType] = []  # of the further results
+    kinds: list[ArrayType] = []  # the types of the further results
     placed = [_assign_slots(residuals, kinds) for residuals in extra]
     bodies = [
         _with_results(program, count, [there.get(i) or kind for i, kind in enumerate(kinds)])
@@ -174,7 +174,7 @@ def _assign_slots(residuals: Sequence[Local], kinds: list) -> dict[int, Local]:
     """
     found: dict[int, Local] = {}
     free: dict[ArrayType, list[int]] = {}
-    for place in reversed(range(len(kinds))):  # pop() then takes the lowest place first
+    for place in reversed(range(len(kinds))):  # reversed, so that pop() takes the lowest first
         free.setdefault(kinds[place], []).append(place)
     for local in residuals:
         places = free.get(local.type)

@@ -148,7 +148,7 @@ cond = _define_choice(
 def _run_switch(xp, operands: list, *, call, branches):
     """The results of the branch whose number is the first operand; empties ``operands``.
 
-    A number below 0 selects the first branch, one beyond the last branch the last.
+    A number below 0 selects the first branch, a number beyond the last branch the last one.
     """
     index = int(operands.pop(0))
     body = branches[min(max(index, 0), len(branches) - 1)]

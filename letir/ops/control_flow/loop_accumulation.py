@@ -29,7 +29,7 @@ class _Product:
     made: Local
     a: Arg
     b: Arg
-    turned: bool  # whether a has shape (m, k) instead
+    is_turned: bool  # whether ``a`` has shape (m, k) instead
 
     @property
     def is_small(self) -> bool:
@@ -39,7 +39,7 @@ class _Product:
 
     def of_all(self, a: Value, b: Value) -> Value:
         """The sum of the products of all steps, from the stacked factors."""
-        if self.turned:
+        if self.is_turned:
             a = transpose(a, (0, 2, 1))
         (*_, m), (*_, n) = a.shape, b.shape
         steps = a.size // m
@@ -80,10 +80,10 @@ def _product_of(bind: Bind, made: dict[Arg, Bind]) -> _Product | None:
     if _is_op(right, "expand_dims", axis=-2):
         (b,) = right.args
     if _is_op(left, "expand_dims", axis=-1):
-        return _Product(result, left.args[0], b, turned=False)
+        return _Product(result, left.args[0], b, is_turned=False)
     if _is_op(left, "transpose", axes=(1, 0)) or _is_op(left, "transpose", axes=None):
-        return _Product(result, left.args[0], b, turned=False)
-    return _Product(result, a, b, turned=True)
+        return _Product(result, left.args[0], b, is_turned=False)
+    return _Product(result, a, b, is_turned=True)
 
 
 def _is_op(bind: Bind | None, name: str, **attrs) -> bool:

@@ -10,6 +10,7 @@ from letir.ast.liveness import has_effect, live_binds
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size
+from letir.ops.autodiff.checkpoint_and_custom_jvp import fit_body
 
 
 def params_reaching(body: Lambda, results: Sequence[bool]) -> list[bool]:
@@ -53,6 +54,14 @@ def has_fixed_shape(local: Arg) -> bool:
     """Whether ``local`` has the same shape in all steps: one without internal symbolic sizes."""
     kind = local.type
     return kind is not None and not any(type(n) is Size and n.is_internal for n in kind.shape)
+
+
+def fit_step(body: Lambda, kinds: Sequence[ArrayType | None], n_carry: int, n_xs: int) -> Lambda:
+    """The body of a ``scan`` for operands of these types; None leaves a type as it is."""
+    carry = [kind and ArrayType(kind.dtype, kind.shape) for kind in kinds[:n_carry]]
+    rows = [kind and kind.with_shape(kind.shape[1:]) for kind in kinds[n_carry : n_carry + n_xs]]
+    own = [*carry, *rows, *kinds[n_carry + n_xs :]]
+    return fit_body(body, [kind or p.type for kind, p in zip(own, body.params, strict=True)])
 
 
 def follows_while_scan(kinds: Sequence[ArrayType | None], n_carry: int, n_xs: int) -> bool:

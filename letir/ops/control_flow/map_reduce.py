@@ -166,7 +166,7 @@ _EXTREMES = {"maximum": "min", "minimum": "max"}  # which end of a dtype's range
 
 
 def _reduce_possibly_empty(ufunc: str, x: Value) -> Value:
-    """As ``_reduce_elements``, for a symbolic number of elements: the neutral element for none."""
+    """Like ``_reduce_elements``, for a symbolic number of elements, which may be 0."""
     if ufunc == "add":
         return _reduce_elements(ufunc, x)
     end = _EXTREMES[ufunc]
@@ -268,7 +268,7 @@ def _scan_elements(body: Lambda, xs: list[Value], captured: Sequence) -> list[Va
     is_first = builder.param(ArrayType(bool))
     carry, elements = ([builder.param(p.type) for p in body.params[:k]] for _ in range(2))
     more = [builder.param(param.type) for param in body.params[2 * k :]]
-    # in the first step the operation gets the element twice: zeros could give nans
+    # in the first step the operation gets the element twice, because zeros could give nans
     before = [where(is_first, x, c) for c, x in zip(carry, elements, strict=True)]
     found = builder.call(body, [*before, *elements, *more])
     prefixes = [where(is_first, x, y) for x, y in zip(elements, found, strict=True)]

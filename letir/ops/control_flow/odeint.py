@@ -1,15 +1,18 @@
 """``odeint``: ordinary differential equations as one operation that holds the right-hand side.
 
-``body(y, t, *args)`` computes dy/dt; SciPy's LSODA solves the equation. The derivatives solve
-further equations, to the tolerances of the solver: forward mode integrates the sensitivities,
-reverse mode the adjoint equation, backwards from each time of ``t`` to the one before it (Chen,
-Rubanova, Bettencourt and Duvenaud, Neural ordinary differential equations, NeurIPS 2018).
+``body(y, t, *args)`` computes dy/dt; SciPy's LSODA solves the equation, or a ``method`` of SciPy's
+``solve_ivp``. The derivatives solve further equations, to the tolerances of the solver: forward
+mode integrates the sensitivities, reverse mode the adjoint equation, backwards from each time of
+``t`` to the one before it (Chen, Rubanova, Bettencourt and Duvenaud, Neural ordinary differential
+equations, NeurIPS 2018).
 """
+
+import numpy as np
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import Primitive, never
 from letir.ast.types import ArrayType
-from letir.errors import DTypeError, MissingRule, ShapeError
+from letir.errors import DTypeError, GuardError, MissingRule, ShapeError
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.records import define, takes_gradient, unbroadcast
 from letir.ops.shape.shape_and_creation import zeros_like
@@ -17,7 +20,7 @@ from letir.ops.shape.transpose_join_split import concatenate, stack
 from letir.ops.special.define import by_scipy
 
 
-def _odeint_impl(xp, y0, t, *args, call, body, rtol=None, atol=None):
+def _odeint_impl(xp, y0, t, *args, call, body, rtol=None, atol=None, method=None):
     """The solution at each time of ``t``; ``y0`` is the state at the first."""
     if len(t) == 0 or y0.size == 0:
         return xp.zeros((len(t), *y0.shape))
@@ -25,16 +28,37 @@ def _odeint_impl(xp, y0, t, *args, call, body, rtol=None, atol=None):
     def slope(y, s):
         return call(body, (y, t.dtype.type(s), *args))[0]
 
+    if method is not None:
+        return _solved_by_steps(
+            by_scipy(xp, "integrate", "solve_ivp"), slope, y0, t, rtol, atol, method
+        )
     return by_scipy(xp, "integrate", "odeint")(slope, y0, t, rtol=rtol, atol=atol)
 
 
-def _odeint_aval(y0, t, *args, body, rtol, atol):
+def _solved_by_steps(solve, slope, y0, t, rtol, atol, method):
+    """The rows of ``odeint`` by SciPy's ``solve_ivp``, which takes ordered times."""
+    ends = (t[0], t[-1])
+    found = solve(lambda s, y: slope(y, s), ends, y0, method, t[1:], rtol=rtol, atol=atol)
+    if not found.success:
+        raise GuardError(
+            f"solve_ivp stopped before the last time: {found.message}\n"
+            "  call SciPy's function, which returns the solution up to that time"
+        )
+    return np.concatenate([y0[None], found.y.T])
+
+
+_TOLERANCES = (int, float, np.number, np.ndarray, tuple)
+
+
+def _odeint_aval(y0, t, *args, body, rtol, atol, method):
     """One row of ``y0``'s shape for each time, in float64."""
     if y0.ndim != 1 or t.ndim != 1:
         raise ShapeError(
             f"odeint: y0 and t have one axis, found {y0} and {t}\n"
             "  ravel the state, and pass the times as a vector"
         )
+    if not all(tol is None or isinstance(tol, _TOLERANCES) for tol in (rtol, atol)):
+        raise DTypeError(f"odeint: the tolerances are {rtol!r} and {atol!r}\n  pass numbers")
     state = body.params[0].type
     if state is not None and state.shape != y0.shape:
         raise ShapeError(
@@ -46,6 +70,11 @@ def _odeint_aval(y0, t, *args, body, rtol, atol):
             f"odeint computes in float64, found {y0} and {t}\n  convert them with .astype(float)"
         )
     return ArrayType(float, (*t.shape, *y0.shape))
+
+
+def _derivative_tolerances(rtol, atol, method) -> dict:
+    """The solver's options for the equations of derivatives; ``solve_ivp`` has coarse defaults."""
+    return {"rtol": rtol, "atol": atol} if method is None else {}
 
 
 # ---- reverse mode ----
@@ -77,11 +106,11 @@ def _adjoint_body(body, args, wanted: list[bool], transform):
     return builder.build([concatenate(parts)])
 
 
-def _odeint_vjp(ct, ys, y0, t, *args, body, rtol, atol, transform):
+def _odeint_vjp(ct, ys, y0, t, *args, body, rtol, atol, method, transform):
     """Integrate the adjoint state and the gradients of the arguments from the last time back."""
     if ys.type is None or type(t.shape[0]) is not int:
         raise MissingRule("odeint: its derivative needs the number of times; trace with arrays")
-    options = {"rtol": rtol, "atol": atol}
+    options = _derivative_tolerances(rtol, atol, method)
     wanted = [takes_gradient(arg) for arg in args]
     backward = _adjoint_body(body, args, wanted, transform)
     n, count = y0.shape[0], t.shape[0]
@@ -133,7 +162,7 @@ def _sensitivity_body(body, args, tangents, transform):
     return builder.build([concatenate([slope, _flat_cotangent(change, y)])])
 
 
-def _odeint_jvp(tangents, ys, y0, t, *args, body, rtol, atol, transform):
+def _odeint_jvp(tangents, ys, y0, t, *args, body, rtol, atol, method, transform):
     """Integrate the sensitivity of the solution in the direction of the tangents."""
     by_y0, by_t, *by_args = tangents
     dy = zeros_like(y0) if by_y0 is None else by_y0
@@ -144,7 +173,8 @@ def _odeint_jvp(tangents, ys, y0, t, *args, body, rtol, atol, transform):
     forward = _sensitivity_body(body, args, by_args, transform)
     given = [g for g in by_args if g is not None]
     state = concatenate([y0, dy])
-    found = odeint(state, t, *args, *given, body=forward, rtol=rtol, atol=atol)
+    options = _derivative_tolerances(rtol, atol, method)
+    found = odeint(state, t, *args, *given, body=forward, **options)
     found = found[:, y0.shape[0] :]
     if by_t is None:
         return found
@@ -152,11 +182,16 @@ def _odeint_jvp(tangents, ys, y0, t, *args, body, rtol, atol, transform):
     return found + stack(slopes) * by_t[:, None]
 
 
-def _odeint_source(write, y0, t, *args, body, rtol, atol):
-    """A call of SciPy's function; the right-hand side is written as a function of its own."""
-    solve = write.writer.module.imported("scipy.integrate", "odeint")
+def _odeint_source(write, y0, t, *args, body, rtol, atol, method):
+    """A call of SciPy's function; the right-hand side is written as a separate function."""
+    module = write.writer.module
+    solve = module.imported("scipy.integrate", "odeint" if method is None else "solve_ivp")
     slope = write.function(body, "slope", "The right side of the differential equation.")
     operands = "".join(f", {arg}" for arg in args)
+    if method is not None:
+        inner = f"lambda s, y: {slope}(y, np.float64(s){operands})"
+        rest = f"{method!r}, {t}[1:], rtol={rtol}, atol={atol}"
+        return f"np.vstack([{y0}, {solve}({inner}, ({t}[0], {t}[-1]), {y0}, {rest}).y.T])"
     inner = f"lambda y, s: {slope}(y, np.float64(s){operands})"
     return f"{solve}({inner}, {y0}, {t}, rtol={rtol}, atol={atol})"
 

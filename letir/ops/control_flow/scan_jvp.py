@@ -13,12 +13,11 @@ from attrs import frozen
 
 from letir.ast.builder import Value
 from letir.ast.terms import Bind, Lambda
-from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body, without_effects
-from letir.ops.control_flow.loop_analysis import follows_while_scan, has_fixed_shape
+from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, without_effects
+from letir.ops.control_flow.loop_analysis import fit_step, follows_while_scan, has_fixed_shape
 from letir.ops.control_flow.scan_vjp import (
     ScanBuilder,
     StepDerivative,
-    param_type,
     residual_params,
     stack_missing,
     tangent_body,
@@ -38,7 +37,7 @@ def scan_fused_jvp(
     transform: Any,
 ) -> tuple:
     """(results, their tangents) by one loop, which replaces the loop of the results."""
-    body = fit_body(body, [param_type(args, i, n_carry, n_xs) for i in range(len(args))])
+    body = fit_step(body, list(map(body_type, args)), n_carry, n_xs)
     inputs, (program, outputs) = tangent_body(body, n_carry, tangents, transform.program)
     loop, end, count = ScanBuilder(length, reverse), n_carry + n_xs, len(body.ret.args)
     carry = [loop.carried(arg) for arg in args[:n_carry]]
@@ -128,10 +127,10 @@ class _ForwardStep(StepDerivative):
 
 
 def scan_with_tangent_residuals(bind: Bind, there: Sequence[bool], linear: Callable) -> Bind:
-    """``bind`` with the residuals that its tangents read as further results, where it lacks any."""
-    attrs = bind.attrs
-    sizes = attrs["n_carry"], attrs["n_xs"]
-    along = stack_missing(lambda body: _ForwardStep.of(body, *sizes, there, linear), attrs["body"])
+    """``bind`` with the residuals that its tangents read as further results, if any are missing."""
+    sizes = bind.attrs["n_carry"], bind.attrs["n_xs"]
+    body = fit_step(bind.attrs["body"], [arg.type for arg in bind.args], *sizes)
+    along = stack_missing(lambda body: _ForwardStep.of(body, *sizes, there, linear), body)
     if not all(has_fixed_shape(arg) for arg in along.body.ret.args[len(bind.binders) :]):
         return bind  # ragged values cannot be stacked: scan_jvp recomputes them
     return with_stacking_body(bind, along.body)
@@ -150,10 +149,10 @@ def scan_jvp(
 ) -> tuple:
     """A loop of the tangents that reads stacked residuals; else one of values and tangents."""
     attrs: dict[str, Any] = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
-    body = fit_body(body, [param_type(args, i, n_carry, n_xs) for i in range(len(args))])
+    body = fit_step(body, list(map(body_type, args)), n_carry, n_xs)
     there = [t is not None for t in tangents]
     along = _ForwardStep.of(body, n_carry, n_xs, there, transform.linear)
-    if along.missing():  # recompute, without the effects, which have happened
+    if along.missing():  # recompute, without effects, which must not happen again
         attrs["body"] = without_effects(body)
         return scan_fused_jvp(tangents, *args, **attrs, transform=transform)[1]
     return _scan_forward(along, tangents, outs, args, length, reverse)

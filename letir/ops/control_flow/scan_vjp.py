@@ -16,10 +16,11 @@ from letir.ast.liveness import live_binds
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
-from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body, without_effects
+from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, without_effects
 from letir.ops.control_flow.loop_accumulation import split_products, sum_products
 from letir.ops.control_flow.loop_analysis import (
     GradientOf,
+    fit_step,
     follows_while_scan,
     loop_invariants,
     partial_program,
@@ -29,7 +30,7 @@ from letir.ops.define.records import add_terms, takes_gradient, unbroadcast
 from letir.ops.elementwise.casting import weaken
 from letir.ops.shape.shape_and_creation import zeros_like
 
-_MOST_ROUNDS = 4  # a body that saves residuals may have a derivative that reads yet others
+_MOST_ROUNDS = 4  # the derivative of a body that saves residuals may read further residuals
 
 
 # ---- residuals of a step ----
@@ -84,7 +85,7 @@ _Step = TypeVar("_Step", bound=StepDerivative)
 
 
 def stack_missing(derive: Callable[[Lambda], _Step], body: Lambda) -> _Step:
-    """``derive(body)``, of a body with further results if otherwise residuals were missing."""
+    """``derive(body)``; a body with missing residuals first gets them as further results."""
     step = derive(body)
     for _ in range(_MOST_ROUNDS):
         if not step.missing():
@@ -161,7 +162,9 @@ def scan_with_residuals(
 ) -> Bind:
     """``bind`` with the residuals of its vjp as further results; ``bind`` if it stacks them all."""
     attrs = bind.attrs
-    body, n_carry, n_xs = attrs["body"], attrs["n_carry"], attrs["n_xs"]
+    n_carry, n_xs = attrs["n_carry"], attrs["n_xs"]
+    # recorded for any size perhaps: the residuals have the sizes of the operands
+    body = fit_step(attrs["body"], [arg.type for arg in bind.args], n_carry, n_xs)
     back = stack_residuals(body, n_carry, n_xs, needed, defined, differentiate)
     return with_stacking_body(bind, back.body)
 
@@ -209,9 +212,9 @@ def scan_vjp(
     wanted = [True] * len(args) if wanted is None else wanted
     needed = [w and takes_gradient(arg) for w, arg in zip(wanted, args, strict=True)]
     defined = [ct is not None for ct in cts]
-    body = fit_body(body, [param_type(args, i, n_carry, n_xs) for i in range(len(args))])
+    body = fit_step(body, list(map(body_type, args)), n_carry, n_xs)
     back = ReverseStep.of(body, n_carry, n_xs, needed, defined, transform.program)
-    if back.missing():  # rerun the loop, which then stacks them
+    if back.missing():  # rerun the loop, which then stacks the missing residuals
         silent = without_effects(body)
         back = stack_residuals(silent, n_carry, n_xs, needed, defined, transform.program)
         attrs = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
@@ -220,14 +223,6 @@ def scan_vjp(
     is_ragged = follows_while_scan(list(map(body_type, args)), n_carry, n_xs)
     numbers = args[n_carry] if is_ragged else None
     return scan_backward(back, [*cts, *more], outs, args, ScanBuilder(length, not reverse, numbers))
-
-
-def param_type(args: Sequence, i: int, n_carry: int, n_xs: int) -> ArrayType | None:
-    """The type of the body's parameter for operand ``i``."""
-    kind = body_type(args[i])
-    if kind is None or not n_carry <= i < n_carry + n_xs:
-        return ArrayType(kind.dtype, kind.shape) if kind and i < n_carry else kind
-    return kind.with_shape(kind.shape[1:])
 
 
 class ScanBuilder:
@@ -268,7 +263,7 @@ class ScanBuilder:
 
         ``extra``: arrays of which the first gives the trip count, if no operand does.
         """
-        if not carry and not ys:  # no derivative: all operands are integers, for example
+        if not carry and not ys:  # there is no derivative, for example if all operands are integers
             return (), ()
         body = self.builder.build([*carry, *ys])
         body = body.with_binds(live_binds(body))  # _SharedCotangents leaves dead sums
@@ -298,8 +293,8 @@ def scan_backward(
     """The cotangents of the operands, by a scan over the steps in the opposite order."""
     g, n_carry = back.gradient, back.n_carry
     end = n_carry + back.n_xs
-    # also carried values that a step replaces by one without a cotangent: with a trip count of 0
-    # the result is the operand
+    # includes carried values that a step replaces by values without a cotangent: with a trip count
+    # of 0 the result is the operand
     known = {
         *g.df_input_vjps,
         *g.df_output_vjps,

@@ -49,7 +49,7 @@ def _trip_count(xs: Sequence[ArrayType], length: int | None):
     return next(iter(numbers), sizes[0])
 
 
-def step_types(types: Sequence, n_carry: int, n_xs: int) -> list[ArrayType | None]:
+def _step_types(types: Sequence, n_carry: int, n_xs: int) -> list[ArrayType | None]:
     """The types of the body's parameters for operands of these types."""
     end = n_carry + n_xs
     sliced = [kind and kind.with_shape(kind.shape[1:]) for kind in types[n_carry:end]]
@@ -59,7 +59,7 @@ def step_types(types: Sequence, n_carry: int, n_xs: int) -> list[ArrayType | Non
 def _scan_aval(*types, body, n_carry, n_xs, length, reverse):
     """The types of the last carry, then of the stacked results."""
     n = _trip_count(types[n_carry : n_carry + n_xs], length)
-    body = fit_body(body, step_types(types, n_carry, n_xs))
+    body = fit_body(body, _step_types(types, n_carry, n_xs))
     found = [strong_type(arg.type) for arg in body.ret.args]
     for param, kind in zip(body.params[:n_carry], found, strict=False):
         if kind is not None and param.type is not kind:
@@ -93,7 +93,7 @@ def _empty_stacks(xp, n_carry: int, count: int, found: tuple) -> list:
 
 
 def _run_scan(xp, operands: list, *, call, body, n_carry, n_xs, length, reverse):
-    """One step after the other; empties ``operands``, and each step frees the carry it takes."""
+    """Run the steps in order; empties ``operands``, and each step frees the carry that it takes."""
     end = n_carry + n_xs
     xs, captured = operands[n_carry:end], operands[end:]
     count = len(xs[0]) if length is None else length
@@ -145,7 +145,7 @@ def zero_trip_results(xp: Any, args: Sequence, body: Lambda, n_carry: int, n_xs:
 
 
 def _scan_counts(bind: Bind, results: Sequence[int], params: Sequence[int]) -> dict:
-    """How many of these results are carried, and how many of these parameters are elements."""
+    """The number of carried values among results, and of elements among parameters."""
     n_carry, n_xs = bind.attrs["n_carry"], bind.attrs["n_xs"]
     xs = range(n_carry, n_carry + n_xs)
     return {"n_carry": sum(i < n_carry for i in results), "n_xs": sum(i in xs for i in params)}
@@ -167,7 +167,7 @@ scan = define_body_op(
         loop="elements",
         n_carry=lambda bind: bind.attrs["n_carry"],
         n_elements=lambda bind: bind.attrs["n_xs"],
-        given_types=lambda types, attrs: step_types(types, attrs["n_carry"], attrs["n_xs"]),
+        given_types=lambda types, attrs: _step_types(types, attrs["n_carry"], attrs["n_xs"]),
         needs_sizes=True,
         counts=_scan_counts,
     ),

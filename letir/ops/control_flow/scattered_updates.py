@@ -31,7 +31,7 @@ from letir.ops.shape.transpose_join_split import concatenate
 def _clip_indices(indices: Value, count) -> Value:
     """The indices, with ``count`` in the place of all that are outside of 0, ..., count - 1."""
     count = count if is_number(count) else count.astype("uint64")
-    # as unsigned a negative index is a large one: three passes, two comparisons would take five
+    # a negative index becomes a large unsigned one: three passes, where two comparisons take five
     return minimum(indices.astype("uint64"), count).astype("int64")
 
 
@@ -63,7 +63,7 @@ def _check_places(name: str, dests, indices, values) -> None:
 
 
 def _scatter_decompose(*args: Value, n_xs):
-    """A write into copies that have one more element, for the indices outside."""
+    """A write into copies with one more element, for writes outside of the destination."""
     dests, indices, values = args[:n_xs], args[n_xs], args[n_xs + 1 :]
     place = _clip_indices(indices, Sizes.of(dests[0])[0])
     found = []
@@ -94,7 +94,7 @@ scatter = define_combinator(
 
 
 def _histogram_decompose(*args: Value, body, n_xs, batched):
-    """``np.add.at`` and the like; else a sort by index and a segmented scan; else a ``scan``."""
+    """``at`` of a ufunc such as np.add; else a sort and a segmented scan; else a ``scan``."""
     dests, neutral = args[:n_xs], args[n_xs : 2 * n_xs]
     indices, rest = args[2 * n_xs], args[2 * n_xs + 1 :]
     values, captured = list(rest[:n_xs]), rest[n_xs:]

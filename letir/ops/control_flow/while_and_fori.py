@@ -103,7 +103,7 @@ def _while_aval(*types, test, body):
 
 
 def _all_results(bind: Bind) -> int:
-    """How many values a loop carries that has no other results."""
+    """The number of carried values of a loop that has no other results."""
     return len(bind.binders)
 
 

@@ -19,7 +19,7 @@ from letir.ops.control_flow.scan_batching import batched_body
 from letir.ops.define.batch_rules import broadcast_batch, emit_op, first_mapped, move_to_front
 
 
-def _in_front(args: Sequence, axes: Sequence) -> tuple[list, list[bool]]:
+def _batch_in_front(args: Sequence, axes: Sequence) -> tuple[list, list[bool]]:
     """(operands with the batch as axis 0, which of them have a batch)."""
     pairs = zip(args, axes, strict=True)
     operands = [arg if axis is None else move_to_front(arg, axis) for arg, axis in pairs]
@@ -91,7 +91,7 @@ class _BatchedLoop:
         n_carry: int,
         transform: Callable,
     ):
-        operands, before = _in_front(args, axes)
+        operands, before = _batch_in_front(args, axes)
         size, kinds = first_mapped(operands, before).shape[0], slice_types(operands, before)
         body, test = fit_body_keeping_numbers(body, kinds), fit_body_keeping_numbers(test, kinds)
         self.n_carry = n_carry
@@ -161,7 +161,7 @@ def fori_batch(args: Sequence, axes: Sequence, *, body: Lambda, transform: Calla
         return _same_bounds(args, axes, body, transform)
     lower, upper, *rest = args
     n_carry = len(body.ret.args)
-    kinds = slice_types(*_in_front(args, axes))
+    kinds = slice_types(*_batch_in_front(args, axes))
     loop = counting_body(body, kinds[0], n_carry, kinds[1])
     operands = [*rest[:n_carry], lower, *rest[n_carry:], upper]
     along = [*axes[2 : 2 + n_carry], axes[0], *axes[2 + n_carry :], axes[1]]
@@ -172,7 +172,7 @@ def fori_batch(args: Sequence, axes: Sequence, *, body: Lambda, transform: Calla
 
 def _same_bounds(args, axes, body: Lambda, transform):
     """One ``fori_loop`` for all examples, whose bounds are the same."""
-    operands, before = _in_front(args[2:], axes[2:])
+    operands, before = _batch_in_front(args[2:], axes[2:])
     size = first_mapped(operands, before).shape[0]
     index, n_carry = body.params[0], len(body.ret.args)
     body = fit_body_keeping_numbers(body, (index.type, *slice_types(operands, before)))

@@ -92,7 +92,7 @@ def while_scan_vjp(
     cts = _body_results(cts, n_carry, numbered)
     defined = [ct is not None for ct in cts]
     back = ReverseStep.of(body, n_carry, 0, needed, defined, transform.program)
-    if back.missing():  # rerun the loop, which then stacks them
+    if back.missing():  # rerun the loop, which then stacks the missing residuals
         back = stack_residuals(body, n_carry, 0, needed, defined, transform.program)
         attrs = {"test": without_effects(test), "body": back.body, "n_carry": n_carry}
         attrs |= {"numbered": numbered}
@@ -202,7 +202,7 @@ def while_fused_jvp(
     made = _LoopWithTangents.of(tangents, args, body, len(body.ret.args), 0, transform)
     attrs = {"test": made.same(test), "body": made.body()}
     found = _emit_loop("while_loop", made.operands, attrs)
-    return found[: made.n_carry], made.answers(found)
+    return found[: made.n_carry], made.tangents_of_results(found)
 
 
 def fori_fused_jvp(
@@ -211,7 +211,7 @@ def fori_fused_jvp(
     """(results, their tangents) by one loop, which carries tangents beside values."""
     made = _LoopWithTangents.of(tangents[2:], args, body, len(body.ret.args), 1, transform)
     found = _emit_loop("fori_loop", (lower, upper, *made.operands), {"body": made.body()})
-    return found[: made.n_carry], made.answers(found)
+    return found[: made.n_carry], made.tangents_of_results(found)
 
 
 def while_scan_fused_jvp(
@@ -229,7 +229,7 @@ def while_scan_fused_jvp(
     attrs = {"test": made.same(test), "body": made.body(), "n_carry": carry, "numbered": numbered}
     outs = _emit_loop("while_scan", made.operands, attrs)
     rest = outs[carry : carry + (not numbered) + count - n_carry]
-    found = made.answers(_body_results(outs, carry, numbered))
+    found = made.tangents_of_results(_body_results(outs, carry, numbered))
     along = (*found[:n_carry], *([] if numbered else [None]), *found[n_carry:])
     return (*outs[:n_carry], *rest), along
 
@@ -332,7 +332,7 @@ class _LoopWithTangents:
         values, _ = self.ordered(params)
         return builder.build(builder.call(test, values))
 
-    def answers(self, found: Sequence) -> tuple:
+    def tangents_of_results(self, found: Sequence) -> tuple:
         """The tangents of the results, from the results of the loop; None for zero."""
         start, stacked = self.n_carry, [i for i in self.outputs if i >= self.n_carry]
         along = found[start : start + len(self.moving)]
@@ -352,7 +352,7 @@ def _zero_tangent(arg, emitter) -> Value:
 def _tangent_program(
     body: Lambda, leading: int, n_carry: int, tangents: Sequence, program: Callable
 ):
-    """As ``tangent_body``, for a body with ``leading`` operands before the carried values."""
+    """Like ``tangent_body``, for a body with ``leading`` operands before the carried values."""
     if not leading:
         return tangent_body(body, n_carry, tangents, program)
     inputs = [i for i, t in enumerate(tangents) if t is not None]

@@ -1,1 +1,1 @@
-"""How the records of operations are made: read this room first, ``records.py`` before the rest."""
+"""Functions that make records. Read ``records`` first, then the other folders of ``ops``."""

@@ -30,7 +30,7 @@ def batch_first(rule: Callable) -> Callable:
     """The batching rule made from ``rule(args, mapped, **attrs)``, which sees every batch as axis
     0.
 
-    ``mapped`` tells which operands have a batch axis; every result must have one.
+    ``mapped``: for each operand whether it has a batch axis; every result must have one.
     """
 
     @functools.wraps(rule)
@@ -161,7 +161,7 @@ def sizes_operand(shape: tuple, values: list[Value]) -> Value:
         if type(n) is int:
             parts.append(integer_constant(emitter, [n]))
             continue
-        # symbolic sizes are equal if their names are: any axis of that size will do
+        # symbolic sizes with equal names are equal: any axis of that size may be used
         found = [(v, v.shape.index(n)) for v in values if v.type is not None and n in v.shape]
         if not found:
             parts.append(LATE_BOUND["number_array"]([n], values))
@@ -172,7 +172,7 @@ def sizes_operand(shape: tuple, values: list[Value]) -> Value:
 
 
 def stack_sizes(sizes: Sequence[Value]) -> Value:
-    """Join parts of a shape. They are copied to where constants are: sizes are made on the host."""
+    """Join parts of a shape, copied to the device of constants, because sizes are on the host."""
     if len(sizes) == 1:
         return sizes[0]
     return emit_op("concatenate", [emit_op("copy", (part,)) for part in sizes], axis=0, dtype=None)
@@ -208,7 +208,7 @@ def shift_axes(axis: Any, ndim: int) -> Any:
     but the batch axis.
     """
     if axis is None:
-        return tuple(range(1, ndim + 1))  # each example by itself
+        return tuple(range(1, ndim + 1))  # all axes of an example
     if type(axis) is tuple:
         # negative axes count from the end, and the batch is in front
         return tuple([a + 1 if a >= 0 else a for a in axis])
@@ -255,7 +255,7 @@ def along_axis_rule(name: str) -> Callable:
 
     def rule(args, mapped, *, axis, transform=None, **attrs):
         (x,) = args
-        if axis is None or not rank_of(x, True):  # NumPy turns a number into one element, too
+        if axis is None or not rank_of(x, True):  # NumPy flattens numbers to one element, too
             return emit_op(name, (flatten_examples(x),), axis=1, **attrs)
         return emit_op(name, args, axis=shift_axes(axis, rank_of(x, True)), **attrs)
 
@@ -311,7 +311,7 @@ def squeeze_batch(
 
 
 def identity_batch(args: Sequence, axes: Sequence, **_: Any) -> tuple:
-    """The batching rule of an operation that returns its first operand as it is."""
+    """The batching rule of an operation that returns its first operand unchanged."""
     return args[0], axes[0]
 
 

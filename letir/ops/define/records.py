@@ -1,4 +1,4 @@
-"""How records of operations are made. Read this before the other files of ``ops``.
+"""Functions that make the records of operations. Read this before the other files of ``ops``.
 
 ``define`` registers any record; ``unary``, ``binary`` and ``elementwise`` register NumPy's ufuncs;
 ``composite`` registers an operation that stands for a program of others. Derivative rules use
@@ -15,9 +15,10 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.derivative_types import carries_derivative
+from letir.ast.error_locations import name_operation
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, never, register
 from letir.ast.types import WEAK, ArrayType, broadcast_shapes
-from letir.errors import DTypeError, MissingRule
+from letir.errors import DTypeError, LetirError, MissingRule
 from letir.ops.define.batch_rules import composite_batch, pointwise_rule
 from letir.ops.define.composite_programs import decomposition
 
@@ -80,9 +81,14 @@ def ufunc_aval(ufunc: np.ufunc) -> Callable:
 
     def aval(*types, **_):
         try:
-            # NumPy is asked, not imitated: the recorded dtype is the one it would compute
+            # NumPy itself resolves the dtypes, so that the recorded dtype is always NumPy's
             dtypes = ufunc.resolve_dtypes((*map(promotion_type, types), *[None] * ufunc.nout))
         except TypeError as error:
+            if len(types) != ufunc.nin:
+                raise DTypeError(
+                    f"{ufunc.__name__}: {ufunc.nin} operands are expected, found {len(types)}\n"
+                    "  pass arrays as operands, the rest by keyword"
+                ) from None
             listed = ", ".join(map(str, types))
             raise DTypeError(
                 f"{ufunc.__name__} does not take operands of types {listed}: {error}\n"
@@ -128,7 +134,7 @@ def _python_integer_result(xp, name: str, *numbers: int) -> Any:
     """
     if name == "power" and numbers[1] < 0:
         return xp.power(*numbers)  # raises NumPy's error
-    # refused unseen: 9**9**9 would take forever
+    # refused before it is computed: 9**9**9 would take forever
     grows = {"power": abs(numbers[0]) > 1, "left_shift": numbers[0] != 0}.get(name, False)
     is_huge = grows and numbers[1] > 64
     found = None if is_huge else _PYTHON_INTEGERS[name](*numbers)
@@ -195,7 +201,7 @@ def diagonal_rules(terms: tuple[Rule | None, ...]) -> tuple[Callable, Callable]:
 
     def terms_vjp(ct, out, *args):
         return tuple(
-            # tested before the term is made, which would record dead binds otherwise
+            # tested before the term is evaluated, which would record dead binds
             along(term, ct, out, args, arg) if term and takes_gradient(arg) else None
             for term, arg in zip(terms, args, strict=True)
         )
@@ -273,7 +279,7 @@ def add_terms(terms: Iterable[Value | None]) -> Value | None:
 
 
 def composite(name: str, decompose: Callable, **fields: Any) -> Primitive:
-    """Register an operation that stands for a program of others and is traced as one bind.
+    """Register an operation that is a program of other operations, traced as one bind.
 
     ``decompose(*args, **attrs)`` writes that program, on Values. The type rule, the numerics and
     every rule that is not given follow from it. With ``impl(xp, *args, **attrs)`` the numerics are
@@ -299,9 +305,9 @@ def composite_record(
 ) -> Primitive:
     """The record of a composite, which is not registered."""
     several = bool(fields.get("results"))
-    made_impl, made_aval = composite_numerics(decompose, several)
+    made_impl, made_aval = composite_numerics(decompose, several, name)
     by_vjp, by_jvp = composite_rules(decompose, several)
-    if vjp is None:  # a decomposed batch rule would lose a derivative rule of the composite's own
+    if vjp is None:  # batching the decomposition would lose a derivative rule of the composite
         fields.setdefault("batch", composite_batch(partial(decomposition, decompose), several))
     return Primitive(
         name,
@@ -325,36 +331,63 @@ def _impl_with_fallback(impl: Callable, made: Callable, functions: Iterable[Call
 
     def numerics(xp, *args, call, **attrs):
         # CuPy lacks some of numpy.linalg, and the newest ufuncs
-        if xp is np or _lookup(xp, path) is not None or _lookup(np, path) is not function:
+        if (
+            xp is np
+            or _module_attribute(xp, path) is not None
+            or _module_attribute(np, path) is not function
+        ):
             return impl(xp, *args, **attrs)
         return made(xp, *args, call=call, **attrs)
 
+    facts: Any = numerics
+    facts.for_numpy = impl  # without ``call``, for plans
     return numerics
 
 
-def _lookup(xp, path: list[str]) -> Any:
-    """The attribute of an array module at this path, such as linalg.norm; None if there is none."""
+def _module_attribute(xp, path: list[str]) -> Any:
+    """The attribute of an array module at a path such as linalg.norm; None if it is missing."""
     for name in filter(None, path):
         xp = getattr(xp, name, None)
     return xp
 
 
-def composite_numerics(decompose: Callable, several: bool) -> tuple[Callable, Callable]:
-    """(impl, aval) of a composite."""
+def composite_numerics(
+    decompose: Callable, several: bool, name: str = ""
+) -> tuple[Callable, Callable]:
+    """(impl, aval) of a composite; errors of its decomposition get its ``name``."""
+
+    def stands_for(types, attrs):
+        try:
+            return decomposition(decompose, types, attrs)
+        except LetirError as error:
+            name_operation(error, name)
+            raise
 
     def impl(xp, *args, call, **attrs):
         # types of the arrays at hand: the recorded types may have symbolic sizes
         types = tuple(
-            ArrayType(a.dtype, a.shape) if hasattr(a, "dtype") else WEAK.get(type(a)) for a in args
+            ArrayType(a.dtype, a.shape) if hasattr(a, "dtype") else _number_type(a, i, name)
+            for i, a in enumerate(args)
         )
-        out = call(decomposition(decompose, types, attrs), [a for a in args if a is not None])
+        out = call(stands_for(types, attrs), [a for a in args if a is not None])
         return out if several else out[0]
 
     def aval(*types, **attrs):
-        found = tuple(out.type for out in decomposition(decompose, types, attrs).ret.args)
+        found = tuple(out.type for out in stands_for(types, attrs).ret.args)
         return found if several else found[0]
 
     return impl, aval
+
+
+def _number_type(number: Any, i: int, name: str) -> ArrayType | None:
+    """The type of a Python number, None for None. Raises DTypeError for other values."""
+    kind = WEAK.get(type(number))
+    if kind is None and number is not None:
+        raise DTypeError(
+            f"{name}: operand {i} must be an array or a number, found {number!r} of type "
+            f"{type(number).__name__}\n  pass arrays as operands, the rest by keyword"
+        )
+    return kind
 
 
 def composite_rules(decompose: Callable, several: bool) -> tuple[Callable, Callable]:
@@ -367,7 +400,7 @@ def composite_rules(decompose: Callable, several: bool) -> tuple[Callable, Calla
 
     def decomposed_vjp(ct, out, *args, transform, wanted=None, **attrs):
         given = [i for i, arg in enumerate(args) if arg is not None]
-        # a number is a parameter of the decomposition too, but nobody reads its cotangent
+        # a number is a parameter of the decomposition too, but nothing reads its cotangent
         needed = [isinstance(args[i], Value) and (wanted is None or wanted[i]) for i in given]
         program = stands_for(args, attrs)
         found = iter(transform(program, [args[i] for i in given], ct, wanted=needed))

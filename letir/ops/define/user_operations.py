@@ -1,5 +1,5 @@
-"""Operations that users add: ``primitive`` for an operation with rules of its own, ``opaque`` for
-any Python callable.
+"""User-defined operations: ``primitive`` for an operation with rules, ``opaque`` for any Python
+callable.
 """
 
 import functools
@@ -47,7 +47,7 @@ def primitive(
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name):
         raise LetirError(
             f"name your own operation package.name, found {name!r}\n"
-            "  plain names are those of letir's operations: write 'mine.add', not 'add'"
+            "  names without a package belong to letir: write 'mine.add', not 'add'"
         )
     parts = {k: (0, fields[k]) for k in ("decompose",) if fields.get(k) is not None}
     rules = {"impl": (1, impl), "aval": (0, aval), "vjp": (2, vjp), "jvp": (2, jvp), **parts}
@@ -63,7 +63,7 @@ def primitive(
     numerics = _checked_impl(name, impl, rule, bool(fields.get("results")))
     define = _composite_of_user if "decompose" in fields else Primitive
     record = define(name, numerics, rule, vjp=vjp, jvp=jvp, **fields)
-    PRIMITIVES[name] = record  # not register(), which refuses a name that is taken
+    PRIMITIVES[name] = record  # not register(), which refuses a name that is in use
     return record
 
 
@@ -128,7 +128,7 @@ def opaque(
     vjp: Callable | None = None,
     traceable: bool = False,
 ) -> Primitive:
-    """``function`` as one operation, whatever it does. Programs print and save it by its name.
+    """``function`` as one operation, which is not traced. Programs print and save it by its name.
 
     ``aval``: the type of the result (ArrayType or ShapeDtype, a tuple of them for several results),
     or a function of the argument types. ``vjp(ct, out, *args)`` returns one cotangent per argument;
@@ -147,7 +147,7 @@ def opaque(
     if vjp is not None:
         _refuse_rules(name, {"function": (0, function), "vjp": (2, vjp)})
     fixed = aval if callable(aval) else _declared_rule(name, aval)
-    # a function of types means one result: the number of results must be known before the types
+    # a function of types has one result: the number of results must be known before the types
     several = None if callable(aval) or not isinstance(aval, tuple) else len(aval)
 
     def impl(xp, *args):
@@ -171,12 +171,12 @@ def _type_rule(name: str, aval: Callable, several: bool) -> Callable:
                 raise
             raise DTypeError(
                 f"{name}: aval: {error}, found the types {types}\n"
-                "  aval computes with types, not with arrays: return a type made of theirs"
+                "  aval computes with types, not with arrays: return a type made from them"
             ) from error
         if isinstance(found, tuple) and not several:
             raise DTypeError(
                 f"{name}: aval returned {len(found)} types, found no field results\n"
-                "  return one type, or say how many results there are: results=lambda: 2"
+                "  return one type, or pass the number of results: results=lambda: 2"
             )
         kinds = found if isinstance(found, tuple) else (found,)
         kinds = tuple([getattr(kind, "type", kind) for kind in kinds])  # of a ShapeDtype
@@ -252,7 +252,7 @@ def _compare_results(name: str, results: Any, declared: tuple) -> None:
             error = ShapeError if kind.dtype == found.dtype else DTypeError
             raise error(
                 f"{name}: declared a result of {kind}, returned {found}\n"
-                "  aval and the function must agree: mend one of them"
+                "  aval and the function must agree: correct one of them"
             )
 
 
@@ -272,7 +272,7 @@ def _opaque_vjp(name: str, vjp: Callable) -> Callable:
             found = vjp(ct, out, *args)
             return tuple(found[i] for i in places)
 
-        # an operation too: it runs on arrays when the gradient program runs
+        # the rule becomes an operation too: it runs on arrays when the gradient program runs
         record = opaque(backward, kinds, name=f"{name}.vjp")
         record.source = imported_call(vjp, name, tuple(places))
         found = iter(record(ct, out, *args))

@@ -16,7 +16,7 @@ from letir.ops.define.records import define
 
 
 def _errstate_impl(xp, *args, call, body, divide, over, under, invalid):
-    """Run the body with this error handling, if the array module has any: CuPy does not."""
+    """Run the body with this error handling; CuPy has none, and ignores it."""
     if not hasattr(xp, "errstate"):
         return call(body, list(args))
     with xp.errstate(divide=divide, over=over, under=under, invalid=invalid):

@@ -1,4 +1,4 @@
-"""``print``: what ``letir.debug.print`` records in a program."""
+"""``print``: the operation that ``letir.debug.print`` records."""
 
 import builtins
 import string
@@ -62,7 +62,7 @@ print_ = define(
     lambda *values, text, names: (),
     vjp=never("it has no result"),
     jvp=never("it has no result"),
-    # prints once, the values of all examples
+    # one print of the values of all examples
     batch=batch_first(lambda args, mapped, **attrs: emit_op("print", args, **attrs)),
     results=lambda **_: 0,
     effect=True,

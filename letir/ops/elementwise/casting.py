@@ -5,7 +5,7 @@ barrier.
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import never, todo
+from letir.ast.primitive import never
 from letir.ast.types import WEAK, ArrayType, number_dtype
 from letir.errors import DTypeError
 from letir.ops.as_numpy import arrays
@@ -21,7 +21,7 @@ def _cast_prepare(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
     if x.type is not None and not np.can_cast(x.dtype, dtype, casting):
         raise DTypeError(
             f"astype: cannot cast {x.dtype} to {dtype} with casting={casting!r}\n"
-            "  say casting='unsafe' if the loss is meant"
+            "  write casting='unsafe' if the loss is intended"
         )
     return (x,), {"dtype": dtype}
 
@@ -62,12 +62,12 @@ weaken = define(
     vjp=lambda ct, y, x: (unbroadcast(ct, x),),
     jvp=lambda t, y, x: t[0],
     batch=identity_batch,  # a batch of Python numbers is an array already
-    onnx=todo("Python numbers become 0-d arrays first"),
     source=arrays.weaken,
     memory="may_alias",
     cost="free",
     for_scripts=False,
     moves_elements=1,
+    only_float_warnings=True,
 )
 
 

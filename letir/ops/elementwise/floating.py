@@ -1,6 +1,6 @@
 """Less common elementwise operations on floating numbers: angles, signs, remainders, parts.
 
-Records of NumPy's ufuncs as in ``ufuncs.py``, which is to be read first. Of the two results of
+Records of NumPy's ufuncs; read ``ufuncs.py`` first. Of the two results of
 modf, frexp and divmod only the fraction, the mantissa and the remainder have a derivative.
 ``spacing`` is a step function; ``nextafter`` varies with its first operand. The angle of a real
 number is constant, 0 or pi; the angle of a complex one has no derivative at 0 (nan). ``unwrap``

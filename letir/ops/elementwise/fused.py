@@ -1,8 +1,7 @@
 """``fused``: a chain of elementwise operations as one bind with a body.
 
-``letir.passes.fuse`` makes such binds, and a plan compiles each as one. Derivatives and batching go
-through the body, which is put in place of the bind; the transformed program is fused again when it
-is optimised.
+``letir.passes.fuse`` makes such binds, and a plan compiles each as one. Derivatives and batching
+inline the body in place of the bind; the transformed program is fused again when it is optimised.
 """
 
 from letir.ast.body_layout import BodyLayout

@@ -1,4 +1,4 @@
-"""``logaddexp``, and what the derivatives of its like have in common."""
+"""``logaddexp``, and ``log_share`` for the derivatives of similar functions."""
 
 from collections.abc import Callable
 from typing import Any

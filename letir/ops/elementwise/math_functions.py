@@ -7,7 +7,7 @@ Derivatives and batches are NumPy's.
 import math
 from typing import Any
 
-from letir.ast.primitive import PRIMITIVES, is_final, todo
+from letir.ast.primitive import PRIMITIVES, is_final
 from letir.ast.types import WEAK
 from letir.ops.define.records import define
 
@@ -54,7 +54,6 @@ math_function = define(
     vjp=_math_function_vjp,
     jvp=_math_function_jvp,
     batch=_math_function_batch,
-    onnx=todo("Python numbers become 0-d arrays first"),
     source=_math_function_source,
     linear_in=(),
     scalar=lambda name: _RECORDS.get(name, name),

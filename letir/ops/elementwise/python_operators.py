@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, is_final, todo
+from letir.ast.primitive import PRIMITIVES, is_final
 from letir.ast.types import WEAK
 from letir.errors import GuardError
 from letir.ops.define.records import define
@@ -46,8 +46,8 @@ def _python_operator_impl(xp, x, y, *, operator, kind):
     if type(found).__name__ != kind:
         text = _python_text(operator, repr(x), repr(y))
         raise GuardError(
-            f"the program was recorded where this was {_article(kind)}, now it is "
-            f"{_article(type(found).__name__)}: {text}\n"
+            f"the program was recorded where this was {_noun_with_article(kind)}, now it is "
+            f"{_noun_with_article(type(found).__name__)}: {text}\n"
             "  trace again, or pass numbers whose result has one type: floats for integers, "
             "complex numbers for floats"
         )
@@ -62,7 +62,7 @@ def _python_text(operator: str, x: str, y: str) -> str:
     return f"{x} {PRIMITIVES[operator].symbol} {y}"
 
 
-def _article(kind: str) -> str:
+def _noun_with_article(kind: str) -> str:
     """``kind`` as a noun with its article."""
     return {"int": "an int", "float": "a float"}.get(kind, kind)
 
@@ -114,10 +114,8 @@ python_operator = define(
     vjp=_python_operator_vjp,
     jvp=_python_operator_jvp,
     batch=_python_operator_batch,
-    onnx=todo("Python numbers become 0-d arrays first"),
     source=lambda write, x, y, *, operator, kind: _python_text(operator, x, y),
     rule_reads_numbers=True,
-    linear_in=(),
     scalar=lambda operator, kind: operator if kind == "float" else None,
     python_errors=True,
     for_scripts=False,

@@ -80,7 +80,7 @@ mul = binary(
 
 def _div_vjp(ct, out, x, y):
     """ct / y for x, and -ct / y * out for y, negated after it is summed."""
-    # 1 / y needs its result only: y is not kept as a residual
+    # the derivative of 1 / y needs only its result, so y is not kept as a residual
     each = ct * out if _is_one(x) else ct / y
     by_y = unbroadcast(each * out, y) if takes_gradient(y) else None
     return unbroadcast(each, x), None if by_y is None else -by_y
@@ -117,7 +117,7 @@ floor_divide = piecewise_constant("floor_divide", np.floor_divide, symbol="//")
 remainder = binary(
     "remainder",
     lambda g, out, x, y: g,
-    lambda g, out, x, y: -g * floor_divide(x, y),  # of x - y * floor(x / y), with a constant floor
+    lambda g, out, x, y: -g * floor_divide(x, y),  # x - y * floor(x / y) with a constant floor
     numpy=np.remainder,
     symbol="%",
     linear_in=(),

@@ -22,7 +22,7 @@ from letir.ops.indexing.index_expressions import (
     fill_item,
     group_parts,
     indexed_shape,
-    spelled_item,
+    item_with_places,
     split_sizes,
 )
 from letir.ops.indexing.indexing_batching import batched_assemble, batched_index, batched_write
@@ -49,7 +49,7 @@ def index_prepare(x: Any, item: Any, arrays: Any = None) -> tuple[tuple, dict[st
             attrs = _at_number[item] = Attrs(item=item)
         return (x,), attrs
     if arrays is None:
-        arrays, item = spelled_item(item)
+        arrays, item = item_with_places(item)
     return (x, *arrays), {"item": item}
 
 
@@ -196,8 +196,8 @@ def _add_in_place(xp, out, item, new, arrays) -> None:
 
 
 def _is_last_write(x: Value, read: Value, item, arrays) -> Value:
-    """Where a written element is still there: of several writes to one place the last wins."""
-    # real parts: only the shapes are read
+    """Where a written element remains: the last of several writes to one place wins."""
+    # real parts suffice, because only the shapes are read
     x, read = (v if v.type is None else v.real for v in (x, read))
     ones = reshape(ones_like(read).astype(np.int64), -1)
     # writes numbered from 1 by a cumulative sum, since arange needs a size that is not symbolic

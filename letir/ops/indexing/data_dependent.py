@@ -1,9 +1,7 @@
 """Operations whose results depend on the values found: nonzero, unique, first_places, isin,
-bincount.
-
-The length of the results of nonzero and unique depends on the values of the operand. The length at
-recording time is the attribute ``count``; the length at run time is the last result, and a guard
-after the bind compares the two. So such a program holds for one length.
+bincount. The length of the results of nonzero and unique depends on the values of the operand. The
+length at recording time is the attribute ``count``; the length at run time is the last result, and
+a guard after the bind compares the two. So such a program holds for one length.
 """
 
 from functools import partial
@@ -18,7 +16,7 @@ from letir.ops.define.batch_rules import composite_batch
 from letir.ops.define.records import DISCRETE, composite, decomposition, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import logical_not
 from letir.ops.indexing.basic import assemble, index, index_add
-from letir.ops.indexing.index_expressions import spelled_item
+from letir.ops.indexing.index_expressions import item_with_places
 from letir.ops.reductions.reductions import any_
 from letir.ops.shape.shape_and_creation import reshape, zeros
 from letir.ops.shape.transpose_join_split import normalize_axes
@@ -49,7 +47,7 @@ def _refuse_batch(args, axes, **attrs) -> NoReturn:
     """Raise TraceError: the results of the examples would differ in length."""
     raise TraceError(
         "vmap: the length of a result depends on a mapped value, so that no batch can hold it\n"
-        "  use the mask itself, not what it selects: numpy.where(mask, x, 0), (x * mask).sum()"
+        "  use the mask itself, not a selection: numpy.where(mask, x, 0), (x * mask).sum()"
     )
 
 
@@ -84,6 +82,7 @@ nonzero = define(
     results=lambda *, count, rank: rank + 1,
     source=lambda write, x, *, count, rank: f"{write.helper(_NONZERO)}({x})",
     memory="may_alias",
+    no_float_errors=True,
 )
 
 # ---- unique ----
@@ -161,7 +160,7 @@ def _unique_vjp(cts, outs, x, **attrs):
     if cts[0] is None:
         return (None,)
     flat, places = _first_occurrences(x, outs[0], **attrs)
-    arrays, item = spelled_item(places)
+    arrays, item = item_with_places(places)
     return (unbroadcast(reshape(assemble(flat, ((item, cts[0], arrays),)), x), x),)
 
 
@@ -184,6 +183,7 @@ unique = define(
     source=lambda write, x, **attrs: write.call(
         write.helper(_UNIQUE), x, **_unique_keywords(**attrs)
     ),
+    no_float_errors=True,
 )
 
 
@@ -242,4 +242,5 @@ bincount = composite(
     _bincount_decompose,
     impl=lambda xp, x, *weights, length: xp.bincount(x, *weights, minlength=length),
     raises=True,
+    no_float_errors=True,
 )

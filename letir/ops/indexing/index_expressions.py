@@ -16,21 +16,21 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import has_size, is_static_shape
 from letir.ast.types import ArrayType, broadcast_shapes
-from letir.errors import BoundsError, ShapeError
+from letir.errors import AxisBoundsError, BoundsError, ShapeError
 from letir.ops.shape.shape_and_creation import as_size, ones_like
 
 
-def spelled_item(item: Any) -> tuple[tuple, Any]:
+def item_with_places(item: Any) -> tuple[tuple, Any]:
     """(the arrays of an index, the index with ``Here`` in their places)."""
     arrays: list = []
     if isinstance(item, tuple):  # a named tuple too
-        spelled = tuple([_spelled_entry(entry, arrays) for entry in item])
+        spelled = tuple([_entry_with_places(entry, arrays) for entry in item])
     else:
-        spelled = _spelled_entry(item, arrays)
+        spelled = _entry_with_places(item, arrays)
     return tuple(arrays), spelled
 
 
-def _spelled_entry(entry, arrays: list) -> Any:
+def _entry_with_places(entry, arrays: list) -> Any:
     """One entry of an index as an attribute; an array is appended to ``arrays``."""
     # type(), not isinstance: True is a mask, not the index 1
     if entry is None or entry is Ellipsis or type(entry) is int:
@@ -72,7 +72,7 @@ def _index_array(entry: Any) -> Any:
         found = np.asarray(entry)
     except (TypeError, ValueError):
         return None
-    # range(0) selects nothing, but NumPy's array of an empty sequence may be floating
+    # the indices may be an empty sequence, of which NumPy would make a floating array
     return found if found.size or found.dtype.kind in "biu" else found.astype(np.intp)
 
 
@@ -106,8 +106,8 @@ def item_along(x: Any, indices: Any, axis: int) -> tuple:
             "  expand them: np.expand_dims(indices, axis)"
         )
     if not -x.ndim <= axis < x.ndim:
-        raise BoundsError(
-            f"axis {axis} is out of bounds for an array with {x.ndim} axes\n"
+        raise AxisBoundsError(
+            f"axis {axis} is out of bounds for array of dimension {x.ndim}\n"
             "  count axes from 0, or from -1 for the last one"
         )
     axis %= x.ndim
@@ -125,7 +125,7 @@ def _all_along(x, indices, axis: int):
 
 
 def fill_item(item: Any, arrays: Any) -> Any:
-    """``item`` with the arrays in place of each ``Here``: the inverse of ``spelled_item``."""
+    """``item`` with the arrays in place of each ``Here``: the inverse of ``item_with_places``."""
     if not arrays:
         return item
     rest = iter(arrays)
@@ -224,7 +224,7 @@ def _slice_size(n, part: slice) -> Any:
     """The size of a slice of an axis of size ``n``."""
     if type(n) is int and not has_size(part):
         return len(range(*part.indices(n)))
-    # n is symbolic, and no smaller than what the slice drops at its ends
+    # n is symbolic, and at least the number of elements that the slice drops at its ends
     start = 0 if part.start is None else part.start
     stop, step = 0 if part.stop is None else part.stop, 1 if part.step is None else part.step
     is_plain = type(start) is type(stop) is int and start >= 0 and step == 1

@@ -1,6 +1,7 @@
-"""Searches in sorted arrays: searchsorted, digitize. The results are integers, without derivative.
+"""Searches in sorted arrays: searchsorted, digitize.
 
-A batch of values is searched by one call; in a batch of sorted arrays each is searched by itself.
+The results are integers, without derivatives. A batch of values is searched by one call; a batch of
+sorted arrays needs one call for each array.
 """
 
 import numpy as np
@@ -65,6 +66,7 @@ searchsorted: Primitive = define(
     source=lambda write, a, v, *sorter, side: write.numpy_call(
         a, v, *[f"sorter={s}" for s in sorter], side=side
     ),
+    no_float_errors=True,
 )
 
 
@@ -84,4 +86,5 @@ digitize: Primitive = define(
     numpy=(np.digitize,),
     batch=_search_batch("digitize", 0, lambda: digitize),
     raises=True,
+    no_float_errors=True,
 )

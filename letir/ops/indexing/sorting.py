@@ -20,7 +20,7 @@ from letir.ops.define.batch_rules import (
 )
 from letir.ops.define.records import DISCRETE, define, unbroadcast
 from letir.ops.indexing.basic import assemble
-from letir.ops.indexing.index_expressions import item_along, spelled_item
+from letir.ops.indexing.index_expressions import item_along, item_with_places
 from letir.ops.indexing.take import take_along_axis
 from letir.ops.shape.shape_and_creation import as_size, reshape
 from letir.ops.shape.transpose_join_split import normalize_axes
@@ -63,7 +63,7 @@ def _sources_type(x, *, axis, **_):
 def _scatter_back(ct: Value, sources: Value, axis) -> Value:
     """``ct`` moved back to the positions ``sources`` from which sorting took the elements."""
     axis = 0 if axis is None else axis
-    arrays, item = spelled_item(item_along(ct, sources, axis))
+    arrays, item = item_with_places(item_along(ct, sources, axis))
     return assemble(ct, ((item, ct, arrays),))
 
 
@@ -94,6 +94,7 @@ sort = define(
     numpy=(np.sort,),
     batch=along_axis_rule("sort"),
     order="all",
+    no_float_errors=True,
 )
 argsort = define(
     "argsort",
@@ -104,6 +105,7 @@ argsort = define(
     prepare=_sort_prepare,
     numpy=(np.argsort,),
     batch=along_axis_rule("argsort"),
+    no_float_errors=True,
 )
 
 # ---- partition ----
@@ -148,6 +150,7 @@ partition = define(
     prepare=_partition_prepare,
     numpy=(np.partition,),
     batch=along_axis_rule("partition"),
+    no_float_errors=True,
 )
 argpartition = define(
     "argpartition",
@@ -158,6 +161,7 @@ argpartition = define(
     prepare=_partition_prepare,
     numpy=(np.argpartition,),
     batch=along_axis_rule("argpartition"),
+    no_float_errors=True,
 )
 
 # ---- lexsort ----
@@ -192,4 +196,5 @@ lexsort = define(
     numpy=(np.lexsort,),
     source=list_call,
     batch=_batched_lexsort,
+    no_float_errors=True,
 )

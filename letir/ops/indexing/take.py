@@ -86,6 +86,7 @@ take = composite(
     prepare=_take_prepare,
     numpy=(np.take,),
     raises=True,
+    no_float_errors=True,
 )
 
 
@@ -108,6 +109,7 @@ take_along_axis = composite(
     prepare=_take_along_axis_prepare,
     numpy=(np.take_along_axis,),
     raises=True,
+    no_float_errors=True,
 )
 
 # ---- choose ----

@@ -12,8 +12,9 @@ Auto-differentiating linear algebra (2017).
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.symbolic_sizes import smaller_size
 from letir.ast.types import ArrayType
-from letir.errors import MissingRule, ShapeError
+from letir.errors import MissingRule
 from letir.ops.define.records import add_terms, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.rounding_sign_parts import imag
@@ -78,15 +79,7 @@ cholesky = define(
 def _qr_aval(x, *, mode):
     """The types of Q and R, or of R alone; Q is square in mode "complete"."""
     lead, m, n = matrix_shape("qr", x)
-    if mode == "complete" or m == n:
-        k = m
-    elif type(m) is int and type(n) is int:
-        k = min(m, n)
-    else:
-        raise ShapeError(
-            f"qr: the sizes of {x.shape} must be numbers, to find the smaller one\n"
-            "  trace with concrete arrays"
-        )
+    k = m if mode == "complete" or m == n else smaller_size(m, n)
     dtype = linalg_dtype("qr", x)
     r = ArrayType(dtype, (*lead, k if mode != "complete" else m, n))
     return (r,) if mode == "r" else (ArrayType(dtype, (*lead, m, k)), r)
@@ -106,7 +99,7 @@ def _thin_factors(q: Value, r: Value) -> tuple[Value, Value]:
     """The first k columns of Q and the first k rows of R, with k the smaller size of the matrix."""
     if q.shape[-2] == r.shape[-1]:  # square: the sizes may be symbolic
         return q, r
-    k = min(r.shape[-1], q.shape[-2])
+    k = smaller_size(r.shape[-1], q.shape[-2])
     return _first_columns(q, k), _first_rows(r, k)
 
 
@@ -128,8 +121,9 @@ def _qr_factors(outs: tuple, x: Value, mode: str) -> tuple[Value, Value]:
 def _qr_vjp(cts, outs, x, *, mode):
     """The VJP of thin Q and square R; the columns of R beyond them are products with Q^H.
 
-    For a tall matrix in mode "complete" the further columns of Q rotate with the first ones, but
-    not among themselves. There is no derivative if the first columns lack full rank: R is singular.
+    For a tall matrix in mode "complete" the further columns of Q rotate with the first columns, but
+    not within their own span. There is no derivative if the first columns lack full rank: R is
+    singular.
     """
     known_type("qr", x)
     q, r = _qr_factors(outs, x, mode)

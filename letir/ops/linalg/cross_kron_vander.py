@@ -13,7 +13,7 @@ from letir.errors import ShapeError
 from letir.ops.define.records import array_dtype, composite, type_of_operand
 from letir.ops.elementwise.casting import cast
 from letir.ops.reductions.cumulative import cumprod
-from letir.ops.shape.shape_and_creation import as_size, ones_like, reshape
+from letir.ops.shape.shape_and_creation import as_size, broadcast_to, ones_like, reshape
 from letir.ops.shape.transpose_join_split import concatenate, move_axes, normalize_axes, stack
 from letir.ops.shape.unit_axes_and_flip import expand_dims, flip
 
@@ -104,7 +104,7 @@ def vander_decompose(x: Value, *, n: Any = None, increasing: bool = False) -> Va
         raise ShapeError(f"vander: needs an array with one axis, found {x.shape}\n  ravel it first")
     count = x.shape[0] if n is None else n
     x = cast(x, np.promote_types(x.dtype, int))
-    factors = x[:, None] * np.ones((1, max(count - 1, 0)), x.dtype)  # works for a symbolic size
+    factors = broadcast_to(x[:, None], (x.shape[0], count - 1 if count > 0 else 0))
     if count > 0:
         factors = concatenate([ones_like(x[:, None]), factors], 1)
     found = cumprod(factors, 1)
@@ -120,6 +120,7 @@ vander = composite(
         {"n": None if N is None else as_size(N), "increasing": bool(increasing)},
     ),
     numpy=(np.vander,),
+    sizes_in=("n",),
     source=lambda write, x, *, n, increasing: write.call(
         "np.vander", x, N=n, increasing=increasing
     ),

@@ -169,9 +169,9 @@ def _eig_aval(x, *, real):
 
 
 def _as_recorded(found, real: bool):
-    """Eigenvalues or eigenvectors as real or complex numbers, as recorded.
+    """Eigenvalues or eigenvectors, real or complex as they were recorded.
 
-    Raises GuardError if real ones were recorded and these are complex.
+    Raises GuardError if they were recorded as real and are complex now, or the reverse.
     """
     if real and found.dtype.kind == "c":
         if found.imag.any():
@@ -182,7 +182,10 @@ def _as_recorded(found, real: bool):
         return found.real.copy()
     if real or found.dtype.kind == "c":
         return found
-    return found.astype(found.dtype.char.upper())  # complex was recorded, but all are real now
+    raise GuardError(
+        "the program was recorded where some eigenvalues were not real, now all are\n"
+        "  trace again with these arguments, or write numpy.linalg.eig(x.astype(complex))"
+    )
 
 
 def _eig_impl(xp, x, *, real):

@@ -5,6 +5,7 @@ The solution is differentiated as ``pinv(a) @ b`` (Golub and Pereyra 1973), with
 
 import numpy as np
 
+from letir.ast.symbolic_sizes import smaller_size
 from letir.ast.types import ArrayType
 from letir.errors import GuardError, ShapeError
 from letir.ops.define.records import composite
@@ -19,6 +20,7 @@ from letir.ops.linalg.matrix_parts import (
 from letir.ops.linalg.solve_inv_det import is_vector
 from letir.ops.linalg.svd import matrix_rank, pinv, svdvals
 from letir.ops.reductions.reductions import sum_
+from letir.ops.shape.size_numbers import number_from
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 
@@ -56,12 +58,12 @@ def _lstsq_aval(a, b, *, rcond, full_rank):
         ArrayType(dtype, (n, *right)),
         ArrayType(floating, (right or (1,)) if has_residuals else (0,)),
         ArrayType(np.int32),
-        ArrayType(floating, (min(m, n),)),
+        ArrayType(floating, (smaller_size(m, n),)),
     )
 
 
 def _lstsq_impl(xp, a, b, *, rcond=None, full_rank=True):
-    """np.linalg.lstsq. Raises GuardError if the rank is full and was not, or the reverse."""
+    """np.linalg.lstsq. Raises GuardError unless the rank is full or deficient as recorded."""
     x, residuals, rank, s = xp.linalg.lstsq(a, b, rcond)
     m, n = a.shape
     if m > n and bool(rank == n) != full_rank:
@@ -79,7 +81,8 @@ def _lstsq_decompose(a, b, *, rcond=None, full_rank=True):
     m, n = a.shape[-2:]
     dtype = real_dtype(linalg_dtype("lstsq", a.type, b.type))
     if rcond is None:
-        rcond = float(np.finfo(dtype).eps) * max(m, n)
+        longer = m + n - smaller_size(m, n)
+        rcond = float(np.finfo(dtype).eps) * number_from(longer, (a,), a.emitter)
     a = a.astype(np.result_type(a.dtype, dtype))
     x = pinv(a, rcond) @ b
     if full_rank and m > n:

@@ -1,7 +1,7 @@
 """Products of arrays: matmul, dot, einsum.
 
 The derivatives of ``einsum``, and of ``dot`` for arrays of more than 2 axes, are einsums
-themselves: the cotangent takes the place of the operand, and the labels tell which axes to sum.
+themselves: the cotangent takes the place of the operand, and the labels determine the axes to sum.
 """
 
 import string
@@ -196,7 +196,7 @@ dot = define(
 # ---- einsum ----
 
 
-def _parse_subscripts(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
+def parse_subscripts(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
     """The labels of each operand and of the result, with ``...`` replaced by unused letters from
     the end of the alphabet.
 
@@ -256,7 +256,7 @@ def _label_sizes(labels: list[str], shapes: list[tuple]) -> dict:
 
 def _einsum_aval(*arrays, subscripts, optimize):
     """The shape given by the labels of the result."""
-    labels, out = _parse_subscripts(subscripts, [x.ndim for x in arrays])
+    labels, out = parse_subscripts(subscripts, [x.ndim for x in arrays])
     sizes = _label_sizes(labels, [x.shape for x in arrays])
     if any(label not in sizes for label in out) or len(set(out)) < len(out):
         raise ShapeError(
@@ -272,7 +272,7 @@ def _einsum_vjp(ct, out, *arrays, subscripts, optimize):
     known_rank("einsum", ct, *arrays)
     optimize = optimize if type(optimize) is bool else True  # a path fits only these operands
     shapes = [x.shape if isinstance(x, Value) else () for x in arrays]
-    labels, result = _parse_subscripts(subscripts, [len(shape) for shape in shapes])
+    labels, result = parse_subscripts(subscripts, [len(shape) for shape in shapes])
     sizes = _label_sizes(labels, shapes)
     return tuple(
         unbroadcast(_einsum_by(i, ct, arrays, labels, result, sizes, optimize), x)
@@ -342,7 +342,7 @@ def _cast_operand(x, dtype, casting: Any) -> Any:
 
 def _from_lists(operands) -> tuple[str, tuple]:
     """(subscripts, operands) for a call such as ``einsum(x, [0, 1], y, [1, 2], [0, 2])``."""
-    # in an odd number of arguments the last one is the list of the result
+    # if the number of arguments is odd, the last one is the list of the result
     arrays, lists = operands[: len(operands) // 2 * 2 : 2], operands[1::2]
     spelled = [_part_text(part) for part in lists]
     return ",".join(spelled) + (
@@ -375,10 +375,11 @@ einsum = define(
     jvp=_einsum_jvp,
     prepare=_einsum_prepare,
     numpy=(np.einsum,),
-    batch=batched_einsum(_parse_subscripts),
+    batch=batched_einsum(parse_subscripts),
     onnx="Einsum",
     source=arrays.einsum,
     memory="may_alias",
+    scalar="einsum",
     views=_einsum_views,
     write_through="by_place",
 )

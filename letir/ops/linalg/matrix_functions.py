@@ -60,7 +60,7 @@ def _define_analytic(name: str):
         if out.dtype.kind == "c" and a.dtype.kind != "c":
             # a GuardError: jit records again, for a complex result
             raise GuardError(
-                f"the program was recorded for a real {name}, that of this real matrix is complex\n"
+                f"the program was recorded for a real {name}, which is complex for this matrix\n"
                 "  trace again with this matrix, or pass a.astype(complex)"
             )
         return out.astype(_lapack_dtype(a), copy=False)
@@ -97,7 +97,7 @@ def _triangular_impl(xp, a, b, *, transposed=False, lower=False, unit_diagonal=F
 
 
 def _triangular_aval(a, b, *, transposed, lower, unit_diagonal):
-    """The shape of the right-hand side; only a 1-d one is a vector."""
+    """The shape of the right-hand side; it is a vector only if it has one axis."""
     lead, n = square_shape("solve_triangular", a)
     rows = b.shape[-1:] if b.ndim == 1 else b.shape[-2:-1]
     if rows != (n,) or (b.ndim > 1 and b.shape[:-2] != tuple(lead)):

@@ -25,7 +25,7 @@ from letir.ops.shape.shape_and_creation import as_flag
 from letir.ops.shape.transpose_join_split import int_or_tuple, move_axes, normalize_axes
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
-# ---- the Euclidean norm, which has derivative rules of its own ----
+# ---- the Euclidean norm and its derivative rules ----
 
 
 def _as_floating(x: Value) -> Value:

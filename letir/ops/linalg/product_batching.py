@@ -1,4 +1,4 @@
-"""Batching rules of matmul, dot and einsum: few large matrix products, not many small ones.
+"""Batching rules of matmul, dot and einsum: few large matrix products instead of many small ones.
 
 An operand that all examples share is multiplied once, by the rows of all examples stacked in one
 matrix: a shared matrix times a mapped vector is one product of matrices.
@@ -66,8 +66,8 @@ def _rows_times(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
             return emit_op("squeeze", (_emit_matmul(widen_rank(x, ranks[1]), y),), axis=-2)
         return _emit_matmul(widen_rank(x, ranks[1]), y)
     lead = x.shape[:-1]
-    # the vectors of all examples are rows of a matrix already; symbolic sizes cannot be multiplied
-    # for the reshape
+    # the vectors of all examples are rows of a matrix already; a reshape would multiply symbolic
+    # sizes
     if ranks[0] == 1 or not is_static_shape(lead):
         return _emit_matmul(x, y)
     below = emit_with_shape("reshape", x, (math.prod(lead), x.shape[-1]), x)
@@ -93,7 +93,9 @@ def _times_columns(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
 # ---- dot and einsum ----
 
 _LABELS = string.ascii_letters
-_FEW_COLUMNS = 8  # up to this many, stacked products are slower than copying to get a single one
+_FEW_COLUMNS = (
+    8  # up to this many, copying the operands to one product is faster than stacked products
+)
 
 
 @batch_first

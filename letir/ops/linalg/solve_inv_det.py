@@ -14,7 +14,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
-from letir.errors import ShapeError
+from letir.errors import DTypeError, ShapeError
 from letir.ops.define.batch_rules import align_ranks, batch_first, emit_op, rank_of
 from letir.ops.define.records import add_terms, composite, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import where
@@ -258,6 +258,8 @@ slogdet = define(
 def _matrix_power_decompose(x, *, n):
     """The power by repeated squaring, of the inverse if ``n`` is negative."""
     square_shape("matrix_power", x.type)
+    if type(n) is not int:
+        raise DTypeError(f"matrix_power: the exponent is {n!r}\n  pass an integer")
     if n == 0:
         size = x.shape[-1]
         identity = eye.complete({"n": size, "m": size, "k": 0, "dtype": x.dtype})

@@ -13,6 +13,7 @@ import functools
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.symbolic_sizes import smaller_size
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import DTypeError, ShapeError
 from letir.ops.define.batch_rules import (
@@ -67,12 +68,7 @@ def _svd_sizes(x, hermitian: bool) -> tuple:
         square_shape("svd", x)
     if m == n:
         return lead, m, n, m
-    if type(m) is not int or type(n) is not int:
-        raise ShapeError(
-            f"svd: the sizes of {x.shape} must be numbers, to find the smaller one\n"
-            "  trace with concrete arrays"
-        )
-    return lead, m, n, min(m, n)
+    return lead, m, n, smaller_size(m, n)
 
 
 def _svd_aval(x, *, full_matrices, compute_uv, hermitian):
@@ -96,7 +92,7 @@ def _svd_prepare(a, full_matrices=True, compute_uv=True, hermitian=False):
 
 
 def _svd_impl(xp, x, *, full_matrices=True, compute_uv=True, hermitian=False):
-    """np.linalg.svd, as a tuple. CuPy's has no ``hermitian``."""
+    """np.linalg.svd, with the results as a tuple. CuPy's function has no ``hermitian``."""
     flags = {"hermitian": True} if hermitian else {}
     found = xp.linalg.svd(x, full_matrices, compute_uv, **flags)
     return tuple(found) if compute_uv else (found,)
@@ -121,7 +117,7 @@ def _svd_vjp(cts, outs, x, **attrs):
     """Townsend's formulas, transposed; complex phases are assigned to U.
 
     Further columns of U and rows of Vh (``full_matrices``) rotate with the first ones, but not
-    among themselves: the derivative is right for functions that depend on their span only.
+    within their own span: the derivative is right for functions that depend on their span only.
     """
     known_type("svd", x)
     u, s, vh = _factors_of(outs, x, attrs)
@@ -260,7 +256,9 @@ def _pinv_aval(x, *cutoff, hermitian, relative):
             f"pinv: rtol=None needs floating numbers, found {x}\n"
             "  convert the matrices with .astype(float)"
         )
-    dtype = x.dtype if 0 in (m, n) else linalg_dtype("pinv", x)  # NumPy returns before it converts
+    dtype = (
+        x.dtype if 0 in (m, n) else linalg_dtype("pinv", x)
+    )  # for empty matrices NumPy returns before it converts
     return ArrayType(dtype, (*lead, n, m))
 
 

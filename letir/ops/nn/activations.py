@@ -1,8 +1,8 @@
 """Activation functions of networks: relu and its relatives, sigmoid, softplus, gelu, softmax.
 
-Composites of real arrays. Where two pieces of a function meet, its derivative is that of the left
-piece, and 0 for relu and at the bounds of clamped ranges, as in PyTorch (docs/semantics.md, D13).
-No intermediate value overflows where the result does not.
+Composites of real arrays. Where two pieces of a function meet, its derivative is the derivative of
+the left piece; for relu and at the bounds of clamped ranges it is 0, as in PyTorch
+(docs/semantics.md, D13). No intermediate value overflows where the result does not.
 """
 
 import math

@@ -43,8 +43,8 @@ def _attention_decompose(query, key, value, mask=None, *, causal=False, scale=No
     if seen is None:
         return matmul(softmax(scores), value)
     something = any_(seen, axis=-1, keepdims=True)
-    # a query that sees no key: any finite score, as softmax of all -inf is nan
-    scores = where(seen, scores, where(something, -math.inf, 0))
+    # a query that attends to no key gets a finite score, because softmax of all -inf is nan
+    scores = where(something, where(seen, scores, -math.inf), 0)
     return matmul(where(something, softmax(scores), 0), value)
 
 

@@ -44,9 +44,7 @@ def _product(xp, sizes):
 
 
 def _patches(xp, x, kernel, stride, padding, dilation, groups):
-    """What each place of a kernel sees, of shape (groups, I * kernel, N * places), and the sizes
-    of the places.
-    """
+    """The patches under a kernel, of shape (groups, I * kernel, N * places), and their sizes."""
     if any(low or high for low, high in padding):
         x = xp.pad(x, ((0, 0), (0, 0), *padding))
     places = tuple(
@@ -67,11 +65,28 @@ def _patches(xp, x, kernel, stride, padding, dilation, groups):
 
 
 def _conv_impl(xp, x, w, *, stride, padding, dilation, groups=1):
-    """The sums of products of ``w`` with the patches of ``x``."""
-    columns, places = _patches(xp, x, w.shape[2:], stride, padding, dilation, groups)
-    rows = w.reshape(groups, w.shape[0] // groups, columns.shape[1])
-    out = xp.matmul(rows, columns).reshape(w.shape[0], x.shape[0], *places)
-    return xp.ascontiguousarray(xp.moveaxis(out, 0, 1))
+    """The sums of products of ``w`` with the patches of ``x``, one matrix product an example."""
+    examples, channels, kernel = x.shape[0], x.shape[1], w.shape[2:]
+    if any(low or high for low, high in padding):
+        sizes = [low + n + high for n, (low, high) in zip(x.shape[2:], padding, strict=True)]
+        inner = tuple(slice(a, a + n) for n, (a, _) in zip(x.shape[2:], padding, strict=True))
+        inside, x = x, xp.zeros((examples, channels, *sizes), x.dtype)
+        x[(slice(None), slice(None), *inner)] = inside  # numpy.pad takes longer
+    places = tuple(
+        (n - d * (k - 1) - 1) // s + 1
+        for n, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)
+    )
+    patches = xp.empty((examples, channels, *kernel, *places), x.dtype)
+    for at in xp.ndindex(*kernel):
+        seen = tuple(
+            slice(i * d, i * d + (m - 1) * s + 1, s)
+            for i, m, s, d in zip(at, places, stride, dilation, strict=True)
+        )
+        patches[(slice(None), slice(None), *at)] = x[(slice(None), slice(None), *seen)]
+    rows = channels // groups * _product(xp, kernel)
+    columns = patches.reshape(examples, groups, rows, _product(xp, places))
+    found = xp.matmul(w.reshape(groups, w.shape[0] // groups, rows), columns)
+    return found.reshape(examples, w.shape[0], *places)
 
 
 def _conv_weight_impl(xp, x, y, *, kernel, stride, padding, dilation, groups=1):
@@ -184,7 +199,7 @@ def _known_sizes(x, name: str) -> tuple:
 
 
 def _conv_vjp(ct, y, x, w, **where):
-    """With respect to x conv_transpose of the cotangent, with respect to w conv_weight."""
+    """The cotangents: conv_transpose of ``ct`` for x, conv_weight for w."""
     by_x = by_w = None
     if takes_gradient(x):
         by_x = unbroadcast(conv_transpose(ct, w, sizes=_known_sizes(x, "conv"), **where), x)
@@ -194,7 +209,7 @@ def _conv_vjp(ct, y, x, w, **where):
 
 
 def _conv_transpose_vjp(ct, x, y, w, *, sizes, **where):
-    """With respect to y conv of the cotangent, with respect to w conv_weight."""
+    """The cotangents: conv of ``ct`` for y, conv_weight for w."""
     by_y = unbroadcast(conv(ct, w, **where), y) if takes_gradient(y) else None
     by_w = None
     if takes_gradient(w):
@@ -330,7 +345,7 @@ def _define_convolution(
     )
 
 
-conv = _define_convolution("conv", _conv_aval, _conv_vjp, "xwy", _patches, _product, onnx="Conv")
+conv = _define_convolution("conv", _conv_aval, _conv_vjp, "xwy", _product, onnx="Conv")
 conv_transpose = _define_convolution(
     "conv_transpose",
     _conv_transpose_aval,

@@ -65,7 +65,7 @@ def _embedding_decompose(
         rows = copy(rows)  # indexing by one number gives a view; every other lookup copies
     if padding_idx < 0:
         return rows
-    # the padding row is read like any other; it only gets no gradient
+    # the padding row is read like other rows, but gets no gradient
     return where((indices == padding_idx)[..., None], stop_gradient(rows), rows)
 
 
@@ -83,7 +83,7 @@ def _dropout_decompose(x, key=None, *, rate=0.5, train=True, inplace=False):
     if key is None:
         raise TraceError(
             "dropout: training needs a key, or an integer seed: dropout(x, key, rate=...)\n"
-            "  or say train=False to leave the values as they are"
+            "  or pass train=False to leave the values unchanged"
         )
     if not 0 <= rate <= 1:
         raise ShapeError(
@@ -108,6 +108,11 @@ def _dropout_aval(x, key=None, **attrs):
 
 def _dropout_prepare(x, key=None, *, rate=0.5, train=True, inplace=False):
     """The operands, without ``key`` if it is None, and the attributes."""
+    if isinstance(key, float):
+        raise DTypeError(
+            f"dropout: the second argument is the key, found {key}\n"
+            "  pass the rate by keyword: dropout(x, key, rate=0.5)"
+        )
     operands = (x,) if key is None else (x, key)
     return operands, {"rate": rate, "train": train, "inplace": inplace}
 

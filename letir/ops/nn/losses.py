@@ -49,7 +49,7 @@ def _reduce_losses(losses, reduction: str):
 
 
 def _check_same_shape(name: str, *operands) -> None:
-    """Raise ShapeError unless all operands have one shape: to broadcast losses is a mistake."""
+    """Raise ShapeError unless all operands have one shape: losses do not broadcast."""
     shapes = [x.shape for x in operands if x is not None and x.type is not None]
     if len(set(shapes)) > 1:
         raise ShapeError(
@@ -80,7 +80,7 @@ def _emit_arange(n: int, like, dtype):
 def _checked_classes_impl(xp, x, *, classes, ignored=None):
     """``x`` itself. Raises BoundsError unless it consists of classes, or of ``ignored``."""
     x = x if hasattr(x, "dtype") else xp.asarray(x)
-    # as unsigned numbers negative ones are the greatest: one reduction finds all
+    # negative numbers are the greatest as unsigned ones: one reduction finds all wrong classes
     if x.size and x.view(f"u{x.itemsize}").max() >= classes:
         wrong = (x < 0) | (x >= classes)
         wrong = wrong if ignored is None else wrong & (x != ignored)
@@ -386,7 +386,7 @@ def _triplet_margin_loss_decompose(
 ):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), for the p-norm distance d.
 
-    ``swap``: the negative's distance is the smaller of those from the anchor and the positive.
+    ``swap``: the distance of the negative is the smaller of its distances from anchor and positive.
     Schroff, Kalenichenko and Philbin, FaceNet, CVPR 2015.
     """
     near = pairwise_distance(anchor, positive, p=p, eps=eps)

@@ -55,7 +55,7 @@ def _fold_impl(xp, y, *, sizes, stride, padding, dilation):
 
 
 def _unfold_aval(x, *, window, stride, padding, dilation, value):
-    """The axes of the result: those of the window, leading axes, places of the window."""
+    """The axes of the result: window axes, leading axes, places of the window."""
     lead = x.ndim - len(window)
     if lead < 0 or any(len(each) != len(window) for each in (stride, padding, dilation)):
         raise ShapeError(
@@ -72,7 +72,7 @@ def _fold_aval(y, *, sizes, stride, padding, dilation):
     if y.ndim < 2 * n or n < 1:
         raise ShapeError(
             f"fold: {y.shape} lacks axes for the window and the places of {sizes}\n"
-            "  pass what unfold returned, or an array nested like it"
+            "  pass the result of unfold, or an array of its shape"
         )
     places = output_sizes(sizes, y.shape[:n], stride, padding, dilation)
     if y.shape[-n:] != places:

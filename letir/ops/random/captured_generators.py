@@ -1,5 +1,5 @@
-"""Traced generators besides ``TracedGenerator``: a ``RandomState``, and generators that a recorded
-function reaches without getting them as arguments.
+"""Further traced generators: a ``RandomState``, and generators that a recorded function uses
+although they are not arguments.
 """
 
 from collections.abc import Callable
@@ -74,7 +74,11 @@ class TracedRandomState(TracedGenerator):
                 "seed() without a number: the program would repeat one state\n  pass a number"
             )
         seed = int(seed) if isinstance(seed, Value) else seed  # with a guard
-        self.state[...] = state_of(np.random.RandomState(seed))
+        self.put_state(state_of(np.random.RandomState(seed)))
+
+    def put_state(self, words: np.ndarray) -> None:
+        """Replace the state by these words."""
+        self.state[...] = words
 
 
 def traced_class(cls: type) -> type:
@@ -86,7 +90,7 @@ LATE_BOUND["traced_class"] = traced_class
 
 
 def lifted(generator: Any, state: Any, within: Callable[[Callable], Any]) -> TracedGenerator:
-    """The traced generator with the parameter ``state``, whose draws ``within`` records."""
+    """The traced generator with the parameter ``state``; the trace ``within`` records its draws."""
 
     class Lifted(traced_class(type(generator))):  # type: ignore[misc]
         """A generator whose state is a parameter of an enclosing trace."""
@@ -94,13 +98,16 @@ def lifted(generator: Any, state: Any, within: Callable[[Callable], Any]) -> Tra
         def next_numbers(self, operands: tuple, attrs: Attrs) -> Any:
             return within(lambda: super(Lifted, self).next_numbers(operands, attrs))
 
+        def put_state(self, words: np.ndarray) -> None:
+            within(lambda: super(Lifted, self).put_state(words))
+
     return Lifted(state)
 
 
-def at_once(generator: Any) -> TracedGenerator:
+def generator_drawing_now(generator: Any) -> TracedGenerator:
     """The generator for calls with traced parameters, in a program that runs once.
 
-    The generator draws now; only what is computed from the parameters is recorded.
+    The generator draws now; only computations with the parameters are recorded.
     """
 
     class AtOnce(traced_class(type(generator))):  # type: ignore[misc]
@@ -116,7 +123,7 @@ def at_once(generator: Any) -> TracedGenerator:
                 state = new.concrete_value()
                 if not isinstance(state, np.ndarray):
                     raise TraceError(
-                        "a generator that is not an argument draws by a parameter without a value\n"
+                        "a generator that is not an argument draws with an unknown parameter\n"
                         "  make the generator an argument of the recorded function"
                     )
             state_array(generator)[...] = state

@@ -82,7 +82,7 @@ def cast_parameter(x: Any, dtype: np.dtype) -> Any:
 def draw_type_rule(count: int, result: Any = None) -> Callable:
     """The type rule of a draw with ``count`` parameters, which must broadcast to its shape.
 
-    ``result``: the dtype of the result, if it is not the one drawn in.
+    ``result``: the dtype of the result, if it differs from the dtype of the draw.
     """
 
     def aval(key, *types, shape, dtype):
@@ -106,7 +106,7 @@ def define_distribution(
 ) -> Primitive:
     """Register a composite that draws with a key and ``parameters`` parameters.
 
-    ``result``: the dtype of the result, if it is not the one drawn in.
+    ``result``: the dtype of the result, if it differs from the dtype of the draw.
     """
 
     def impl(xp, key, *operands, shape, dtype):

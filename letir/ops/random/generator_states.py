@@ -60,6 +60,7 @@ class _StateArray(np.ndarray):
     """The state of a generator as an array: writing into it sets the state of the generator."""
 
     generator = None
+    __letir_state__ = True  # looked up in the class itself: subclasses may behave differently
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         # a kernel that draws and computes has the state among its operands

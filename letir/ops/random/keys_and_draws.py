@@ -24,7 +24,10 @@ from letir.ops.shape.shape_and_creation import as_size, runtime_shape, shape_ope
 
 _SPLITTING, _FOLDING, _SEEDING = 1, 2, 3  # purposes, in the last word of the counter
 _NO_PARAMETERS = never("the numbers depend on the key only")
-NO_ONNX = never("ONNX has no keyed random numbers")
+NO_ONNX = never(
+    "ONNX has no keyed random numbers: make the key in the program, whose numbers then are "
+    "constants of the model, or draw outside of it"
+)
 _FLOATS = {np.dtype(c): np.dtype(drawn) for c, drawn in (("e", "f"), ("f", "f"), ("d", "d"))}
 
 # ---- Philox, on the host ----
@@ -230,6 +233,11 @@ def _draw_impl(xp, key, *sizes, distribution, shape, dtype):
 def _draw_aval(key, *sizes, distribution, shape, dtype):
     """The declared type for each key of a batch."""
     check_key(key)
+    if distribution not in _DRAWS and distribution != "permutation":
+        raise DTypeError(
+            f"random_draw: there is no distribution {distribution!r}\n"
+            f"  there are {', '.join(_DRAWS)} and permutation"
+        )
     return None if shape is None else ArrayType(dtype, (*key.shape[:-1], *shape))
 
 

@@ -7,6 +7,7 @@ numbers and advances the generator as NumPy would.
 """
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -109,13 +110,23 @@ def _generator_draw_impl(xp, state, *operands, method, shape, dtype, options=())
 def _drawn(state, operands: tuple, method: str, shape, dtype, options: dict) -> tuple:
     """A draw, on the host: its result and the next state."""
     generator = generator_of(state)
-    # a RandomState has double precision only
+    found = numbers_of(generator, operands, method, shape, dtype, options)
+    return found, state_of(generator)
+
+
+def numbers_of(
+    generator: Any, operands: tuple, method: str, shape: tuple, dtype: np.dtype, options: dict
+) -> Any:
+    """The numbers that a generator draws by one of its methods."""
+    # a RandomState draws in double precision only
     given = {} if hasattr(generator, "set_state") else {"dtype": dtype}
     if method == "permutation":
         found = generator.permutation(options["n"])
     elif method == "choice":
         p = operands[0] if operands else None
         found = generator.choice(size=shape or None, p=p, **options)
+    elif method == "multinomial":
+        found = generator.multinomial(*operands, size=shape[:-1] or None)
     elif method in ("random", "standard_normal", "standard_exponential", "standard_gamma"):
         found = getattr(generator, method)(*operands, size=shape or None, **given, **options)
     elif method in ("integers", "randint"):
@@ -123,12 +134,12 @@ def _drawn(state, operands: tuple, method: str, shape, dtype, options: dict) -> 
         found = draw(*operands, size=shape or None, dtype=dtype, **options)
     else:
         found = getattr(generator, method)(*operands, size=shape or None, **options)
-    return np.asarray(found, dtype)[()], state_of(generator)
+    return np.asarray(found, dtype)[()]
 
 
 def _generator_draw_aval(state, *operands, method, shape, dtype, options):
     """(the declared type, the type of the state)."""
-    if method not in ("permutation", "choice"):
+    if method not in ("permutation", "choice", "multinomial"):
         found = broadcast_shapes(shape, *[kind.shape for kind in operands])
         if found != shape:
             raise ShapeError(
@@ -154,17 +165,19 @@ def _generator_draw_jvp(tangents, outs, state, *operands, method, **attrs):
 
 def _generator_draw_source(write, state, *operands, method, shape, dtype, options):
     """A call of ``_drawn``, which is copied into the module with the functions that it calls."""
-    states = (generator_states.state_of, generator_states.generator_of)
-    texts = [inspect.getsource(f) for f in states]
-    texts = [text.replace(": Any", "").replace(" -> Any", "") for text in texts]
-    text = inspect.getsource(_drawn).replace(": tuple, method: str", ", method")
-    text = text.replace(", options: dict) -> tuple", ", options)")
-    for name, other in zip(("state_of(", "generator_of("), texts, strict=True):
-        text = text.replace(name, f"{write.helper(other)}(")
+    functions = (numbers_of, generator_states.state_of, generator_states.generator_of)
+    text = _plain_text(_drawn)
+    for f in functions:
+        text = text.replace(f"{f.__name__}(", f"{write.helper(_plain_text(f))}(")
     given = "".join(f"{operand}, " for operand in operands)
     attrs = ", ".join(map(write.literal, (method, shape, dtype)))
     options = ", ".join(f"{name!r}: {write.literal(value)}" for name, value in options)
     return f"{write.helper(text)}({state}, ({given}), {attrs}, {{{options}}})"
+
+
+def _plain_text(f: Callable) -> str:
+    """The source of a function without annotations."""
+    return re.sub(r": (Any|tuple|str|dict|np.dtype)\b| -> \w+", "", inspect.getsource(f))
 
 
 generator_draw = define(
@@ -228,6 +241,9 @@ class TracedGenerator:
         if parameters is None or not hasattr(self.__class__, name):
             if not hasattr(self.__class__, name):
                 raise AttributeError(f"a traced generator has no attribute {name!r}")
+            draw = LATE_BOUND["vector_draw"](self, name)
+            if draw is not None:
+                return draw
             raise MissingRule(
                 f"{self.__class__.__name__}.{name} is not recorded\n"
                 "  draw before the trace and pass the array, or use letir.random with a key"
@@ -256,11 +272,11 @@ class TracedGenerator:
         return method
 
     def check_parameters(self, name: str, holds: Callable[..., Any], *parameters: Any) -> None:
-        """Raise NumPy's error unless ``holds`` of the parameters; a guard if they are traced."""
+        """Raise NumPy's error unless ``holds(*parameters)``; records a guard if they are traced."""
         values = [x.concrete_value() if isinstance(x, Value) else x for x in parameters]
         numbers = (np.ndarray, np.generic, int, float)
         if not all(isinstance(x, numbers) for x in values):
-            return  # in an abstract trace
+            return  # an abstract trace has no values
         arrays = [x if isinstance(x, Value) and x.shape else _as_array(x) for x in parameters]
         if not holds(*arrays):
             getattr(self.__class__(np.random.MT19937(0)), name)(*values)  # raises it
@@ -271,26 +287,26 @@ class TracedGenerator:
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """Normal numbers."""
         self.check_parameters("normal", lambda _, s: not (s < 0).any(), loc, scale)
-        found = self.draw("standard_normal", (), common_size(size, loc, scale))
+        found = self.draw("standard_normal", (), _common_size(size, loc, scale))
         return as_number(_as_operand(loc) + _as_operand(scale) * found, size)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """Numbers in [low, high)."""
         self.check_parameters("uniform", _is_range, low, high)
         low, high = _as_operand(low), _as_operand(high)
-        found = self.draw("random", (), common_size(size, low, high))
+        found = self.draw("random", (), _common_size(size, low, high))
         return as_number(low + (high - low) * found, size)
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         """Exponential numbers."""
         self.check_parameters("exponential", lambda s: not (s < 0).any(), scale)
-        found = self.draw("standard_exponential", (), common_size(size, scale))
+        found = self.draw("standard_exponential", (), _common_size(size, scale))
         return as_number(_as_operand(scale) * found, size)
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
         """Gamma numbers."""
         self.check_parameters("gamma", lambda _, s: not (s < 0).any(), shape, scale)
-        found = self.draw("standard_gamma", (shape,), common_size(size, shape, scale))
+        found = self.draw("standard_gamma", (shape,), _common_size(size, shape, scale))
         return as_number(_as_operand(scale) * found, size)
 
     def integers(
@@ -348,7 +364,7 @@ def _is_range(low: Any, high: Any) -> Any:
 
 
 def as_number(found: Any, size: Any) -> Any:
-    """A single number drawn without ``size`` as a Python number, which promotes weakly."""
+    """The draw as a Python number, which promotes weakly, if no ``size`` was given."""
     return PRIMITIVES["weaken"](found) if size is None and not found.shape else found
 
 
@@ -362,7 +378,7 @@ def _as_operand(x):
     return x if isinstance(x, Value) or type(x) in (int, float) else np.asarray(x)
 
 
-def common_size(size: Any, *parameters: Any) -> Any:
+def _common_size(size: Any, *parameters: Any) -> Any:
     """``size``, or the broadcast shape of the parameters if it is None."""
     if size is not None:
         return size

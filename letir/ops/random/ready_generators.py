@@ -1,7 +1,8 @@
 """Generators in known states, kept from one draw of a program to the next.
 
-A draw takes a state and gives the next one. To make a generator and to set its state takes ten
-times as long as a draw, and the next draw nearly always begins in the state that this one left.
+A draw takes a state and returns the next one. Making a generator and setting its state takes ten
+times as long as a draw, and the next draw nearly always begins in the state that the last one
+returned.
 """
 
 from typing import Any
@@ -11,12 +12,12 @@ import numpy as np
 from letir.ops.random import generator_states
 
 _MOST = 16
-_ready: dict[bytes, Any] = {}  # state -> a generator in this state, which nobody else holds
+_ready: dict[bytes, Any] = {}  # state -> a generator in this state, with no other reference
 
 
 def generator_of(words: Any) -> Any:
     """A generator in the state that ``words`` encode."""
-    # taken out: of two threads in one state the second makes a generator of its own
+    # removed: if two threads draw from one state, the second makes a new generator
     found = _ready.pop(np.asarray(words).tobytes(), None)
     return generator_states.generator_of(words) if found is None else found
 

@@ -51,7 +51,7 @@ def _replace_nan(x: Value, number) -> Value:
 
 
 def _valid_mask(x: Value, mask):
-    """Where ``x`` is not nan and the mask holds; True if that is certain everywhere."""
+    """A mask of elements that are not nan and in ``mask``; True if all elements are."""
     there = ~isnan(x) if x.type is None or x.type.inexact else True
     if mask is None:
         return there

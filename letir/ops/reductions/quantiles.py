@@ -74,7 +74,7 @@ def _clip_to_index(place: Value, n) -> Value:
 
 
 def _quantile_positions(method: str, q, n) -> tuple[Value, Value | None, Value | None]:
-    """(index of the element before, index of the one after, weight of the one after).
+    """(index of the element before, index of the element after, weight of the latter).
 
     The last two are None for methods that return a single element.
     """
@@ -156,7 +156,10 @@ def _take_rows(x: Value, places: Value, differ: bool) -> Value:
 def _finish_result(
     found: Value, absent, x: Value, axis, keepdims: bool, dtype, lead: int = 0
 ) -> Value:
-    """The result in its final dtype and shape, nan where ``absent``. ``lead``: axes of ``q``."""
+    """The result in its final dtype and shape, nan where ``absent``.
+
+    ``lead``: the number of axes of ``q``.
+    """
     found = cast(found, dtype)
     if absent is not False:
         found = where(absent, math.nan, found)
@@ -165,7 +168,7 @@ def _finish_result(
 
 
 def _empty_result(rows: Value, x: Value, axis, keepdims: bool, dtype) -> Value:
-    """nan for each column, where columns have no elements."""
+    """The result for columns without elements: nan for each column."""
     return _finish_result(sum_(rows, axis=0), True, x, axis, keepdims, dtype)
 
 
@@ -288,11 +291,13 @@ def _quantile_of(name: str, x, q, weights, axis, method, keepdims) -> Value:
         if behind is not None:
             if not differ:
                 share = reshape(share, share.shape + (1,) * (rows.ndim - 1))
-            found = _interpolate(found, _take_rows(rows, behind, differ), cast(share, dtype))
+            found = _interpolate_linearly(
+                found, _take_rows(rows, behind, differ), cast(share, dtype)
+            )
     return _finish_result(found, absent, x, axis, keepdims, dtype, lead)
 
 
-def _interpolate(a: Value, b: Value, share: Value) -> Value:
+def _interpolate_linearly(a: Value, b: Value, share: Value) -> Value:
     """Linear interpolation between ``a`` and ``b``, from the nearer end as in NumPy."""
     step = b - a
     return where(share >= 0.5, b - step * (1 - share), a + step * share)
@@ -382,7 +387,7 @@ def _define_quantile(name: str, numpy, decompose):
     def impl(xp, x, q, weights=None, *, axis=None, method="linear", keepdims=False):
         given = {} if weights is None else {"weights": weights}
         found = getattr(xp, name)(x, q, axis, method=method, keepdims=keepdims, **given)
-        if found.shape or found.dtype == x.dtype == getattr(q, "dtype", x.dtype) or found == found:
+        if found.shape or found == found:
             return found
         # NumPy returns a single nan in the dtype of the array, whatever the dtype of q
         kinds = [WEAK[type(v)] if type(v) in WEAK else ArrayType(v.dtype, v.shape) for v in (x, q)]

@@ -40,7 +40,7 @@ NO_VALUE = np._NoValue  # type: ignore[attr-defined]  # NumPy's private mark for
 
 
 def is_given(value: Any) -> bool:
-    """Whether a caller gave this keyword; NumPy marks "not given" with an object of its own."""
+    """Whether a caller gave this keyword; NumPy marks "not given" with a special object."""
     return value is not NO_VALUE and value is not None
 
 
@@ -192,7 +192,7 @@ def count_elements(y: Value, x: Value, mask: tuple, axis: Any, keepdims: bool) -
         # broadcast first: an element of a smaller mask counts for each element that it selects
         return sum_(broadcast_to(mask[0], x), axis=axis, keepdims=keepdims)
     if x.type is not None and y.type is not None and type(x.size) is int:
-        return x.size // y.size if y.size else 1  # an empty result: nothing is divided
+        return x.size // y.size if y.size else 1  # an empty result has no elements to divide
     # unknown shapes: counted when the program runs
     return PRIMITIVES["prod"](size(x)) // PRIMITIVES["prod"](size(y))
 
@@ -329,6 +329,7 @@ def _define_logical(name, numpy, impl):
         batch=reduction_rule(name),
         source=arrays.masked_reduction,
         only_float_warnings=True,
+        no_float_errors=True,
         reduction=name,
     )
 
@@ -384,6 +385,7 @@ argmax = define_arg_reduction(
     needs_elements=True,
     cost="moderate",
     scalar="argmax",
+    no_float_errors=True,
 )
 argmin = define_arg_reduction(
     "argmin",
@@ -393,4 +395,5 @@ argmin = define_arg_reduction(
     needs_elements=True,
     cost="moderate",
     scalar="argmin",
+    no_float_errors=True,
 )

@@ -1,8 +1,8 @@
 """The methods of binary ufuncs along an axis: accumulate, reduce, reduceat.
 
 The attribute ``ufunc`` names the record of the ufunc: ``ufunc_reduce(x; ufunc="hypot")`` is
-np.hypot.reduce. np.add.reduce, np.multiply.reduce and so on are recorded as ``sum``, ``prod`` and
-so on, not here. Derivatives follow from the rules of the ufunc: an accumulation is a chain of
+np.hypot.reduce. Methods such as np.add.reduce and np.multiply.reduce are recorded as ``sum`` and
+``prod`` instead. Derivatives follow from the rules of the ufunc: an accumulation is a chain of
 steps, so its tangents are a linear recurrence (``linear_recurrence``), and a reduction is the last
 element of an accumulation.
 """
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, Absent
+from letir.ast.primitive import PRIMITIVES, Absent, record_of
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
@@ -60,7 +60,11 @@ from letir.ops.shape.unit_axes_and_flip import flip
 
 def ufunc_of(name: str) -> np.ufunc:
     """The NumPy ufunc that the record called ``name`` stands for."""
-    return next(f for f in PRIMITIVES[name].numpy if isinstance(f, np.ufunc))
+    record = record_of(name) if type(name) is str else None
+    found = next((f for f in record.numpy if isinstance(f, np.ufunc)), None) if record else None
+    if found is None:
+        raise DTypeError(f"{name!r} is not the name of a ufunc\n  take one such as 'maximum'")
+    return found
 
 
 def _ufunc_method(xp, name: str, which: str) -> Callable:
@@ -73,7 +77,8 @@ def _fold_dtype(name: str, dtype: np.dtype, wanted: np.dtype | None) -> np.dtype
     ufunc = ufunc_of(name)
     try:
         if wanted is None:
-            # NumPy is asked: small integers widen for some, and some have no loop of this kind
+            # NumPy decides: some ufuncs widen small integers, and some have no loop for these
+            # dtypes
             return ufunc.resolve_dtypes((None, dtype, None), reduction=True)[-1]
         found = ufunc.resolve_dtypes((wanted, wanted, None))
     except TypeError as error:
@@ -320,7 +325,7 @@ def _reduce_jvp(tangents, y, x, *mask, transform, ufunc, axis, keepdims, **attrs
 
 
 def _without_transform(rule: Callable) -> Callable:
-    """``rule`` for a record whose batching rule is also passed the transform, and ignores it."""
+    """``rule`` without the argument ``transform``, which it does not need."""
 
     def batch(args, axes, *, transform, **attrs):
         return rule(args, axes, **attrs)

@@ -91,7 +91,7 @@ def var_aval(
     keepdims: bool,
 ) -> ArrayType:
     """The reduced shape in the real dtype that np.var returns."""
-    dtype = np.var(np.ones(1, x.dtype), dtype=dtype).dtype  # NumPy is asked, not imitated
+    dtype = np.var(np.ones(1, x.dtype), dtype=dtype).dtype  # NumPy itself resolves the dtype
     return ArrayType(dtype, reduced_shape(x.shape, axis, keepdims))
 
 

@@ -48,7 +48,7 @@ def _arange_prepare(start, stop=None, step=1, dtype=None, **_):
 
 
 def _dtype_of_range(*bounds: Any) -> np.dtype:
-    """The dtype of np.arange, in which each bound has a say; a symbolic size is an integer."""
+    """The dtype of np.arange, which depends on all bounds; a symbolic size is an integer."""
     kinds = [int if type(bound) is Size else type(bound) for bound in bounds]
     return np.arange(*[kind(1) for kind in kinds]).dtype
 

@@ -5,10 +5,13 @@ The number of samples is an attribute. With ``w`` from 0 at the start to 1 at th
 ``start * (stop / start) ** w``. The derivatives follow from these formulas.
 """
 
+from typing import Any
+
 import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import SeveralBinds
+from letir.ast.sizes.size import Size
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import align_ranks, batch_first, emit_op, rank_of, shift_axes
@@ -21,8 +24,10 @@ from letir.ops.define.records import (
     takes_gradient,
     unbroadcast,
 )
-from letir.ops.elementwise.ufuncs import log
-from letir.ops.shape.shape_and_creation import as_size
+from letir.ops.elementwise.ufuncs import log, maximum
+from letir.ops.reductions.cumulative import cumsum
+from letir.ops.shape.shape_and_creation import as_size, ones_like
+from letir.ops.shape.size_numbers import number_from
 from letir.ops.shape.transpose_join_split import move_axes, normalize_axes
 
 
@@ -112,8 +117,11 @@ def _geomspace_prepare(start, stop, num=50, endpoint=True, dtype=None, axis=0):
 # ---- derivatives, with the new axis in front ----
 
 
-def _stop_weights(y: Value, num: int, endpoint: bool) -> np.ndarray:
+def _stop_weights(y: Value, num: Any, endpoint: bool) -> Any:
     """The weight ``w`` of the stop in each sample of ``y``, whose samples are along axis 0."""
+    if type(num) is Size:
+        places = cumsum(ones_like(y).astype(float), axis=0) - 1
+        return (places / maximum(number_from(num - endpoint, (y,)), 1)).astype(y.dtype)
     steps = num - 1 if endpoint else num
     w = np.arange(num) / max(steps, 1)
     return w.reshape(-1, *(1,) * (y.ndim - 1)).astype(y.dtype)

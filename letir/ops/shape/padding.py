@@ -1,6 +1,6 @@
 """pad: borders around an array, in every mode of NumPy.
 
-The constant mode has derivative rules of its own. In the other modes the border of an axis is a
+The constant mode has its own derivative rules. In the other modes the border of an axis is a
 linear function of the elements along it (edge, reflect, symmetric, wrap, linear_ramp, mean), or
 their extremum or median; these are differentiated through ``_pad_decompose``, which goes from axis
 to axis as NumPy does. The border of mode="empty", undefined in NumPy, is zeros here.
@@ -12,13 +12,13 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, SeveralBinds
-from letir.ast.symbolic_sizes import has_size
+from letir.ast.sizes.size import Size
 from letir.errors import ShapeError
 from letir.ops.as_numpy import arrays
-from letir.ops.define.batch_rules import batch_first, emit_op, known_size
+from letir.ops.define.batch_rules import batch_first, emit_op, emit_with_shape, known_size
 from letir.ops.define.records import composite, composite_rules
 from letir.ops.shape.repeat_and_diagonal import count_axes
-from letir.ops.shape.shape_and_creation import as_size, broadcast_to, full
+from letir.ops.shape.shape_and_creation import as_size, broadcast_to, full, shape_operands
 from letir.ops.shape.transpose_join_split import concatenate, move_axes
 
 _COPIED = frozenset(["edge", "wrap", "reflect", "symmetric"])
@@ -49,7 +49,7 @@ def _pairs_of(numbers, ndim: int, convert) -> tuple:
 def _places_of(numbers: Any, convert, found: list) -> Any:
     """The places in ``found`` of numbers in nested lists, which are converted and appended to it.
 
-    Places are broadcast instead of the numbers, among which may be traced ones.
+    The places are broadcast instead of the numbers, because some of these may be traced.
     """
     if isinstance(numbers, list | tuple) or (hasattr(numbers, "shape") and numbers.shape):
         return [_places_of(n, convert, found) for n in numbers]
@@ -93,7 +93,7 @@ def _border_values(values, ndim: int):
 
 
 def _pad_with_values(x, width: tuple, values, mode: Any) -> Any:
-    """``x`` with a border of traced values: their ramp is the one from 0, plus its weights."""
+    """``x`` with traced border values: the border for 0, plus the values times their weights."""
     ends = _pairs_of(values, x.ndim, lambda n: n)
     if mode == "constant":
         return _pad_decompose(x, width=width, value=ends)
@@ -125,10 +125,6 @@ def _pad_impl(xp, x, *, width, value=0, mode="constant", of=None):
 
 def _pad_aval(x, *, width, value, mode, of):
     """The operand's type with each axis longer by its two widths."""
-    if has_size(width):
-        raise ShapeError(
-            f"pad: the widths {width} are not known: pass numbers\n  trace with concrete widths"
-        )
     if len(width) != x.ndim or any(n < 0 for pair in width for n in pair):
         raise ShapeError(
             f"pad: widths {width} do not fit an array of shape {x.shape}\n"
@@ -158,7 +154,7 @@ def _pad_batch(args, mapped, *, width, value, mode, of, transform=None):
 def _pad_decompose(x, *, width, value=0, mode="constant", of=None):
     """``x`` padded along one axis after the other."""
     for axis, pair in enumerate(width):
-        if not sum(pair):
+        if pair == (0, 0):
             continue
         values = value[axis] if type(value) is tuple else (value, value)
         if mode in ("constant", "empty"):
@@ -181,11 +177,15 @@ def _pad_decompose(x, *, width, value=0, mode="constant", of=None):
 def _constant_border(x: Value, axis: int, width: int, value) -> Value:
     """A border for one side of ``axis`` that holds one value."""
     shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
-    return x.emitter.apply(full, (value,), full.complete({"shape": shape, "dtype": x.dtype}))
+    sizes, shape = shape_operands(shape, (x,))
+    settings = full.complete({"shape": shape, "dtype": x.dtype})
+    return x.emitter.apply(full, (value, *sizes), settings)
 
 
 def _add_borders(x: Value, axis: int, pair: tuple, mode: Any, of) -> Value:
     """``x`` with borders at both ends of one axis, computed from its elements."""
+    if mode in _COPIED and of != "odd" and type(x.shape[axis]) is Size:
+        return _add_copied_borders(x, axis, pair, mode)
     n = known_size(x.shape[axis], "pad")
     if mode in _REDUCED:
         lengths = [n if of is None else min(k, n) for k in of or (n, n)]
@@ -200,17 +200,41 @@ def _add_borders(x: Value, axis: int, pair: tuple, mode: Any, of) -> Value:
         pieces = np.split(places, [pair[0], pair[0] + n])
         borders = [x[(*(slice(None),) * axis, pieces[i])] for i in (0, 2)]
         return concatenate([borders[0], x, borders[1]], axis)
-    # a linear function of the axis, as a matrix: its columns are the padded unit vectors
+    # the border is a linear function of the axis: a matrix of the borders of unit vectors
     options = {} if of is None else {_OPTIONS[mode]: of if type(of) is str else (of, of)}
     matrix = np.pad(np.eye(n), (pair, (0, 0)), mode, **options)
     return move_axes(move_axes(x, (axis,), (-1,)) @ matrix.T.astype(x.dtype), (-1,), (axis,))
+
+
+def _add_copied_borders(x: Value, axis: int, pair: tuple, mode: str) -> Value:
+    """``x`` with copies of its elements at both ends of an axis of symbolic size.
+
+    The borders are slices, for which the axis must be long enough.
+    """
+    front, n = (slice(None),) * axis, x.shape[axis]
+    if mode == "edge":
+        shapes = [(*x.shape[:axis], width, *x.shape[axis + 1 :]) for width in pair]
+        ends = x[(*front, slice(1))], x[(*front, slice(-1, None))]
+        before, after = map(broadcast_to, ends, shapes)
+        return concatenate([before, x, after], axis)
+    skipped = mode == "reflect"  # the element at the edge itself
+    if not n >= max(pair) + skipped:
+        raise ShapeError(f"pad: borders {pair} are longer than an axis of {n}\n  pass numbers")
+    first, last = slice(skipped, pair[0] + skipped), slice(n - pair[1] - skipped, n - skipped)
+    if mode == "wrap":
+        first, last = slice(n - pair[0], n), slice(pair[1])
+    borders = [x[(*front, part)] for part in (first, last)]
+    if mode != "wrap":
+        borders = [border[(*front, slice(None, None, -1))] for border in borders]
+    return concatenate([borders[0], x, borders[1]], axis)
 
 
 def _end_of(x: Value, axis: int, end: slice, width: int, reduction: str) -> Value:
     """A border that holds the extremum or median of the part ``end`` of the axis."""
     part = x[(*(slice(None),) * axis, end)]
     found = PRIMITIVES[reduction](part, axis=axis, keepdims=True)
-    return broadcast_to(found, (*x.shape[:axis], width, *x.shape[axis + 1 :])).astype(x.dtype)
+    shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
+    return emit_with_shape("broadcast_to", found, shape, x).astype(x.dtype)
 
 
 _linear_vjp, _linear_jvp = composite_rules(_pad_decompose, several=False)
@@ -243,6 +267,7 @@ pad = composite(
     numpy=(np.pad,),
     batch=_pad_batch,
     onnx="Pad",
+    sizes_in=("width",),
     source=arrays.pad,
     added="value",
     cost="moderate",

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from letir.ast.attrs import Here
-from letir.ast.primitive import Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.sizes.size import Size
+from letir.ast.symbolic_sizes import smaller_size
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import (
     batch_first,
@@ -56,7 +57,7 @@ def _roll_prepare(a, shift, axis=None):
 
 def _roll_aval(x, *, shift, axis):
     """The operand's type."""
-    for a in axis if type(axis) is tuple else (axis,):  # one by one: an axis may be given twice
+    for a in axis if type(axis) is tuple else (axis,):  # an axis may be given twice
         normalize_axes(() if a is None else a, x.ndim)
     return x.with_shape(x.shape)
 
@@ -99,11 +100,10 @@ def _tile_decompose(x, *, reps):
     shape = (1,) * (ndim - x.ndim) + x.shape
     reps = (1,) * (ndim - len(reps)) + reps
     pairs = list(zip(reps, shape, strict=True))
-    # emit_with_shape reads symbolic sizes from the axes of x
-    apart = emit_with_shape("reshape", x, tuple([n for _, size in pairs for n in (1, size)]), x)
-    copies = emit_with_shape("broadcast_to", apart, tuple([n for pair in pairs for n in pair]), x)
+    apart = reshape(x, tuple([n for _, size in pairs for n in (1, size)]))
+    copies = broadcast_to(apart, tuple([n for pair in pairs for n in pair]))
     shape = tuple([r * n for r, n in pairs])
-    return emit_with_shape("reshape", copies, shape, x) if shape != x.shape else reshape(copies, x)
+    return reshape(copies, shape if shape != x.shape else x)
 
 
 tile = composite(
@@ -114,6 +114,7 @@ tile = composite(
     numpy=(np.tile,),
     sizes_in=("reps",),
     order="all",
+    no_float_errors=True,
 )
 
 
@@ -155,6 +156,7 @@ repeat = composite(
     numpy=(np.repeat,),
     sizes_in=("repeats",),
     order="all",
+    no_float_errors=True,
 )
 
 # ---- triangles ----
@@ -187,6 +189,7 @@ def _define_triangle(name: str, numpy, impl):
         prepare=_triangle_prepare,
         numpy=(numpy,),
         batch=batch_first(lambda args, mapped, *, k: emit_op(name, args, k=k)),
+        no_float_errors=True,
     )
 
 
@@ -198,8 +201,8 @@ triu = _define_triangle("triu", np.triu, lambda xp, x, *, k=0: xp.triu(x, k))
 
 def _diagonal_places(n: int, m: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
     """(row indices, column indices) of a diagonal of an n x m matrix."""
-    count = min(n + min(offset, 0), m - max(offset, 0))
-    steps = np.arange(max(count, 0))
+    count = smaller_size(n + min(offset, 0), m - max(offset, 0))
+    steps = PRIMITIVES["arange"](count) if type(count) is Size else np.arange(max(count, 0))
     return steps + max(-offset, 0), steps + max(offset, 0)
 
 
@@ -226,6 +229,7 @@ diagonal = composite(
     numpy=(np.diagonal,),
     memory="may_alias",
     write_through="read_only",
+    no_float_errors=True,
 )
 
 
@@ -265,4 +269,5 @@ diagflat = composite(
     impl=lambda xp, x, *, k=0: xp.diagflat(x, k),
     prepare=lambda v, k=0: ((v,), {"k": as_size(k)}),
     numpy=(np.diagflat,),
+    no_float_errors=True,
 )

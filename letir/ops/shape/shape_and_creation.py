@@ -16,8 +16,9 @@ from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive, never
-from letir.ast.sizes.size import exact_quotient
+from letir.ast.sizes.size import differs, exact_quotient
 from letir.ast.symbolic_sizes import is_static_shape
+from letir.ast.terms import NO_TYPE
 from letir.ast.types import ArrayType, Size, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError
 from letir.ops import LateModule
@@ -141,7 +142,7 @@ def _sum_to_size_impl(xp, x, *sizes, shape):
     """
     shape = runtime_shape(shape, sizes)
     found = getattr(x, "shape", ())
-    if found == shape:  # no copy: nearly all cotangents have the shape already
+    if found == shape:  # the usual case: no copy
         return x
     lead = len(found) - len(shape)
     kept = tuple(lead + i for i, n in enumerate(shape) if n == 1 != found[lead + i])
@@ -200,7 +201,7 @@ def _broadcast_to_call(array, shape, subok=False):
 
 
 def _broadcast_to_impl(xp, x, *sizes, shape):
-    """np.broadcast_to, which is slow for the scalars that cotangents of sums are."""
+    """np.broadcast_to, with a fast path for scalars, such as the cotangents of sums."""
     shape = runtime_shape(shape, sizes) if sizes else shape
     if xp.__name__ != "numpy" or type(x) is not xp.float64:
         return xp.broadcast_to(x, shape)
@@ -244,13 +245,15 @@ def _reshape_aval(x, *sizes, shape, order):
     if -1 in shape:
         others = math.prod(n for n in shape if n != -1)
         rest = exact_quotient(x.size, others)
+        if rest is None and type(x.size) is Size and type(others) is int and others > 0:
+            rest = x.size // others  # NumPy raises where this leaves a rest
         if rest is None:
             raise ShapeError(
                 f"reshape: {x.shape} has {x.size} elements, which do not fill {shape}\n"
                 "  the number of elements must be divisible by the other sizes"
             )
         shape = tuple(rest if n == -1 else n for n in shape)
-    if math.prod(shape) != x.size:
+    if _are_different(math.prod(shape), x.size):
         raise ShapeError(
             f"reshape: {x.shape} has {x.size} elements, {shape} has {math.prod(shape)}\n"
             "  the number of elements must stay; write -1 for the size that follows"
@@ -258,10 +261,26 @@ def _reshape_aval(x, *sizes, shape, order):
     return x.with_shape(shape)
 
 
+def _are_different(n: Any, m: Any) -> bool:
+    """Whether two numbers of elements differ for all values of symbolic sizes."""
+    size, other = (n, m) if type(n) is Size else (m, n)
+    return bool(differs(size, other)) if type(size) is Size else n != m
+
+
+def _reshape_raises(x, *sizes, shape, order) -> bool:
+    """Whether the numbers of elements are equal for some values of symbolic sizes only."""
+    if x is None or shape is None or x is NO_TYPE:
+        return False
+    others = math.prod(n for n in shape if n != -1)
+    if -1 in shape:
+        return exact_quotient(x.size, others) is None
+    return type(x.size - others) is Size
+
+
 def _reshape_prepare(a, shape, order="C"):
     """reshape in rules, where a Value as ``shape`` stands for the shape that it has."""
-    if order not in ("C", "F"):  # "A" is one of them, depending on memory that a trace lacks
-        raise DTypeError(f"reshape: order is 'C' or 'F', found {order!r}\n  copy it in one of them")
+    if order not in ("C", "F"):  # "A" depends on the memory order, which a trace does not know
+        raise DTypeError(f"reshape: order is 'C' or 'F', found {order!r}\n  pass one of them")
     sizes, shape = shape_operands(shape, (a,))
     return (a, *sizes), {"shape": shape, "order": order}
 
@@ -293,6 +312,7 @@ reshape: Primitive = define(
     memory="view",
     order="first",
     cost="free",
+    raises=_reshape_raises,
     view_needs="strided",
     write_through=write_reshape,
     spreads=True,
@@ -306,8 +326,8 @@ def _ravel_prepare(a, order="C"):
     return (a,), {"order": order}
 
 
-# an operation of its own, since ravel and reshape(-1) differ in NumPy: a 1-d array with a step is
-# a view after reshape, and a contiguous copy after ravel
+# not recorded as reshape(-1), which differs in NumPy: of a 1-d array with a step reshape gives a
+# view, ravel a contiguous copy
 ravel = composite(
     "ravel",
     lambda x, *, order: reshape(x, -1, order),
@@ -333,7 +353,7 @@ def _created_prepare(shape, dtype=float, order="C", *, device=None, like=None):
     return sizes, {"shape": shape, "dtype": number_dtype(dtype)}
 
 
-# What the records of zeros and ones say alike.
+# The fields that the records of zeros and ones share.
 _CREATED: dict[str, Any] = {
     "vjp": NO_OPERAND,
     "jvp": NO_OPERAND,

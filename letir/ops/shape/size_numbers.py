@@ -70,7 +70,7 @@ def number_from(size: Any, values: Iterable[Value], emitter: Any = None) -> Any:
             number = _number_of_name(name, values)
             if number is None:
                 return None
-            # one times a number is that number: the program has no bind for it
+            # no bind is recorded for a factor of one
             product = number if type(product) is int and product == 1 else number * product
         total = product if type(total) is int and total == 0 else total + product
     return total
@@ -142,26 +142,33 @@ def sizes_in(attr: Any) -> list[Size]:
     return [size for item in attr for size in sizes_in(item)]
 
 
-def _fill(attr: Any, numbers: Iterator) -> Any:
-    """An attribute with the next ones of ``numbers`` in place of its symbolic sizes."""
+def _fill_sizes(attr: Any, numbers: Iterator) -> Any:
+    """An attribute with its symbolic sizes replaced by the next of ``numbers``."""
     kind = type(attr)
     if kind is Size:
         return next(numbers)
     if kind is slice:
-        return slice(*[_fill(n, numbers) for n in (attr.start, attr.stop, attr.step)])
-    return tuple([_fill(item, numbers) for item in attr]) if kind is tuple else attr
+        return slice(*[_fill_sizes(n, numbers) for n in (attr.start, attr.stop, attr.step)])
+    return tuple([_fill_sizes(item, numbers) for item in attr]) if kind is tuple else attr
 
 
-def sized_call(op: Primitive, operands: Sequence, attrs: Attrs) -> Any:
-    """``op`` with attributes of which some are symbolic sizes, as the operation ``sized``."""
+def sized_call(op: Primitive, operands: Sequence, attrs: Attrs, like: Sequence = ()) -> Any:
+    """``op`` with symbolic sizes in its attributes, recorded as the operation ``sized``; a
+    composite as its decomposition.
+
+    The sizes are read from the axes of operands, of ``like``, and of parameters.
+    """
+    if op.decompose is not None:
+        return op.decompose(*operands, **attrs)
     sizes = [size for name in op.sizes_in for size in sizes_in(attrs[name])]
-    values = [x for x in operands if isinstance(x, Value)]
-    numbers = number_array(sizes, values)
+    numbers = number_array(sizes, (*operands, *like))
     settings = Attrs(operation=op.name, names=tuple(attrs), settings=tuple(attrs.values()))
     return numbers.emitter.apply(sized, (*operands, numbers), settings)
 
 
-def _apart(operation: str, names: tuple, settings: tuple) -> tuple[Primitive, dict[str, Any]]:
+def _inner_operation(
+    operation: str, names: tuple, settings: tuple
+) -> tuple[Primitive, dict[str, Any]]:
     """The operation, and its attributes."""
     return PRIMITIVES[operation], dict(zip(names, settings, strict=True))
 
@@ -169,44 +176,44 @@ def _apart(operation: str, names: tuple, settings: tuple) -> tuple[Primitive, di
 def filled_attrs(op: Primitive, attrs: dict[str, Any], numbers: Iterable) -> dict[str, Any]:
     """The attributes with ``numbers`` in place of the symbolic sizes."""
     rest = iter(numbers)
-    # the operation has another operand for other sizes
-    filled = {name: _fill(attrs[name], rest) for name in op.sizes_in}
+    # a shape with unknown sizes would be another operand of the operation
+    filled = {name: _fill_sizes(attrs[name], rest) for name in op.sizes_in}
     return {name: filled.get(name, value) for name, value in attrs.items()}
 
 
 def _sized_impl(xp, *operands, operation, names, settings):
-    """The operation with the numbers."""
-    op, attrs = _apart(operation, names, settings)
+    """Run the operation with the numbers as its attributes."""
+    op, attrs = _inner_operation(operation, names, settings)
     return op.impl(xp, *operands[:-1], **filled_attrs(op, attrs, map(int, operands[-1])))
 
 
 def _sized_aval(*types, operation, names, settings):
     """The result type of the operation."""
-    op, attrs = _apart(operation, names, settings)
+    op, attrs = _inner_operation(operation, names, settings)
     return op.aval(*types[:-1], **attrs)
 
 
 def _sized_vjp(ct, y, *operands, operation, names, settings):
     """The cotangents that the operation gives, and none for the numbers."""
-    op, attrs = _apart(operation, names, settings)
+    op, attrs = _inner_operation(operation, names, settings)
     return *op.rule("vjp")(ct, y, *operands[:-1], **attrs), None
 
 
 def _sized_jvp(tangents, y, *operands, operation, names, settings):
     """The tangent that the operation gives."""
-    op, attrs = _apart(operation, names, settings)
+    op, attrs = _inner_operation(operation, names, settings)
     return op.rule("jvp")(tangents[:-1], y, *operands[:-1], **attrs)
 
 
 def _sized_batch(args, axes, *, operation, names, settings):
     """The batching rule of the operation."""
-    op, attrs = _apart(operation, names, settings)
+    op, attrs = _inner_operation(operation, names, settings)
     return op.rule("batch")(args[:-1], axes[:-1], **attrs)
 
 
 def _sized_views(kind, *others, operation, names, settings):
     """Whether the operation gives views."""
-    op, attrs = _apart(operation, names, settings)
+    op, attrs = _inner_operation(operation, names, settings)
     if op.memory != "view":
         return False
     return op.views is None or op.views(kind, *others[:-1], **attrs)
@@ -214,7 +221,7 @@ def _sized_views(kind, *others, operation, names, settings):
 
 def _sized_write(parent, new, *others, operation, names, settings):
     """The first operand after ``new`` was written into its view."""
-    op, attrs = _apart(operation, names, settings)
+    op, attrs = _inner_operation(operation, names, settings)
     return op.write_through(parent, new, *others[:-1], **attrs)
 
 

@@ -11,7 +11,7 @@ from letir.errors import ShapeError
 from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, shift_axes
 from letir.ops.define.records import define
 from letir.ops.indexing.basic import assemble
-from letir.ops.indexing.index_expressions import spelled_item
+from letir.ops.indexing.index_expressions import item_with_places
 from letir.ops.shape.repeat_and_diagonal import one_or_more
 from letir.ops.shape.transpose_join_split import normalize_axes
 
@@ -46,7 +46,7 @@ def _windows_vjp(ct, y, x, *, window, axis):
     """The cotangent of each window element added to the element that it views."""
     counts, axes = ct.shape[: x.ndim], _window_axes(x.ndim, axis)
     if math.prod(window) > _FEW:
-        arrays, item = spelled_item(_window_indices(counts, window, axes))
+        arrays, item = item_with_places(_window_indices(counts, window, axes))
         return (assemble(x, ((item, ct, arrays),)),)
     if 0 in window:
         return (None,)

@@ -27,7 +27,7 @@ def _ends_of(shape: tuple, steps: tuple, start: int) -> tuple[int, int]:
 
 
 def _strided_decompose(x, *, shape, steps, start=0):
-    """``x`` in a row, at the places of the elements."""
+    """``x`` flattened, and indexed by the places of the view's elements."""
     if x.type is not None and is_static_shape(x.shape):
         lowest, highest = _ends_of(shape, steps, start)
         if math.prod(shape) and (lowest < 0 or highest >= math.prod(x.shape)):
@@ -49,7 +49,7 @@ def _strided_impl(xp, x, *, shape, steps, start=0):
 
 
 def _strided_source(write, x, *, shape, steps, start):
-    """A call of NumPy's as_strided on the elements in a row."""
+    """A call of NumPy's as_strided on the flattened array."""
     row, size = f"np.ravel({x})", f"{x}.itemsize"
     strides = ", ".join(f"{size} * {step}" for step in steps)
     return f"np.lib.stride_tricks.as_strided({row}[{start}:], {shape!r}, [{strides}])"

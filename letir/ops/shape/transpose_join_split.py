@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, Primitive
-from letir.ast.symbolic_sizes import is_static_shape
+from letir.ast.primitive import PRIMITIVES, Primitive, SeveralBinds
+from letir.ast.sizes.size import Size
+from letir.ast.symbolic_sizes import has_sizes, is_static_shape
 from letir.ast.types import ArrayType
-from letir.errors import BoundsError, MissingRule, ShapeError
+from letir.errors import AxisBoundsError, MissingRule, ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import axes_rule, joining_rule, transpose_batch
 from letir.ops.define.records import add_terms, array_dtype, define, result_dtype, unbroadcast
@@ -19,13 +21,13 @@ from letir.ops.shape.shape_and_creation import as_size, reshape, zeros_like
 def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     """Axes as non-negative ints, in the order given.
 
-    Raises BoundsError for an axis out of bounds, ShapeError for an axis that is given twice.
+    Raises AxisBoundsError for an axis out of bounds, ShapeError for an axis that is given twice.
     """
     axes = axis if type(axis) is tuple else (axis,)
     for a in axes:
         if not -ndim <= a < ndim:
-            raise BoundsError(
-                f"axis {a} is out of bounds for an array with {ndim} axes\n"
+            raise AxisBoundsError(
+                f"axis {a} is out of bounds for array of dimension {ndim}\n"
                 "  count axes from 0, or from -1 for the last one"
             )
     found = tuple(a % ndim for a in axes)
@@ -150,7 +152,7 @@ def _concatenate_aval(*parts, axis, dtype):
     if len(rest) > 1 or len({part.ndim for part in parts}) > 1:
         listed = ", ".join(str(part.shape) for part in parts)
         raise ShapeError(
-            f"concatenate: shapes {listed} differ beside axis {axis}\n"
+            f"concatenate: shapes {listed} differ in axes other than {axis}\n"
             "  the arrays may differ in size along that axis only: choose another, or use stack"
         )
     shape = list(parts[0].shape)
@@ -162,8 +164,12 @@ def _concatenate_vjp(ct, y, *parts, axis, dtype):
     """The cotangent split into one slice for each part."""
     if any(isinstance(part, Value) and part.type is None for part in parts):
         raise MissingRule("concatenate: its derivative needs the sizes of its parts; retype first")
-    sections = _sections_of([_part_size(part, axis) for part in parts])
-    pieces = split(ct, sections, 0 if axis is None else axis)
+    extents = [_part_size(part, axis) for part in parts]
+    sections = _sections_of(extents)
+    if sections is None:
+        pieces = _slices_of(ct, extents, 0 if axis is None else axis % ct.ndim, parts)
+    else:
+        pieces = split(ct, sections, 0 if axis is None else axis)
     if axis is None:
         pieces = [
             reshape(c, part) if isinstance(part, Value) else c
@@ -172,11 +178,27 @@ def _concatenate_vjp(ct, y, *parts, axis, dtype):
     return tuple(unbroadcast(piece, part) for piece, part in zip(pieces, parts, strict=True))
 
 
-def _sections_of(extents: list) -> int | tuple[int, ...]:
-    """The ``sections`` of split that give parts of these sizes.
+def _slices_of(ct: Value, extents: list, axis: int, parts: tuple) -> list[Value]:
+    """``ct`` cut into parts of these sizes, which are read from the axes of ``parts``."""
+    if any(type(n) is Size and n.is_internal for n in extents):
+        named = ", ".join(map(str, extents))
+        raise MissingRule(f"concatenate: its derivative needs sizes among {named}; retype first")
+    found, front, index = [], (slice(None),) * axis, PRIMITIVES["index"]
+    for a, b in itertools.pairwise([0, *itertools.accumulate(extents)]):
+        attrs = index.complete({"item": (*front, slice(a, b))})
+        if has_sizes(attrs, index.sizes_in):
+            found.append(LATE_BOUND["sized_call"](index, (ct,), attrs, parts))
+        else:
+            found.append(ct.emitter.apply(index, (ct,), attrs))
+    return found
 
-    That is the number of parts if all have the same symbolic size. Otherwise it is the index at
-    which each part but the last ends, counted from the end where only that is a number.
+
+def _sections_of(extents: list) -> int | tuple[int, ...] | None:
+    """The ``sections`` of split that give parts of these sizes; None if they are not numbers.
+
+    That is the number of parts if all have the same symbolic size. Otherwise these are the indices
+    at which all parts but the last end, counted from the end of the axis where only that index is a
+    number.
     """
     if type(extents[0]) is not int and all(n == extents[0] for n in extents):
         return len(extents)
@@ -186,10 +208,7 @@ def _sections_of(extents: list) -> int | tuple[int, ...]:
         left = before[-1] - place
         is_from_end = type(place) is not int and type(left) is int and left > 0
         places.append(-left if is_from_end else place)
-    if not is_static_shape(places):
-        named = ", ".join(map(str, extents))
-        raise MissingRule(f"concatenate: its derivative needs sizes among {named}; retype first")
-    return tuple(places)
+    return tuple(places) if is_static_shape(places) else None
 
 
 def _part_size(part, axis):
@@ -358,10 +377,22 @@ def _array_split_prepare(ary, indices_or_sections, axis=0):
     """
     operands, attrs = _split_prepare(ary, indices_or_sections, axis)
     parts, n = attrs["sections"], ary.shape[axis]
+    if type(parts) is int and type(n % parts) is Size:
+        raise SeveralBinds(lambda: _uneven_parts(ary, parts, axis % ary.ndim))
     if type(parts) is int and n % parts:
         longer, size = n % parts, n // parts
         attrs["sections"] = tuple(i * size + min(i, longer) for i in range(1, parts))
     return operands, attrs
+
+
+def _uneven_parts(x: Value, parts: int, axis: int) -> list[Value]:
+    """The parts of np.array_split for a symbolic size n: part i has ceil((n - i) / parts) rows."""
+    front, n = (slice(None),) * axis, x.shape[axis]
+    ends = [n]
+    for i in range(parts - 1, 1, -1):  # from the end: these are certainly between 0 and n
+        ends.append(ends[-1] - (n + parts - 1 - i) // parts)
+    ends = [0, (n + parts - 1) // parts, *ends[::-1]]
+    return [x[(*front, slice(a, b))] for a, b in itertools.pairwise(ends)]
 
 
 split = define(

@@ -25,7 +25,7 @@ from letir.ops.shape.padding import pad
 from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.unit_axes_and_flip import expand_dims, flip
 
-_MODES = ("valid", "same", "full")  # NumPy also takes their places here, 0 to 2
+_MODES = ("valid", "same", "full")  # NumPy also takes their positions, 0 to 2
 
 
 def _mode_of(mode) -> str:
@@ -119,7 +119,7 @@ def _convolve_jvp(tangents, y, a, v, *, mode):
 def _convolve_batch(args, mapped, *, mode):
     """The batching rule: windows of the longer operand times the shorter, reversed."""
     like = first_mapped(args, mapped)
-    # both operands are broadcast over the batch: one formula, whichever of them is mapped
+    # both operands are broadcast over the batch, so that one formula fits all cases
     found = [_row_of(x, there, like) for x, there in zip(args, mapped, strict=True)]
     long, short = sorted(found, key=lambda row: -row.shape[1])
     n, m = long.shape[1], short.shape[1]

@@ -29,9 +29,7 @@ def _split_neighbours(x: Value, axis: int) -> tuple[Value, Value]:
 def _diff_decompose(x, *, n=1, axis=-1) -> Value:
     """Each element minus the one before it, ``n`` times."""
     if n < 0:
-        raise ShapeError(
-            f"diff: order must be non-negative, found {n}\n  pass how often to difference"
-        )
+        raise ShapeError(f"diff: order must be non-negative, found {n}\n  pass the number of times")
     if n and not x.shape:
         raise ShapeError(
             "diff requires input that is at least one dimensional\n  pass an array with an axis"
@@ -141,7 +139,7 @@ def _even_differences(row: Value, h, edge_order: int) -> tuple:
 
 
 def _uneven_differences(row: Value, places: Value, edge_order: int) -> tuple:
-    """As ``_even_differences``, for elements at the coordinates ``places``."""
+    """Like ``_even_differences``, for elements at the coordinates ``places``."""
     places = places if places.type.inexact else cast(places, np.float64)
     steps = places[1:] - places[:-1]
     a, b = steps[:-1], steps[1:]

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms: fftn, ifftn, rfftn, irfftn; NumPy's others are calls of these.
+"""Discrete Fourier transforms: fftn, ifftn, rfftn, irfftn; all others are recorded as these.
 
 ``s``: the lengths along ``axes`` to which the operand is cut or padded with zeros; None for its own
 lengths. All transforms are linear: a tangent is transformed like its primal. Cotangents are defined
@@ -62,7 +62,7 @@ def _several_axes(name: str, a, s, axes, norm) -> tuple:
     is_known = axes is not None and a.type is not None
     if is_known and all(-a.ndim <= i < a.ndim for i in axes):
         repeats = len({i % a.ndim for i in axes}) < len(axes)
-    else:  # the type rule tells of axes out of bounds
+    else:  # the type rule raises for axes out of bounds
         repeats = False
     if repeats:
         raise SeveralBinds(lambda: _one_after_the_other(name, a, s, axes, norm))
@@ -218,7 +218,7 @@ def _irfftn_vjp(ct, y, x, *, s, axes, norm):
 
 
 def _counts(half: Value, whole: Value, axis: int) -> Value:
-    """How many elements of a spectrum each element of its half stands for, of any length."""
+    """How many elements of the full spectrum each element of its half represents."""
     place = number_along(half, axis) - 1
     is_single = (place == 0) | (2 * place == emit_op("length", (whole,), axis=axis))
     return where(is_single, 1, 2).astype(real(half).dtype)

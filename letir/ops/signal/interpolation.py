@@ -85,5 +85,10 @@ def _interp_impl(xp, x, places, values, left=None, right=None, *, period=None):
 
 
 interp = composite(
-    "interp", _interp_decompose, impl=_interp_impl, prepare=_interp_prepare, numpy=(np.interp,)
+    "interp",
+    _interp_decompose,
+    impl=_interp_impl,
+    prepare=_interp_prepare,
+    numpy=(np.interp,),
+    no_float_errors=True,
 )

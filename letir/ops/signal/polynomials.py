@@ -52,7 +52,10 @@ polyval = composite(
 
 
 def _polydiv_prepare(u, v):
-    """np.polydiv's call; ``length``: of the remainder, whose leading zeros NumPy drops."""
+    """np.polydiv's call.
+
+    ``length``: the length of the remainder, whose leading zeros NumPy drops.
+    """
     known = [known_value(_as_coefficients(x)) for x in (u, v)]
     if any(x is None for x in known):
         raise TraceError(
@@ -79,7 +82,7 @@ def _polydiv_impl(xp, u, v, *, length):
     if len(rest) != length:
         raise GuardError(
             f"the program was recorded for a remainder of {length} coefficients, now there are "
-            f"{len(rest)}\n  trace again with these arguments: NumPy drops those that are 0"
+            f"{len(rest)}\n  trace again with these arguments: NumPy drops leading zeros"
         )
     return quotient, rest
 

@@ -1,8 +1,8 @@
 """SciPy's Bessel functions, and SciPy's own versions of functions that NumPy has too.
 
-Derivatives with respect to the argument follow Abramowitz and Stegun, 9.1.27 and 9.6.26; those with
-respect to the order have no closed form. The derivatives of orders 0 and 1 use the function of
-order 2: the formulas with division by x would fail at 0.
+Derivatives with respect to the argument follow Abramowitz and Stegun, 9.1.27 and 9.6.26;
+derivatives with respect to the order have no closed form. The derivatives of orders 0 and 1 use the
+function of order 2: the formulas with division by x would fail at 0.
 """
 
 import math

@@ -25,7 +25,7 @@ def by_scipy(xp: Any, part: str, name: str) -> Any:
 
 
 def ufunc_named(xp: Any, name: str) -> Any:
-    """A ufunc of ``scipy.special``; one with an underscore is private, called by a function."""
+    """A ufunc of ``scipy.special``; SciPy's functions call private ones, with an underscore."""
     if name.startswith("_") and xp is np:
         return getattr(by_scipy(xp, "special", "_ufuncs"), name)
     return by_scipy(xp, "special", name.removeprefix("_"))  # in CuPy the ufunc itself is public

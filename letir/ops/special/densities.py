@@ -40,7 +40,7 @@ LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 def _as_double(x):
-    """A parameter as float64; a Python number stays as it is."""
+    """A parameter as float64; a Python number is unchanged."""
     if not isinstance(x, Value) or x.type is None or x.type.weak or x.dtype == np.float64:
         return x
     return x.astype(np.float64)
@@ -205,12 +205,15 @@ def _of_probability(method: str, formula, bounds: tuple, shapes: int):
 
 
 def _exponential_of(decompose):
-    """The decomposition of pdf, or pmf, from that of its logarithm."""
+    """The decomposition of pdf, or pmf, from the decomposition of its logarithm."""
     return lambda *operands: exp(decompose(*operands))
 
 
 def _of_count(method: str, formula):
-    """The decomposition of a function of Poisson counts; counts that are not whole have no mass."""
+    """The decomposition of a function of Poisson counts.
+
+    Counts that are not integers have no mass.
+    """
 
     def decompose(k, mu, loc):
         k, mu = _as_double(k) - loc, _as_double(mu)

@@ -1,7 +1,8 @@
-"""Whether a bind fits into a cluster of binds on the rows of one shape, see ``row_clusters``.
+"""Tests whether a bind fits into a cluster of ``row_clusters``.
 
-A split (lead, rows) of a shape: the axes before ``lead`` are those of NumPy's own loops, the axes
-before ``rows`` count rows, the others columns. Sets of splits are numbers with a bit for each.
+A split (lead, rows) divides the axes of a shape: the first ``lead`` axes are looped over by NumPy's
+ufunc, the axes up to ``rows`` are rows of the kernel's matrix, the others columns. A set of splits
+is an integer with one bit for each split.
 """
 
 import math
@@ -19,16 +20,16 @@ _NOWHERE = ("", 0)
 
 def all_splits(shape: Shape) -> int:
     """The set of all splits of a shape."""
-    return sum([bit for bit, _, _ in _splits(shape)])
+    return sum([bit for bit, _, _ in _splits_of(shape)])
 
 
 def least_split(shape: Shape, splits: int) -> tuple[int, int]:
-    """The split of a set with the fewest loops of NumPy, and then with the longest rows."""
+    """The split in a set with the fewest lead axes, and among these with the longest rows."""
     number = (splits & -splits).bit_length() - 1
     return divmod(number, len(shape))
 
 
-def _splits(shape: Shape) -> Iterator[tuple[int, int, int]]:
+def _splits_of(shape: Shape) -> Iterator[tuple[int, int, int]]:
     """(bit, lead, rows) of each split."""
     n = len(shape)
     for lead in range(n):
@@ -37,18 +38,21 @@ def _splits(shape: Shape) -> Iterator[tuple[int, int, int]]:
 
 
 def _splits_where(shape: Shape, holds: Callable[[int, int], bool]) -> int:
-    return sum([bit for bit, lead, rows in _splits(shape) if holds(lead, rows)])
+    return sum([bit for bit, lead, rows in _splits_of(shape) if holds(lead, rows)])
 
 
-def fitted(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) -> tuple[str, int]:
-    """The kind of a bind's result in a cluster, and those of ``splits`` for which it fits.
+def fit_into_cluster(
+    bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]
+) -> tuple[str, int]:
+    """The kind of a bind's result in a cluster, and the subset of ``splits`` that the bind allows.
 
-    ``inside``: the kinds of operands that the cluster computes. No splits: the bind does not fit.
+    ``inside``: the kinds of operands that the cluster computes. If the subset is empty, the bind
+    does not fit.
     """
     if bind.op.memory == "view":
-        return _view(bind, shape, splits, inside)
+        return _fit_view(bind, shape, splits, inside)
     if not bind.op.elementwise:
-        return _reduction(bind, shape, splits, inside)
+        return _fit_reduction(bind, shape, splits, inside)
     if bind.binders[0].type.shape == shape:
         for arg in bind.args:
             splits &= _full_use(arg, shape, inside)
@@ -75,15 +79,15 @@ def _full_use(arg: Arg, shape: Shape, inside: dict[Arg, str]) -> int:
 @lru_cache(1 << 10)
 def _row_splits(found: Shape, shape: Shape) -> int:
     """The splits for which a value of the shape ``found`` has one element a row."""
-    full = _padded(found, shape)
+    full = _pad_shape(found, shape)
     ones = (1,) * len(shape)
     return _splits_where(shape, lambda _, rows: full == shape[:rows] + ones[rows:])
 
 
 @lru_cache(1 << 10)
 def _broadcast_splits(found: Shape, shape: Shape) -> int:
-    """The splits for which an operand has all rows or one, and all columns or one."""
-    full = _padded(found, shape)
+    """The splits for which an operand has all rows or one row, and all columns or one column."""
+    full = _pad_shape(found, shape)
     ones = (1,) * len(shape)
     return _splits_where(
         shape,
@@ -94,7 +98,7 @@ def _broadcast_splits(found: Shape, shape: Shape) -> int:
     )
 
 
-def _padded(found: Shape, shape: Shape) -> Shape:
+def _pad_shape(found: Shape, shape: Shape) -> Shape:
     return (1,) * (len(shape) - len(found)) + found
 
 
@@ -103,7 +107,7 @@ def _without_ones(shape: Shape) -> Shape:
 
 
 def _row_value(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) -> tuple[str, int]:
-    """An elementwise bind with one element a row."""
+    """``fit_into_cluster`` for an elementwise bind with one element a row."""
     result = bind.binders[0].type.shape
     own = _without_ones(result)
     splits &= _splits_where(shape, lambda _, rows: _without_ones(shape[:rows]) == own)
@@ -125,8 +129,8 @@ def _row_value(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) ->
 
 
 def _row_broadcast_splits(found: Shape, result: Shape, shape: Shape) -> int:
-    """The splits for which an operand of rows' values is broadcast along NumPy's loops only."""
-    full = _padded(found, result)
+    """The splits for which an operand of a row value is broadcast along lead axes only."""
+    full = _pad_shape(found, result)
     ones = (1,) * len(shape)
     return _splits_where(
         shape,
@@ -137,8 +141,10 @@ def _row_broadcast_splits(found: Shape, result: Shape, shape: Shape) -> int:
     )
 
 
-def _reduction(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) -> tuple[str, int]:
-    """A bind that reduces full values or those of rows."""
+def _fit_reduction(
+    bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]
+) -> tuple[str, int]:
+    """``fit_into_cluster`` for a reduction of full values or of row values."""
     operand = bind.args[0]
     found, kind, axes = operand.type.shape, inside.get(operand), set(reduced_axes(bind))
     wide = {n for n in range(len(found)) if found[n] != 1}
@@ -160,15 +166,13 @@ def _reduction(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) ->
     )
 
 
-def _view(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) -> tuple[str, int]:
-    """A view of rows' values in the same order or broadcast to full values, or one that changes
-    nothing.
-    """
+def _fit_view(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) -> tuple[str, int]:
+    """``fit_into_cluster`` for a view: a row value reshaped or broadcast, or an identity."""
     operand = bind.args[0]
     kind = inside.get(operand)
     if len(bind.args) != 1 or kind not in ("row", "total", "full"):
         return _NOWHERE
-    # a view of memory that is never read tells how the view lies in memory
+    # a view of an array that is never read shows the memory layout of the view
     memory = np.empty(operand.type.shape, "i1")
     view = bind.op.impl(np, memory, **bind.attrs)
     if view.__array_interface__["data"][0] != memory.__array_interface__["data"][0]:

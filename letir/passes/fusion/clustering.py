@@ -6,6 +6,7 @@ one bind are merged. The effect on memory is in Note [Memory held by a cluster] 
 """
 
 import math
+from typing import Any
 
 from attrs import define, field
 
@@ -16,8 +17,9 @@ from letir.ast.types import ArrayType, Size
 
 _NOMINAL = 1024  # the assumed value of a symbolic size
 _UNKNOWN = 8 * _NOMINAL**2  # the assumed bytes of a value of unknown type
-WORTH = 1 << 14  # elements computed by a group in one call, from which on it may be compiled
-_MOST_COMPILED = 400  # binds of a group that is compiled: LLVM takes longer and longer for more
+WORTH = 1 << 14  # elements that a group has to compute in one call to be compiled
+LEAST_ITEMS = 1 << 9  # of a batch for whose items a kernel may pay
+_MOST_COMPILED = 400  # binds of a group that is compiled: LLVM's time grows faster than linearly
 _SMALL = 1 << 16  # negligible bytes, for all values made between the binds of one cluster
 
 
@@ -40,9 +42,9 @@ def elements_of(kind: ArrayType) -> int:
 def pays_as_kernel(body: Lambda, worth: int = WORTH) -> bool:
     """Whether a compiled kernel for a group with this body saves the time of its compilation.
 
-    ``worth``: the elements that it computes, from which on it does.
-    It depends on sizes alone, never on timing: every run of a script computes the same bits.
-    Symbolic sizes count as large.
+    ``worth``: the least number of elements that the kernel has to compute. The answer depends on
+    sizes alone, never on timing, so that every run of a script computes the same bits. Symbolic
+    sizes count as large.
     """
     if len(body.binds) > _MOST_COMPILED:
         return False
@@ -53,10 +55,15 @@ def pays_as_kernel(body: Lambda, worth: int = WORTH) -> bool:
 
 
 def reduces_much(bind: Bind) -> bool:
-    """Whether a bind reduces so many elements that a kernel may pay for it with its neighbours."""
+    """Whether a bind reduces enough elements for a kernel of it and its neighbours to pay."""
+    return work_around(bind) >= WORTH
+
+
+def work_around(bind: Bind) -> int:
+    """The elements that a reduction and its neighbours compute, estimated; 0 if unknown."""
     shape = getattr(bind.args[0].type, "shape", (0,))
     size = math.prod(shape)  # no call of a property: this runs for every program
-    return type(size) is int and 8 * size >= WORTH
+    return 8 * size if type(size) is int else 0
 
 
 class _Bytes(dict):
@@ -71,7 +78,7 @@ def _has_one_shape(kind: ArrayType | None) -> bool:
     """Whether all arrays of this type have the same shape within one run."""
     if kind is None:
         return False
-    # names with an underscore, as of the number of trips of a loop, may stand for several sizes
+    # names with an underscore, such as a loop's number of steps, may stand for several sizes
     names = [name for n in kind.shape if type(n) is Size for name in n.names]
     return not any(name.startswith("_") for name in names)
 
@@ -94,12 +101,15 @@ class Cluster:
     into: "Cluster | None" = None
 
 
-def _enclosing_cluster(cluster: Cluster) -> Cluster:
-    """The cluster into which a cluster was merged, finally; a union-find lookup."""
+def enclosing_cluster(cluster: Any) -> Any:
+    """The cluster at the end of a chain of merges: a union-find lookup with path compression.
+
+    Each cluster names the cluster that it was merged ``into``, or None.
+    """
     end = cluster
     while end.into is not None:
         end = end.into
-    while cluster is not end:  # shorter for those who ask next
+    while cluster is not end:  # path compression: later lookups are shorter
         cluster.into, cluster = end, cluster.into
     return end
 
@@ -108,9 +118,9 @@ def _enclosing_cluster(cluster: Cluster) -> Cluster:
 class Grouping:
     """The clusters of a program without dead binds.
 
-    ``left``: the uses of a local not yet seen, or outside of its own cluster; ``of``: the cluster
-    that computes it. ``last`` and ``readers``, for the array that owns a value's memory: the
-    position of its last use, and the clusters that read it.
+    For a local, ``left`` counts the uses that are not yet seen or are outside of its own cluster,
+    and ``of`` is the cluster that computes it. For an array that owns memory, ``last`` is the
+    position of its last use, and ``readers`` are the clusters that read it.
     """
 
     fn: Lambda
@@ -127,7 +137,7 @@ class Grouping:
     def run(self) -> list[Cluster]:
         """All clusters of the program, also those of one bind."""
         self.find_uses()
-        shapes: dict = {}  # by type: those that are fused
+        shapes: dict = {}  # the shapes of types that can be fused, by type
         for position, bind in enumerate(self.fn.binds):
             op = bind.op
             if op.elementwise:
@@ -140,7 +150,7 @@ class Grouping:
             may_end = op.ends_fusion and bind.attrs["axis"] is not None
             if may_end and self.ended(position, bind):
                 continue
-            self.pass_by(position, bind)
+            self.leave_outside(position, bind)
         return self.clusters
 
     def find_uses(self) -> None:
@@ -167,19 +177,21 @@ class Grouping:
         """Add an elementwise bind to the cluster that it reads, or to a new one."""
         cluster, of = None, self.of
         for arg in bind.args:
-            # asked before: a constant computes its hash each time
+            # tested first: a constant computes its hash each time
             found = of.get(arg) if type(arg) is Local else None
             if found is None or found is cluster:
                 continue
             if found.into is not None:
-                found = _enclosing_cluster(found)
+                found = enclosing_cluster(found)
             if found is cluster or not found.is_open:
                 continue
             if found.shape != shape or not self.may_grow(found):
                 found.is_open = False
             else:
-                cluster = found if cluster is None else self.merged(cluster, found)
-        self.enter(cluster or self.beside(bind, shape) or self.opened(shape), position, bind)
+                cluster = found if cluster is None else self.merge(cluster, found)
+        self.enter(
+            cluster or self.cluster_beside(bind, shape) or self.new_cluster(shape), position, bind
+        )
 
     def ended(self, position: int, bind: Bind) -> bool:
         """Whether a ``concatenate`` reads open clusters: then it is their common last bind."""
@@ -189,13 +201,13 @@ class Grouping:
             return False
         cluster, *others = ready
         for other in others:
-            cluster = self.merged(cluster, other)
+            cluster = self.merge(cluster, other)
         for other in found.values():
             other.is_open = False
         self.enter(cluster, position, bind)
         return True
 
-    def pass_by(self, position: int, bind: Bind) -> None:
+    def leave_outside(self, position: int, bind: Bind) -> None:
         """Close the clusters read by a bind outside of clusters; an effect closes all."""
         of, roots, readers = self.of, self.roots, self.readers
         for arg in bind.args:
@@ -203,11 +215,11 @@ class Grouping:
                 continue
             found = of.get(arg)
             if found is not None:
-                _enclosing_cluster(found).is_open = False
+                enclosing_cluster(found).is_open = False
             root = roots.get(arg, arg)
             if root in readers and self.last[root] == position:
                 for reader in self.charge(root):
-                    # it may be updated in place now, so that none may read it any more
+                    # it may be updated in place now, so no cluster may read it any more
                     reader.is_open = reader.is_open and bind.op.update is None
         if bind.op.effect or (bind.op.holds_lambdas and has_effect(bind)):
             for cluster in self.open:
@@ -219,18 +231,18 @@ class Grouping:
 
     # ---- clusters ----
 
-    def opened(self, shape: tuple) -> Cluster:
+    def new_cluster(self, shape: tuple) -> Cluster:
         """A new cluster."""
         self.clusters.append(Cluster(shape))
         self.open.append(self.clusters[-1])
         return self.clusters[-1]
 
-    def beside(self, bind: Bind, shape: tuple) -> Cluster | None:
+    def cluster_beside(self, bind: Bind, shape: tuple) -> Cluster | None:
         """The cluster of the immediately preceding bind, if both binds read the same array."""
         for arg in bind.args:
             readers = self.readers.get(self.roots.get(arg, arg)) if type(arg) is Local else None
             if readers:
-                found = _enclosing_cluster(readers[-1])
+                found = enclosing_cluster(readers[-1])
                 if found.is_open and found.shape == shape and found.clock == self.clock:
                     return found
         return None
@@ -238,14 +250,14 @@ class Grouping:
     def cluster_of(self, arg: Arg) -> Cluster | None:
         """The cluster that computes an operand."""
         cluster = self.of.get(arg) if type(arg) is Local else None
-        return cluster if cluster is None or cluster.into is None else _enclosing_cluster(cluster)
+        return cluster if cluster is None or cluster.into is None else enclosing_cluster(cluster)
 
     def may_grow(self, cluster: Cluster) -> bool:
         """Whether a cluster may wait for another bind."""
         between = cluster.gaps + self.clock - cluster.clock
         return between <= _SMALL or self.clock == cluster.clock or cluster.held <= cluster.saved
 
-    def merged(self, a: Cluster, b: Cluster) -> Cluster:
+    def merge(self, a: Cluster, b: Cluster) -> Cluster:
         """The union of two open clusters, merged into the longer one."""
         if len(a.members) < len(b.members):
             a, b = b, a
@@ -265,7 +277,7 @@ class Grouping:
             if type(arg) is not Local:
                 continue
             owner = of.get(arg)
-            if owner is not None and (owner is cluster or _enclosing_cluster(owner) is cluster):
+            if owner is not None and (owner is cluster or enclosing_cluster(owner) is cluster):
                 uses = left[arg] = left[arg] - 1
                 if not uses:
                     cluster.saved -= nbytes[arg.type]
@@ -284,7 +296,7 @@ class Grouping:
         readers = self.readers.get(root)
         is_last = self.last[root] == position
         if readers is None:
-            if is_last:  # nearly always: nobody else need know
+            if is_last:  # the usual case: no other cluster holds the array
                 cluster.held += self.nbytes[root.type]
             else:
                 self.readers[root] = [cluster]
@@ -299,9 +311,9 @@ class Grouping:
         size = self.nbytes[root.type]
         readers = self.readers.pop(root)
         if len(readers) > 1:
-            readers = [*{id(c): c for c in map(_enclosing_cluster, readers)}.values()]
+            readers = [*{id(c): c for c in map(enclosing_cluster, readers)}.values()]
         elif readers[0].into is not None:
-            readers = [_enclosing_cluster(readers[0])]
+            readers = [enclosing_cluster(readers[0])]
         for reader in readers:
             reader.held += size
         return readers

@@ -1,7 +1,8 @@
-"""``with_early_gathers``: few elements of a computed array are computed from few elements.
+"""``with_early_gathers``: select elements before an elementwise operation instead of after it.
 
-A loss takes the entries of the labels from an array of logarithms. The array would have to be
-stored for that alone, which keeps it from being a value inside of a kernel.
+A cross entropy selects one logarithm for each label from an array of logarithms. This selection
+alone would force the array into memory; if the selected elements are recomputed from selected
+operands, the array can be an intermediate value of a kernel.
 """
 
 import math
@@ -10,21 +11,27 @@ from collections import Counter
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.shape.shape_and_creation import broadcast_to
 
-_FEW = 8  # the operand has at least so many times as many elements
-_DEEPEST = 4  # binds that are computed from few elements
+_FEW = 8  # the array has at least 8 times as many elements as are selected
+_DEEPEST = 4  # the longest chain of binds that is recomputed on selected elements
 
 
 def with_early_gathers(fn: Lambda) -> Lambda:
-    """``fn`` where few elements of a cheap elementwise result are computed from selected operands.
+    """``fn`` in which elements of cheap elementwise results are computed from selected operands.
 
-    The result has other uses, and the selected elements one dimension. Results are the same to the
-    bit. Linear time.
+    Applies to results with other uses, of which few elements are selected, to an array of one
+    dimension, unless such a use needs the whole array in memory. Results are the same to the bit.
+    Linear time.
     """
     if not any(bind.op.role == "index" for bind in fn.binds):
         return fn
     uses = Counter([arg for bind in fn.binds for arg in set(bind.locals())])
-    # of values that are computed anyway: so are their floating-point errors
-    makers = {b.binders[0]: b for b in fn.binds if len(b.binders) == 1 and uses[b.binders[0]] > 1}
+    # the array must have other uses, so that it is still computed, with its floating-point errors
+    stored = _stored(fn)
+    makers = {
+        b.binders[0]: b
+        for b in fn.binds
+        if len(b.binders) == 1 and uses[b.binders[0]] > 1 and b.binders[0] not in stored
+    }
     binds: list[Bind] = []
     for bind in fn.binds:
         if _is_early(bind, makers):
@@ -32,6 +39,23 @@ def with_early_gathers(fn: Lambda) -> Lambda:
         else:
             binds.append(bind)
     return fn if len(binds) == len(fn.binds) else fn.with_binds(binds)
+
+
+def _stored(fn: Lambda) -> set[Arg]:
+    """The values that are in memory in any case, because a result or an operation that is no part
+    of a kernel needs them.
+    """
+    found = set(fn.ret.args)
+    for bind in fn.binds:
+        is_part = bind.op.elementwise or bind.op.reduction is not None or _selects_vector(bind)
+        if not is_part:
+            found.update(bind.args)
+    return found
+
+
+def _selects_vector(bind: Bind) -> bool:
+    """Whether a bind selects elements of one array as an array of one dimension."""
+    return bind.op.role == "index" and len(getattr(bind.binders[0].type, "shape", ())) == 1
 
 
 def _is_early(bind: Bind, makers: dict[Local, Bind]) -> bool:

@@ -1,7 +1,7 @@
 """``fuse``: elementwise binds of one shape become one ``fused`` bind, which a plan runs as a group.
 
-``letir.passes.fusion.clustering`` decides the groups; ``_Fuser`` moves the binds between and makes
-the ``fused`` binds; ``_Group`` is the view of such a bind for plans.
+``letir.passes.fusion.clustering`` decides the groups; ``_Fuser`` moves the binds between their
+members and makes the ``fused`` binds; ``_Group`` is the view of such a bind for plans.
 """
 
 from attrs import define, field, frozen
@@ -10,8 +10,8 @@ from letir import passes
 from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import all_bodies
-from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import live_binds
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ops.autodiff.checkpoint_and_custom_jvp import fit_body
 from letir.ops.elementwise.fused import fused
@@ -26,10 +26,10 @@ def fuse(fn: Lambda) -> Lambda:
 
     A group is placed at its last bind; independent binds in between, such as a ``split``, are
     computed before it. It ends where another bind needs one of its results, at an effect, and with
-    a ``concatenate`` of its results, which it includes. It never keeps more bytes alive at other
-    binds than the original program. Results are the same to the last bit; dead binds are dropped;
-    names and source lines stay; bodies are fused too. Linear in the number of binds; ``fn`` itself
-    is returned if there is nothing to fuse.
+    a ``concatenate`` of its results, which it includes. At other binds it never keeps more bytes
+    alive than the original program. Results are the same to the last bit, dead binds are dropped,
+    names and source lines stay, and bodies are fused too. Linear in the number of binds; returns
+    ``fn`` itself if there is nothing to fuse.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3], %1: float64[3, 3] {
@@ -101,12 +101,12 @@ class _Fuser:
             self.units[-2:] = bind, last
 
     def bind(self, cluster: Cluster) -> Bind:
-        """The bind of a cluster; a single bind itself."""
+        """The ``fused`` bind of a cluster; a cluster of one bind stays that bind."""
         members = [self.grouping.fn.binds[i] for i in cluster.members]
         if len(members) == 1:
             return members[0]
         left = self.grouping.left
-        names: dict[Local, Local] = {}  # in the body
+        names: dict[Local, Local] = {}  # local outside -> local in the body
         operands: list[Local] = []
         outputs: list[Local] = []
         binds = []
@@ -117,7 +117,7 @@ class _Fuser:
                     operands.append(arg)
             for binder in bind.binders:
                 names[binder] = binder
-                if left.get(binder):  # bound outside, it needs another local in here
+                if left.get(binder):  # used outside as well: the body needs another local
                     names[binder] = Local(binder.type, binder.name)
                     outputs.append(binder)
             args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])

@@ -1,9 +1,16 @@
-"""``with_parts``: composites that reduce, such as variances, by their parts, which kernels take."""
+"""Rewrites before clustering, so that more reductions fit into kernels.
 
-from letir.ast.terms import Bind, Lambda
+``with_parts`` decomposes composite reductions, such as variances, into sums and elementwise binds;
+``with_products`` turns sums of equal numbers into products.
+"""
+
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local
+from letir.ast.types import ArrayType
 from letir.kernels.reduction_forms import PARTS
 from letir.kernels.row_passes import reduction_form
 from letir.ops.define.records import decomposition
+from letir.ops.elementwise.ufuncs import mul
+from letir.ops.shape.shape_and_creation import full
 from letir.passes.cse import common_subexpressions
 from letir.passes.dead_code_elimination import dead_code
 from letir.passes.decomposition import Parts
@@ -12,9 +19,9 @@ from letir.passes.peephole_rules.driver import peephole
 
 
 def with_parts(fn: Lambda) -> Lambda:
-    """``fn`` with large reductions that are composites in parts; equal parts are computed once.
+    """``fn`` with large composite reductions decomposed; equal parts are computed once.
 
-    Sums may be rounded in another order than by NumPy's function.
+    Sums may be added in another order than in NumPy's function.
     """
     found = Parts(lambda op: op.reduction == PARTS, _has_simple_parts).of(fn)
     return fn if found is fn else dead_code(common_subexpressions(peephole(found)))
@@ -26,11 +33,11 @@ def _has_simple_parts(bind: Bind) -> bool:
     if not reduces_much(bind) or kind is None or kind.dtype.kind != "f":
         return False
     if len(bind.args) != 1 or bind.attrs.get("ddof", 0) not in (0, 1):
-        return False  # too few degrees of freedom are a warning
+        return False  # NumPy warns of too few degrees of freedom
     parts = decomposition(bind.op.decompose, (bind.args[0].type,), bind.attrs)
     if any(not _is_simple(part) for part in parts.binds):
         return False
-    # of no axes: a ufunc gives a scalar, as reductions do, and other functions a 0-d array
+    # for a result without axes a ufunc gives a scalar, as reductions do, other functions an array
     last = [part for part in parts.binds if parts.ret.args[0] in part.binders]
     has_ufunc = bool(last) and getattr(last[0].op.impl, "ufunc", None) is not None
     return bool(kind.shape) or has_ufunc
@@ -41,3 +48,42 @@ def _is_simple(part: Bind) -> bool:
     return (
         op.elementwise or op.memory == "view" or op.reduction == PARTS or bool(reduction_form(part))
     )
+
+
+def with_products(fn: Lambda) -> Lambda:
+    """``fn`` in which a sum of copies of one number becomes a product with their count.
+
+    Such sums occur in gradients: the gradient of a sum has the same number at each element, and the
+    gradient of a broadcast operand adds these numbers.
+    """
+    copied: dict[Arg, Local] = {}
+    binds: list[Bind] = []
+    for bind in fn.binds:
+        is_view = bind.op.memory == "view" and len(bind.args) == 1
+        if is_view and type(bind.args[0]) is Local and _is_number(bind.args[0].type):
+            copied[bind.binders[0]] = bind.args[0]
+        number = copied.get(bind.args[0]) if bind.op.reduction == "sum" else None
+        binds += [bind] if number is None else _product_binds(bind, number)
+    return fn if not copied else fn.with_binds(binds)
+
+
+def _is_number(kind: ArrayType | None) -> bool:
+    return kind is not None and kind.shape == () and not kind.weak and kind.dtype.char in "fd"
+
+
+def _product_binds(bind: Bind, number: Local) -> list[Bind]:
+    """The binds for a sum of copies of ``number``."""
+    result = bind.binders[0].type
+    sizes = getattr(bind.args[0].type, "size", None), getattr(result, "size", None)
+    is_known = reduction_form(bind) is not None and all(type(n) is int and n > 0 for n in sizes)
+    if not is_known or result.dtype != number.type.dtype:
+        return [bind]
+    count = Const(float(sizes[0] // sizes[1]))  # type: ignore[operator]
+    if not result.shape:
+        return [Bind(bind.binders, mul, (number, count), mul.default_attrs, bind.source)]
+    product = Local(number.type)
+    attrs = full.complete({"shape": result.shape, "dtype": result.dtype})
+    return [
+        Bind((product,), mul, (number, count), mul.default_attrs, bind.source),
+        Bind(bind.binders, full, (product,), attrs, bind.source),
+    ]

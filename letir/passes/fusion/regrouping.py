@@ -2,18 +2,26 @@
 reductions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from attrs import define, field
 
 from letir.ast.terms import Bind, Lambda, Local, Ret
-from letir.passes.fusion.row_clusters import RowCluster
 
-Make = Callable[[RowCluster, Lambda, tuple[Local, ...], tuple[Local, ...]], Bind | None]
+
+class Cluster(Protocol):
+    """Positions of binds that become one bind, and binds from outside that it computes again."""
+
+    members: list[int]
+    copies: dict[Local, Bind]
+
+
+Make = Callable[[Any, Lambda, tuple[Local, ...], tuple[Local, ...]], Bind | None]
 
 
 def without_groups(fn: Lambda) -> Lambda:
-    """``fn`` with the bodies of its ``fused`` binds in place of these."""
+    """``fn`` with the bodies of its ``fused`` binds inlined."""
     if not any(bind.op.role == "fused" for bind in fn.binds):
         return fn
     binds: list[Bind] = []
@@ -33,7 +41,7 @@ def without_groups(fn: Lambda) -> Lambda:
             binders = tuple([inner[binder] for binder in one.binders])
             binds.append(Bind(binders, one.op, given, one.attrs, one.source))
         for result, binder in zip(body.ret.args, bind.binders, strict=True):
-            if inner[result] is not binder:  # a result twice, or a parameter
+            if inner[result] is not binder:  # a value is returned twice, or a parameter is returned
                 names[binder] = inner[result]
     ret = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in fn.ret.args])
     return Lambda(fn.params, tuple(binds), Ret(ret), fn.in_tree, fn.out_tree)
@@ -47,26 +55,27 @@ def _has_types(bind: Bind) -> bool:
     )
 
 
-def regrouped(fn: Lambda, clusters: list[RowCluster], make: Make) -> Lambda:
+def regrouped(fn: Lambda, clusters: Sequence[Cluster], make: Make) -> Lambda:
     """``fn`` with the bind ``make(cluster, body, operands, results)`` for each cluster.
 
-    None leaves the binds of a cluster as they are. Views that others read stay outside too.
+    If ``make`` returns None, the binds of the cluster stay. A view that binds outside of the
+    cluster read is computed outside too.
     """
     return _Regrouping(fn, make).run(clusters)
 
 
 @define(eq=False)
 class _Regrouping:
-    """``units``: for each position the cluster that contains its bind, or None."""
+    """The rewriting of one program. ``units``: for each position the bind's cluster, or None."""
 
     fn: Lambda
     make: Make
-    units: list[RowCluster | None] = field(factory=list)
+    units: list[Cluster | None] = field(factory=list)
     made: dict[int, Bind] = field(factory=dict)  # by id of the cluster
     results: dict[int, list[Local]] = field(factory=dict)
     outside: set[Local] = field(factory=set)  # values read outside of their clusters
 
-    def run(self, clusters: list[RowCluster]) -> Lambda:
+    def run(self, clusters: Sequence[Cluster]) -> Lambda:
         """The program."""
         fn = self.fn
         self.units = [None] * len(fn.binds)
@@ -91,7 +100,7 @@ class _Regrouping:
         }
         self.outside.update(self.fn.ret.locals())
         for bind, cluster in zip(reversed(self.fn.binds), reversed(self.units), strict=True):
-            # a view of a cluster that others read is computed outside too, from its operand
+            # a view that binds outside read is computed outside too, from its operand
             is_outside = bind.op.memory == "view" and not self.outside.isdisjoint(bind.binders)
             for arg in bind.args:
                 if type(arg) is Local and (is_outside or owner.get(arg) is not cluster):
@@ -101,13 +110,12 @@ class _Regrouping:
                 found = self.results.setdefault(id(cluster), [])
                 found += [binder for binder in bind.binders if binder in self.outside]
 
-    def cluster_bind(self, cluster: RowCluster) -> Bind | None:
-        """The bind that ``make`` gives for the body of a cluster."""
-        names: dict[Local, Local] = {}  # in the body
+    def cluster_bind(self, cluster: Cluster) -> Bind | None:
+        """The bind that ``make`` returns for the body of a cluster."""
+        names: dict[Local, Local] = {}  # local outside -> local in the body
         operands: list[Local] = []
         binds = []
-        for position in cluster.members:
-            bind = self.fn.binds[position]
+        for bind in (*cluster.copies.values(), *[self.fn.binds[n] for n in cluster.members]):
             for arg in bind.args:
                 if type(arg) is Local and arg not in names:
                     names[arg] = Local(arg.type, arg.name)
@@ -122,7 +130,7 @@ class _Regrouping:
         return self.make(cluster, body, tuple(operands), results) if results else None
 
     def ordered(self) -> list[Bind]:
-        """The binds in an order near that of the program, each after those that it depends on."""
+        """The binds, nearly in the program's order, each after the binds that it depends on."""
         found = [self.new_binds(position) for position in range(len(self.fn.binds))]
         by_binder = {binder: bind for binds in found for bind in binds for binder in bind.binders}
         order: list[Bind] = []
@@ -141,7 +149,7 @@ class _Regrouping:
         return order
 
     def new_binds(self, position: int) -> list[Bind]:
-        """The binds that come at the place of a bind: a cluster's comes at its last one."""
+        """The binds in place of the bind at ``position``; a cluster replaces its last bind."""
         bind, cluster = self.fn.binds[position], self.units[position]
         whole = self.made.get(id(cluster)) if cluster is not None else None
         if cluster is None or whole is None:

@@ -1,8 +1,8 @@
 """``row_clusters``: groups of elementwise binds and reductions, each to become one kernel.
 
-The full values of a cluster have one shape, of which the last axes are columns, and those before
-count rows; see ``letir.kernels.row_passes``. Several splits may do until a bind decides. How cycles
-are avoided is in Note [Levels of clusters] at the end.
+The full values of a cluster have one shape, which is split into row axes and column axes; see
+``letir.kernels.row_passes``. A cluster keeps all splits that its binds so far allow. Note [Levels
+of clusters] at the end says how cycles are avoided.
 """
 
 import math
@@ -13,20 +13,23 @@ from attrs import define, field
 from letir.ast.liveness import has_effect
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.kernels.row_passes import reduction_form
-from letir.passes.fusion.cluster_fits import all_splits, fitted, least_split
-from letir.passes.fusion.clustering import WORTH
+from letir.passes.fusion.cluster_fits import all_splits, fit_into_cluster, least_split
+from letir.passes.fusion.clustering import WORTH, enclosing_cluster
 
 _MOST_OPERANDS = 20
 _MOST_MEMBERS = 100  # binds: LLVM takes about a millisecond for each
-_MOST_LATE = 1  # large operands made while a cluster waits, which it keeps alive
+_LARGE = 1 << 18  # elements of a value that takes longer to write and read than to compute
+_MOST_OF_LARGE = 250  # binds on large values
+_MOST_LATE = 1  # large operands that a cluster may keep alive from after its first bind on
 
 
 @define(eq=False)
 class RowCluster:
     """Positions of binds with full values of one ``shape``.
 
-    ``operands``: the values read from outside, with the position of their binds. ``is_read``:
-    whether a bind outside reads a value. ``segment``: the number of effects before.
+    ``operands``: the values that the cluster reads, with the positions of their binds. ``copies``:
+    result -> bind, for binds that broadcast one number to the shape. ``is_read``: whether a bind
+    outside of the cluster reads one of its values. ``segment``: the number of effects before it.
     """
 
     shape: tuple[int, ...]
@@ -35,12 +38,13 @@ class RowCluster:
     segment: int
     members: list[int] = field(factory=list)
     operands: dict[Local, int] = field(factory=dict)
+    copies: dict[Local, Bind] = field(factory=dict)
     is_read: bool = False
     into: "RowCluster | None" = None
 
     @property
     def split(self) -> tuple[int, int]:
-        """The best split that all binds allow: the numbers of axes before rows, and of columns."""
+        """The best split that all binds allow, as numbers of axes (lead, rows)."""
         return least_split(self.shape, self.splits)
 
     def pays(self, fn: Lambda, worth: int) -> bool:
@@ -57,32 +61,23 @@ class RowCluster:
 def row_clusters(
     fn: Lambda, may_join: Callable[[Bind], bool], worth: int = WORTH
 ) -> list[RowCluster]:
-    """The clusters of a program that pay, of binds for which ``may_join``. Linear time.
+    """The clusters of binds with ``may_join(bind)`` that are worth a kernel. Linear time.
 
-    ``worth``: the elements computed by a cluster, from which on it pays.
+    ``worth``: the least number of elements that a cluster has to compute.
     """
     found = _Search(fn, may_join, worth).run()
     return [cluster for cluster in found if cluster.pays(fn, worth)]
 
 
-def _enclosing(cluster: RowCluster) -> RowCluster:
-    """The cluster into which a cluster was merged, finally."""
-    end = cluster
-    while end.into is not None:
-        end = end.into
-    while cluster is not end:  # shorter for those who ask next
-        cluster.into, cluster = end, cluster.into
-    return end
-
-
 @define(eq=False)
 class _Search:
-    """The search for clusters.
+    """The search for clusters, one bind after the other.
 
-    ``of``: the cluster that computes a value; ``kinds``: its kind there, "full", "row", "column",
-    "total" of all elements, or "spread" for a row's value broadcast; ``levels`` of other values.
-    ``readers``: the last cluster that reads a value, and ``clock`` then: the number of binds
-    outside of clusters.
+    For each value ``of`` has the cluster that computes it, and ``kinds`` its kind there: "full",
+    "row", "column", "total" (of all elements), or "spread" (a row's value, broadcast). ``levels``
+    are the levels of values outside of clusters. ``readers``: the last cluster that reads a value,
+    with the ``clock`` at that time, which counts binds outside of clusters. ``copies``: result ->
+    bind, for binds outside of clusters that broadcast one number.
     """
 
     fn: Lambda
@@ -93,6 +88,7 @@ class _Search:
     levels: dict[Local, int] = field(factory=dict)
     made: dict[Local, int] = field(factory=dict)
     readers: dict[Local, tuple[RowCluster, int]] = field(factory=dict)
+    copies: dict[Arg, Bind] = field(factory=dict)
     clusters: list[RowCluster] = field(factory=list)
     clock: int = 0
     segment: int = 0
@@ -100,12 +96,12 @@ class _Search:
     def run(self) -> list[RowCluster]:
         """All clusters."""
         for position, bind in enumerate(self.fn.binds):
-            cluster = self.joined(bind) if _is_known(bind) else None
+            cluster = self.join(bind) if _is_known(bind) else None
             if cluster is None:
-                self.pass_by(bind)
+                self.leave_outside(bind)
             else:
                 cluster.members.append(position)
-                self.read_by(cluster, bind)
+                self.note_operands(cluster, bind)
                 self.of[bind.binders[0]] = cluster
             for binder in bind.binders:
                 self.made[binder] = position
@@ -113,7 +109,7 @@ class _Search:
 
     # ---- one bind ----
 
-    def joined(self, bind: Bind) -> RowCluster | None:
+    def join(self, bind: Bind) -> RowCluster | None:
         """The cluster to which the bind was added."""
         is_view = bind.op.memory == "view"
         if not is_view and not self.may_join(bind):
@@ -123,14 +119,14 @@ class _Search:
         for first in found:
             same = [first, *[c for c in found if c is not first and c.shape == first.shape]]
             for group in (same, [first])[len(same) == 1 :]:
-                if self.fits(group, bind):
-                    return self.merged(group)
+                if self.try_to_fit(group, bind):
+                    return self.merge(group)
         if is_view:
             return None
-        return self.beside(bind) or self.opened(bind)
+        return self.cluster_beside(bind) or self.new_cluster(bind)
 
-    def fits(self, group: list[RowCluster], bind: Bind) -> bool:
-        """Whether clusters can be merged and a bind added; then their splits and level are set."""
+    def try_to_fit(self, group: list[RowCluster], bind: Bind) -> bool:
+        """Whether the clusters can be merged with a bind; if so, sets their splits and level."""
         shape, splits, level = group[0].shape, -1, self.level_outside(group, bind)
         for cluster in group:
             splits &= cluster.splits
@@ -138,9 +134,12 @@ class _Search:
         if any(cluster.is_read and cluster.level < level for cluster in group):
             return False
         inside: dict[Arg, str] = {
-            arg: self.kinds[arg] for arg in _locals(bind.args) if self.cluster_of(arg) in group
+            arg: self.kinds[arg]
+            for arg in _locals_among(bind.args)
+            if self.cluster_of(arg) in group
         }
-        kind, splits = fitted(bind, shape, splits, inside)
+        inside |= {arg: "spread" for arg in _locals_among(bind.args) if self.is_copy(arg, shape)}
+        kind, splits = fit_into_cluster(bind, shape, splits, inside)
         if not splits or not self.may_hold(group, bind, inside):
             return False
         for cluster in group:
@@ -149,8 +148,8 @@ class _Search:
         return True
 
     def may_hold(self, group: list[RowCluster], bind: Bind, inside: dict) -> bool:
-        """Whether the merged cluster has few operands, and keeps few large ones alive."""
-        operands = dict.fromkeys([arg for arg in _locals(bind.args) if arg not in inside])
+        """Whether the merged cluster has few operands, and keeps few large operands alive."""
+        operands = dict.fromkeys([arg for arg in _locals_among(bind.args) if arg not in inside])
         start = len(self.fn.binds)
         for cluster in group:
             operands |= cluster.operands
@@ -161,38 +160,41 @@ class _Search:
             if arg.type.shape == group[0].shape and self.made.get(arg, -1) > start
         ]
         count = sum([len(cluster.members) for cluster in group])
-        is_small = count < _MOST_MEMBERS and len(operands) <= _MOST_OPERANDS
+        most = _MOST_MEMBERS if math.prod(group[0].shape) < _LARGE else _MOST_OF_LARGE
+        is_small = count < most and len(operands) <= _MOST_OPERANDS
         return is_small and len(late) <= _MOST_LATE
 
-    def beside(self, bind: Bind) -> RowCluster | None:
-        """The cluster that reads an operand too, if no bind outside came between."""
-        for arg in _locals(bind.args):
+    def cluster_beside(self, bind: Bind) -> RowCluster | None:
+        """A cluster that reads the same operand, if no bind outside of clusters came in between."""
+        for arg in _locals_among(bind.args):
             if arg in self.readers:
                 cluster, clock = self.readers[arg]
-                cluster = _enclosing(cluster)
-                if clock == self.clock and self.fits([cluster], bind):
+                cluster = enclosing_cluster(cluster)
+                if clock == self.clock and self.try_to_fit([cluster], bind):
                     return cluster
         return None
 
-    def opened(self, bind: Bind) -> RowCluster | None:
-        """A new cluster, of the shape of an elementwise result or of a reduction's operand."""
+    def new_cluster(self, bind: Bind) -> RowCluster | None:
+        """A new cluster with the shape of the elementwise result, or of the reduction's operand."""
         shape = (bind.binders[0] if bind.op.elementwise else bind.args[0]).type.shape
         if math.prod(shape) < max(2, self.worth >> 5):
             return None
         found = RowCluster(shape, all_splits(shape), 0, self.segment)
-        if not self.fits([found], bind):
+        if not self.try_to_fit([found], bind):
             return None
         self.clusters.append(found)
         return found
 
-    def pass_by(self, bind: Bind) -> None:
-        """Note a bind outside of clusters; nothing moves across an effect."""
+    def leave_outside(self, bind: Bind) -> None:
+        """Record that a bind stays outside of clusters. No bind moves across an effect."""
         level = self.level_outside([], bind)
-        for arg in _locals(bind.args):
+        for arg in _locals_among(bind.args):
             if (cluster := self.cluster_of(arg)) is not None:
                 cluster.is_read = True
         for binder in bind.binders:
             self.levels[binder] = level
+            if _is_copy_of_number(bind):
+                self.copies[binder] = bind
         if bind.op.memory != "view":
             self.clock += 1
         if bind.op.effect or (bind.op.holds_lambdas and has_effect(bind)):
@@ -203,12 +205,16 @@ class _Search:
     def cluster_of(self, arg: Arg) -> RowCluster | None:
         """The cluster that computes an operand."""
         found = self.of.get(arg) if type(arg) is Local else None
-        return found if found is None or found.into is None else _enclosing(found)
+        return found if found is None or found.into is None else enclosing_cluster(found)
+
+    def is_copy(self, arg: Arg, shape: tuple[int, ...]) -> bool:
+        """Whether an operand of this shape is one number, broadcast outside of clusters."""
+        return arg in self.copies and self.copies[arg].binders[0].type.shape == shape
 
     def level_outside(self, group: list[RowCluster], bind: Bind) -> int:
-        """The level of a bind because of its operands from outside of the clusters ``group``."""
+        """The level of a bind that follows from its operands outside of the clusters ``group``."""
         level = 0
-        for arg in _locals(bind.args):
+        for arg in _locals_among(bind.args):
             cluster = self.cluster_of(arg)
             if cluster is None:
                 level = max(level, self.levels.get(arg, 0))
@@ -216,21 +222,24 @@ class _Search:
                 level = max(level, cluster.level + 1)
         return level
 
-    def merged(self, group: list[RowCluster]) -> RowCluster:
+    def merge(self, group: list[RowCluster]) -> RowCluster:
         """The union of clusters, merged into the longest one."""
         end = max(group, key=lambda cluster: len(cluster.members))
         for cluster in group:
             if cluster is not end:
                 end.members += cluster.members
                 end.operands |= cluster.operands
+                end.copies |= cluster.copies
                 end.is_read |= cluster.is_read
                 cluster.into, cluster.members, cluster.operands = end, [], {}
         end.members.sort()
         return end
 
-    def read_by(self, cluster: RowCluster, bind: Bind) -> None:
-        """Note the operands that a cluster reads from outside for a bind."""
-        for arg in _locals(bind.args):
+    def note_operands(self, cluster: RowCluster, bind: Bind) -> None:
+        """Record the operands of a bind that its cluster reads from outside."""
+        copies = {x: self.copies[x] for x in bind.args if self.is_copy(x, cluster.shape)}
+        cluster.copies |= copies  # type: ignore[arg-type]
+        for arg in _locals_among([copies[x].args[0] if x in copies else x for x in bind.args]):
             owner = self.cluster_of(arg)
             if owner is not cluster:
                 cluster.operands[arg] = self.made.get(arg, -1)
@@ -239,8 +248,16 @@ class _Search:
                     owner.is_read = True
 
 
-def _locals(args: Iterable[Arg]) -> list[Local]:
+def _locals_among(args: Iterable[Arg]) -> list[Local]:
     return [arg for arg in args if type(arg) is Local]
+
+
+def _is_copy_of_number(bind: Bind) -> bool:
+    """Whether a bind broadcasts one number to an array: it is a view larger than its operand."""
+    if bind.op.memory != "view" or not _is_known(bind) or type(bind.args[0]) is not Local:
+        return False
+    kind = bind.args[0].type
+    return kind.size == 1 and not kind.weak and bind.binders[0].type.size > 1
 
 
 def _is_known(bind: Bind) -> bool:
@@ -258,8 +275,8 @@ def _is_known(bind: Bind) -> bool:
 
 # Note [Levels of clusters]
 #
-# A cluster is computed at once, so it must not need a value that depends on its own results by way
-# of a bind outside. A value has at least the level of all that it depends on, and a higher one than
-# each cluster that it depends on from outside. A bind whose operands from outside have no higher
-# level than a cluster may therefore join it. The level of a cluster may be raised as long as no
-# bind outside reads its values.
+# A cluster becomes one bind, so it must not read a value that depends on its own results through a
+# bind outside of it. The level of a value is at least the level of every value that it depends on,
+# and higher than the level of every other cluster that it depends on. So a bind may join a cluster
+# if its operands outside of the cluster have no higher level than the cluster. The level of a
+# cluster may be raised as long as no bind outside reads its values.

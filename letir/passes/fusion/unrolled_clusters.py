@@ -1,8 +1,8 @@
-"""Clusters of binds on few numbers, which may run as one kernel without loops.
+"""Clusters of binds on few numbers, each of which may become one kernel without loops.
 
-One pass over the program: a bind joins the open cluster if its values are small and its operation
-has a form in the loop language. The cluster ends where another bind needs one of its results, at an
-effect, or where it is full.
+In one pass over the program, a bind joins the open cluster if its values are small and its
+operation has a form in the loop language. The cluster ends where a bind outside needs one of its
+results, at an effect, or when it is full.
 """
 
 from collections.abc import Callable
@@ -10,42 +10,66 @@ from typing import Any
 
 from attrs import define, field
 
+from letir.ast.attrs import Attrs
 from letir.ast.liveness import has_effect
-from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.kernels.array_forms import GIVE_SCALARS
-from letir.kernels.scalar_lowering import DTYPES
+from letir.kernels.loop_language import count_accesses
+from letir.kernels.scalar_lowering import DTYPES, MOST_ARRAYS
 from letir.visitors.usedef import use_counts
 
-_MOST_ARRAYS = 30  # operands and results of a NumPy ufunc, which takes at least 32
-_MOST_READ = 1 << 14  # elements of an operand from outside
+_MOST_READ = 1 << 14  # elements of an operand of the cluster
 _MOST_MADE = 64  # elements of a value that the cluster computes
-_MOST_MOVED = 1 << 12  # of one that is made of known elements
+_MOST_MOVED = 1 << 12  # elements of a value that only rearranges other elements
 _MOST_STEP = 1_024  # scalars computed by one operation that is not elementwise
 _MOST_WORK = 4_000  # scalars computed by one cluster: LLVM takes about 50 us for each
-_MOST_TOTAL = 8_000  # scalars computed by all clusters; the rest of a program is left to NumPy
-LEAST_WORK = 32  # scalars, below which a kernel saves no time
+_MOST_TOTAL = 8_000  # scalars computed by different clusters; the rest is left to NumPy
+_MOST_STORED = 1_000  # elements of the results of one cluster: LLVM takes longest for stores
+_WORK_OF_ACCESS = 4  # scalars whose compilation takes as long as that of a load or store
+_REPEATED = 1_000  # scalars from which on a cluster ends where its sequence of operations repeats
+_PHASE = 8  # operations that are compared to find a repetition
+_LONG_GROUP = 250  # operations: the most in one cluster
+_LEAST_NUMBERS, _NUMBERS_EACH = 50, 17  # operations on Python numbers that take as long as a call
+LEAST_WORK = 32  # scalars: a smaller kernel saves no time
 
 
 @define(eq=False)
 class UnrolledCluster:
-    """Binds that run together, with the work of the kernel in scalars.
+    """Binds that run together. ``work``: the number of scalars that the kernel computes.
 
-    ``operands`` come from outside; ``outputs`` are read outside. ``after``: binds on the outputs
-    that NumPy computes after the ``kernel``, such as views.
+    ``operands``: the values that the cluster reads; ``outputs``: its values that other binds read.
+    ``after``: binds on the outputs that NumPy computes after the ``kernel``, such as views.
+    ``shared``: the body of an equal cluster.
     """
 
     binds: list[Bind] = field(factory=list)
     made: dict[Local, Bind] = field(factory=dict)
     inside: dict[Local, int] = field(factory=dict)  # uses by binds of the cluster
+    works: list[int] = field(factory=list)  # the work of each bind
     work: int = 0
     operands: list[Local] = field(factory=list)
     outputs: list[Local] = field(factory=list)
     after: list[Bind] = field(factory=list)
+    shared: Lambda | None = None
     kernel: Any = None
+    most_arrays: int = MOST_ARRAYS
+    most_stored: int = _MOST_STORED  # elements of the results
+
+    @property
+    def pays(self) -> bool:
+        """Whether a kernel, which takes the time of some calls of NumPy, saves time."""
+        groups = [bind for bind in self.binds if bind.op.role == "fused"]
+        calls = sum([len(bind.attrs["body"].binds) - 1 for bind in groups])
+        calls += sum([bind.op.memory != "view" for bind in self.binds])
+        arrays = len(self.operands) + len(self.outputs)
+        if all(arg.type.weak for arg in self.operands):  # Python's operators are faster than calls
+            return calls >= _LEAST_NUMBERS + _NUMBERS_EACH * arrays
+        return 4 * calls >= 20 + arrays
 
     def add(self, bind: Bind, work: int) -> None:
         self.binds.append(bind)
+        self.works.append(work)
         self.work += work
         for arg in bind.args:
             if type(arg) is Local:
@@ -54,12 +78,12 @@ class UnrolledCluster:
             self.made[binder] = bind
 
     def finish(self, uses: dict[Local, int]) -> bool:
-        """Find operands and outputs; False if NumPy would give an output in another form, or if
-        there are too many.
+        """Find operands and outputs; False if there are too many, or if a kernel would return an
+        output in another form than NumPy (a scalar, an array, a view).
         """
         needed = [b for b in self.made if uses.get(b, 0) > self.inside.get(b, 0)]
         outside: dict[int, Bind] = {}
-        for binder in needed:  # binds after the cluster append what they read
+        for binder in needed:  # grows: binds after the kernel append their operands
             bind = self.made[binder]
             if self.is_given_as_by_numpy(bind, binder):
                 self.outputs.append(binder)
@@ -72,10 +96,12 @@ class UnrolledCluster:
         self.after = [bind for bind in self.binds if id(bind) in outside]
         self.outputs = list(dict.fromkeys(self.outputs))
         self.operands = [arg for arg in self.inside if arg not in self.made]
-        return bool(self.outputs) and len(self.operands) + len(self.outputs) <= _MOST_ARRAYS
+        stored = sum([_size_of(output.type) or 0 for output in self.outputs])
+        arrays = len(self.operands) + len(self.outputs)
+        return bool(self.outputs) and arrays <= self.most_arrays and stored <= self.most_stored
 
     def is_given_as_by_numpy(self, bind: Bind, binder: Local) -> bool:
-        """Whether a kernel gives a result of ``bind`` as NumPy does: a scalar, or a new array."""
+        """Whether a kernel returns a result in NumPy's form: a scalar or a new array."""
         if binder.type.weak:
             return False
         if binder.type.shape:
@@ -91,7 +117,8 @@ class UnrolledCluster:
             return True
         if bind.op.scalar in GIVE_SCALARS:
             return True
-        # a cast of a scalar is one, but not that of a 0-d array, which an argument may be
+        # a cast of a scalar gives a scalar, but a cast of a 0-d array, as arguments may be, does
+        # not
         return (
             bind.op.elementwise
             and bind.op.casts_operands
@@ -104,7 +131,7 @@ class UnrolledCluster:
         )
 
     def body(self) -> Lambda:
-        """The cluster as a program of its own."""
+        """The cluster as a separate program."""
         names = {operand: Local(operand.type, operand.name) for operand in self.operands}
         inner = {**names, **{b: Local(b.type, b.name) for b in self.made}}
         binds = []
@@ -122,62 +149,172 @@ def unrolled_clusters(
 ) -> list:
     """The binds of ``fn`` and, in place of some, ``UnrolledCluster``s, in an order of execution.
 
-    ``has_form``: whether a bind may be part of a kernel, from its record; ``kernel_of``: the kernel
-    of a body, None if there is none after all.
+    ``has_form(bind)``: whether a bind may be part of a kernel, judged by its record.
+    ``kernel_of(body)``: the kernel of a body, None if it has none after all. Equal clusters, as of
+    the steps of an unrolled loop, have the same body and the same kernel.
     """
-    uses = use_counts(fn)
-    units: list[Bind | UnrolledCluster] = []
-    cluster, total = UnrolledCluster(), 0
+    return _Clustering(fn, has_form, kernel_of).run()
 
-    def close() -> None:
-        nonlocal cluster, total
-        total += cluster.work
-        units.extend(_finished(cluster, uses, kernel_of))
-        cluster = UnrolledCluster()
 
-    for bind in fn.binds:
-        is_full = total + cluster.work > _MOST_TOTAL
-        work = _work_of(bind) if not is_full and has_form(bind) else None
-        if work is None or work > _MOST_WORK:
-            is_effect = bind.op.effect or (bind.op.holds_lambdas and has_effect(bind))
-            if is_effect or any(arg in cluster.made for arg in bind.args if type(arg) is Local):
-                close()
-            units.append(bind)
+@define(eq=False)
+class _Clustering:
+    """The search for clusters.
+
+    ``start``: the position where the open ``cluster`` begins; ``total``: the scalars computed by
+    different clusters; ``known``: (body, kernel) of each, by the body and its lines.
+    """
+
+    fn: Lambda
+    has_form: Callable[[Bind], bool]
+    kernel_of: Callable[[Lambda], Any]
+    uses: dict[Local, int] = field(init=False)
+    units: list[Bind | UnrolledCluster] = field(factory=list)
+    cluster: UnrolledCluster = field(factory=UnrolledCluster)
+    start: int = 0
+    total: int = 0
+    known: dict[tuple, tuple[Lambda, Any]] = field(factory=dict)
+
+    def run(self) -> list[Bind | UnrolledCluster]:
+        """All binds and clusters."""
+        self.uses = use_counts(self.fn)
+        for position, bind in enumerate(self.fn.binds):
+            is_full = self.total + self.cluster.work > _MOST_TOTAL
+            work = _work_of(bind) if not is_full and self.has_form(bind) else None
+            if work is None or work > _MOST_WORK:
+                is_effect = bind.op.effect or (bind.op.holds_lambdas and has_effect(bind))
+                made = self.cluster.made
+                if is_effect or any(arg in made for arg in bind.args if type(arg) is Local):
+                    self.close()
+                self.units.append(bind)
+                continue
+            if self.cluster.work >= _REPEATED and self.repeats(position):
+                self.close(is_repeated=True)
+            elif self.cluster.work + work > _MOST_WORK:
+                self.close()
+            if not self.cluster.binds:
+                self.start = position
+            self.cluster.add(bind, work)
+        self.close()
+        return self.units
+
+    def repeats(self, position: int) -> bool:
+        """Whether the operations at a position are those at the start of the open cluster."""
+        binds, start = self.fn.binds, self.start
+        if len(binds) - position < _PHASE:
+            return False
+        return all(_looks_like(binds[start + n], binds[position + n]) for n in range(_PHASE))
+
+    def close(self, is_repeated: bool = False) -> None:
+        """End the open cluster."""
+        self.finish(self.cluster, is_repeated)
+        self.cluster = UnrolledCluster()
+
+    def finish(self, cluster: UnrolledCluster, is_repeated: bool) -> None:
+        """Append a cluster with its kernel; if it has none, two smaller clusters or its binds."""
+        is_one = len(cluster.binds) == 1
+        if (
+            not cluster.binds
+            or cluster.work < LEAST_WORK
+            or (is_one and cluster.binds[0].op.role != "fused")
+        ):
+            self.units += cluster.binds
+            return
+        views, own = _with_windows(cluster) if is_repeated else ([], cluster)
+        if own.finish(self.uses) and own.pays:
+            self.take_kernel(own)
+            if own.kernel is not None:
+                self.units += [*views, own]
+                return
+        if is_one:
+            self.units += cluster.binds
+            return
+        half = len(cluster.binds) // 2
+        pairs = list(zip(cluster.binds, cluster.works, strict=True))
+        for few in (pairs[:half], pairs[half:]):
+            part = UnrolledCluster()
+            for bind, work in few:
+                part.add(bind, work)
+            self.finish(part, is_repeated)
+
+    def take_kernel(self, cluster: UnrolledCluster) -> None:
+        """Set the body and kernel of a cluster; equal clusters share them."""
+        body = cluster.body()
+        key = body, tuple([bind.source for bind in body.binds])
+        if key not in self.known:
+            made = self.known[key] = body, self.kernel_of(body)
+            accesses = 0 if made[1] is None else count_accesses(made[1][0])
+            self.total += max(cluster.work, _WORK_OF_ACCESS * accesses)
+        cluster.shared, cluster.kernel = self.known[key]
+
+
+def has_long_group(fn: Lambda) -> bool:
+    """Whether a group of small arrays is too long for one cluster."""
+    groups = [bind for bind in fn.binds if bind.op.role == "fused"]
+    long = [bind for bind in groups if len(bind.attrs["body"].binds) > _LONG_GROUP]
+    return any((_size_of(bind.binders[0].type) or _MOST_WORK) <= _MOST_MADE for bind in long)
+
+
+def _looks_like(a: Bind, b: Bind) -> bool:
+    """Whether two binds have the same operation, and results of the same types."""
+    return a.op is b.op and [x.type for x in a.binders] == [x.type for x in b.binders]
+
+
+def _with_windows(cluster: UnrolledCluster) -> tuple[list[Bind], UnrolledCluster]:
+    """(views of the rows that ``cluster`` reads from arrays, the cluster on these views).
+
+    Only arrays that the cluster indexes and does not read otherwise are replaced. The steps of a
+    loop that reads one row after the other then have equal clusters.
+    """
+    reads: dict[Local, list[Bind | None]] = {}
+    for bind in cluster.binds:
+        for n, arg in enumerate(bind.args):
+            if type(arg) is Local and arg not in cluster.made:
+                reads.setdefault(arg, []).append(bind if n == 0 else None)
+    views: list[Bind] = []
+    moved: dict[Arg | None, tuple[Local, int]] = {}
+    for operand, binds in reads.items():
+        rows = [_row_of(bind) for bind in binds]
+        known = [row for row in rows if row is not None]
+        length = operand.type.shape[0] if operand.type.shape else 0
+        if len(known) < len(rows) or max(known) + 1 - min(known) == length:
             continue
-        if cluster.work + work > _MOST_WORK:
-            close()
-        cluster.add(bind, work)
-    close()
-    return units
+        low, end = min(known), max(known) + 1
+        part = Local(operand.type.with_shape((end - low, *operand.type.shape[1:])), operand.name)
+        attrs = Attrs({**binds[0].attrs, "item": slice(low, end)})
+        views.append(Bind((part,), binds[0].op, (operand,), attrs, binds[0].source))
+        moved[operand] = part, low
+    if not views:
+        return [], cluster
+    found = UnrolledCluster()
+    for bind, work in zip(cluster.binds, cluster.works, strict=True):
+        first = bind.args[0] if bind.args else None
+        found.add(_index_row_from(bind, *moved[first]) if first in moved else bind, work)
+    return views, found
 
 
-def _finished(cluster: UnrolledCluster, uses: dict[Local, int], kernel_of: Callable) -> list:
-    """A cluster with its kernel; two smaller ones where it has none, or its binds."""
-    is_one = len(cluster.binds) == 1
-    if (
-        not cluster.binds
-        or cluster.work < LEAST_WORK
-        or (is_one and cluster.binds[0].op.role != "fused")
-    ):
-        return cluster.binds
-    if cluster.finish(uses):
-        cluster.kernel = kernel_of(cluster.body())
-        if cluster.kernel is not None:
-            return [cluster]
-    if is_one:
-        return cluster.binds
-    half = len(cluster.binds) // 2
-    found: list = []
-    for binds in (cluster.binds[:half], cluster.binds[half:]):
-        part = UnrolledCluster()
-        for bind in binds:
-            part.add(bind, _work_of(bind) or 0)
-        found += _finished(part, uses, kernel_of)
-    return found
+def _index_row_from(bind: Bind, part: Local, first: int) -> Bind:
+    """An indexing operation on the rows of its operand from ``first`` on."""
+    entry, *rest = _index_entries(bind)
+    item = (entry - first, *rest) if rest else entry - first
+    return Bind(bind.binders, bind.op, (part,), Attrs({**bind.attrs, "item": item}), bind.source)
+
+
+def _row_of(bind: Bind | None) -> int | None:
+    """The row of its operand to which an indexing operation belongs; None for other operations."""
+    if bind is None or bind.op.role != "index" or len(bind.args) != 1:
+        return None
+    entry, *_ = _index_entries(bind)
+    return entry if type(entry) is int and entry >= 0 else None
+
+
+def _index_entries(bind: Bind) -> tuple:
+    """The entries of an index."""
+    item = bind.attrs["item"]
+    return item if type(item) is tuple and item else (item,)
 
 
 def _work_of(bind: Bind) -> int | None:
-    """The scalars that a bind computes; None if its values are not small."""
+    """The number of scalars that a bind computes; None if its values are not small."""
     for arg in bind.args:
         size = _size_of(arg.type)
         if size is None or size > _MOST_READ:
@@ -200,7 +337,7 @@ def _work_of(bind: Bind) -> int | None:
 
 
 def _size_of(kind: ArrayType | None) -> int | None:
-    """The number of elements; None if it is unknown or 0, or of a dtype that no kernel has."""
+    """The number of elements; None if it is unknown or 0, or if kernels do not have the dtype."""
     if not isinstance(kind, ArrayType) or any(type(n) is not int for n in kind.shape):
         return None
     if kind.dtype not in DTYPES:

@@ -13,8 +13,8 @@ from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import bodies_of, map_bodies, with_bodies
 from letir.ast.builder import LetBuilder, fresh_binders
-from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
+from letir.ast.process_state import paused_gc
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import WEAK, ArrayType
@@ -26,7 +26,7 @@ from letir.visitors.substitution import lambda_lift
 from letir.visitors.usedef import use_counts
 
 _COUNTS = (ArrayType("int64"), WEAK[int])  # the bounds of a loop
-_FEW, _LITTLE = 4, 1 << 11  # binds and bytes cheaper than a ``cond``
+_FEW_BINDS, _FEW_BYTES = 4, 1 << 11  # less work than a ``cond``
 _ROOM = 1 << 20  # bytes that may be kept alive during a loop, even if its operands are smaller
 
 
@@ -35,13 +35,12 @@ _ROOM = 1 << 20  # bytes that may be kept alive during a loop, even if its opera
 def loop_invariants(fn: Lambda) -> Lambda:
     """Move loop-invariant binds before their loop.
 
-    Invariant are binds that depend only on captured operands, in the bodies of ``fori_loop``,
-    ``while_loop``, ``scan`` and ``map``, also in nested loops; never effects and random draws. A
-    bind that may raise or warn moves only if no effect precedes it and it certainly runs, or into a
-    ``cond`` that tests whether there is a first step. Values kept alive during the loop take at
-    most as many bytes as its operands, or 1 MiB. Operands read only by moved binds are no longer
-    captured. Results are the same to the bit. Linear in the number of binds; ``fn`` itself is
-    returned if nothing moves.
+    A bind in the body of a ``fori_loop``, ``while_loop``, ``scan`` or ``map`` is invariant if it
+    depends only on captured operands; effects and random draws never are. A bind that may raise or
+    warn moves only if no effect precedes it and it certainly runs, or into a ``cond`` that tests
+    whether there is a first step. Values kept alive during the loop take at most as many bytes as
+    its operands, or 1 MiB. Operands read only by moved binds are no longer captured. Results are
+    the same to the bit. Linear in the number of binds; ``fn`` itself is returned if nothing moves.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3], %1: float64[3] {
@@ -76,11 +75,11 @@ def _moved_level(fn: Lambda) -> Lambda:
         else:
             binds.append(bind)
     # a loop that stays is the same object
-    same = len(binds) == len(fn.binds) and all(map(_is, binds, fn.binds))
+    same = len(binds) == len(fn.binds) and all(map(_is_identical, binds, fn.binds))
     return fn if same else fn.with_binds(binds)
 
 
-def _is(a, b) -> bool:
+def _is_identical(a, b) -> bool:
     return a is b
 
 
@@ -122,7 +121,7 @@ def _enters_numbers(bind: Bind, numbers: dict) -> tuple:
     def enters(builder: LetBuilder) -> Arg:
         return builder.emit(less, bind.args[:2])[0]
 
-    is_open = None in known  # otherwise there is certainly no step
+    is_open = None in known  # whether steps are possible for some values of the bounds
     return (runs,), enters if is_open else None
 
 
@@ -133,7 +132,7 @@ def _enters_test(bind: Bind, numbers: dict) -> tuple:
     def enters(builder: LetBuilder) -> Arg:
         return builder.inline(test, bind.args)[0]
 
-    is_pure = not any(map(has_effect, test.binds))  # the test runs once more
+    is_pure = not any(map(has_effect, test.binds))  # the emitted test is one more run of the test
     return (True, False), enters if is_pure else None
 
 
@@ -168,9 +167,9 @@ class _Invariants:
     room: int  # the bytes that may be kept alive
     moving: list[Bind] = field(factory=list)
     kept: dict[Local, None] = field(factory=dict)  # a set with an order
-    leaving: set[int] = field(factory=set)  # the ids of binds that the body has no more
+    leaving: set[int] = field(factory=set)  # the ids of binds that are removed from the body
     needed: set[Local] = field(factory=set)  # by binds that move
-    is_asked: bool = False  # whether it is computed only if the loop is entered
+    is_conditional: bool = False  # whether some binds are computed only if the loop is entered
 
     def find(self) -> None:
         """Collect candidates forwards, then find backwards which results the body reads."""
@@ -210,7 +209,7 @@ class _Invariants:
         elif is_needed and not results:
             self.leaving.add(id(bind))
         else:
-            read.update(bind.locals())  # it stays, and so does what it reads
+            read.update(bind.locals())  # it stays, and so do the values that it reads
         if is_needed or id(bind) in self.leaving:
             self.moving.append(bind)
             self.needed.update(bind.locals())
@@ -231,11 +230,11 @@ def _is_quiet(bind: Bind) -> bool:
     op, kinds = bind.op, [arg.type for arg in bind.args]
     if any(kind is None or kind is NO_TYPE or kind.weak for kind in kinds):
         return False
-    if not all(map(has_static_shape, kinds)):  # it may not fit
+    if not all(map(has_static_shape, kinds)):  # operands may not broadcast
         return False
     if op.never_fails_alone:
         return len(bind.args) <= 1
-    is_cast = bind.attrs.get("dtype") is not None  # a concatenate may be one as well
+    is_cast = bind.attrs.get("dtype") is not None  # a concatenate may cast, too
     is_safe = bool(op.never_fails) and all(kind.dtype.kind in op.never_fails for kind in kinds)
     return is_safe and not is_cast
 
@@ -257,7 +256,7 @@ def _hoist_invariants(loop: Loop) -> list[Bind]:
     builder.source = bind.source
     operands: list[Arg] = [*bind.args]
     for inside in found:
-        operands += emit_invariants(inside, loop, builder)
+        operands += _emit_invariants(inside, loop, builder)
     programs = []
     for inside in found:
         more = [
@@ -275,8 +274,8 @@ def _inside_of(loop: Loop, body: Lambda, is_certain: bool, room: int) -> _Invari
     if not is_certain and loop.enters is not None:
         found = _Invariants(body, set(same), True, room)
         found.find()
-        found.is_asked = not all(map(_is_quiet, found.moving))
-        if not found.is_asked or (
+        found.is_conditional = not all(map(_is_quiet, found.moving))
+        if not found.is_conditional or (
             all(map(_may_be_zeros, found.kept)) and _costs_more_than_test(found.moving)
         ):
             return found
@@ -287,9 +286,9 @@ def _inside_of(loop: Loop, body: Lambda, is_certain: bool, room: int) -> _Invari
 
 def _costs_more_than_test(binds: Sequence[Bind]) -> bool:
     """Whether computing these binds in every step costs more than one ``cond``."""
-    if len(binds) >= _FEW or not all(map(_is_small_work, binds)):
+    if len(binds) >= _FEW_BINDS or not all(map(_is_small_work, binds)):
         return True
-    return any(bytes_of(binder.type) >= _LITTLE for bind in binds for binder in bind.binders)
+    return any(bytes_of(binder.type) >= _FEW_BYTES for bind in binds for binder in bind.binders)
 
 
 def _is_small_work(bind: Bind) -> bool:
@@ -303,13 +302,13 @@ def _may_be_zeros(local: Local) -> bool:
     return has_static_shape(kind) and not kind.weak
 
 
-def emit_invariants(inside: _Invariants, loop: Loop, builder: LetBuilder) -> Sequence[Arg]:
+def _emit_invariants(inside: _Invariants, loop: Loop, builder: LetBuilder) -> Sequence[Arg]:
     """Emit the moved binds on the operands of the loop, and return the results that it reads."""
     params, captured = inside.body.params, loop.captured
     names: dict[Local, Arg] = dict(
         zip(params[len(params) - len(captured) :], captured, strict=True)
     )
-    if inside.is_asked:
+    if inside.is_conditional:
         return _if_entered(inside, loop.enters(builder), names, builder)
     for bind in inside.moving:
         args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
@@ -339,7 +338,7 @@ def _without_unread(bind: Bind, first: int, operands: list, programs: list[Lambd
     """The loop on these operands and bodies, without captures that no body reads."""
     count = len(operands) - first
     read = [set(use_counts(program)) for program in programs]
-    # by their places from the end, where bodies of one bind agree
+    # positions are counted from the end, where the bodies of one bind have the same parameters
     there = [
         any(p.params[i - count] in r for p, r in zip(programs, read, strict=True))
         for i in range(count)

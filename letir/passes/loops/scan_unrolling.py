@@ -41,7 +41,7 @@ class _ScanSteps:
         ]
         covered = self.length // size * size if size else 0
         rest, blocks = range(covered, self.length), range(covered)
-        if self.is_reverse:  # the blocks come first, which are the last elements
+        if self.is_reverse:  # the blocks, which are the last elements, come first
             rest, blocks = range(self.length - covered), range(self.length - covered, self.length)
         parts = []
         if blocks:
@@ -146,7 +146,7 @@ def _emit_one(builder: LetBuilder, op: Primitive, args: tuple, **attrs) -> Local
 
 
 def _initial_carry(builder: LetBuilder, arg: Arg, kind: ArrayType) -> Arg:
-    """The initial carry, with a Python number as the scalar that it is in the loop."""
+    """The initial carry; a Python number becomes a scalar of type ``kind``, as in the loop."""
     return arg if arg.type is kind else _emit_one(builder, cast, (arg,), dtype=kind.dtype)
 
 
@@ -158,7 +158,7 @@ def _stack_results(builder: LetBuilder, parts: Sequence, kind: ArrayType) -> Loc
 
 
 def _concatenate_stacked(builder: LetBuilder, parts: Sequence) -> Local:
-    """Stacked results, concatenated."""
+    """Several arrays of stacked results, concatenated."""
     if len(parts) == 1:
         return parts[0]
     return _emit_one(builder, concatenate, tuple(parts), axis=0, dtype=None)

@@ -4,7 +4,8 @@ A ``fori_loop`` or ``scan`` of few steps is unrolled completely, a long one into
 of eight steps with an epilogue. The part for ``scan`` is ``letir.passes.loops.scan_unrolling``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from attrs import define, field
@@ -13,8 +14,8 @@ from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import map_bodies
 from letir.ast.builder import LetBuilder
-from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.ops.control_flow.while_and_fori import fori_loop
@@ -33,14 +34,14 @@ _COUNT = ArrayType(np.int64)
 
 @entry_point
 @paused_gc()
-def unroll(fn: Lambda) -> Lambda:
+def unroll(fn: Lambda, *, keeps: Callable[[Bind], bool] | None = None) -> Lambda:
     """Unroll counted loops, ``fori_loop`` and ``scan``, with small bodies.
 
     Bodies of at most 32 binds are unrolled, inner loops first: completely for fewer than 64 known
     steps (a loop without steps disappears), otherwise by 8, with an epilogue. A ``scan`` with an
     unknown number of steps, or with stacked results of more than 1 MiB, stays. Results are the same
-    to the bit; names and source lines stay. Linear in the number of binds; ``fn`` itself is
-    returned if it has no such loop.
+    to the bit; names and source lines stay. A loop for which ``keeps(bind)`` stays too. Linear in
+    the number of binds; ``fn`` itself is returned if it has no such loop.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[] {
@@ -54,14 +55,18 @@ def unroll(fn: Lambda) -> Lambda:
     """
     if not any(bind.op.holds_lambdas for bind in fn.binds):
         return fn
-    return map_bodies(fn, _unrolled_level)
+    return map_bodies(fn, partial(_unrolled_level, keeps=keeps or _keeps_nothing))
 
 
-def _unrolled_level(fn: Lambda) -> Lambda:
-    """``fn`` with its own loops unrolled."""
+def _keeps_nothing(bind: Bind) -> bool:
+    return False
+
+
+def _unrolled_level(fn: Lambda, keeps: Callable[[Bind], bool]) -> Lambda:
+    """``fn`` with its loops, but not loops in bodies, unrolled."""
     if not any(map(_is_counted, fn.binds)):
         return fn
-    unroller = _Unroller()
+    unroller = _Unroller(keeps)
     for bind in fn.binds:
         unroller.bind(bind)
     if not unroller.is_changed:
@@ -73,9 +78,10 @@ def _unrolled_level(fn: Lambda) -> Lambda:
 class _Unroller:
     """Emits the binds of one level; ``names`` maps results of loops to their replacements."""
 
+    keeps: Callable[[Bind], bool]
     builder: LetBuilder = field(factory=LetBuilder)
     names: dict = field(factory=dict)
-    made: dict = field(factory=dict)  # what binds the integers among the locals
+    made: dict = field(factory=dict)  # integer local -> the bind that computes it
     is_changed: bool = False
 
     def bind(self, bind: Bind) -> None:
@@ -84,7 +90,8 @@ class _Unroller:
         if names and not names.keys().isdisjoint(bind.args):
             bind = bind.substitute(names)
         self.builder.source = bind.source
-        found = _LOOPS[bind.op.bodies.loop](self, bind) if _is_counted(bind) else None
+        is_unrolled = _is_counted(bind) and not self.keeps(bind)
+        found = _LOOPS[bind.op.bodies.loop](self, bind) if is_unrolled else None
         if found is None:
             if _may_be_known(bind) and _is_one_integer(bind.binders[0]):
                 self.made[bind.binders[0]] = bind
@@ -136,7 +143,7 @@ class _Unroller:
         start, end = self.known(lower), self.known(upper)
         if start is not None and end is not None and end - start < _WHOLE:
             return self.row(body, range(start, end), operands)
-        # a loop with a Python number as index: arithmetic with it would give NumPy's scalars
+        # the index is a Python number: arithmetic in the unrolled steps would give NumPy's scalars
         if body.params[0].type is not _COUNT and body.params[0] in use_counts(body):
             return None
         if start is not None and end is not None:
@@ -173,14 +180,14 @@ class _Unroller:
 
     def loop(self, body: Lambda, count: Arg, start: Arg, operands: list, size: int) -> tuple:
         """``count`` blocks of ``size`` steps, starting at the index ``start``."""
-        inner = block_body(body, start, size)
+        inner = _block_body(body, start, size)
         # a start that the body needs and that is not a constant is captured
         more = () if len(inner.params) == len(body.params) else (start,)
         args = (Const(0), count, *operands, *more)
         return self.builder.emit(fori_loop, args, Attrs(body=inner))
 
 
-def block_body(body: Lambda, start: Arg, size: int) -> Lambda:
+def _block_body(body: Lambda, start: Arg, size: int) -> Lambda:
     """The body of a loop over blocks of ``size`` steps of ``body``."""
     builder, count = LetBuilder(), len(body.ret.args)
     params = [builder.param(p.type, p.name).arg for p in body.params]
@@ -213,7 +220,7 @@ def _scan_of(unroller: _Unroller, bind: Bind) -> Sequence[Arg] | None:
     steps = scan_steps(bind)
     if steps is None or not _may_unroll(bind.attrs["body"], steps.given, steps.returned):
         return None
-    # the loop writes results to their final place; unrolled steps would hold them twice
+    # the loop writes results to their final place; unrolled steps would need twice the memory
     if steps.length * sum(map(bytes_of, steps.added)) > _MOST_BYTES:
         return None
     return steps.unrolled(unroller.builder, _BLOCK if steps.length >= _WHOLE else None)

@@ -1,6 +1,6 @@
 """Alias analysis: which values of a program may share memory; and ``copy_outliving_views``.
 
-A pass asks before it replaces one value by another. Laws over all samples check the records.
+A pass uses this before it replaces one value by another. Laws over all samples check the records.
 """
 
 from collections import Counter
@@ -27,6 +27,14 @@ def is_view(bind: Bind) -> bool:
     return op.views is None or op.views(*[arg.type for arg in args], **bind.attrs)
 
 
+def reads_number(bind: Bind) -> bool:
+    """Whether a bind reads one element, which NumPy gives as a scalar and not as a view."""
+    if bind.op.role != "index" or bind.binders[0].type is None or bind.binders[0].type.shape:
+        return False
+    item = bind.attrs["item"]
+    return not any(entry is ... for entry in (item if type(item) is tuple else (item,)))
+
+
 def shown_locals(fn: Lambda) -> set[Local]:
     """The locals with which a result may share memory."""
     found = set(fn.ret.locals())
@@ -37,7 +45,7 @@ def shown_locals(fn: Lambda) -> set[Local]:
 
 
 def tied_locals(fn: Lambda) -> set[Local]:
-    """The locals that a result shows as a view, or that are two results.
+    """The locals of which a result is a view, or that are returned twice.
 
     A constant must not replace them: the evaluator copies a constant for each result, so it would
     be neither shared nor read-only.
@@ -66,7 +74,7 @@ def updated_locals(fn: Lambda) -> set[Local]:
     return found
 
 
-_SMALL = 2  # a view of at most half of the array is copied, so that the array need not be
+_SMALL = 2  # a view of at most half of the array is copied, instead of the whole array
 
 
 @entry_point
@@ -114,18 +122,18 @@ def _outliving_parts(fn: Lambda) -> set[Local]:
     last: dict[Arg, int] = {arg: i for i, term in enumerate(terms) for arg in term.locals()}
     views: dict[Arg, list[Local]] = {}  # by the array whose memory they share
     roots: dict[Arg, Arg] = {}
-    mine: set[Local] = set()  # arrays that the program has made
+    own: set[Local] = set()  # arrays that the program allocates
     marked: set[Local] = set()
     for i, bind in enumerate(fn.binds):
         first = bind.args[0] if bind.args else None
-        if bind.op.update is not None and last.get(first) == i and first in mine:
+        if bind.op.update is not None and last.get(first) == i and first in own:
             later = [view for view in views.pop(first, ()) if last.get(view, 0) > i]
             marked.update([view for view in later if _is_copy_cheaper(view, first)])
-        if bind.op.results is None and is_view(bind):
+        if bind.op.results is None and is_view(bind) and not reads_number(bind):
             root = roots[bind.binders[0]] = roots.get(first, first)
             views.setdefault(root, []).append(bind.binders[0])
         elif bind.op.role != "constant":
-            mine.update(bind.binders)
+            own.update(bind.binders)
     return marked
 
 

@@ -11,17 +11,19 @@ from letir.ast import entry_point
 from letir.ast.bodies import map_bodies
 from letir.ast.terms import Bind, Lambda, Local, Ret, substitute_args
 from letir.ops.elementwise.casting import copy
-from letir.passes.memory.aliases import may_share
+from letir.ops.indexing.basic import index
+from letir.passes.memory.aliases import may_share, reads_number
 
 
 @entry_point
 def in_place_check(fn: Lambda) -> Lambda:
     """Copy operands that an update consumes although they are needed later; also in bodies.
 
-    That is: the operand, or a value that may share its memory, is used after the update or by it;
-    or the operand is a constant. Afterwards each update may be done in place, unless its operand
-    belongs to the caller. Values read from an argument after ``write_back`` changed it are copied
-    before. Linear; a program without such uses is returned as it is.
+    An operand is needed later if it, or a value that may share its memory, is used after the update
+    or as another operand of it, or if it is a constant. Afterwards each update may be done in
+    place, unless its operand belongs to the caller. Values read from an argument after
+    ``write_back`` changed it are copied before. Linear; a program without such uses is returned as
+    it is.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3] {
@@ -50,12 +52,14 @@ def _copy_needed_operands(fn: Lambda) -> Lambda:
         if bind.op.role == "write_back":
             param = bind.args[0]
             for local in memory.read_later(param, i) if type(param) is Local else ():
-                binds.append(copy_bind(names.get(local, local), bind))
+                binds.append(_copy_bind(names.get(local, local), bind))
+                if local in memory.numbers:  # the copy of a NumPy scalar would be a 0-d array
+                    binds.append(_number_bind(binds[-1]))
                 names[local] = binds[-1].binders[0]
         elif bind.op.update is not None and memory.is_needed(bind, i):
             x, *others = args
             assert type(x) is Local  # see ``is_needed``
-            binds.append(copy_bind(x, bind))
+            binds.append(_copy_bind(x, bind))
             args = (binds[-1].binders[0], *others)
         binds.append(bind.with_args(args))
     if len(binds) == len(fn.binds):
@@ -63,9 +67,16 @@ def _copy_needed_operands(fn: Lambda) -> Lambda:
     return fn.replace(binds=binds, ret=fn.ret.substitute(names))
 
 
-def copy_bind(local: Local, bind: Bind) -> Bind:
-    """A copy of ``local``, in memory of its own."""
+def _copy_bind(local: Local, bind: Bind) -> Bind:
+    """The bind that copies ``local`` to new memory."""
     return Bind((Local(local.type, local.name),), copy, (local,), copy.complete({}), bind.source)
+
+
+def _number_bind(bind: Bind) -> Bind:
+    """A bind that reads the only element of the result of ``bind``."""
+    (local,) = bind.binders
+    attrs = index.complete({"item": ()})
+    return Bind((Local(local.type, local.name),), index, (local,), attrs, bind.source)
 
 
 def shares_memory(bind: Bind) -> bool:
@@ -78,16 +89,22 @@ def shares_memory(bind: Bind) -> bool:
 
 @define(eq=False)
 class _Memory:
-    """The groups of locals that may share memory (a union-find), and the last use of each group."""
+    """The groups of locals that may share memory (a union-find), and the last use of each group.
+
+    ``numbers``: locals that are one element of an array, in NumPy a scalar.
+    """
 
     fn: Lambda
-    parents: dict[Local, Local] = field(factory=dict)  # towards one local that stands for all
-    last: dict[Local, int] = field(factory=dict)  # by that local
-    fixed: set[Local] = field(factory=set)  # those of constants
+    parents: dict[Local, Local] = field(factory=dict)  # lead to the representative of the group
+    last: dict[Local, int] = field(factory=dict)  # by representative
+    fixed: set[Local] = field(factory=set)  # representatives of groups with a constant
     members: dict[Local, list[tuple[Local, int, int]]] | None = None
+    numbers: set[Local] = field(factory=set)
 
     def __attrs_post_init__(self):
         for bind in self.fn.binds:
+            if reads_number(bind):
+                self.numbers.update(bind.binders)
             if shares_memory(bind):
                 group = [*bind.binders, *bind.locals()]
                 for local in group[1:]:
@@ -104,7 +121,7 @@ class _Memory:
         while local in parents:
             above = parents[local]
             if above in parents:
-                parents[local] = parents[above]  # halves the way for the next time
+                parents[local] = parents[above]  # halves the path for the next lookup
             local = above
         return local
 
@@ -115,7 +132,7 @@ class _Memory:
             self.parents[y] = x
 
     def is_needed(self, bind: Bind, at: int) -> bool:
-        """Whether the operand consumed by an update is also needed by it otherwise, or later."""
+        """Whether the memory that an update consumes is needed later, or for another operand."""
         x, *others = bind.args
         if type(x) is not Local or (x.type is not None and x.type.weak):
             return False

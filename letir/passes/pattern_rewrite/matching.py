@@ -86,7 +86,7 @@ class Pattern:
                 return None
             for wanted, arg in zip(expected.args, bind.args, strict=True):
                 inner = self.definitions.get(wanted) if type(wanted) is Local else None
-                # met before: it must stand for the same again
+                # the local has a value already, which must be the same
                 if inner is None or wanted in values:
                     if not _enter_match(values, (wanted,), (arg,)):
                         return None
@@ -164,7 +164,7 @@ def record_pattern(
     """``function`` recorded on operands given as types; operands given as values stay values."""
     with trace_for([], [], ABSTRACT) as (new, _):
         values = [
-            # a number as itself: NumPy's promotion and letir's rules see what it is
+            # numbers stay numbers, because NumPy's promotion and letir's rules depend on them
             new.make_tracer(new, new.param(kind, name).arg) if _is_type(kind) else kind.value
             for name, kind in operands.items()
         ]
@@ -174,7 +174,9 @@ def record_pattern(
             "rewrite: a pattern or replacement uses a traced value from outside\n"
             "  make it a parameter of the pattern"
         )
-    if not hasattr(function, "__code__"):  # the variables found are those of whoever calls rewrite
+    if not hasattr(
+        function, "__code__"
+    ):  # the closure would be the closure of the caller of rewrite
         for binder in [binder for bind in fn.binds for binder in bind.binders]:
             binder.name = None
     return fn
@@ -208,12 +210,12 @@ def patterns_of(pattern: Callable | Lambda, f: Lambda, commutative: bool) -> lis
     else:
         names, wanted = pattern_parameters(pattern)
         programs = list(
-            _record_with_attributes(pattern, dict.fromkeys(names), attribute_choices(f, wanted))
+            _record_with_attributes(pattern, dict.fromkeys(names), _attribute_choices(f, wanted))
         )
     return [
         Pattern(variant, values)
         for fn, values in programs
-        for variant in (operand_orders(fn) if commutative else [fn])
+        for variant in (_operand_orders(fn) if commutative else [fn])
     ]
 
 
@@ -234,10 +236,11 @@ def _record_with_attributes(
             raise TraceError(
                 "rewrite: the pattern asks a parameter for its shape, dtype or truth value, but "
                 f"parameters stand for operands of any type\n  found: {error}\n"
-                "  ask in the condition: where=lambda match: match.type('x') ..."
+                "  test the types in the condition: where=lambda match: match.type('x') ..."
             ) from error
         except (LetirError, ValueError, TypeError) as error:
-            # as an axis that is too large: an error only if no choice fits
+            # an attribute may not fit, such as an axis that is too large: an error only if no
+            # choice fits
             failed = failed or error
             continue
         count += 1
@@ -246,7 +249,7 @@ def _record_with_attributes(
         raise failed
 
 
-def attribute_choices(f: Lambda, wanted: list[str]) -> list[dict]:
+def _attribute_choices(f: Lambda, wanted: list[str]) -> list[dict]:
     """All assignments of values that occur in ``f`` to the attributes of these names."""
     load_all()
     known = {name for op in PRIMITIVES.values() for name in op.attrs}
@@ -270,7 +273,7 @@ def attribute_choices(f: Lambda, wanted: list[str]) -> list[dict]:
     return [dict(zip(wanted, values, strict=True)) for values in found]
 
 
-def operand_orders(fn: Lambda) -> list[Lambda]:
+def _operand_orders(fn: Lambda) -> list[Lambda]:
     """``fn`` with the operands of commutative operations in all orders."""
     places = [i for i, b in enumerate(fn.binds) if b.op.commutative and b.args[0] is not b.args[1]]
     if len(places) > _MOST_SWAPS:

@@ -9,8 +9,8 @@ from letir.ast import entry_point
 from letir.ast.attrs import token
 from letir.ast.builder import LetBuilder
 from letir.ast.error_locations import source_line
-from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import needed_binds
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.elementwise.casting import cast
@@ -68,7 +68,7 @@ def rewrite(
 
 
 @define(eq=False)
-class _Found:
+class _Occurrence:
     """A match to be replaced, with its pattern and the positions of its binds."""
 
     match: Match
@@ -85,8 +85,8 @@ class _Finder:
     where: Callable | None
     consumed: set[int] = field(factory=set)
 
-    def run(self, patterns: list[Pattern]) -> dict[int, _Found]:
-        """{position of the last bind: match}, none of them overlapping."""
+    def run(self, patterns: list[Pattern]) -> dict[int, _Occurrence]:
+        """{position of the last bind: match}; matches do not overlap."""
         by_root: dict = {}
         for pattern in patterns:
             key = pattern.root.op, pattern.root.attrs
@@ -104,7 +104,7 @@ class _Finder:
                     break
         return found
 
-    def at(self, pattern: Pattern, at: int) -> _Found | None:
+    def at(self, pattern: Pattern, at: int) -> _Occurrence | None:
         """The match whose last bind is at this position."""
         ud = uses(self.f)
         values = pattern.match(self.f.binds[at], ud)
@@ -116,14 +116,14 @@ class _Finder:
             return None
         names = _parameter_names(pattern.fn)
         given = {
-            n: plain_argument(values[p]) for n, p in zip(names, pattern.fn.params, strict=True)
+            n: _plain_argument(values[p]) for n, p in zip(names, pattern.fn.params, strict=True)
         }
         binds = tuple([self.f.binds[i] for i in sorted(inner)])
         match = Match(given | pattern.attributes, binds, results, ud)
         # last, so that the user's function sees only replaceable matches
         if self.where is not None and not self.where(match):
             return None
-        return _Found(match, pattern, inner)
+        return _Occurrence(match, pattern, inner)
 
     def is_free(self, inner: set[int], results: tuple, at: int) -> bool:
         """Whether inner values are not used elsewhere, and results not before the last bind."""
@@ -150,7 +150,7 @@ def _parameter_names(fn: Lambda) -> list[str]:
     return [param.name or f"%{i}" for i, param in enumerate(fn.params)]
 
 
-def plain_argument(arg: Arg) -> Any:
+def _plain_argument(arg: Arg) -> Any:
     """A local, or the value of a constant."""
     return arg if type(arg) is Local else arg.value
 
@@ -160,7 +160,7 @@ class _Replacer:
     """Builds the program with the matches replaced."""
 
     f: Lambda
-    matches: dict[int, _Found]
+    matches: dict[int, _Occurrence]
     replacement: Callable | Lambda
     names: dict[Local, Arg] = field(factory=dict)  # replaced result -> its replacement
     programs: dict = field(factory=dict)
@@ -171,14 +171,14 @@ class _Replacer:
         inside = set().union(*[found.inner for found in self.matches.values()])
         inner: set[Bind] = set()
         for at, bind in enumerate(f.binds):
-            # also what was matched: ``needed_binds`` sees who still uses it
+            # matched binds are emitted too: ``needed_binds`` drops them unless they have other uses
             builder.binds.append(bind.substitute(self.names))
             if at in inside:
                 inner.add(builder.binds[-1])
             if at in self.matches:
                 self.replace(builder, self.matches[at], bind)
         ret = f.ret.substitute(self.names)
-        # dead binds of the user's stay
+        # dead binds of the original program stay
         binds = needed_binds(builder.binds, ret, lambda bind: bind not in inner)
         return f.replace(binds=binds, ret=ret)
 
@@ -186,7 +186,7 @@ class _Replacer:
         """The current replacement of ``arg``."""
         return self.names.get(arg, arg) if type(arg) is Local else arg
 
-    def replace(self, builder: LetBuilder, found: _Found, bind: Bind) -> None:
+    def replace(self, builder: LetBuilder, found: _Occurrence, bind: Bind) -> None:
         """Emit the replacement for a match whose last bind is ``bind``."""
         given = {
             name: self.name(value) if type(value) is Local else Const(value)
@@ -203,7 +203,7 @@ class _Replacer:
         made = {binder for new in builder.binds[start:] for binder in new.binders}
         for old, new in zip(found.match.results, results, strict=True):
             _check_replacement_type(old, new, bind)
-            # an operand that is returned unchanged keeps its own name
+            # an operand that is returned unchanged keeps its name
             if type(new) is Local and new in made and new.name is None:
                 new.name = old.name
             self.names[old] = new
@@ -213,7 +213,7 @@ class _Replacer:
         if isinstance(self.replacement, Lambda):
             return self.replacement, list(given)
         operands = {n: arg.type if type(arg) is Local else arg for n, arg in given.items()}
-        # types and numbers: the replacement may ask for both
+        # the key has types and numbers, on which the replacement may depend
         key = (*operands.items(), *((n, token(v)) for n, v in attributes.items()))
         if key not in self.programs:
             names, keywords = pattern_parameters(self.replacement)

@@ -65,17 +65,17 @@ def _is_neutral_factor(n, kind: str) -> bool:
     return n == 1 and kind != "c"
 
 
-def _is_whole_one(n, kind: str) -> bool:
+def _is_neutral_divisor(n, kind: str) -> bool:
     """Whether x // n is x."""
     return n == 1 and kind in "iu"
 
 
-def _is_no_bit(n, kind: str) -> bool:
+def _has_no_bits(n, kind: str) -> bool:
     """Whether x | n is x."""
     return n == 0
 
 
-def _is_every_bit(n, kind: str) -> bool:
+def _has_all_bits(n, kind: str) -> bool:
     """Whether x & n is x."""
     return n is True if kind == "b" else kind == "i" and n == -1
 
@@ -98,7 +98,7 @@ def drop_neutral(is_neutral: Callable, *, first: bool) -> Callable:
 # ---- involutions and idempotent operations ----
 
 
-def drop_inverse_pair(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
+def _drop_inverse_pair(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
     """The rule for an involution applied twice."""
     (y,), (inner,) = bind.binders, bind.args
     if known.op_of(inner) is not bind.op:
@@ -106,11 +106,11 @@ def drop_inverse_pair(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
     x = known.made[inner].args[0]
     if known.can_be(y, x):
         return x
-    # a new array all the same, by one operation
+    # the result must be a new array: one operation makes it
     return None if y.type.dtype.kind == "b" else replace_operation(bind, positive, x)
 
 
-def drop_repeated(*ops: Primitive) -> Callable:
+def _drop_repeated(*ops: Primitive) -> Callable:
     """The rule for an operation that does nothing on results of these operations."""
 
     def rule(bind: Bind, known: ValueFacts) -> Arg | None:
@@ -121,7 +121,7 @@ def drop_repeated(*ops: Primitive) -> Callable:
     return rule
 
 
-def _whole_already(bind: Bind, known: ValueFacts) -> Arg | None:
+def _rounded_already(bind: Bind, known: ValueFacts) -> Arg | None:
     """Rounding of integers, and conjugation of real numbers, do nothing."""
     (y,), (x,) = bind.binders, bind.args
     kinds = "iuf" if bind.op is conj else "iu"
@@ -141,7 +141,7 @@ def _negated_operand(arg: Arg, bind: Bind, known: ValueFacts) -> Arg | None:
     if known.op_of(arg) is not neg:
         return None
     (x,) = known.made[arg].args
-    # of an integer in another width the negative may be another number
+    # the negative of an integer may change when its width changes
     is_same = arg.type.inexact or arg.type.dtype == bind.binders[0].type.dtype
     return x if is_same and known.is_plain(x) else None
 
@@ -175,7 +175,7 @@ def _without_sign(bind: Bind, known: ValueFacts) -> Bind | None:
     if known.op_of(arg) is not neg:
         return None
     (x,) = known.made[arg].args
-    kinds = "if" if bind.op is square else "ifc"  # -x of an unsigned integer is another number
+    kinds = "if" if bind.op is square else "ifc"  # unsigned integers wrap around in -x
     return replace_operation(bind, bind.op, x) if x.type.dtype.kind in kinds else None
 
 
@@ -210,7 +210,7 @@ _SIMPLE = {1.0: np.positive, 2.0: np.square, 0.5: np.sqrt, -1.0: np.reciprocal}
 @cache
 def is_power(dtype: np.dtype, exponent: float) -> bool:
     """Whether NumPy's ``power`` gives the same bits as the simple operation for this exponent."""
-    # asked, not known: NumPy's releases and machines differ in when they take the short way
+    # measured, because NumPy's releases and machines differ in when they use the simple operation
     simple = _SIMPLE.get(exponent)
     if simple is None or dtype.kind != "f":
         return False
@@ -229,7 +229,7 @@ def is_power(dtype: np.dtype, exponent: float) -> bool:
     )
 
 
-def _by_power_of_two(bind: Bind, known: ValueFacts) -> Bind | None:
+def _division_by_power_of_two(bind: Bind, known: ValueFacts) -> Bind | None:
     """x / 8 = x * 0.125: both round the same exact result once."""
     x, n = bind.args
     if type(n) is not Const or type(n.value) not in (int, float) or not n.value:
@@ -246,24 +246,28 @@ _SUM, _PRODUCT = (
     drop_neutral(_is_minus_zero, first=True),
     drop_neutral(_is_neutral_factor, first=True),
 )
-_BITS = drop_neutral(_is_no_bit, first=True)
-_ROUND = (_whole_already, drop_repeated(ceil, floor, rint, trunc))
+_BITS = drop_neutral(_has_no_bits, first=True)
+_ROUND = (_rounded_already, _drop_repeated(ceil, floor, rint, trunc))
 RULES: dict[Primitive, tuple[Callable, ...]] = {
     add: (_SUM, _signed_sum),
     sub: (drop_neutral(_is_plus_zero, first=False), _signed_sum),
     mul: (_PRODUCT, _signed_product),
-    div: (drop_neutral(_is_neutral_factor, first=False), _signed_product, _by_power_of_two),
-    floor_divide: (drop_neutral(_is_whole_one, first=False),),
+    div: (
+        drop_neutral(_is_neutral_factor, first=False),
+        _signed_product,
+        _division_by_power_of_two,
+    ),
+    floor_divide: (drop_neutral(_is_neutral_divisor, first=False),),
     power: (power_of,),
     bitwise_or: (_BITS,),
     bitwise_xor: (_BITS,),
-    bitwise_and: (drop_neutral(_is_every_bit, first=True),),
-    neg: (drop_inverse_pair,),
-    conj: (_whole_already, drop_inverse_pair),
-    invert: (drop_inverse_pair,),
+    bitwise_and: (drop_neutral(_has_all_bits, first=True),),
+    neg: (_drop_inverse_pair,),
+    conj: (_rounded_already, _drop_inverse_pair),
+    invert: (_drop_inverse_pair,),
     positive: (_copied_already,),
-    abs_: (drop_repeated(abs_), _without_sign),
+    abs_: (_drop_repeated(abs_), _without_sign),
     square: (_without_sign,),
-    sign: (drop_repeated(sign),),
+    sign: (_drop_repeated(sign),),
     **dict.fromkeys((ceil, floor, rint, trunc), _ROUND),
 }

@@ -8,7 +8,7 @@ by operation gives the rules for a bind; each looks at it and at the binds that 
 from letir import passes
 from letir.ast import entry_point
 from letir.ast.builder import result_types
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.errors import LetirError
 from letir.ops.effects.writes_to_arguments import write_back
@@ -16,7 +16,7 @@ from letir.passes.peephole_rules import algebra, movement, selection
 from letir.passes.peephole_rules.value_facts import ValueFacts
 from letir.passes.type_propagation import throughout_fitting
 
-_MOST_REWRITES = 16  # per bind, for safety: each simplifies, so there are two or three
+_MOST_REWRITES = 16  # per bind, as a safeguard: usually there are two or three at most
 
 
 def merge_rules(*tables: dict) -> dict:
@@ -77,9 +77,12 @@ def apply_rules(fn: Lambda, rules: dict) -> Lambda:
     known = ValueFacts(fn)
     names: dict[Local, Arg] = {}
     binds: list[Bind] = []
-    changed = False
+    changed = has_written = False
     for bind in fn.binds:
         found = bind.substitute(names) if names else bind
+        if has_written and bind.op is not write_back:
+            known.forget()
+        has_written = bind.op is write_back
         if bind.op.name in rules and is_typed(bind):
             known.at = bind
             simple = _simplify_bind(found, rules, known)
@@ -87,8 +90,6 @@ def apply_rules(fn: Lambda, rules: dict) -> Lambda:
                 names[bind.binders[0]] = simple
                 continue
             found = simple
-        elif bind.op is write_back:
-            known.forget()
         changed = changed or found is not bind
         binds.append(found)
         known.note(found)
@@ -120,7 +121,7 @@ def is_typed(bind: Bind) -> bool:
 
 
 def has_types_of(found: Bind | Local, bind: Bind) -> bool:
-    """Whether a new bind has the types of the one it replaces; promotion may change them."""
+    """Whether a new bind has the types of the bind that it replaces; promotion may change them."""
     if type(found) is Local:
         return found.type is bind.binders[0].type
     try:

@@ -16,13 +16,13 @@ from letir.passes.peephole_rules.selection import array_instead
 from letir.passes.peephole_rules.value_facts import ValueFacts
 
 
-def zeros_instead(bind: Bind) -> Bind | None:
+def _zeros_instead(bind: Bind) -> Bind | None:
     """Zeros that replace the result of ``bind``."""
     kind = bind.binders[0].type
     if not is_static_shape(kind.shape):
         return None
     if not kind.shape:
-        return array_instead(bind, kind.dtype.type(0))  # NumPy's scalar, as an operation gives
+        return array_instead(bind, kind.dtype.type(0))  # a NumPy scalar, like the results of ufuncs
     attrs = zeros.complete({"shape": kind.shape, "dtype": kind.dtype})
     return bind.replace(op=zeros, args=(), attrs=attrs)
 
@@ -40,26 +40,26 @@ def _is_any_one(n, kind: str) -> bool:
 def _times_zero(bind: Bind, known: ValueFacts) -> Bind | None:
     """x * 0 = 0."""
     numbers = [known.number(arg) for arg in bind.args]
-    return zeros_instead(bind) if any(n is not None and n == 0 for n in numbers) else None
+    return _zeros_instead(bind) if any(n is not None and n == 0 for n in numbers) else None
 
 
-def _zero_by(bind: Bind, known: ValueFacts) -> Bind | None:
+def _zero_divided(bind: Bind, known: ValueFacts) -> Bind | None:
     """0 / x = 0."""
     n = known.number(bind.args[0])
-    return zeros_instead(bind) if n is not None and n == 0 else None
+    return _zeros_instead(bind) if n is not None and n == 0 else None
 
 
-def _less_itself(bind: Bind, known: ValueFacts) -> Bind | None:
+def _minus_itself(bind: Bind, known: ValueFacts) -> Bind | None:
     """x - x = 0."""
     x, y = bind.args
-    return zeros_instead(bind) if x is y and type(x) is Local else None
+    return _zeros_instead(bind) if x is y and type(x) is Local else None
 
 
 RULES: dict[Primitive, tuple[Callable, ...]] = {
     add: (drop_neutral(_is_zero, first=True),),
-    sub: (drop_neutral(_is_zero, first=False), _less_itself),
+    sub: (drop_neutral(_is_zero, first=False), _minus_itself),
     mul: (drop_neutral(_is_any_one, first=True), _times_zero),
-    div: (drop_neutral(_is_any_one, first=False), _zero_by),
+    div: (drop_neutral(_is_any_one, first=False), _zero_divided),
     sum_to_size: (summed_at_once,),
 }
 

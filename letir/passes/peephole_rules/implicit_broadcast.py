@@ -1,7 +1,7 @@
 """``remove_implicit_expands``: drops ``broadcast_to`` before operations that broadcast anyway."""
 
 from letir.ast import entry_point
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.shape.shape_and_creation import broadcast_to
 from letir.passes.peephole_rules.driver import has_types_of, is_typed
@@ -35,7 +35,7 @@ def remove_implicit_expands(fn: Lambda) -> Lambda:
 
 
 def _without_expands(fn: Lambda) -> Lambda:
-    bases: dict[Arg, Arg] = {}  # what was broadcast, by what it was broadcast to
+    bases: dict[Arg, Arg] = {}  # result of ``broadcast_to`` -> its operand
     binds: list[Bind] = []
     changed = False
     for bind in fn.binds:
@@ -62,7 +62,7 @@ def _has_axes(bind: Bind) -> bool:
 def _without_broadcasts(bind: Bind, bases: dict[Arg, Arg]) -> Bind:
     """``bind`` with its operands before broadcasting, where that is possible."""
     places = [i for i, arg in enumerate(bind.args) if type(arg) is Local and arg in bases]
-    # one after the other: the last one may be all that has the shape of the result
+    # one operand after the other: the last one may be the only one with the shape of the result
     for i in places:
         args = (*bind.args[:i], bases[bind.args[i]], *bind.args[i + 1 :])
         found = bind.with_args(args)

@@ -1,7 +1,7 @@
 """``multiply_powers``: cubes and fourth powers as products."""
 
 from letir.ast import entry_point
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ops.elementwise.ufuncs import mul, power
 from letir.passes.type_propagation import throughout_fitting
@@ -25,17 +25,17 @@ def multiply_powers(fn: Lambda, *, exact: bool = False) -> Lambda:
     %2 = mul %1, %0
     return %2
     """
-    return fn if exact else throughout_fitting(fn, _multiply)
+    return fn if exact else throughout_fitting(fn, _multiply_level)
 
 
-def _multiply(fn: Lambda) -> Lambda:
+def _multiply_level(fn: Lambda) -> Lambda:
     """``fn`` with its own powers as products."""
-    if not any(map(_exponent, fn.binds)):
+    if not any(map(_multiplied_exponent, fn.binds)):
         return fn
     binds: list[Bind] = []
-    squares: dict[Arg, Local] = {}  # also those that the program computes itself
+    squares: dict[Arg, Local] = {}  # including squares that the program computes itself
     for bind in fn.binds:
-        exponent = _exponent(bind)
+        exponent = _multiplied_exponent(bind)
         if not exponent:
             if bind.op is mul and bind.args[0] is bind.args[1] and type(bind.args[0]) is Local:
                 squares.setdefault(bind.args[0], bind.binders[0])
@@ -50,7 +50,7 @@ def _multiply(fn: Lambda) -> Lambda:
     return fn.with_binds(binds)
 
 
-def _exponent(bind: Bind) -> int:
+def _multiplied_exponent(bind: Bind) -> int:
     """3 or 4 for a power to be multiplied, 0 for all other binds."""
     if bind.op is not power or type(bind.args[1]) is not Const or type(bind.args[0]) is not Local:
         return 0

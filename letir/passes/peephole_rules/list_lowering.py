@@ -8,7 +8,7 @@ import operator
 
 from letir.ast import entry_point
 from letir.ast.attrs import Attrs
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.indexing.basic import index
@@ -23,7 +23,7 @@ from letir.passes.peephole_rules.value_facts import ValueFacts
 from letir.passes.type_propagation import throughout_fitting
 from letir.visitors.usedef import use_counts
 
-_FEW = 2  # if at most one in so many parts is used, these are indexed
+_FEW = 2  # if at most one of two parts is used, the used parts become indices
 
 
 @entry_point
@@ -32,8 +32,9 @@ def lower_tuples(fn: Lambda) -> Lambda:
     """Replace unpacked parts by the packed values, also in bodies.
 
     A part of a ``stack`` or ``concatenate`` becomes the packed value, all parts of an array packed
-    again become the array, and a ``split`` with few used parts becomes indices. Only if results
-    keep their bits, kind, memory order and sharing. Linear; dead binds are left to ``dead_code``.
+    again become the array, and a ``split`` with few used parts becomes indices. This is done only
+    if results keep their bits, kind, memory order and sharing. Linear; dead binds are left to
+    ``dead_code``.
 
     >>> from letir.ast.text.parser import parse
     >>> from letir.passes import dead_code
@@ -61,7 +62,7 @@ def _lower_lists(fn: Lambda) -> Lambda:
     binds: list[Bind] = []
     for bind in fn.binds:
         one = bind.substitute(names) if names else bind
-        for each in _left_of(one, known, names, counts):
+        for each in _replacement_binds(one, known, names, counts):
             binds.append(each)
             known.note(each)
     if len(binds) == len(fn.binds) and all(map(operator.is_, binds, fn.binds)):
@@ -69,7 +70,9 @@ def _lower_lists(fn: Lambda) -> Lambda:
     return fn.replace(binds=binds, ret=fn.ret.substitute(names))
 
 
-def _left_of(bind: Bind, known: ValueFacts, names: dict[Local, Arg], counts: dict) -> list[Bind]:
+def _replacement_binds(
+    bind: Bind, known: ValueFacts, names: dict[Local, Arg], counts: dict
+) -> list[Bind]:
     """The binds that replace one; replacements of its results are entered into ``names``."""
     if bind.op not in _LOWERED or any(binder.type is None for binder in bind.binders):
         return [bind]
@@ -88,7 +91,7 @@ def _left_of(bind: Bind, known: ValueFacts, names: dict[Local, Arg], counts: dic
 def _may_stand_for(y: Local, x: Arg, known: ValueFacts) -> bool:
     """Whether ``x`` may replace ``y``, a view of its copy in a packed array."""
     if type(x) is not Local or (known.is_shown(y) and y.type.shape):
-        return False  # a result shares memory with what was packed
+        return False  # a result shares memory with the packed value
     return (not y.type.shape or known.is_rows(x)) and known.can_be(y, x)
 
 
@@ -114,7 +117,7 @@ def copy_outliving_views(
         return [bind]
     (axis,) = normalize_axes(bind.attrs["axis"], whole.type.ndim)
     packed = known.made.get(whole) if known.op_of(whole) is concatenate else None
-    # parts along another axis do not lie one row after the other
+    # parts along another axis are not contiguous
     if packed is not None and axis == 0 and known.is_rows(whole) and _fits_parts(packed, bind):
         pairs = list(zip(bind.binders, packed.args, strict=True))
         if all(y not in counts or _may_stand_for(y, x, known) for y, x in pairs):

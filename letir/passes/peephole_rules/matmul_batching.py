@@ -9,8 +9,8 @@ from attrs import define, field
 from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
-from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
+from letir.ast.process_state import paused_gc
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.indexing.basic import index
@@ -22,7 +22,7 @@ from letir.passes.type_propagation import throughout_fitting
 
 _LEAST = 4  # products: with fewer, concatenating the factors costs as much as is saved
 _LEAST_VECTORS = 16  # matrix-vector products, for which BLAS has a faster routine
-_MOST_ROWS = 256  # rows in total: beyond, one product is as fast as its parts
+_MOST_ROWS = 256  # rows in total: for more rows one product is as fast as its parts
 _MOST_ROWS_OF_ONE = 64
 
 
@@ -132,7 +132,7 @@ class _Batches:
         if side is not None:
             self.join(position, bind, side)
             return
-        if has_effect(bind):  # nothing moves past it
+        if has_effect(bind):  # no bind moves past an effect
             self.open.clear()
         at = self.after(bind.args[0]) if _may_move(bind) else position
         for binder in bind.binders:
@@ -140,14 +140,14 @@ class _Batches:
 
     def after(self, arg: Arg) -> int:
         """The position after which a value can be computed; -1 for a parameter."""
-        # a batch that is not worth it leaves its products where they are, also those that come late
+        # a batch that saves no time leaves all of its products in place
         at, batch = self.ready.get(arg, -1), self.of.get(arg)
         return at if batch is None else max(at, batch.anchor)
 
     def join(self, position: int, bind: Bind, side: int) -> None:
         """Add a product to the batch of its common factor, or to a new one."""
         own = bind.args[1 - side]
-        # factors of one dtype and length: those are what the common one fits
+        # factors with the same dtype and length, to which the common factor fits
         key = bind.args[side], side
         rows = own.type.shape[side == 0]
         batch = self.open.get(key)
@@ -178,8 +178,8 @@ class _Emission:
     fn: Lambda
     batches: list[_Batch]
     builder: LetBuilder = field(factory=LetBuilder)
-    done: set[int] = field(factory=set)  # ids of binds that are there, or stand for nothing
-    made: dict[Arg, Bind] = field(factory=dict)  # views
+    done: set[int] = field(factory=set)  # ids of binds that are emitted or replaced
+    made: dict[Arg, Bind] = field(factory=dict)  # view -> its bind
 
     def binds(self) -> list[Bind]:
         """All binds in their order."""

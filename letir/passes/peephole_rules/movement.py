@@ -1,4 +1,4 @@
-"""Peephole rules that merge consecutive transposes, reshapes, casts and copies.
+"""Peephole rules that merge consecutive transposes, reshapes, casts, copies and writes.
 
 A reshape is a view if possible, else a copy; two may be merged only if the result is a view or a
 copy in the same cases.
@@ -13,6 +13,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Local
+from letir.ops.effects.writes_to_arguments import write_back
 from letir.ops.elementwise.casting import cast, copy
 from letir.ops.elementwise.rounding_sign_parts import real
 from letir.ops.shape.shape_and_creation import broadcast_to, ravel, reshape, sum_to_size
@@ -29,7 +30,7 @@ def replace_attrs(bind: Bind, args: tuple[Arg, ...], **attrs: Any) -> Bind:
     return bind.replace(args=args, attrs=Attrs({**bind.attrs, **attrs}))
 
 
-def producer_of_first(bind: Bind, op: Primitive, known: ValueFacts) -> Bind | None:
+def _producer_of_first(bind: Bind, op: Primitive, known: ValueFacts) -> Bind | None:
     """The bind that makes the first operand, if it is this operation, with a known type and an
     operand.
     """
@@ -49,11 +50,11 @@ def transpose_order(bind: Bind) -> tuple[int, ...]:
     return tuple(range(ndim))[::-1] if axes is None else normalize_axes(axes, ndim)
 
 
-def merge_transposes(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
+def _merge_transposes(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     """Drop an identity transpose, merge two transposes."""
     (y,), (x,) = bind.binders, bind.args
     order, base = transpose_order(bind), x
-    inner = producer_of_first(bind, transpose, known)
+    inner = _producer_of_first(bind, transpose, known)
     if inner is not None:
         (base,), first = inner.args, transpose_order(inner)
         order = tuple([first[i] for i in order])
@@ -62,10 +63,10 @@ def merge_transposes(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     return None if inner is None else replace_attrs(bind, (base,), axes=order)
 
 
-def merge_flips(bind: Bind, known: ValueFacts) -> Arg | None:
+def _merge_flips(bind: Bind, known: ValueFacts) -> Arg | None:
     """Two flips along the same axes cancel."""
-    inner = producer_of_first(bind, flip, known)
-    if inner is None or axes_as_set(bind.attrs["axis"], bind) != axes_as_set(
+    inner = _producer_of_first(bind, flip, known)
+    if inner is None or _axes_as_set(bind.attrs["axis"], bind) != _axes_as_set(
         inner.attrs["axis"], bind
     ):
         return None
@@ -73,7 +74,7 @@ def merge_flips(bind: Bind, known: ValueFacts) -> Arg | None:
     return x if known.can_be_view(bind.binders[0], x) else None
 
 
-def axes_as_set(axis: Any, bind: Bind) -> frozenset[int]:
+def _axes_as_set(axis: Any, bind: Bind) -> frozenset[int]:
     """The axes as a set; None means all axes."""
     ndim = bind.binders[0].type.ndim
     return frozenset(range(ndim) if axis is None else normalize_axes(axis, ndim))
@@ -81,7 +82,7 @@ def axes_as_set(axis: Any, bind: Bind) -> frozenset[int]:
 
 def _undo_expand_dims(bind: Bind, known: ValueFacts) -> Arg | None:
     """``squeeze`` of the axes that ``expand_dims`` has just added."""
-    inner = producer_of_first(bind, expand_dims, known)
+    inner = _producer_of_first(bind, expand_dims, known)
     if inner is None or bind.attrs["axis"] is None:
         return None
     ndim = bind.args[0].type.ndim
@@ -94,7 +95,7 @@ def _undo_squeeze(bind: Bind, known: ValueFacts) -> Arg | None:
     """``expand_dims`` of the axes that ``squeeze`` has just removed, for a C-contiguous array: in
     other views, axes of length 1 may have any stride.
     """
-    inner = producer_of_first(bind, squeeze, known)
+    inner = _producer_of_first(bind, squeeze, known)
     if inner is None:
         return None
     x = inner.args[0]
@@ -131,13 +132,13 @@ def _merge_reshapes(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
         return None
     if _same_shape(bind):
         return x if known.can_be_view(y, x) else None
-    inner = producer_of_first(bind, reshape, known)
+    inner = _producer_of_first(bind, reshape, known)
     if inner is None or inner.attrs["order"] != "C" or len(bind.args) > 1 or not y.type.shape:
         return None
     base, shape = inner.args[0], y.type.shape
     if not is_static_shape(shape) or not is_static_shape(x.type.shape) or not base.type.shape:
         return None
-    # where the first one copies, a result may be a view of that copy, as another result may be
+    # if the first reshape copies, two results may be views of the same copy
     is_view = only_splits_axes(shape, x.type.shape) and not known.is_shown(y)
     return replace_attrs(bind, (base,), shape=shape) if is_view or known.is_rows(base) else None
 
@@ -147,7 +148,7 @@ def _ravel_as_reshape(bind: Bind, known: ValueFacts) -> Bind | None:
     (y,), x = bind.binders, bind.args[0]
     if bind.attrs["order"] != "C" or type(x) is not Local or not known.is_rows(x):
         return None
-    # a scalar has no memory; a size with a name may be any
+    # a NumPy scalar has no memory to view; a symbolic size may have any value
     if y.type is None or not x.type.shape or not is_static_shape(y.type.shape):
         return None
     attrs = Attrs(shape=y.type.shape, order="C")
@@ -155,7 +156,7 @@ def _ravel_as_reshape(bind: Bind, known: ValueFacts) -> Bind | None:
 
 
 def only_splits_axes(shape: tuple, finer: tuple) -> bool:
-    """Whether ``finer`` only splits axes of ``shape``: then it is a view whenever that is one."""
+    """Whether ``finer`` only splits axes of ``shape``; such a reshape needs no further copy."""
     if 0 in shape:
         return False
     rest = iter(finer)
@@ -168,15 +169,15 @@ def only_splits_axes(shape: tuple, finer: tuple) -> bool:
     return all(n == 1 for n in rest)
 
 
-def merge_broadcasts(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
+def _merge_broadcasts(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     """Drop a ``broadcast_to`` to the same shape, merge two."""
     (y,), x = bind.binders, bind.args[0]
-    # NumPy's view cannot be written to: a result that was one stays one
+    # NumPy's broadcast views are read-only: a result that is such a view has to stay one
     if type(x) is Local and _same_shape(bind) and not known.is_shown(y):
         return x if known.can_be_view(y, x) else None
-    inner = producer_of_first(bind, broadcast_to, known)
+    inner = _producer_of_first(bind, broadcast_to, known)
     if inner is None or (not inner.args[0].type.shape and known.is_shown(y)):
-        return None  # each view of a scalar is of memory of its own
+        return None  # NumPy allocates new memory for each view of a scalar
     return replace_attrs(bind, (inner.args[0], *bind.args[1:]))
 
 
@@ -190,7 +191,7 @@ def _drop_sum_to_size(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
 
 def summed_at_once(bind: Bind, known: ValueFacts) -> Bind | None:
     """Merge two ``sum_to_size``, with another order of summation."""
-    inner = producer_of_first(bind, sum_to_size, known)
+    inner = _producer_of_first(bind, sum_to_size, known)
     if inner is None or not known.is_plain(inner.args[0]):
         return None
     return replace_attrs(bind, (inner.args[0], *bind.args[1:]))
@@ -204,7 +205,7 @@ def _cast_again(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     (y,), (x,) = bind.binders, bind.args
     if type(x) is Local and x.type is y.type and y.type.shape and known.can_be(y, x):
         return x
-    inner = producer_of_first(bind, cast, known)
+    inner = _producer_of_first(bind, cast, known)
     if inner is None or inner.args[0].type.weak:
         return None
     first, second, third = inner.args[0].type.dtype, x.type.dtype, y.type.dtype
@@ -219,8 +220,8 @@ def is_direct(first: np.dtype, second: np.dtype, third: np.dtype) -> bool:
     if first.kind == "c" != third.kind or not _is_lossless(first, second):
         return False
     if third == np.float16 and first.kind in "iu" and first.itemsize > 2:
-        return False  # NumPy rounds those twice, by way of float32
-    # a float out of the range of an integer is what the processor makes of it
+        return False  # NumPy rounds them twice, first to float32
+    # the result for a float out of the integer's range depends on the processor
     return third.kind in "fcb" or first == third or first.kind == "b"
 
 
@@ -235,13 +236,16 @@ def _is_lossless(first: np.dtype, second: np.dtype) -> bool:
     return second.kind != "b" and np.can_cast(first, second, "safe")
 
 
-def drop_copy(bind: Bind, known: ValueFacts) -> Arg | None:
-    """Drop a copy of a new array that has the requested order."""
+def _drop_copy(bind: Bind, known: ValueFacts) -> Arg | None:
+    """Drop a copy of a new array, or of an argument, that has the requested order.
+
+    If the array or its copy is updated while the other one is needed, ``in_place_check`` copies.
+    """
     (y,), (x,) = bind.binders, bind.args
     if type(x) is not Local or not y.type.shape or x.type is not y.type:
         return None
     has_order = bind.attrs["order"] == "K" or (bind.attrs["order"] == "C" and known.is_rows(x))
-    return x if has_order and known.can_be(y, x) else None
+    return x if has_order and (known.can_be(y, x) or known.can_be_read_for(y, x)) else None
 
 
 def _real_already(bind: Bind, known: ValueFacts) -> Arg | None:
@@ -251,16 +255,39 @@ def _real_already(bind: Bind, known: ValueFacts) -> Arg | None:
     return x if is_itself and known.can_be_operand(y, x) else None
 
 
+_ALL = slice(None)
+
+
+def _write_at_once(bind: Bind, known: ValueFacts) -> Bind | None:
+    """Write new values into all elements of an argument, without a copy of it in between."""
+    x, new = bind.args
+    inner = known.made.get(new)
+    if inner is None or inner.op.name != "index_set":
+        return None
+    entries = inner.attrs["item"]
+    entries = entries if type(entries) is tuple else (entries,)
+    values, kind = inner.args[1], x.type
+    if not all(entry is ... or (type(entry) is slice and entry == _ALL) for entry in entries):
+        return None
+    if type(values) is not Local or values.type is None or kind is None or kind.shape == ():
+        return None
+    # other values may be views of an array that is written to before
+    is_own = known.is_new(values)
+    is_same = (values.type.dtype, values.type.shape) == (kind.dtype, kind.shape)
+    return bind.replace(args=(x, values)) if is_own and is_same and not values.type.weak else None
+
+
 RULES: dict[Primitive, tuple[Callable, ...]] = {
-    transpose: (merge_transposes,),
-    flip: (merge_flips,),
+    transpose: (_merge_transposes,),
+    flip: (_merge_flips,),
     squeeze: (_undo_expand_dims,),
     expand_dims: (_undo_squeeze,),
     reshape: (_without_sizes, _merge_reshapes),
     ravel: (_ravel_as_reshape,),
-    broadcast_to: (_without_sizes, merge_broadcasts),
+    broadcast_to: (_without_sizes, _merge_broadcasts),
     sum_to_size: (_without_sizes, _drop_sum_to_size),
     cast: (_cast_again,),
-    copy: (drop_copy,),
+    copy: (_drop_copy,),
     real: (_real_already,),
+    write_back: (_write_at_once,),
 }

@@ -5,8 +5,8 @@ from operator import attrgetter
 from letir.ast import entry_point
 from letir.ast.attrs import NO_ATTRS
 from letir.ast.derivative_types import is_known_inexact
-from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ops.elementwise.ufuncs import add, neg, sub
 
@@ -52,14 +52,14 @@ class _Carrier:
         signed, args, op = self.signed, bind.args, bind.op
         if op is neg and is_known_inexact(bind.binders[0]):
             arg, negative = signed.get(args[0], (args[0], False))
-            signed[bind.binders[0]] = arg, not negative  # emitted by ``whole``, if anyone asks
+            signed[bind.binders[0]] = arg, not negative  # emitted by ``whole`` when it is needed
         elif not signed or signed.keys().isdisjoint(args):  # nearly all binds
             self.binds.append(bind)
         elif op is add or op is sub:
             self.sum(bind)
         else:
             negated = [i for i, arg in enumerate(args) if signed.get(arg, (arg, False))[1]]
-            # an index that is negated is another index: not all operands have a sign to carry
+            # not every operand is linear: a negated index is another index
             is_odd = bool(op.odd_in) and set(op.odd_in).issuperset(negated)
             if is_odd and not bind.attrs.get(op.added):
                 self.emit(bind, op, args, len(negated) % 2 == 1)
@@ -94,5 +94,5 @@ class _Carrier:
             return stands_for
         made = Local(arg.type, arg.name)
         self.binds.append(Bind((made,), neg, (stands_for,), NO_ATTRS))
-        self.signed[arg] = made, False  # negated once, for all that need it whole
+        self.signed[arg] = made, False  # negated once, for all uses of the signed value
         return made

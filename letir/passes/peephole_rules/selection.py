@@ -72,7 +72,7 @@ def _inner_choice(condition: Local, branch: Arg, i: int, known: ValueFacts) -> A
     if inner is None or inner.args[0] is not condition:
         return None
     taken = inner.args[1 + i]
-    # of one type, or the choice would cast; in rows, or the order in memory may change
+    # equal types, or ``where`` would cast; C order, or the result's memory order may change
     is_same = type(taken) is Local and taken.type is branch.type
     in_rows = len(branch.type.shape) < 2 or known.is_rows(taken)
     return taken if is_same and in_rows else None
@@ -81,7 +81,7 @@ def _inner_choice(condition: Local, branch: Arg, i: int, known: ValueFacts) -> A
 # ---- logic ----
 
 
-def _not_not(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
+def _double_not(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
     """not not x is x for booleans, otherwise x != 0."""
     (y,), (inner,) = bind.binders, bind.args
     if known.op_of(inner) is not logical_not:
@@ -94,7 +94,7 @@ def _not_not(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
     )
 
 
-def _with_itself(bind: Bind, known: ValueFacts) -> Arg | None:
+def _idempotent_logic(bind: Bind, known: ValueFacts) -> Arg | None:
     """x and x, x or x, and the larger of x and x."""
     x, y = bind.args
     return x if x is y and known.can_be(bind.binders[0], x) else None
@@ -110,7 +110,7 @@ def _is_true(n, kind: str) -> bool:
     return n is True
 
 
-def compare_with_itself(bind: Bind, known: ValueFacts) -> Bind | None:
+def _compare_with_itself(bind: Bind, known: ValueFacts) -> Bind | None:
     """An integer, such as a size, compared with itself."""
     (y,), (a, b) = bind.binders, bind.args
     if a is not b or y.type.shape or type(a) is not Local or a.type.dtype.kind not in "biu":
@@ -122,7 +122,7 @@ def compare_with_itself(bind: Bind, known: ValueFacts) -> Bind | None:
 
 
 def _known_size(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
-    """A known size as a constant; otherwise the size of the first value with this shape."""
+    """A known size as a constant; else the size of the first value that has the same shape."""
     (y,), (x,) = bind.binders, bind.args
     if x.type is None or type(x) is Const:
         return None
@@ -135,7 +135,7 @@ def _known_size(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
     return first if first is not y and known.joined(y, first) else None
 
 
-def _one_size(bind: Bind, known: ValueFacts) -> Bind | None:
+def _single_size(bind: Bind, known: ValueFacts) -> Bind | None:
     """One element of a known size."""
     x, axis = bind.args[0], bind.attrs["item"]
     if known.op_of(x) is not size or type(axis) is not int or len(bind.args) > 1:
@@ -145,20 +145,20 @@ def _one_size(bind: Bind, known: ValueFacts) -> Bind | None:
     return array_instead(bind, np.int64(n)) if type(n) is int else None
 
 
-_SAME = (_with_itself,)
+_SAME = (_idempotent_logic,)
 RULES: dict[Primitive | str, tuple[Callable, ...]] = {
     where: (_merge_choices,),
-    logical_not: (_not_not,),
-    logical_and: (_with_itself, drop_neutral(_is_true, first=True)),
-    logical_or: (_with_itself, drop_neutral(_is_false, first=True)),
+    logical_not: (_double_not,),
+    logical_and: (_idempotent_logic, drop_neutral(_is_true, first=True)),
+    logical_or: (_idempotent_logic, drop_neutral(_is_false, first=True)),
     logical_xor: (drop_neutral(_is_false, first=True),),
     bitwise_and: _SAME,
     bitwise_or: _SAME,
     maximum: _SAME,
     minimum: _SAME,
     **dict.fromkeys(
-        (equal, not_equal, less, less_equal, greater, greater_equal), (compare_with_itself,)
+        (equal, not_equal, less, less_equal, greater, greater_equal), (_compare_with_itself,)
     ),
     size: (_known_size,),
-    "index": (_one_size,),  # by name, which does not load its record
+    "index": (_single_size,),  # by name, which does not load its record
 }

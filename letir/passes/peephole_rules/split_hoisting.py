@@ -35,7 +35,7 @@ class _Specs:
 
     fn: Lambda
     found: dict = field(factory=dict)
-    # locals that something other than an elementwise operation reads
+    # locals that are read by a bind that is not elementwise
     whole: set = field(factory=set)
 
     def run(self) -> dict:

@@ -11,7 +11,7 @@ from attrs import define, field
 from letir.ast import entry_point
 from letir.ast.attrs import token
 from letir.ast.builder import LetBuilder
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ast.types import Size
@@ -23,7 +23,7 @@ from letir.ops.shape.transpose_join_split import concatenate, stack, transpose
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 from letir.visitors.usedef import use_counts
 
-_FEW = 4  # parts of up to a fourth of an array are added to it one by one
+_FEW = 4  # parts of at most a fourth of an array are added to it one after the other
 MOST = 4  # unmerged terms may hold as many elements as this many results
 
 
@@ -47,7 +47,7 @@ def combine_sums(fn: Lambda) -> Lambda:
     return %2
     """
     absorbed, writes = _absorbed_terms(fn)
-    if not absorbed:  # so in most programs: they stay as they are, and cost one look at each bind
+    if not absorbed:  # the usual case, which costs one test for each bind
         return fn
     builder, rows = LetBuilder(), _Rows(_waiting_vectors(fn, absorbed))
     sums: dict[Arg, Sum] = {}
@@ -93,7 +93,7 @@ def _absorbed_terms(fn: Lambda) -> tuple[set[Arg], dict]:
             kind = kinds.get(x)
             if kind is None and y not in kinds:
                 continue
-            # a walk of its own, for candidates
+            # a separate loop, only over candidates
             counts = use_counts(fn) if counts is None else counts
             if kind is None or kind != kinds.get(y):
                 pair = _written_into(bind, kinds, counts)
@@ -103,7 +103,7 @@ def _absorbed_terms(fn: Lambda) -> tuple[set[Arg], dict]:
                 continue
             if type(x) is not Local or type(y) is not Local:
                 continue
-            if counts[x] == 1 == counts[y]:  # used elsewhere it must be computed for itself anyway
+            if counts[x] == 1 == counts[y]:  # a term with other uses has to be computed anyway
                 absorbed.update((x, y))
                 kinds[bind.binders[0]] = kind
     return absorbed, writes
@@ -112,7 +112,7 @@ def _absorbed_terms(fn: Lambda) -> tuple[set[Arg], dict]:
 def _written_into(bind: Bind, kinds: dict, counts: dict) -> tuple[Local, Local] | None:
     """(base, term) of a sum with one term that is an ``assemble`` without other uses.
 
-    So the cotangent of an array that is read and written in a loop stays one buffer.
+    With this the cotangent of an array that a loop reads and writes stays in one buffer.
     """
     x, y = bind.args
     for base, term in ((x, y), (y, x)):
@@ -150,7 +150,7 @@ def _is_term(bind: Bind) -> bool:
     if x.ndim != 2 or y.ndim != 2 or x.dtype != y.dtype or x.dtype.kind not in "fc":
         return False
     (m, k), n = x.shape, y.shape[1]
-    # thin: the factors together are no larger than the product that would be held instead
+    # thin: the factors together are not larger than their product, which would be held instead
     return is_static_shape((m, k, n)) and k * (m + n) <= m * n
 
 
@@ -207,7 +207,7 @@ class _Rows:
             attrs = transpose.complete({"axes": None})
             return builder.emit(transpose, (stacked,), attrs)[0] if axis else stacked
         for factor in factors:
-            if factor in self.vectors:  # beside matrices it is one
+            if factor in self.vectors:  # next to matrices, a vector is a matrix too
                 builder.binds.append(self.vectors.pop(factor))
         if len(factors) == 1:
             return factors[0]
@@ -226,7 +226,7 @@ class _Rows:
 
 @define(eq=False)
 class Products:
-    """The factors of the terms that are matrix products."""
+    """The matrix products among the terms of a sum, by their factors."""
 
     left: list[Local]
     right: list[Local]
@@ -267,7 +267,7 @@ class Sum:
 
     def plus(self, other: "Sum", size: Size | int, builder: LetBuilder) -> "Sum":
         """The union of two deferred sums, merged into the longer one."""
-        # the short one goes into the long one, else a chain of sums would cost its square; the 4
+        # the shorter sum is merged into the longer, else a chain would take quadratic time; the 4
         # leaves the usual order of the terms as it is
         is_longer = other.terms.kept > 4 * self.terms.kept
         longer, shorter = (other, self) if is_longer else (self, other)
@@ -289,7 +289,7 @@ class Sum:
         """Emit the sum, including ``base`` if given, under the name ``binder``."""
         if base is not None:
             self.add_before(base, builder)
-        size = binder.type.size  # of named sizes nobody knows which is less
+        size = binder.type.size  # symbolic sizes cannot be compared
         few = type(size) is not int or self.terms.kept * _FEW <= size
         if base is not None and few:
             self.terms.add_to(self.before, builder)
@@ -297,6 +297,6 @@ class Sum:
             made = self.terms.emitted(builder)
             if self.before is not None:
                 builder.emit(add, (self.before, made))
-        # bound anew as ``binder``, so that all its users stay as they are
+        # the sum is bound to ``binder``, so that its uses need not change
         last = builder.binds.pop()
         builder.binds.append(Bind((binder,), last.op, last.args, last.attrs, last.source))

@@ -1,5 +1,5 @@
-"""``ValueFacts``: what a pass knows of values beside their types: which bind makes them, which
-values share their memory, and their memory order.
+"""``ValueFacts``: facts about values besides their types: the bind that makes them, the values that
+share their memory, and their memory order.
 
 A pass that replaces one value by another must not make a result share memory with an argument, a
 constant or another result where NumPy's result does not [C4], nor change the memory order, on which
@@ -18,7 +18,7 @@ from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ops.shape.shape_and_creation import broadcast_to, constant, full, ones, reshape, zeros
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
-# by name: the files of these records are not loaded for programs that have none of them
+# by name, so that the files of these records are not loaded for programs without them
 # new compact memory, and a NumPy scalar if 0-d, like the results of ufuncs
 _SCALARS = frozenset(["dot", "matmul", "all", "any", "max", "min", "prod", "sum"])
 # new compact memory, and a 0-d array if 0-d
@@ -56,7 +56,7 @@ def _escaping_locals(fn: Lambda) -> set[Local]:
     return _leading_to_results(fn, _is_new)
 
 
-def _given_back(fn: Lambda) -> set[Local]:
+def _returned_objects(fn: Lambda) -> set[Local]:
     """The locals that may be a result as the same object."""
     return _leading_to_results(fn, lambda op: op.name in _VIEWS or _is_new(op))
 
@@ -81,7 +81,9 @@ class ValueFacts:
     at: Bind | None = None  # the current bind of ``fn``, in its original form
     rows: dict[Local, bool] = field(factory=dict)
     sizes: dict[tuple, Local] = field(factory=dict)
+    sources: dict[Local, Bind | None] = field(factory=dict)
     positions: dict[Local, int] = field(factory=dict)
+    changes_copies: bool | None = None
     shown: set[Local] | None = None
     given_back: set[Local] | None = None
 
@@ -93,6 +95,7 @@ class ValueFacts:
     def forget(self) -> None:
         """Forget all binds so far, after arguments have changed."""
         self.made.clear()
+        self.sources.clear()
         self.sizes.clear()
 
     def is_rows(self, arg: Arg) -> bool:
@@ -135,22 +138,30 @@ class ValueFacts:
         if bind is None:
             return None
         op = bind.op
-        # stacks of matrices lie in the order of the operands' stacks, each matrix in C order
+        # a stack of products has the memory order of the operands' stacks, each matrix in C order
         is_matrix = op.name == "matmul" and len(bind.binders[0].type.shape) == 2
         if op.order == "C" or is_matrix:
             return []
+        if op.update is not None:  # in the memory order of its first operand
+            source = self.source_of(bind.binders[0])
+            return None if source is None else [source.binders[0]]
         if op is constant:
             return [] if bind.attrs["value"].flags.c_contiguous else None
         if op.name in _KEEPS_ROWS and bind.attrs.get("order", "C") in "CK":
             flat = [x for x in bind.locals() if x.type is None or len(x.type.shape) < 2]
             return list(bind.locals()) if all(map(self.is_rows, flat)) else None
         if op.name in ("matmul", "stack", "where") or _is_ufunc(op):
-            # those of one axis say nothing
+            # the memory order of an operand with one axis does not matter
             return [x for x in bind.locals() if x.type is None or len(x.type.shape) > 1]
         return None
 
+    def is_new(self, arg: Arg) -> bool:
+        """Whether a value is known to share memory with no other one."""
+        op = self.op_of(arg)
+        return op is not None and _is_new(op)
+
     def is_plain(self, arg: Arg) -> bool:
-        """Whether operations give the same memory order for a value as for its copy.
+        """Whether results have the same memory order for a value as for a copy of it.
 
         Not if it may be a view with repeated elements.
         """
@@ -207,10 +218,40 @@ class ValueFacts:
             return False
         if not y.type.shape and op.name in _ARRAYS:  # no scalar
             return False
-        # of two orders in memory that of rows wins
+        # C order wins over Fortran order
         if type(beside) is Local and len(beside.type.shape) > 1 and not self.is_rows(x):
             return False
         return self.joined(y, x)
+
+    def can_be_read_for(self, y: Local, x: Local) -> bool:
+        """Whether ``x`` may replace ``y``, a copy of it, if ``x`` was updated or is an argument.
+
+        If so, note that it does.
+        """
+        if self.changes_copies is None:  # code that letir does not know may change a copy
+            self.changes_copies = any(
+                bind.op.role == "write_back" or bind.op.is_users for bind in self.fn.binds
+            )
+        if self.changes_copies:
+            return False
+        source = self.source_of(x)
+        if source is not None:
+            return self.joined(y, x)
+        # a copy of an argument with several axes may have another memory order
+        return x not in self.made and len(x.type.shape) == 1 and not self.is_shown(y)
+
+    def source_of(self, x: Local) -> Bind | None:
+        """The bind that made the new memory in which updates gave ``x``; None if there is none."""
+        updates: list[Local] = []
+        while x not in self.sources:
+            bind = self.made.get(x)
+            if bind is None or bind.op.update is None or type(bind.args[0]) is not Local:
+                self.sources[x] = bind if bind is not None and _is_new(bind.op) else None
+                break
+            updates.append(x)
+            x = bind.args[0]
+        self.sources.update(dict.fromkeys(updates, self.sources[x]))
+        return self.sources[x]
 
     def joined(self, y: Local, x: Local) -> bool:
         """Whether ``x`` may replace ``y``, which has memory of its own, without making two results
@@ -227,7 +268,7 @@ class ValueFacts:
 
         If so, note that it does.
         """
-        # without axes a view may be an array of what is a scalar
+        # a view without axes may be an array where the value is a scalar
         return bool(y.type.shape) and self.can_be_itself(y, x)
 
     def can_be_operand(self, y: Local, x: Arg) -> bool:
@@ -235,7 +276,7 @@ class ValueFacts:
 
         If so, note that it does.
         """
-        # it is another object than it was if it stands for a view
+        # ``x`` is another object than ``y`` was if it replaces a view
         is_same = self.at.args[0] is x and x.type is y.type
         return is_same or self.can_be_itself(y, x)
 
@@ -257,8 +298,8 @@ class ValueFacts:
 
     def is_shown(self, local: Local) -> bool:
         """Whether a result may be this value, or share memory with it."""
-        if self.shown is None:  # only a program in which a rule fits pays for it
-            self.shown, self.given_back = _escaping_locals(self.fn), _given_back(self.fn)
+        if self.shown is None:  # computed only if a rule fits
+            self.shown, self.given_back = _escaping_locals(self.fn), _returned_objects(self.fn)
         return local in self.shown
 
     def stands_for(self, y: Local, x: Local) -> None:

@@ -1,8 +1,8 @@
 """Reading statements: assignments, and ``if``, ``while`` and counted ``for`` [G3].
 
-A name bound in a branch afterwards means a result of the branch; a name bound in a loop is a
-carried value; ``script_liveness`` says which are needed. A name without a value on some path is
-``_Unbound``, an error where it is read.
+After a branch, a name that is bound in it means a result of the branch; a name bound in a loop is a
+carried value; ``script_liveness`` finds the names that are needed. A name without a value on some
+path is ``_Unbound``: reading it is an error.
 """
 
 import ast
@@ -55,7 +55,7 @@ class FlowReader(ExpressionReader):
         super().__init__(text, scripts, own)
         self.scope: dict[str, str | _Unbound] = {}
         self.body: list[Statement] = []
-        self.blocks = 0  # around what is being read
+        self.blocks = 0  # the number of blocks around the current statement
         self.liveness: Liveness | None = None
 
     def bind(self, node: ast.AST, name: str) -> str:
@@ -77,7 +77,7 @@ class FlowReader(ExpressionReader):
 
     def assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> None:
         """``name = value`` or ``name, name = value``."""
-        term = self.term(value)  # before the names are bound: x = x + 1 reads the old x
+        term = self.term(value)  # read before the names are bound: x = x + 1 reads the old x
         targets: list[ast.Name] = []
         for one in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
             if not isinstance(one, ast.Name):
@@ -222,7 +222,7 @@ def _is_bound(scope: dict[str, str | _Unbound], name: str) -> bool:
 
 
 def _lost_in_branch(name: str, at: Place, ends: list[dict]) -> _Unbound:
-    """The reason why a name has no value after a branch, or that of an inner branch."""
+    """The reason why a name has no value after a branch, or after an inner branch."""
     inner = next((end[name] for end in ends if type(end.get(name)) is _Unbound), None)
     return inner or _Unbound(
         f"{name!r} is assigned in only one branch of the if at line {at.line}\n"

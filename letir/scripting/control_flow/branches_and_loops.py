@@ -1,8 +1,8 @@
 """Lowering of ``if``, ``while`` and counted ``for`` to binds with closed bodies [G3].
 
-A known condition selects its branch at once. Otherwise each block is emitted into a body of its
-own, whose last parameters are the outer arrays that it reads. A loop is emitted until the types of
-its carried values agree, which takes a second round if a number becomes an array.
+If a condition is known, only the selected branch is emitted. Otherwise each block becomes a
+separate body, whose last parameters are the outer arrays that it reads. A loop is emitted until the
+types of its carried values agree, which takes a second round if a number becomes an array.
 """
 
 import contextlib
@@ -70,26 +70,26 @@ class _Lifting:
     def env(self, builder: LetBuilder) -> dict:
         """The values inside a body, with a parameter for each array."""
         made = {value.arg: builder.param(value.type, value.arg.name) for value in self.operands}
-        return {name: _replaced(value, made) for name, value in self.values.items()}
+        return {name: _replace_arrays(value, made) for name, value in self.values.items()}
 
 
-def _replaced(value, made: dict):
+def _replace_arrays(value, made: dict):
     """``value`` with its arrays replaced."""
     if isinstance(value, tuple):
-        return tuple([_replaced(part, made) for part in value])
+        return tuple([_replace_arrays(part, made) for part in value])
     if type(value) is Sizes:
         return Sizes(made[value.array.arg], value.known)
     return made[value.arg] if isinstance(value, Value) else value
 
 
-def _emitted(emitter, name: str, operands: Sequence, at, **attrs) -> tuple:
+def _emit_with_bodies(emitter, name: str, operands: Sequence, at, **attrs) -> tuple:
     """The results of a bind that holds bodies."""
     emitter.builder.source = emitter.function.source(at)
     record = PRIMITIVES[name]
     return emitter.builder.apply(record, operands, record.complete(attrs))
 
 
-def _give(emitter, targets: Sequence[str], values: Sequence) -> None:
+def _bind_targets(emitter, targets: Sequence[str], values: Sequence) -> None:
     """Give values their names."""
     for name, value in zip(targets, values, strict=True):
         emitter.env[name] = named(value, name)
@@ -98,7 +98,7 @@ def _give(emitter, targets: Sequence[str], values: Sequence) -> None:
 # ---- truth values ----
 
 
-def _truth(emitter, term: Term) -> bool | Value:
+def _truth_value(emitter, term: Term) -> bool | Value:
     """The truth value of a term: a boolean if it is known, else a 0-d array."""
     value = emitter.value(term)
     if type(value) is Sizes:
@@ -122,7 +122,7 @@ def _truth(emitter, term: Term) -> bool | Value:
 def logic(emitter: "Emitter", term: Logic) -> bool | Value:
     """``and``, ``or`` and ``not`` with short-circuit evaluation."""
     first, *rest = term.operands
-    test = _truth(emitter, first)
+    test = _truth_value(emitter, first)
     if term.word == "not":
         return not test if type(test) is bool else PRIMITIVES["logical_not"](test)
     if not rest:
@@ -136,12 +136,12 @@ def logic(emitter: "Emitter", term: Logic) -> bool | Value:
             return other if other is decided else test
         return PRIMITIVES[f"logical_{term.word}"](test, other)
     blocks = [Block((), (further,)), Block((), (Literal(decided, term.at),))]
-    (value,) = _chosen(emitter, test, blocks[::-1] if decided else blocks, ("it",), term.at)
+    (value,) = _branch_results(emitter, test, blocks[::-1] if decided else blocks, ("it",), term.at)
     return value
 
 
 def _is_cheap(term: Term) -> bool:
-    """Whether a term compares names and numbers: that never fails and is cheaper than a branch."""
+    """Whether a term only compares names and numbers: it never fails, and a branch costs more."""
     if type(term) is Apply and term.function in _COMPARISONS:
         return all(type(arg) in (Name, Literal) for arg in term.args)
     return type(term) is Name
@@ -151,28 +151,30 @@ def _is_cheap(term: Term) -> bool:
 
 
 def branch(emitter: "Emitter", statement: Branch) -> None:
-    """``if``."""
+    """Lower an ``if`` statement."""
     blocks = statement.on_true, statement.on_false
-    _give(emitter, statement.targets, _picked(emitter, statement, blocks, statement.names))
+    _bind_targets(
+        emitter, statement.targets, _selected_values(emitter, statement, blocks, statement.names)
+    )
 
 
 def choice(emitter: "Emitter", term: Choice) -> Any:
-    """``a if test else b``."""
+    """Lower ``a if test else b``; returns its value."""
     blocks = [Block((), (part,)) for part in (term.on_true, term.on_false)]
-    (value,) = _picked(emitter, term, blocks, ("it",))
+    (value,) = _selected_values(emitter, term, blocks, ("it",))
     return value
 
 
-def _picked(emitter, term: Branch | Choice, blocks: Sequence[Block], names) -> list:
+def _selected_values(emitter, term: Branch | Choice, blocks: Sequence[Block], names) -> list:
     """The values of the branch that the test selects."""
-    test = _truth(emitter, term.test)
+    test = _truth_value(emitter, term.test)
     if type(test) is bool:
         return emitter.block(blocks[not test])
-    return _chosen(emitter, test, blocks, names, term.at)
+    return _branch_results(emitter, test, blocks, names, term.at)
 
 
-def _chosen(emitter, test: Value, blocks: Sequence[Block], names, at) -> list:
-    """The results of two blocks of which one is run."""
+def _branch_results(emitter, test: Value, blocks: Sequence[Block], names, at) -> list:
+    """The results of two blocks, of which one runs, chosen by ``test``."""
     used = [name for block in blocks for name in names_in(*terms_of(block))]
     lifting = _Lifting(emitter.env, used)
     inside = []
@@ -193,7 +195,7 @@ def _chosen(emitter, test: Value, blocks: Sequence[Block], names, at) -> list:
         return all_rebuilt(patterns, ())
     on_true, on_false = bodies
     operands = (test, *lifting.operands)
-    found = _emitted(emitter, "cond", operands, at, on_true=on_true, on_false=on_false)
+    found = _emit_with_bodies(emitter, "cond", operands, at, on_true=on_true, on_false=on_false)
     return all_rebuilt(patterns, found)
 
 
@@ -227,24 +229,24 @@ class _Step:
 
 
 def loop_while(emitter: "Emitter", statement: While) -> None:
-    """``while``."""
+    """Lower a ``while`` loop."""
     lifting = _Lifting(emitter.env, names_in(statement.test, *terms_of(statement.block)))
     initial = [emitter.value(term) for term in statement.initial]
-    step = _agreed(emitter, statement, lifting, initial)
+    step = _step_with_stable_types(emitter, statement, lifting, initial)
     if step.test is True:
         raise emitter.error(statement.test, "the loop would never end: this is always true")
     if step.test is False or not step.body.ret.args:
-        _give(emitter, statement.targets, initial)
+        _bind_targets(emitter, statement.targets, initial)
         return
     operands = (*flattened(step.patterns, initial), *lifting.operands)
     attrs = {"test": step.test, "body": step.body}
-    found = _emitted(emitter, "while_loop", operands, statement.at, **attrs)
-    _give(emitter, statement.targets, all_rebuilt(step.patterns, found))
+    found = _emit_with_bodies(emitter, "while_loop", operands, statement.at, **attrs)
+    _bind_targets(emitter, statement.targets, all_rebuilt(step.patterns, found))
 
 
 def loop_for(emitter: "Emitter", statement: Count) -> None:
-    """Counted ``for``."""
-    start, stop, stride = [_integer(emitter, term) for term in statement.bounds]
+    """Lower a counted ``for`` loop."""
+    start, stop, stride = [_range_bound(emitter, term) for term in statement.bounds]
     if type(stride) is not int or stride == 0:
         raise emitter.error(
             statement.bounds[2], "the step of a range must be a number other than 0"
@@ -258,16 +260,18 @@ def loop_for(emitter: "Emitter", statement: Count) -> None:
     is_empty = type(start) is int and type(stop) is int and start >= stop
     names = [_START, *names_in(*terms_of(statement.block))]
     lifting = _Lifting({**emitter.env, _START: origin}, names)
-    step = None if is_empty else _agreed(emitter, statement, lifting, initial, stride)
+    step = (
+        None if is_empty else _step_with_stable_types(emitter, statement, lifting, initial, stride)
+    )
     if step is None or not step.body.ret.args:
-        _give(emitter, statement.targets, initial)
+        _bind_targets(emitter, statement.targets, initial)
         return
     operands = (start, stop, *flattened(step.patterns, initial), *lifting.operands)
-    found = _emitted(emitter, "fori_loop", operands, statement.at, body=step.body)
-    _give(emitter, statement.targets, all_rebuilt(step.patterns, found))
+    found = _emit_with_bodies(emitter, "fori_loop", operands, statement.at, body=step.body)
+    _bind_targets(emitter, statement.targets, all_rebuilt(step.patterns, found))
 
 
-def _integer(emitter, term: Term) -> int | Value:
+def _range_bound(emitter, term: Term) -> int | Value:
     """A bound of a range."""
     value = emitter.value(term)
     if type(value) in (int, bool):
@@ -281,21 +285,23 @@ def _integer(emitter, term: Term) -> int | Value:
     raise emitter.error(term, f"the bounds of a range must be integers, found {described(value)}")
 
 
-def _agreed(emitter, statement, lifting: _Lifting, initial: Sequence, stride: int = 1) -> _Step:
+def _step_with_stable_types(
+    emitter, statement, lifting: _Lifting, initial: Sequence, stride: int = 1
+) -> _Step:
     """The body for types that cover the carried values before and after every step."""
-    patterns = _expected(emitter.hints.get(id(statement)), initial)
-    while True:  # ends: a pattern only ever grows, a few times
-        builder, env = _opened(statement, lifting, patterns, stride)
+    patterns = _initial_patterns(emitter.hints.get(id(statement)), initial)
+    while True:  # terminates, because patterns only grow, a bounded number of times
+        builder, env = _open_loop_body(statement, lifting, patterns, stride)
         values = emitter.inside(builder, env).block(statement.block)
-        wider = _grown(emitter, statement, patterns, values)
+        wider = _grow_patterns(emitter, statement, patterns, values)
         if wider == patterns:
             emitter.hints[id(statement)] = patterns
             body = builder.build(flattened(patterns, values))
-            return _Step(patterns, body, _tested(emitter, statement, lifting, patterns))
+            return _Step(patterns, body, _loop_test(emitter, statement, lifting, patterns))
         patterns = wider
 
 
-def _expected(hint: tuple[Pattern, ...] | None, initial: Sequence) -> tuple[Pattern, ...]:
+def _initial_patterns(hint: tuple[Pattern, ...] | None, initial: Sequence) -> tuple[Pattern, ...]:
     """The initial patterns of the carried values.
 
     ``hint``: the patterns from an earlier round of an outer loop; without it each level of nesting
@@ -307,7 +313,7 @@ def _expected(hint: tuple[Pattern, ...] | None, initial: Sequence) -> tuple[Patt
     return tuple(map(pattern_of, initial))
 
 
-def _grown(
+def _grow_patterns(
     emitter, statement, patterns: Sequence[Pattern], values: Sequence
 ) -> tuple[Pattern, ...]:
     """The patterns that cover the carried values before and after a step."""
@@ -322,8 +328,8 @@ def _grown(
     return tuple(found)
 
 
-def _opened(statement, lifting: _Lifting, patterns: Sequence[Pattern], stride: int = 1):
-    """(builder of a loop's body, values of the names in it)."""
+def _open_loop_body(statement, lifting: _Lifting, patterns: Sequence[Pattern], stride: int = 1):
+    """(builder of a loop's body, values of the names inside)."""
     builder = LetBuilder()
     is_counted = type(statement) is Count
     index = builder.param(WEAK[int], statement.index) if is_counted else None
@@ -333,19 +339,21 @@ def _opened(statement, lifting: _Lifting, patterns: Sequence[Pattern], stride: i
     values = all_rebuilt(patterns, [value for group in carried for value in group])
     env = {**lifting.env(builder), **dict(zip(statement.params, values, strict=True))}
     if is_counted:
-        env[statement.index] = index if stride == 1 else _number(env[_START] + index * stride)
+        env[statement.index] = (
+            index if stride == 1 else _index_as_number(env[_START] + index * stride)
+        )
     return builder, env
 
 
-def _number(index: Value) -> Value:
+def _index_as_number(index: Value) -> Value:
     """An integer of a program as a Python number, as in a range."""
     return index if index.type is not None and index.type.weak else PRIMITIVES["weaken"](index)
 
 
-def _tested(emitter, statement, lifting: _Lifting, patterns) -> Lambda | bool | None:
+def _loop_test(emitter, statement, lifting: _Lifting, patterns) -> Lambda | bool | None:
     """The test of a loop as a program, or its value if known; None for a counted loop."""
     if type(statement) is Count:
         return None
-    builder, env = _opened(statement, lifting, patterns)
-    value = _truth(emitter.inside(builder, env), statement.test)
+    builder, env = _open_loop_body(statement, lifting, patterns)
+    value = _truth_value(emitter.inside(builder, env), statement.test)
     return value if type(value) is bool else builder.build([value])

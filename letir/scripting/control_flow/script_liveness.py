@@ -16,7 +16,7 @@ class Liveness:
     def __init__(self, function: ast.FunctionDef):
         self.needed: dict[ast.stmt, frozenset[str]] = {}
         self._exposed: dict[ast.stmt, set[str]] = {}
-        # an inner function reads what its names mean at the end
+        # an inner function reads the values that its names have at the end
         backwards = [node for node in function.body if isinstance(node, ast.FunctionDef)]
         self.record(function.body, {name for node in backwards for name in _read_in(node)})
 
@@ -32,7 +32,7 @@ class Liveness:
                 self.needed[node] = frozenset(live)
                 self.record(node.body, set(live))
             else:
-                live = _before(node, live)
+                live = _live_before_statement(node, live)
         return live
 
     def exposed(self, node: Loop) -> set[str]:
@@ -51,13 +51,13 @@ class Liveness:
                 branches = [self.live_before(b, set(live)) for b in (node.body, node.orelse)]
                 live = {*branches[0], *branches[1], *_read_in(node.test)}
             elif isinstance(node, Loop):
-                live |= self.exposed(node)  # known: every loop is looked at once
+                live |= self.exposed(node)  # cached, so that every loop is analysed once
             else:
-                live = _before(node, live)
+                live = _live_before_statement(node, live)
         return live
 
 
-def _before(node: ast.stmt, live: set[str]) -> set[str]:
+def _live_before_statement(node: ast.stmt, live: set[str]) -> set[str]:
     """The live names before a statement without blocks."""
     if not isinstance(node, ast.FunctionDef):
         live.difference_update(_bound_in(node))

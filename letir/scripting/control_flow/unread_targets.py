@@ -24,8 +24,8 @@ from letir.scripting.script_terms import (
 def without_unread_targets(
     statements: Sequence[Statement], read: Iterable[str]
 ) -> tuple[Statement, ...]:
-    """The statements without targets of branches and loops that are read neither in later
-    statements nor in ``read``, and without the branches and loops that are then left with none.
+    """The statements without unread targets of branches and loops, and without branches and loops
+    that then have no targets. A target is read in a later statement, or if it is in ``read``.
     """
     live, kept = set(read), []
     for statement in reversed(statements):
@@ -38,14 +38,14 @@ def without_unread_targets(
     return tuple(reversed(kept))
 
 
-def _chosen(values: Sequence, places: Iterable[int]) -> tuple:
+def _values_at(values: Sequence, places: Iterable[int]) -> tuple:
     """The values at these places."""
     return tuple([values[i] for i in places])
 
 
 def _narrowed_block(block: Block, places: Iterable[int]) -> Block:
     """The block with the results at these places only."""
-    results = _chosen(block.results, places)
+    results = _values_at(block.results, places)
     return Block(without_unread_targets(block.body, names_in(*results)), results)
 
 
@@ -54,8 +54,8 @@ def _narrowed_branch(branch: Branch, live: set[str]) -> Branch:
     places = [i for i, target in enumerate(branch.targets) if target in live]
     return evolve(
         branch,
-        targets=_chosen(branch.targets, places),
-        names=_chosen(branch.names, places),
+        targets=_values_at(branch.targets, places),
+        names=_values_at(branch.names, places),
         on_true=_narrowed_block(branch.on_true, places),
         on_false=_narrowed_block(branch.on_false, places),
     )
@@ -70,18 +70,18 @@ def _narrowed_loop(loop: While | Count, live: set[str]) -> While | Count:
     while True:
         places: Sequence[int] = range(len(loop.targets))
         loop = evolve(loop, block=_narrowed_block(loop.block, places))
-        # what a loop begins with is read before it, not in a step
+        # initial values are read before the loop, not in a step
         inside = set(names_in(*terms_in([evolve(loop, initial=())])))
         places = [i for i in places if loop.targets[i] in live or loop.params[i] in inside]
         if len(places) == len(loop.targets):
             return loop
         loop = evolve(
             loop,
-            targets=_chosen(loop.targets, places),
-            params=_chosen(loop.params, places),
-            initial=_chosen(loop.initial, places),
-            names=_chosen(loop.names, places),
-            block=Block(loop.block.body, _chosen(loop.block.results, places)),
+            targets=_values_at(loop.targets, places),
+            params=_values_at(loop.params, places),
+            initial=_values_at(loop.initial, places),
+            names=_values_at(loop.names, places),
+            block=Block(loop.block.body, _values_at(loop.block.results, places)),
         )
 
 

@@ -44,8 +44,8 @@ _ATTRIBUTES = frozenset(["T", "shape", "real", "imag", "ndim", "dtype"])
 _LITERALS = (*PYTHON_NUMBERS, str, type(None), type(...), np.dtype)
 _REMEDIES: dict[type, str] = {
     ast.Lambda: "a function is written with def",
-    ast.NamedExpr: "an assignment is a statement of its own",
-    ast.Await: "nothing waits in a script",
+    ast.NamedExpr: "an assignment is a separate statement",
+    ast.Await: "a script cannot wait",
     ast.JoinedStr: "text is a plain string",
 }
 _SEQUENCES = "a loop is a statement: for i in range(n)"
@@ -81,11 +81,13 @@ class ExpressionReader:
         if read is None:
             kind = type(node).__name__
             remedy = _REMEDIES.get(type(node))
-            raise self.error(node, remedy or f"an expression of kind {kind} is not for scripts")
+            raise self.error(
+                node, remedy or f"a script cannot contain an expression of kind {kind}"
+            )
         self.depth += 1
         if self.depth > _MOST_NESTED:
             raise self.error(node, "nested too deeply: give parts of it names")
-        found = read(self, node)  # not restored after an error, which ends reading
+        found = read(self, node)  # an error ends reading, so ``blocks`` need not be restored
         self.depth -= 1
         return found
 
@@ -141,7 +143,7 @@ class ExpressionReader:
     ) -> ParseError:
         """The error for an unknown name, with a similar known one."""
         known = [*self.names(), *self.scripts, *others]
-        # exp.reduce is a method of a ufunc, and no misspelt exprel
+        # exp.reduce is a method of a ufunc, not a misspelt exprel
         alike = [word for word in known if word.count(".") == name.count(".")]
         near = difflib.get_close_matches(name, alike, 1)
         remedy = f"did you mean {near[0]!r}?" if near else remedy
@@ -161,7 +163,9 @@ class ExpressionReader:
         """A binary operator such as ``x + y``."""
         word = OPERATORS.get(type(node.op).__name__)
         if word is None:
-            raise self.error(node, "<< and >> are not for scripts: multiply by powers of 2")
+            raise self.error(
+                node, "<< and >> are not supported in scripts: multiply by powers of 2"
+            )
         return self.apply(node, word, node.left, node.right)
 
     def unary(self, node: ast.UnaryOp) -> Term:
@@ -270,7 +274,7 @@ class ExpressionReader:
         at, function = self.place(node), node.func
         for word in node.keywords:
             if word.arg is None:
-                raise self.error(word.value, "** is not for scripts: name each argument")
+                raise self.error(word.value, "** is not supported in scripts: name each argument")
         if isinstance(function, ast.Name):
             return self.named_call(node, function)
         if not isinstance(function, ast.Attribute):
@@ -326,7 +330,7 @@ class ExpressionReader:
         """An operation on these arguments, after checking that it accepts them."""
         found = meaning(word)
         if found is None:
-            raise self.unknown(node.func, word, words(), "docs/operations.md lists what is known")
+            raise self.unknown(node.func, word, words(), "docs/operations.md lists the operations")
         terms = tuple(map(self.term, args))
         if is_method and found.spreads and len(terms) > 2:
             # x.reshape(2, 3) is x.reshape((2, 3))
@@ -341,7 +345,7 @@ class ExpressionReader:
         named = []
         for word in node.keywords:
             other = KEYWORDS.get(word.arg)
-            # dim, where it means axis
+            # ``dim`` for ``axis``
             name = other if other in known and word.arg not in known else word.arg
             named.append((name, self.term(word.value)))
         return tuple(named)
@@ -351,7 +355,7 @@ class ExpressionReader:
         if found.signature is None:
             return
         try:
-            # the number and the names only; values come later
+            # only the number and the names are checked; values are known later
             found.signature.bind(*terms, **dict(keywords))
         except TypeError as reason:
             raise self.error(node, f"{found.name}: {reason}") from None

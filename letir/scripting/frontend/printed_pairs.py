@@ -1,4 +1,4 @@
-"""The text of a script after lambda lifting, read as the script that it was.
+"""Reads the text of a script after lambda lifting as the original script.
 
 ``Script.lifted`` prints a script as two functions: the forward, whose last result is the context,
 and the backward, whose first parameter is the context. Joined, they are one function with an inner
@@ -12,27 +12,27 @@ from collections.abc import Sequence
 def joined_pairs(nodes: Sequence[ast.FunctionDef]) -> list[ast.FunctionDef]:
     """The functions of a text, with each forward joined with the backward that follows it.
 
-    Functions that are not such a pair stay as they are.
+    Functions that are not such a pair are not changed.
     """
     found, waiting = [], list(nodes)
     while waiting:
         node = waiting.pop(0)
-        joined = _joined(node, waiting[0]) if waiting else None
+        joined = _join_pair(node, waiting[0]) if waiting else None
         if joined is not None:
             waiting.pop(0)
         found.append(joined or node)
     return found
 
 
-def _joined(forward: ast.FunctionDef, backward: ast.FunctionDef) -> ast.FunctionDef | None:
-    """The function whose text after lifting these two are; None if they are not a pair."""
+def _join_pair(forward: ast.FunctionDef, backward: ast.FunctionDef) -> ast.FunctionDef | None:
+    """The function that lambda lifting splits into these two; None if they are not such a pair."""
     *body, end = forward.body
     context = _context_of(end)
     if context is None or not _takes_context(backward, len(context)):
         return None
     inner = backward.body
     if context:
-        if _unpacked(inner[0], backward.args.args[0].arg) != context or len(inner) == 1:
+        if _unpacked_names(inner[0], backward.args.args[0].arg) != context or len(inner) == 1:
             return None
         inner = inner[1:]
     assert isinstance(end, ast.Return)
@@ -77,7 +77,7 @@ def _takes_context(backward: ast.FunctionDef, count: int) -> bool:
     return False
 
 
-def _unpacked(first: ast.stmt, context: str) -> list[str] | None:
+def _unpacked_names(first: ast.stmt, context: str) -> list[str] | None:
     """The names to which a statement unpacks the context."""
     match first:
         case ast.Assign(targets=[ast.Tuple() as names], value=ast.Name(id=read)) if read == context:

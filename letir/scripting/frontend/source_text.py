@@ -1,7 +1,6 @@
 """The source of scripts: a text, or the file of a Python function; and errors with locations.
 
-``Text`` knows its file, and the names of the enclosing Python scope. Nothing here executes the
-source.
+``Text`` has its file and the names of the enclosing Python scope. The source is never executed.
 """
 
 import ast
@@ -80,7 +79,7 @@ class Text:
         """The syntax tree of the text."""
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the user's file has warned of its escapes already
+                warnings.simplefilter("ignore")  # importing the user's file has warned already
                 return ast.parse(self.content)
         except SyntaxError as error:
             line, column = error.lineno or 1, error.offset or 1
@@ -99,7 +98,7 @@ def _is_docstring(node: ast.stmt) -> bool:
 
 
 def text_of(source: str | Callable) -> Text:
-    """The text of a script: a string as it is, or the source of a Python function from its file.
+    """The text of a script: the string itself, or the source of a Python function from its file.
 
     Raises LetirError if there is no such file.
     """

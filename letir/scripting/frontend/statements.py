@@ -37,14 +37,14 @@ _TUPLES = frozenset(["Tuple", "tuple"])
 _SEVERAL = frozenset(["split", "array_split"])  # operations with several results
 _STATEMENTS: dict[type, str] = {
     **FLOW,
-    ast.AugAssign: "nothing is changed in place: write x = x + y",
-    ast.Expr: "the value of this expression is used by nothing: give it a name",
+    ast.AugAssign: "a script changes nothing in place: write x = x + y",
+    ast.Expr: "the value of this expression is not used: give it a name",
     ast.ClassDef: "a script has functions only",
-    ast.Delete: "names need not be deleted: a value goes at its last use",
-    ast.Assert: "a script cannot ask for truth values: check before it is called",
+    ast.Delete: "names need not be deleted: a value is freed at its last use",
+    ast.Assert: "a script cannot assert: check before it is called",
     ast.Raise: "a script cannot raise: check before it is called",
     ast.Global: "a script has no globals: make it a parameter",
-    ast.Nonlocal: "assigning to a captured name: return it instead",
+    ast.Nonlocal: "a captured name cannot be assigned to: return the value instead",
     ast.Import: "a script imports nothing: it knows letir's operations and np",
     ast.ImportFrom: "a script imports nothing: it knows letir's operations and np",
 }
@@ -72,7 +72,7 @@ class FunctionReader(FlowReader):
         if gradients is not None:
             gradients.check(self, results)
         if self.inner is not None:
-            assert type(results) is Group  # a literal tuple, see ``results``
+            assert type(results) is Group  # ``results`` returns a literal tuple
             inner = self.backward(params, results)
             results = results.items[0] if len(results.items) == 1 else results
         read = [*names_in(results), *(inner.captured if inner else ())]
@@ -116,7 +116,7 @@ class FunctionReader(FlowReader):
         if outer is None or name not in outer.scope:
             return None
         found = outer.meaning(node, name)
-        self.captured[found.id] = None  # under its name in terms
+        self.captured[found.id] = None  # the name in terms, not the user's name
         return found
 
     def means_operations(self, word: str) -> bool:
@@ -138,10 +138,10 @@ class FunctionReader(FlowReader):
     def fresh(self, name: str) -> str:
         """``name``, with a number appended if it is taken."""
         found = name
-        while found in self.taken:  # it goes on from the number that it came to last
+        while found in self.taken:  # counts on from the last number
             self.taken[name] += 1
             found = f"{name}_{self.taken[name]}"
-        self.taken[found] = 0  # also of a name made here: the user's own x_1 is then x_1_1
+        self.taken[found] = 0  # a later x_1 of the user's code becomes x_1_1
         self.scope[name] = found
         return found
 
@@ -154,7 +154,7 @@ class FunctionReader(FlowReader):
                 raise self.error(star, "a script has a fixed number of parameters, no * and **")
         positional = [*args.posonlyargs, *args.args]
         missing = [None] * (len(positional) - len(args.defaults))
-        # as Python aligns them: at the end
+        # defaults belong to the last parameters
         defaults = [*missing, *args.defaults, *args.kw_defaults]
         found = []
         for node, default in zip([*positional, *args.kwonlyargs], defaults, strict=True):
@@ -249,7 +249,9 @@ class FunctionReader(FlowReader):
             self.define(node)
         elif not isinstance(node, ast.Pass) and not (is_first and _is_text(node)):
             kind = type(node).__name__
-            remedy = _STATEMENTS.get(type(node), f"a statement of kind {kind} is not for scripts")
+            remedy = _STATEMENTS.get(
+                type(node), f"a script cannot contain a statement of kind {kind}"
+            )
             raise self.error(node, remedy)
 
     def define(self, node: ast.FunctionDef) -> None:
@@ -277,7 +279,7 @@ class FunctionReader(FlowReader):
         if inner is None:
             return self.term(value)
         items = value.elts if isinstance(value, ast.Tuple) else []
-        # a literal tuple, so that the reader sees which results there are without running anything
+        # a literal tuple shows the results without running the script
         if not items or not (isinstance(items[-1], ast.Name) and items[-1].id == inner.name):
             raise self.error(
                 returned,

@@ -23,7 +23,7 @@ from letir.ops import load_all
 from letir.ops.shape.shape_and_creation import Sizes, ones_like, size, zeros_like
 from letir.tracing.numpy_protocols.dispatch import recorder_of
 
-# what is written for functions of Python that compute something else than the operations
+# replacements for functions of Python that compute something else than the operations
 PYTHON_FUNCTIONS = {
     "sum": "write x + y, or np.sum(x, axis=...)",
     "max": "write np.maximum(x, y), or np.max(x, axis=...)",
@@ -98,12 +98,12 @@ class Meaning:
     run: Callable
     signature: inspect.Signature | None
     python: Callable | None = None
-    is_question: bool = False  # asked while the script is read
+    is_question: bool = False  # answered while the script is read
     takes_shape: bool = False  # both as in `Primitive`
     spreads: bool = False
 
 
-# ---- questions: what a script may ask of a value while it is read ----
+# ---- questions: facts about a value that are known while the script is read ----
 
 
 def _shape_of(x, axis=None):
@@ -182,7 +182,7 @@ _PYTHON_OPERATORS: dict[str, Callable[..., Any]] = {
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _known(word: str, records: int) -> Meaning | None:  # records: a new operation asks anew
+def _known(word: str, records: int) -> Meaning | None:  # records: a key for the cache
     name = _ALIASES.get(word, word)
     if name in QUESTIONS:
         signature = inspect.signature(QUESTIONS[name])
@@ -243,7 +243,7 @@ def _numpy_record(name: str) -> tuple | None:
     """(record, prepare) of the NumPy function of this dotted name; None if nothing records it."""
     function = np
     for word in name.split("."):
-        # no way to classes and private names
+        # classes and private names cannot be reached
         if not inspect.ismodule(function) or word.startswith("_"):
             return None
         # not getattr: a module's __getattr__ may import and run

@@ -85,7 +85,7 @@ def _joined_kind(one: ArrayType | None, other: ArrayType | None) -> ArrayType | 
     if one.weak and other.weak:
         return max(one, other, key=lambda kind: "iufc".index(kind.dtype.kind))
     strong, weak = (other, one) if one.weak else (one, other)
-    # a number fits into what it would not change
+    # a number joins an array whose dtype it would not change
     if np.result_type(strong.dtype, type(np.zeros((), weak.dtype).item())(0)) != strong.dtype:
         raise DiffersError
     if strong.dtype.kind == "b":
@@ -126,12 +126,12 @@ def flattened(patterns: Iterable[Pattern], values: Iterable) -> list:
     return found
 
 
-def _rebuilt(pattern: Pattern, values: Iterator[Value]):
+def _rebuild_value(pattern: Pattern, values: Iterator[Value]):
     """The value of this pattern with these arrays."""
     if type(pattern) is Fixed:
         return pattern.value
     if isinstance(pattern, tuple):
-        return tuple([_rebuilt(part, values) for part in pattern])
+        return tuple([_rebuild_value(part, values) for part in pattern])
     value = next(values)
     return Sizes(value) if pattern.is_shape else value
 
@@ -139,7 +139,7 @@ def _rebuilt(pattern: Pattern, values: Iterator[Value]):
 def all_rebuilt(patterns: Iterable[Pattern], values: Iterable[Value]) -> list:
     """A value for each pattern."""
     rest = iter(values)
-    return [_rebuilt(pattern, rest) for pattern in patterns]
+    return [_rebuild_value(pattern, rest) for pattern in patterns]
 
 
 def _of_kind(value, kind: ArrayType | None):
@@ -151,4 +151,4 @@ def _of_kind(value, kind: ArrayType | None):
         return number.item() if kind is WEAK[type(number.item())] else number
     if kind.weak:
         return PRIMITIVES["weaken"](recast(value, kind.dtype))
-    return PRIMITIVES["cast"](value, kind.dtype)  # also where only the number becomes an array
+    return PRIMITIVES["cast"](value, kind.dtype)  # also turns a number into an array

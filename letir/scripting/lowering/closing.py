@@ -29,8 +29,8 @@ from letir.scripting.value_leaves import copied, leaves_of, plain
 class Spec:
     """The kinds of a script's arguments, one for each parameter.
 
-    A static value itself; for other parameters a type (None if unknown), ``MISSING`` for None, or a
-    tuple of these for a group.
+    The kind of a static argument is its value. The kind of any other argument is a type (None if
+    unknown), ``MISSING`` for None, or a tuple of kinds for a group.
     """
 
     kinds: tuple
@@ -46,18 +46,18 @@ class _Missing:
 MISSING = _Missing()
 
 
-def _entered(builder: LetBuilder, name: str, kind):
+def _enter_parameters(builder: LetBuilder, name: str, kind):
     """A parameter of ``builder`` for each type in ``kind``."""
     if isinstance(kind, tuple):
-        return tuple(_entered(builder, f"{name}.{i}", part) for i, part in enumerate(kind))
+        return tuple(_enter_parameters(builder, f"{name}.{i}", part) for i, part in enumerate(kind))
     return None if kind is MISSING else builder.param(kind, name)
 
 
-def _argument(builder: LetBuilder, param: Param, kind):
+def _argument_value(builder: LetBuilder, param: Param, kind):
     """The value of a parameter inside its function."""
     if param.kind == STATIC:
         return kind
-    value = _entered(builder, param.name, kind)
+    value = _enter_parameters(builder, param.name, kind)
     if param.parts is None:
         return value
     pairs = zip(value, param.parts, strict=True)
@@ -79,12 +79,12 @@ class _Forward:
     def of(cls, function: Function, spec: Spec, scripts: Mapping) -> "_Forward":
         """Lower ``function`` for arguments of these kinds."""
         builder = LetBuilder()
-        given = tuple(map(partial(_argument, builder), function.params, spec.kinds))
+        given = tuple(map(partial(_argument_value, builder), function.params, spec.kinds))
         names = [param.name for param in function.params]
         emitter = Emitter(builder, function, scripts, dict(zip(names, given, strict=True)))
         value, inner = emitter.run(), function.inner
         several = inner is not None and len(inner.params) > 1
-        # an inner function of one parameter: a tuple is one result then, with one gradient
+        # if the inner function has one parameter, a tuple is one result with one gradient
         results = value if several and type(function.results) is Group else (value,)
         captured = {} if inner is None else {name: emitter.env[name] for name in inner.captured}
         return cls(function, builder, given, results, captured, len(builder.params))
@@ -101,7 +101,7 @@ class _Forward:
         builder, inner = LetBuilder(), self.function.inner
         env = {name: copied(builder, name, value) for name, value in self.captured.items()}
         for param, result in zip(inner.params, self.results, strict=True):
-            env[param.name] = _entered(builder, param.name, _kinds_of(plain(result)))
+            env[param.name] = _enter_parameters(builder, param.name, _kinds_of(plain(result)))
         return builder, Emitter(builder, inner, scripts, env)
 
 
@@ -123,7 +123,7 @@ def _checked_results(forward: _Forward) -> tuple:
     None means a zero gradient; only a function without a backward may return it.
     """
     for leaf in leaves_of(plain(forward.results)):
-        # such a function may be a backward, lifted
+        # a function without a backward may itself be a lifted backward
         if leaf is None and forward.function.inner is None:
             continue
         if not isinstance(leaf, Value) and type(leaf) not in PYTHON_NUMBERS:
@@ -136,7 +136,7 @@ def _checked_results(forward: _Forward) -> tuple:
     return plain(forward.results)
 
 
-# ---- as scripts show it ----
+# ---- the form that scripts show ----
 
 
 @frozen(eq=False)
@@ -156,14 +156,14 @@ def closed(function: Function, spec: Spec, scripts: Mapping) -> Closed:
     in_tree = _tree_of_arguments(plain(forward.given), function)
     if function.inner is None:
         (value,) = results
-        return Closed(_program(forward.builder, value, in_tree), None)
+        return Closed(_program_with_results(forward.builder, value, in_tree), None)
     context = tuple(forward.context())
-    first = _program(forward.builder, (*results, context), in_tree)
+    first = _program_with_results(forward.builder, (*results, context), in_tree)
     builder, emitter = forward.backward(scripts)
     gradients = plain(emitter.run())
     shapes = tuple(_shape_of_tree(plain(result)) for result in results)
     tree = Tree.of((((LEAF,) * len(context), *shapes), {}))
-    return Closed(first, _program(builder, gradients, tree))
+    return Closed(first, _program_with_results(builder, gradients, tree))
 
 
 def _shape_of_tree(value):
@@ -171,7 +171,7 @@ def _shape_of_tree(value):
     return tuple(map(_shape_of_tree, value)) if isinstance(value, tuple) else LEAF
 
 
-def _program(builder: LetBuilder, value, in_tree: Tree | None) -> Lambda:
+def _program_with_results(builder: LetBuilder, value, in_tree: Tree | None) -> Lambda:
     """The program with these results and their nesting."""
     leaves, spec = leaves_of(value), Tree.of(_shape_of_tree(value))
     in_a_row = spec == Tree.of((LEAF,) * len(leaves)) and len(leaves) != 1
@@ -187,7 +187,7 @@ def _tree_of_arguments(given: tuple, function: Function) -> Tree | None:
     return Tree.of((tuple(map(_shape_of_tree, arrays)), {}))
 
 
-# ---- as operations need it ----
+# ---- the form for operations ----
 
 
 @frozen(eq=False)
@@ -217,15 +217,15 @@ def rule(function: Function, spec: Spec, scripts: Mapping) -> Rule:
     builder, emitter = forward.backward(scripts)
     context = forward.context()
     inside = builder.params[: len(context)]
-    found = _fitted(forward, emitter, leaves_of(value))
+    found = _fitted_gradients(forward, emitter, leaves_of(value))
     fn = dead_code(builder.build(found.values()))  # without the gradients that no operand takes
     used = {local for bind in fn.binds for local in bind.locals()} | set(fn.ret.locals())
-    # what the backward does not read is not kept for it
+    # only values that the backward reads are kept for it
     kept = [i for i, local in enumerate(inside) if local in used]
     cts = builder.params[len(context) :]
     backward = Lambda([*(inside[i] for i in kept), *cts], fn.binds, fn.ret)
     places = _Places(forward.builder.params, outs)
-    # may add further results, so before ``build``
+    # called before ``build``, because it may add further results
     positions = tuple(places.position(context[i].arg) for i in kept)
     program = dead_code(forward.builder.build(places.results))
     return Rule(program, backward, positions, tuple(found), len(outs), tree)
@@ -251,7 +251,7 @@ class _Places:
         return found
 
 
-def _fitted(forward: _Forward, emitter: Emitter, outs: list) -> dict[int, Value]:
+def _fitted_gradients(forward: _Forward, emitter: Emitter, outs: list) -> dict[int, Value]:
     """The gradients by operand position, each of the type of its operand."""
     function, found = forward.function, plain(emitter.run())
     gradients = found if isinstance(found, tuple) else (found,)

@@ -46,7 +46,7 @@ class Emitter:
     def __init__(self, builder: LetBuilder, function: Function, scripts: Mapping, env: dict):
         self.builder, self.function, self.scripts = builder, function, scripts
         self.env: dict[str, Any] = env
-        self.hints: dict = {}  # what loops carried when they were last emitted, see ``control``
+        self.hints: dict = {}  # the types that loops carried when they were last emitted
 
     def run(self) -> Any:
         """The results: a value, or a tuple of them."""
@@ -119,7 +119,7 @@ class Emitter:
             return self.guarded(term, lambda: script.emit(self.builder, args, keywords))
         found = meaning(term.function)
         if found is None:
-            raise self.error(term, f"{term.function} is not an operation any more")
+            raise self.error(term, f"{term.function} is no longer an operation")
         return self.guarded(term, lambda: self.operation(found, args, keywords))
 
     def operation(self, found: Meaning, args: list, keywords: dict) -> Any:
@@ -132,7 +132,7 @@ class Emitter:
             args = [arg.array if type(arg) is Sizes else arg for arg in args]
         if not any(
             _has_value(arg) for arg in (*args, *keywords.values())
-        ):  # numbers alone: no bind
+        ):  # numbers alone need no bind
             return self.known(found, args, keywords)
         out = found.run(*args, **keywords)
         is_elementwise = type(found.run) is Primitive and found.run.elementwise
@@ -148,7 +148,7 @@ class Emitter:
     def known(self, found: Meaning, args: list, keywords: dict) -> Any:
         """An operation on numbers alone: a number, unless the operation makes an array."""
         if found.python is not None:
-            return _fitting(found, found.python, args)
+            return _apply_python_operator(found, found.python, args)
         record = found.run
         if type(record) is not Primitive:
             return record(*args, **keywords)
@@ -203,7 +203,7 @@ def _is_number(arg) -> bool:
     return type(arg) in PYTHON_NUMBERS
 
 
-def _fitting(found: Meaning, python, args: list) -> Any:
+def _apply_python_operator(found: Meaning, python, args: list) -> Any:
     """Python's operator on numbers, with a bound on the size of integers."""
     is_comparison = found.name in ("equal", "not_equal")
     if not is_comparison and not all(type(arg) in (bool, int, float, complex) for arg in args):
@@ -211,7 +211,7 @@ def _fitting(found: Meaning, python, args: list) -> Any:
         raise TypeError(f"{found.name} takes arrays and numbers, found {listed}")
     if found.name == "power" and all(type(arg) is int for arg in args):
         base, exponent = args
-        # before it is computed: a text may come from anywhere
+        # tested before it is computed: a text may come from an untrusted source
         if base.bit_length() * abs(exponent) > _MOST_BITS:
             raise TypeError(f"{base} ** {exponent} is too large")
     result = python(*args)

@@ -64,48 +64,50 @@ def between(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> _Pairs:
         k, m = k - 1, m - 1
         tail.append((k, m))
     while i < k and j < m:
-        pairs, i, j = _edited(a, b, i, j, k, m)
+        pairs, i, j = _shortest_edit_path(a, b, i, j, k, m)
         head += pairs
     return head + tail[::-1]
 
 
-def _edited(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> tuple[_Pairs, int, int]:
+def _shortest_edit_path(
+    a: Sequence, b: Sequence, i: int, j: int, k: int, m: int
+) -> tuple[_Pairs, int, int]:
     """(pairs, end position) on the shortest edit path through these parts, or on the furthest path
     of ``MOST_EDITS`` edits.
 
     A diagonal is x - y, relative to the starts of the parts; ``furthest`` has its largest x.
     """
-    furthest, trace = {1: 0}, []  # Myers' sentinel: the way of no edits comes down from diagonal 1
+    furthest, trace = {1: 0}, []  # Myers' sentinel: the empty path comes down from diagonal 1
     for edits in range(MOST_EDITS + 1):
         trace.append(furthest.copy())
         for diagonal in range(-edits, edits + 1, 2):
-            before = diagonal + _came_down(furthest, diagonal, edits)
+            before = diagonal + _step_to_diagonal(furthest, diagonal, edits)
             # from below: an element of the first sequence is deleted
             x = furthest[before] + (before < diagonal)
             while i + x < k and j + x - diagonal < m and a[i + x] == b[j + x - diagonal]:
                 x += 1
             furthest[diagonal] = x
             if i + x >= k and j + x - diagonal >= m:
-                return _walked_back(trace, i, j, k - i, m - j), k, m
+                return _pairs_on_path(trace, i, j, k - i, m - j), k, m
     ends = [(furthest[d], furthest[d] - d) for d in range(-MOST_EDITS, MOST_EDITS + 1, 2)]
     # paths may have left the parts
     x, y = max((end for end in ends if end[0] <= k - i and end[1] <= m - j), key=sum)
-    return _walked_back(trace, i, j, x, y), i + x, j + y
+    return _pairs_on_path(trace, i, j, x, y), i + x, j + y
 
 
-def _came_down(furthest: dict[int, int], diagonal: int, edits: int) -> int:
-    """1 if the path to this diagonal comes from the one above it, -1 if from the one below."""
+def _step_to_diagonal(furthest: dict[int, int], diagonal: int, edits: int) -> int:
+    """1 if the path to a diagonal comes from the diagonal above it, -1 if from the one below."""
     if diagonal == -edits:
         return 1
     return 1 if diagonal != edits and furthest[diagonal - 1] < furthest[diagonal + 1] else -1
 
 
-def _walked_back(trace: list[dict[int, int]], i: int, j: int, x: int, y: int) -> _Pairs:
+def _pairs_on_path(trace: list[dict[int, int]], i: int, j: int, x: int, y: int) -> _Pairs:
     """The pairs on the path from (i, j) to (x, y)."""
     found: _Pairs = []
     for edits in range(len(trace) - 1, -1, -1):
         furthest, diagonal = trace[edits], x - y
-        before = diagonal + _came_down(furthest, diagonal, edits)
+        before = diagonal + _step_to_diagonal(furthest, diagonal, edits)
         # the diagonal of equal elements is walked first, then the one edit before it
         from_x, from_y = (furthest[before], furthest[before] - before) if edits else (0, 0)
         while x > from_x and y > from_y:

@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.bodies import bodies_in, bodies_of
-from letir.ast.gc_pause import paused_gc
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.text.printer import Printer, is_printed_in_place
 from letir.errors import DTypeError
@@ -98,7 +98,7 @@ class Comparison:
         return f"<pre style='line-height: 1.25'>{escape(str(self), quote=False)}</pre>"
 
 
-def _near(different: Sequence[bool], distance: int) -> list[bool]:
+def _near_differences(different: Sequence[bool], distance: int) -> list[bool]:
     """For each row, whether it is within this distance of a different row."""
     shown = [False] * len(different)
     for order in (range(len(different)), range(len(different) - 1, -1, -1)):  # after, and before
@@ -124,7 +124,7 @@ class _Rows:
 
     def run(self) -> Iterator[Row]:
         """The rows, in the order of both programs."""
-        for p, q in _matched(self.f.params, self.g.params):
+        for p, q in _match_locals(self.f.params, self.g.params):
             if p is not None and q is not None:
                 self.pairs[p] = q
             yield Row(_mark_of(p, q, p and q and p.type is q.type), p, q)
@@ -153,13 +153,13 @@ class _Rows:
     def pair(self, i: int, j: int) -> Row:
         """The row of two binds that correspond."""
         a, b = self.f.binds[i], self.g.binds[j]
-        binders = list(_matched(a.binders, b.binders))
+        binders = list(_match_locals(a.binders, b.binders))
         same = (
             a.attrs == b.attrs
             and self.agree(a.args, b.args)
             and all(p and q and p.type is q.type for p, q in binders)
         )
-        # also for a changed pair: later binds may still be equal
+        # recorded for a changed pair too: later binds may still be equal
         self.pairs.update([(p, q) for p, q in binders if p and q])
         return Row(_SAME, a, b) if same else Row(_CHANGED, a, b, tuple(self.inner(a, b)))
 
@@ -168,7 +168,7 @@ class _Rows:
         bodies = bodies_of(a), bodies_of(b)
         if a.op is not b.op or len(bodies[0]) != len(bodies[1]):
             return
-        if is_printed_in_place(a) and is_printed_in_place(b):  # short, and no programs apart
+        if is_printed_in_place(a) and is_printed_in_place(b):  # short bodies, without own rows
             return
         for name, f, g in zip(_body_names(a), *bodies, strict=True):
             key = id(f), id(g)
@@ -186,8 +186,8 @@ class _Rows:
         )
 
     def described(self, fn: Lambda) -> list[list[int]]:
-        """Three numbers for each bind: for it with the makers of its operands, with its constants
-        only, and for its operation alone.
+        """Three numbers for each bind: of the bind with the makers of its operands, of the bind
+        with its constants only, and of its operation alone.
         """
         levels: list[list[int]] = [[], [], []]
         made: dict[Local, int] = {p: self.number(i) for i, p in enumerate(fn.params)}
@@ -198,7 +198,8 @@ class _Rows:
             levels[0].append(self.number((does, bind.attrs, *operands)))
             levels[1].append(self.number((does, bind.attrs, *constants)))
             levels[2].append(does)
-            # one step back only: with all that made it, one change would change all that follows
+            # only the direct makers: with all earlier binds, one change would change all later
+            # descriptions
             made |= dict.fromkeys(bind.binders, does)
         return levels
 
@@ -207,7 +208,7 @@ class _Rows:
         return self.numbers.setdefault(description, len(self.numbers))
 
 
-def _matched(left: Sequence[Local], right: Sequence[Local]) -> Iterator[tuple]:
+def _match_locals(left: Sequence[Local], right: Sequence[Local]) -> Iterator[tuple]:
     """Corresponding locals in order, None without a counterpart.
 
     Identical locals if there are any (passes keep them), otherwise by position.
@@ -273,7 +274,7 @@ class _Table:
 
     def add_all(self, rows: Sequence[Row], indent: str = "") -> int:
         """(lines of rows, number of rows left out); rows far from a difference are only counted."""
-        shown = _near([row.mark != _SAME for row in rows], _CONTEXT)
+        shown = _near_differences([row.mark != _SAME for row in rows], _CONTEXT)
         for i, (row, is_shown) in enumerate(zip(rows, shown, strict=True)):
             if len(self.lines) > _MOST_LINES:
                 return len(rows) - i
@@ -298,7 +299,7 @@ class _Table:
         self.flush(indent)
         for i, (left, right) in enumerate(zip_longest(*texts, fillvalue="")):
             mark = row.mark if i == 0 or row.mark != _CHANGED else _SAME
-            self.lines.append((_indented(left, indent), mark, _indented(right, indent)))
+            self.lines.append((_indent_line(left, indent), mark, _indent_line(right, indent)))
         for name, rows in row.inner:
             self.lines.append((f"{indent}  {name}:", _SAME, f"{indent}  {name}:"))
             self.add_all(rows, indent + "    ")
@@ -315,17 +316,17 @@ class _Table:
         self.flush()
         width = min(max(len(left) for left, _, _ in self.lines), _WIDEST)
         return "\n".join(
-            f"{_cut(left, width):<{width}}  {mark}  {right}".rstrip()
+            f"{_cut_or_pad(left, width):<{width}}  {mark}  {right}".rstrip()
             for left, mark, right in self.lines
         )
 
 
-def _indented(line: str, indent: str) -> str:
+def _indent_line(line: str, indent: str) -> str:
     """An indented line; "" stays empty."""
     return indent + line if line else ""
 
 
-def _cut(text: str, width: int) -> str:
+def _cut_or_pad(text: str, width: int) -> str:
     """``text`` cut or padded to this width."""
     return text if len(text) <= width else text[: width - 3] + "..."
 

@@ -30,7 +30,7 @@ YES, NONE = "yes", "—"
 
 @frozen
 class Support:
-    """The support of one function: "yes", "—" where it does not apply, or the text of the error."""
+    """The support of one function: each field is "yes", "—" (not applicable), or an error."""
 
     plain: str
     namespace: str
@@ -41,7 +41,7 @@ class Support:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether NumPy's function or the one of ``letir.numpy`` is recorded."""
+        """Whether NumPy's function, or the function of ``letir.numpy``, is recorded."""
         return YES in (self.plain, self.namespace)
 
 
@@ -60,21 +60,23 @@ def support_of(name: str) -> Support:
     call = CALLS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings of NumPy, which the laws of operations check
-        plain, namespace = (_tried(_is_replayed, call, np, call.args) for np in (np, letir.numpy))
+        plain, namespace = (
+            _try_check(_is_replayed, call, np, call.args) for np in (np, letir.numpy)
+        )
         found = namespace if plain != YES else plain
         if found != YES:
             return Support(plain, namespace, *[NONE] * 4)
         return Support(
             plain,
             namespace,
-            _tried(_has_derivative, call, "rev"),
-            _tried(_has_derivative, call, "fwd"),
-            _tried(_is_batched, call),
-            _tried(_takes_complex, call),
+            _try_check(_has_derivative, call, "rev"),
+            _try_check(_has_derivative, call, "fwd"),
+            _try_check(_is_batched, call),
+            _try_check(_takes_complex, call),
         )
 
 
-def _tried(check: Callable, *args) -> str:
+def _try_check(check: Callable, *args) -> str:
     """The result of ``check``, or the error that it raises."""
     try:
         return YES if check(*args) else NONE
@@ -82,21 +84,21 @@ def _tried(check: Callable, *args) -> str:
         return str(error).partition("\n")[0]
 
 
-def _bound(call: Call, namespace=letir.numpy) -> Callable:
+def _bound_call(call: Call, namespace=letir.numpy) -> Callable:
     """The call as a function of its traced arguments."""
     return lambda *args: call.f(namespace, *args)
 
 
 def _is_replayed(call: Call, namespace, args: tuple) -> bool:
     """Whether the call is recorded, and its replay gives NumPy's result to the last bit."""
-    fn = trace(_bound(call, namespace), *args)
+    fn = trace(_bound_call(call, namespace), *args)
     assert_same(call.f(np, *args), run_forward(fn, *args))
     return True
 
 
 def _has_derivative(call: Call, mode: str) -> bool:
     """Whether the function has a derivative that agrees with differences."""
-    if not _is_differentiable(trace(_bound(call), *call.args), call.args):
+    if not _is_differentiable(trace(_bound_call(call), *call.args), call.args):
         return False
     _check_derivative(call, call.args, (mode,))
     return True
@@ -106,7 +108,7 @@ def _check_derivative(call: Call, args: tuple, modes: tuple[str, ...]) -> None:
     """Raise AssertionError unless the derivative agrees with differences, where these apply."""
     if call.jumps:
         return  # is_differentiable has already computed the derivative
-    check_grads(_bound(call), args, order=1, modes=modes)
+    check_grads(_bound_call(call), args, order=1, modes=modes)
 
 
 def _is_differentiable(fn: Lambda, args: tuple) -> bool:
@@ -120,13 +122,13 @@ def _is_differentiable(fn: Lambda, args: tuple) -> bool:
 
 
 def _is_batched(call: Call) -> bool:
-    """Whether ``vmap`` gives what a loop over two examples gives."""
+    """Whether ``vmap`` gives the same results as a loop over two examples."""
     if not call.args:
         return False
     examples = [call.args, call.args]
     stacked = [np.stack(both) for both in zip(*examples, strict=True)]
     expected = [flatten(call.f(np, *args))[0] for args in examples]
-    found = flatten(vmap(_bound(call))(*stacked))[0]
+    found = flatten(vmap(_bound_call(call))(*stacked))[0]
     for i, example in enumerate(expected):
         for ours, theirs in zip(found, example, strict=True):
             assert_close(np.asarray(theirs), np.asarray(ours)[i])
@@ -139,7 +141,7 @@ def _takes_complex(call: Call) -> bool:
     if not args:
         return False
     _is_replayed(call, letir.numpy, args)
-    if _is_differentiable(trace(_bound(call), *args), args):
+    if _is_differentiable(trace(_bound_call(call), *args), args):
         _check_derivative(call, args, ("rev", "fwd"))
     return True
 

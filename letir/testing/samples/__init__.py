@@ -6,9 +6,9 @@ numbers, single and half precision, integers, and complex numbers where the oper
 Derivatives exist at a sample and agree with finite differences, unless the sample is ``rough``.
 """
 
-import importlib
 import pkgutil
 
+from letir.ast import load_module
 from letir.ops import load_all
 from letir.testing.samples.sample import Sample
 
@@ -19,7 +19,7 @@ def _collected_samples() -> dict[str, list[Sample]]:
     """The samples of all operations, from every file in the folders beside this one."""
     found: dict[str, list[Sample]] = {}
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):
-        found |= getattr(importlib.import_module(module.name), "SAMPLES", {})
+        found |= getattr(load_module(module.name), "SAMPLES", {})
     return found
 
 

@@ -46,15 +46,14 @@ def refuse_baked(fn: Lambda, leaves: list, again: Callable[[list], Lambda]) -> N
 def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) -> None:
     """Raise TraceError unless the results of the program and the function agree up to rounding.
 
-    They differ if the function asks for something that a recording cannot see: ``type(x)``,
-    ``x is y``, ``str(x)``.
+    They differ if the function uses something that a recording cannot see: ``x is y``, ``str(x)``.
     """
     given, spec = flatten((args, kwargs))
     if any(isinstance(leaf, ShapeDtype) for leaf in given):
         return
 
     def results_of(call: Callable) -> list:
-        # on copies: either may write into its arguments, or draw from them
+        # on copies: both may write into their arguments, or draw from generators
         own_args, own_kwargs = spec.unflatten(map(_copy_leaf, given))
         return flatten(call(*own_args, **own_kwargs))[0]
 
@@ -71,8 +70,8 @@ def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) ->
 
 
 def _copy_leaf(leaf):
-    """A copy of an array or a random generator; other values as they are."""
-    # by its attribute: NumPy loads its random numbers when they are asked for
+    """A copy of an array or a random generator; other values unchanged."""
+    # recognised by its attribute, because NumPy loads ``numpy.random`` only on use
     is_changeable = isinstance(leaf, np.ndarray) or hasattr(leaf, "bit_generator")
     return copy.deepcopy(leaf) if is_changeable else leaf
 
@@ -158,7 +157,7 @@ def _operands_agree(
 
 
 def _is_guarded(f: Lambda, g: Lambda, i: int) -> bool:
-    """Whether the different binds at ``i`` are guards, or have a result that the next ones guard,
+    """Whether the different binds at ``i`` are guards, or have a result that the next binds guard,
     such as the number of elements selected by ``nonzero``.
     """
     a, b = f.binds[i], g.binds[i]

@@ -1,8 +1,8 @@
-"""Exceptions that the recorded function may catch, which decide on the path that it records.
+"""Guards for exceptions that the recorded function may catch, and on which its path depends.
 
 An operation that raised while recording becomes a ``guard_raised``. One that may raise for other
 values, inside a ``try`` or ``with`` of the user's, gets a ``guard_computed``. Loaded when the first
-operation that may raise is recorded; see ``letir.ops.effects.errors`` for what the guards do.
+operation that may raise is recorded; ``letir.ops.effects.raised_errors`` says what the guards do.
 """
 
 import dis
@@ -17,15 +17,17 @@ from letir.ast.liveness import may_raise
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Bind, Lambda, Local
 from letir.errors import InternalError, LetirError, MissingRule, TraceError
-from letir.ops.effects.errors import error_name
+from letir.ops.effects.raised_errors import error_name, first_line
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import is_users
 from letir.tracing.trace_state import LAZY, Trace
 
-_HANDLER = dis.opmap["PUSH_EXC_INFO"]  # the first instruction of what follows try or with
+_HANDLER = dis.opmap["PUSH_EXC_INFO"]  # the first instruction of an exception handler
 _MOST = 1 << 12
 # id of code -> (the code, which stays alive for its id, instructions inside try or with)
-_protected: dict[int, tuple[CodeType, list[range]]] = {}
+# and whether a handler keeps the exception
+_protected: dict[int, tuple[CodeType, list[range], bool]] = {}
+_READ_ERRORS = frozenset(["exc_info", "exception", "format_exc", "print_exc"])
 
 
 def note_attempt(trace: Trace, bind: Bind) -> None:
@@ -39,7 +41,9 @@ def note_attempt(trace: Trace, bind: Bind) -> None:
         try:
             trace.demand(bind.binders[0])
         except Exception as error:
-            if trace.failed is bind:  # else an earlier bind, which NumPy would have met before
+            if (
+                trace.failed is bind
+            ):  # else an earlier bind failed, at which NumPy would have raised
                 trace.failed = None
                 note_failure(trace, trace.binds.pop(), error)
             raise
@@ -54,21 +58,24 @@ def note_failure(trace: Trace, bind: Bind, error: BaseException) -> None:
     elif isinstance(error, Exception):
         trace.source = bind.source
         given = tuple(dict.fromkeys(bind.locals()))
-        attrs = Attrs(body=_program_of(bind, given), error=error_name(error))
+        name = error_name(error)
+        if _is_in_try(trace.root, keeping=True):  # the text of ``except ValueError as error``
+            name += f": {first_line(error)}"
+        attrs = Attrs(body=_program_of(bind, given), error=name)
         trace.emit(PRIMITIVES["guard_raised"], given, attrs)
 
 
 def note_error(trace: Trace, error: Exception) -> None:
     """Note an ``error`` that ends the recorded function.
 
-    A lazy trace may have passed an operation that raises before: then it is ``failed``. The
-    function around an inner trace must not catch what values decide on. ``jit`` has to call the
-    Python function if that writes into its arguments before it raises.
+    A lazy trace may already have passed an operation that raises: then it is ``failed``. The
+    function around an inner trace must not catch an error that depends on values. If the recorded
+    function writes into its arguments before it raises, ``jit`` has to call it as Python.
     """
     if isinstance(error, LetirError):
         return
     if trace.changed:
-        error.letir_changed_arguments = True  # type: ignore[attr-defined]
+        error.letir_runs_python = True  # type: ignore[attr-defined]
     if trace.mode is LAZY and trace.failed is None:
         trace.failed = next(filter(may_raise, trace.binds), None)
     values_decide = any(bind.op.role in ("guard", "guard_raised") for bind in trace.binds)
@@ -86,17 +93,18 @@ def _program_of(bind: Bind, given: tuple[Local, ...]) -> Lambda:
     return builder.build(builder.emit(bind.op, args, bind.attrs, kinds))
 
 
-def _is_in_try(root: CodeType | None) -> bool:
+def _is_in_try(root: CodeType | None, keeping: bool = False) -> bool:
     """Whether a frame between this one and the traced function is inside ``try`` or ``with``.
 
-    ``root``: the code of the outermost frame to look at; None for all frames.
+    ``root``: the code of the outermost frame to look at; None for all frames. ``keeping``: only
+    code counts that names a caught exception.
     """
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if code.co_exceptiontable:
             found = _protected.get(id(code)) or _look_up_ranges(code)
-            if any(frame.f_lasti in part for part in found[1]):
+            if any(frame.f_lasti in part for part in found[1]) and (found[2] or not keeping):
                 return True
         if code is root:
             return False
@@ -104,8 +112,10 @@ def _is_in_try(root: CodeType | None) -> bool:
     return False
 
 
-def _look_up_ranges(code: CodeType) -> tuple[CodeType, list[range]]:
-    """The code with its ranges of instructions whose exceptions a handler of the user's gets."""
+def _look_up_ranges(code: CodeType) -> tuple[CodeType, list[range], bool]:
+    """The code, the ranges of instructions whose exceptions a handler of the user catches, and
+    whether a handler keeps the exception.
+    """
     if len(_protected) >= _MOST:
         _protected.clear()
     found: list[range] = []
@@ -114,8 +124,19 @@ def _look_up_ranges(code: CodeType) -> tuple[CodeType, list[range]]:
         entries = parse(code)
         passing = _errstate_handlers(code, entries) if "errstate" in code.co_names else set()
         found = [range(e.start, e.end) for e in entries if _is_caught(code, entries, e, passing)]
-    _protected[id(code)] = code, found
-    return code, found
+    _protected[id(code)] = code, found, bool(found) and _keeps_errors(code)
+    return _protected[id(code)]
+
+
+def _keeps_errors(code: CodeType) -> bool:
+    """Whether code has ``except ... as name``, or asks for the exception that is handled."""
+    if not _READ_ERRORS.isdisjoint(code.co_names):
+        return True
+    names = [i.opname for i in dis.get_instructions(code) if i.opname not in ("CACHE", "NOT_TAKEN")]
+    return any(
+        first == "CHECK_EXC_MATCH" and third.startswith("STORE_")
+        for first, third in zip(names, names[2:], strict=False)
+    )
 
 
 def _is_caught(code: CodeType, entries: list, entry: Any, passing: set[int]) -> bool:
@@ -123,7 +144,8 @@ def _is_caught(code: CodeType, entries: list, entry: Any, passing: set[int]) -> 
     seen = set()
     while entry is not None and entry.target not in seen:
         target = entry.target
-        # others clean up after comprehensions, generators and handlers, and raise it again
+        # the other handlers clean up after comprehensions, generators and handlers, and raise it
+        # again
         if code.co_code[target] == _HANDLER and target not in passing:
             return True
         seen.add(target)
@@ -135,18 +157,18 @@ def _errstate_handlers(code: CodeType, entries: list) -> set[int]:
     """The places of the handlers of ``with np.errstate(...)``, which catch nothing."""
     instructions = list(dis.get_instructions(code))
     index = {instruction.offset: i for i, instruction in enumerate(instructions)}
-    named = {_begin(i) for i in instructions if i.argval == "errstate"}
+    named = {_expression_start(i) for i in instructions if i.argval == "errstate"}
     found = set()
     for entry in entries:
         place = index.get(entry.start, 0) - 1
         if place >= 0 and instructions[place].opname == "BEFORE_WITH":
             place -= 1  # to the call of the expression after ``with``
-        if place >= 0 and _begin(instructions[place]) in named:
+        if place >= 0 and _expression_start(instructions[place]) in named:
             found.add(entry.target)
     return found
 
 
-def _begin(instruction: dis.Instruction) -> tuple[int | None, int | None] | None:
+def _expression_start(instruction: dis.Instruction) -> tuple[int | None, int | None] | None:
     """The line and the column where the expression of an instruction begins, if known."""
     position = instruction.positions
     return None if position is None else (position.lineno, position.col_offset)

@@ -1,4 +1,6 @@
-"""Detection of draws from hidden random state during a trace, which would be baked in [B2].
+"""Detection of draws from hidden random state during a trace [B2].
+
+Such numbers would become constants of the program.
 
 ``Watch`` compares the states of ``numpy.random``, of ``random`` and of generators that the function
 captures, before and after. Copying these states would cost more than a small trace, so a few bytes
@@ -10,17 +12,20 @@ import ctypes
 import dis
 import functools
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from letir.ast import LATE_BOUND
+from letir.ast.process_state import new_lock
 from letir.ast.terms import Lambda, Source
 from letir.errors import TraceError
+from letir.tracing.refusals import of_outside_state
 from letir.tracing.source_locations import at_user
 from letir.tracing.stand_ins import add_loaded_modules
-from letir.tracing.trace_state import AT_ONCE
+from letir.tracing.trace_state import DRAW_AT_ONCE
 
 _HEAD = object.__basicsize__  # the size of an object's header in CPython
 _BLOCK = 624  # words of the Mersenne twister; the position follows them
@@ -93,7 +98,7 @@ def _window_of_python(state) -> ctypes.Array:
 def _generators_of(f: Callable) -> list:
     """The generators captured by ``f``, or by functions of its module that it names.
 
-    Also those in containers and attributes of objects, and of methods that were taken from them.
+    Includes generators in containers and attributes of objects, and generators of bound methods.
     """
     kinds = _generator_types()
     if not kinds:
@@ -115,19 +120,23 @@ def _generators_of(f: Callable) -> list:
                 found[id(owner)] = owner
             elif kind is FunctionType and value.__globals__ is function.__globals__:
                 todo.append(value)
-    hidden = getattr(sys.modules.get("random"), "_inst", None)  # compared by itself
+    hidden = getattr(
+        sys.modules.get("random"), "_inst", None
+    )  # ``random``'s state is compared anyway
     return [generator for generator in found.values() if generator is not hidden]
 
 
 def _nested_values(values: list) -> list:
     """``values``, with the items of containers and the attributes of users' objects among them."""
     seen: set[int] = set()
-    for value in values:  # to which more is appended
+    for value in values:  # the loop appends to the list
         kind = type(value)
         if len(seen) >= _MOST_OBJECTS:
             break
         if kind in (list, tuple, set, dict):
             inner: Any = value.values() if kind is dict else value
+        elif kind is functools.partial:
+            inner = (value.func, *value.args, *value.keywords.values())
         elif kind.__module__ in _WITHOUT_GENERATORS or isinstance(value, type):
             continue
         else:
@@ -186,6 +195,8 @@ def _generator_state(generator):
 
 
 _started: list["Watch"] = []
+_told: list["Watch"] = []  # that take note of the draw under way
+_drawing = new_lock(threading.RLock)  # held while states are compared with those before a draw
 
 
 def watch_numpy_random(trace: Any) -> None:
@@ -194,7 +205,7 @@ def watch_numpy_random(trace: Any) -> None:
     NumPy imports that module when it is first read: recordings under way watch it from now on.
     """
     if "numpy.random" not in sys.modules:
-        getattr(sys.modules["numpy"], "random")  # noqa: B009  which imports it
+        getattr(sys.modules["numpy"], "random")  # noqa: B009  imports the module
         add_loaded_modules()
         for watch in list(_started):
             watch.end()
@@ -216,30 +227,46 @@ def names_draws(f: Callable) -> bool:
 class Watch:
     """The random states before ``f`` is traced; ``check`` compares them afterwards.
 
-    Until ``end``, draws are seen where they happen, see ``random_draws``. The comparison finds
-    what is drawn by methods that were taken from their generators before.
+    Until ``end``, the stand-ins of ``random_draws`` notice draws. The comparison also finds draws
+    by bound methods that were made before the recording. Draws of other threads do not count.
     """
 
-    __slots__ = ("draws", "f", "generators", "numpy", "python", "stand_ins", "states")
+    __slots__ = ("after", "before", "draws", "elsewhere", "f", "generators", "stand_ins", "thread")
 
     def __init__(self, f: Callable | None, draws: str):
         self.draws: str = draws
         self.stand_ins: Any = None
-        self.f, self.generators = f, [] if draws == AT_ONCE else _generators_of(f)
-        self.states = [_generator_state(g) for g in self.generators] if self.generators else ()
-        self.numpy, self.python = _numpy_state(), _python_state()
+        self.f, self.generators = f, [] if draws == DRAW_AT_ONCE else _generators_of(f)
+        self.thread = threading.get_ident()
+        self.before = self.after = ()
+        # (states before, states after) draws of other threads
+        self.elsewhere: list[tuple[tuple, tuple]] = []
+
+    def states(self) -> tuple:
+        """The states of the two global generators and of those that the function captures."""
+        return _numpy_state(), _python_state(), *map(_generator_state, self.generators)
+
+    def add_elsewhere(self, before: tuple, after: tuple) -> None:
+        """Note that a draw of another thread changed the states."""
+        if self.elsewhere and self.elsewhere[-1][1] == before:
+            before = self.elsewhere.pop()[0]
+        self.elsewhere.append((before, after))
 
     def start(self) -> None:
         """Put stand-ins for the methods that draw in place."""
         if "numpy.random" in sys.modules or "random" in sys.modules:
             self.stand_ins = LATE_BOUND["draw_watch"](self.draws)
             self.stand_ins.start()
-        _started.append(self)
+        with _drawing:
+            _started.append(self)
+            self.before = self.before or self.states()
 
     def end(self) -> None:
         """Put the originals of the methods that draw in place again."""
-        if self in _started:
-            _started.remove(self)
+        with _drawing:
+            if self in _started:
+                self.after = self.states()
+                _started.remove(self)
         if self.stand_ins is not None:
             self.stand_ins.end()
 
@@ -247,20 +274,54 @@ class Watch:
         """Raise TraceError if there were draws, except by user-defined operations, which draw again
         in every replay.
         """
-        if self.draws == AT_ONCE:
+        if self.draws == DRAW_AT_ONCE:
             return
-        if self.numpy == _numpy_state() and self.python == _python_state() and not self.generators:
+        if self.before == self.after and not self.elsewhere:
             return
-        modules = [
-            "numpy.random" if _was_drawn(self.numpy, _numpy_state(), _fresh_position()) else "",
-            "random" if _was_drawn(self.python, _python_state(), _BLOCK) else "",
-        ]
-        for generator, before in zip(self.generators, self.states, strict=True):
-            if _generator_state(generator) != before:
-                modules.append("a generator that is not an argument of the function")
-        used = [module for module in modules if module]
+        captured = "a generator that is not an argument of the function"
+        names = ("numpy.random", "random", *[captured] * len(self.generators))
+        fresh = (_fresh_position(), _BLOCK, *[0] * len(self.generators))
+        used: dict[str, None] = {}
+        known = self.before
+        for before, after in (*self.elsewhere, (self.after, ())):
+            for name, *states in zip(names, known, before, fresh, strict=True):
+                if _was_drawn(*states):
+                    used[name] = None
+            known = after
         if used and not any(bind.op.is_users for bind in fn.binds):
-            raise _drawn_by(" and ".join(used), self.f)
+            error = _drawn_by(" and ".join(used), self.f)
+            # drawn already: ``jit`` sets back generators that it knows
+            error.letir_set_back = _hidden_generators(used)  # type: ignore[attr-defined]
+            raise error
+
+
+def _hidden_generators(modules: Collection[str]) -> list:
+    """The generators of the modules ``numpy.random`` and ``random``, if they are among these."""
+    found = []
+    if "numpy.random" in modules:
+        found.append(sys.modules["numpy.random.mtrand"]._rand)  # type: ignore[attr-defined]
+    if "random" in modules:
+        found.append(sys.modules["random"]._inst)  # type: ignore[attr-defined]
+    return found
+
+
+def draw_elsewhere(draw: Callable, args: tuple, kwargs: dict) -> Any:
+    """``draw(*args, **kwargs)``, which the watches of other threads take note of."""
+    with _drawing:
+        thread = threading.get_ident()
+        watches = [watch for watch in _started if watch.thread != thread]
+        if _told or not watches:  # a draw that another one calls, or nothing to take note of
+            return draw(*args, **kwargs)
+        _told[:] = watches
+        try:
+            before = [watch.states() for watch in watches]
+            try:
+                return draw(*args, **kwargs)
+            finally:
+                for watch, states in zip(watches, before, strict=True):
+                    watch.add_elsewhere(states, watch.states())
+        finally:
+            _told.clear()
 
 
 def _fresh_position() -> int:
@@ -283,7 +344,7 @@ def _was_drawn(before, after, fresh: int) -> bool:
 
 
 def _drawn_by(what: str, f: Callable) -> TraceError:
-    """The error for draws from hidden state that the code of ``f`` shows."""
+    """The error for draws from hidden state, with the draws that appear in the code of ``f``."""
     places = list(_draws_in(f))
     where = "".join(f"\n  at {source}: {name}" for source, name in places[:5])
     return drawn_from(what, list(dict.fromkeys(name for _, name in places)), where)
@@ -297,12 +358,13 @@ def drawn_from(what: str, names: list[str], where: str | None = None) -> TraceEr
     known = [f"letir.random.{_REPLACEMENTS[name]}" for name in names if name in _REPLACEMENTS]
     if where is None:
         where = f"{at_user()}: {names[0]}"
-    return TraceError(
-        f"while the function was traced numbers were drawn from {what}: "
-        f"they would be constants of the program{where}\n"
-        f"  draw by a key that is an argument, {' or '.join(known[:3]) or 'letir.random'}\n"
-        "  or make a numpy.random.Generator an argument (another thread that draws meanwhile looks "
-        "the same: trace again)"
+    return of_outside_state(
+        TraceError(
+            f"while the function was traced numbers were drawn from {what}: "
+            f"they would be constants of the program{where}\n"
+            f"  draw by a key that is an argument, {' or '.join(known[:3]) or 'letir.random'}\n"
+            "  or make a numpy.random.Generator an argument"
+        )
     )
 
 
@@ -325,7 +387,7 @@ def _draws_in(f: Callable) -> Iterator[tuple[Source, str]]:
 
 
 def _is_draw(value) -> bool:
-    """Whether an object is a method of a NumPy generator, or of the one of ``random``."""
+    """Whether an object is a method of NumPy's generators, or of ``random``'s hidden one."""
     owner = getattr(value, "__self__", None)
     if not isinstance(value, BuiltinMethodType | MethodType) or owner is None:
         return False

@@ -1,7 +1,7 @@
-"""Errors for calls that cannot work: a wrong number of arguments, or objects of the wrong kind.
+"""Errors for calls with wrong arguments: a wrong number of them, or objects of the wrong kind.
 
-Looked at only after something failed, so that a call that works pays nothing. The signatures and
-annotations of the functions that users call say what each argument must be.
+These checks run only after a call has failed, so that calls that work pay nothing. They compare the
+arguments with the signature and the annotations of the function that the user called.
 """
 
 import inspect
@@ -36,13 +36,13 @@ _OF_ARGUMENTS = (TypeError, AttributeError, ValueError, KeyError, IndexError)
 _OF_VALUES = (np.linalg.LinAlgError, LetirError)  # the arguments may be right
 
 
-def misuse(
+def argument_error(
     error: BaseException, function: Any, args: tuple, kwargs: dict, is_inner: bool = False
 ) -> LetirError | None:
     """The error that says what is wrong with the arguments of a call that ended in ``error``.
 
     None if nothing is wrong with them as far as is known, or ``error`` comes from a callback.
-    ``is_inner``: letir made the call; then values may be at fault, whose errors are NumPy's.
+    ``is_inner``: letir made the call; then the values may be wrong, for which NumPy's error stays.
     """
     if not isinstance(error, _OF_ARGUMENTS) or isinstance(error, _OF_VALUES):
         return None
@@ -59,13 +59,15 @@ def misuse(
         return DTypeError(f"{name}: {reason}\n  it takes {parameters_text(signature)}")
     for parameter, value in bound.arguments.items():
         kind = signature.parameters[parameter]
-        if kind.kind in (kind.VAR_POSITIONAL, kind.VAR_KEYWORD) or fits(value, kind.annotation):
+        if kind.kind in (kind.VAR_POSITIONAL, kind.VAR_KEYWORD) or _fits_annotation(
+            value, kind.annotation
+        ):
             continue
-        return _misfit(name, parameter, value, kind.annotation)
+        return _misfit_error(name, parameter, value, kind.annotation)
     found = _misfit_of_callback(error, name, bound.arguments)
     if found is not None or is_inner or _passes_user(error):
         return found
-    given = [f"{key}: {described(value)}" for key, value in bound.arguments.items()]
+    given = [f"{key}: {describe_value(value)}" for key, value in bound.arguments.items()]
     given = given[1:] if "self" in bound.arguments else given
     return _class_for(error)(
         f"{name}: {error}, found {', '.join(given)}\n  it takes {parameters_text(signature)}"
@@ -77,33 +79,34 @@ def refuse_misfit(function: Callable, arguments: dict[str, Any], parameter: str)
     signature, name = _signature_and_name(function)
     value, annotation = arguments[parameter], signature.parameters[parameter].annotation
     taken = getattr(getattr(arguments.get("f"), "__code__", None), "co_varnames", ())
-    if not fits(value, annotation) and parameter not in taken:  # else ``trace`` tells
+    if not _fits_annotation(value, annotation) and parameter not in taken:  # else ``trace`` says so
         name = name if function.__name__ != "__init__" else type(arguments["self"]).__name__
-        raise _misfit(name, parameter, value, annotation)
+        raise _misfit_error(name, parameter, value, annotation)
 
 
 def refuse_flag(op: str, name: str, value: Any) -> None:
     """Raise DTypeError unless the attribute ``name`` of an operation is true or false."""
-    if not fits(value, bool):
-        raise _misfit(op, name, value, bool)
+    if not _fits_annotation(value, bool):
+        raise _misfit_error(op, name, value, bool)
 
 
-def _misfit(name: str, parameter: str, value: Any, annotation: Any) -> DTypeError:
+def _misfit_error(name: str, parameter: str, value: Any, annotation: Any) -> DTypeError:
     """The error for an argument that does not fit its annotation."""
-    expected, remedy = _expected(annotation)
+    expected, remedy = _expectation_and_remedy(annotation)
     if parameter.endswith("argnums"):
         remedy = (
             f"count positional arguments from 0; the arguments themselves go to the function that "
             f"{name} returns"
         )
     return DTypeError(
-        f"{name}: {parameter} must be {expected}, found {described(value)}\n  {remedy}"
+        f"{name}: {parameter} must be {expected}, found {describe_value(value)}\n  {remedy}"
     )
 
 
 def _class_for(error: BaseException) -> type[LetirError]:
-    """The class of letir's that stands for an error of Python or NumPy, and is also caught as it
-    where programs catch it.
+    """letir's class for an error of Python or NumPy, and a subclass of its class if possible.
+
+    Users' ``except`` clauses for the original class then still work.
     """
     if isinstance(error, IndexError):
         return BoundsError
@@ -130,7 +133,7 @@ def _passes_user(error: BaseException) -> bool:
 
 
 def _misfit_of_callback(error: BaseException, name: str, arguments: dict) -> DTypeError | None:
-    """The error for a function among the arguments that does not take what it is called with."""
+    """The error for a callback, an argument of the call, whose signature does not fit its call."""
     for parameter, value in arguments.items():
         for f in value if isinstance(value, list | tuple) else (value,):
             called = f"{getattr(f, '__qualname__', '')}() "
@@ -140,18 +143,18 @@ def _misfit_of_callback(error: BaseException, name: str, arguments: dict) -> DTy
     return None
 
 
-def fits(value: Any, annotation: Any) -> bool:
+def _fits_annotation(value: Any, annotation: Any) -> bool:
     """Whether an argument may be of the annotated kind; True if that is not known."""
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (UnionType, typing.Union):
-        return any(fits(value, part) for part in parts)
+        return any(_fits_annotation(value, part) for part in parts)
     if annotation is Callable or origin is Callable:
         return callable(value)
     if origin is Sequence:
         if isinstance(value, str | dict | Value) or not hasattr(type(value), "__iter__"):
             return False
         items = value if isinstance(value, list | tuple | np.ndarray) else ()
-        return all(fits(i, parts[0]) for i in items)
+        return all(_fits_annotation(i, parts[0]) for i in items)
     if annotation is bool:  # 0 and 1, too; a traced value is asked for its truth value
         return isinstance(value, bool | np.bool_ | Value) or (
             type(value) is int and value in (0, 1)
@@ -165,15 +168,15 @@ def fits(value: Any, annotation: Any) -> bool:
     return annotation not in _KINDS or isinstance(value, annotation)
 
 
-def _expected(annotation: Any) -> tuple[str, str]:
+def _expectation_and_remedy(annotation: Any) -> tuple[str, str]:
     """(what an argument must be, what to do)."""
     parts = typing.get_args(annotation)
     if typing.get_origin(annotation) in (UnionType, typing.Union):
-        found = [_expected(part) for part in parts if part is not type(None)]
+        found = [_expectation_and_remedy(part) for part in parts if part is not type(None)]
         remedies = dict.fromkeys([remedy for _, remedy in found])
         return " or ".join([what for what, _ in found]), ", or ".join(remedies)
     if typing.get_origin(annotation) is Sequence:
-        what = _expected(parts[0])[0]
+        what = _expectation_and_remedy(parts[0])[0]
         plural = _PLURALS.get(typing.get_origin(parts[0]) or parts[0], f"which each item is {what}")
         return f"a sequence of {plural}", "several in a tuple"
     if annotation in _KINDS:
@@ -183,7 +186,7 @@ def _expected(annotation: Any) -> tuple[str, str]:
     return getattr(annotation, "__name__", str(annotation)), "see its documentation"
 
 
-def described(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """A short description of an object for an error message: its value or type."""
     if isinstance(value, Value):
         return f"a value of type {value.type!r}"
@@ -231,10 +234,12 @@ def _misfit_of_operation(
         if not _is_operand(operand):
             told = f"{op.name}: operand {i} must be an array or a number"
             remedy = "pass arrays as operands, the rest by keyword"
-            return DTypeError(f"{told}, found {described(operand)}\n  {remedy}")
+            return DTypeError(f"{told}, found {describe_value(operand)}\n  {remedy}")
     if is_inner or _passes_user(error):
         return None
-    given = [described(x) for x in args] + [f"{k}={described(x)}" for k, x in kwargs.items()]
+    given = [describe_value(x) for x in args] + [
+        f"{k}={describe_value(x)}" for k, x in kwargs.items()
+    ]
     return _class_for(error)(
         f"{op.name}: {error}, found ({', '.join(given)})\n"
         f"  its attributes are ({', '.join(op.attrs) or 'none'}): pass arrays as operands, "
@@ -258,20 +263,20 @@ _NEVER_OPERANDS = (str, bytes, dict, set, type(None))
 def other_operand(x: Value, name: str, other: Any) -> Any:
     """NotImplemented, which leaves an operator to the other operand.
 
-    Raises DTypeError for objects that no array combines with, other than by == and !=.
+    Raises DTypeError for objects that arrays do not combine with, except by == and !=.
     """
     if name in ("equal", "not_equal") or type(other) not in _NEVER_OPERANDS:
         return NotImplemented
-    if name == "mul" and type(other) in (str, bytes):  # Python repeats it, asking for the index
+    if name == "mul" and type(other) in (str, bytes):  # Python repeats it, by ``__index__``
         return NotImplemented
     raise DTypeError(
-        f"{name}: {described(x)} and {described(other)} do not combine{at_user()}\n"
+        f"{name}: {describe_value(x)} and {describe_value(other)} do not combine{at_user()}\n"
         "  both operands must be arrays or numbers"
     )
 
 
 LATE_BOUND.update(
-    misuse=misuse,
+    argument_error=argument_error,
     other_operand=other_operand,
     refuse_flag=refuse_flag,
     refuse_misfit=refuse_misfit,

@@ -18,7 +18,7 @@ from letir.tracing.source_locations import is_letirs, is_users, place_of, user_p
 _HAVE_PLACES = (EscapedTracerError, ParseError)  # two lines of the user; a line of the text
 
 
-def fold(
+def shorten_traceback(
     error: BaseException,
     function: Any = None,
     args: tuple = (),
@@ -29,16 +29,18 @@ def fold(
 ) -> BaseException:
     """The error to raise for ``error``: without letir's frames, and with the user's line.
 
-    Called in the ``except`` clause of ``function``, which users call with these arguments. It is
-    another error if the arguments are at fault, else ``error`` itself, to be raised by a bare
-    ``raise``. If letir called the function, the traceback stays, as the error still passes an outer
-    one; except with ``within``, for operators, around which there is no other. ``inner_frames``:
-    how many frames there are between the function that users call and the ``except`` clause.
+    Called in the ``except`` clause of ``function``, which users call with these arguments. If the
+    arguments are wrong, the result is a new error; otherwise it is ``error`` itself, for a bare
+    ``raise``. If letir called ``function``, the traceback stays, because an outer function of letir
+    will shorten it; ``within`` is for operators, which have no such outer function.
+    ``inner_frames``: the number of frames between ``function`` and the ``except`` clause.
     """
     caller = sys._getframe(1 + inner_frames).f_back
     is_inner = caller is not None and is_letirs(caller.f_code.co_filename)
     if not isinstance(error, LetirError | Warning) and _is_raised_by_letir(error):
-        better = function and LATE_BOUND["misuse"](error, function, args, kwargs or {}, is_inner)
+        better = function and LATE_BOUND["argument_error"](
+            error, function, args, kwargs or {}, is_inner
+        )
         error = better or error
     if is_inner and not within:
         return error
@@ -49,7 +51,7 @@ def fold(
     elif error.args and not isinstance(error, _HAVE_PLACES):
         append_location(error, source_line(place))
     if os.environ.get("LETIR_TRACEBACK") != "full":
-        _fold_chain(error)
+        _shorten_chain(error)
     return error
 
 
@@ -72,10 +74,10 @@ def _innermost_place(link: TracebackType | None) -> Source | None:
     )
 
 
-def _fold_chain(error: BaseException) -> None:
+def _shorten_chain(error: BaseException) -> None:
     """Fold the traceback of ``error`` and of the errors that led to it.
 
-    Errors that letir raised and caught itself are taken out of the chain.
+    Errors that letir raised and caught itself are removed from the chain.
     """
     chain, seen = [error], set()
     while chain:
@@ -88,7 +90,7 @@ def _fold_chain(error: BaseException) -> None:
             context = context.__context__
         link.__context__ = context
         if _is_raised_by_letir(link):
-            # letir's `from None` is meant for the errors taken out, not for those of the user
+            # letir's `from None` hides the removed errors, and must not hide errors of the user
             link.__suppress_context__ = link.__cause__ is not None
         link.__traceback__ = _without_letir(link.__traceback__)
         chain += [e for e in (link.__cause__, context) if e is not None]
@@ -104,7 +106,7 @@ def _is_internal(error: BaseException) -> bool:
 def _is_raised_by_letir(error: BaseException) -> bool:
     """Whether letir, or a library that it called, raised the error."""
     link, found = error.__traceback__, False
-    while link is not None:  # NumPy's frames below letir's count as letir's
+    while link is not None:  # frames of NumPy called by letir count as letir's
         file = link.tb_frame.f_code.co_filename
         found = is_letirs(file) or (found and not is_users(file))
         link = link.tb_next
@@ -126,4 +128,4 @@ def _without_letir(link: TracebackType | None) -> TracebackType | None:
     return found
 
 
-LATE_BOUND["fold"] = fold
+LATE_BOUND["shorten_traceback"] = shorten_traceback

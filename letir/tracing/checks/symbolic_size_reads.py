@@ -1,5 +1,7 @@
-"""What a trace does with symbolic sizes: they become traced numbers, and a question whose answer
-depends on one is an error with its line [B10].
+"""Reads of symbolic sizes during a trace [B10].
+
+Arithmetic turns symbolic sizes into traced numbers; code whose result depends on the value of a
+size raises an error with its line.
 """
 
 from collections.abc import Callable
@@ -19,7 +21,7 @@ from letir.tracing.trace_state import ACTIVE, LAZY, Trace
 
 
 def watch_size_reads(trace: Trace) -> None:
-    """Refuse such reads until ``trace``, which has a parameter with symbolic sizes, is closed.
+    """Refuse reads of sizes until ``trace``, which has a parameter with symbolic sizes, is closed.
 
     An existing watch stays: ``jit`` then gives up symbolic sizes, and uses the numbers.
     """
@@ -38,7 +40,7 @@ def _refuse_size_read(trace, place: str, asked: str, is_decided: bool) -> None:
         "  make the choice where the number is known, pass the number as a static argument,\n"
         "  or trace with concrete arrays"
     )
-    trace.refusal = trace.refusal or str(error)  # also if the function catches it [B2]
+    trace.refusal = trace.refusal or str(error)  # raised again if the function catches it [B2]
     raise error
 
 

@@ -12,19 +12,21 @@ from letir.tracing import entry
 from letir.tracing.checks.hidden_random_state import drawn_from
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import is_users
-from letir.tracing.trace_state import ACTIVE, AT_ONCE, Trace
+from letir.tracing.trace_state import ACTIVE, DRAW_AT_ONCE, Trace
 
 RANDOM_FILE = os.path.join(os.path.dirname(os.__file__), "random.py")
 _SECRETS = os.path.join(os.path.dirname(os.__file__), "secrets.py")
 
 
 def system_bytes(original: Callable) -> Callable:
-    """The stand-in for ``os.urandom``, whose bytes users' code must not make constants."""
+    """The stand-in for ``os.urandom``: it refuses calls of users' code, whose bytes would become
+    constants of the program.
+    """
 
     @functools.wraps(original)
     def stand_in(*args):
         trace: Any = ACTIVE.get()
-        while type(trace) is Trace and trace.draws == AT_ONCE:
+        while type(trace) is Trace and trace.draws == DRAW_AT_ONCE:
             trace = trace.parent
         if type(trace) is Trace and _is_called_by_user(sys._getframe(1)):
             raise note_refusal(drawn_from("the operating system", ["urandom"]))
@@ -34,9 +36,9 @@ def system_bytes(original: Callable) -> Callable:
 
 
 def _is_called_by_user(frame: Any) -> bool:
-    """Whether a user's code draws, itself or by ``random`` or ``secrets``.
+    """Whether a user's code draws, directly or through ``random`` or ``secrets``.
 
-    Other modules make names of files and the like.
+    Other modules draw for names of temporary files and similar purposes.
     """
     if is_importing(frame):
         return False
@@ -46,7 +48,7 @@ def _is_called_by_user(frame: Any) -> bool:
 
 
 def is_importing(frame: Any) -> bool:
-    """Whether the recorded function has begun an import that is not done."""
+    """Whether the recorded function has begun an import that is still running."""
     while frame is not None and frame.f_code.co_filename != entry.__file__:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True

@@ -1,4 +1,4 @@
-"""``no_grad`` inside of a recorded function: no gradient flows through what is computed there.
+"""``no_grad`` inside of a recorded function: values that are computed there have no gradient.
 
 A trace records the operations of such a region like all others. When the trace ends, the values of
 the region that are used outside of it get a ``stop_gradient``.
@@ -16,13 +16,13 @@ from letir.tracing.trace_state import Trace
 
 
 def begin_region(trace: Trace) -> None:
-    """Note that no gradients are recorded from here on."""
+    """Mark the beginning of a region without gradients."""
     vars(trace)["region_start"] = len(trace.binds)
     vars(trace).setdefault("stopped", set())
 
 
 def end_region(trace: Trace, *, after_error: bool = False) -> bool:
-    """Note the values of the region that ends here; whether there was one.
+    """Mark the end of a region and record its values; returns whether there was a region.
 
     Raises TraceError for a write to a value from outside, unless an exception is under way: in
     eager mode the value would keep its gradient.

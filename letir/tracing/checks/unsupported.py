@@ -2,7 +2,7 @@
 
 An entry is ``function: "reason; remedy"``, sorted by family, with methods such as
 ``np.ndarray.tofile``. Error messages show it, and the page of all functions lists it. Functions
-that are only missing so far do not belong here.
+that could be recorded but are missing so far are not listed here.
 """
 
 from typing import Any
@@ -32,8 +32,10 @@ _USERS: dict[Any, str] = {
 
 # ---- methods and attributes of arrays ----
 
-_LAYOUT = "how an array lies in memory is the evaluator's; compute with its elements"
-_BYTES = "its bytes would be baked into the program; return it, and take them of the result"
+_LAYOUT = "the memory layout is chosen when the program runs; compute with the elements"
+_BYTES = (
+    "its bytes would be baked into the program; return the array, and take the bytes of the result"
+)
 METHODS: dict[Any, str] = {
     np.ndarray.base: _LAYOUT + ", or ask numpy.may_share_memory",
     np.ndarray.byteswap: "bytes are always in native order; swap them before the trace",
@@ -54,7 +56,7 @@ REFUSED: dict[Any, str] = {**_USERS, **METHODS, **_UFUNCS, **_FILES}
 def refusal_reason(function: Any) -> str | None:
     """The reason why a NumPy callable cannot be recorded; None if there is none."""
     if isinstance(function, np.ufunc) and function.__name__.endswith(" (vectorized)"):
-        return REFUSED[np.frompyfunc]  # which made it
+        return REFUSED[np.frompyfunc]  # a ufunc that np.frompyfunc made
     try:
         return REFUSED.get(function)
     except TypeError:  # an unhashable callable

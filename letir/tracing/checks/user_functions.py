@@ -1,9 +1,10 @@
-"""Errors for functions of the user, and rules, that cannot be called as letir calls them, and for
-options that name arguments which are not there.
+"""Errors for users' functions and rules with a wrong signature, and for options that name missing
+arguments.
 """
 
 import dis
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
@@ -13,12 +14,12 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.error_locations import source_line
-from letir.errors import BoundsError, DTypeError, LetirError
+from letir.errors import BoundsError, DTypeError, LetirError, TraceError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.checks.misuse import (
     FUNCTION_REMEDY,
     PROGRAM_REMEDY,
-    described,
+    describe_value,
     parameters_text,
 )
 from letir.tracing.source_locations import at_user, is_users, place_of
@@ -39,15 +40,19 @@ def call_rule(asked: str, rule: Callable, *args: Any) -> Any:
 def refuse_call(error: BaseException, f: Any, args: tuple, kwargs: dict, asked: str = "") -> None:
     """Raise DTypeError if ``error`` says that ``f`` cannot be called with these arguments."""
     link = error.__traceback__
-    if type(error) is not TypeError or (link is not None and link.tb_next is not None):
-        return  # an error within the function
+    # a ufunc has no frames: the frames below belong to its stand-in
+    is_inside = link is not None and link.tb_next is not None and not isinstance(f, np.ufunc)
+    if type(error) is not TypeError or is_inside:
+        _refuse_method(error)
+        return
     if not callable(f):
         raise DTypeError(
-            f"{asked}a function is expected, found {described(f)}{at_user()}\n  {FUNCTION_REMEDY}"
+            f"{asked}a function is expected, found {describe_value(f)}{at_user()}\n"
+            f"  {FUNCTION_REMEDY}"
         )
     try:
         signature = inspect.signature(f)
-    except (TypeError, ValueError):  # of functions in C
+    except (TypeError, ValueError):  # functions in C have no signature
         return
     try:
         signature.bind(*args, **kwargs)
@@ -59,6 +64,24 @@ def refuse_call(error: BaseException, f: Any, args: tuple, kwargs: dict, asked: 
             f"{at_user()}\n  pass one argument for each of its parameters, or bind others with "
             "functools.partial"
         ) from None
+
+
+_DESCRIPTOR = r"descriptor '(\w+)' .*(?:apply to|received) a '(?:Tracer|Buffer)'"
+
+
+def _refuse_method(error: BaseException) -> None:
+    """Raise TraceError if a method of ``numpy.ndarray`` was called as a function."""
+    found = re.match(_DESCRIPTOR, str(error))
+    link = error.__traceback__
+    if found is None or link is None:
+        return
+    while link.tb_next is not None:
+        link = link.tb_next
+    place = place_of(link.tb_frame.f_code, link.tb_lasti, link.tb_lineno)
+    raise TraceError(
+        f"numpy.ndarray.{found[1]} of a traced value is not recorded{source_line(place)}\n"
+        f"  call the method of the value: x.{found[1]}(...)"
+    ) from None
 
 
 def call_plainly(f: Callable, args: tuple, kwargs: dict) -> Any:
@@ -74,12 +97,12 @@ def call_plainly(f: Callable, args: tuple, kwargs: dict) -> Any:
 def refuse_static(error: BaseException, f: Any, args: tuple, kwargs: dict) -> None:
     """Raise DTypeError for a TypeError of Python in ``f`` about an argument that is not an array.
 
-    Such an argument is passed as it is, and fails like ``f("a")`` without letir.
+    Such an argument is passed unchanged, and fails like ``f("a")`` without letir.
     """
     link = error.__traceback__
     while link is not None and link.tb_next is not None:
         link = link.tb_next
-    # not of an error that the user or a library raised with a meaning
+    # only errors of Python: an error that the user or a library raised stays
     of_python = type(error) in (TypeError, AttributeError) or "ufunc" in str(error)
     if isinstance(error, LetirError) or not of_python or link is None:
         return
@@ -93,12 +116,12 @@ def refuse_static(error: BaseException, f: Any, args: tuple, kwargs: dict) -> No
         name = getattr(f, "__name__", type(f).__name__)
         raise DTypeError(
             f"{name}: {error}, where {', '.join(told)}{source_line(place)}\n"
-            "  letir records arrays and numbers, and passes other values as they are: pass an array"
+            "  letir records arrays and numbers, and passes other values unchanged: pass an array"
         ) from error
 
 
 def _is_at_raise(link: TracebackType) -> bool:
-    """Whether the innermost frame of a traceback raised the error by a ``raise`` of its own."""
+    """Whether the innermost frame of a traceback raised the error by a ``raise`` statement."""
     return link.tb_frame.f_code.co_code[link.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
@@ -106,15 +129,15 @@ def _named_arguments(f: Any, args: tuple, kwargs: dict) -> list[tuple[str, Any]]
     """(parameter, argument) of a call that fits the signature of ``f``."""
     try:
         return list(inspect.signature(f).bind(*args, **kwargs).arguments.items())
-    except (TypeError, ValueError):  # of functions in C
+    except (TypeError, ValueError):  # functions in C have no signature
         return [(f"argument {i}", value) for i, value in enumerate(args)] + list(kwargs.items())
 
 
 def _told_static(name: str, value: Any) -> str:
-    """That an argument is not an array; empty if it is one."""
+    """A sentence that an argument is not an array; empty if it is one."""
     if isinstance(value, Value) or is_array(value) or type(value) in (int, float, complex):
         return ""
-    return f"{name} is {described(value)}"
+    return f"{name} is {describe_value(value)}"
 
 
 def _type_text(value: Any) -> str:
@@ -129,7 +152,7 @@ def refuse_unless_function(asked: str, f: Any) -> None:
     """Raise DTypeError unless ``f`` is a function or a program."""
     if not callable(f):
         raise DTypeError(
-            f"{asked}: a function or a program is expected, found {described(f)}{at_user()}\n"
+            f"{asked}: a function or a program is expected, found {describe_value(f)}{at_user()}\n"
             f"  {FUNCTION_REMEDY}"
         )
 
@@ -150,7 +173,8 @@ def refuse_positions(asked: str, numbers: Sequence[int], count: int) -> None:
 def not_a_program(asked: str, found: Any) -> DTypeError:
     """The error for an object that must be a program."""
     return DTypeError(
-        f"{asked}: a program is expected, found {described(found)}{at_user()}\n  {PROGRAM_REMEDY}"
+        f"{asked}: a program is expected, found {describe_value(found)}{at_user()}\n"
+        f"  {PROGRAM_REMEDY}"
     )
 
 
@@ -160,7 +184,8 @@ def refuse_argnums(asked: str, argnums: Any, name: str = "argnums") -> None:
     for number in numbers:
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise DTypeError(
-                f"{asked}: {name} must be an int or a sequence of ints, found {described(argnums)}"
+                f"{asked}: {name} must be an int or a sequence of ints, "
+                f"found {describe_value(argnums)}"
                 f"{at_user()}\n  count positional arguments from 0; the arguments themselves go to "
                 f"the function that {asked} returns"
             )

@@ -1,8 +1,8 @@
-"""``warn_at_user``: a warning at the innermost line of the user's code, as NumPy's own are; and the
-refusal of functions that make errors of warnings.
+"""``warn_at_user``: warnings that name the innermost line of the user's code, as NumPy's do.
 
-While a function is recorded, that is a frame on the stack; in a replay it is the source line of the
-bind that is computed. Python shows each warning once for a line, and remembers that in the module.
+During recording this line is the line of a frame on the stack; in a replay it is the source line of
+the running bind. Python shows each warning once for each line, and records that in the module.
+``refuse_warnings_as_errors`` refuses functions that turn warnings into errors.
 """
 
 import sys
@@ -15,16 +15,16 @@ from letir.ast.source import Source
 from letir.errors import TraceError
 from letir.eval.evaluator import Evaluator
 from letir.eval.float_warnings import PLACES
-from letir.tracing.refusals import note_refusal
+from letir.tracing.refusals import note_refusal, of_outside_state
 from letir.tracing.source_locations import is_users
-from letir.tracing.trace_state import ACTIVE, Trace
+from letir.tracing.trace_state import ACTIVE, Trace, warnings_shown_by
 
 PLACES[Evaluator.call.__code__] = lambda frame: getattr(frame.f_locals["env"].at, "source", None)
 _registries: dict[str, dict] = {}  # for files that are not modules, by name
 
 
 def warn_at_user(text: str) -> None:
-    """Give a RuntimeWarning with this text, which NumPy found while it computed an operation."""
+    """Issue a RuntimeWarning with this text, which NumPy issued while it computed an operation."""
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -49,28 +49,47 @@ def warn_at_user(text: str) -> None:
 
 
 def refuse_warnings_as_errors(code: CodeType, line: int) -> None:
-    """Raise TraceError if recorded ``code`` has made errors of warnings, unlike replays."""
+    """Raise TraceError if recorded ``code`` has turned warnings into errors, or keeps them in a
+    list, unlike replays.
+    """
     active = ACTIVE.get()
     if not isinstance(active, Trace) or not is_users(code.co_filename):
         return
-    # catch_warnings puts another list there
-    if all(trace.filters is warnings.filters for trace in (active, *active.enclosing())):
+    traces = (active, *active.enclosing())
+    shown = warnings_shown_by()
+    if isinstance(getattr(shown, "__self__", None), list) and all(
+        trace.shows_warnings is not shown for trace in traces
+    ):
+        raise note_refusal(
+            of_outside_state(
+                TraceError(
+                    "an operation is recorded where warnings are kept in a list, which a replay "
+                    f"does not fill{source_line(Source(code.co_filename, line))}\n"
+                    "  test the values, for example with numpy.isnan, or let the warnings out"
+                )
+            )
+        )
+    # catch_warnings replaces the list of filters
+    if all(trace.filters is warnings.filters for trace in traces):
         return
     for action, text, category, module, _ in warnings.filters:
         if text is None and module is None and issubclass(RuntimeWarning, category):
             if action == "error":  # the first filter decides
                 raise note_refusal(
-                    TraceError(
-                        "an operation is recorded where warnings are errors, which they would not "
-                        f"be in a replay{source_line(Source(code.co_filename, line))}\n"
-                        "  write `with numpy.errstate(all='raise')`, and catch FloatingPointError"
+                    of_outside_state(
+                        TraceError(
+                            "an operation is recorded where warnings are errors, which they would "
+                            f"not be in a replay{source_line(Source(code.co_filename, line))}\n"
+                            "  write `with numpy.errstate(all='raise')`, and catch "
+                            "FloatingPointError"
+                        )
                     )
                 )
             return
 
 
 def _registry_of(file: str) -> dict:
-    """What Python remembers of the warnings of a file: that of its module, if it is one."""
+    """The warning registry of a file: the registry of its module, if it is a module."""
     for module in list(sys.modules.values()):
         names = getattr(module, "__dict__", {})
         if names.get("__file__") == file:

@@ -50,14 +50,14 @@ def while_in_segments(test: Lambda, body: Lambda, every: int, source: Source | N
 
 
 def _first_is_true(goes_on: Value, values: Sequence[Value]) -> Lambda:
-    """The test of a loop that carries its answer as the first value."""
+    """The test of a loop that carries the truth value of its test as the first value."""
     builder = LetBuilder()
     given = [builder.param(v.type) for v in (goes_on, *values)]
     return builder.build(given[:1])
 
 
 def _segment_body(test: Lambda, body: Lambda, every: int, goes_on: Value) -> Lambda:
-    """The body of the outer loop: the iterations of one segment, or those that are left."""
+    """The body of the outer loop: the iterations of one segment, or the remaining ones."""
     builder = LetBuilder()
     given = [builder.param(goes_on.type), *_params_like(builder, body.params)]
     return builder.build(_checkpoint_segment(_inner_while(test, body, every, goes_on), given))

@@ -95,7 +95,7 @@ def _check_one_number(asked: str, value, kinds: str) -> None:
         raise error_at_user_line(
             DTypeError(
                 f"{asked}: the branch must be chosen by an integer, found {kind!r}\n"
-                "  say how to round it: numpy.floor(x).astype(int)"
+                "  round it explicitly: numpy.floor(x).astype(int)"
             )
         )
 

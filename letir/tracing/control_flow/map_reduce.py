@@ -14,11 +14,12 @@ from optree import PyTreeSpec
 from letir.ast import entry_point
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.pytrees import flatten
+from letir.ast.pytrees import Tree, flatten
 from letir.ast.signatures import R
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError, ShapeError, TraceError
+from letir.eval.arguments import leaf_names
 from letir.eval.array_modules import is_array, type_of
 from letir.ops.control_flow.binary_bodies import can_batch
 from letir.ops.define.batch_rules import move_from_front, move_to_front
@@ -32,7 +33,7 @@ from letir.tracing.control_flow.scans import (
     row_type,
     step_count,
 )
-from letir.tracing.entry import DROP, leaf_names, record
+from letir.tracing.entry import DISCARD_WRITES, record
 from letir.tracing.source_locations import at_user, user_place
 from letir.tracing.trace_state import ABSTRACT
 
@@ -100,7 +101,7 @@ class _Recorded:
     def of(cls, f: Callable, kinds: Sequence[ArrayType], names: Sequence = ()) -> "_Recorded":
         """``f`` recorded on elements of these types."""
         given = tuple([declare_argument(kind) for kind in kinds])
-        recording = record(f, given, {}, ABSTRACT, DROP, lifts_variables=True)
+        recording = record(f, given, {}, ABSTRACT, DISCARD_WRITES, lifts_variables=True)
         return cls(as_body(recording.fn, names), recording.lifted)
 
 
@@ -127,7 +128,7 @@ def _run_combinator(
 
 
 class _Binary:
-    """A binary operation on pytrees as one on leaves, with checked results."""
+    """A binary operation on pytrees as a function of leaves, with checked results."""
 
     def __init__(self, f: Callable, spec: PyTreeSpec, kinds: Sequence[ArrayType], asked: str):
         self.f, self.spec, self.kinds, self.asked = f, spec, kinds, asked
@@ -138,8 +139,8 @@ class _Binary:
         found, spec = flatten(self.f(a, b))
         if spec != self.spec:
             raise TraceError(
-                f"{self.asked}: the operation returns {spec} for two elements that nest as "
-                f"{self.spec}{at_user()}\n"
+                f"{self.asked}: the operation returns {Tree(spec)} for two elements that nest as "
+                f"{Tree(self.spec)}{at_user()}\n"
                 "  return one element, nested like its arguments"
             )
         found = [carry_as_array(leaf, kind) for leaf, kind in zip(found, self.kinds, strict=True)]
@@ -203,7 +204,7 @@ def _initial_leaves(tree, spec: PyTreeSpec, asked: str, what: str) -> list:
     leaves, found = flatten(tree)
     if found != spec:
         raise TraceError(
-            f"{asked}: {what} nests as {found}, the elements as {spec}{at_user()}\n"
+            f"{asked}: {what} nests as {Tree(found)}, the elements as {Tree(spec)}{at_user()}\n"
             "  nest it like an element of xs"
         )
     for leaf in leaves:
@@ -309,7 +310,7 @@ def _check_destinations(dest, values, indices, asked: str) -> tuple:
     arrays, found = flatten(values)
     if found != spec:
         raise TraceError(
-            f"{asked}: values nest as {found}, dest as {spec}{at_user()}\n"
+            f"{asked}: values nest as {Tree(found)}, dest as {Tree(spec)}{at_user()}\n"
             "  nest the values like dest"
         )
     dests, arrays = [as_row(x) for x in dests], [as_row(x) for x in arrays]

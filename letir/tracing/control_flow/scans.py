@@ -14,15 +14,16 @@ from attrs import frozen
 from letir.ast import entry_point
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.pytrees import NAMESPACE, flatten
+from letir.ast.pytrees import NAMESPACE, Tree, flatten
 from letir.ast.signatures import C
 from letir.ast.terms import Lambda, Local, Source
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size
 from letir.errors import DTypeError, ShapeError, TraceError
+from letir.eval.arguments import leaf_names
 from letir.eval.array_modules import is_array, type_of
 from letir.ops.autodiff.checkpoint_and_custom_jvp import checkpoint
 from letir.tracing.control_flow.traced_bodies import run_program
-from letir.tracing.entry import DROP, leaf_names, record
+from letir.tracing.entry import DISCARD_WRITES, record
 from letir.tracing.operands import positive_int
 from letir.tracing.source_locations import at_user, user_place
 from letir.tracing.trace_state import ABSTRACT
@@ -158,7 +159,7 @@ class _Step:
         for _ in range(_MOST_ROUNDS):
             checked = _Returned(f, carry_spec, spec, kinds, asked)
             given = (*map(declare_argument, kinds), *slices)
-            recording = record(checked, given, {}, ABSTRACT, DROP, lifts_variables=True)
+            recording = record(checked, given, {}, ABSTRACT, DISCARD_WRITES, lifts_variables=True)
             results = [arg.type for arg in recording.fn.ret.args]
             found = [
                 _promoted_carry_type(kind, out, leaf)
@@ -266,8 +267,8 @@ class _Returned:
         handed_on, spec = flatten(out[0])
         if spec != self.carry_spec:
             raise TraceError(
-                f"{self.asked}: the carry that f returns nests as {spec}, the carry that it gets "
-                f"as {self.carry_spec}{at_user()}\n"
+                f"{self.asked}: the carry that f returns nests as {Tree(spec)}, "
+                f"the carry that it gets as {Tree(self.carry_spec)}{at_user()}\n"
                 "  return the carry nested as init"
             )
         ys, self.y_spec = flatten(out[1])
@@ -284,6 +285,11 @@ def carry_as_array(leaf: Any, kind: ArrayType | None) -> Any:
         return np.asarray(leaf, kind.dtype if known else None)[()]
     if isinstance(leaf, Value) and leaf.type is not None and leaf.type.weak and kind is None:
         return leaf.astype(leaf.dtype)
+    if isinstance(leaf, str | bytes):
+        raise DTypeError(
+            f"a step of a loop must return arrays and numbers, found {leaf!r}{at_user()}\n"
+            "  leave it out of the results"
+        )
     return leaf
 
 
@@ -347,8 +353,8 @@ class _Loop:
         end = len(operands) - self.n_lifted
         carry: Sequence = operands[: self.n_carry]
         xs, lifted = operands[self.n_carry : end], operands[end:]
-        parts: list[Sequence] = []  # of the ys, in the order in which they are computed
-        if count:  # what comes first in the order of the loop
+        parts: list[Sequence] = []  # parts of the ys, in the order in which they are computed
+        if count:  # the segments, which come first in the order of the loop
             rows = [x[rest:] if self.reverse else x[: n - rest] for x in xs]
             rows = [x.reshape((count, every, *x.shape[1:])) for x in rows]
             slices = [_element_of(x) for x in rows]

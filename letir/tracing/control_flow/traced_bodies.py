@@ -22,7 +22,7 @@ from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.records import PYTHON_TYPES, result_dtype
 from letir.ops.elementwise.casting import weaken
-from letir.tracing.entry import DROP, record
+from letir.tracing.entry import DISCARD_WRITES, record
 from letir.tracing.source_locations import error_at_user_line
 from letir.tracing.trace_state import ABSTRACT
 
@@ -50,7 +50,7 @@ class Body:
 
 def record_body(f: Callable, args: tuple) -> Body:
     """``f`` recorded on abstract arguments, a pytree of ``ShapeDtype``s."""
-    recording = record(f, args, {}, ABSTRACT, DROP, lifts_variables=True)
+    recording = record(f, args, {}, ABSTRACT, DISCARD_WRITES, lifts_variables=True)
     fn = recording.fn
     tree = fn.out_tree
     if tree is None:  # one result, or a tuple of them
@@ -91,7 +91,7 @@ def run_program(program: Lambda, leaves: list) -> list:
     traced: Any = next(
         (leaf for leaf in leaves if isinstance(leaf, Value) and _is_traced(leaf)), None
     )
-    # together with a traced value, a Variable is just an operand
+    # together with a traced value, a Variable is an ordinary operand
     return list(
         run_flat(program, leaves) if traced is None else traced.__letir_run__(program, leaves)
     )
@@ -128,13 +128,13 @@ def example_of(leaf: Any, what: str) -> ShapeDtype:
 
 def examples_of(tree: Any, what: str) -> Any:
     """The types of the leaves of ``tree``, with the same nesting."""
-    leaves, spec = flatten(tree)  # not tree_map: an error would say its line as the user's
+    leaves, spec = flatten(tree)  # not tree_map: errors would name its line as the user's
     return spec.unflatten([example_of(leaf, what) for leaf in leaves])
 
 
 def common_type(kinds: Sequence[ArrayType]) -> ArrayType | None:
-    """The common type by NumPy's promotion, if the types differ only in being Python numbers; else
-    None.
+    """The common type by NumPy's promotion if the types differ only in that some are Python
+    numbers; else None.
     """
     strong = [kind for kind in kinds if not kind.weak]
     if all(kind is kinds[0] for kind in kinds):
@@ -146,7 +146,7 @@ def common_type(kinds: Sequence[ArrayType]) -> ArrayType | None:
 
 
 def as_type(leaf: Any, kind: ArrayType) -> Any:
-    """A number, or a traced one, as an array or a number of this type; other values as they are."""
+    """A number, or a traced number, converted to this type; other values unchanged."""
     if type_of(leaf) is kind and type(leaf) is not bool:
         return leaf
     if not kind.weak:
@@ -177,12 +177,12 @@ def return_arrays(fn: Lambda, kinds: Sequence[ArrayType]) -> Lambda:
 
 def _is_recast(arg: Arg, kind: ArrayType) -> bool:
     """Whether a result must be converted to an array of this type."""
-    # exactly bool: it has NumPy's type, but is not an array
+    # exactly bool: a Python bool has the type of NumPy's booleans, but is not an array
     return arg.type is not kind or (type(arg) is Const and type(arg.value) is bool)
 
 
 def _number_in_dtype(value, dtype: np.dtype):
-    """A number, or a traced one, in this dtype."""
+    """A number, or a traced number, converted to this dtype."""
     if isinstance(value, Value):
         return PRIMITIVES["cast"](value, dtype)
     return np.asarray(value, dtype)[()]

@@ -99,7 +99,7 @@ def fori_loop(
     """
     source, _ = user_place(2)
     bounds = [_check_bound(lower), _check_bound(upper)]
-    index = ShapeDtype((), WEAK[int].dtype, weak=True)  # as Python's range gives it
+    index = ShapeDtype((), WEAK[int].dtype, weak=True)  # a Python number, as in a range
     carry, tree, recorded = _record_carried("fori_loop", body_fun, init, (index,))
     (body,), captured = close_bodies([recorded])
     every = checkpoint_every
@@ -134,10 +134,10 @@ def _check_bound(value):
     if isinstance(value, Value):
         is_there = kind is None or kind.dtype == WEAK[int].dtype
         return value if is_there else cast(value, WEAK[int].dtype)
-    return int(value)  # a number of the program, if it is one now
+    return int(value)  # a Python number is a constant of the program
 
 
-# ---- what is carried ----
+# ---- carried values ----
 
 
 def _record_carried(asked: str, f: Callable, init, before: tuple) -> tuple[list, Tree, Body]:

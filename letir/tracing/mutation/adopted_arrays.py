@@ -1,10 +1,10 @@
 """Ordinary arrays that become buffers when a traced value is written into them.
 
-``A = W.copy(); A[0] = s`` with an array ``W`` that the traced function has not made: NumPy makes
-``A`` in C, where no stand-in sees it. If local variables of the recorded function are all that
-refers to ``A``, nobody can tell it from an array that the function makes, so they get a buffer with
-its contents in its place. What else refers to it shows in the count of its references. All other
-writes stay refused.
+``A = W.copy(); A[0] = s`` with an array ``W`` that the traced function has not made: NumPy creates
+``A`` in C, where no stand-in sees it. If only local variables of the recorded function refer to
+``A``, it cannot be distinguished from an array that the function makes, so a buffer with its
+contents takes its place in these variables. The reference count of ``A`` shows whether anything
+else refers to it. All other writes stay refused.
 """
 
 import ast
@@ -36,14 +36,14 @@ _PURE = (
 _PURE_CALLS = ("len", "int", "range", "slice", "abs", "min", "max")
 
 
-# ---- what is written ----
+# ---- writes into ordinary arrays ----
 
 
 def adopt_item_write(value: Any, frame: FrameType) -> np.ndarray | None:
-    """Record ``a[key] = value``, at which ``frame`` is, if ``a`` can become a buffer.
+    """Record ``a[key] = value``, which ``frame`` executes, if ``a`` can become a buffer.
 
-    Returns what NumPy then writes into the array that nobody refers to any more; None if the write
-    has to be refused.
+    Returns the value that NumPy then writes into the old array, to which nothing refers any more;
+    None if the write has to be refused.
     """
     trace, target = ACTIVE.get(), _item_target(frame)
     if type(trace) is not Trace or target is None or not trace.intercepts:
@@ -57,9 +57,9 @@ def adopt_item_write(value: Any, frame: FrameType) -> np.ndarray | None:
     if known is _UNKNOWN:
         return None
     made = new_buffer(trace, array.copy("K"))
-    if array[known].shape != value.shape and not _is_written_alone(frame):
-        return None  # what is written may be a list that holds ``value``
-    base = _measured(_ITEMS, array.copy, known)
+    if array[known].shape != value.shape and not _is_value_written_alone(frame):
+        return None  # the user may write a list that holds ``value``
+    base = _measure_references(_ITEMS, array.copy, known)
     places = _only_places(array, frame, trace, base)
     if not places:
         return None
@@ -70,10 +70,10 @@ def adopt_item_write(value: Any, frame: FrameType) -> np.ndarray | None:
 
 
 def adopt_result_array(inputs: tuple, out: Any) -> tuple | None:
-    """(operands, result array) of ``a += value`` or ``a[key] += value`` with a buffer for ``a``.
+    """The operands and the result array of ``a += value`` or ``a[key] += value``, as buffers.
 
-    None if the write has to be refused. The part ``a[key]`` that Python has just read for an
-    augmented assignment is only copied: the item is assigned next.
+    None if the write has to be refused. In ``a[key] += value``, Python has read ``a[key]`` and will
+    assign the result; the part becomes a buffer that is a copy.
     """
     trace, frame = ACTIVE.get(), _user_frame()
     if type(trace) is not Trace or frame is None or not trace.intercepts:
@@ -121,13 +121,13 @@ def _known_key(key: Any) -> Any:
     return _UNKNOWN if has_traced(key) else unwrap(key)
 
 
-# ---- what refers to an array ----
+# ---- references to an array ----
 
 
 def _only_places(array: np.ndarray, frame: FrameType, trace: Any, base: int) -> list | None:
-    """(frame, variable) of the local variables that refer to an array; None if there is more.
+    """(frame, variable) of all references to an array; None if not all are local variables.
 
-    ``base``: the references that the interpreter and NumPy hold meanwhile.
+    ``base``: the number of references that the interpreter and NumPy hold at this point.
     """
     places = _local_places(array, frame, trace)
     if places is None or sys.getrefcount(array) != base + _PER_PLACE * len(places):
@@ -162,7 +162,7 @@ def _set_local(frame: FrameType, name: str, value: Any) -> None:
 
 
 class _Probe:
-    """A value that counts the references to the array ``a`` into which it is written."""
+    """A value that, when written into an array ``a``, counts the references to ``a``."""
 
     count, root = 0, None
 
@@ -185,7 +185,7 @@ class _Probe:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return self.call(inputs, kwargs)
 
-    # the same variables refer to the array as in the functions with which a traced value begins
+    # the same variables refer to the array as when a traced value is written
 
     def call(self, inputs: tuple, kwargs: dict) -> Any:
         """Count like ``call_ufunc``."""
@@ -209,17 +209,19 @@ class _Probe:
         self.count = sys.getrefcount(array) - _PER_PLACE * len(places)
 
 
-def _sample(text: str) -> Callable[..., None]:
+def _sample_function(text: str) -> Callable[..., None]:
     space: dict[str, Any] = {"__name__": "sample"}
     exec(compile(f"def sample(make, key, probe):\n    a = make()\n    {text}", "", "exec"), space)
     return space["sample"]
 
 
-_ITEMS, _RESULTS, _PARTS = map(_sample, ["a[key] = probe", "a += probe", "a[key] += probe"])
+_ITEMS, _RESULTS, _PARTS = map(
+    _sample_function, ["a[key] = probe", "a += probe", "a[key] += probe"]
+)
 
 
-def _measured(sample: Callable, make: Callable[[], np.ndarray], key: Any) -> int:
-    """The references to an array that one variable holds, at a write like that of ``sample``."""
+def _measure_references(sample: Callable, make: Callable[[], np.ndarray], key: Any) -> int:
+    """The reference count of an array that one variable holds, during the write in ``sample``."""
     probe = _Probe()
     sample(make, key, probe)
     return probe.count
@@ -227,15 +229,15 @@ def _measured(sample: Callable, make: Callable[[], np.ndarray], key: Any) -> int
 
 @functools.cache
 def _base_of_results() -> int:
-    return _measured(_RESULTS, lambda: np.zeros(2), None)
+    return _measure_references(_RESULTS, lambda: np.zeros(2), None)
 
 
 @functools.cache
 def _base_of_parts() -> int:
-    return _measured(_PARTS, lambda: np.zeros(2), slice(1))
+    return _measure_references(_PARTS, lambda: np.zeros(2), slice(1))
 
 
-# ---- where the user's code is ----
+# ---- the user's statement ----
 
 
 def _user_frame() -> FrameType | None:
@@ -247,7 +249,7 @@ def _user_frame() -> FrameType | None:
 
 
 def _after_augmented(frame: FrameType) -> str | None:
-    """What follows an augmented operator, at which a frame is: STORE_SUBSCR, or another name."""
+    """The name of the instruction after the augmented operator that a frame executes."""
     code, at = frame.f_code.co_code, frame.f_lasti
     while code[at] == 0:  # an inline cache behind the instruction
         at -= 2
@@ -260,7 +262,7 @@ def _after_augmented(frame: FrameType) -> str | None:
 
 
 def _item_target(frame: FrameType) -> tuple[str, Callable[[FrameType], Any]] | None:
-    """(variable, the key in a frame) of the item that a frame assigns."""
+    """The variable, and a function that evaluates the key, of the item that a frame assigns."""
     code = frame.f_code
     at = frame.f_lasti
     while code.co_code[at] == 0:
@@ -296,37 +298,43 @@ def _parsed_target(frame: FrameType, at: int) -> tuple[str, Callable[[FrameType]
     return variable, key_of
 
 
-def _is_written_alone(frame: FrameType) -> bool:
+def _is_value_written_alone(frame: FrameType) -> bool:
     """Whether the value of an item assignment cannot be a list."""
     code, at = frame.f_code, frame.f_lasti
     while code.co_code[at] == 0:
         at -= 2
     positions = list(code.co_positions())
-    first, last = _span(positions[at // 2])
+    first, last = _source_span(positions[at // 2])
     place = at // 2
-    while place >= 0 and first <= _span(positions[place])[0] and _span(positions[place])[1] <= last:
-        place -= 1  # the reading of the target, after that of the value
-    if place < 0 or _span(positions[place])[0] <= last:
+    while (
+        place >= 0
+        and first <= _source_span(positions[place])[0]
+        and _source_span(positions[place])[1] <= last
+    ):
+        place -= 1  # the target is read after the value
+    if place < 0 or _source_span(positions[place])[0] <= last:
         return False
     try:
-        return _is_no_list(ast.parse(f"({_text_at(frame, 2 * place)})", mode="eval").body, frame)
+        return _cannot_be_list(
+            ast.parse(f"({_text_at(frame, 2 * place)})", mode="eval").body, frame
+        )
     except SyntaxError:
         return False
 
 
-def _span(position: tuple) -> tuple:
-    """((line, column) of the start, those of the end) of a position of an instruction."""
+def _source_span(position: tuple) -> tuple:
+    """The span of an instruction in the source: (line, column) of its start and of its end."""
     line, last, start, end = [-1 if n is None else n for n in position]
     return (line, start), (last, end)
 
 
-def _is_no_list(node: ast.expr, frame: FrameType) -> bool:
+def _cannot_be_list(node: ast.expr, frame: FrameType) -> bool:
     """Whether an expression cannot give a list or a tuple."""
     if isinstance(node, ast.Name):
         value = frame.f_locals.get(node.id, frame.f_globals.get(node.id))
         return isinstance(value, Value | np.ndarray | np.generic | int | float | complex)
     if isinstance(node, ast.BinOp):
-        parts = [_is_no_list(part, frame) for part in (node.left, node.right)]
+        parts = [_cannot_be_list(part, frame) for part in (node.left, node.right)]
         return (
             any(parts)
             if isinstance(node.op, ast.Add)
@@ -342,7 +350,7 @@ def _is_no_list(node: ast.expr, frame: FrameType) -> bool:
 
 
 def _module_of(node: ast.expr, frame: FrameType) -> str:
-    """The module of whose functions an expression reads one; empty if there is none."""
+    """The name of the module from which an expression reads a function; empty if there is none."""
     owner = node.value if isinstance(node, ast.Attribute) else None
     named = frame.f_globals.get(owner.id) if isinstance(owner, ast.Name) else None
     return named.__name__ if isinstance(named, ModuleType) else ""

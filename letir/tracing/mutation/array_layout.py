@@ -1,7 +1,6 @@
-"""How a traced array lies in memory, as NumPy's users ask for it: strides, flags, as_strided, and
-an assignment to the shape.
+"""The memory layout of traced arrays: strides, flags, as_strided, and assignment to ``shape``.
 
-The answers hold for arguments in this memory order: a guard says so (see ``memory_order``).
+The results are valid for arguments in this memory order, which a guard fixes (``memory_order``).
 """
 
 import gc
@@ -47,7 +46,7 @@ def layout_of(a: Any) -> np.ndarray:
                 f"the memory layout of {a.type} is not known while it is recorded{at_user()}\n"
                 "  trace with concrete arrays, or compute with the elements"
             )
-    if hasattr(trace, "orders"):  # not of a Variable, which has no other arguments
+    if hasattr(trace, "orders"):  # a Variable is no argument of a trace
         fix_order(trace, a.arg)
     return value
 
@@ -100,7 +99,7 @@ class Flags:
 
 
 def set_shape(a: Any, shape: Any) -> None:
-    """``a.shape = shape``: the array itself gets another shape, without a copy."""
+    """Set the shape of the array itself, without a copy, as ``a.shape = shape`` does."""
     if a.is_scalar():
         raise AttributeError(
             f"attribute 'shape' of {a.dtype.type.__name__!r} objects is not writable"
@@ -112,7 +111,7 @@ def set_shape(a: Any, shape: Any) -> None:
         )
     shape = tuple(map(as_size, shape)) if isinstance(shape, tuple | list) else (as_size(shape),)
     arg = a.arg  # read again first, if it is stale
-    old = type(a)(a.emitter, arg, a.value)
+    old = type(a)(a.emitter, arg, a.held_value)
     old.sharing = a.sharing
     _let_views_refer(a, old)
     new = PRIMITIVES["reshape"](old, shape)
@@ -122,11 +121,11 @@ def set_shape(a: Any, shape: Any) -> None:
             "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with "
             f"the desired shape.{at_user()}"
         )
-    a.arg, a.value, a.sharing = new.arg, new.value, new.sharing
+    a.arg, a.held_value, a.sharing = new.arg, new.held_value, new.sharing
     memory = view_base(old).sharing
     memory.add(a)
     if type(old.sharing) is View:
-        memory.add(old)  # to be read again before ``a`` is
+        memory.add(old)  # will be read again before ``a``
 
 
 def _let_views_refer(a: Any, parent: Any) -> None:
@@ -134,7 +133,7 @@ def _let_views_refer(a: Any, parent: Any) -> None:
     memory = view_base(parent).sharing
     if type(memory) is not Memory:
         return
-    # stale views are in no list; a search of all objects is slow, but these programs are rare
+    # stale views are in no list; searching all objects is slow, but such programs are rare
     found = gc.get_referrers(a) if memory.has_stale else [ref() for ref in memory.fresh]
     for holder in found:
         view = holder if type(holder) is View else getattr(holder, "sharing", None)
@@ -160,9 +159,9 @@ def as_strided(
 
 
 def _base_in_a_row(x, old: np.ndarray) -> tuple[Any, int | None]:
-    """(array, place of the first element of ``x`` in it), for an array that is contiguous.
+    """A contiguous array, and the position of the first element of ``x`` in it.
 
-    The owner of the memory, if that is known: a view may step beyond the elements of ``x``.
+    It is the owner of the memory, if that is known, because a view may reach beyond ``x``.
     """
     base = view_base(x)
     if base is not x:

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def _order_sources(trace, local: Local) -> frozenset:
-    """The arguments on whose memory order the one of ``local`` may depend."""
+    """The arguments whose memory order may decide the memory order of ``local``."""
     found, done = trace.orders
-    # from where the last question ended: linear in all
+    # continues where the last call ended, so that all calls together take linear time
     for bind in trace.binds[done:]:
         if bind.op.order == "C":
             continue
@@ -63,7 +63,7 @@ def array_like(trace: "Trace", base: "Tracer", local: Local) -> "np.ndarray | No
         return None
     size = base.dtype.itemsize
     strides = [size * math.prod(base.shape[i + 1 :]) for i in range(base.ndim)]
-    # nobody reads its elements, which are not there
+    # the elements do not exist, and are never read
     return np.lib.stride_tricks.as_strided(np.empty(1, base.dtype), base.shape, strides)
 
 
@@ -78,15 +78,15 @@ def _is_in_c_order(trace, local: Local) -> bool:
         if local in seen:
             continue
         seen.add(local)
-        deciding = _what_decides(made.get(local), local)
+        deciding = _values_that_decide(made.get(local), local)
         if deciding is None:
             return False
         todo += deciding
     return True
 
 
-def _what_decides(bind, local: Local) -> "list[Local] | None":
-    """The values that must have C order so that ``local`` has it; None if that does not suffice."""
+def _values_that_decide(bind, local: Local) -> "list[Local] | None":
+    """The values whose C order implies C order of ``local``; None if nothing implies it."""
     if bind is None or bind.op.order == "C":
         return []
     if bind.op.role == "constant":
@@ -94,7 +94,7 @@ def _what_decides(bind, local: Local) -> "list[Local] | None":
     if bind.op.order == "first":
         first = bind.args[0]
         if type(first) is not Local or math.prod(first.type.shape) != math.prod(local.type.shape):
-            return None  # a broadcast number, or array: NumPy puts its axes where it likes
+            return None  # the axes of a broadcast operand may have any order in memory
         return [first] if bind.attrs.get("order", "C") in ("C", "K") else None
     if bind.op.role == "index" and len(bind.args) == 1 and _takes_rows(bind.attrs["item"]):
         return [bind.args[0]]
@@ -116,7 +116,7 @@ def _takes_rows(item) -> bool:
 def ordered_like(made: Any, like: Any, order: str = "K") -> Any:
     """``made`` with the memory order of NumPy's ``zeros_like``."""
     trace = made.emitter
-    if not hasattr(trace, "orders"):  # of a Variable
+    if not hasattr(trace, "orders"):  # the value is a Variable
         return made
     if not made.shape:
         made.sharing = Memory(made.arg)  # certainly an array, not a scalar, also in abstract traces
@@ -124,10 +124,12 @@ def ordered_like(made: Any, like: Any, order: str = "K") -> Any:
         return made
     if order == "F":
         return PRIMITIVES["copy"](made, "F")
-    trace.orders[0][made.arg] = _order_sources(trace, like.arg)  # it has no operand that would tell
+    trace.orders[0][made.arg] = _order_sources(
+        trace, like.arg
+    )  # it has no operand that would determine the order
     array = like.known_value()
     if array is None:
-        trace.as_another[made.arg] = like.arg  # to be found out if it matters
+        trace.as_another[made.arg] = like.arg  # the order is determined when it matters
         return made
     if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
         return made
@@ -140,7 +142,7 @@ def ordered_like(made: Any, like: Any, order: str = "K") -> Any:
 
 
 def raveled_as_it_lies(a: Any, order: str = "C") -> Any:
-    """np.ravel; the orders A and K depend on the memory layout, and hold for these arguments."""
+    """np.ravel with order A or K, which depends on the memory layout: a guard fixes it."""
     if order not in ("A", "K"):
         return ravel_in_order(a, order)
     value, trace = a.concrete_value(), a.emitter
@@ -152,9 +154,9 @@ def raveled_as_it_lies(a: Any, order: str = "C") -> Any:
     else:
         raise TraceError(
             f"ravel(order={order!r}) of {a.type}, whose memory order is not known{at_user()}\n"
-            "  say C or F, or trace with concrete arrays"
+            "  pass C or F, or trace with concrete arrays"
         )
-    if hasattr(trace, "orders"):  # not of a Variable, which has no other arguments
+    if hasattr(trace, "orders"):  # a Variable is no argument of a trace
         fix_order(trace, a.arg)
     if order == "A" or in_columns or a.ndim < 2:
         return ravel_in_order(a, "F" if in_columns else "C")

@@ -21,7 +21,7 @@ class ChangesArguments:
     """
 
     make_tracer: Callable[..., Any]
-    emit: Callable[..., tuple[Local, ...]]  # of the builder
+    emit: Callable[..., tuple[Local, ...]]  # the builder's method
 
     def __init__(self):
         super().__init__()
@@ -48,9 +48,9 @@ class ChangesArguments:
     def write_back(self) -> None:
         """Record that the caller's arrays get their final values."""
         for param, value in tuple(self.changed.items()):
-            # not by apply: nothing is written here, only by whoever runs the program
+            # not by apply: only runs of the program write into arrays
             binders = self.emit(PRIMITIVES["write_back"], (param, value.arg))
-            value.replace(self.make_tracer(self, binders[0], value.value))
+            value.replace(self.make_tracer(self, binders[0], value.held_value))
 
     def forget_changes(self) -> None:
         """Drop all traced values at the end of the trace."""

@@ -18,7 +18,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import ArrayType
 from letir.errors import TraceError
 from letir.eval.evaluator import compute
-from letir.ops.indexing.index_expressions import compose_items, spelled_item
+from letir.ops.indexing.index_expressions import compose_items, item_with_places
 from letir.tracing.source_locations import at_user
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ SHORT = 20  # longer chains of indices are composed into one
 
 @define(eq=False)
 class Memory:
-    """For a traced value with views: the fresh views, and reshapes that may be views or copies.
+    """Data of a traced value with views: fresh views, and reshapes that may be views or copies.
 
     ``origin``: the first local of the base, which determines its memory order. ``reason``: why it
     cannot be changed, if it cannot. ``has_stale``: whether some views may be stale.
@@ -52,7 +52,7 @@ class Memory:
 
 @define(eq=False)
 class View:
-    """For a traced value that shares the memory of ``parent``: the operation that makes the view.
+    """Data of a traced value that shares the memory of ``parent``: the operation of the view.
 
     ``op`` is None for a view nested too deeply, which cannot be read again. ``is_ravel``: NumPy
     gives a view only of contiguous arrays.
@@ -66,7 +66,7 @@ class View:
     is_ravel: bool = False
 
 
-# ---- a write into a view, as a write into its parent ----
+# ---- writes into a view as writes into its parent ----
 
 
 def write_through(parent: "Tracer", new: Any, view: View) -> Any:
@@ -75,7 +75,7 @@ def write_through(parent: "Tracer", new: Any, view: View) -> Any:
     if order not in ("C", "F"):
         raise TraceError(
             f"an array that was reshaped with order={order!r} cannot be changed in place{at_user()}"
-            "\n  say order='C' or order='F', or copy it first"
+            "\n  pass order='C' or order='F', or copy it first"
         )
     if is_read_only(view.op):
         raise ValueError(f"assignment destination is read-only: {view.op.name}{at_user()}")
@@ -97,18 +97,18 @@ def _write_by_place(parent, new, view: View):
     places = np.arange(parent.size).reshape(parent.shape)
     taken = compute(view.op, (places, *view.extra), view.attrs)
     flat = PRIMITIVES["reshape"](parent, -1)
-    arrays, item = spelled_item(taken)
+    arrays, item = item_with_places(taken)
     return PRIMITIVES["reshape"](PRIMITIVES["index_set"](flat, item, new, arrays), parent)
 
 
-# ---- which results are views ----
+# ---- results that are views ----
 
 
 def note_view(result: Any, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> None:
     """Remember that ``result``, the one at ``place``, may share memory with the first operand."""
     parent = operands[0]
     if type(parent) is not type(result) or parent.type is None or result.type is None:
-        return  # a pattern of passes has parameters of any type: nobody writes to them
+        return  # parameters of a pass's pattern may have any type; nothing writes to them
     if op.write_through == "own":
         if not result.shape:
             result.sharing = Memory(result.arg)  # certainly not a scalar, also in abstract traces
@@ -143,9 +143,9 @@ def is_read_number(op: Primitive, attrs: Attrs, kind: ArrayType | None) -> bool:
 
 
 def _gives_view(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> bool | None:
-    """Whether NumPy gives a view here; None if it depends."""
+    """Whether NumPy returns a view here; None if that depends on the memory order."""
     value = result.known_value()
-    if value is not None:  # NumPy has answered
+    if value is not None:  # NumPy's result shows it
         array = parent.known_value()
         return array is not None and in_one_memory(value, array)
     if parent.is_scalar():
@@ -235,7 +235,7 @@ def ravel_in_order(a: Any, order: str = "C") -> Any:
     In an abstract trace it is recorded as ``ravel``; in a concrete one as a reshape, with a copy if
     NumPy copied.
     """
-    is_traced = hasattr(type(a), "known_value")  # not a Variable, whose value is there
+    is_traced = hasattr(type(a), "known_value")  # a Variable has its value without this attribute
     is_open = is_traced and a.type is not None and a.ndim and a.known_value() is None
     if is_open and order in ("C", "F"):
         made = PRIMITIVES["ravel"](a, order)

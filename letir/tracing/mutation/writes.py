@@ -13,7 +13,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
 from letir.eval.evaluator import compute
-from letir.ops.indexing.index_expressions import compose_items, spelled_item
+from letir.ops.indexing.index_expressions import compose_items, item_with_places
 from letir.tracing.mutation.memory_order import array_like, fix_order
 from letir.tracing.mutation.views import (
     DEEPEST,
@@ -38,9 +38,11 @@ def whole_place(target: "Tracer", item: Any) -> tuple:
 
     So ``x[i][j] = v`` is one update, not an update of a row and then of a matrix.
     """
-    if _has_traced_value(item):  # spelling a mask asks how many it selects, at the price of a guard
+    if _has_traced_value(
+        item
+    ):  # composing a mask needs the number of its elements, which would record a guard
         return target, item
-    arrays, place = spelled_item(item)
+    arrays, place = item_with_places(item)
     if arrays:
         return target, item
     while type(target.sharing) is View and getattr(target.sharing.op, "role", None) == "index":
@@ -62,7 +64,7 @@ def is_own_item(new: "Tracer", target: "Tracer", item: Any) -> bool:
         return False
     if _has_traced_value(item):
         return False
-    arrays, place = spelled_item(item)
+    arrays, place = item_with_places(item)
     return not arrays and view.attrs["item"] == place
 
 
@@ -100,7 +102,7 @@ def _detach_view(view) -> None:
         return
     memory.fresh = [ref for ref in memory.fresh if ref() is not top]
     memory.doubts = [(ref, local) for ref, local in memory.doubts if ref() is not top]
-    top.arg  # noqa: B018  read anew if it is stale, while its parent is there
+    top.arg  # noqa: B018  reads a stale view again while its parent exists
     memory.fresh = [ref for ref in memory.fresh if ref() is not top]
     memory.origin, top.sharing = top.arg, memory
 
@@ -112,7 +114,7 @@ def forget_views(memory: Memory, absent: Any) -> None:
     for ref in fresh:
         view = ref()
         if view is not None and type(view) is not type(view).stale:
-            view.value = absent  # the array may go
+            view.held_value = absent  # the array may go
             view.__class__ = type(view).stale
 
 
@@ -127,13 +129,13 @@ def refresh_view(stale: "Tracer") -> "Tracer":
         sharing, trace = view.sharing, view.emitter
         view.__class__ = type(view).fresh
         if not trace.is_open:
-            continue  # whoever uses it is told that its trace is over
+            continue  # the next use of the view raises EscapedTracerError
         memory.add(view)
         parent, trace.source = sharing.parent, user_place(4)[0]
         operands = (parent, *sharing.extra)
         args = tuple([trace.enter(operand) for operand in operands])
         binders = trace.emit(sharing.op, args, sharing.attrs)
-        view.arg, view.value = binders[0], trace.value_of(sharing.op, operands, sharing.attrs)
+        view.arg, view.held_value = binders[0], trace.value_of(sharing.op, operands, sharing.attrs)
     return stale
 
 
@@ -182,7 +184,7 @@ def _decide_reshape(other, trace) -> None:
         steps.append(base.sharing)
         base = base.sharing.parent
     array = array_like(trace, base, base.sharing.origin)
-    if array is None or any(step.extra for step in steps[1:]):  # by a traced number
+    if array is None or any(step.extra for step in steps[1:]):  # extra: traced numbers in indices
         raise TraceError(
             f"{base.type} or a reshape of it is changed in place. Whether the other one changes "
             f"too depends on NumPy's memory order, which is not known{at_user()}\n"
@@ -206,8 +208,8 @@ def _is_view_of(array, sharing: View) -> bool:
 
 
 def _separate_copy(other, memory: Memory) -> None:
-    """Give a reshape that turned out to be a copy, and its views, memory of their own."""
-    # in the program, too: where it is a view of an argument, that may be written
+    """Give separate memory to a reshape that turned out to be a copy, and to its views."""
+    # the program copies too, else it could make a view of an argument that is written to
     (other.arg,) = other.emitter.emit(PRIMITIVES["copy"], (other.arg,), _COPY)
     other.sharing = own = Memory(other.arg)
     views, memory.fresh = memory.fresh, []

@@ -53,7 +53,7 @@ def allclose(
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """np.array_equal: shapes are compared now, elements at run time."""
+    """np.array_equal: shapes are compared while recording, elements at run time."""
     a1, a2 = (
         x if isinstance(x, Value) else np.asarray(x) for x in (stack_traced(a1), stack_traced(a2))
     )
@@ -64,7 +64,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 
 def _array_equiv(a1, a2):
-    """np.array_equiv: whether shapes broadcast is known now."""
+    """np.array_equiv: whether shapes broadcast is known while recording."""
     a1, a2 = (
         x if isinstance(x, Value) else np.asarray(x) for x in (stack_traced(a1), stack_traced(a2))
     )

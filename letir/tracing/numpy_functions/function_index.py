@@ -18,7 +18,7 @@ FUNCTIONS = {  # module: names of NumPy's functions
     """,
     "polynomial_functions": "poly polyadd polyder polyfit polyint polymul polysub roots",
     "select_and_grid": """
-        apply_along_axis apply_over_axes array2string astype common_type diag diag_indices_from ix_
+        apply_along_axis apply_over_axes astype common_type diag diag_indices_from ix_
         may_share_memory meshgrid piecewise select shares_memory sort_complex tril_indices_from
         triu_indices_from
     """,

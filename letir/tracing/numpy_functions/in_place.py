@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import ShapeError
 from letir.ops.indexing.index_expressions import item_along
 from letir.tracing.operands import take_along, traced_or_array
@@ -65,7 +67,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     whole = arr.reshape(-1) if axis is None else arr
     item = item_along(whole, traced_or_array(indices), 0 if axis is None else axis)
     new = whole.at[item].set(traced_or_array(values)).reshape(arr.shape)
-    del whole  # a view, of which a Variable that is written into must have none
+    del whole  # a view: a Variable with views could not be written into
     arr.replace(new)
 
 
@@ -76,6 +78,10 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
             f"fill_diagonal: all axes must be equally long, found {a.shape}\n"
             "  write the diagonal by an index: x[i, i] = v"
         )
+    if a.ndim == 2 and not is_static_shape(a.shape) and not wrap and not np.ndim(val):
+        rows, columns = map(PRIMITIVES["arange"], a.shape)
+        a.replace(np.where(rows[:, None] == columns, traced_or_array(val).astype(a.dtype), a))
+        return
     step = sum(int(np.prod(a.shape[i + 1 :])) for i in range(a.ndim))
     end = a.shape[1] * a.shape[1] if a.ndim == 2 and not wrap else None
     places = np.arange(a.size)[:end:step]

@@ -25,7 +25,7 @@ def at_least(places: tuple[tuple, ...]) -> Callable[..., Any]:
         found = []
         for a in map(traced_or_array, arys):
             item = places[a.ndim] if a.ndim < len(places) else None
-            # NumPy always returns an array: reshape makes one of a number
+            # NumPy always returns an array: reshape turns a number into an array
             found.append(a if item is None else a.reshape(1)[item] if not a.ndim else a[item])
         return found[0] if len(found) == 1 else tuple(found)
 
@@ -75,7 +75,7 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
     return turned if k == 1 else np.flip(turned, second)
 
 
-def flip_axis(axis: int) -> Callable[..., Any]:
+def _flip_axis(axis: int) -> Callable[..., Any]:
     """np.flipud and np.fliplr, as views ``m[::-1]``."""
 
     def flip(m):
@@ -260,14 +260,14 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     n, values = arr.shape[axis], traced_or_array(values).astype(arr.dtype)
     places = np.arange(n)[obj] if isinstance(obj, slice) else np.asarray(obj)
     places = np.flatnonzero(places) if places.dtype == bool else places
-    if places.size == 1:  # as many as there are values, at one place
+    if places.size == 1:  # all values are inserted at one place
         values = values.reshape((1,) * (arr.ndim - values.ndim) + values.shape)
         values = np.moveaxis(values, 0, axis) if not places.ndim else values
         count = values.shape[axis]
     else:
         count = places.size
     new = np.broadcast_to(values, (*arr.shape[:axis], count, *arr.shape[axis + 1 :]))
-    # NumPy inserts the numbers of the new values into those of the old
+    # as in NumPy, the positions of new values are inserted among the positions of old ones
     order = np.insert(np.arange(n), places.astype(int), n + np.arange(count))
     return _take_places(np.concatenate([arr, new], axis), order, axis)
 
@@ -278,8 +278,8 @@ FUNCTIONS = {
     np.atleast_3d: atleast_3d,
     np.rollaxis: rollaxis,
     np.rot90: rot90,
-    np.flipud: flip_axis(0),
-    np.fliplr: flip_axis(1),
+    np.flipud: _flip_axis(0),
+    np.fliplr: _flip_axis(1),
     np.matrix_transpose: matrix_transpose,
     np.linalg.matrix_transpose: matrix_transpose,
     np.unstack: unstack,

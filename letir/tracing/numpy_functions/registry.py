@@ -5,11 +5,12 @@ They query a traced value, make arrays like it, or combine other operations. The
 """
 
 import functools
-import importlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND, load_module
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, TraceError
@@ -19,7 +20,7 @@ from letir.tracing.mutation.memory_order import ordered_like, raveled_as_it_lies
 from letir.tracing.numpy_functions.function_index import FUNCTIONS
 from letir.tracing.numpy_functions.in_place import WRITES
 from letir.tracing.operands import Casting, stack_traced
-from letir.tracing.refusals import note_refusal
+from letir.tracing.refusals import note_refusal, of_outside_state
 from letir.tracing.source_locations import at_user
 
 
@@ -74,7 +75,7 @@ def copyto(dst: Any, src: Any, casting: Casting = "same_kind", where: Any = True
         raise DTypeError(
             f"numpy.copyto: cannot cast {found} to {dst.dtype} with "
             f"casting={casting!r}{at_user()}\n"
-            "  say casting='unsafe' if the loss is meant"
+            "  write casting='unsafe' if the loss is intended"
         )
     new = dst.at[...].set(stack_traced(src))
     dst.replace(new if where is True else PRIMITIVES["where"](where, new, dst))
@@ -88,20 +89,27 @@ def promote_operand(x: Any) -> Any:
 def into_ordinary_array() -> TraceError:
     """The error for writing a traced value into an ordinary array."""
     return note_refusal(
-        TraceError(
-            "a traced value cannot be written into an ordinary array: its record would be lost"
-            f"{at_user()}\n  write into an array that the traced function makes: "
-            "numpy.zeros, numpy.array(a) for a copy of a,\n"
-            "  or make the array an argument"
+        of_outside_state(
+            TraceError(
+                "a traced value cannot be written into an ordinary array: it would not be recorded"
+                f"{at_user()}\n  write into an array that the traced function makes: "
+                "numpy.zeros, numpy.array(a) for a copy of a,\n"
+                "  or make the array an argument"
+            )
         )
     )
 
 
-# A first trace needs none of these modules. Each has a table FUNCTIONS.
+# Loaded on use, because most traces need none of these modules. Each has a table FUNCTIONS.
 LOADED_ON_USE = (
     *("elementwise_functions", "join_split_rotate", "linalg_fft", "polynomial_functions"),
     *("select_and_grid", "statistics", "value_dependent_shapes"),
 )
+
+
+def _as_text(function: Callable[..., str]) -> Callable[..., str]:
+    """The implementation of a function that makes a text of an array."""
+    return lambda *args, **options: LATE_BOUND["text_by_function"](function, *args, **options)
 
 
 class _Spellings(dict):
@@ -113,7 +121,7 @@ class _Spellings(dict):
         return super().__contains__(function)
 
     def get(self, function, default=None):
-        """What a function gives, the default if it is not there."""
+        """The implementation of a NumPy function, or the default."""
         return super().get(function, default) if function in self else default
 
     def __iter__(self):
@@ -122,7 +130,7 @@ class _Spellings(dict):
         return super().__iter__()
 
 
-@functools.cache  # asked at every miss
+@functools.cache  # called at every failed look-up
 def _load_module_of(function_name: str) -> None:
     for module, names in FUNCTIONS.items():
         if function_name in names.split():
@@ -130,12 +138,12 @@ def _load_module_of(function_name: str) -> None:
 
 
 def _load_module(name: str) -> None:
-    module = importlib.import_module(f"letir.tracing.numpy_functions.{name}")
+    module = load_module(f"letir.tracing.numpy_functions.{name}")
     for function, spelling in module.FUNCTIONS.items():
         PLAIN.setdefault(function, spelling)
 
 
-# Answered from types where possible: nothing is recorded, no guard is needed.
+# Computed from types where possible: nothing is recorded, and no guard is needed.
 PLAIN = _Spellings(
     {
         **WRITES,
@@ -152,7 +160,8 @@ PLAIN = _Spellings(
         np.isrealobj: lambda x: x.dtype.kind != "c",
         np.result_type: result_type,
         np.can_cast: lambda x, to, casting="safe": np.can_cast(x.dtype, to, casting),
-        np.array_repr: lambda x, *args, **kwargs: repr(x),
-        np.array_str: lambda x, *args, **kwargs: repr(x),
+        np.array_repr: _as_text(np.array_repr),
+        np.array_str: _as_text(np.array_str),
+        np.array2string: _as_text(np.array2string),
     }
 )

@@ -78,9 +78,11 @@ def diag(v: Any, k: int = 0) -> Any:
         )
     if v.ndim == 2:
         return np.diagonal(v, k)
-    if type(v.shape[0]) is Size and k == 0:
+    if type(v.shape[0]) is Size:
         places = numpy_namespace().arange(v.shape[0])
-        return np.where(places[:, None] == places, v, v.dtype.type(0))
+        square = np.where(places[:, None] == places, v, v.dtype.type(0))
+        below, right = max(-k, 0), max(k, 0)
+        return np.pad(square, ((below, right), (right, below))) if k else square
     return np.diagflat(v, k)
 
 
@@ -126,7 +128,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     if len(funclist) != len(conditions):
         raise ShapeError(
             f"piecewise: {len(conditions)} conditions for {len(funclist)} functions\n"
-            "  pass one function for each condition, and one more for the rest if wanted"
+            "  pass one function for each condition, and one more for the rest if needed"
         )
     out = np.zeros_like(x)
     for condition, piece in zip(conditions, funclist, strict=True):
@@ -152,7 +154,7 @@ def _replace_where(out, x, condition, piece, args: tuple, kw: dict):
         selected = np.where(condition, x, inside)
         before = len(binds)
         found = piece(selected, *args, **kw)
-        # a first try: if it is not elementwise nothing uses what was recorded
+        # a trial: if the function is not elementwise, the recorded binds stay unused
         if all(map(_is_elementwise, binds[before:])):
             return np.where(condition, traced_or_array(found).astype(x.dtype), out)
     out = out.copy()
@@ -252,5 +254,4 @@ FUNCTIONS = {
     np.shares_memory: shares_memory,
     np.astype: lambda x, dtype, /, *, copy=True, device=None: x.astype(dtype, copy=copy),
     np.common_type: lambda *arrays: np.common_type(*[np.zeros(0, a.dtype) for a in arrays]),
-    np.array2string: lambda a, *args, **kwargs: repr(a),
 }

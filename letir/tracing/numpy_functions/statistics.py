@@ -27,7 +27,7 @@ def average(
     options: dict[str, Any] = {"axis": axis, "keepdims": keepdims is True}
     if weights is None:
         found = np.mean(a, **options)
-        if found.size == 0:  # as NumPy, which divides by it in any case
+        if found.size == 0:  # NumPy divides by it even then
             raise ZeroDivisionError("division by zero: an average of no slices")
     else:
         weights = traced_or_array(weights)
@@ -35,7 +35,7 @@ def average(
     if not returned:
         return found
     if weights is None:
-        # as NumPy has it: how many elements each mean is of, in the dtype of the mean
+        # like NumPy: the number of elements of each mean, in the dtype of the mean
         total = found.dtype.type(a.size / found.size)
     else:
         total = np.sum(_weights_beside(weights, a, axis), dtype=found.dtype, **options)
@@ -70,7 +70,7 @@ def _cumulative_record(name: str):
         if include_initial:
             shape = list(found.shape)
             shape[axis] = 1
-            # in front of the result, which has the dtype already
+            # prepended to the result, which has the dtype already
             found = np.concatenate([np.full(shape, first, found.dtype), found], axis)
         return found if out is None else out.assign(found)
 
@@ -144,7 +144,7 @@ def histogram2d(
         raise ShapeError(
             f"histogram2d: x and y must have the same length{at_user()}\n  pass one y for each x"
         )
-    # edges alone stand for both axes
+    # edges given once are used for both axes
     count = len(bins) if isinstance(bins, list | tuple) else np.size(bins)
     bins = [traced_or_array(bins)] * 2 if count not in (1, 2) else bins
     found, edges = np.histogramdd(np.stack([x, y], 1), bins, range, density, weights)

@@ -29,7 +29,7 @@ def _select_counted(name: str, x, **attrs) -> tuple:
         raise unanswered_error(x, f"the length of numpy.{name}")
     count = compute(op, [value], op.complete({"count": None, **attrs}))[-1]
     *results, length = x.emitter.apply(op, (x,), op.complete({"count": int(count), **attrs}))
-    operator.index(length)  # of a traced value: a guard
+    operator.index(length)  # records a guard if it is traced
     return tuple(results)
 
 
@@ -139,7 +139,7 @@ def unique_values(x: Any, /) -> Any:
 
 def _unique_parts(function, **flags):
     """np.unique_all and similar functions, with NumPy's named tuples as results."""
-    made = functools.cache(lambda: type(function(np.zeros(1))))  # not asked while importing
+    made = functools.cache(lambda: type(function(np.zeros(1))))  # not called while importing
     return lambda x, /: made()(*unique(x, equal_nan=False, **flags))
 
 
@@ -202,9 +202,11 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
         raise ShapeError(
             f"bincount: 'minlength' must not be negative, found {least}\n  pass minlength from 0"
         )
-    # the longer of the two is asked for: it is the same for all numbers below minlength
-    length = np.maximum(x.astype(np.int64).max() + 1, least) if len(x) else least
-    emitter = next(v.emitter for v in (x, weights) if isinstance(v, Value))
+    # the guard is on the longer of the two, which is the same for all numbers below minlength
+    length = np.maximum(x.astype(np.int64).max() + 1, least) if x.shape[0] != 0 else least
+    emitter = next((v.emitter for v in (x, weights) if isinstance(v, Value)), None)
+    if emitter is None:  # only ``minlength`` is traced
+        return np.bincount(x, weights, least)
     op = PRIMITIVES["bincount"]
     operands = (x,) if weights is None else (x, weights)
     return emitter.apply(op, operands, op.complete({"length": operator.index(length)}))
@@ -212,7 +214,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
 
 FUNCTIONS = {
     np.nonzero: nonzero,
-    np.where: nonzero,  # of a condition alone
+    np.where: nonzero,  # np.where(condition)
     np.flatnonzero: flatnonzero,
     np.argwhere: argwhere,
     np.extract: extract,

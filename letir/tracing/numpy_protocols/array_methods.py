@@ -11,7 +11,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.errors import DTypeError
+from letir.errors import DTypeError, ShapeError, watched
 from letir.tracing.numpy_functions.in_place import put, repeat_to_fit
 from letir.tracing.source_locations import at_user
 
@@ -112,10 +112,20 @@ class ArrayMethods(Value):
 
     def view(self, dtype: Any = None, type: Any = None) -> Value:
         """NumPy's ``ndarray.view`` with the same dtype: a view of the whole array."""
+        if type is np.matrix or dtype is np.matrix:
+            raise watched(
+                DTypeError(
+                    f"numpy.matrix of a traced value of type {self.type} is not recorded"
+                    f"{at_user()}\n  compute with arrays: numpy.asarray(x), x @ y for products, "
+                    "numpy.linalg.inv(x)"
+                )
+            )
         if type is not None or (dtype is not None and np.dtype(dtype) != self.dtype):
-            raise DTypeError(
-                f"view: the bits of {self.type} as another type are not recorded{at_user()}\n"
-                "  convert the numbers with .astype(dtype), or take .real and .imag"
+            raise watched(
+                DTypeError(
+                    f"view: the bits of {self.type} as another type are not recorded{at_user()}\n"
+                    "  convert the numbers with .astype(dtype), or take .real and .imag"
+                )
             )
         return self[...]
 
@@ -126,7 +136,7 @@ class ArrayMethods(Value):
     ) -> None:
         """NumPy's ``ndarray.sort``, in place."""
         options = {"axis": axis, "kind": kind, "order": order, "stable": stable}
-        # of a copy: the derivative needs the original order, which a Variable would lose
+        # sorts a copy: the derivative needs the original order, which a Variable would lose
         self.replace(self.numpy_call(np.sort, (self.copy(),), options))
 
     def partition(
@@ -142,4 +152,9 @@ class ArrayMethods(Value):
 
     def fill(self, new: Any) -> None:
         """NumPy's ``ndarray.fill``, in place."""
+        if np.ndim(new):
+            raise ShapeError(
+                f"fill: one number is expected, found shape {np.shape(new)}{at_user()}\n"
+                "  write x[...] = values"
+            )
         self[...] = new

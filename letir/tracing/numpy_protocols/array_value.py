@@ -5,14 +5,13 @@ NumPy's protocols are implemented here: ufuncs, functions and methods go to the 
 """
 
 import functools
-import importlib
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, load_module
 from letir.ast.builder import Value
 from letir.ast.operators import weaken_result
 from letir.ast.primitive import PRIMITIVES
@@ -23,7 +22,7 @@ from letir.tracing.numpy_functions.registry import PLAIN
 from letir.tracing.numpy_protocols.array_methods import ArrayMethods
 from letir.tracing.numpy_protocols.dispatch import call_function, recorder_of, ufunc_records
 from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
-from letir.tracing.operands import Casting
+from letir.tracing.operands import Casting, stack_traced
 from letir.tracing.source_locations import at_user
 
 _NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
@@ -49,7 +48,7 @@ def _augmented_operator(operator):
 
     def change(self, other):
         new = operator(self, other)
-        # NumPy's scalars are immutable: += makes the name mean another one
+        # NumPy's scalars are immutable: += binds the name to a new scalar
         if not isinstance(new, ArrayValue) or self.is_scalar():
             return new
         return self.assign(new)
@@ -58,19 +57,48 @@ def _augmented_operator(operator):
 
 
 # NumPy computes these powers of arrays (not of scalars) by other ufuncs, with other rounding for
-# complex numbers and another dtype for booleans: fast_scalar_power in NumPy's number.c.
-_POWERS = {
-    ("b", int, 2): "square",
-    ("c", int, 2): "square",
-    ("c", int, -1): "reciprocal",
-    ("c", float, 0.5): "sqrt",
+# complex numbers, another dtype for booleans and other results for -0.0 and -inf in float16:
+# fast_scalar_power in NumPy's number.c.
+_POWERS: dict[tuple[str, type, float], str] = {
+    ("?", int, 2): "square",
+    ("e", float, 0.5): "sqrt",
+    **{(char, int, 2): "square" for char in "FD"},
+    **{(char, int, -1): "reciprocal" for char in "FD"},
+    **{(char, float, 0.5): "sqrt" for char in "FD"},
 }
+
+
+@functools.cache
+def _goes_first(kind: type) -> bool:
+    """Whether NumPy leaves an operator to operands of a class, such as SciPy's sparse matrices."""
+    if hasattr(kind, "__array_ufunc__"):
+        return kind.__array_ufunc__ is None
+    priority = getattr(kind, "__array_priority__", 0)
+    return isinstance(priority, int | float) and priority > 0
 
 
 @functools.cache
 def numpy_namespace() -> ModuleType:
     """``letir.numpy``, loaded on demand because this package must not import it."""
-    return importlib.import_module("letir.numpy")
+    return load_module("letir.numpy")
+
+
+def list_operand(x: Any, name: str, items: Any) -> Any:
+    """A list or tuple as the other operand of ``x``: an array, or NotImplemented.
+
+    Python numbers leave lists to Python, and so do NumPy's integers in a product, which repeats
+    the list. NumPy's other numbers have no product with a list.
+    """
+    if x.type is not None and x.type.weak:
+        return NotImplemented
+    if name == "mul" and not x.shape and x.is_scalar():
+        if x.dtype.kind in "iu":
+            return NotImplemented
+        raise TypeError(
+            f"can't multiply sequence by non-int of type 'numpy.{x.dtype}'{at_user()}\n"
+            "  make an array of it first: numpy.array(items) * x"
+        )
+    return stack_traced(items)
 
 
 class ArrayValue(ArrayMethods):
@@ -86,13 +114,9 @@ class ArrayValue(ArrayMethods):
     # ---- attributes ----
 
     def takes(self, other: object) -> bool:
-        """Whether NumPy's operators combine this value with ``other``.
-
-        An integer scalar leaves lists to Python: ``[0.0] * n`` repeats the list.
-        """
-        if type(other) in (list, tuple):
-            return bool(self.shape) or self.dtype.kind not in "iu" or not self.is_scalar()
-        return type(other) not in _NO_OPERANDS
+        """Whether NumPy's operators combine this value with ``other``."""
+        kind: Any = type(other)
+        return not (kind in _NO_OPERANDS or _goes_first(kind))
 
     @property
     def itemsize(self) -> int:
@@ -105,20 +129,21 @@ class ArrayValue(ArrayMethods):
         return self.size * self.itemsize
 
     def __getattr__(self, name):
-        if name.startswith("__"):  # asked by copy, pickle and NumPy, which expect just this
+        if name.startswith("__"):  # copy, pickle and NumPy expect an AttributeError
             raise AttributeError(name)
         if not hasattr(np.ndarray, name):
             raise AttributeError(f"{self.called} has no attribute {name!r}, nor has numpy.ndarray")
-        # not of shape and its like, which a value of unknown type lacks
+        # not for attributes such as shape, which a value of unknown type lacks
         function = getattr(np, name, None) if callable(getattr(np.ndarray, name)) else None
         if name not in _NOT_ALIKE and self.knows(function):
             return functools.partial(_recorded_method(function), self)
         refusal_reason = LATE_BOUND["refusal_reason"]
         why = refusal_reason(getattr(np.ndarray, name)) or refusal_reason(function)
-        raise AttributeError(
+        error = AttributeError(
             f"ndarray.{name} of {self.called} is not recorded{at_user()}\n"
             f"  {why or 'write it with recorded functions: docs/operations.md lists them'}"
         )
+        raise LATE_BOUND["note_refusal"](error)  # noted, because hasattr(array, name) is True
 
     def knows(self, function: Any) -> bool:
         """Whether a NumPy function on this value is recorded or computed."""
@@ -209,7 +234,7 @@ class ArrayValue(ArrayMethods):
     def __iter__(self):
         if not self.shape:
             raise DTypeError(f"iteration over a 0-d array, {self.type}{at_user()}\n  pass an array")
-        # a generator: the binds are recorded as they are asked for, in the user's loop
+        # a generator: each bind is recorded when the user's loop reaches it
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, item):
@@ -217,9 +242,9 @@ class ArrayValue(ArrayMethods):
 
     def __pow__(self, other):
         kind = self.arg.type
-        # type(...): 2.0 and True are other exponents, and lists have no hash
+        # type(...) distinguishes 2 from 2.0 and True; lists have no hash
         if kind and not kind.weak and type(other) in (int, float) and not self.is_scalar():
-            name = _POWERS.get((kind.dtype.kind, type(other), other))
+            name = _POWERS.get((kind.dtype.char, type(other), other))
             if name:
                 return self.emitter.apply(PRIMITIVES[name], (self,))
         return Value.__pow__(self, other)
@@ -246,7 +271,7 @@ class ArrayValue(ArrayMethods):
                 "  write x = x + y, which makes a new array, or convert first: x.astype(float)"
             )
         if not self.shape:
-            new = self.at[...].set(new)  # stays a 0-d array, where a result would be a scalar
+            new = self.at[...].set(new)  # keeps a 0-d array, where a result would be a scalar
         return self.replace(new if new.dtype == self.dtype else new.astype(self.dtype))
 
     __iadd__, __isub__ = _augmented_operator(Value.__add__), _augmented_operator(Value.__sub__)
@@ -265,3 +290,6 @@ class ArrayValue(ArrayMethods):
         _augmented_operator(Value.__lshift__),
         _augmented_operator(Value.__rshift__),
     )
+
+
+LATE_BOUND["list_operand"] = list_operand

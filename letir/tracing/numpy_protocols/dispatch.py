@@ -1,4 +1,7 @@
-"""From NumPy's calls to records: the tables are derived from the ``numpy`` field of records."""
+"""Dispatch of NumPy's calls on traced values: tables from NumPy's functions to letir's operations.
+
+The tables are derived from the field ``numpy`` of the operations' records.
+"""
 
 import functools
 import inspect
@@ -13,6 +16,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive, SeveralBinds
+from letir.ast.process_state import new_lock
 from letir.ast.symbolic_sizes import has_sizes
 from letir.errors import LetirError, MissingRule
 from letir.ops import load_records_of
@@ -24,32 +28,32 @@ from letir.tracing.source_locations import at_user, error_at_user_line
 
 _WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
 # functions that return 0-d arrays where others return scalars
-_WHERE = np.where  # the module answers slowly while a function is recorded
+_WHERE = np.where  # bound once: attributes of the module are slow during a recording
 _NO_SCALARS = frozenset([np.where, np.roll, np.cov, np.i0, np.tensordot])
 _table: dict = {}  # {callable: (record, prepare)}, derived from the records
 ufunc_records: dict = {}  # {ufunc: record}, derived likewise, for plain calls of ufuncs
 _derived: list[Primitive] = []  # the records from which these were derived, in the table's order
 _users: list[Primitive] = []  # user-defined records among them
-_filling = threading.RLock()
+_filling = new_lock(threading.RLock)
 
 
 def recorder_of(function: Any) -> tuple | None:
     """(record, prepare) of a NumPy callable; None if no record has it."""
     found = _table.get(function)
-    # at a miss only: NumPy's functions are looked up for each call that is recorded
-    return _looked_for(function) if found is None else found
+    # searched only if the table lacks it, because each recorded call looks up its function
+    return _searched_recorder(function) if found is None else found
 
 
-def _looked_for(function) -> tuple | None:
+def _searched_recorder(function) -> tuple | None:
     load_records_of(getattr(function, "__name__", ""))
-    with _filling:  # a miss may be that another thread is filling the tables
+    with _filling:  # the table may lack it because another thread is filling the tables
         if len(_derived) != len(PRIMITIVES):
             _derive_tables()
         found = _table.get(function)
         name = None
         if found is None and "scipy.special" in sys.modules:
             name = LATE_BOUND["op_of_scipy"](function)
-        if name is not None:  # SciPy's are not in the table: it may be loaded at any time
+        if name is not None:  # SciPy's functions are not in the table: SciPy may be loaded later
             found = _table[function] = (PRIMITIVES[name], None)
             ufunc_records[function] = PRIMITIVES[name]
         return found
@@ -65,9 +69,9 @@ def _derive_tables() -> None:
             _table.clear()
             ufunc_records.clear()
         for op in records[known:]:
-            table: Any = op.numpy  # a dict, which the record has made of it
+            table: Any = op.numpy  # the record has converted the field to a dict
             for function, prepare in table.items():
-                # users' operations take the place of letir's, also of those loaded later
+                # users' operations replace letir's, also letir's operations that are loaded later
                 if function in _table and _table[function][0].is_users and not op.is_users:
                     continue
                 _table[function] = (op, prepare)
@@ -164,7 +168,7 @@ def prepare_call(
         raise error_at_user_line(error) from None
     except TypeError:
         try:
-            # is the call at fault, or prepare's own code?
+            # if the arguments fit the signature, the error comes from prepare's own code
             inspect.signature(prepare).bind(*args, **kwargs)
         except TypeError as reason:
             raise unsupported_arguments(func, str(reason)) from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES, Primitive, unwrap_results
@@ -19,12 +20,7 @@ from letir.eval.float_warnings import HANDLER
 if TYPE_CHECKING:
     from letir.tracing.trace_state import Trace
 
-_KNOWN = frozenset(["ignore", "warn", "raise", "print"])  # the others call user functions
-
-
-def is_silent(op: Primitive) -> bool:
-    """Whether an operation cannot raise a floating-point error of the user's computation."""
-    return op.effect or op.random or op.no_float_errors
+_KNOWN = frozenset(["ignore", "warn", "raise", "print"])  # other handlings call user functions
 
 
 def record_errstate(trace: "Trace", op: Primitive, operands: Iterable[Any], attrs: Attrs) -> Any:
@@ -49,3 +45,6 @@ def record_errstate(trace: "Trace", op: Primitive, operands: Iterable[Any], attr
     body = builder.build(builder.emit(op, tuple(args), attrs))
     results = trace.apply(PRIMITIVES["errstate"], given, Attrs(body=body, **state))
     return unwrap_results(op, results)
+
+
+LATE_BOUND.update(record_errstate=record_errstate)

@@ -48,7 +48,7 @@ def move_core_axes(
     def placed(result: Any) -> Any:
         place = places[-1]
         if keepdims:
-            # NumPy keeps them last where axes says nothing of the result
+            # NumPy keeps them last if ``axes`` has no entry for the result
             kept = places[0] if axes is None else tuple(range(-len(places[0]), 0))
             return PRIMITIVES["expand_dims"](result, place or kept)
         return np.moveaxis(result, tuple(range(-len(place), 0)), place) if place else result

@@ -15,18 +15,28 @@ from letir.ast.types import WEAK
 from letir.ops.elementwise.python_operators import compute_operator
 from letir.tracing import entry
 from letir.tracing.numpy_protocols import array_value, python_protocols
-from letir.tracing.source_locations import is_users
+from letir.tracing.source_locations import at_user, is_users
 from letir.tracing.trace_state import ABSENT
 
 # the files of the operators' methods
 _OWN_FILES = frozenset(
     [operators.__file__, array_value.__file__, python_protocols.__file__, __file__]
 )
+_ORDERINGS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
 
 
 def apply_python_operator(emitter: Any, name: str, operands: tuple) -> Any:
-    """The traced Python number that the operator ``name`` of Python gives."""
+    """The traced Python number that the operator ``name`` of Python gives.
+
+    Raises TypeError where Python does.
+    """
     x, y = operands
+    if name in _ORDERINGS and _written_by_user():
+        kinds = f"{_python_kind(x)!r} and {_python_kind(y)!r}"
+        raise TypeError(
+            f"{_ORDERINGS[name]!r} not supported between instances of {kinds}{at_user()}\n"
+            "  Python does not order complex numbers: compare abs(z) or z.real"
+        )
     if not _differs_from_numpy(name, x, y) or not _written_by_user():
         return weaken_result(emitter.apply(PRIMITIVES[name], operands))
     attrs = Attrs(operator=name, kind=_kind_of_result(name, x, y))
@@ -34,9 +44,9 @@ def apply_python_operator(emitter: Any, name: str, operands: tuple) -> Any:
 
 
 def _written_by_user() -> bool:
-    """Whether the operator stands in the user's code.
+    """Whether the operator is in the user's code.
 
-    What letir records for NumPy's functions follows NumPy: np.average(x, weights=[0.0]).
+    Operators in letir's implementations of NumPy's functions, such as np.average, follow NumPy.
     """
     frame = sys._getframe(2)
     while frame.f_code.co_filename in _OWN_FILES and frame.f_back is not None:
@@ -54,13 +64,13 @@ def _python_kind(x: Any) -> str:
 def _differs_from_numpy(name: str, x: Any, y: Any) -> bool:
     """Whether Python may raise, or give another type or number, where NumPy does not.
 
-    A power by a whole number stays NumPy's: beyond 1e308 it is infinite, with NumPy's warning.
+    Python raises for a power beyond 1e308, but gives infinity for a product: so a square differs.
     """
     kinds = {_python_kind(x), _python_kind(y)}
     if isinstance(y, Value) or "complex" in kinds:
         return True
     if name == "power":
-        return not (y >= 0 and y == int(y))
+        return not (y >= 0 and y == int(y)) or ("float" in kinds and y > 1)
     if name.endswith("shift"):
         return y < 0
     return y == 0 or (name == "div" and kinds == {"int"})
@@ -82,7 +92,7 @@ def _kind_of_result(name: str, x: Any, y: Any) -> str:
             numbers = [n.item() if hasattr(n, "item") else n for n in values]
             try:
                 return type(compute_operator(name, *numbers)).__name__
-            except ArithmeticError:  # raised again where the operation is computed
+            except ArithmeticError:  # computing the operation raises it again
                 pass
     return "float" if "float" in kinds else "int"
 

@@ -1,9 +1,10 @@
-"""``PythonProtocols``: what Python asks of the numbers for which traced values stand.
+"""``PythonProtocols``: the protocols of Python's numbers, for traced values.
 
-Numbers that are computed are recorded: ``item``, ``tolist``, ``round``. What has to be an ordinary
-number, such as a hash, is asked of integers, at the price of a guard.
+Operations that compute numbers are recorded: ``item``, ``tolist``, ``round``. Operations whose
+result has to be an ordinary object, such as a hash, record a guard.
 """
 
+import sys
 from collections import OrderedDict
 from copy import copy
 from typing import Any
@@ -16,9 +17,62 @@ from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.refusals import note_refusal
-from letir.tracing.source_locations import at_user
+from letir.tracing.source_locations import at_user, is_letirs
 
+_PYTHON_NUMBERS = {"f": float, "c": complex}
 _OF_INTEGERS = ("bit_length", "bit_count", "to_bytes", "as_integer_ratio")
+
+
+class ArrayAttribute:
+    """An attribute that a traced Python number has for letir only, and other values for all code.
+
+    ``hasattr(x, "shape")`` is then as false as for the number itself.
+    """
+
+    __slots__ = ("found", "name")
+
+    def __init__(self, name: str, found: Any) -> None:
+        self.name, self.found = name, found
+
+    def __get__(self, x, owner=None):
+        if x is not None and x.type is not None and x.type.weak:
+            _refuse_attribute(x, self.name)
+        return self.found.__get__(x, owner)
+
+    def __set__(self, x, new):
+        if not hasattr(self.found, "__set__"):
+            raise AttributeError(f"attribute {self.name!r} of numpy.ndarray cannot be set")
+        self.found.__set__(x, new)
+
+
+def _refuse_attribute(x: Any, name: str) -> None:
+    """Raise AttributeError if other code than letir's reads an attribute that Python numbers lack.
+
+    To be called from the method that implements the attribute.
+    """
+    kind = x.__class__
+    if not hasattr(kind, name) and not is_letirs(sys._getframe(2).f_code.co_filename):
+        raise AttributeError(
+            f"{kind.__name__!r} object has no attribute {name!r}{at_user()}\n"
+            "  it is a Python number: pass an array, or make one with numpy.asarray"
+        )
+
+
+def has_attribute(x: Any, name: str, /) -> bool:
+    """The stand-in for ``hasattr``: of a traced value, what the value itself would have."""
+    if not issubclass(type(x), PythonProtocols):
+        return hasattr(x, name)
+    return hasattr(x.__class__, name) and (name.startswith("__") or hasattr(x, name))
+
+
+def is_instance(x: Any, kinds: Any, /) -> bool:
+    """The stand-in for ``isinstance`` in code that names ``Iterable`` or similar classes.
+
+    These ask for methods, which traced numbers have, but numbers do not.
+    """
+    if issubclass(type(x), PythonProtocols):
+        return issubclass(x.__class__, kinds)
+    return isinstance(x, kinds)
 
 
 class PythonProtocols(ArrayValue):
@@ -29,14 +83,17 @@ class PythonProtocols(ArrayValue):
     refused: Any
 
     def is_integer_scalar(self) -> bool:
-        """Whether Python or NumPy would have an integer or a boolean here."""
+        """Whether the value stands for an integer or a boolean of Python or NumPy."""
         return self.dtype.kind in "iub" and not self.shape and self.is_scalar()
 
     def __hash__(self):
         if self.is_integer_scalar():
             found = hash(int(self))
-            vars(self.emitter)["has_keys"] = True  # among the results a dict may have it as a key
+            vars(self.emitter)["has_keys"] = True  # a dict among the results may have it as a key
             return found
+        if not self.shape and self.is_scalar():
+            vars(self.emitter)["has_keys"] = True
+            return hash(self.known_number("a hash"))
         error = TypeError(
             f"unhashable type: a traced value cannot be in a set or the key of a dict{at_user()}\n"
             "  use its name or place as the key; cache by letir.concrete(x)"
@@ -44,13 +101,25 @@ class PythonProtocols(ArrayValue):
         # TypeError, as for arrays, so that `except TypeError` fallbacks behave as with NumPy
         raise note_refusal(error) if self.is_scalar() else error
 
+    def __getitem__(self, item):
+        kind = self.type
+        if kind is not None and kind.weak and not is_letirs(sys._getframe(1).f_code.co_filename):
+            name = self.__class__.__name__
+            raise TypeError(
+                f"{name!r} object is not subscriptable{at_user()}\n  it is a Python number"
+            )
+        return super().__getitem__(item)
+
     def __format__(self, spec):
         if spec or self.is_integer_scalar():
             return LATE_BOUND["formatted"](self, spec)
-        return repr(self)
+        return LATE_BOUND["text_of"](self, str) or self.listing_text()
 
     def __str__(self):
-        return LATE_BOUND["text_of_integer"](self) if self.is_integer_scalar() else repr(self)
+        return LATE_BOUND["text_of"](self, str) or self.listing_text()
+
+    def __repr__(self):
+        return LATE_BOUND["text_of"](self, repr) or self.listing_text()
 
     def __getattr__(self, name):
         if name in _OF_INTEGERS and self.is_integer_scalar():
@@ -59,25 +128,36 @@ class PythonProtocols(ArrayValue):
             return self if name == "numerator" else 1
         if name == "is_integer" and not self.shape and self.is_scalar():
             return self._is_whole
+        if self.type is not None and self.type.weak:
+            _refuse_attribute(self, name)
         return super().__getattr__(name)
 
+    def known_number(self, asked: str) -> Any:
+        """This number as an ordinary one, with a guard: for results that are no numbers."""
+        if (value := self.paused()) is not None:
+            return value
+        number = self.guarded(copy, asked)
+        return _PYTHON_NUMBERS[self.type.dtype.kind](number) if self.type.weak else number
+
     def _is_whole(self) -> bool:
-        """``is_integer()``, at the price of a guard."""
+        """``is_integer()``, recorded as a guard."""
         return self.dtype.kind != "f" or bool(np.isfinite(self) & (np.floor(self) == self))
 
     def as_integer_ratio(self) -> Any:
-        """The ratio of an integer, with a guard; refused for floats, like ``float()``."""
+        """The ratio of integers that is equal to the number, with a guard."""
         if self.is_integer_scalar():
             return int(self), 1
-        if (value := self.paused()) is not None:
-            return value.as_integer_ratio()
-        raise self.refused("as_integer_ratio()", "compute with numpy's functions")
+        return self.known_number("as_integer_ratio()").as_integer_ratio()
+
+    def hex(self) -> str:
+        """The hexadecimal digits of a Python float, with a guard."""
+        return self.known_number("hex()").hex()
 
     def __pow__(self, other, modulus=None):
         if modulus is None:
             return ArrayValue.__pow__(self, other)
         if not self.type.weak:
-            return NotImplemented  # as NumPy's numbers have it
+            return NotImplemented  # like NumPy's numbers
         return pow(int(self), int(other), int(modulus))
 
     def __round__(self, ndigits=None):
@@ -98,7 +178,8 @@ class PythonProtocols(ArrayValue):
         if (value := self.paused()) is not None:
             return value.item(*args)
         if self.dtype.kind in "iub" and not args and self.size == 1:
-            return bool(self) if self.dtype.kind == "b" else int(self)
+            number = self.reshape(()) if self.shape else self
+            return bool(number) if self.dtype.kind == "b" else int(number)
         if self.type.weak:
             return self
         if args:
@@ -143,8 +224,10 @@ def with_known_keys(tree: Any) -> Any:
 
 
 def _known_key(key: Any) -> Any:
-    if not isinstance(key, ArrayValue) or not key.is_integer_scalar():
+    if not isinstance(key, PythonProtocols) or key.shape:
         return key
+    if not key.is_integer_scalar():
+        return key.known_number("a key")
     number = bool(key) if key.dtype.kind == "b" else int(key)
     return number if key.type.weak else key.dtype.type(number)
 

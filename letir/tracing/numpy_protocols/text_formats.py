@@ -1,16 +1,18 @@
-"""Texts of traced numbers: ``f"{x:.3f}"``, ``"%.3f" % x`` and ``str(n)``.
+"""Formatting of traced numbers: ``f"{x:.3f}"``, ``"%.3f" % x`` and ``str(n)``.
 
-A text that the user's code prints shows the number that the recording has, as all that Python
-prints appears once. Any other text is that of the number at the price of a guard: it may become a
-key, a result or a condition.
+Text that the user's code prints shows the number at the time of recording, because all printing of
+Python code happens once, during the recording. Any other text may become a key, a result or a
+condition, so the formatted number is guarded.
 """
 
 import dis
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
+
+import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.tracing.source_locations import at_user, is_users
@@ -44,16 +46,47 @@ def formatted(x: Any, spec: str) -> str:
     return format(x.guarded(_python_number, "the text"), spec)
 
 
-def text_of_integer(x: Any) -> str:
-    """``str(n)`` of a traced integer or truth value."""
-    frame = _asking_frame()
-    if frame is None or x.concrete_value() is ABSENT or _is_printed(frame):
-        return repr(x)
-    return str(x.guarded(_python_number, "the text"))
+def text_of(x: Any, make: Callable[[Any], str], frame: FrameType | None = None) -> str | None:
+    """``make(value)``, ``str`` or ``repr``, of a traced value in the user's code.
+
+    None for a text on which nothing depends: it is printed, or other code such as a logger makes
+    it. In an abstract trace there is no value.
+    """
+    frame = _asking_frame() if frame is None else frame
+    if frame is None or not x.emitter.is_open or _is_printed(frame):
+        return None
+    if x.concrete_value() is ABSENT:
+        return None
+    if not x.shape:
+        number = x.guarded(_python_number, "the text")
+        return make(number if x.type.weak else x.dtype.type(number))
+    value = x.concrete_value()
+    _guard_equal(x, np.array(value))
+    return make(np.asarray(value))
+
+
+def text_by_function(function: Callable[..., str], x: Any, *args: Any, **options: Any) -> str:
+    """The text that a NumPy function such as ``np.array2string`` makes of a traced value."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    found = text_of(x, lambda value: function(value, *args, **options), frame)
+    return x.listing_text() if found is None else found
+
+
+def _guard_equal(x: Any, value: np.ndarray) -> None:
+    """Guard that the elements of ``x`` are those of ``value``, with their signs of zero."""
+    same = x == value
+    if value.dtype.kind in "fc":
+        same = same | (np.isnan(x) & np.isnan(value))
+    for part in (np.real, np.imag) if value.dtype.kind == "c" else (np.positive,):
+        if value.dtype.kind in "fc":
+            same = same & (np.signbit(part(x)) == np.signbit(part(value)))
+    bool(same.all())
 
 
 def float_for_text(x: Any, frame: FrameType) -> Any:
-    """The number that ``"%.3f" % x`` in ``frame`` asks for; None if ``frame`` is elsewhere."""
+    """The number that ``"%.3f" % x`` formats; None if ``frame`` does not execute such a format."""
     code, at = frame.f_code.co_code, frame.f_lasti
     while code[at] == 0:  # an inline cache behind the instruction
         at -= 2
@@ -67,13 +100,13 @@ def float_for_text(x: Any, frame: FrameType) -> Any:
 
 
 def _noted(x: Any, value: Any) -> Any:
-    """The value of a number that is printed, which its trace notes: see ``guard_printed``."""
+    """``value``, after the trace has noted that a number was printed: see ``guard_printed``."""
     vars(x.emitter).setdefault("printed", []).append(x)
     return value
 
 
 def guard_printed(trace: Any) -> None:
-    """Guard what was printed into texts: one of them is among the results of ``trace``."""
+    """Guard all printed numbers, because a text is among the results of ``trace``."""
     for x in vars(trace).pop("printed", ()):
         x.guarded(_python_number, "the text")
 
@@ -83,13 +116,13 @@ def _python_number(value: Any) -> Any:
 
 
 def _asking_frame() -> FrameType | None:
-    """The user's frame that asks for the text; None if other code does."""
+    """The user's frame that formats the number; None if other code does."""
     frame: FrameType | None = sys._getframe(3)
     return frame if frame is not None and is_users(frame.f_code.co_filename) else None
 
 
 def _is_printed(frame: FrameType) -> bool:
-    """Whether what a frame computes is an argument of ``print``, or of a method that writes."""
+    """Whether a frame is computing an argument of ``print``, or of a method that writes text."""
     code = frame.f_code
     found = _printed.get(id(code))
     if found is None:
@@ -109,7 +142,7 @@ def _positions(code: CodeType, instruction: int) -> tuple:
 def _printing_calls(code: CodeType) -> Iterator[tuple]:
     """(start, end) in the text of each call whose arguments are printed."""
     instructions = [x for x in dis.get_instructions(code) if x.opname not in ("CACHE", "PRECALL")]
-    names: dict[tuple, str] = {}  # the name that is read where an expression starts, the last one
+    names: dict[tuple, str] = {}  # start of an expression -> the last name that is read there
     for x, after in itertools.pairwise(instructions):
         at = x.positions
         if at is None or at.lineno is None or at.col_offset is None:
@@ -129,5 +162,6 @@ LATE_BOUND.update(
     float_for_text=float_for_text,
     formatted=formatted,
     guard_printed=guard_printed,
-    text_of_integer=text_of_integer,
+    text_by_function=text_by_function,
+    text_of=text_of,
 )

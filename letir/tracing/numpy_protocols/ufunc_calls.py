@@ -45,7 +45,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any
         raise unsupported_error(ufunc, None if method == "__call__" else method)
     if method == "at":
         target, item, *new = inputs
-        # a tuple of indices is not one array of them
+        # a tuple of indices is one index for each axis, not one array of indices
         item = tuple(map(stack_traced, item)) if isinstance(item, tuple) else stack_traced(item)
         return _update_in_place(ufunc, found[0], target, item, *map(stack_traced, new))
     outs = kwargs.pop("out", ())  # NumPy always passes `out` as a tuple
@@ -92,7 +92,7 @@ def _called_on_stacks(
     ufunc, op: Primitive, emitter, inputs, out, casting: Casting, where, keywords
 ):
     """A call of a generalised ufunc, perhaps with axes; all of NumPy's have one result."""
-    if where is not True:  # as NumPy says it
+    if where is not True:  # NumPy's message
         raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument 'where'")
     placing = {k: keywords.pop(k) for k in ("axes", "axis", "keepdims") if k in keywords}
     inputs, placed = LATE_BOUND["move_core_axes"](ufunc, inputs, **placing)
@@ -125,7 +125,7 @@ def _convert_operands(
     if dtype is None and casting is None and signature is None:
         return inputs
     kinds = [promotion_type(x.type) if isinstance(x, Value) else promote_operand(x) for x in inputs]
-    # NumPy selects the loop: rules of our own could deviate
+    # NumPy selects the loop, because separate rules could deviate
     dtypes = ufunc.resolve_dtypes(
         (*kinds, *[None] * ufunc.nout),
         signature=_asked_dtypes(ufunc, dtype, signature),
@@ -156,7 +156,7 @@ def _asked_dtypes(ufunc, dtype, signature) -> tuple:
 def _cast_to(x, dtype: np.dtype):
     """An operand in ``dtype``."""
     if isinstance(x, Value):
-        if x.type.weak and x.dtype.kind == "c" and dtype.kind != "c":
+        if x.type.weak and x.dtype.kind == "c" and dtype.kind not in "cb":
             x = PRIMITIVES["real"](x)  # Python does not convert complex to real numbers
         return x if x.dtype == dtype and not x.type.weak else x.astype(dtype)
     return np.asarray(x).astype(dtype)
@@ -198,7 +198,7 @@ def _broadcast_to_out(result: Value, shape: tuple) -> Value:
     try:
         fits = result.shape != shape and broadcast_shapes(result.shape, shape) == shape
     except ShapeError:
-        fits = False  # assign raises with both shapes
+        fits = False  # ``assign`` raises an error with both shapes
     return PRIMITIVES["broadcast_to"](result, shape) if fits else result
 
 
@@ -252,7 +252,7 @@ def _call_fold(ufunc, op: Primitive, method: str, inputs: tuple, outs: tuple, kw
 def _dtype_into_out(ufunc, x: Value, out) -> np.dtype:
     """The dtype of a reduction into ``out``: the promotion of both dtypes."""
     found = ufunc.resolve_dtypes((out.dtype, x.dtype, None), reduction=True, casting="unsafe")[-1]
-    # NumPy keeps the first element in `out` then, cast
+    # NumPy stores the first element in `out`, cast to its dtype
     if found != out.dtype and ufunc not in REDUCTIONS:
         raise unsupported_arguments(
             ufunc, f"out= of dtype {out.dtype} given, for a reduction in {found}"
@@ -315,14 +315,14 @@ def _update_in_place(ufunc, op: Primitive, target, item, *new) -> None:
         raise into_ordinary_array()
     if target.is_scalar():
         raise TypeError("first operand must be array")  # as NumPy says it
-    # else NumPy computes in another dtype than that of the target, or refuses
-    if ufunc is np.add and all(_is_alike(x, target.dtype) for x in new):
+    # else NumPy computes in another dtype than the target's, or raises
+    if ufunc is np.add and all(_has_dtype_or_promotes(x, target.dtype) for x in new):
         target.assign(target.at[item].add(*new))
     else:
         target.assign(PRIMITIVES["ufunc_at"](target, item, *new, ufunc=op.name))
 
 
-def _is_alike(x, dtype: np.dtype) -> bool:
+def _has_dtype_or_promotes(x, dtype: np.dtype) -> bool:
     """Whether an operand has this dtype, or is a Python number that is promoted to it."""
     kind: Any = promotion_type(x.type) if isinstance(x, Value) else promote_operand(x)
     return kind == dtype or dtype.kind in {int: "iufc", float: "fc", complex: "c"}.get(kind, "")

@@ -169,7 +169,7 @@ def test_second_derivatives_flow_through_recomputed_values(policy, exact):
 
 @pytest.mark.parametrize(("policy", "exact"), POLICIES)
 def test_the_raw_form_can_be_differentiated_again(policy, exact):
-    """[D4, D11] A new temporary has a cotangent of its own, so that second derivatives flow."""
+    """[D4, D11] A new temporary has its own cotangent, so that second derivatives flow."""
     f = lt.trace(layers, X, W)
     plain, found = (
         lt.differentiate(f, **options) for options in ({}, {"policy": policy, "exact": exact})
@@ -218,7 +218,7 @@ def shared_sum(x):
 
 
 def test_a_user_policy_may_store_values_that_no_rule_reads():
-    """[D4] No rule reads a sum; when stored it has a vjp of its own: no derivative is lost."""
+    """[D4] No rule reads a sum; when stored it has its own vjp: no derivative is lost."""
     f = lt.trace(shared_sum, X)
     g = lt.differentiate(f, policy=lambda bind: bind.op.name == "add")
 
@@ -419,7 +419,7 @@ def polynomials(x):
 
 
 def residual_blocks(x):
-    """Sums that are live through the whole program, beside matrix products."""
+    """Sums that are live through the whole program, among matrix products."""
     w = np.eye(x.shape[1]) * 0.5
     for _ in range(12):
         z = x @ w

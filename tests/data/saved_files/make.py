@@ -1,4 +1,4 @@
-"""Write the files beside this one: programs, their texts and results.
+"""Write the files in this folder: programs, their texts and results.
 
 They were written by letir as it was at f7d6bba, before its modules were moved and renamed:
 

@@ -30,7 +30,7 @@ def branches(x, count=20):
 
 
 @pytest.mark.parametrize("workers", [2, 3, 8])
-def test_gradients_are_bitwise_equal_to_those_of_one_thread(workers):
+def test_gradients_have_the_bits_of_one_thread(workers):
     """[E3]"""
     array = RNG.normal(size=50)
     one, many = variables(array, array)
@@ -43,7 +43,7 @@ def test_gradients_are_bitwise_equal_to_those_of_one_thread(workers):
 
 @np.errstate(all="ignore")  # the caller's errstate holds in the workers too
 @given(programs())
-def test_gradients_of_generated_programs_are_bitwise_equal_to_those_of_one_thread(program):
+def test_gradients_of_generated_programs_have_the_bits_of_one_thread(program):
     """[E3]"""
     fn, args = program
     found = []

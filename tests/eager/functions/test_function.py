@@ -236,7 +236,7 @@ def test_backward_gets_zeros_for_an_unused_result():
     np.testing.assert_allclose([3.0, 3.0], x.grad.data)
 
 
-def test_needs_input_grad_tells_which_inputs_require_grad():
+def test_needs_input_grad_marks_inputs_that_require_grad():
     asked = []
 
     class Asked(Function):

@@ -79,7 +79,7 @@ def test_a_replay_reads_parameters_changed_in_place_or_replaced():
     assert 1 == len(fast.programs)
 
 
-def test_another_attribute_value_or_argument_type_is_recorded_anew():
+def test_another_attribute_value_or_argument_type_is_recorded_again():
     fast = jit_model(Network())
     fast(X)
     fast.model.training = False

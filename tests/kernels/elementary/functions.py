@@ -75,7 +75,7 @@ def kernel_of(name: str, dtype: np.dtype) -> Kernel:
     out = Array("y", dtype, ("n",), True)
     with b.loop(n) as i:
         b.store(out, (i,), ELEMENTARY[name](b, *[b.load(x, (i,)) for x in inputs]))
-    return Kernel(name, (*inputs, out), (n,), b.taken())
+    return Kernel(name, (*inputs, out), (n,), b.statements())
 
 
 @cache

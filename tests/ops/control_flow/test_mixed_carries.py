@@ -1,4 +1,4 @@
-"""Loops that carry integers and booleans beside floats: derivatives, also with checkpoints."""
+"""Loops that carry integers, booleans and floats: derivatives, also with checkpoints."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ LOOPS = [stacked, counted, counted_at_run_time, repeated, integers_only, no_step
 
 @pytest.mark.parametrize("every", [None, 1, 2, 5, 7])
 @pytest.mark.parametrize("loop", LOOPS)
-def test_values_without_derivatives_may_be_carried_beside_floats(loop, every):
+def test_values_without_derivatives_may_be_carried_together_with_floats(loop, every):
     f = lambda x: loop(x, checkpoint_every=every)  # noqa: E731
     gradient = lt.grad(f)
 

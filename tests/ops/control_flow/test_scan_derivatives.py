@@ -71,7 +71,7 @@ def test_a_carry_requires_grad_if_it_does_in_any_step():
 
 
 @pytest.mark.parametrize("every", [None, 2])
-def test_second_derivatives_agree_with_those_of_a_python_loop(every):
+def test_second_derivatives_agree_with_a_python_loop(every):
     xs, h = RNG.normal(size=(5, 3)), np.full(3, 0.2)
 
     def loop(w):
@@ -229,3 +229,22 @@ def test_a_cotangent_with_a_row_for_each_trip_of_a_while_loop_has_derivatives():
 
     np.testing.assert_allclose(lt.vjp(pulled(f), x)[1](v)[0], lt.vjp(pulled(rows), x)[1](v)[0])
     np.testing.assert_allclose(lt.grad(total(f))(x), lt.grad(total(rows))(x))
+
+
+def test_a_program_for_any_size_is_differentiated_at_one_size():
+    def distances(points):
+        def step(points, row):
+            apart = points * points - row
+            return points + 0.1 * apart, (apart * apart).sum(axis=1)
+
+        return lt.scan(step, points, np.ones((5, 4)))[1]
+
+    points = RNG.normal(size=(7, 4))
+    f = lt.trace(distances, lt.ShapeDtype(("n", 4), np.float64))
+
+    slope, expected = [lt.grad(lambda x, g=g: (g(x) * 1.0).sum())(points) for g in (f, distances)]
+    assert np.array_equal(slope, expected)
+    found, expected = [
+        lt.jvp(lambda x, g=g: g(x) * 1.0, (points,), (points,))[1] for g in (f, distances)
+    ]
+    assert np.array_equal(found, expected)

@@ -13,7 +13,7 @@ SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5])
 
 
 def agrees(f, *args) -> lt.Lambda:
-    """The program of ``f``. Raises unless its results are bitwise those of ``f``."""
+    """The program of ``f``. Raises unless its results equal those of ``f`` to the bit."""
     program = lt.trace(f, *args)
     assert_same(f(*args), program(*args))
     return program

@@ -31,6 +31,6 @@ def test_an_axis_of_length_0_of_a_mask_fits_any_axis(f, shape):
 
 
 @pytest.mark.parametrize("shape", [(1,), (3, 0), (0, 2)])
-def test_the_other_axes_of_a_mask_are_those_of_the_array(shape):
+def test_the_other_axes_of_a_mask_are_axes_of_the_array(shape):
     with pytest.raises(BoundsError, match="does not fit"):
         lt.trace(chosen, X, np.zeros(shape))

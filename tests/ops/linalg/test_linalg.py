@@ -194,10 +194,16 @@ def test_eigenvalues_that_become_complex_fail_a_guard():
         program(np.array([[0.0, 1.0], [-1.0, 0.0]]))
 
 
-def test_eigenvalues_recorded_as_complex_stay_complex():
-    program = lt.trace(np.linalg.eigvals, np.array([[0.0, 1.0], [-1.0, 0.0]]))
+@REAL_OR_COMPLEX
+def test_eigenvalues_that_become_real_fail_a_guard():
+    """[B2]"""
+    rotation = np.array([[0.0, 1.0], [-1.0, 0.0]])
+    program, jitted = lt.trace(np.linalg.eigvals, rotation), lt.jit(np.linalg.eigvals)
 
-    assert_same(np.array([1 + 0j, 2 + 0j]), program(np.diag([1.0, 2.0])))
+    with pytest.raises(lt.GuardError, match="some eigenvalues were not real"):
+        program(np.diag([1.0, 2.0]))
+    for matrix in (rotation, np.diag([1.0, 2.0]), rotation):
+        assert_same(np.linalg.eigvals(matrix), jitted(matrix))
 
 
 @REAL_OR_COMPLEX

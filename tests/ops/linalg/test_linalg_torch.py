@@ -1,4 +1,4 @@
-"""First and second derivatives of linear algebra beside PyTorch's, also where JAX has none."""
+"""First and second derivatives of linear algebra against PyTorch's, also where JAX has none."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def first_and_second(name: str, side: str) -> list:
         return [*g(*args), *lt.grad(total, argnums=tuple(range(len(args))))(*args)]
     xs = [torch.tensor(a, requires_grad=True) for a in args]
     first = torch.autograd.grad(f(Torch(), *xs), xs, create_graph=True)
-    # PyTorch's gradients are the conjugates of those of JAX and letir
+    # PyTorch's gradients are the conjugates of JAX's and letir's
     second = torch.autograd.grad(sum(torch.real(torch.sum(c)) for c in first), xs)
     return [c.detach().conj().resolve_conj().numpy() for c in (*first, *second)]
 

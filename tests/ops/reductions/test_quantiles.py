@@ -66,7 +66,7 @@ def test_a_nan_in_a_row_makes_its_quantile_nan_with_a_zero_derivative():
         assert np.isclose(by_x[1].sum(), 1)
 
 
-def test_infinite_elements_beside_a_median_leave_its_derivative_finite():
+def test_infinite_elements_next_to_a_median_leave_its_derivative_finite():
     x = np.array([-np.inf, 0.5, np.inf])
 
     assert_same(np.array([0.0, 1.0, 0.0]), lt.grad(np.median)(x))
@@ -81,3 +81,8 @@ def test_calls_that_numpy_refuses_are_refused():
         lt.trace(lambda x: np.quantile(x, 0.5), X + 0j)
     with pytest.raises(ValueError, match="range"):
         lt.trace(lambda x: np.quantile(x, 1.5), X)
+
+
+@pytest.mark.parametrize("x", [2.5, np.nan])
+def test_a_quantile_of_a_python_number_is_numpys(x):
+    assert_same(np.quantile(x, 0.3), lt.trace(lambda x: np.quantile(x, 0.3), 1.0)(x))

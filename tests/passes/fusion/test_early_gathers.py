@@ -37,3 +37,13 @@ def test_costly_operations_and_many_elements_stay_as_they_are():
         return y[labels, labels], y.sum(), z[labels], z
 
     assert ["exp", "mul", "index", "sum", "index"] == operations(f, X, LABELS)
+
+
+def test_elements_of_an_array_that_is_stored_anyway_are_selected_from_it():
+    def f(x, labels):
+        shifted = x - x.max(axis=1, keepdims=True)
+        return shifted[np.arange(30), labels], shifted[:, 1:] @ x.T[1:]
+
+    assert ["max", "sub", "index", "index", "transpose", "index", "matmul"] == operations(
+        f, X, LABELS
+    )

@@ -186,7 +186,7 @@ def test_a_moved_bind_is_no_longer_in_the_body():
     assert_same(f(X, Y, NONE), loop_invariants(f)(X, Y, NONE))
 
 
-def test_constants_stay_beside_the_binds_that_read_them():
+def test_constants_stay_next_to_the_binds_that_read_them():
     """Constants cost nothing; outside the body they would be further operands."""
     f = fori(
         "%7: float64[3] = constant(value=float64[3]{1, 2, 3}); %8: float64[3] = mul(%6, %7);"

@@ -142,3 +142,19 @@ def test_gradients_of_generated_functions_are_unchanged(drawn):
         return
 
     assert_same(run_forward(df, *given), run_forward(in_place_check(df), *given))
+
+
+@pytest.mark.parametrize("is_argument", [False, True])
+def test_a_number_read_before_a_write_stays_a_scalar(is_argument):
+    def f(x):
+        y = x if is_argument else np.exp(x)
+        first, last = y[0], y[-1:][0]
+        y[[0, -1]] = y[[-1, 0]] * 2
+        y[1] = first
+        return first, last, y
+
+    x = np.arange(4.0)
+    fn = lt.trace(f, x.copy())
+
+    for run in (fn, lt.compile(fn), lt.compile(fn, exact=True), lt.jit(f)):
+        assert_same(f(x.copy()), run(x.copy()))

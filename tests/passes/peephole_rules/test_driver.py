@@ -223,7 +223,7 @@ def test_merging_two_reshapes_keeps_the_memory_layout():
             )
 
 
-def test_only_splits_axes_tells_a_split_from_a_merge_of_axes():
+def test_only_splits_axes_distinguishes_splits_from_merges_of_axes():
     assert only_splits_axes((12,), (3, 4))
     assert only_splits_axes((3, 4), (3, 2, 2))
     assert only_splits_axes((3, 4), (1, 3, 1, 4, 1))
@@ -289,6 +289,21 @@ def test_results_of_generated_functions_are_unchanged(drawn):
         return
 
     assert_unchanged(peephole, fn, *args)
+
+
+def test_an_argument_is_overwritten_without_a_copy_of_it():
+    def f(x, y):
+        x[:] = x * y
+        y[...] = y[::-1]  # a view is copied before arrays change
+        return x
+
+    program = lt.passes.dead_code(peephole(lt.trace(f, np.ones(3), np.ones(3))))
+
+    assert [b.op.name for b in program.binds].count("index_set") == 1
+    x, y = np.arange(3.0), np.arange(3.0) + 1
+    lt.run_forward(program, x, y)
+    assert np.array_equal(x, [0, 2, 6])
+    assert np.array_equal(y, [3, 2, 1])
 
 
 def test_nested_where_on_fortran_ordered_masks_is_unchanged():

@@ -65,7 +65,7 @@ def test_exact_programs_keep_powers():
     assert_same(X**3, lt.jit(lambda x: x**3, exact=True)(X))
 
 
-def test_infinities_and_zeros_are_those_of_powers():
+def test_infinities_and_zeros_equal_those_of_powers():
     x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e200, -1e200, 1e-200, -1e-200])
     fn = passes.multiply_powers(lt.trace(lambda x: (x**3, x**4), np.ones(9)))
     with np.errstate(all="ignore"):

@@ -50,7 +50,7 @@ def test_cotangents_of_overlapping_parts_are_added():
     assert_same(results_of(f), results_of(combine_sums(f)))
 
 
-def test_a_guard_beside_a_sum_stays():
+def test_a_guard_next_to_a_sum_stays():
     def f(x, y):
         return x.T @ x + y.T @ y if x.sum() > 0 else x
 

@@ -222,7 +222,7 @@ def f(x, s):
 
 
 def test_a_temporary_of_a_loop_may_change_its_type():
-    """[G3]: a loop does not carry values that nobody reads afterwards."""
+    """[G3]: a loop does not carry values that are not read afterwards."""
     f = script("""
         def f(x):
             t = x.sum()
@@ -325,7 +325,7 @@ def test_a_carried_value_that_only_a_dropped_branch_reads_is_dropped():
 # ---- backward functions ----
 
 
-def test_control_flow_in_a_function_with_a_backward_of_its_own():
+def test_control_flow_in_a_function_with_its_own_backward():
     """[G3]"""
     f = script("""
         def power(x, n: int):
@@ -442,7 +442,7 @@ def reason(body: str, match: str = "") -> lt.ParseError:
         ("for i in range():\n    x = x", 2, 14, "range takes one to three integers"),
         ("for i in range(3):\n    x = x + 1\nelse:\n    x = y", 5, 9, "a loop has no else"),
         ("while True:\n    x = x + 1", 2, 11, "the loop would never end"),
-        ("if x > 0:\n    x += 1", 3, 9, "nothing is changed in place"),
+        ("if x > 0:\n    x += 1", 3, 9, "changes nothing in place"),
         ("if x > 0:\n    def back(g):\n        return g", 3, 9, "define the backward outside"),
         ("match x:\n    case 1: pass", 2, 5, "match: write if and elif"),
         ("x = x and y", 2, 9, "'and' and 'or' ask for a truth value"),

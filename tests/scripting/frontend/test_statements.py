@@ -52,7 +52,7 @@ def outside(statement: str) -> str:
     [
         (inside("z = g"), 4, 9, "assigning to the captured name 'z'"),
         (inside("x = g"), 4, 9, "assigning to the captured name 'x'"),
-        (inside("nonlocal x"), 4, 9, "assigning to a captured name"),
+        (inside("nonlocal x"), 4, 9, "a captured name cannot be assigned to"),
         (inside("q = gg * 2"), 4, 13, "unknown name 'gg'\n  did you mean 'g'?"),
         (inside("if g > 0: return g"), 4, 19, "early return: return is the last statement"),
         (inside("def h(g): return g"), 4, 9, "one inner function"),
@@ -61,7 +61,7 @@ def outside(statement: str) -> str:
         (outside("while True: x = x"), 6, 11, "the loop would never end"),
         (outside("x += 1"), 6, 5, "write x = x + y"),
         (outside("x[0] = 1"), 6, 5, "nothing is changed in place"),
-        (outside("np.exp(x)"), 6, 5, "used by nothing"),
+        (outside("np.exp(x)"), 6, 5, "is not used"),
         (outside("import os"), 6, 5, "imports nothing"),
         (outside("w = foo(x)"), 6, 9, "unknown name 'foo'"),
         (outside("w = x.taanh()"), 6, 9, "did you mean 'tanh'"),
@@ -330,7 +330,7 @@ def test_an_expression_means_what_it_means_in_numpy(text, expected):
     assert script(f.lifted)(X).tolist() == expected.tolist()
 
 
-def test_float32_beside_python_numbers_stays_float32():
+def test_float32_with_python_numbers_stays_float32():
     f = script("def f(x): return x * sqrt(2.0) / x.numel() + np.pi")
 
     assert f(np.ones(3, "f")).dtype == "float32"
@@ -442,7 +442,7 @@ def test_a_tuple_of_another_length_is_an_error(annotation, message):
 
 
 @pytest.mark.parametrize("annotation", ["Tuple[...]", "'Tuple[...]'", "'Tuple['", "'Tuple[3]'"])
-def test_a_tuple_of_what_is_no_kind_is_an_error(annotation):
+def test_a_tuple_of_something_other_than_kinds_is_an_error(annotation):
     with pytest.raises(lt.ParseError, match="unknown annotation") as error:
         script(f"def f(x: {annotation}):\n    return 1.0\n")
 

@@ -24,7 +24,7 @@ def marks(f, g) -> str:
     return "".join(row.mark for row in lt.diff(f, g).rows)
 
 
-def test_insertions_and_changes_are_marked_beside_their_counterparts():
+def test_insertions_and_changes_are_marked_next_to_their_counterparts():
     found = lt.diff(BEFORE, AFTER)
 
     assert str(found).splitlines() == [
@@ -186,7 +186,7 @@ return %2                                                    return %2"""  # noq
     assert str(lt.diff(f, common_subexpressions(f))) == expected
 
 
-def test_a_bind_that_lost_results_stands_beside_its_original():
+def test_a_bind_that_lost_results_stands_next_to_its_original():
     f = parse("""lambda %0, %1 {
       %2, %3 = checkpoint(%0, %1, saved=0, body=lambda %4, %5 {
         %6 = exp(%4); %7 = sin(%5); return (%6, %7) })

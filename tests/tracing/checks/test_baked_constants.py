@@ -175,6 +175,6 @@ check: the program and the function give different results
   use isinstance(x, numpy.ndarray), which answers as for an array"""
 
     def program(x):
-        return x * 2 if str(x).startswith("[") else x * 1
+        return x * 1 if getattr(x, "emitter", None) else x * 2
 
     assert (TraceError, message) == told(program, X, check=True)

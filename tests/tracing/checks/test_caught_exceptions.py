@@ -300,3 +300,32 @@ def test_what_raises_first_is_raised_and_writes_before_it_are_kept():
         with pytest.raises(error):
             jitted(row, i, np.float64("nan"))
         assert_same(np.array([5.0, 1.0, 2.0]), row)
+
+
+def described(row, i):
+    try:
+        return row[i], ""
+    except IndexError as error:
+        return row[0], str(error)
+
+
+def by_exception(row, i):
+    try:
+        with np.errstate(all="raise"):
+            return np.log(row[i]), ""
+    except FloatingPointError as error:
+        return 0 * row[i], f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("f", [described, by_exception])
+def test_the_text_of_an_exception_that_the_function_keeps_is_guarded(f):
+    row = np.array([0.0, -1.0, 2.0])
+    jitted = lt.jit(f)
+    for i in (0, 1, 2, 5, 7, 0) if f is described else (0, 1, 2, 0):
+        assert_same(f(row, i), jitted(row, i))
+    first, second = (5, 7) if f is described else (0, 1)
+    program = lt.trace(f, row, first)
+
+    assert_same(f(row, first), program(row, first))
+    with pytest.raises(lt.GuardError, match=r"recorded where this raised .*, now it raises"):
+        program(row, second)

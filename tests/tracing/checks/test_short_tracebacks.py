@@ -84,7 +84,7 @@ def test_the_variable_letir_traceback_shows_all_frames(monkeypatch):
     assert len(functions_in(error_of(lambda: lt.grad(product)(X)))) > 8
 
 
-def test_an_error_without_a_line_gets_that_of_the_call():
+def test_an_error_without_a_line_gets_the_line_of_the_call():
     error = error_of(lambda: lt.grad(lambda x: x, argnums=3)(1.0))
 
     line = error_of.__code__.co_firstlineno

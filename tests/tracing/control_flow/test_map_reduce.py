@@ -46,7 +46,7 @@ def test_a_map_takes_and_gives_pytrees():
     np.testing.assert_array_equal(found["b"][1], np.ones(3))
 
 
-def test_a_map_without_a_batching_rule_goes_one_by_one():
+def test_a_map_without_a_batching_rule_handles_elements_one_by_one():
     def shift(x, k):
         return x * lt.run_forward(looped, x, k)
 

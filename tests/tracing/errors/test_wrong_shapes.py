@@ -8,7 +8,7 @@ import pytest
 
 import letir as lt
 import letir.numpy as lnp
-from letir.errors import BoundsError, DTypeError, ShapeError
+from letir.errors import AxisBoundsError, BoundsError, DTypeError, ShapeError
 
 S = np.float64(2.0)
 X = np.array([1.0, 2.0, 3.0])
@@ -126,7 +126,7 @@ squeeze: axis 0 of (3,) is not of length 1
     "concatenate": (
         ShapeError,
         """\
-concatenate: shapes (3,), (2, 2) differ beside axis 0
+concatenate: shapes (3,), (2, 2) differ in axes other than 0
   the arrays may differ in size along that axis only: choose another, or use stack
   in concatenate(%0, %1)""",
     ),
@@ -159,9 +159,9 @@ split: 2 equal sections do not divide an axis of 3; see array_split
   in split(%0, sections=2)""",
     ),
     "an axis beyond the last": (
-        BoundsError,
+        AxisBoundsError,
         """\
-axis 2 is out of bounds for an array with 2 axes
+axis 2 is out of bounds for array of dimension 2
   count axes from 0, or from -1 for the last one
   in sum(%0, axis=2)""",
     ),
@@ -180,9 +180,9 @@ axis (0, 0) names an axis of 2 twice
   in transpose(%0, axes=(0, 0))""",
     ),
     "too many axes": (
-        BoundsError,
+        AxisBoundsError,
         """\
-axis 2 is out of bounds for an array with 2 axes
+axis 2 is out of bounds for array of dimension 2
   count axes from 0, or from -1 for the last one
   in transpose(%0, axes=(0, 1, 2))""",
     ),

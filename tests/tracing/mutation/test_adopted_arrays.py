@@ -113,7 +113,7 @@ def test_copies_that_only_variables_refer_to_are_recorded(f):
     assert Model.weights.tolist() == W.tolist()
 
 
-def test_the_gradient_is_that_of_what_was_written():
+def test_the_gradient_flows_to_the_written_value():
     def f(x):
         a = W.copy()
         a[0] = x**2

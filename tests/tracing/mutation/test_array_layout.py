@@ -83,7 +83,7 @@ def test_the_shape_of_an_argument_cannot_be_assigned():
         lt.trace(f, A.copy())
 
 
-def test_strides_and_flags_are_those_of_the_array():
+def test_strides_and_flags_equal_the_arrays():
     def f(x):
         y, z = x.T, x[:, 1:]
         assert y.flags.f_contiguous and not y.flags["C_CONTIGUOUS"] and not y.flags.owndata

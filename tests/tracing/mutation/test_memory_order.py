@@ -185,7 +185,7 @@ def test_ravel_in_memory_order_is_recorded_for_that_order(order, axes):
 
 
 def test_ravel_in_an_unknown_memory_order_is_refused():
-    with pytest.raises(TraceError, match="say C or F"):
+    with pytest.raises(TraceError, match="pass C or F"):
         lt.trace(lambda x: x.T.ravel(order="K"), lt.ShapeDtype((2, 3)))
 
 

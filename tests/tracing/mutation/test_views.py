@@ -86,7 +86,7 @@ def test_a_complex_array_is_written_by_its_parts_to_the_bit():
         assert_same(program(x), lt.trace(program, x)(x))
 
 
-def test_a_view_that_nobody_uses_again_is_not_read_again():
+def test_a_view_without_further_uses_is_not_read_again():
     def program(x):
         y = x * 2
         rows = list(y)

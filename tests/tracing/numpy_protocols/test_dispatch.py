@@ -194,7 +194,7 @@ def test_an_operator_is_recorded_on_either_side(function, other):
 @pytest.mark.parametrize(
     "function", [f for f in OPERATORS if f is not operator.matmul], ids=lambda f: f.__name__
 )
-def test_an_operator_is_recorded_beside_a_number(function, other):
+def test_an_operator_with_a_number_is_recorded(function, other):
     agrees(lambda x: function(x, other), X)
     agrees(lambda x: function(other, x), X)
 
@@ -244,7 +244,7 @@ def test_a_dtype_chooses_the_loop_of_a_ufunc():
     agrees(lambda x: np.multiply(x, 2.0, dtype=complex), X)
 
 
-def test_a_dtype_of_a_comparison_is_that_of_its_result():
+def test_dtype_of_a_comparison_is_the_dtype_of_its_result():
     """Operands cast to bool would be silently wrong."""
     agrees(lambda x: np.less(x, 0.6, dtype=bool), X)
     agrees(lambda x: np.isnan(x, dtype=bool), np.array([np.nan, 1.0]))
@@ -340,7 +340,7 @@ def test_an_operation_of_the_user_records_numpy_functions():
     assert [op] == [bind.op for bind in double(X).binds]
 
 
-def test_an_operation_that_is_defined_anew_records_in_place_of_the_old():
+def test_an_operation_that_is_redefined_replaces_the_old_one():
     """As when a cell of a notebook is run again."""
     for n in (1, 2):
         op = lt.primitive(

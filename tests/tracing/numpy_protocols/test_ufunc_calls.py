@@ -47,6 +47,19 @@ def test_division_by_zero_of_integers_is_as_in_numpy():
         agrees(lambda n: (n // 0, n % 0, n / 0, np.divmod(n, 0), np.gcd(n, 0)), BYTES)
 
 
+def test_an_imaginary_number_is_true():
+    """The real part of 1j, 0.0, would be false."""
+    flags = np.array([False, True])
+    agrees(lambda z: (np.logical_and(z, flags, dtype=bool), np.logical_or(flags, z)), 1j)
+
+
+def test_roots_of_half_precision_are_as_in_numpy():
+    """NumPy takes the square root of an array and the power of a scalar."""
+    x = np.array([-0.0, np.inf, -np.inf, 4], np.float16)
+    with np.errstate(all="ignore"):
+        agrees(lambda n: (n**0.5, n[0] ** 0.5, n[2] ** 0.5, np.power(n, 0.5)), x)
+
+
 def test_the_error_state_is_respected_when_a_program_runs():
     program = lt.trace(lambda x: np.log(x) + 1 / x, np.ones(2))
 

@@ -1,0 +1,1 @@
+"""Kernels in plans: groups of binds as calls of compiled functions."""

@@ -1,0 +1,163 @@
+"""Groups of binds on the items of a batch as calls of kernels, see ``letir.kernels.batches``."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.ast.primitive import Primitive
+from letir.ast.terms import NO_TYPE, Bind, Lambda, Local
+from letir.ast.types import ArrayType
+from letir.errors import LetirError
+from letir.eval.float_warnings import KernelError
+from letir.executor.kernels.kernel_binds import kernel_bind
+from letir.executor.kernels.row_kernels import LayoutError
+from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of
+from letir.kernels.batches.batch_lowering import BatchKernel, batch_kernel
+from letir.kernels.batches.item_binds import bind_kind, is_batch
+from letir.kernels.machine_code import ufunc_of
+from letir.kernels.scalar_lowering import has_c_order
+from letir.kernels.threads import run_chunks, threads_of_call
+from letir.ops.define.records import decomposition, is_computed_by_parts
+from letir.passes.decomposition import Parts
+from letir.passes.fusion.batch_clusters import BatchCluster, batch_clusters, batch_sizes
+from letir.passes.fusion.clustering import WORTH
+from letir.passes.fusion.fusing import fused_level
+from letir.passes.fusion.regrouping import regrouped, without_groups
+
+__warningregistry__ = "see kernel_binds"  # not a dict: Python raises instead of warning here
+_MOST_COPIED = 16  # elements for each item of an operand that is copied, if it is not contiguous
+
+
+def with_batch_kernels(fn: Lambda, is_exact: bool = False, worth: int = WORTH) -> Lambda:
+    """``fn`` with kernels for its groups on items of a batch, not for groups in bodies.
+
+    ``is_exact``: only kernels whose bits are NumPy's. ``worth``: the fewest elements for which a
+    kernel pays. Kernels are compiled here.
+    """
+    sizes = batch_sizes(fn)
+    if not sizes:
+        return fn
+    found = without_groups(fn)
+    for n in sizes:
+        found = _with_parts(found, n, is_exact)
+        clusters = batch_clusters(found, n, is_exact, worth)
+
+        def make(
+            cluster: BatchCluster,
+            body: Lambda,
+            operands: tuple[Local, ...],
+            results: tuple[Local, ...],
+        ) -> Bind | None:
+            kernel = batch_kernel(body, cluster.n, is_exact)
+            if kernel is None:
+                return None
+            source = body.binds[-1].source
+            return kernel_bind(results, operands, body, BatchCall(kernel, body), source)
+
+        found = regrouped(found, clusters, make) if clusters else found
+    return fused_level(found) if any(b.op.role == "kernel" for b in found.binds) else fn
+
+
+def _with_parts(fn: Lambda, n: int, is_exact: bool) -> Lambda:
+    """``fn`` with composites decomposed whose parts all compute ``n`` items by themselves."""
+
+    def is_wanted(op: Primitive) -> bool:
+        return op.decompose is not None and (is_computed_by_parts(op) or not is_exact)
+
+    def has_parts(bind: Bind) -> bool:
+        if not all(is_batch(binder.type, n) for binder in bind.binders):
+            return False
+        if bind_kind(bind, n, is_exact):
+            return False
+        types = [None if arg.type is NO_TYPE else arg.type for arg in bind.args]
+        if any(kind is None for kind in types):
+            return False
+        try:
+            parts = decomposition(bind.op.decompose, tuple(types), bind.attrs)
+        except LetirError:
+            return False
+        # parts without operands are constants
+        return bool(parts.binds) and all(
+            bind_kind(part, n, is_exact) for part in parts.binds if part.args
+        )
+
+    return Parts(is_wanted, has_parts).of(fn)
+
+
+class BatchCall:
+    """The call of a kernel over a batch, which computes ``body``."""
+
+    def __init__(self, made: BatchKernel, body: Lambda):
+        self.made, self.ufunc = made, ufunc_of(made.kernel, made.signature)
+        self.kinds = [param.type for param in body.params]
+        self.results = [arg.type for arg in body.ret.args]
+        self.sizes = self.sizes_of(0, made.n)
+        # an ``InterpretedCall`` is no ufunc; parts are added in the order of the items
+        is_cut = isinstance(self.ufunc, np.ufunc) and made.is_cut
+        self.cut = True if is_cut and made.n >= least_size(body) else None
+        self.scratch = (np.dtype(np.uint8),)  # so many bytes, see ``plan_memory``
+        self.columns = sum([size * dtype.itemsize for size, dtype in made.scratch])
+
+    def sizes_of(self, first: int, end: int) -> np.ndarray:
+        """The kernel's operand that says which items to compute."""
+        return np.array([first, end, *self.made.lengths], np.int64)
+
+    def __call__(self, *operands: Any) -> Any:
+        """The results. Raises LayoutError, and KernelError for an index out of bounds."""
+        given = [self.flat(x, kind) for x, kind in zip(operands, self.kinds, strict=True)]
+        found = [
+            self.new_result(start, kind, operands)
+            for start, kind in zip(self.made.starts, self.results, strict=True)
+        ]
+        flat = [y.reshape(-1) for y in found]
+        threads = threads_of_call() if self.cut else 1
+        outside = self.run_cut(given, flat, threads) if threads > 1 else self.run(given, flat)
+        if outside:
+            raise KernelError("an index out of bounds")
+        return tuple(found) if len(found) > 1 else found[0]
+
+    def flat(self, x: Any, kind: ArrayType) -> np.ndarray:
+        """An operand as the kernel reads it. Raises LayoutError and KernelError."""
+        if not has_c_order(x):  # NumPy's results would have another order
+            raise LayoutError
+        if np.shape(x) != kind.shape:
+            raise KernelError("operands of other sizes")
+        if kind.size > _MOST_COPIED * self.made.n and not x.flags.c_contiguous:
+            raise KernelError("a copy would take longer than the group")
+        try:
+            return np.ascontiguousarray(x, kind.dtype).reshape(-1)
+        except OverflowError as error:
+            raise KernelError("a large Python integer") from error
+
+    def new_result(self, start: int | None, kind: ArrayType, operands: Sequence) -> np.ndarray:
+        """The array of a result, before the kernel writes or adds to it."""
+        if start is None:
+            return np.empty(kind.shape, kind.dtype)
+        if start < 0:
+            return np.zeros(kind.shape, kind.dtype)
+        return np.array(operands[start], kind.dtype, order="C")
+
+    def run(self, given: list, results: list) -> bool:
+        """Compute all items; returns whether an index was out of bounds."""
+        outside = np.zeros(1, np.bool_)
+        scratch = [np.empty(size, dtype) for size, dtype in self.made.scratch]
+        self.ufunc(*given, self.sizes, *scratch, out=(*results, outside))
+        return bool(outside[0])
+
+    def run_cut(self, given: list, results: list, threads: int) -> bool:
+        """``run`` in several threads."""
+        n = self.made.n
+        places = places_of(n, chunk_count(n, n, threads))
+        outside = np.zeros((len(places), 1), np.bool_)
+
+        def compute(chunk: int) -> None:
+            sizes = self.sizes_of(places[chunk].start, places[chunk].stop)
+            self.ufunc(*given, sizes, out=(*results, outside[chunk]))
+
+        run_chunks(compute, len(places), threads)
+        return bool(outside.any())
+
+
+LATE_BOUND["with_batch_kernels"] = with_batch_kernels

@@ -1,0 +1,175 @@
+"""Sums of products over two arrays, as ``np.einsum`` writes them, by matrix products of BLAS.
+
+``np.einsum`` itself takes several times as long, because it does not use BLAS here.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from attrs import field, frozen
+
+from letir.ast import LATE_BOUND
+from letir.ast.bodies import map_bodies
+from letir.ast.primitive import Primitive, never
+from letir.ast.symbolic_sizes import has_static_shape
+from letir.ast.terms import Bind, Lambda, Local
+from letir.errors import ShapeError
+from letir.ops.linalg.matmul_einsum import parse_subscripts
+
+_LEAST_WORK = 1 << 15  # multiplications from which on matrix products are faster
+_LEAST_MATRIX = 512  # multiplications of one product of a batch
+_LEAST_REUSE = 4  # multiplications for each element of the operands and the result
+_NO_RULE = never("products are chosen after derivatives are taken")
+
+
+def with_einsum_products(fn: Lambda) -> Lambda:
+    """``fn``, also in bodies, with large sums of products computed by BLAS, in another order."""
+    return map_bodies(fn, _einsum_level)
+
+
+def _einsum_level(fn: Lambda) -> Lambda:
+    binds = [_with_products(bind) if bind.op.scalar == "einsum" else bind for bind in fn.binds]
+    is_same = all(a is b for a, b in zip(binds, fn.binds, strict=True))
+    return fn if is_same else fn.with_binds(binds)
+
+
+def _with_products(bind: Bind) -> Bind:
+    """The bind, with matrix products as its implementation if these are faster."""
+    call = _products_of(bind)
+    if call is None:
+        return bind
+
+    def impl(xp: Any, x: Any, y: Any, **attrs: Any) -> Any:
+        return call(x, y) if xp is np else bind.op.impl(xp, x, y, **attrs)
+
+    kind = bind.binders[0].type
+    op = Primitive(
+        "einsum", impl, lambda *kinds, **_: kind, _NO_RULE, _NO_RULE, no_float_errors=True
+    )
+    return Bind(bind.binders, op, bind.args, bind.attrs, bind.source)
+
+
+def _products_of(bind: Bind) -> "_Products | None":
+    """The matrix products for an einsum of two arrays; None if these are impossible or slower."""
+    kinds = [arg.type for arg in (*bind.args, *bind.binders)]
+    if (
+        len(bind.args) != 2
+        or any(type(x) is not Local for x in bind.args)
+        or bind.attrs["optimize"]
+    ):
+        return None
+    if any(kind is None or not has_static_shape(kind) or kind.weak for kind in kinds):
+        return None
+    if len({kind.dtype for kind in kinds}) > 1 or kinds[0].dtype.char not in "fd":
+        return None
+    try:
+        (a, b), out = parse_subscripts(bind.attrs["subscripts"], [k.ndim for k in kinds[:2]])
+    except ShapeError:
+        return None
+    pairs = [*zip(a, kinds[0].shape, strict=True), *zip(b, kinds[1].shape, strict=True)]
+    sizes = dict(pairs)
+    is_plain = len(set(a)) == len(a) and len(set(b)) == len(b) and len(set(out)) == len(out)
+    if not is_plain or any(sizes[label] != n for label, n in pairs) or 0 in sizes.values():
+        return None
+    if any((label in a) + (label in b) + (label in out) < 2 for label in sizes):
+        return None
+    made = _Products(bind.op.impl, bind.attrs["subscripts"], a, b, out, sizes, kinds[0].dtype)
+    return made if made.is_faster else None
+
+
+@frozen(eq=False)
+class _Products:
+    """An einsum of two arrays with these labels.
+
+    ``einsum``: its implementation, for views that are broadcast or reversed. ``orders``: see
+    ``order``.
+    """
+
+    einsum: Callable
+    subscripts: str
+    a: str
+    b: str
+    out: str
+    sizes: dict[str, int]
+    dtype: np.dtype
+    orders: dict[tuple, str] = field(factory=dict)
+
+    @property
+    def batch(self) -> str:
+        return "".join([c for c in self.out if c in self.a and c in self.b])
+
+    @property
+    def inner(self) -> str:
+        return "".join([c for c in self.a if c not in self.out])
+
+    @property
+    def left(self) -> str:
+        return "".join([c for c in self.out if c not in self.b])
+
+    @property
+    def right(self) -> str:
+        return "".join([c for c in self.out if c not in self.a])
+
+    def size(self, labels: str) -> int:
+        return math.prod([self.sizes[label] for label in labels])
+
+    def shape(self, labels: str) -> tuple[int, ...]:
+        return tuple([self.sizes[label] for label in labels])
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether products save time: each element is used several times."""
+        if len(self.left) != 1 or len(self.right) != 1 or not self.inner:
+            return False
+        matrix = self.size(self.left) * self.size(self.right) * self.size(self.inner)
+        work = matrix * self.size(self.batch)
+        elements = self.size(self.a) + self.size(self.b) + self.size(self.out)
+        is_large = work >= _LEAST_WORK and matrix >= _LEAST_MATRIX
+        return is_large and work >= _LEAST_REUSE * elements
+
+    def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if 0 in x.strides or 0 in y.strides or min(*x.strides, *y.strides) < 0:
+            return self.einsum(np, x, y, subscripts=self.subscripts, optimize=False)
+        batch, left, right, inner = self.batch, self.left, self.right, self.inner
+        order = self.order(_axis_order(x), _axis_order(y))
+        a, b = (x, self.a), (y, self.b)
+        if order.index(left) > order.index(right):  # rows of the product are rows in memory
+            left, right, a, b = right, left, b, a
+        rows = _transpose_view(*a, batch + left + inner)
+        columns = _transpose_view(*b, batch + inner + right)
+        rows = rows.reshape(*self.shape(batch + left), self.size(inner))
+        columns = columns.reshape(*self.shape(batch), self.size(inner), *self.shape(right))
+        made = np.empty(self.shape(order), self.dtype)
+        with np.errstate(all="ignore"):  # np.einsum has no floating-point errors
+            np.matmul(rows, columns, out=_transpose_view(made, order, batch + left + right))
+        return _transpose_view(made, order, self.out)
+
+    def order(self, *orders: tuple[int, ...]) -> str:
+        """The labels of the result in the order in which ``np.einsum`` lays out its axes.
+
+        ``orders``: the axes of the operands in the order of memory.
+        """
+        if orders not in self.orders:
+            small = []
+            for labels, order in zip((self.a, self.b), orders, strict=True):
+                sizes = [min(2, self.sizes[labels[n]]) for n in order]
+                small.append(np.zeros(sizes).transpose(np.argsort(order)))
+            found = np.einsum(self.subscripts, *small)
+            axes = sorted(range(found.ndim), key=lambda n: (-found.strides[n], n))
+            self.orders[orders] = "".join([self.out[n] for n in axes])
+        return self.orders[orders]
+
+
+def _axis_order(x: np.ndarray) -> tuple[int, ...]:
+    """The axes of an array from the outermost to the innermost in memory."""
+    return tuple(sorted(range(x.ndim), key=lambda n: (-x.strides[n], n)))
+
+
+def _transpose_view(x: np.ndarray, labels: str, order: str) -> np.ndarray:
+    """A view of an array with its axes in another order."""
+    return x.transpose([labels.index(label) for label in order])
+
+
+LATE_BOUND["with_einsum_products"] = with_einsum_products

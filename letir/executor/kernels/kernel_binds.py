@@ -1,0 +1,194 @@
+"""Groups of fused binds as calls of compiled kernels, if that pays.
+
+A kernel is a NumPy ufunc, which would report floating-point errors under its own name. After an
+error that is not ignored, NumPy computes the group again operation by operation, and warns or
+raises.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.ast.bodies import all_bodies, map_bodies
+from letir.ast.primitive import Primitive, never
+from letir.ast.source import Source
+from letir.ast.terms import Arg, Bind, Lambda, Local
+from letir.eval.float_warnings import (
+    ERROR_STATE,
+    KERNEL_STATES,
+    RAISING,
+    SETTING_FILES,
+    KernelError,
+    current_state,
+)
+from letir.executor.kernels.row_kernels import LayoutError, with_row_kernels
+from letir.executor.kernels.threaded_calls import with_threads
+from letir.kernels import machine_code
+from letir.kernels.elementwise_groups import kernel_of
+from letir.kernels.scalar_lowering import has_c_order
+from letir.passes.fusion.clustering import WORTH, pays_as_kernel
+from letir.plan.plan import plan_of
+
+__warningregistry__ = "see _is_float_error"  # not a dict: Python raises instead of warning here
+SETTING_FILES.add(__file__)
+_NO_RULE = never("kernels are made after derivatives are taken")
+
+
+def with_kernels(fn: Lambda, is_exact: bool = False, worth: int = WORTH) -> Lambda:
+    """``fn`` with groups replaced by calls of kernels; ``fn`` itself if no group becomes a kernel.
+
+    ``is_exact``: only kernels whose bits are NumPy's. ``worth``: the fewest elements for which a
+    kernel pays. Kernels are compiled here.
+    """
+    return map_bodies(fn, partial(_level_with_kernels, is_exact=is_exact, worth=worth))
+
+
+def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int) -> Lambda:
+    """``fn`` with kernels for its groups, not for groups in bodies."""
+    fn, calls = with_row_kernels(fn, kernel_bind, is_exact, worth)
+    found = {n: k for n, bind in enumerate(fn.binds) if (k := _kernel_for(bind, is_exact, worth))}
+    ufuncs = machine_code.ufuncs_of([(kernel, None) for kernel in found.values()])
+    for call in calls:
+        call.finish()
+    if not found:
+        return fn
+    binds = list(fn.binds)
+    for n, ufunc in zip(found, ufuncs, strict=True):
+        group = binds[n]
+        body = group.attrs["body"]
+        call = with_threads(ufunc, body)
+        binds[n] = kernel_bind(group.binders, group.args, body, call, group.source)
+    return fn.with_binds(binds)
+
+
+def _kernel_for(bind: Bind, is_exact: bool, worth: int) -> Any:
+    """The kernel of a bind if it pays, else None."""
+    if bind.op.role != "fused":
+        return None
+    body = bind.attrs["body"]
+    if len(body.params) != len(bind.args) or not pays_as_kernel(body, worth):
+        return None
+    if any(p.type != a.type for p, a in zip(body.params, bind.args, strict=True)):
+        return None
+    return kernel_of(body, is_exact)
+
+
+def kernel_bind(
+    binders: tuple[Local, ...],
+    args: tuple[Arg, ...],
+    body: Lambda,
+    call: Callable,
+    source: Source | None,
+    *,
+    keeps_order: bool = False,
+) -> Bind:
+    """The bind that calls a kernel; if the kernel cannot run, NumPy computes ``body``.
+
+    ``call``: a ufunc, or a function that raises KernelError where NumPy has to compute.
+    ``keeps_order``: NumPy computes ``body`` for operands with several axes that are not in C order,
+    because the kernel's results would have another memory order than NumPy's.
+    """
+    n_results = len(binders)
+    keeps_order = keeps_order and any(len(binder.type.shape) > 1 for binder in binders)
+    op = Primitive(
+        "kernel",
+        _kernel_impl(call, body, n_results, keeps_order),
+        lambda *types: tuple([binder.type for binder in binders]),
+        _NO_RULE,
+        _NO_RULE,
+        results=None if n_results == 1 else lambda: n_results,
+        no_float_errors=True,  # the call itself handles them
+        role="kernel",
+    )
+    return Bind(binders, op, args, op.default_attrs, source)
+
+
+def _kernel_impl(call: Callable, body: Lambda, n_results: int, keeps_order: bool) -> Callable:
+    """The function that calls a kernel, or NumPy where the kernel meets a floating-point error."""
+    is_one = n_results == 1
+    has_python_errors = _has_python_errors(body)
+    run = _strict_call(call) if has_python_errors else call
+    run = _call_in_c_order(run, body) if keeps_order else run
+    stays = has_python_errors or keeps_order
+    on_device: list[Callable | None] = [None] if stays else []  # made at the first call
+
+    def impl(xp, *operands):
+        if xp is not np:
+            if not on_device:
+                on_device.append(LATE_BOUND["device_call"](call, body))
+            if on_device[0] is not None:
+                try:
+                    return on_device[0](xp, *operands)
+                except KernelError:
+                    pass
+        elif KERNEL_STATES[current_state()]:
+            try:
+                return run(*operands)
+            except LayoutError:
+                pass
+            except (KernelError, FloatingPointError, TypeError) as error:
+                if not _is_float_error(error):
+                    raise
+        results = plan_of(body).run(list(operands), xp)
+        return results[0] if is_one else results
+
+    facts: Any = impl  # attributes of the function, which plans read
+    facts.body, facts.call = body, call
+    # the function that straight-line functions call, and the ``KERNEL_STATES`` it needs
+    facts.kernel_ufunc = call if type(call) is np.ufunc and not keeps_order else None
+    facts.least_state = 2 if has_python_errors else 1
+    return impl
+
+
+def _has_python_errors(body: Lambda) -> bool:
+    """Whether an operation raises an error of Python where a ufunc has a floating-point error."""
+    return any(bind.op.python_errors for inner in all_bodies(body) for bind in inner.binds)
+
+
+def _strict_call(call: Callable) -> Callable:
+    """A kernel that raises for floating-point errors under any ``np.errstate``."""
+
+    if ERROR_STATE is None:
+
+        def run(*operands):
+            with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
+                return call(*operands)
+
+        return run
+
+    def run_in_state(*operands):  # entering the context manager takes longer than a small kernel
+        token = ERROR_STATE.set(RAISING[current_state()])
+        try:
+            return call(*operands)
+        finally:
+            ERROR_STATE.reset(token)
+
+    return run_in_state
+
+
+def _call_in_c_order(call: Callable, body: Lambda) -> Callable:
+    """A kernel that raises LayoutError for operands of ``body`` that are not in C order.
+
+    Returns ``call`` itself if no operand has several axes.
+    """
+    places = [n for n, x in enumerate(body.params) if len(getattr(x.type, "shape", ())) > 1]
+
+    def run(*operands):
+        if not all(map(has_c_order, [operands[n] for n in places])):
+            raise LayoutError
+        return call(*operands)
+
+    return run if places else call
+
+
+def _is_float_error(error: Exception) -> bool:
+    """Whether an exception of a kernel is due to a floating-point error, under any errstate."""
+    if isinstance(error, TypeError):
+        return error.args == ("'registry' must be a dict or None",)
+    return True
+
+
+LATE_BOUND["with_kernels"] = with_kernels

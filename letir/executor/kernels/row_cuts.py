@@ -1,0 +1,141 @@
+"""``RowCut``: how a large kernel with reductions is cut into chunks, for several threads.
+
+Rows do not depend on each other, so they may be cut anywhere. Totals over all rows, or within a
+single row, are computed in blocks whose number depends on sizes alone, and the totals of blocks are
+combined in a fixed order: the bits do not depend on the number of threads.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.terms import Lambda
+from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of, run_cut
+from letir.kernels.row_groups import RowKernel
+
+_MOST_BLOCKS = 32
+_BLOCK = 1 << 16  # the fewest elements of a block
+_BLOCK_ROWS = 64  # the fewest rows of a block: the totals of its columns are one more row
+_CORES = {"full": ("rows", "columns"), "row": ("rows",), "column": ("columns",), "single": ()}
+_COMBINE = {
+    **{"max": np.maximum, "min": np.minimum, "prod": np.multiply},
+    **{"any": np.logical_or, "all": np.logical_and},
+}
+
+_Arrays = tuple[tuple[tuple[int, ...], np.dtype], ...]  # shapes and dtypes
+
+
+@frozen
+class RowCut:
+    """The ``axes`` along which operands and results are cut, of this ``length``, see ``run_cut``.
+
+    ``blocks``: the number of blocks, 0 if chunks may have any size. ``combines``: for each result
+    the reduction that combines its blocks, or "". ``results`` and ``scratch``: the shapes and
+    dtypes of the kernel's results and scratch arrays.
+    """
+
+    axes: tuple[int | None, ...]
+    length: int
+    blocks: int
+    combines: tuple[str, ...]
+    results: _Arrays
+    scratch: _Arrays
+
+    @classmethod
+    def of(cls, made: RowKernel, body: Lambda) -> "RowCut | None":
+        """The cut of the kernel of ``body``; None if it is small, or cannot be cut."""
+        space, size = made.space, math.prod(made.space.shape)
+        if size < least_size(body):
+            return None
+        rows = math.prod(space.shape[space.lead : space.split])
+        lengths = [*space.shape[: space.lead], 1 if any(made.combines) else rows]
+        axis = max(range(len(lengths)), key=lengths.__getitem__)
+        if lengths[axis] > 1:
+            names = ("rows" if axis == space.lead else "", axis - space.lead)
+            return cls.along(made, names, lengths[axis], 0, ("",) * len(made.results))
+        most = min(_MOST_BLOCKS, size // _BLOCK)
+        if rows > 1:
+            blocks = min(most, rows // _BLOCK_ROWS)
+            found = cls.along(made, ("rows", 0), rows, blocks, made.combines)
+        elif made.kernel.columns:  # the kernel's code fixes the number of columns
+            return None
+        elif made.row_combines and not any(made.combines) and not made.scratch:
+            found = cls.along(made, ("columns", 0), space.columns, most, made.row_combines)
+        else:
+            return None
+        return found if found.blocks > 1 else None
+
+    @classmethod
+    def along(
+        cls,
+        made: RowKernel,
+        axis: tuple[str, int],
+        length: int,
+        blocks: int,
+        combines: tuple[str, ...],
+    ) -> "RowCut":
+        """The cut along ``axis``, which is the name of one of the kernel's axes, or the position of
+        an axis before these, counted from their start backwards.
+        """
+        space = made.space
+        lead, rows = space.shape[: space.lead], space.shape[space.lead : space.split]
+        sizes = {"rows": math.prod(rows), "columns": space.columns}
+        dtypes = [array.dtype for array in made.kernel.arrays if array.is_written]
+        shapes = [(*lead, *[sizes[name] for name in _CORES[kind]]) for kind in made.results]
+        operands = [_axis_of(kind, shape, axis) for _, kind, shape in made.operands]
+        results = [
+            0 if name else _axis_of(kind, shape, axis)
+            for kind, shape, name in zip(made.results, shapes, combines, strict=True)
+        ]
+        return cls(
+            (*operands, *results),
+            length,
+            blocks,
+            combines,
+            tuple(zip(shapes, dtypes, strict=True)),
+            tuple([((space.columns,), dtype) for dtype in made.scratch]),
+        )
+
+    def run(self, ufunc: np.ufunc, operands: Sequence, threads: int) -> list[np.ndarray]:
+        """The results of a kernel for these operands. Raises FloatingPointError."""
+        elements = max(map(np.size, operands))
+        places = places_of(self.length, self.blocks or chunk_count(self.length, elements, threads))
+        results = [
+            np.empty((len(places), *shape) if name else shape, dtype)
+            for (shape, dtype), name in zip(self.results, self.combines, strict=True)
+        ]
+        run_cut(ufunc, operands, results, self.axes, places, threads, self.scratch)
+        if not self.blocks:
+            return results
+        with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
+            return [
+                _combine_blocks(name, y, places) if name else y
+                for name, y in zip(self.combines, results, strict=True)
+            ]
+
+
+def _axis_of(kind: str, shape: tuple[int, ...], axis: tuple[str, int]) -> int | None:
+    """The position of ``axis`` in an array, from its end; None if it is missing or broadcast."""
+    (name, before), core = axis, _CORES[kind]
+    if name:
+        return core.index(name) - len(core) if name in core else None
+    place = before - len(core)
+    return place if shape[place] > 1 else None
+
+
+def _combine_blocks(reduction: str, parts: np.ndarray, places: Sequence[slice]) -> np.ndarray:
+    """The results of all blocks combined pairwise, in a fixed order."""
+    if reduction not in ("sum", "mean"):
+        return _COMBINE[reduction].reduce(parts, axis=0)
+    dtype = parts.dtype
+    found = parts.astype("f8") if dtype.kind == "f" else parts
+    lengths = np.array([place.stop - place.start for place in places], "f8")
+    if reduction == "mean":
+        found = found * lengths.reshape(-1, *[1] * (found.ndim - 1))
+    while len(found) > 1:
+        even = len(found) // 2 * 2
+        found = np.concatenate([found[0:even:2] + found[1:even:2], found[even:]])
+    total = found[0] / lengths.sum() if reduction == "mean" else found[0]
+    return total.astype(dtype)

@@ -1,0 +1,136 @@
+"""Groups with reductions as calls of compiled kernels, see ``letir.kernels.row_passes``.
+
+A kernel is a generalized ufunc on matrices. Operands are reshaped to matrices, to vectors with one
+element per row, or to vectors with one element per column; results are reshaped back.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from letir.ast.source import Source
+from letir.ast.terms import Bind, Lambda, Local
+from letir.executor.kernels.row_cuts import RowCut
+from letir.kernels.few_columns import row_kernel
+from letir.kernels.machine_code import begin_ufunc
+from letir.kernels.row_groups import RowKernel
+from letir.kernels.row_passes import Space, may_reduce
+from letir.kernels.scalar_lowering import has_c_order, has_scalar_form
+from letir.kernels.threads import threads_of_call
+from letir.passes.fusion.early_gathers import with_early_gathers
+from letir.passes.fusion.fusing import fused_level
+from letir.passes.fusion.reduction_parts import with_parts, with_products
+from letir.passes.fusion.regrouping import regrouped, without_groups
+from letir.passes.fusion.row_clusters import RowCluster, row_clusters
+from letir.passes.peephole_rules.implicit_broadcast import remove_implicit_expands
+
+__warningregistry__ = "see kernel_binds"  # not a dict: Python raises instead of warning here
+KernelBind = Callable[[tuple, tuple, Lambda, Callable, Source | None], Bind]
+
+
+def with_row_kernels(
+    fn: Lambda, kernel_bind: KernelBind, is_exact: bool, worth: int
+) -> tuple[Lambda, list["RowCall"]]:
+    """``fn`` with kernels for its groups with reductions, not for groups in bodies; their calls.
+
+    ``kernel_bind(results, operands, body, call, source)`` makes the bind of a kernel. The kernels
+    are being compiled when this returns: ``finish`` of each call waits.
+    """
+    calls: list[RowCall] = []
+    if not any(bind.op.reduction is not None for bind in fn.binds):
+        return fn, calls
+    flat = without_groups(fn)
+    # derivatives contain broadcasts of operands that the operations would broadcast anyway
+    flat = remove_implicit_expands(flat)
+    flat = with_early_gathers(flat if is_exact else with_products(with_parts(flat)))
+    clusters = row_clusters(flat, partial(_may_join, is_exact=is_exact), worth)
+
+    def make(
+        cluster: RowCluster, body: Lambda, operands: tuple[Local, ...], results: tuple[Local, ...]
+    ) -> Bind | None:
+        space = Space(cluster.shape, *cluster.split)
+        kernel = row_kernel(body, space, is_exact)
+        if kernel is None:
+            return None
+        call = RowCall(kernel, [x.type.shape for x in results], RowCut.of(kernel, body))
+        calls.append(call)
+        return kernel_bind(results, operands, body, call, body.binds[-1].source)
+
+    found = regrouped(flat, clusters, make)
+    return fused_level(found) if calls else fn, calls
+
+
+def _may_join(bind: Bind, is_exact: bool) -> bool:
+    """Whether a kernel may compute a bind."""
+    if bind.op.elementwise:
+        return has_scalar_form(bind, is_exact)
+    return may_reduce(bind, is_exact)
+
+
+class LayoutError(Exception):
+    """Raised for operands for which NumPy's results would have another memory order."""
+
+
+class RowCall:
+    """The call of a kernel with operands of any shape.
+
+    The compilation of the kernel begins here; calls are allowed after ``finish``.
+    """
+
+    ufunc: Any
+
+    def __init__(self, made: RowKernel, shapes: list[tuple[int, ...]], cut: RowCut | None = None):
+        self.made, self.cut = made, cut
+        self.begun: Callable | None = begin_ufunc(made.kernel, made.signature)
+        self.operands, self.shapes = made.operands, shapes
+        self.columns, self.scratch = made.space.columns, made.scratch
+        self.is_one = len(shapes) == 1
+        self.has_rows_in_line = made.kernel.columns > 0
+        # reductions return arrays in C order, other operations in the order of their operands
+        self.keeps_order = any(len(shape) > 1 for shape in shapes)
+
+    def finish(self) -> None:
+        """Wait for the machine code."""
+        if self.begun is not None:
+            self.ufunc, self.begun = self.begun(), None
+            self.cut = self.cut if isinstance(self.ufunc, np.ufunc) else None
+
+    def __call__(self, *operands: Any) -> Any:
+        """The results for these operands. Raises LayoutError."""
+        if self.keeps_order and not all(map(has_c_order, operands)):
+            raise LayoutError
+        given = []
+        for n, kind, shape in self.operands:
+            x = operands[n]
+            # methods: NumPy's functions on a number take as long as a small kernel
+            x = x if type(x) is np.ndarray else np.array(x)
+            x = x if x.shape == shape else x.reshape(shape)
+            has_gaps = kind in ("full", "column") and x.strides[-1] != x.itemsize
+            if has_gaps or (self.has_rows_in_line and not _lies_in_line(x, kind)):
+                x = np.ascontiguousarray(x)
+            given.append(x)
+        threads = 1 if self.cut is None else threads_of_call()
+        if self.cut is not None and (self.cut.blocks or threads > 1):
+            found: Any = self.cut.run(self.ufunc, given, threads)
+        else:
+            given += [np.empty(self.columns, dtype) for dtype in self.scratch]
+            found = self.ufunc(*given)
+            found = (found,) if self.is_one else found
+        shaped = list(map(_shaped, found, self.shapes))
+        return shaped[0] if self.is_one else tuple(shaped)
+
+
+def _shaped(y: np.ndarray, shape: tuple[int, ...]) -> Any:
+    """A result in its shape; NumPy's scalar if it has no axes."""
+    if not shape:
+        return y[(0,) * y.ndim]
+    return y if y.shape == shape else y.reshape(shape)
+
+
+def _lies_in_line(x: np.ndarray, kind: str) -> bool:
+    """Whether the rows of an operand of this kind are adjacent in memory."""
+    if kind == "full":
+        return x.strides[-2] == x.shape[-1] * x.itemsize
+    return kind != "row" or x.strides[-1] == x.itemsize

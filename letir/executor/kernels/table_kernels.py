@@ -1,0 +1,287 @@
+"""Long chains of different operations on small arrays as tables of instructions."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, field, frozen
+
+from letir.ast import LATE_BOUND
+from letir.ast.terms import Arg, Bind, Lambda, Local
+from letir.ast.types import ArrayType
+from letir.eval.float_warnings import KernelError
+from letir.executor.kernels.kernel_binds import kernel_bind
+from letir.kernels.machine_code import ufunc_of
+from letir.kernels.tables.table_binds import fits_table
+from letir.kernels.tables.table_kernel import SIGNATURE, table_kernel
+from letir.kernels.tables.table_lowering import NotInTable, Table, table_of
+from letir.passes.fusion.fusing import fused_level
+from letir.passes.fusion.regrouping import without_groups
+from letir.passes.fusion.unrolled_clusters import UnrolledCluster
+from letir.visitors.usedef import use_counts
+
+__warningregistry__ = "see kernel_binds"  # not a dict: Python raises instead of warning here
+_LEAST = 150  # binds
+_EQUAL, _MOST_KINDS = 10, 200  # equal binds, and kinds of binds, of programs of equal steps
+_MOST_ARRAYS, _MOST_STORED = 100, 1 << 16  # operands and results; elements of all results
+_MOST_FAILURES = 16  # each time the rest is tried again
+_GAIN = 0.85  # of NumPy's time, estimated, which a table may take
+_DTYPES = tuple(map(np.dtype, "fd"))
+# nanoseconds, about: of a call of NumPy, of one on numbers, of an index, and for each element
+_CALL, _NUMBERS, _INDEX, _ELEMENT, _TERM = 400, 80, 130, 0.4, 0.3
+_START, _ARRAY, _COPIED = 3_000, 500, 0.3  # of a table; for each operand and result, and element
+_KERNEL, _KERNEL_ARRAY, _SCALAR = 1_500, 150, 4  # of an unrolled kernel; for each array, and scalar
+_LEAST_COST = 60  # for each bind, of calls that tables may replace: lowering takes time
+
+
+def with_first_tables(fn: Lambda, is_exact: bool = False) -> Lambda:
+    """``with_tables``, but a program of equal steps, which can share a kernel, as it is."""
+    return fn if _is_repetitive(without_groups(fn)) else with_tables(fn, is_exact)
+
+
+def with_tables(fn: Lambda, is_exact: bool = False) -> Lambda:
+    """``fn`` with long chains of operations on small arrays replaced by tables.
+
+    ``is_exact``: only tables whose bits are NumPy's.
+    """
+    flat = without_groups(fn)
+    dtype = _usual_dtype(flat)
+    if dtype is None or len(flat.binds) < _LEAST:
+        return fn
+    return _with_units(fn, flat, [*_Chains(flat, dtype, is_exact).units()])
+
+
+def with_faster_tables(fn: Lambda, most: float, is_exact: bool = False) -> Lambda:
+    """``with_tables`` if the calls then take less than ``most`` nanoseconds, else ``fn`` itself."""
+    flat = without_groups(fn)
+    dtype = _usual_dtype(flat)
+    if dtype is None or most < _LEAST_COST * len(flat.binds):
+        return fn
+    units = [*_Chains(flat, dtype, is_exact).units()]
+    costs = [_cost_of(x) if isinstance(x, Bind) else _cost_of_table(x.table, x.body) for x in units]
+    return fn if sum(costs) > most else _with_units(fn, flat, units)
+
+
+def _with_units(fn: Lambda, flat: Lambda, units: Sequence["Bind | _Chain"]) -> Lambda:
+    """The program of these binds and chains of ``flat``; ``fn`` if there are no chains."""
+    if not any(type(unit) is _Chain for unit in units):
+        return fn
+    binds: list[Bind] = []
+    for unit in units:
+        binds += unit.binds_with_kernel() if isinstance(unit, _Chain) else [unit]
+    return fused_level(flat.with_binds(binds))
+
+
+def cost_of_units(units: Sequence[Any]) -> float:
+    """The nanoseconds of calls of NumPy and of the kernels of clusters, about."""
+    total = 0.0
+    for unit in units:
+        if isinstance(unit, UnrolledCluster):
+            arrays = len(unit.operands) + len(unit.outputs)
+            total += _KERNEL + _KERNEL_ARRAY * arrays + _SCALAR * unit.work
+            total += sum(map(_cost_of, unit.after))
+        else:
+            bodies = unit.attrs["body"].binds if unit.op.role == "fused" else (unit,)
+            total += sum(map(_cost_of, bodies))
+    return total
+
+
+def _usual_dtype(fn: Lambda) -> np.dtype | None:
+    """The dtype of most results, if tables support it."""
+    kinds = [bind.binders[0].type for bind in fn.binds if len(bind.binders) == 1]
+    counts = Counter([kind.dtype for kind in kinds if type(kind) is ArrayType])
+    found = max(counts, key=counts.__getitem__, default=None)
+    return found if found in _DTYPES else None
+
+
+def _is_repetitive(fn: Lambda) -> bool:
+    """Whether the program consists of few different operations, as the steps of a loop are.
+
+    Steps may read different elements, but not write to different ones.
+    """
+    kinds = {
+        (
+            *(bind.op, None if bind.op.role == "index" else bind.attrs.token),
+            *[x.type for x in (*bind.args, *bind.binders)],
+        )
+        for bind in fn.binds
+    }
+    return len(kinds) <= _MOST_KINDS and _EQUAL * len(kinds) < len(fn.binds)
+
+
+@define(eq=False)
+class _Chain:
+    """A cluster of binds and its table."""
+
+    cluster: UnrolledCluster
+    body: Lambda
+    table: Table
+
+    def binds_with_kernel(self) -> list[Bind]:
+        """The bind that calls the kernel, and the binds on its results."""
+        cluster, table = self.cluster, self.table
+        ufunc = ufunc_of(table_kernel(table.names, table.dtype), SIGNATURE)
+        call = TableCall(ufunc, table, tuple([x.type.shape for x in self.body.params]))
+        bind = kernel_bind(
+            *(tuple(cluster.outputs), tuple(cluster.operands), self.body, call),
+            cluster.binds[-1].source,
+            keeps_order=table.needs_c_order,
+        )
+        return [bind, *cluster.after]
+
+
+@define(eq=False)
+class _Chains:
+    """The search for chains in one program."""
+
+    fn: Lambda
+    dtype: np.dtype
+    is_exact: bool
+    uses: dict[Local, int] = field(init=False)
+    failures: int = 0  # chains with a bind that no table computes
+
+    def units(self) -> Iterator[Bind | _Chain]:
+        """The binds, and chains in place of some, in an order of execution."""
+        self.uses = use_counts(self.fn)
+        chain: list[Bind] = []
+        made: set[Local] = set()
+        for bind in self.fn.binds:
+            if fits_table(bind, self.dtype, self.is_exact):
+                chain.append(bind)
+                made.update(bind.binders)
+                continue
+            is_effect = bind.op.effect and bind.op.role != "guard"
+            is_last = is_effect or bind.op.holds_lambdas or not made.isdisjoint(bind.locals())
+            if is_last:
+                yield from self.finished(chain)
+                chain, made = [], set()
+            yield bind
+        yield from self.finished(chain)
+
+    def finished(self, binds: list[Bind]) -> Iterator[Bind | _Chain]:
+        """A chain as a table; where it has none, smaller chains or its binds."""
+        if len(binds) < _LEAST or self.failures == _MOST_FAILURES:
+            yield from binds
+            return
+        cluster = UnrolledCluster(most_arrays=_MOST_ARRAYS, most_stored=_MOST_STORED)
+        for bind in binds:
+            cluster.add(bind, 0)
+        if not cluster.finish(self.uses):
+            yield from binds
+            return
+        body = cluster.body()
+        try:
+            table = table_of(body, self.dtype, self.is_exact)
+        except NotInTable as error:
+            self.failures += 1
+            yield from self.finished(binds[: error.position])
+            yield binds[error.position]
+            yield from self.finished(binds[error.position + 1 :])
+            return
+        if _cost_of_table(table, body) > _GAIN * sum(map(_cost_of, binds)):
+            yield from binds
+        else:
+            yield _Chain(cluster, body, table)
+
+
+def _cost_of_table(table: Table, body: Lambda) -> float:
+    """The nanoseconds of a call of a table, about."""
+    arrays = len(table.operands) + len(table.results)
+    copied = sum([arg.type.size for arg in (*body.params, *body.ret.args)])
+    return table.cost + _START + _ARRAY * arrays + _COPIED * (copied + len(table.constants[1]))
+
+
+def _cost_of(bind: Bind) -> float:
+    """The nanoseconds of a call of NumPy, about."""
+    op = bind.op
+    if not bind.args or not bind.binders:
+        return 0.0
+    size = getattr(bind.binders[0].type, "size", None)
+    if type(size) is not int or not all(map(_has_size, bind.args)):
+        return float(_CALL)
+    if op.memory == "view":
+        return float(_INDEX if bind.binders[0].type.shape else _NUMBERS)
+    if not any(arg.type.shape for arg in bind.args if type(arg) is Local):
+        return float(_NUMBERS)
+    if op.elementwise or op.update is not None:
+        return _CALL + _ELEMENT * size
+    read = [arg.type.size for arg in bind.args if type(arg) is Local]
+    return 2 * _CALL + _TERM * max(size, *read)
+
+
+def _has_size(arg: Arg) -> bool:
+    return type(arg) is not Local or type(getattr(arg.type, "size", None)) is int
+
+
+@frozen(eq=False)
+class TableCall:
+    """The call of a table's kernel with operands of these shapes."""
+
+    ufunc: Any
+    table: Table
+    shapes: tuple[tuple[int, ...], ...]
+
+    @property
+    def columns(self) -> int:
+        """The elements of the memory of a call, besides those of its results."""
+        return self.table.size + _end(self.table.results)
+
+    @property
+    def scratch(self) -> tuple[np.dtype, ...]:
+        """The dtype of this memory."""
+        return (self.table.dtype,)
+
+    def __call__(self, *operands: Any) -> Any:
+        table = self.table
+        memory = np.empty(table.size, table.dtype)
+        for x, start, shape in zip(operands, table.operands, self.shapes, strict=True):
+            self.put(memory, x, start, shape)
+        start, values = table.constants
+        memory[start : start + len(values)] = values
+        made = np.empty(_end(table.results), table.dtype)
+        self.ufunc(table.rows, memory, out=(made,))
+        found = []
+        for (first, shape), order in zip(table.results, table.orders, strict=True):
+            like = operands[order] if type(order) is int else None
+            found.append(_part(made, first, shape, like))
+        return tuple(found) if len(found) > 1 else found[0]
+
+    def put(self, memory: np.ndarray, x: Any, start: int, shape: tuple[int, ...]) -> None:
+        """Copy an operand to its place. Raises KernelError for operands of other sizes."""
+        if getattr(x, "shape", ()) != shape:
+            raise KernelError("operands of other sizes")
+        try:
+            if not shape:
+                memory[start] = x
+            else:
+                memory[start : start + x.size].reshape(shape)[...] = x
+        except OverflowError as error:
+            raise KernelError("a large Python integer") from error
+
+
+def _part(made: np.ndarray, start: int, shape: tuple[int, ...], like: Any) -> Any:
+    """A result: a number, or an array that owns its memory, in the order of ``like``."""
+    if not shape:
+        return made[start]
+    part = made[start : start + math.prod(shape)].reshape(shape)
+    if like is None or like.flags.c_contiguous:
+        return part.copy()
+    found = np.empty_like(like)
+    found[...] = part
+    return found
+
+
+def _end(results: Sequence[tuple[int, tuple[int, ...]]]) -> int:
+    """The number of elements of all results."""
+    start, shape = results[-1]
+    return start + math.prod(shape)
+
+
+LATE_BOUND.update(
+    with_first_tables=with_first_tables,
+    with_tables=with_tables,
+    with_faster_tables=with_faster_tables,
+    cost_of_units=cost_of_units,
+)

@@ -1,0 +1,62 @@
+"""Chains of operations on few numbers as calls of one kernel."""
+
+from functools import partial
+
+from letir.ast import LATE_BOUND
+from letir.ast.terms import Bind, Lambda
+from letir.executor.kernels.kernel_binds import kernel_bind
+from letir.kernels import machine_code
+from letir.kernels.unrolled_groups import has_form, unrolled_kernel
+from letir.passes.fusion.fusing import fused_level
+from letir.passes.fusion.regrouping import without_groups
+from letir.passes.fusion.unrolled_clusters import (
+    UnrolledCluster,
+    has_long_group,
+    unrolled_clusters,
+)
+
+_MANY = 8  # binds and clusters of a long program
+_MUCH_WORK = 2_500  # scalars of different kernels, for which LLVM takes more than half a second
+
+
+def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
+    """``fn`` with chains of operations on few numbers replaced by kernels, compiled here.
+
+    ``is_exact``: only kernels whose bits are NumPy's.
+    """
+    is_flat = has_long_group(fn)
+    given, fn = fn, without_groups(fn) if is_flat else fn
+    units = unrolled_clusters(fn, has_form, partial(unrolled_kernel, is_exact=is_exact))
+    clusters = [unit for unit in units if type(unit) is UnrolledCluster]
+    if not clusters:
+        return given
+    # equal clusters share a kernel
+    kernels = {id(cluster.kernel): cluster.kernel for cluster in clusters}
+    work = sum({id(cluster.kernel): cluster.work for cluster in clusters}.values())
+    if len(units) >= _MANY or work > _MUCH_WORK:
+        # tables have no code to compile, so they may take a little longer than large kernels
+        most = LATE_BOUND["cost_of_units"](units) * (2 if work > _MUCH_WORK else 1)
+        tabled = LATE_BOUND["with_faster_tables"](given, most, is_exact)
+        if tabled is not given:
+            return tabled
+    ufuncs = dict(zip(kernels, machine_code.ufuncs_of([*kernels.values()]), strict=True))
+    made: dict[int, Bind] = {}
+    binds: list[Bind] = []
+    for unit in units:
+        if type(unit) is not UnrolledCluster:
+            binds.append(unit)
+            continue
+        binders, args = tuple(unit.outputs), tuple(unit.operands)
+        body, source = unit.shared, unit.binds[-1].source
+        like = made.get(id(body))
+        if like is None:
+            ufunc = ufuncs[id(unit.kernel)]
+            like = kernel_bind(binders, args, body, ufunc, source, keeps_order=is_exact)
+            made[id(body)] = like
+        binds.append(Bind(binders, like.op, args, like.attrs, source))
+        binds += unit.after
+    found = fn.with_binds(binds)
+    return fused_level(found) if is_flat else found
+
+
+LATE_BOUND["with_unrolled_kernels"] = with_unrolled_kernels

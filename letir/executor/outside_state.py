@@ -1,0 +1,263 @@
+"""What a function changes outside of itself: a global ``itertools.count()``, ``self.n += 1``.
+
+A plan would repeat the values that it had while the function was recorded.
+"""
+
+import gc
+import itertools
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import CellType, GeneratorType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.ast.terms import Lambda
+from letir.errors import TraceError
+from letir.executor.calls import executor_name
+from letir.executor.plan_making import (
+    Globals,
+    Slots,
+    contents_of,
+    is_unchanged,
+    record_function,
+)
+
+T = TypeVar("T")
+_LOG = logging.getLogger("letir.plan")
+_REFERENTS = 8  # the deepest nesting of iterators, as in zip(a, enumerate(b))
+
+
+def taken_while(iterators: list, do: Callable[[], T]) -> tuple[T, bool]:
+    """The result of ``do()``, and whether it took values from one of these iterators."""
+    before = [progress(iterator) for iterator in iterators]
+
+    def has_taken() -> bool:
+        return any(
+            not _is_same(old, progress(iterator))
+            for old, iterator in zip(before, iterators, strict=True)
+        )
+
+    try:
+        done = do()
+    except TraceError as error:
+        if has_taken():  # iterators cannot be given back what was taken
+            vars(error).pop("letir_changes_outside", None)
+        raise
+    return done, has_taken()
+
+
+def _is_same(old: list, new: list) -> bool:
+    return len(old) == len(new) and all(
+        a is b or (type(a) in (int, str) and a == b) for a, b in zip(old, new, strict=True)
+    )
+
+
+def progress(iterator: Any, depth: int = 0) -> list:
+    """The position of an iterator: objects, some of which differ after its next value."""
+    if isinstance(iterator, itertools.count):
+        return [repr(iterator)]
+    if isinstance(iterator, GeneratorType):
+        frame = iterator.gi_frame
+        return [None] if frame is None else [frame.f_lasti, *frame.f_locals.values()]
+    state = [*getattr(iterator, "__dict__", {}).values()]
+    if hasattr(iterator, "__length_hint__"):
+        state.append(iterator.__length_hint__())
+    if depth < _REFERENTS:
+        parts = gc.get_referents(iterator)
+        for part in parts:  # map and zip hold a tuple of iterators
+            parts += part if type(part) is tuple else ()
+        inner = [part for part in parts if isinstance(part, Iterator)]
+        state += [item for part in inner for item in progress(part, depth + 1)]
+    return state
+
+
+# ---- variables, attributes and containers ----
+
+
+class StateMatters(Exception):  # a message inside the executor
+    """The results of a function depend on state that it changes: its executor calls it."""
+
+    letir_runs_python = True
+
+
+def refuse_changes(
+    executor: Any, marked: tuple[tuple, dict], holders: list, before: list, fn: Lambda | None
+) -> None:
+    """Make ``executor`` call its function if a change of ``holders`` gives another program, and the
+    second time from then on.
+
+    ``fn`` is the program that was recorded for the arguments ``marked``. If the function gives
+    another program now, or if the program depends on a number that it changes, the holders get
+    back what they held ``before``, and ``StateMatters`` is raised; else they keep what they hold
+    now.
+    """
+    now = [contents_of(holder) for holder in holders]
+    matters = True
+    try:
+        matters = record_function(executor.f, marked)[0] != fn
+        if executor.changed_state:  # a cache is full now: then nothing has changed again
+            matters |= not all(map(is_unchanged, holders, now))
+        restore_state(holders, now)
+        matters = matters or _depends_on_numbers(executor.f, marked, holders, before)
+    except Exception:  # it reads a value of the first recording, which is over
+        pass
+    finally:
+        restore_state(holders, before if matters else now)
+    if matters:
+        executor.changed_state += 1
+        # the first time it may fill a cache: when Python has called it, the cache has its arrays
+        executor.runs_python |= executor.changed_state > 1
+        _LOG.info("%s: called as Python, it changes what it reads", executor_name(executor.f))
+        raise StateMatters
+
+
+def _depends_on_numbers(
+    f: Callable, marked: tuple[tuple, dict], holders: list, before: list
+) -> bool:
+    """Whether the program of ``f`` depends on numbers that ``f`` changes in ``holders``.
+
+    Equal programs do not show it: ``self.n += 1; return x if self.n < 3 else -x`` gives the same
+    one at first. So the function is recorded once more, with these numbers as arguments.
+    """
+    places: list[tuple[Any, Any]] = []
+    numbers: list = []
+    for holder, old in zip(holders, before, strict=True):
+        items = _items_of(contents_of(holder))
+        known = _items_of(old)
+        for key, value in items.items():
+            if type(value) in (int, float) and not _is_same([known.get(key)], [value]):
+                places.append((holder, key))
+                numbers.append(value)
+    if not numbers:
+        return False
+
+    def with_numbers(traced: list, *args: Any, **kwargs: Any) -> Any:
+        for (holder, key), number in zip(places, traced, strict=True):
+            _put(holder, key, number)
+        return f(*args, **kwargs)
+
+    args, kwargs = marked
+    fn = record_function(with_numbers, ((numbers, *args), kwargs))[0]
+    dependent = set(fn.params[: len(numbers)])
+    for bind in fn.binds:
+        if not dependent.isdisjoint(bind.locals()):
+            if bind.op.effect or bind.op.role:
+                return True
+            dependent.update(bind.binders)
+    return not dependent.isdisjoint(fn.ret.locals())
+
+
+def _items_of(contents: Any) -> dict:
+    """What a variable, a namespace, an object, a dict or a list holds, by name or place."""
+    if type(contents) is list:
+        return dict(enumerate(contents))
+    return contents if isinstance(contents, dict) else {}
+
+
+def _put(holder: Any, key: Any, value: Any) -> None:
+    """Set an item of ``_items_of`` in its holder."""
+    if type(holder) is CellType:
+        holder.cell_contents = value
+    elif isinstance(holder, list | dict):
+        holder[key] = value
+    elif type(holder) is Globals:
+        holder.space[key] = value
+    else:
+        setattr(holder.value if type(holder) is Slots else holder, key, value)
+
+
+def call_as_python(executor: Any, holders: list, before: list, error: Exception) -> None:
+    """Make ``executor`` call its function from now on, because it changes arrays or draws random
+    numbers outside of it, which ``error`` refuses.
+
+    Does nothing if what the function has changed so far cannot be undone.
+    """
+    known = {id(holder) for holder in holders}
+    hidden = [id(generator) for generator in getattr(error, "letir_set_back", ())]
+    if not known.issuperset(hidden) or not all(map(_is_restorable, holders, before)):
+        return
+    restore_state(holders, before, generators=True)
+    executor.runs_python = True
+    told = str(error).partition("\n")[0]
+    _LOG.info("%s: called as Python from now on: %s", executor_name(executor.f), told)
+    raise StateMatters
+
+
+def _is_restorable(holder: Any, before: Any) -> bool:
+    """Whether ``restore`` gives ``holder`` all that it held ``before``."""
+    if type(holder) is not np.ndarray or not holder.flags.writeable:
+        return True
+    return before is not None and len(before) == holder.nbytes
+
+
+class _Position:
+    """The state of a random generator."""
+
+    def __init__(self, generator: Any) -> None:
+        kind = type(generator).__name__
+        if kind == "Generator":
+            self.state = generator.bit_generator.state
+        else:
+            self.state = (
+                generator.getstate() if kind == "Random" else generator.get_state(legacy=False)
+            )
+
+
+def restore_state(holders: list, contents: list, generators: bool = False) -> None:
+    """Give objects what they held when ``contents_of`` was asked.
+
+    Random generators only if asked for: other threads may draw from them.
+    """
+    for holder, held in zip(holders, contents, strict=True):
+        if generators or type(held) is not _Position:
+            restore(holder, held)
+
+
+def restore(holder: Any, contents: Any) -> None:
+    """Give an object what it held when ``contents_of`` was asked."""
+    if type(contents) is _Position:
+        _set_position(holder, contents)
+    elif type(holder) is CellType:
+        if contents:
+            holder.cell_contents = contents[0]
+        elif contents_of(holder):
+            del holder.cell_contents
+    elif type(holder) is np.ndarray:
+        if contents is not None and holder.flags.writeable and len(contents) == holder.nbytes:
+            holder[...] = np.frombuffer(contents, holder.dtype).reshape(holder.shape)
+    elif type(holder) is Globals:
+        holder.space.update(contents)
+    elif isinstance(holder, list):
+        holder[:] = contents
+    elif isinstance(holder, dict | set | deque):
+        holder.clear()
+        getattr(holder, "extend" if isinstance(holder, deque) else "update")(contents)
+    else:
+        known = contents_of(holder)
+        holder = holder.value if type(holder) is Slots else holder
+        for name in known.keys() - contents.keys():
+            delattr(holder, name)
+        for name, value in contents.items():
+            if known.get(name) is not value:
+                setattr(holder, name, value)
+
+
+def _set_position(generator: Any, position: _Position) -> None:
+    """Give a random generator an earlier state."""
+    kind = type(generator).__name__
+    if kind == "Generator":
+        generator.bit_generator.state = position.state
+    else:
+        (generator.setstate if kind == "Random" else generator.set_state)(position.state)
+
+
+LATE_BOUND.update(
+    call_as_python=call_as_python,
+    generator_position=_Position,
+    refuse_changes=refuse_changes,
+    restore_state=restore_state,
+    taken_while=taken_while,
+)

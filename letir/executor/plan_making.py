@@ -1,0 +1,376 @@
+"""New plans of an executor: its function is recorded for a request, optimised and compiled."""
+
+import functools
+import itertools
+import logging
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.ast.derivative_types import might_require_grad
+from letir.ast.process_state import new_lock
+from letir.ast.symbolic_sizes import has_static_shape
+from letir.ast.terms import Lambda
+from letir.ast.types import ArrayType
+from letir.errors import TraceError
+from letir.executor import autodiff
+from letir.executor.argument_spec import ArgumentSpec
+from letir.executor.calls import (
+    Request,
+    counter_value,
+    donated_positions,
+    executor_name,
+    with_types,
+)
+from letir.executor.compiled import Compiled, are_in_background, kernel_mode
+from letir.executor.default_pipeline import optimize_program
+from letir.executor.symbolic_shapes import check_agrees, recorded_by_name
+from letir.tracing.callers import is_users
+from letir.tracing.entry import WRITE_BACK, ContainersChanged, StaticLeaf, record
+from letir.tracing.trace_state import LAZY, LIFT_STATES
+
+if TYPE_CHECKING:
+    from letir.executor.executor import Executor
+
+_LOG = logging.getLogger("letir.plan")
+_MOST_OBJECTS = 1_000  # that are searched for iterators
+_BYTES_EACH = 1 << 20  # of larger arrays a thousandth of the elements is compared
+_HOLDERS = (list, dict, set, deque, np.ndarray)
+_GENERATORS = ("Generator", "RandomState", "Random")  # of random numbers
+_UNSET = object()
+_BEGUN, _ENDED = itertools.count(), itertools.count()  # recordings of all executors
+_PATIENCE = 2.0  # seconds
+_PLAIN = frozenset([int, float, complex, bool, str, bytes, type(None)])
+_DECISIONS = 200  # guards, from which on a function may be called as Python
+_OPERATIONS_EACH = 8  # for each of them
+_NUMBERS_EACH = 64  # that elementwise operations compute
+_COMPILES = 8  # compiles from which on an executor may warn
+
+
+class Globals(NamedTuple):
+    """Globals of a module that a function names."""
+
+    space: dict
+    names: tuple[str, ...]
+
+
+class Slots(NamedTuple):
+    """Attributes that an object keeps in slots."""
+
+    value: Any
+    names: tuple[str, ...]
+
+
+def make_plan(executor: "Executor", request: Request, key: ArgumentSpec, fresh: list) -> Any:
+    """A new plan for a request.
+
+    ``key``: the spec of the request, or one with symbolic sizes. A plan for fixed sizes is appended
+    to ``fresh``.
+    """
+    begun = time.perf_counter()
+    reason = request.reason or _compile_reason(executor, request, key)
+    if key.has_names:
+        fn, lifted, takes_next = _recorded_by_name(executor, request, key), (), False
+    else:
+        fn, lifted, takes_next = _recorded_with_state(executor, request)
+    if lifted:
+        is_plain = not (request.spec.has_variables or might_require_grad(fn))
+        lifted = LATE_BOUND["generators_of"](lifted, is_plain)
+    is_decisions = not key.has_names and _is_mostly_decisions(fn)
+    version = _compile_plan(executor, fn, request, reason, simplify=not is_decisions)
+    if lifted:
+        version.generators = lifted
+    version.is_once = takes_next or is_decisions
+    executor.latest = request.spec
+    if key.has_names:
+        executor.families.keep(request.spec, key)
+    else:
+        fresh.append(version)
+    if not executor.has_warned and executor.cache.compiles >= _COMPILES:
+        LATE_BOUND["warn_of_compiles"](
+            executor, reason, executor.families.why_not(request.spec, list(executor.cache.entries))
+        )
+    _LOG.info(
+        "%s: compiled for (%s) in %.3g ms, %d binds of %d, because %s",
+        *(executor_name(executor.f), key, 1e3 * (time.perf_counter() - begun)),
+        *(len(version.optimized), len(fn), reason),
+    )
+    return version
+
+
+def _recorded_with_state(executor: "Executor", request: Request) -> tuple:
+    """(program, captured generators, whether it took a value of an iterator outside of it).
+
+    Raises an error, after which the Python function is to be called, if the program depends on
+    state that the function changes.
+    """
+    do = functools.partial(record_function, executor.f, request.marked)
+    iterators, holders, is_all = _captured_state(_roots(executor, request))
+    before = [contents_of(holder) for holder in holders]
+    with _Pause():
+        begun, ended = next(_BEGUN), counter_value(_ENDED)
+    try:
+        found, taken = LATE_BOUND["taken_while"](iterators, do) if iterators else (do(), False)
+        fn, lifted = found
+        if executor.watches_state and not all(map(is_unchanged, holders, before)):
+            with _Pause():
+                # only if no other thread records: what it changes is not this function's state
+                if begun == ended and counter_value(_BEGUN) == begun + 1:
+                    LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, fn)
+    except ContainersChanged:
+        executor.runs_python = True
+        LATE_BOUND["restore_state"](holders, before)
+        raise
+    except TraceError as error:
+        if is_all and executor.watches_state and hasattr(error, "letir_changes_outside"):
+            LATE_BOUND["call_as_python"](executor, holders, before, error)
+        if executor.changed_state:  # Python has called it and left values that cannot be recorded
+            LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, None)
+        raise
+    finally:
+        next(_ENDED)
+    return fn, lifted, taken
+
+
+class _Pause:
+    """While the body runs, no other thread begins to record for an executor.
+
+    Threads do not wait long, because the recorded function may wait for one of them.
+    """
+
+    lock = new_lock(threading.RLock)
+
+    def __enter__(self) -> None:
+        self.has_lock = self.lock.acquire(timeout=_PATIENCE)
+
+    def __exit__(self, *error: object) -> None:
+        if self.has_lock:
+            self.lock.release()
+
+
+def record_function(f: Callable, marked: tuple[tuple, dict]) -> tuple[Lambda, tuple]:
+    """The function recorded for these arguments, and the random generators that it captures."""
+    recording = record(f, *marked, LAZY, WRITE_BACK, draws=LIFT_STATES)
+    return recording.fn, recording.lifted
+
+
+def _roots(executor: "Executor", request: Request) -> list:
+    """The objects from which the search for the function's iterators starts."""
+    leaves = [x.value for x in request.marked[0] if isinstance(x, StaticLeaf)]
+    return [executor.f, *[getattr(leaf, "kept", leaf) for leaf in leaves]]
+
+
+def _recorded_by_name(executor: "Executor", request: Request, key: ArgumentSpec) -> Lambda:
+    """The function recorded with symbolic sizes. Raises NotNamed if it needs fixed sizes."""
+    fn = recorded_by_name(
+        lambda kinds: record_function(executor.f, with_types(request.marked, kinds))[0], key
+    )
+    check_agrees(fn, record_function(executor.f, request.marked)[0], request.leaves)
+    return fn
+
+
+def _is_mostly_decisions(fn: Lambda) -> bool:
+    """Whether a program makes many decisions between few operations on few numbers.
+
+    A plan would be no faster than Python, and other arguments would need another plan.
+    """
+    guards = sum([bind.op.role == "guard" for bind in fn.binds])
+    if guards < _DECISIONS or len(fn.binds) > _OPERATIONS_EACH * guards:
+        return False
+    kinds = [binder.type for bind in fn.binds for binder in bind.binders]
+    if any(type(kind) is not ArrayType or not has_static_shape(kind) for kind in kinds):
+        return False
+    numbers = sum([bind.binders[0].type.size for bind in fn.binds if bind.op.elementwise])
+    return numbers <= _NUMBERS_EACH * guards
+
+
+def _compile_plan(
+    executor: "Executor", fn: Lambda, request: Request, reason: str, simplify: bool
+) -> Any:
+    """The plan of a program. Without ``simplify`` only required passes run."""
+    options: dict[str, Any] = {
+        "optimize": executor.options.optimize and simplify,
+        "exact": executor.options.exact,
+    }
+    if request.spec.has_variables or might_require_grad(fn):
+        return autodiff.compile_differentiable(fn, request.spec.requires_grad, reason, **options)
+    if executor.options.profile:
+        optimize = functools.partial(optimize_program, **options)
+        return LATE_BOUND["profiled_plan"](fn, optimize, executor.options.profile, reason)
+    places = donated_positions(request.marked[0], executor.options.donate_argnums)
+    mode = kernel_mode(executor.options.kernels, **options)
+    made = optimize_program(fn, **options, kernels=mode)
+    if not are_in_background(executor.options.kernels):
+        return Compiled(fn, made, reason, places, mode)
+    version = Compiled(fn, made, reason, places, mode, later=True)
+    known = weakref.ref(executor)
+
+    def forget() -> None:
+        found = known()
+        if found is not None:
+            found.quick_made = 0
+            found.forget_keys()
+
+    version.on_swap = forget
+    if not version.is_waiting:  # the background thread has finished already
+        forget()
+    return version
+
+
+def _compile_reason(executor: "Executor", request: Request, key: ArgumentSpec) -> str:
+    """A readable reason why a plan is made."""
+    if executor.latest is None:
+        return "it is the first call"
+    if key.has_names:
+        return "other sizes came, which get names"
+    return LATE_BOUND["spec_difference"](executor.f, request.marked, key, executor.latest)
+
+
+# ---- state outside of the function ----
+
+
+def _captured_state(roots: list) -> tuple[list, list, bool]:
+    """(iterators, objects that hold values, whether these are all) that functions can reach."""
+    iterators: list = []
+    holders: list = []
+    seen, todo = set(), list(roots)
+    for value in todo:  # each value appends what it refers to
+        if len(todo) > _MOST_OBJECTS:
+            break
+        kind = type(value)
+        if kind in _PLAIN or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, _HOLDERS):
+            holders.append(value)
+            if kind is not np.ndarray:
+                todo += value.values() if isinstance(value, dict) else value
+        if isinstance(value, tuple):
+            todo += value
+        elif kind is FunctionType:
+            todo += _values_of_function(value, holders)
+        elif kind is MethodType:
+            todo += [value.__func__, value.__self__]
+        elif kind is BuiltinMethodType:  # such as rng.normal
+            todo.append(value.__self__)
+        elif _is_generator(kind):
+            holders.append(value)
+        elif hasattr(kind, "__next__"):
+            iterators.append(value)
+        elif isinstance(value, type) or kind is ModuleType:
+            if kind is not ModuleType and _is_of_user(value):
+                holders.append(value)
+                todo += vars(value).values()
+        elif _is_of_user(kind):
+            todo += [getattr(value, "__dict__", None), kind]
+            slots = tuple([name for base in kind.__mro__ for name in _slots_of(base)])
+            if slots:
+                holders.append(Slots(value, slots))
+                todo += [getattr(value, name, None) for name in slots]
+        elif callable(value) and kind.__module__.startswith(("functools", "letir.")):
+            # what a partial, a cached or a compiled function calls
+            names = ("func", "args", "keywords", "__wrapped__")
+            todo += [getattr(value, name, None) for name in names]
+    return iterators, holders, len(todo) <= _MOST_OBJECTS
+
+
+def _slots_of(kind: type) -> tuple[str, ...]:
+    """The attributes for which a class has slots."""
+    found = vars(kind).get("__slots__", ())
+    return (found,) if type(found) is str else tuple(found)
+
+
+def _is_generator(kind: type) -> bool:
+    """Whether a class is that of NumPy's or Python's random generators."""
+    return kind.__name__ in _GENERATORS and kind.__module__.startswith(("numpy.", "random"))
+
+
+def contents_of(holder: Any) -> Any:
+    """What an object holds now, in a form that later changes do not reach."""
+    kind = type(holder)
+    if kind is CellType:
+        try:
+            return [holder.cell_contents]
+        except ValueError:  # a variable that is not assigned yet
+            return []
+    if kind is np.ndarray:
+        part = holder if holder.nbytes <= _BYTES_EACH else holder.ravel()[:: holder.size // 1000]
+        return None if holder.dtype.hasobject else part.tobytes()
+    if kind is Globals:
+        space = holder.space
+        return {name: space[name] for name in holder.names if name in space}
+    if _is_generator(kind):
+        return LATE_BOUND["generator_position"](holder)
+    if kind is Slots:
+        found = {name: getattr(holder.value, name, _UNSET) for name in holder.names}
+        return {name: value for name, value in found.items() if value is not _UNSET}
+    if isinstance(holder, type):
+        return dict(vars(holder))
+    bases: Any = _HOLDERS
+    return next(base(holder) for base in bases if isinstance(holder, base))
+
+
+def is_unchanged(holder: Any, before: Any) -> bool:
+    """Whether an object holds what it held before, down to the identity of arrays and objects.
+
+    Random generators count as unchanged: draws that move them are refused elsewhere.
+    """
+    if _is_generator(type(holder)):
+        return True
+    now = contents_of(holder)
+    if type(now) is dict:
+        return now.keys() == before.keys() and all(
+            map(_is_same, now.values(), map(before.get, now))
+        )
+    if type(now) in (list, deque):
+        return len(now) == len(before) and all(map(_is_same, now, before))
+    return now == before
+
+
+def _is_same(new: Any, old: Any) -> bool:
+    return new is old or (type(new) is type(old) and type(new) in _PLAIN and new == old)
+
+
+def _is_of_user(kind: type) -> bool:
+    """Whether a class is defined in a user's module."""
+    module = sys.modules.get(kind.__module__)
+    return module is not None and is_users(vars(module))
+
+
+def _values_of_function(function: FunctionType, holders: list) -> list:
+    """The values of a function's closure, defaults, attributes, and the globals that it names."""
+    found = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # a variable that is not assigned yet
+            found.append(cell.cell_contents)
+        holders.append(cell)
+    space = function.__globals__
+    if is_users(space):
+        names = _names_in(function.__code__)
+        spaces = [space]
+        for inner in spaces:  # a module of the user's appends its own globals: config.n += 1
+            known = tuple([name for name in names if name in inner])
+            values = [inner[name] for name in known]
+            holders.append(Globals(inner, known))
+            found += values
+            for value in values:
+                if type(value) is ModuleType and is_users(vars(value)):
+                    spaces += [] if any(vars(value) is s for s in spaces) else [vars(value)]
+        found.append(vars(function))
+    return found
+
+
+@functools.lru_cache(_MOST_OBJECTS)
+def _names_in(code: CodeType) -> tuple[str, ...]:
+    """The names of globals and attributes in code, and in code nested in it."""
+    nested = [part for part in code.co_consts if type(part) is CodeType]
+    return (*code.co_names, *[name for part in nested for name in _names_in(part)])

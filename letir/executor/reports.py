@@ -1,0 +1,239 @@
+"""Reports of an executor: its plans, its counters, and the reasons for compiles.
+
+A reason says in the caller's words how a call differs from earlier calls. An executor that compiles
+in most of its calls warns.
+"""
+
+import os
+import re
+import sys
+import warnings
+from typing import Any
+
+import optree
+from attrs import frozen
+
+from letir.ast import LATE_BOUND
+from letir.ast.pytrees import NAMESPACE, Tree
+from letir.ast.terms import Lambda
+from letir.eval.arguments import positional_names
+from letir.executor.argument_spec import ArgumentSpec
+from letir.executor.calls import executor_name
+from letir.plan.plan import Plan, plan_of
+
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+_MOST_TEXT = 160
+_MANY = 10  # compiles after which an executor may warn
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
+def _argument_words(f: Any, marked: tuple[tuple, dict]) -> list[str]:
+    """A phrase for each leaf of the arguments, such as ``x, the first argument`` or
+    ``cfg["mode"]``.
+    """
+    names = positional_names(f)
+    given: Any = marked
+    found = []
+    for kind, place, *rest in optree.tree_paths(given, namespace=NAMESPACE):
+        parts, owner = "", given[kind][place]
+        for part in rest:
+            step, owner = _path_step(owner, part)
+            parts += step
+        if kind == 1:  # by keyword
+            found.append(f"{place}{parts}")
+            continue
+        ordinal = _ORDINALS[place] if place < len(_ORDINALS) else f"{place + 1}th"
+        name = names[place] if place < len(names) else None
+        if name is None:
+            found.append(f"{'part ' + parts + ' of ' if parts else ''}the {ordinal} argument")
+        else:
+            found.append(f"{name}{parts}" if parts else f"{name}, the {ordinal} argument,")
+    return found
+
+
+def _path_step(owner: Any, part: Any) -> tuple[str, Any]:
+    """One step of a path as it is written in Python, and what it leads to; None if unknown."""
+    if isinstance(part, int) and hasattr(owner, "_fields"):
+        return f".{owner._fields[part]}", owner[part]
+    if isinstance(part, str):
+        if hasattr(owner, "__attrs_attrs__") or hasattr(owner, "__dataclass_fields__"):
+            return f".{part}", getattr(owner, part, None)
+        return f'["{part}"]', owner.get(part) if isinstance(owner, dict) else None
+    is_list = isinstance(owner, list | tuple) and isinstance(part, int)
+    return f"[{part!r}]", owner[part] if is_list else None
+
+
+def spec_difference(f: Any, marked: tuple, spec: ArgumentSpec, other: ArgumentSpec) -> str:
+    """A readable description of how the spec of these arguments differs from another one."""
+    if spec.tree != other.tree or len(spec.leaves) != len(other.leaves):
+        return f"its arguments nest as {_nesting(spec)}, earlier as {_nesting(other)}"
+    words = _argument_words(f, marked)
+    pairs = zip(words, spec.leaves, other.leaves, strict=True)
+    return "; ".join([_leaf_words(*pair) for pair in pairs if pair[1] != pair[2]]) or "nothing"
+
+
+def _nesting(spec: ArgumentSpec) -> str:
+    """The nesting of arguments, abbreviated if it is long: (x, {"a": y}) is (*, {'a': *})."""
+    args, kwargs = spec.tree.children()
+    text = ", ".join([str(Tree(args)), *([str(Tree(kwargs))] if kwargs.num_leaves else [])])
+    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 4] + " ..."
+
+
+def _leaf_words(word: str, now: Any, before: Any) -> str:
+    """How one argument differs from the earlier one; of an object its attributes."""
+    states = getattr(now, "value", None), getattr(before, "value", None)
+    if hasattr(states[0], "__letir_difference__") and type(states[0]) is type(states[1]):
+        return states[0].__letir_difference__(states[1])
+    return f"{word} is {now}, was {before}"
+
+
+def size_words(f: Any, marked: tuple, named: ArgumentSpec, reason: str) -> str:
+    """``reason`` with the sizes of a symbolic spec as they are written in Python: x.shape[0]."""
+    shapes = [getattr(getattr(leaf, "kind", None), "shape", ()) for leaf in named.leaves]
+    for word, shape in zip(_argument_words(f, marked), shapes, strict=True):
+        for axis, n in enumerate(shape):
+            if type(n) is not int:
+                size = rf"(?<![\w+*]){re.escape(str(n))}(?![\w+*])"
+                reason = re.sub(size, f"{word.partition(',')[0]}.shape[{axis}]", reason)
+    return reason
+
+
+def warn_of_compiles(executor: Any, reason: str, why_not: str) -> None:
+    """Warn once if this executor has compiled often, and in most of its calls."""
+    compiles, calls = executor.cache.compiles + 1, executor.counters["invocations"]
+    if compiles < _MANY or 4 * compiles < 3 * calls or executor.has_warned:
+        return
+    executor.has_warned = True
+    sizes = f"\n  no plan for all sizes: {why_not}" if why_not else ""
+    warnings.warn(
+        f"{executor_name(executor.f)} was compiled {compiles} times in {calls} calls, "
+        f"this time because {reason}{sizes}\n"
+        "  make what differs an array that the program computes with, or call the function without "
+        "jit;\n  letir.explain(f, ...) tells more",
+        RuntimeWarning,
+        stacklevel=_frames_of_letir(),
+    )
+
+
+def _frames_of_letir() -> int:
+    """The number of innermost frames that belong to letir, as ``stacklevel`` counts them."""
+    frame, level = sys._getframe(1), 0
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level + 1
+
+
+@frozen(eq=False)
+class GradientState:
+    """The executor of one gradient program of a differentiable graph.
+
+    ``forward`` and ``graph``: the programs of the graph and of its gradient, for the results with a
+    gradient in ``has_gradient`` and the operands in ``wanted``. ``plans``: the plans made so far,
+    for arrays, or under ``create_graph`` for Variables.
+    """
+
+    forward: Lambda
+    graph: Lambda
+    has_gradient: tuple[bool, ...]
+    wanted: tuple[bool, ...]
+    plans: tuple
+
+    def __str__(self):
+        reached = ", ".join(str(i) for i, is_there in enumerate(self.has_gradient) if is_there)
+        return (
+            f"executor of a gradient: {len(self.graph)} binds for the gradient of result "
+            f"{reached}, {len(self.plans)} plans"
+        )
+
+
+def gradient_states(version: Any) -> tuple[GradientState, ...]:
+    """The gradient executors of a plan for Variables that have run; () for other plans."""
+    return tuple(
+        GradientState(graph.f, backward.program, mask, requires, tuple(backward.made.values()))
+        for graph in getattr(version, "graphs", ())
+        for (mask, requires), backward in list(graph.backwards.items())
+    )
+
+
+@frozen(eq=False)
+class PlanState:
+    """The state of one plan: its spec, and the reason why it was made.
+
+    ``graph`` is the recorded program and ``fallback`` its plan; ``optimized`` is the program after
+    the passes and ``plan`` the plan that runs; ``gradients`` are the executors of its gradients.
+    """
+
+    spec: object
+    reason: str
+    used: int  # the number of the last call with these arguments
+    graph: Lambda
+    optimized: Lambda
+    plan: Any
+    gradients: tuple[GradientState, ...] = ()
+
+    @property
+    def fallback(self) -> Plan:
+        """The plan of the recorded graph, which runs where the optimised plan must not."""
+        return plan_of(self.graph)
+
+    @property
+    def kernels(self) -> tuple:
+        """The kernels of the plan, see ``Plan.kernels``."""
+        return getattr(self.plan, "kernels", ())
+
+    def memory(self, **sizes: int) -> Any:
+        """The most bytes that the next call holds at once, see ``Plan.memory``."""
+        return self.plan.memory(**sizes)
+
+    def __str__(self):
+        return (
+            f"({self.spec}): {len(self.optimized)} binds of {len(self.graph)}, "
+            f"last used by call {self.used}, made because {self.reason}"
+            + "".join([f"\n    {gradient}" for gradient in self.gradients])
+        )
+
+
+@frozen(eq=False, repr=False)
+class ExecutorState:
+    """The plans of an executor, most recently used first, and its counters."""
+
+    function: str
+    counters: dict[str, int]
+    plans: tuple[PlanState, ...]
+
+    @property
+    def graph(self) -> Lambda | None:
+        """The recorded program of the most recently used plan; None before the first call."""
+        return self.plans[0].graph if self.plans else None
+
+    @property
+    def fallback(self) -> Plan:
+        """The plan of the most recently used recorded program, without optimisation."""
+        return self.plans[0].fallback if self.plans else None
+
+    def __repr__(self):
+        counted = ", ".join(f"{n} {name}" for name, n in self.counters.items())
+        return "\n".join([f"{self.function}: {counted}", *[f"  {plan}" for plan in self.plans]])
+
+
+def executor_state(executor: Any, name: str) -> ExecutorState:
+    """The state of the executor of this name."""
+    entries = sorted(executor.cache.entries.values(), key=lambda e: e.used, reverse=True)
+    plans = [
+        PlanState(
+            *(entry.key, getattr(version, "reason", ""), entry.used),
+            *(version.program, version.optimized, getattr(version, "plan", version)),
+            gradient_states(version),
+        )
+        for entry in entries
+        for version in entry.plans
+    ]
+    return ExecutorState(name, executor.counters, tuple(plans))
+
+
+LATE_BOUND.update(
+    executor_state=executor_state,
+    size_words=size_words,
+    spec_difference=spec_difference,
+    warn_of_compiles=warn_of_compiles,
+)

@@ -1,0 +1,1 @@
+"""Kernels on CuPy's devices: PTX texts (``ptx``, ``lanes``), ``launches``, and ``calls``."""

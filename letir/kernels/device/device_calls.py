@@ -1,0 +1,128 @@
+"""Calls of kernels with CuPy's arrays: the results of each kind of kernel.
+
+Each call takes the array module and the operands, and raises KernelError where CuPy has to compute
+the operations one by one.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from letir.ast.types import ArrayType
+from letir.eval.float_warnings import KernelError
+from letir.kernels.device.launches import Argument, Launcher, device_value
+from letir.kernels.loop_language import Array, Kernel
+
+
+@define(eq=False)
+class ElementwiseCall:
+    """Calls a kernel on each element of operands that are broadcast."""
+
+    kernel: Kernel
+    launcher: Launcher = field(init=False)
+
+    def __attrs_post_init__(self):
+        self.launcher = Launcher(self.kernel)
+
+    def __call__(self, xp: Any, *operands: Any) -> Any:
+        arrays = self.kernel.arrays
+        values = [device_value(xp, x, a) for x, a in zip(operands, arrays, strict=False)]
+        shape = np.broadcast_shapes(*[x.shape for x in values])
+        order = _order_of([x for x in values if x.ndim])
+        made = [xp.empty(shape, array.dtype, order) for array in arrays[len(values) :]]
+        spread = [Argument(x, _broadcast_strides(x, shape)) for x in (*values, *made)]
+        self.launcher.launch(xp, shape, spread)
+        return made[0] if len(made) == 1 else tuple(made)
+
+
+def _order_of(arrays: list) -> str:
+    """The memory order that NumPy and CuPy choose for a result of these operands."""
+    is_columns = arrays and all(x.flags.f_contiguous for x in arrays)
+    return "F" if is_columns and not all(x.flags.c_contiguous for x in arrays) else "C"
+
+
+def _broadcast_strides(x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of an array, or a NumPy number, that is broadcast to ``shape``."""
+    own = [0 if n == 1 else step for n, step in zip(x.shape, x.strides, strict=True)]
+    return (*[0] * (len(shape) - len(own)), *own)
+
+
+@define(eq=False)
+class ChainCall:
+    """Calls a kernel on few numbers, with or without loops, which runs in one thread.
+
+    The lengths of axes are named as in the signature of a generalized ufunc.
+    """
+
+    kernel: Kernel
+    launcher: Launcher = field(init=False)
+
+    def __attrs_post_init__(self):
+        self.launcher = Launcher(self.kernel)
+
+    def __call__(self, xp: Any, *operands: Any, out: Sequence = ()) -> Any:
+        """The results; ``out``: an array for each result, None for a new array."""
+        arrays = self.kernel.arrays
+        values = [device_value(xp, x, a) for x, a in zip(operands, arrays, strict=False)]
+        results = arrays[len(values) :]
+        known = zip(results, out or [None] * len(results), strict=True)
+        sizes = _axis_lengths(zip(arrays, values, strict=False))
+        sizes |= _axis_lengths([pair for pair in known if pair[1] is not None])
+        made = list(out) or [None] * len(results)
+        for n, array in enumerate(results):
+            if made[n] is None:
+                shape = tuple([_axis_length(name, sizes) for name in array.extents[1:]])
+                made[n] = xp.empty(shape, array.dtype)
+        given = [Argument(x, (0,), x.strides) for x in (*values, *made)]
+        extents = {one.name: _axis_length(one.name, sizes) for one in self.kernel.extents[1:]}
+        self.launcher.launch(xp, (1,), given, extents)
+        return made[0] if len(made) == 1 else tuple(made)
+
+
+@define(eq=False)
+class ArrayLoopCall:
+    """Calls a kernel on flat arrays, which one warp computes.
+
+    ``scratch`` and ``results``: the shapes and dtypes of the arrays that the kernel writes.
+    ``kinds``: the operands' types.
+    """
+
+    kernel: Kernel
+    scratch: Sequence[tuple[Any, np.dtype]]
+    results: Sequence[tuple[Any, np.dtype]]
+    kinds: Sequence[ArrayType]
+    call: ChainCall = field(init=False)
+
+    def __attrs_post_init__(self):
+        self.call = ChainCall(self.kernel)
+
+    def __call__(self, xp: Any, *operands: Any) -> Any:
+        given = []
+        for x, kind, array in zip(operands, self.kinds, self.kernel.arrays, strict=False):
+            value = device_value(xp, x, array)
+            if value.shape != kind.shape:
+                raise KernelError("operands of other sizes")
+            is_number = isinstance(value, np.generic)
+            given.append(value if is_number else xp.ascontiguousarray(value).reshape(-1))
+        given += [xp.empty(size, dtype) for size, dtype in self.scratch]
+        made = [xp.empty(shape, dtype) for shape, dtype in self.results]
+        self.call(xp, *given, out=[y.reshape(-1) for y in made])
+        return made[0] if len(made) == 1 else tuple(made)
+
+
+def _axis_lengths(pairs: Iterable[tuple[Array, Any]]) -> dict[str, int]:
+    """The lengths of the axes of arrays by name. Raises KernelError if two differ."""
+    found: dict[str, int] = {}
+    for array, x in pairs:
+        shape = [1] * (len(array.extents) - 1) if isinstance(x, np.generic) else x.shape
+        for name, size in zip(array.extents[1:], shape, strict=True):
+            if found.setdefault(name, size) != size:
+                raise KernelError("operands of other sizes")
+    return found
+
+
+def _axis_length(name: str, sizes: dict[str, int]) -> int:
+    """The length of an axis, by its name: among ``sizes``, or the name itself if it is a number."""
+    return sizes[name] if name in sizes else int(name)

@@ -1,0 +1,116 @@
+"""Loops whose steps the threads of a warp share, so that neighbours read neighbouring elements.
+
+A warp takes one step of the spread loop, or runs a whole kernel that has no such loop. Its 32
+threads, the lanes, compute the same scalars, but in innermost loops each lane takes every 32nd
+step; carried scalars are then combined.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from letir.kernels.loop_language import (
+    Call,
+    Kernel,
+    Let,
+    Load,
+    Loop,
+    Number,
+    Operand,
+    Scalar,
+    Statement,
+    Store,
+    While,
+)
+
+LANES = 32
+_COMBINING = ("add", "mul", "max", "min", "or", "and")
+
+
+def spread_loop(kernel: Kernel) -> Loop | None:
+    """The outermost loop, whose steps are spread over threads; None: one thread runs the kernel."""
+    (first, *others) = kernel.body
+    if type(first) is not Loop or others or first.carried or not first.is_parallel:
+        return None
+    return first if first.extent is kernel.extents[0] else None
+
+
+def shared_loops(kernel: Kernel) -> dict[Loop, tuple[str, ...]]:
+    """The innermost loops, each with the instructions that combine what it carries.
+
+    Empty if each thread works alone: there are no such loops, or one of them cannot be shared.
+
+    In a spread loop, an element that one such loop stores is only loaded by others, in the same
+    lane: the steps of a block of a row begin at a multiple of ``LANES``. Elsewhere lanes wait for
+    each other, see ``has_waiting_lanes``.
+    """
+    spread = spread_loop(kernel)
+    innermost, around = _split_statements(kernel.body if spread is None else spread.body)
+    bodies = [around, *[loop.body for loop in innermost]]
+    written = {x.array for body in bodies for x in body if type(x) is Store}
+    if any(type(x) is While for x in around):
+        return {}
+    if spread is not None and any(type(x) is Load and x.array in written for x in around):
+        return {}
+    found = {loop: _combining_instructions(loop) for loop in innermost}
+    return {} if None in found.values() else {k: v for k, v in found.items() if v is not None}
+
+
+def has_waiting_lanes(kernel: Kernel) -> bool:
+    """Whether one warp runs the kernel, whose lanes load what others have stored."""
+    return spread_loop(kernel) is None and bool(shared_loops(kernel))
+
+
+def _split_statements(body: tuple[Statement, ...]) -> tuple[list[Loop], list[Statement]]:
+    """(the innermost loops, all statements outside of them except loops)."""
+    innermost: list[Loop] = []
+    around: list[Statement] = []
+    todo = list(body)
+    while todo:
+        one = todo.pop()
+        if type(one) is not Loop:
+            around.append(one)
+        elif any(type(x) in (Loop, While) for x in one.body):
+            todo += one.body
+        else:
+            innermost.append(one)
+    return innermost, around
+
+
+def _combining_instructions(loop: Loop) -> tuple[str, ...] | None:
+    """The instruction that updates each carried scalar; None if one is updated in another way."""
+    if not loop.is_parallel:
+        return None
+    made = {x.result: x for x in loop.body if type(x) is Let}
+    uses = Counter([id(x) for one in loop.body for x in _statement_operands(one)])
+    names = []
+    for scalar, _, then, _ in loop.carried:
+        step = made.get(then) if type(then) is Scalar else None
+        if step is None or step.name not in _COMBINING or scalar not in step.operands:
+            return None
+        if uses[id(scalar)] != 1 or uses[id(then)]:
+            return None
+        names.append(step.name)
+    return tuple(names)
+
+
+def _statement_operands(one: Statement) -> Iterator[Operand]:
+    """The operands of a statement without a body."""
+    if isinstance(one, Let | Call):
+        yield from one.operands
+    elif isinstance(one, Load | Store):
+        yield from one.indices
+    if isinstance(one, Store):
+        yield one.value
+
+
+def neutral(name: str, dtype: np.dtype) -> Number:
+    """The neutral element of an instruction: 0 of a sum, 1 of a product, and so on."""
+    if name in ("max", "min") and dtype.kind != "f":
+        limits = np.iinfo(dtype)
+        return Number(dtype.type(limits.min if name == "max" else limits.max))
+    if name == "and":
+        return Number(dtype.type(True) if dtype.kind == "b" else np.invert(dtype.type(0)))
+    value = {"add": -0.0, "mul": 1, "max": -np.inf, "min": np.inf, "or": 0}[name]
+    return Number(dtype.type(value))

@@ -1,0 +1,172 @@
+"""Launches of kernels on a device of CuPy: the arguments and the grid for the text of ``ptx``."""
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, field, frozen
+
+from letir.ast.bounded_cache import BoundedCache
+from letir.eval.float_warnings import KernelError
+from letir.kernels.device.lanes import LANES, shared_loops
+from letir.kernels.device.ptx import ENTRY, LaunchForm, parameters, ptx_text
+from letir.kernels.loop_language import Array, Kernel
+
+_LOG = logging.getLogger("letir")
+_WIDTH = 256  # threads of a block
+_MOST_BLOCKS = 1 << 16  # for more steps than these threads each thread takes several
+_MOST_DIVIDED = 1 << 31  # steps whose number fits the index of a thread along several axes
+_MOST_BYTES = 4096  # the most bytes of all parameters of a launch
+
+
+@frozen
+class Argument:
+    """The argument of a launch for an array of the kernel: a device array, or a NumPy number.
+
+    ``spread``: the strides in bytes along the axes of the spread loop; ``inner``: the strides along
+    the array's other axes.
+    """
+
+    value: Any
+    spread: tuple[int, ...] = ()
+    inner: tuple[int, ...] = ()
+
+    @property
+    def is_number(self) -> bool:
+        return isinstance(self.value, np.generic)
+
+
+@define(eq=False)
+class Launcher:
+    """Launches one kernel; the text is loaded once for each device and form."""
+
+    kernel: Kernel
+    functions: dict[tuple, Any] = field(factory=dict)
+    prepared: BoundedCache = field(factory=lambda: BoundedCache(1 << 8))
+    lanes: int = field(init=False)  # threads that take a step together
+
+    @lanes.default
+    def _lanes(self) -> int:
+        return LANES if shared_loops(self.kernel) else 1
+
+    def launch(
+        self,
+        xp: Any,
+        axes: tuple[int, ...],
+        arguments: Sequence[Argument],
+        extents: Mapping[str, int] | None = None,
+    ) -> None:
+        """Run the kernel for each index below ``axes``, the last one fastest.
+
+        ``extents``: the numbers of steps of the kernel's inner loops, by name. Raises KernelError
+        where CuPy has to compute.
+        """
+        if 0 in axes:
+            return
+        layout = tuple([None if x.is_number else (x.spread, x.inner) for x in arguments])
+        sizes = tuple([(extents or {})[one.name] for one in self.kernel.extents[1:]])
+        key = (axes, layout, sizes)
+        found = self.prepared.get(key)
+        if found is None:
+            found = self.prepared[key] = self.prepare(*key)
+        form, grid, block, rest = found
+        self.function(xp, form)(grid, block, (*[x.value for x in arguments], *rest))
+
+    def prepare(
+        self, axes: tuple[int, ...], layout: tuple[tuple | None, ...], sizes: tuple[int, ...]
+    ) -> tuple[LaunchForm, tuple[int], tuple[int], tuple]:
+        """(the form of the entry, the grid, the block, the parameters after the arrays).
+
+        ``layout``: the strides of each array, None for a number. Raises KernelError.
+        """
+        names = [array.name for array in self.kernel.arrays]
+        numbers = [name for name, own in zip(names, layout, strict=True) if own is None]
+        arrays = [own for own in layout if own is not None]
+        axes, spread = collapsed(axes, [along for along, _ in arrays])
+        total = math.prod(axes)
+        if len(axes) > 1 and total >= _MOST_DIVIDED:
+            raise KernelError("too many steps")
+        rest = [np.int64(total), *map(np.int32, axes[1:]), *map(np.int64, sizes)]
+        for along, (_, inner) in zip(spread, arrays, strict=True):
+            rest += map(np.int64, (*along, *inner))
+        return LaunchForm(len(axes), frozenset(numbers)), *self.grid(total), tuple(rest)
+
+    def grid(self, total: int) -> tuple[tuple[int], tuple[int]]:
+        """The numbers of blocks and of threads of a block for this number of steps."""
+        threads = total * self.lanes
+        width = min(_WIDTH, -(-threads // LANES) * LANES) if threads > 1 else 1
+        return (min(_MOST_BLOCKS, -(-threads // width)),), (width,)
+
+    def function(self, xp: Any, form: LaunchForm) -> Any:
+        """The entry on the current device. Raises KernelError if it cannot be loaded."""
+        key = (xp.cuda.get_device_id(), form)
+        found = self.functions.get(key)
+        if found is None:
+            found = self.functions[key] = self.loaded(xp, form)
+        if isinstance(found, Exception):
+            raise KernelError("not loaded") from found
+        return found
+
+    def loaded(self, xp: Any, form: LaunchForm) -> Any:
+        """The entry, or the error of the driver, which is logged."""
+        if len(parameters(self.kernel, form)) * 8 > _MOST_BYTES:
+            return KernelError("too many parameters")
+        module = xp.cuda.function.Module()
+        try:
+            module.load(ptx_text(self.kernel, form).encode())
+        except Exception as error:
+            _LOG.warning("CuPy computes %s, which cannot be loaded: %s", self.kernel.name, error)
+            return error
+        return module.get_function(ENTRY)
+
+
+def collapsed(
+    axes: tuple[int, ...], strides: Sequence[tuple[int, ...]]
+) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """``axes`` merged to as few axes as possible, and the strides of the arrays along them.
+
+    The order is that of the last array, so that threads side by side write elements side by side.
+
+    >>> collapsed((4, 1, 6), [(48, 0, 8), (48, 0, 8)])
+    ((24,), [(8,), (8,)])
+    >>> collapsed((4, 6), [(0, 8), (48, 8)])
+    ((4, 6), [(0, 8), (48, 8)])
+    """
+    kept = [n for n, size in enumerate(axes) if size != 1]
+    if strides:
+        kept.sort(key=lambda n: -abs(strides[-1][n]))
+    runs: list[list[int]] = []
+    for n in kept:
+        if runs and all(own[runs[-1][-1]] == own[n] * axes[n] for own in strides):
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+    if not runs:
+        return (1,), [(0,) for _ in strides]
+    sizes = tuple([math.prod([axes[n] for n in run]) for run in runs])
+    return sizes, [tuple([own[run[-1]] for run in runs]) for own in strides]
+
+
+def device_value(xp: Any, x: Any, array: Array) -> Any:
+    """An operand as a launch takes it: a device array, or a NumPy number of the array's dtype.
+
+    Raises KernelError for other operands.
+    """
+    if isinstance(x, xp.ndarray):
+        if x.dtype != array.dtype:
+            raise KernelError("an operand of another dtype")
+        if x.device.id != xp.cuda.get_device_id():
+            raise KernelError("an operand on another device")
+        return x
+    if isinstance(x, np.ndarray) and not x.ndim:
+        x = x[()]
+    if isinstance(x, np.generic) and x.dtype == array.dtype:
+        return x
+    if type(x) not in (bool, int, float):
+        raise KernelError("an operand on the host")
+    try:
+        return array.dtype.type(x)
+    except OverflowError as error:
+        raise KernelError("a large Python integer") from error

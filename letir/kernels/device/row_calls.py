@@ -1,0 +1,180 @@
+"""Calls of kernels with reductions with CuPy's arrays: rows, or parts of these, for warps."""
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from attrs import define, frozen
+
+from letir.eval.float_warnings import KernelError
+from letir.kernels.device.launches import Argument, Launcher, device_value
+from letir.kernels.row_groups import RowKernel
+from letir.kernels.scalar_lowering import has_c_order
+
+_MOST_ROWS = 64  # rows of one part of an array whose columns are reduced
+_ENOUGH_PARTS = 1024  # parts that keep a device busy
+_FEW_PARTS = 64  # parts that do not keep it busy
+_LONG = 1 << 13  # columns: a longer row takes one warp too long
+_PART = 1 << 10  # the fewest columns of one part of a row
+
+
+@define(eq=False)
+class RowsCall:
+    """Calls a kernel with reductions: a warp takes one row, or a part of several.
+
+    Reductions over all rows are computed for each part, and CuPy reduces their results again.
+    ``shapes``: the shapes of the results.
+    """
+
+    made: RowKernel
+    shapes: list[tuple[int, ...]]
+
+    @cached_property
+    def launcher(self) -> Launcher:
+        return Launcher(self.made.kernel)
+
+    @cached_property
+    def lead(self) -> tuple[int, ...]:
+        """The lengths of the axes along which there is one matrix for each index."""
+        return self.made.space.shape[: self.made.space.lead]
+
+    @cached_property
+    def rows(self) -> int:
+        """The number of rows of a matrix."""
+        space = self.made.space
+        return math.prod(space.shape[space.lead : space.split])
+
+    @cached_property
+    def part(self) -> int:
+        """The number of rows of one part, a divisor of the number of all rows."""
+        if "column" not in self.made.results:
+            return 1
+        most = max(1, min(_MOST_ROWS, self.rows * math.prod(self.lead) // _ENOUGH_PARTS))
+        return max([n for n in range(1, most + 1) if self.rows % n == 0], default=1)
+
+    @cached_property
+    def only_row(self) -> "OnlyRow | None":
+        """How the only row is cut into parts."""
+        made = self.made
+        cut = made.row_combines and not any(made.combines) and not made.scratch
+        warps = math.prod(self.lead) * self.rows
+        return OnlyRow(made, self.launcher) if cut and warps == 1 else None
+
+    def __call__(self, xp: Any, *operands: Any) -> Any:
+        if any(len(shape) > 1 for shape in self.shapes) and not all(map(has_c_order, operands)):
+            raise KernelError("results in another memory order")
+        kernel, columns = self.made.kernel, self.made.space.columns
+        axes = (*self.lead, self.rows // self.part)
+        if not math.prod(axes) * columns:
+            raise KernelError("an empty reduction")
+        values = []
+        for (n, _, shape), array in zip(self.made.operands, kernel.arrays, strict=False):
+            x = device_value(xp, operands[n], array)
+            values.append(x if isinstance(x, np.generic) else x.reshape(shape))
+        if columns > _LONG and math.prod(axes) < _FEW_PARTS:
+            if self.only_row is None:
+                raise KernelError("too few rows")
+            return self.reshaped(self.only_row.results(xp, values))
+        given = [
+            self.argument(x, kind)
+            for x, (_, kind, _) in zip(values, self.made.operands, strict=True)
+        ]
+        for dtype in self.made.scratch:
+            given.append(self.argument(xp.empty((*axes, columns), dtype), "part column"))
+        made = []
+        for array, kind in zip(kernel.arrays[len(given) :], self.made.results, strict=True):
+            is_part = kind in ("column", "single")
+            shape = axes if is_part else (*self.lead, self.rows)
+            shape = (*shape, columns) if kind in ("full", "column") else shape
+            made.append(xp.empty(shape, array.dtype))
+            given.append(self.argument(made[-1], f"part {kind}" if is_part else kind))
+        self.launcher.launch(xp, axes, given, {"m": self.part, "n": columns})
+        found = zip(made, self.made.combines, strict=True)
+        return self.reshaped([self.combined(xp, x, name) for x, name in found])
+
+    def reshaped(self, results: list) -> Any:
+        """The results in their shapes: a single array, or a tuple of several."""
+        found = [x.reshape(shape) for x, shape in zip(results, self.shapes, strict=True)]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def argument(self, x: Any, kind: str) -> Argument:
+        """The argument for an array; of kind "part" it has one element or row for each part."""
+        if isinstance(x, np.generic):
+            return Argument(x)
+        n_lead = len(self.lead)
+        lead = [0 if n == 1 else s for n, s in zip(x.shape[:n_lead], x.strides, strict=False)]
+        own = list(x.strides[n_lead:])
+        of_column = (own.pop(),) if kind.endswith(("full", "column")) else ()
+        if kind.startswith("part"):
+            return Argument(x, (*lead, own[0]), of_column)
+        row = own[0] if own else 0
+        return Argument(x, (*lead, row * self.part), (*own, *of_column))
+
+    def combined(self, xp: Any, x: Any, name: str) -> Any:
+        """The reduction ``name`` of the parts of a result; the result itself without a name."""
+        if not name:
+            return x
+        return getattr(xp, name)(x, axis=len(self.lead)).astype(x.dtype, copy=False)
+
+
+@frozen(eq=False)
+class OnlyRow:
+    """The call of a kernel with one row, which is cut into parts of its columns.
+
+    No value depends on a reduction, so each part gives its own totals, and CuPy reduces these.
+    """
+
+    made: RowKernel
+    launcher: Launcher
+
+    @property
+    def width(self) -> int:
+        """The columns of a part; the last one takes the rest."""
+        parts = min(4 * _ENOUGH_PARTS, self.made.space.columns // _PART)
+        return self.made.space.columns // parts
+
+    def results(self, xp: Any, values: list) -> list:
+        """The results for these operands."""
+        columns, width = self.made.space.columns, self.width
+        parts = columns // width
+        rest = columns - parts * width
+        made, arrays = [], self.made.kernel.arrays
+        for array, kind in zip(arrays[len(values) :], self.made.results, strict=True):
+            shape = (columns,) if kind in ("full", "column") else (parts + bool(rest),)
+            made.append(xp.empty(shape, array.dtype))
+        kinds = [kind for _, kind, _ in self.made.operands]
+        for first, count, size in ((0, parts, width), (parts, 1, rest)):
+            given = [
+                _cut_argument(x, kind, first, width) for x, kind in zip(values, kinds, strict=True)
+            ]
+            for y, kind in zip(made, self.made.results, strict=True):
+                given.append(_cut_argument(y, kind, first, width, is_result=True))
+            self.launcher.launch(xp, (count if size else 0,), given, {"m": 1, "n": size})
+        return [
+            self.combined(xp, name, y) if name else y if kind in ("full", "column") else y[:1]
+            for name, kind, y in zip(self.made.row_combines, self.made.results, made, strict=True)
+        ]
+
+    def combined(self, xp: Any, name: str, parts: Any) -> Any:
+        """The reduction of all parts; a mean weighs the last part by its own length."""
+        columns, width = self.made.space.columns, self.width
+        rest = columns % width
+        if name != "mean" or not rest:
+            return getattr(xp, name)(parts).astype(parts.dtype, copy=False)
+        total = parts[:-1].sum() * width + parts[-1] * rest
+        return (total / columns).astype(parts.dtype, copy=False)
+
+
+def _cut_argument(
+    x: Any, kind: str, first: int, width: int, *, is_result: bool = False
+) -> Argument:
+    """An operand or a result from part ``first`` on; a reduced result has one element a part."""
+    if isinstance(x, np.generic):
+        return Argument(x)
+    if kind in ("full", "column"):
+        step = x.strides[-1]
+        columns = (0, step) if kind == "full" else (step,)
+        return Argument(x[..., first * width :], (width * step,), columns)
+    inner = (0,) if kind == "row" else ()
+    return Argument(x[first:], x.strides, inner) if is_result else Argument(x, (0,), inner)

@@ -1,0 +1,88 @@
+"""``row_kernel``: the kernel of a group with reductions, and the lowering for few columns."""
+
+from attrs import define, evolve, field
+
+from letir.ast.terms import Arg, Lambda
+from letir.kernels.loop_language import Operand
+from letir.kernels.reduction_forms import Parts
+from letir.kernels.row_groups import RowKernel, RowLowering
+from letir.kernels.row_passes import Reduction, RowPasses, Space
+from letir.kernels.scalar_lowering import NoKernel
+
+_MOST_UNROLLED = 8  # columns that are computed without a loop
+
+
+def row_kernel(body: Lambda, space: Space, is_exact: bool = False) -> RowKernel | None:
+    """The kernel of a group with reductions, from its body; None if NumPy has to compute it."""
+    try:
+        passes = RowPasses(body, space, is_exact)
+        lowering = _FewColumns if space.columns <= _MOST_UNROLLED else RowLowering
+        return lowering(is_exact, passes=passes).kernel()
+    except (NoKernel, TypeError):
+        return None
+
+
+@define(eq=False)
+class _FewColumns(RowLowering):
+    """The lowering of a group with few columns: no loop over them, so that LLVM vectorises rows.
+
+    ``remembered``: the full values of the current row at each column.
+    """
+
+    column: int = 0
+    remembered: dict[tuple[Arg, int], Operand] = field(factory=dict)
+
+    keeps_in_memory = False
+
+    def kernel(self) -> RowKernel:
+        found = super().kernel()
+        kernel = evolve(found.kernel, columns=self.passes.space.columns)
+        return evolve(found, kernel=kernel)
+
+    def blocks(self, stage: int, now: list[Reduction], first: list[Parts]) -> list[Parts]:
+        b = self.builder
+        kinds = [one.accumulator for one in now if one.kind != "column"]
+        begun = [kind.block(b, own) for kind, own in zip(kinds, first, strict=True)]
+        ended = self.elements(stage, now, begun)
+        pairs = zip(kinds, first, ended, strict=True)
+        return [kind.with_block(b, own, block) for kind, own, block in pairs]
+
+    def elements(
+        self,
+        stage: int,
+        now: list[Reduction],
+        begun: list[Parts],
+        block: tuple[Operand, Operand] | None = None,
+    ) -> list[Parts]:
+        b, parts = self.builder, list(begun)
+        for column in range(self.passes.space.columns):
+            self.column, index = column, b.number(column, "i8")
+            self.place["full"] = (*self.place["row"], index)
+            self.place["column"] = (*self.place["single"], index)
+            self.loaded = {k: x for k, x in self.loaded.items() if k[1] in ("row", "single")}
+            self.compute(stage)
+            inside = 0
+            for one in now:
+                self.result = self.passes.space.shape
+                dtype = one.bind.binders[0].type.dtype
+                element = one.form.element(b, self.value(one.source), dtype)
+                if one.kind == "column":
+                    self.update_column(one, element)
+                else:
+                    parts[inside] = one.accumulator.step(b, parts[inside], element)
+                    inside += 1
+        return parts
+
+    def compute(self, stage: int) -> None:
+        b = self.builder
+        for bind in self.passes.elementwise:
+            value = bind.binders[0]
+            if self.passes.kinds[value] != "full":
+                continue
+            if stage in self.passes.computed[value]:
+                self.add(bind)
+                if value in self.stores:
+                    b.store(self.stores[value], self.place["full"], self.scalars[value])
+                self.remembered[value, self.column] = self.scalars[value]
+            elif stage in self.passes.kept[value]:
+                self.scalars[value] = self.remembered[value, self.column]

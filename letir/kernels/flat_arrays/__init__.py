@@ -1,0 +1,1 @@
+"""Kernels of loops on small arrays, which keep the arrays of the body in flat buffers."""

@@ -1,0 +1,151 @@
+"""Values of a kernel in flat arrays: where each lies, and loops over its elements."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, field, frozen
+
+from letir.kernels.loop_language import Array, Builder, Operand
+from letir.kernels.scalar_lowering import NoKernel
+
+MOST_ELEMENTS = 1 << 13  # of a value: for larger values arithmetic takes longer than calls
+_INDEX = np.dtype("int64")
+
+
+@frozen(eq=False)
+class Place:
+    """Elements of a flat array from ``start`` on, with ``strides`` in elements.
+
+    ``root``: the place of which this one is a view.
+    """
+
+    array: Array
+    start: Operand
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    root: "Place | None" = None
+
+    @property
+    def owner(self) -> "Place":
+        return self if self.root is None else self.root
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the elements lie one after the other in the order of C."""
+        return all(
+            n == 1 or step == own
+            for n, step, own in zip(self.shape, self.strides, c_strides(self.shape), strict=True)
+        )
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether the elements lie in the order of C, with or without gaps between rows."""
+        steps = [step for n, step in zip(self.shape, self.strides, strict=True) if n > 1]
+        return all(a > b > 0 for a, b in zip(steps, [*steps[1:], 0.5], strict=True))
+
+
+def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of an array in the order of C, in elements."""
+    return tuple([math.prod(shape[n + 1 :]) for n in range(len(shape))])
+
+
+def flattened(shape: tuple, places: dict[Any, Place]) -> tuple[tuple, dict[Any, Place]]:
+    """The shape of a group's loops, and its operands; a single loop if all are in C order."""
+    simple = all(p.size == 1 or (p.shape == shape and p.is_flat) for p in places.values())
+    if not simple or len(shape) < 2:
+        return shape, places
+    size = math.prod(shape)
+    return (size,), {
+        arg: Place(p.array, p.start, (), ())
+        if p.size == 1
+        else Place(p.array, p.start, (size,), (1,))
+        for arg, p in places.items()
+    }
+
+
+@define(eq=False)
+class Memory:
+    """Allocates places of values; ``sizes``: the elements of scratch memory so far, by dtype."""
+
+    builder: Builder = field(factory=Builder)
+    scratch: dict[np.dtype, Array] = field(factory=dict)
+    sizes: dict[np.dtype, int] = field(factory=dict)
+
+    def flat_array(self, name: str, kind: Any) -> Array:
+        return Array(name, kind.dtype, ("", f"{name}_0"))
+
+    def whole(self, array: Array, shape: tuple[int, ...]) -> Place:
+        return Place(array, self.builder.number(0, _INDEX), shape, c_strides(shape))
+
+    def new(self, kind: Any) -> Place:
+        """Memory for a value of this type."""
+        return self.scratch_place(kind.dtype, kind.shape)
+
+    def scratch_place(self, dtype: np.dtype, shape: tuple[int, ...]) -> Place:
+        size = math.prod(shape)
+        if not 0 < size <= MOST_ELEMENTS:
+            raise NoKernel
+        if dtype not in self.scratch:
+            name = f"z{len(self.scratch)}"
+            self.scratch[dtype] = Array(name, dtype, ("", f"{name}_0"))
+            self.sizes[dtype] = 0
+        start = self.sizes[dtype]
+        self.sizes[dtype] += -(-size // 8) * 8  # rows of vectors
+        return Place(
+            self.scratch[dtype], self.builder.number(start, _INDEX), shape, c_strides(shape)
+        )
+
+    def row(self, whole: Place, index: Operand) -> Place:
+        """An element along the first axis."""
+        b, step = self.builder, whole.strides[0]
+        start = b.add(whole.start, b.let("mul", index, b.number(step, _INDEX)))
+        return Place(whole.array, start, whole.shape[1:], whole.strides[1:])
+
+    def at(self, place: Place, index: Sequence[Operand]) -> tuple[Operand, Operand]:
+        """The position of an element in a value's flat array; ``index`` is broadcast."""
+        b, found = self.builder, place.start
+        for i, step, n in zip(
+            index[len(index) - len(place.shape) :], place.strides, place.shape, strict=True
+        ):
+            if n == 1 or step == 0:
+                continue
+            found = b.add(found, i if step == 1 else b.let("mul", i, b.number(step, _INDEX)))
+        return b.number(0, _INDEX), found
+
+    def get(self, place: Place, index: Sequence[Operand]) -> Operand:
+        return self.builder.load(place.array, self.at(place, index))
+
+    def loaded(self, place: Place) -> Operand:
+        """The only element of a value."""
+        return self.get(place, [self.builder.number(0, _INDEX)] * len(place.shape))
+
+    def put(self, place: Place, index: Sequence[Operand], value: Operand) -> None:
+        self.builder.store(place.array, self.at(place, index), value)
+
+    def over(self, shape: tuple[int, ...], body: Callable[[list[Operand]], None]) -> None:
+        """Write loops over the indices of a shape around ``body(index)``."""
+        self.nested(shape, [], body)
+
+    def nested(self, shape: tuple, index: list[Operand], body: Callable) -> None:
+        b = self.builder
+        if not shape:
+            body(index)
+        elif shape[0] == 1:
+            self.nested(shape[1:], [*index, b.number(0, _INDEX)], body)
+        else:
+            with b.loop(b.number(shape[0], _INDEX)) as i:
+                self.nested(shape[1:], [*index, i], body)
+
+    def copy(self, source: Place, target: Place) -> None:
+        """Copy a value, which may broadcast."""
+        if source.is_flat and target.is_flat and source.size == target.size:
+            flat = (target.size,)
+            source = Place(source.array, source.start, flat, (1,))
+            target = Place(target.array, target.start, flat, (1,))
+        self.over(target.shape, lambda index: self.put(target, index, self.get(source, index)))

@@ -1,0 +1,101 @@
+"""Products of small matrices as loops of the loop language."""
+
+import numpy as np
+from attrs import frozen
+
+from letir.kernels.loop_language import Array, Builder, Operand
+
+_INDEX = np.dtype("int64")
+_TOGETHER = 4  # rows whose sums are computed in one loop, or terms that are added in one
+
+
+@frozen
+class Matrix:
+    """Elements of a flat array from ``start`` on, with ``strides`` in elements."""
+
+    array: Array
+    start: Operand
+    shape: tuple[int, int]
+    strides: tuple[int, int]
+
+    @property
+    def transposed(self) -> "Matrix":
+        return Matrix(self.array, self.start, self.shape[::-1], self.strides[::-1])
+
+    def place(self, b: Builder, i: Operand, j: Operand) -> tuple[Operand, Operand]:
+        found = self.start
+        for index, n, step in zip((i, j), self.shape, self.strides, strict=True):
+            if n > 1 and step:
+                part = index if step == 1 else b.let("mul", index, b.number(step, _INDEX))
+                found = b.add(found, part)
+        return b.number(0, _INDEX), found
+
+    def get(self, b: Builder, i: Operand, j: Operand) -> Operand:
+        return b.load(self.array, self.place(b, i, j))
+
+    def put(self, b: Builder, i: Operand, j: Operand, value: Operand) -> None:
+        b.store(self.array, self.place(b, i, j), value)
+
+
+def emit_product(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
+    """``target = x @ y``, with the innermost loop along elements that lie side by side."""
+    if y.shape[1] == 1 and (x.shape[0] > 1 and x.strides[0] == 1):
+        _by_terms(b, target.transposed, y.transposed, x.transposed)
+    elif y.shape[1] > 1 and y.strides[1] == 1:
+        _by_terms(b, target, x, y)
+    elif y.shape[1] > 1 and x.shape[0] > 1 and x.strides[0] == 1 and x.strides[1] != 1:
+        _by_terms(b, target.transposed, y.transposed, x.transposed)
+    elif x.shape[0] == 1:
+        _by_sums(b, target.transposed, y.transposed, x.transposed)
+    else:
+        _by_sums(b, target, x, y)
+
+
+def _groups_of_rows(length: int) -> list[tuple[int, int, int]]:
+    """(first, number, size) of the groups of ``_TOGETHER`` rows, and of the remaining rows."""
+    many, rest = divmod(length, _TOGETHER)
+    found = [(0, many, _TOGETHER)] if many else []
+    return [*found, *([(many * _TOGETHER, 1, rest)] if rest else [])]
+
+
+def _by_sums(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
+    """Compute each element as a sum; one loop computes the sums of several rows of ``x``."""
+    with b.loop(b.number(y.shape[1], _INDEX)) as j:
+        for first, number, size in _groups_of_rows(x.shape[0]):
+            with b.loop(b.number(number, _INDEX)) as group:
+                start = b.add(
+                    b.let("mul", group, b.number(_TOGETHER, _INDEX)), b.number(first, _INDEX)
+                )
+                rows = [b.add(start, b.number(n, _INDEX)) for n in range(size)]
+                zeros = [b.number(0.0, target.array.dtype)] * size
+                with b.loop(b.number(x.shape[1], _INDEX), *zeros) as loop:
+                    other = y.get(b, loop.index, j)
+                    terms = [b.mul(x.get(b, row, loop.index), other) for row in rows]
+                    loop.next(
+                        *[
+                            b.let("add", total, term, reassociates=True)
+                            for total, term in zip(loop.carried, terms, strict=True)
+                        ]
+                    )
+                for row, total in zip(rows, loop.results, strict=True):
+                    target.put(b, row, j, total)
+
+
+def _by_terms(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
+    """Add rows of ``y``, multiplied by elements of ``x``, to each row of the target."""
+    n_columns = b.number(y.shape[1], _INDEX)
+    with b.loop(b.number(x.shape[0], _INDEX)) as i:
+        with b.loop(n_columns) as j:
+            target.put(b, i, j, b.number(0.0, target.array.dtype))
+        for first, number, size in _groups_of_rows(x.shape[1]):
+            with b.loop(b.number(number, _INDEX), is_parallel=False) as group:
+                start = b.add(
+                    b.let("mul", group, b.number(_TOGETHER, _INDEX)), b.number(first, _INDEX)
+                )
+                rows = [b.add(start, b.number(n, _INDEX)) for n in range(size)]
+                factors = [x.get(b, i, row) for row in rows]
+                with b.loop(n_columns) as j:
+                    total: Operand = target.get(b, i, j)
+                    for row, factor in zip(rows, factors, strict=True):
+                        total = b.add(total, b.mul(factor, y.get(b, row, j)))
+                    target.put(b, i, j, total)

@@ -1,0 +1,82 @@
+"""``InterpretedCall``: called like the ufunc of a kernel, but computed by the interpreter.
+
+With ``LETIR_CHECK_KERNELS=1`` all kernels run this way: slowly, and with every index tested against
+the extents of the array.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from attrs import field, frozen
+
+from letir.ast import LATE_BOUND
+from letir.kernels.interpreter import interpret
+from letir.kernels.loop_language import Kernel
+from letir.kernels.machine_code import MachineCode
+
+# the names under which NumPy calls handlers, and those of np.errstate
+_ERRORS = {"divide by zero": "divide", "overflow": "over", "invalid value": "invalid"}
+
+
+@frozen(eq=False)
+class InterpretedCall:
+    """A kernel that is called like its ufunc (see ``ufunc_of``), without machine code."""
+
+    kernel: Kernel
+    signature: str | None = None
+    code: MachineCode = field(init=False)  # for its texts; it is not compiled to run
+
+    @code.default
+    def _code(self) -> MachineCode:
+        return MachineCode(self.kernel, self.signature)
+
+    def __call__(self, *operands: Any, out: Sequence = ()) -> Any:
+        """The results that the ufunc would return.
+
+        Raises FloatingPointError for an error that ``np.errstate`` does not ignore, and
+        InternalError for an index outside of an array.
+        """
+        inputs = [a for a in self.kernel.arrays if not a.is_written]
+        given = [np.asarray(x, a.dtype) for x, a in zip(operands, inputs, strict=True)]
+        # the axes in front of those of the signature are one axis of the kernel
+        own = [x.ndim + 1 - len(a.extents) for x, a in zip(given, inputs, strict=True)]
+        outer = np.broadcast_shapes(*[x.shape[:n] for x, n in zip(given, own, strict=True)])
+        arrays = []
+        for x, n in zip(given, own, strict=True):
+            full = np.array(np.broadcast_to(x, outer + x.shape[n:]))  # may be written: scratch
+            arrays.append(full.reshape(math.prod(outer), *x.shape[n:]))
+        made = self.computed(arrays, [None if y is None else y[None] for y in out])
+        results = [y.reshape(outer + y.shape[1:]) for y in made]
+        shaped = [y if y.shape else y[()] for y in results]
+        return shaped[0] if len(shaped) == 1 else tuple(shaped)
+
+    def computed(self, arrays: list, made: list) -> list:
+        """The results of the kernel; ``made``: existing arrays for them, None for a new array."""
+        written = [a for a in self.kernel.arrays if a.is_written]
+        made = made or [None] * len(written)
+        extents = {n: int(n) for a in self.kernel.arrays for n in a.extents if n.isdigit()}
+        extents[self.kernel.extents[0].name] = len(arrays[0]) if arrays else 1
+        for x, a in zip([*arrays, *made], self.kernel.arrays, strict=True):
+            if x is not None:
+                extents |= dict(zip(a.extents[1:], x.shape[1:], strict=True))
+        for n, a in enumerate(written):
+            shape = [extents[name] if name else 1 for name in a.extents]
+            made[n] = np.empty(shape, a.dtype) if made[n] is None else made[n]
+        self.run([*arrays, *made], extents)
+        return made
+
+    def run(self, arrays: list, extents: dict[str, int]) -> None:
+        """Run the kernel, with floating-point errors handled as in ``np.errstate``."""
+        errors: list[str] = []
+        wanted = {name: one for name, one in np.geterr().items() if name != "under"}
+        calls: Any = dict.fromkeys(wanted, "call")
+        with np.errstate(**calls, under="ignore", call=lambda name, _: errors.append(name)):
+            interpret(self.kernel, arrays, extents)
+        raised = [name for name in errors if wanted[_ERRORS[name]] != "ignore"]
+        if raised:
+            raise FloatingPointError(f"{raised[0]} encountered in {self.kernel.name}")
+
+
+LATE_BOUND["interpreted_call"] = InterpretedCall

@@ -1,0 +1,331 @@
+"""LLVM text of the loop language's statements, shared by kernels for CPUs and for GPUs."""
+
+from collections.abc import Iterator
+from itertools import count
+
+import numpy as np
+from attrs import define, field
+
+from letir.kernels.loop_language import (
+    Array,
+    Call,
+    Function,
+    Kernel,
+    Let,
+    Load,
+    Loop,
+    Number,
+    Operand,
+    Statement,
+    Store,
+    While,
+)
+
+_FLOATS = {4: "float", 8: "double"}
+_INTRINSICS = {"abs": "fabs"}  # others are called as the instruction
+_BY_KIND = {  # instruction: (of floats, of signed, of unsigned integers)
+    "add": ("fadd", "add", "add"),
+    "sub": ("fsub", "sub", "sub"),
+    "mul": ("fmul", "mul", "mul"),
+    "div": ("fdiv", "", ""),
+    "fmod": ("frem", "", ""),
+    "quotient": ("", "sdiv", "udiv"),
+    "and": ("", "and", "and"),
+    "or": ("", "or", "or"),
+    "xor": ("", "xor", "xor"),
+    "shl": ("", "shl", "shl"),
+    "shr": ("", "ashr", "lshr"),
+    "lshr": ("", "lshr", "lshr"),
+    "eq": ("fcmp oeq", "icmp eq", "icmp eq"),
+    "ne": ("fcmp une", "icmp ne", "icmp ne"),
+    "lt": ("fcmp olt", "icmp slt", "icmp ult"),
+    "le": ("fcmp ole", "icmp sle", "icmp ule"),
+    "gt": ("fcmp ogt", "icmp sgt", "icmp ugt"),
+    "ge": ("fcmp oge", "icmp sge", "icmp uge"),
+}
+
+
+def type_text(dtype: np.dtype) -> str:
+    """LLVM's type of a scalar."""
+    if dtype.kind == "b":
+        return "i1"
+    return _FLOATS[dtype.itemsize] if dtype.kind == "f" else f"i{8 * dtype.itemsize}"
+
+
+def _memory_type(dtype: np.dtype) -> str:
+    return "i8" if dtype.kind == "b" else type_text(dtype)
+
+
+def _number_text(number: Number) -> str:
+    value, kind = number.value, number.dtype.kind
+    if kind == "b":
+        return "true" if value else "false"
+    if kind != "f":
+        return str(int(value))
+    bits = np.float64(value).view("u8")  # the text of a float is that of the double
+    return f"0x{int(bits):016X}"
+
+
+@define(eq=False)
+class StatementText:
+    """Writes the LLVM module of one kernel; a subclass writes the entry function.
+
+    ``strides``: the registers of the strides in bytes, by array and axis. ``is_general``: whether
+    the loops being written have to work for arrays of any strides.
+    """
+
+    kernel: Kernel
+    name: str
+    lines: list[str] = field(factory=list)
+    declared: dict[str, str] = field(factory=dict)
+    metadata: list[str] = field(factory=list)
+    block: str = "entry"
+    numbers: Iterator[int] = field(factory=count)
+    names: dict[Operand, str] = field(factory=dict)
+    strides: dict[tuple[Array, int], str] = field(factory=dict)
+    is_general: bool = False
+
+    def function(self, function: Function) -> None:
+        """A function of the kernel, which LLVM does not inline, so that its code exists once."""
+        params = []
+        for n, param in enumerate(function.params):
+            self.names[param] = f"%p{n}"
+            params.append(f"{type_text(param.dtype)} %p{n}")
+        kind = type_text(function.result.dtype)
+        name = f"@{function.name}"
+        self.lines.append(f"define internal fastcc {kind} {name}({', '.join(params)}) #1 {{")
+        self.open("entry")
+        self.body(function.body, {}, None)
+        self.emit(f"ret {kind} {self.operand(function.result)}")
+        self.lines.append("}")
+
+    def tail(self) -> list[str]:
+        """The end of the module: declarations, attributes and metadata."""
+        attributes = ["attributes #0 = { nounwind }", "attributes #1 = { nounwind noinline }"]
+        notes = [f"!{n} = {text}" for n, text in enumerate(self.metadata)]
+        return [*self.declared.values(), *attributes, *notes]
+
+    # ---- lines ----
+
+    def emit(self, line: str) -> None:
+        self.lines.append(f"  {line}")
+
+    def value(self, line: str) -> str:
+        """A new register with the value of this instruction."""
+        found = f"%r{next(self.numbers)}"
+        self.emit(f"{found} = {line}")
+        return found
+
+    def open(self, block: str) -> None:
+        self.block = block
+        self.lines.append(f"{block}:")
+
+    def note(self, text: str) -> str:
+        """A new metadata node."""
+        self.metadata.append(text)
+        return f"!{len(self.metadata) - 1}"
+
+    # ---- statements ----
+
+    def body(self, body: tuple[Statement, ...], bases: dict, group: str | None) -> None:
+        for one in body:
+            if type(one) is Let:
+                self.names[one.result] = self.let(one)
+            elif type(one) is Load:
+                self.names[one.result] = self.load(one, bases, group)
+            elif type(one) is Store:
+                self.store(one, bases, group)
+            elif type(one) is Call:
+                self.names[one.result] = self.call(one)
+            elif type(one) is Loop:
+                self.loop(one, bases)
+            elif type(one) is While:
+                self.repeat(one, bases)
+
+    def call(self, one: Call) -> str:
+        given = [f"{type_text(x.dtype)} {self.operand(x)}" for x in one.operands]
+        kind, name = type_text(one.result.dtype), one.function.name
+        return self.value(f"call fastcc {kind} @{name}({', '.join(given)})")
+
+    def operand(self, x: Operand) -> str:
+        return _number_text(x) if type(x) is Number else self.names[x]
+
+    def address(self, array: Array, indices: tuple, bases: dict) -> str:
+        place = bases[array]
+        for axis, index in enumerate(indices):
+            offset = self.offset(array, axis, index)
+            place = self.value(f"getelementptr i8, ptr {place}, i64 {offset}")
+        return place
+
+    def part_address(self, one: Load | Store, bases: dict) -> str:
+        """The address of an element, or of its real or imaginary part."""
+        place = self.address(one.array, one.indices, bases)
+        if one.part != "imag":
+            return place
+        return self.value(f"getelementptr i8, ptr {place}, i64 {one.array.dtype.itemsize // 2}")
+
+    def offset(self, array: Array, axis: int, index: Operand) -> str:
+        """The distance in bytes along an axis from the first element to the one at ``index``."""
+        return self.value(f"mul i64 {self.operand(index)}, {self.strides[array, axis]}")
+
+    def load(self, one: Load, bases: dict, group: str | None) -> str:
+        dtype = one.result.dtype
+        place = self.part_address(one, bases)
+        access = f", !llvm.access.group {group}" if group else ""
+        known = self.strides.get((one.array, len(one.indices) - 1))
+        if not one.array.is_written and known == "0":
+            # one element for a whole loop: NumPy copies it if a result overlaps it
+            access += f", !invariant.load {self.note('!{}')}"
+        # NumPy passes arrays to inner loops that are aligned for their dtype
+        align = dtype.itemsize
+        found = self.value(f"load {_memory_type(dtype)}, ptr {place}, align {align}{access}")
+        return self.value(f"icmp ne i8 {found}, 0") if dtype.kind == "b" else found
+
+    def store(self, one: Store, bases: dict, group: str | None) -> None:
+        dtype = one.value.dtype
+        value = self.operand(one.value)
+        if dtype.kind == "b":
+            value = self.value(f"zext i1 {value} to i8")
+        place = self.part_address(one, bases)
+        access = f", !llvm.access.group {group}" if group else ""
+        kind = _memory_type(dtype)
+        self.emit(f"store {kind} {value}, ptr {place}, align {dtype.itemsize}{access}")
+
+    def loop(self, loop: Loop, bases: dict) -> None:
+        """A loop that tests before the first step, because an extent may be 0."""
+        number = next(self.numbers)
+        before, head, inside, after = self.block, *(f"{n}{number}" for n in ("head", "in", "end"))
+        extent, index = self.operand(loop.extent), f"%i{number}"
+        start, step = self.steps_of(loop)
+        is_inner = not any(type(one) is Loop for one in loop.body)
+        group = self.note("distinct !{}") if is_inner and loop.is_parallel else None
+        self.emit(f"br label %{head}")
+        self.open(head)
+        at = len(self.lines)  # the phi nodes come here, when the last block is known
+        self.names[loop.index] = index
+        for number_, (scalar, *_) in enumerate(loop.carried):
+            self.names[scalar] = f"%c{number}.{number_}"
+        is_more = self.value(f"icmp slt i64 {index}, {extent}")
+        self.emit(f"br i1 {is_more}, label %{inside}, label %{after}")
+        self.open(inside)
+        self.enter(loop)
+        self.body(loop.body, bases, group)
+        then = self.value(f"add nuw nsw i64 {index}, {step}")
+        end = self.block
+        self.emit(f"br label %{head}{self.loop_notes(loop, group)}")
+        phis = [f"  {index} = phi i64 [{start}, %{before}], [{then}, %{end}]"]
+        for one in loop.carried:
+            phis.append(self.phi(one, before, end))
+            self.names[one[3]] = self.names[one[0]]
+        self.lines[at:at] = phis
+        self.open(after)
+
+    def steps_of(self, loop: Loop) -> tuple[str, str]:
+        """(the first index of a loop, the difference between indices)."""
+        return "0", "1"
+
+    def enter(self, loop: Loop) -> None:
+        """Called at the start of a loop's body."""
+
+    def repeat(self, loop: While, bases: dict) -> None:
+        """A ``While``: a loop that tests a condition."""
+        number = next(self.numbers)
+        before, head, inside, after = self.block, *(f"{n}{number}" for n in ("head", "in", "end"))
+        self.emit(f"br label %{head}")
+        self.open(head)
+        at = len(self.lines)
+        for n, (scalar, *_) in enumerate(loop.carried):
+            self.names[scalar] = f"%c{number}.{n}"
+        self.body(loop.test, bases, None)
+        self.emit(f"br i1 {self.operand(loop.condition)}, label %{inside}, label %{after}")
+        self.open(inside)
+        self.body(loop.body, bases, None)
+        self.emit(f"br label %{head}")
+        self.lines[at:at] = [self.phi(one, before, self.block) for one in loop.carried]
+        for scalar, _, _, result in loop.carried:
+            self.names[result] = self.names[scalar]
+        self.open(after)
+
+    def phi(self, carried: tuple, before: str, end: str) -> str:
+        """The line of a carried scalar at the head of its loop."""
+        scalar, first, then, _ = carried
+        kind, ways = type_text(scalar.dtype), [(first, before), (then, end)]
+        values = ", ".join([f"[{self.operand(x)}, %{block}]" for x, block in ways])
+        return f"  {self.names[scalar]} = phi {kind} {values}"
+
+    def loop_notes(self, loop: Loop, group: str | None) -> str:
+        """The loop's metadata for LLVM; vectorising does not speed up loops for any strides."""
+        notes = ['!{!"llvm.loop.unroll.disable"}'] if group is not None else []
+        if group is not None:
+            notes.append(f'!{{!"llvm.loop.parallel_accesses", {group}}}')
+        if self.is_general:
+            notes.append('!{!"llvm.loop.vectorize.enable", i1 false}')
+        if not notes:
+            return ""
+        named = ", ".join(map(self.note, notes))
+        own = f"!{len(self.metadata)}"
+        self.note(f"distinct !{{{own}, {named}}}")
+        return f", !llvm.loop {own}"
+
+    # ---- instructions ----
+
+    def let(self, one: Let) -> str:
+        name, operands = one.name, [self.operand(x) for x in one.operands]
+        dtype, result = one.operands[-1].dtype, one.result.dtype
+        kind = type_text(dtype)
+        if name in _BY_KIND:
+            opcode = _BY_KIND[name]["fiub".index(dtype.kind) % 3 if dtype.kind != "b" else 2]
+            flags = " reassoc" if one.reassociates else ""
+            return self.value(f"{opcode}{flags} {kind} {', '.join(operands)}")
+        if name == "neg" and dtype.kind == "f":
+            return self.value(f"fneg {kind} {operands[0]}")
+        if name == "neg":
+            return self.value(f"sub {kind} 0, {operands[0]}")
+        if name == "select":
+            condition, x, y = operands
+            return self.value(f"select i1 {condition}, {kind} {x}, {kind} {y}")
+        if name == "bits":
+            return self.value(f"bitcast {kind} {operands[0]} to {type_text(result)}")
+        if name == "convert":
+            return self.conversion(operands[0], dtype, result)
+        if name in ("max", "min"):
+            return self.extremum(name, operands, dtype)
+        return self.intrinsic(_INTRINSICS.get(name, name), operands, dtype)
+
+    def extremum(self, name: str, operands: list[str], dtype: np.dtype) -> str:
+        if dtype.kind == "f":  # with these flags it is one instruction
+            return self.intrinsic(f"{name}num", operands, dtype, "nnan nsz ")
+        return self.intrinsic(f"{'s' if dtype.kind == 'i' else 'u'}{name}", operands, dtype)
+
+    def intrinsic(self, name: str, operands: list[str], dtype: np.dtype, flags: str = "") -> str:
+        kind = type_text(dtype)
+        full = f"llvm.{name}.{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
+        kinds = ", ".join([kind] * len(operands))
+        self.declared[full] = f"declare {kind} @{full}({kinds})"
+        given = ", ".join(f"{kind} {x}" for x in operands)
+        return self.value(f"call {flags}{kind} @{full}({given})")
+
+    def conversion(self, x: str, dtype: np.dtype, result: np.dtype) -> str:
+        """``x`` as another dtype."""
+        source, target = type_text(dtype), type_text(result)
+        is_signed = dtype.kind == "i"
+        if result.kind == "b":
+            zero = "0x0" if dtype.kind == "f" else "0"
+            return self.value(
+                f"{'fcmp une' if dtype.kind == 'f' else 'icmp ne'} {source} {x}, {zero}"
+            )
+        if dtype.kind == "f" and result.kind == "f":
+            if dtype.itemsize == result.itemsize:
+                return x
+            opcode = "fpext" if result.itemsize > dtype.itemsize else "fptrunc"
+        elif dtype.kind == "f":
+            opcode = "fptosi" if result.kind == "i" else "fptoui"
+        elif result.kind == "f":
+            opcode = "sitofp" if is_signed else "uitofp"
+        elif result.itemsize == dtype.itemsize and dtype.kind != "b":
+            return x
+        elif dtype.kind == "b" or result.itemsize > dtype.itemsize:
+            opcode = "sext" if is_signed else "zext"
+        else:
+            opcode = "trunc"
+        return self.value(f"{opcode} {source} {x} to {target}")

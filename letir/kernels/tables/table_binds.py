@@ -1,0 +1,79 @@
+"""Which binds may be rows of a table of instructions."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from letir.ast.terms import NO_TYPE, Bind, Local
+from letir.ast.types import ArrayType
+from letir.kernels.row_passes import reduction_form
+from letir.kernels.scalar_forms import scalar_name
+from letir.kernels.tables.table_kernel import arity_of
+
+PRODUCTS = ("matmul", "dot", "outer")
+_MOST_MADE = 1 << 11  # elements that one operation computes
+_MOST_READ = 1 << 15  # elements of an operand
+
+
+def fits_table(bind: Bind, dtype: np.dtype, is_exact: bool = False) -> bool:
+    """Whether a bind may be part of a table, judged by its record and its types."""
+    op = bind.op
+    if is_exact and not op.exact and not op.moves_elements and op.update is None:
+        return False
+    if op.effect or op.random or op.holds_lambdas or op.is_users:
+        return False
+    if not all(_is_small(x.type, dtype, _MOST_READ) for x in bind.args if type(x) is Local):
+        return False
+    kinds = [binder.type for binder in bind.binders]
+    if any(not _is_small(kind, dtype, _MOST_READ) or kind.weak for kind in kinds):
+        return False
+    if len(kinds) > 1:
+        return op.memory == "view" and len(bind.args) == 1
+    (kind,) = kinds
+    if is_sum_of_parts(bind):
+        return all(map(_has_plain_item, bind.attrs["items"]))
+    if is_write(bind) or is_added(bind):
+        return len(bind.args) == 2 and _has_plain_item(bind.attrs["item"])
+    if op.role == "index":
+        return len(bind.args) == 1 and _has_plain_item(bind.attrs["item"])
+    if bind.args and (op.memory == "view" or op.moves_elements):
+        return len(bind.args) <= (op.moves_elements or 1) and op.results is None
+    if not bind.args:
+        return not op.needs_elements
+    if kind.size > _MOST_MADE:
+        return False
+    if op.reduction == "sum":
+        return reduction_form(bind) is not None and len(bind.args) == 1
+    name = scalar_name(bind)
+    if name in PRODUCTS:
+        return len(bind.args) == 2
+    return bool(op.elementwise and name and arity_of(name))
+
+
+def is_write(bind: Bind) -> bool:
+    """Whether a bind replaces a part of an array by other elements."""
+    return bind.op.update is not None and bind.op.moves_elements > 0
+
+
+def is_added(bind: Bind) -> bool:
+    """Whether a bind adds to a part of an array."""
+    return bind.op.scalar == "index_add"
+
+
+def is_sum_of_parts(bind: Bind) -> bool:
+    """Whether a bind adds parts to zeros, each at an index of its own."""
+    return bind.op.scalar == "assemble" and len(bind.args) == len(bind.attrs["items"])
+
+
+def _is_small(kind: Any, dtype: np.dtype, most: int) -> bool:
+    """Whether values of this type have this dtype and few elements."""
+    if type(kind) is not ArrayType or kind is NO_TYPE or kind.dtype != dtype:
+        return False
+    return all(type(n) is int for n in kind.shape) and math.prod(kind.shape) <= most
+
+
+def _has_plain_item(item: Any) -> bool:
+    """Whether an index has only integers, slices and an ellipsis."""
+    entries = item if type(item) is tuple else (item,)
+    return all(type(one) in (int, slice) or one is ... for one in entries)

@@ -1,0 +1,117 @@
+"""The kernel that executes a table of instructions on one flat array.
+
+LLVM would take seconds to compile thousands of small operations. A table of instructions needs no
+code of its own: for each row the kernel selects one of its loops. Programs that
+use the same operations share the kernel.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+
+from letir.eval.float_warnings import KERNEL
+from letir.kernels.elementary import ELEMENTARY
+from letir.kernels.loop_language import Array, Builder, Kernel, Operand
+from letir.kernels.scalar_forms import form_of
+
+# The columns of a table: the operation; the lengths of the two loops; for the result and for each
+# operand the first element, and the steps of both loops in elements.
+COLUMNS = ("op", "n0", "n1", "y", "y0", "y1", "a", "a0", "a1", "b", "b0", "b1")
+ENTRY = np.dtype("int32")
+SIGNATURE = "(k),(s)->(r)"
+USUAL = ("copy", "add", "sub", "mul", "div", "dot")  # in each kernel: the first numbers
+_INDEX = np.dtype("int64")
+
+
+def operations_of(names: Sequence[str], dtype: np.dtype) -> tuple[str, ...]:
+    """The operations of a kernel: the usual ones and ``names``; rows refer to them by position."""
+    usual = [name for name in USUAL if name != "div" or dtype.kind == "f"]
+    return (*usual, *sorted(set(names).difference(usual)))
+
+
+@cache
+def table_kernel(names: tuple[str, ...], dtype: np.dtype) -> Kernel:
+    """The kernel for tables of these operations on elements of this dtype.
+
+    Its operands are the rows of the table and the memory, which it changes; its result is the
+    beginning of the memory after the last instruction.
+    """
+    b = Builder()
+    table, memory = Array("t", ENTRY, ("", "k")), Array("m", dtype, ("", "s"))
+    result = Array("y", dtype, ("", "r"), is_written=True)
+    zero, width = b.number(0, _INDEX), b.number(len(COLUMNS), _INDEX)
+    extents = tuple([b.extent(name) for name in ("calls", "k", "s", "r")])
+    with b.loop(b.let("quotient", extents[1], width), is_parallel=False) as row:
+        first = b.let("mul", row, width)
+        entries = [
+            b.convert(b.load(table, (zero, b.add(first, b.number(n, _INDEX)))), _INDEX)
+            for n in range(len(COLUMNS))
+        ]
+        for number, name in enumerate(names):
+            is_chosen = b.let("eq", entries[0], b.number(number, _INDEX))
+            _emit(b, memory, name, is_chosen, entries)
+    with b.loop(extents[3]) as index:
+        b.store(result, (zero, index), b.load(memory, (zero, index)))
+    return Kernel(
+        f"{KERNEL} of a table of {', '.join(names)}",
+        (table, memory, result),
+        extents,
+        b.statements(),
+        tuple(b.functions.values()),
+        takes_contiguous=True,
+    )
+
+
+def _emit(
+    b: Builder, memory: Array, name: str, is_chosen: Operand, entries: Sequence[Operand]
+) -> None:
+    """The loops of one operation, which have no iterations unless ``is_chosen``."""
+    _, n0, n1, y, y0, y1, *operands = entries
+    zero = b.number(0, _INDEX)
+    with b.loop(b.select(is_chosen, n0, zero), is_parallel=False) as i:
+        target = b.add(y, b.let("mul", i, y0))
+        places = [
+            (b.add(operands[n], b.let("mul", i, operands[n + 1])), operands[n + 2]) for n in (0, 3)
+        ]
+
+        def value(n: int, j: Operand) -> Operand:
+            start, step = places[n]
+            return b.load(memory, (zero, b.add(start, b.let("mul", j, step))))
+
+        if name == "dot":
+            with b.loop(n1, b.number(0, memory.dtype)) as loop:
+                term = b.mul(value(0, loop.index), value(1, loop.index))
+                loop.next(b.let("add", loop.carried[0], term, reassociates=True))
+            b.store(memory, (zero, target), loop.results[0])
+            return
+        with b.loop(n1, is_parallel=False) as j:
+            found = applied(b, name, lambda n: value(n, j))
+            b.store(memory, (zero, b.add(target, b.let("mul", j, y1))), found)
+
+
+def applied(b: Builder, name: str, operand: Callable[[int], Operand]) -> Operand:
+    """The result of an elementwise operation whose operand number n is ``operand(n)``."""
+    if name == "copy":
+        return operand(0)
+    operands = [operand(n) for n in range(arity_of(name))]
+    form = form_of(name)
+    assert form is not None
+    if name in ELEMENTARY:
+        return b.call(name, form, *operands)
+    return form(b, *operands)
+
+
+@cache
+def arity_of(name: str) -> int:
+    """The number of operands of an operation: 1 or 2; 0 if tables do not support it."""
+    form = form_of(name)
+    for count in (1, 2) if form is not None else ():
+        b = Builder()
+        operands = [b.scalar(np.dtype("f8")) for _ in range(count)]
+        try:
+            found = form(b, *operands)  # type: ignore[misc]
+        except (TypeError, IndexError, KeyError, ValueError):
+            continue
+        return count if found.dtype == np.dtype("f8") else 0
+    return 0

@@ -1,0 +1,147 @@
+"""The memory of a table of instructions: the places of values, and the reuse of dead memory."""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from attrs import define, field, frozen
+
+from letir.ast.terms import Bind
+from letir.kernels.flat_arrays.array_moves import view_of
+from letir.kernels.scalar_lowering import NoKernel
+
+CONSTANTS = 1 << 29  # the first address of constants, until their final addresses are known
+_MOST_MEMORY = 1 << 17  # elements
+
+
+@define(eq=False)
+class Root:
+    """The memory of a value. ``uses``: how often later instructions use the value or its views."""
+
+    start: int
+    size: int
+    uses: int = 0
+
+
+@frozen(eq=False)
+class Place:
+    """Elements in memory from ``start`` on, with ``strides`` in elements."""
+
+    root: Root
+    start: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+def c_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of an array in C order, in elements."""
+    found, step = [], 1
+    for n in reversed(shape):
+        found.append(step)
+        step *= n
+    return tuple(found[::-1])
+
+
+def broadcast_strides(place: Place, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a value that is broadcast to ``shape``."""
+    lead = len(shape) - len(place.shape)
+    if lead < 0:
+        raise NoKernel
+    found = [0] * lead
+    for n, step, length in zip(place.shape, place.strides, shape[lead:], strict=True):
+        if n != length and n != 1:
+            raise NoKernel
+        found.append(0 if n == 1 else step)
+    return tuple(found)
+
+
+def merged_loops(
+    shape: tuple[int, ...], strides: Sequence[tuple[int, ...]]
+) -> tuple[list[int], list[list[int]]]:
+    """The lengths of as few loops as possible over a shape, and the steps of each value in them."""
+    lengths: list[int] = []
+    steps: list[list[int]] = [[] for _ in strides]
+    for axis, n in enumerate(shape):
+        if n == 1:
+            continue
+        own = [one[axis] for one in strides]
+        if lengths and all(kept[-1] == n * step for kept, step in zip(steps, own, strict=True)):
+            lengths[-1] *= n
+            for kept, step in zip(steps, own, strict=True):
+                kept[-1] = step
+            continue
+        lengths.append(n)
+        for kept, step in zip(steps, own, strict=True):
+            kept.append(step)
+    return lengths, steps
+
+
+@define(eq=False)
+class TableMemory:
+    """Allocates memory. ``end``: the first unused address; ``free``: {size: addresses to reuse}."""
+
+    end: int
+    free: dict[int, list[int]] = field(factory=dict)
+
+    def new(self, shape: tuple[int, ...]) -> Place:
+        """Memory for a value."""
+        size = math.prod(shape)
+        known = self.free.get(size)
+        if known:
+            start = known.pop()
+        else:
+            start, self.end = self.end, self.end + size
+            if self.end > _MOST_MEMORY:
+                raise NoKernel
+        return Place(Root(start, size), start, shape, c_strides(shape))
+
+    def release(self, root: Root) -> None:
+        """Note that the memory of a value may be used again."""
+        if root.start < CONSTANTS:
+            self.free.setdefault(root.size, []).append(root.start)
+
+
+def descends(x: Place) -> bool:
+    """Whether the strides of a value decrease from axis to axis, as in C order."""
+    steps = [step for n, step in zip(x.shape, x.strides, strict=True) if n != 1]
+    return all(a >= b > 0 for a, b in pairwise(steps))
+
+
+def indexed(x: Place, item: Any) -> Place:
+    """The place of a part of a value."""
+    entries = list(item) if type(item) is tuple else [item]
+    if ... in entries:
+        at = next(n for n, one in enumerate(entries) if one is ...)
+        missing = len(x.shape) - len(entries) + 1
+        entries[at : at + 1] = [slice(None)] * missing
+    entries += [slice(None)] * (len(x.shape) - len(entries))
+    start, shape, strides = x.start, [], []
+    for one, n, step in zip(entries, x.shape, x.strides, strict=True):
+        if type(one) is int:
+            start += (one + n if one < 0 else one) * step
+            continue
+        first, stop, stride = one.indices(n)
+        length = len(range(first, stop, stride))
+        start += first * step if length else 0
+        shape.append(length)
+        strides.append(step * stride)
+    return Place(x.root, start, tuple(shape), tuple(strides))
+
+
+def is_flat(x: Place) -> bool:
+    """Whether a value is contiguous in C order."""
+    own = zip(x.shape, x.strides, c_strides(x.shape), strict=True)
+    return all(n == 1 or step == dense for n, step, dense in own)
+
+
+def viewed(bind: Bind, x: Place) -> list[Place] | None:
+    """The places of the results of a view of ``x``; None if one is no view in NumPy."""
+    found = None if 0 in x.shape else view_of(bind, x.shape, x.strides)
+    if found is None:
+        return None
+    return [Place(x.root, x.start + offset, *one) for offset, *one in found]

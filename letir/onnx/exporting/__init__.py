@@ -1,0 +1,1 @@
+"""Programs as ONNX models: ``exported_models`` exports, the other files hold families of rules."""

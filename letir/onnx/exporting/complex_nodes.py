@@ -1,0 +1,278 @@
+"""Operations on complex numbers, by nodes on their real and imaginary parts."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from letir.ast.attrs import Attrs
+from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Local
+from letir.ast.types import ArrayType, ShapeDtype
+from letir.onnx.exporting.complex_programs import Pair, as_pair, program_on_pairs
+from letir.onnx.exporting.complex_values import real_type
+from letir.onnx.exporting.node_graph import (
+    COMPLEX,
+    Graph,
+    exports,
+    is_complex,
+    is_undefined,
+    real_dtype,
+    refuses,
+    result_types,
+    rule_for,
+)
+from letir.ops.indexing.index_expressions import group_parts, split_sizes
+from letir.tracing.entry import trace
+
+_rules: dict[str, Callable] = {}  # by operation, for binds with complex operands or results
+
+
+def _for_complex(rule: Callable, *names: str) -> None:
+    """Register ``rule(graph, bind)`` for operations on complex numbers."""
+    _rules.update(dict.fromkeys(names, rule))
+
+
+def has_complex(bind: Bind) -> bool:
+    """Whether an operand or a result of a bind is complex."""
+    return any(
+        arg.type is not None and arg.type is not NO_TYPE and is_complex(arg.type)
+        for arg in (*bind.args, *bind.binders)
+    )
+
+
+def emit_pairs(g: Graph, bind: Bind) -> str | Sequence[str] | None:
+    """Append the nodes of a bind with complex operands or results; None without a rule."""
+    rule, program = _rules.get(bind.op.name), program_on_pairs(bind.op.name)
+    if rule is not None:
+        return rule(g, bind)
+    return None if program is None else _by_program(g, bind, program)
+
+
+# ---- parts ----
+
+
+def _is_complex_arg(arg: Arg) -> bool:
+    return arg.type is not NO_TYPE and is_complex(arg.type)
+
+
+def _named(g: Graph, name: str, kind: ArrayType) -> Local:
+    """A local that stands for a value of the graph."""
+    local = Local(kind)
+    g.values[local] = name
+    return local
+
+
+def _parts(g: Graph, arg: Arg) -> tuple[Arg, Arg]:
+    """The real and the imaginary part of an operand."""
+    if type(arg) is Const:
+        number = arg.value
+        if is_undefined(arg) or number is None:
+            return arg, arg
+        return Const(number.real), Const(number.imag)
+    kind, name = arg.type, g.value(arg)
+    if is_complex(kind):
+        re, im = g.parts(name)
+        return _named(g, re, real_type(kind)), _named(g, im, real_type(kind))
+    return arg, _named(g, g.zeros_like(name, kind.dtype), kind)
+
+
+def _part_of_attr(value: Any, place: int) -> Any:
+    if isinstance(value, np.dtype) and value.kind == "c":
+        return real_dtype(value)
+    if type(value) is complex:
+        return value.imag if place else value.real
+    return value
+
+
+def _emit_part(g: Graph, bind: Bind, args: Sequence[Arg], place: int = 0) -> list[str]:
+    """The results of an operation on parts of its operands."""
+    binders = tuple([Local(real_type(kind)) for kind in result_types(bind)])
+    attrs = Attrs({name: _part_of_attr(v, place) for name, v in bind.attrs.items()})
+    found = g.emitter.emitted(g, bind.replace(binders=binders, args=tuple(args), attrs=attrs))
+    return [found] if type(found) is str else list(found)
+
+
+def _componentwise(g: Graph, bind: Bind, numbers: Callable) -> list[str]:
+    """The operation on the real parts, and on the imaginary parts.
+
+    ``numbers(bind)``: the positions of the operands that are numbers, not indices or shapes.
+    """
+    linear = set(numbers(bind))
+    pairs = [_parts(g, arg) if i in linear else (arg, arg) for i, arg in enumerate(bind.args)]
+    re, im = (_emit_part(g, bind, [pair[i] for pair in pairs], i) for i in (0, 1))
+    return [g.paired(*names) for names in zip(re, im, strict=True)]
+
+
+def _assembled_parts(bind: Bind) -> list[int]:
+    """The positions of the parts of an ``assemble``, between which its indices are."""
+    places = split_sizes(tuple(range(len(bind.args))), bind.attrs["shape"])[1]
+    return [place for _, place, _ in group_parts(bind.attrs["items"], places)]
+
+
+def _where(g: Graph, bind: Bind) -> list[str]:
+    test, *choices = bind.args
+    return _componentwise(g, bind.replace(args=(_truth(g, test), *choices)), lambda _: (1, 2))
+
+
+def _multilinear(g: Graph, bind: Bind) -> str:
+    """The sum over all choices of a part of each complex operand."""
+    choices = [(0, 1) if _is_complex_arg(arg) else (0,) for arg in bind.args]
+    pairs = [_parts(g, arg) for arg in bind.args]
+    sums: list[str] = ["", ""]
+    for chosen in itertools.product(*choices):
+        turns = sum(chosen)  # powers of i
+        args = [pair[i] for pair, i in zip(pairs, chosen, strict=True)]
+        (term,) = _emit_part(g, bind, args)
+        before, kind = sums[turns % 2], "Sub" if turns % 4 >= 2 else "Add"
+        if before:
+            sums[turns % 2] = g(kind, before, term)
+        else:
+            sums[turns % 2] = g("Neg", term) if kind == "Sub" else term
+    return g.paired(*sums)
+
+
+def _truth(g: Graph, arg: Arg) -> Arg:
+    """Whether elements are not zero, for a complex operand; another operand itself."""
+    if not _is_complex_arg(arg):
+        return arg
+    name = g.cast(g.operand(arg), arg.type.dtype, bool)
+    return _named(g, name, ArrayType(bool, arg.type.shape))
+
+
+def _of_truths(g: Graph, bind: Bind) -> Any:
+    return g.emitter.emitted(g, bind.replace(args=tuple([_truth(g, a) for a in bind.args])))
+
+
+# ---- programs on pairs ----
+
+
+def _by_program(g: Graph, bind: Bind, program: Callable) -> list[str]:
+    """The results of a function of ``Pair``s, recorded on the parts."""
+    kinds: list[ArrayType] = []
+    names: list[str] = []
+    for arg in bind.args:
+        if type(arg) is Const:
+            continue
+        if is_complex(arg.type):
+            kinds += [real_type(arg.type)] * 2
+            names += g.parts(g.value(arg))
+        else:
+            kinds.append(arg.type)
+            names.append(g.value(arg))
+    given = [ShapeDtype(kind.shape, kind.dtype) for kind in kinds]
+    found = trace(partial(_on_parts, program, bind), *given)
+    made = iter(g.emitter.recorded(g, found, names))
+    return [
+        g.paired(next(made), next(made)) if is_complex(kind) else next(made)
+        for kind in result_types(bind)
+    ]
+
+
+def _on_parts(program: Callable, bind: Bind, *parts: Any) -> tuple:
+    """The parts of the results of a program, as arrays."""
+    kinds = result_types(bind)
+    made = real_dtype(kinds[0].dtype)  # in which an elementwise operation is computed
+    exact = bind.op.elementwise and made.kind == "f"
+    left = iter([part.astype(made) for part in parts] if exact else parts)
+    values: list[Any] = []
+    for arg in bind.args:
+        if type(arg) is Const:
+            number = arg.value
+            is_number = type(number) is complex
+            values.append(Pair(number.real, number.imag) if is_number else number)
+        else:
+            is_pair = is_complex(arg.type)
+            values.append(Pair(next(left), next(left)) if is_pair else next(left))
+    results = program(*values, **bind.attrs)
+    results = results if type(results) is tuple else (results,)
+    found: list[Any] = []
+    for x, kind in zip(results, kinds, strict=True):
+        both = as_pair(x) if is_complex(kind) else (x,)
+        found += [part.astype(real_dtype(kind.dtype)) for part in both]
+    return tuple(found)
+
+
+# ---- rules ----
+
+
+def _cast(g: Graph, bind: Bind) -> str:
+    return g.cast(g.operand(bind.args[0]), bind.args[0].type.dtype, bind.attrs["dtype"])
+
+
+def _real(g: Graph, bind: Bind) -> str:
+    return g.parts(g.operand(bind.args[0]))[0]
+
+
+def _imag(g: Graph, bind: Bind) -> str:
+    return g.parts(g.operand(bind.args[0]))[1]
+
+
+def _conj(g: Graph, bind: Bind) -> str:
+    re, im = g.parts(g.operand(bind.args[0]))
+    return g.paired(re, g("Neg", im))
+
+
+def _constant(g: Graph, bind: Bind) -> str:
+    value = np.asarray(bind.attrs["value"])
+    return g.paired(g.array(value.real), g.array(value.imag))
+
+
+def _complex_of(g: Graph, bind: Bind) -> str:
+    kind = result_types(bind)[0]
+    shape = g.ints(kind.shape)
+    parts = [g.operand(arg, real_dtype(kind.dtype)) for arg in bind.args]
+    whole = [arg.type.shape == kind.shape for arg in bind.args]
+    pairs = zip(parts, whole, strict=True)
+    return g.paired(*[name if is_whole else g("Expand", name, shape) for name, is_whole in pairs])
+
+
+def _ones(g: Graph, bind: Bind) -> str:
+    (re,) = _emit_part(g, bind, bind.args)
+    return g.paired(re, g.zeros_like(re, real_dtype(bind.attrs["dtype"])))
+
+
+def _shape_only(g: Graph, bind: Bind) -> Any:
+    return _emit_part(g, bind, [_parts(g, arg)[0] for arg in bind.args])
+
+
+def _as_one(g: Graph, bind: Bind) -> Any:
+    """The rule for real numbers, which knows pairs or emits a body bind by bind."""
+    return rule_for(bind.op.name)(g, bind)
+
+
+refuses(COMPLEX, "wofz")
+exports("complex_of")(_complex_of)
+_for_complex(_complex_of, "complex_of")
+_for_complex(_cast, "cast")
+_for_complex(_real, "real")
+_for_complex(_imag, "imag")
+_for_complex(_conj, "conj")
+_for_complex(_constant, "constant")
+_for_complex(_ones, "ones")
+_for_complex(_shape_only, "size", "length")
+_for_complex(_where, "where")
+_for_complex(_multilinear, "dot", "einsum", "matmul", "mul")
+_for_complex(_multilinear, "conv", "conv_transpose", "conv_weight", "convolve")
+_for_complex(_of_truths, "all", "any", "count_nonzero", "logical_and", "logical_not")
+_for_complex(_of_truths, "logical_or", "logical_xor")
+_for_complex(partial(_componentwise, numbers=_assembled_parts), "assemble")
+_for_complex(
+    partial(_componentwise, numbers=lambda bind: range(len(bind.args))),
+    *("add", "autograd_add", "concatenate", "linspace", "stack", "sub"),
+)
+_for_complex(partial(_componentwise, numbers=lambda bind: (0, 1)), "index_add", "index_set")
+_for_complex(
+    partial(_componentwise, numbers=lambda bind: (0,)),
+    *("barrier", "broadcast_to", "copy", "cumsum", "expand_dims", "flip", "fold", "full", "index"),
+    *("instantiate", "mean", "neg", "positive", "reshape", "roll", "sliding_window_view"),
+    *("split", "squeeze", "stop_gradient", "sum", "sum_to_size", "transpose", "tril", "triu"),
+    *("unfold", "weaken", "zeros"),
+)
+_for_complex(
+    _as_one,
+    *("cond", "differentiable_graph", "errstate", "fftn", "fori_loop", "fused", "grad_of", "ifftn"),
+    *("irfftn", "looped", "rfftn", "scan", "switch", "when_defined", "while_loop", "while_scan"),
+    "write_back",
+)

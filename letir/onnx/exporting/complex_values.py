@@ -1,0 +1,68 @@
+"""Complex values as pairs of real ones, where they enter and leave graphs.
+
+A complex value is known by the name of its real part; ``Graph.imaginary`` has the name of the other
+part. Complex inputs and outputs of a model have a last axis of length 2, as ONNX's DFT has.
+"""
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from letir.ast.terms import Local
+from letir.ast.types import ArrayType
+from letir.onnx.exporting.node_graph import Graph, is_complex, real_dtype
+
+
+def real_type(kind: ArrayType) -> ArrayType:
+    """The type of both parts; another type itself."""
+    return ArrayType(real_dtype(kind.dtype), kind.shape) if is_complex(kind) else kind
+
+
+def flat_values(g: Graph, values: Iterable[tuple[str, ArrayType]]) -> list[tuple[str, ArrayType]]:
+    """Names and types of values, with both parts of complex ones."""
+    found = []
+    for name, kind in values:
+        parts = g.parts(name) if is_complex(kind) else (name,)
+        found += [(part, real_type(kind)) for part in parts]
+    return found
+
+
+def flat_kinds(kinds: Iterable[ArrayType]) -> list[ArrayType]:
+    """The types of values, with those of both parts of complex ones."""
+    return [part for kind in kinds for part in [real_type(kind)] * (1 + is_complex(kind))]
+
+
+def paired_values(g: Graph, names: Iterable[str], kinds: Iterable[ArrayType]) -> list[str]:
+    """The values whose parts have these names, in order."""
+    left = iter(names)
+    return [g.paired(next(left), next(left)) if is_complex(kind) else next(left) for kind in kinds]
+
+
+def real_pairs(kind: ArrayType) -> ArrayType:
+    """The type of an input or output: a last axis of both parts for complex numbers."""
+    return ArrayType(real_dtype(kind.dtype), (*kind.shape, 2)) if is_complex(kind) else kind
+
+
+def complex_input(g: Graph, param: Local, name: str) -> str:
+    """The value of a parameter, of both parts of an input if it is complex."""
+    return parts_apart(g, name) if is_complex(param.type) else name
+
+
+def complex_output(g: Graph, name: str, kind: ArrayType | None) -> str:
+    """The value for an output, of both parts if it is complex."""
+    return joined_parts(g, name) if kind is not None and is_complex(kind) else name
+
+
+def on_parts(g: Graph, name: str, kind: ArrayType, emit: Callable[[str], str]) -> str:
+    """``emit(name)``, for a complex value of each part."""
+    return g.paired(*map(emit, g.parts(name))) if is_complex(kind) else emit(name)
+
+
+def joined_parts(g: Graph, name: str) -> str:
+    """A complex value as one array with a last axis of both parts."""
+    return g("Concat", *[g.unsqueeze(part, [-1]) for part in g.parts(name)], axis=-1)
+
+
+def parts_apart(g: Graph, name: str) -> str:
+    """An array with a last axis of both parts as a complex value."""
+    return g.paired(*[g("Gather", name, g.array(i, np.int64), axis=-1) for i in (0, 1)])

@@ -1,0 +1,372 @@
+"""Control flow as If, Loop and Scan, guards, and the operations of gradient programs."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from letir.ad.symbolic_zeros import specialize_undef
+from letir.ast.symbolic_sizes import is_static_shape
+from letir.ast.terms import Arg, Bind, Lambda
+from letir.ast.types import ArrayType
+from letir.onnx.exporting.complex_values import flat_kinds, flat_values, on_parts, paired_values
+from letir.onnx.exporting.elementwise_nodes import as_truth
+from letir.onnx.exporting.node_graph import (
+    UNDEFINED,
+    Graph,
+    Unexportable,
+    exports,
+    is_undefined,
+    result_types,
+    value_info,
+)
+from letir.onnx.exporting.recurrent_nodes import recurrent_layer
+from letir.onnx.exporting.shape_nodes import flipped
+from letir.onnx.package import onnx_package
+
+_INT = np.dtype(np.int64)
+_BOOL = ArrayType(bool, ())
+
+# ---- choices ----
+
+
+@exports("cond")
+def _cond(g: Graph, bind: Bind) -> Sequence[str]:
+    test, *operands = bind.args
+    bodies = bind.attrs["on_true"], bind.attrs["on_false"]
+    truth = as_truth(g, test)
+    if test.type.ndim:
+        truth = g.squeeze(truth, list(range(test.type.ndim)))
+    return _choice(g, bind, truth, [_body(g, body, operands) for body in bodies])
+
+
+@exports("switch")
+def _switch(g: Graph, bind: Bind) -> Sequence[str]:
+    number, *operands = bind.args
+    branches = bind.attrs["branches"]
+    name = g.operand(number, _INT)
+    if number.type.ndim:
+        name = g.squeeze(name, list(range(number.type.ndim)))
+    return _cases(g, bind, name, [_body(g, body, operands) for body in branches])
+
+
+def _cases(g: Graph, bind: Bind, number: str, branches: list[Callable]) -> Sequence[str]:
+    """Nested If nodes; a number beyond the last branch selects the last one."""
+    *_, last = branches
+    chosen = last
+    for place in range(len(branches) - 2, -1, -1):
+        chosen = _either(bind, number, place, branches[place], chosen)
+    return chosen(g)
+
+
+def _either(bind: Bind, number: str, place: int, first: Callable, rest: Callable) -> Callable:
+    def emit(g: Graph) -> Sequence[str]:
+        test = g("LessOrEqual", number, g.array(place, np.int64))
+        return _choice(g, bind, test, [first, rest])
+
+    return emit
+
+
+def _body(g: Graph, body: Lambda, operands: Sequence) -> Callable:
+    """The function that appends a body to a graph and returns the names of its results."""
+
+    def emit(inner: Graph) -> Sequence[str]:
+        return inner.emitter.body(inner, body, operands)
+
+    return emit
+
+
+def _choice(g: Graph, bind: Bind, test: str, branches: list[Callable]) -> Sequence[str]:
+    """An If node. Both branches give the types of the bind's results."""
+    types = result_types(bind)
+    graphs = []
+    for branch in branches:
+        inner = g.subgraph()
+        made = flat_values(inner, zip(branch(inner), types, strict=True))
+        graphs.append(_graph_proto(inner, [], made))
+    on_true, on_false = graphs
+    count = len(made)
+    found = g("If", test, results=count, then_branch=on_true, else_branch=on_false)
+    return paired_values(g, [found] if count == 1 else found, types)
+
+
+def _graph_proto(
+    g: Graph, inputs: Sequence[tuple[str, ArrayType]], outputs: Sequence[tuple[str, ArrayType]]
+) -> Any:
+    """The ONNX graph of a body; values of outer graphs become outputs by Identity nodes."""
+    passed = [(g("Identity", name), kind) for name, kind in outputs]
+    return onnx_package().helper.make_graph(
+        g.nodes,
+        g.names.new("body"),
+        [value_info(name, kind) for name, kind in inputs],
+        [value_info(name, kind) for name, kind in passed],
+    )
+
+
+# ---- loops ----
+
+
+def loop(
+    g: Graph,
+    carried: Sequence[tuple[str, ArrayType]],
+    step: Callable[[Graph, str, Sequence[str]], tuple],
+    stacked: Sequence[ArrayType],
+    *,
+    count: str = "",
+    test: str = "",
+) -> list[str]:
+    """A Loop node. ``step(graph, number, carry)`` gives (test or "", carry, stacked results).
+
+    ``stacked``: the types, in one step, of the results that the loop stacks.
+    """
+    inner = g.subgraph()
+    number, going = inner.names.new("iteration"), inner.names.new("condition")
+    types = [kind for _, kind in carried]
+    first = flat_values(g, carried)
+    inputs = [(inner.names.new("carry"), kind) for _, kind in first]
+    given = paired_values(inner, [name for name, _ in inputs], types)
+    next_test, carry, rows = step(inner, number, given)
+    outputs = [(next_test or going, _BOOL)]
+    outputs += flat_values(inner, zip(carry, types, strict=True))
+    outputs += flat_values(inner, zip(rows, stacked, strict=True))
+    body = _graph_proto(inner, [(number, ArrayType(_INT, ())), (going, _BOOL), *inputs], outputs)
+    results = len(outputs) - 1
+    if not results:
+        return []
+    found = g("Loop", count, test, *[name for name, _ in first], results=results, body=body)
+    found = [found] if results == 1 else list(found)
+    rows = found[len(first) :]
+    parts = flat_kinds(stacked)
+    found[len(first) :] = [_sized(g, name, kind) for name, kind in zip(rows, parts, strict=True)]
+    return paired_values(g, found, [*types, *stacked])
+
+
+def _sized(g: Graph, name: str, kind: ArrayType) -> str:
+    """Stacked rows of this type: of no rows, runtimes do not know the symbolic sizes."""
+    if is_static_shape(kind.shape):
+        return name
+    try:
+        sizes = g.ints(kind.shape)
+    except Unexportable:  # the rows of a nested loop: their number is no size of an input
+        return name
+    return g("Reshape", name, g("Concat", g("Shape", name, end=1), sizes, axis=0), allowzero=1)
+
+
+@exports("fori_loop")
+def _fori_loop(g: Graph, bind: Bind) -> Sequence[str]:
+    body, types = bind.attrs["body"], result_types(bind)
+    lower, upper = (g.operand(arg, _INT) for arg in bind.args[:2])
+    carried = bind.args[2 : 2 + len(types)]
+    captured = [g.operand(arg) for arg in bind.args[2 + len(types) :]]
+
+    def step(inner: Graph, number: str, carry: Sequence[str]) -> tuple:
+        place = inner("Add", number, lower)
+        return "", inner.emitter.body(inner, body, [place, *carry, *captured]), []
+
+    first = [(g.operand(arg, kind.dtype), kind) for arg, kind in zip(carried, types, strict=True)]
+    trips = g("Max", g("Sub", upper, lower), g.array(0, np.int64))
+    return loop(g, first, step, [], count=trips)
+
+
+@exports("while_loop")
+def _while_loop(g: Graph, bind: Bind) -> Sequence[str]:
+    body, test, types = bind.attrs["body"], bind.attrs["test"], result_types(bind)
+    captured = [g.operand(arg) for arg in bind.args[len(types) :]]
+
+    def step(inner: Graph, number: str, carry: Sequence[str]) -> tuple:
+        found = inner.emitter.body(inner, body, [*carry, *captured])
+        return _tested(inner, test, [*found, *captured]), found, []
+
+    first = [(g.operand(a, kind.dtype), kind) for a, kind in zip(bind.args, types, strict=False)]
+    going = _tested(g, test, [*[name for name, _ in first], *captured])
+    return loop(g, first, step, [], test=going)
+
+
+def _tested(g: Graph, test: Lambda, operands: Sequence[str]) -> str:
+    """The result of a loop's test: whether another iteration follows."""
+    (found,) = g.emitter.body(g, test, operands)
+    kind = test.ret.args[0].type
+    truth = g.cast(found, kind.dtype, bool)
+    return g.squeeze(truth, list(range(kind.ndim)))
+
+
+@exports("while_scan")
+def _while_scan(g: Graph, bind: Bind) -> Sequence[str]:
+    body, test, n_carry = (bind.attrs[name] for name in ("body", "test", "n_carry"))
+    numbered = bind.attrs["numbered"]
+    captured = [g.operand(arg) for arg in bind.args[n_carry:]]
+    kinds = [arg.type for arg in body.ret.args]
+    rows = [*([] if numbered else [ArrayType(_INT, ())]), *kinds[n_carry:]]
+
+    def step(inner: Graph, number: str, carry: Sequence[str]) -> tuple:
+        found = inner.emitter.body(inner, body, [*carry, *captured])
+        going = _tested(inner, test, [*found[:n_carry], *captured])
+        return going, found[:n_carry], [*([] if numbered else [number]), *found[n_carry:]]
+
+    types = kinds[:n_carry]
+    first = [(g.operand(a, kind.dtype), kind) for a, kind in zip(bind.args, types, strict=False)]
+    going = _tested(g, test, [*[name for name, _ in first], *captured])
+    return loop(g, first, step, rows, test=going)
+
+
+@exports("scan")
+def _scan(g: Graph, bind: Bind) -> Sequence[str]:
+    body, n_carry, n_xs = (bind.attrs[name] for name in ("body", "n_carry", "n_xs"))
+    length, is_reverse = bind.attrs["length"], bind.attrs["reverse"]
+    layer = recurrent_layer(bind)
+    if layer is not None:
+        return _layer(g, bind, layer)
+    rows = bind.args[n_carry : n_carry + n_xs]
+    captured = [g.operand(arg) for arg in bind.args[n_carry + n_xs :]]
+    kinds = [arg.type for arg in body.ret.args]
+    pairs = zip(bind.args[:n_carry], kinds[:n_carry], strict=True)
+    first = [(g.operand(a, kind.dtype), kind) for a, kind in pairs]
+
+    def emit(inner: Graph, carry: Sequence[str], xs: Sequence[str]) -> list[str]:
+        return inner.emitter.body(inner, body, [*carry, *xs, *captured])
+
+    if _has_steps(rows):
+        return _scan_node(g, first, rows, emit, kinds[n_carry:], is_reverse)
+    xs = [g.operand(arg) for arg in rows]
+    count = g.number(length) if length is not None else _row_count(g, xs[0])
+    if is_reverse:  # read backwards, and the rows turned around at the end
+        xs = [_reversed(g, x, arg.type) for x, arg in zip(xs, rows, strict=True)]
+
+    def step(inner: Graph, number: str, carry: Sequence[str]) -> tuple:
+        found = emit(inner, carry, _rows_at(inner, xs, rows, number))
+        return "", found[:n_carry], found[n_carry:]
+
+    found = loop(g, first, step, kinds[n_carry:], count=count)
+    if is_reverse:
+        stacked = zip(found[n_carry:], kinds[n_carry:], strict=True)
+        found[n_carry:] = [_reversed(g, name, kind) for name, kind in stacked]
+    return found
+
+
+def _reversed(g: Graph, name: str, kind: ArrayType) -> str:
+    return on_parts(g, name, kind, lambda part: flipped(g, part, [0]))
+
+
+def _rows_at(g: Graph, names: Sequence[str], args: Sequence[Arg], number: str) -> list[str]:
+    """One row of each array."""
+    return [
+        on_parts(g, x, arg.type, lambda part: g("Gather", part, number, axis=0))
+        for x, arg in zip(names, args, strict=True)
+    ]
+
+
+def _layer(g: Graph, bind: Bind, emit: Callable[[Graph], list[str]]) -> Sequence[str]:
+    """A recurrent layer, which onnxruntime cannot compute without rows: then the first states."""
+    n_carry = bind.attrs["n_carry"]
+    states, x = bind.args[:n_carry], bind.args[n_carry]
+    if _has_steps([x]):
+        return emit(g)
+
+    def unchanged(inner: Graph) -> list[str]:
+        first = [inner.operand(arg) for arg in states]
+        nothing = inner.unsqueeze(first[0], [0])
+        zero = inner.array([0], np.int64)
+        no_rows = inner("Slice", nothing, zero, zero, zero)
+        return [*first, *[no_rows] * (len(bind.binders) - n_carry)]
+
+    count = _row_count(g, g.operand(x))
+    return _choice(g, bind, g("Equal", count, g.array(0, np.int64)), [unchanged, emit])
+
+
+def _has_steps(rows: Sequence[Arg]) -> bool:
+    """Whether there certainly is a first row: onnxruntime refuses a Scan over no rows."""
+    kinds = [arg.type for arg in rows]
+    return bool(kinds) and all(
+        kind is not None and type(kind.shape[0]) is int and kind.shape[0] for kind in kinds
+    )
+
+
+def _row_count(g: Graph, x: str) -> str:
+    return g.squeeze(g("Shape", x, start=0, end=1), [0])
+
+
+def _scan_node(
+    g: Graph,
+    carried: Sequence[tuple[str, ArrayType]],
+    rows: Sequence[Arg],
+    emit: Callable[[Graph, Sequence[str], Sequence[str]], list[str]],
+    stacked: Sequence[ArrayType],
+    is_reverse: bool = False,
+) -> list[str]:
+    """A Scan node. ``emit(graph, carry, rows)`` gives the next carry and the stacked results."""
+    inner, way = g.subgraph(), int(is_reverse)
+    kinds = [kind for _, kind in carried]
+    row_kinds = [ArrayType(arg.type.dtype, arg.type.shape[1:]) for arg in rows]
+    first = flat_values(g, carried)
+    arrays = flat_values(g, [(g.operand(arg), arg.type) for arg in rows])
+    carry = [(inner.names.new("carry"), kind) for _, kind in first]
+    xs = [(inner.names.new("row"), ArrayType(k.dtype, k.shape[1:])) for _, k in arrays]
+    given = paired_values(inner, [name for name, _ in carry], kinds)
+    made = emit(inner, given, paired_values(inner, [name for name, _ in xs], row_kinds))
+    types = [*kinds, *stacked]
+    outputs = flat_values(inner, zip(made, types, strict=True))
+    body = _graph_proto(inner, [*carry, *xs], outputs)
+    if not outputs:
+        return []
+    found = g(
+        *("Scan", *[name for name, _ in first], *[name for name, _ in arrays]),
+        results=len(outputs),
+        body=body,
+        num_scan_inputs=len(arrays),
+        scan_input_directions=[way] * len(arrays),
+        scan_output_directions=[way] * (len(outputs) - len(first)) or None,
+    )
+    return paired_values(g, [found] if len(outputs) == 1 else found, types)
+
+
+@exports("looped")
+def _looped(g: Graph, bind: Bind) -> Sequence[str]:
+    body, mapped = bind.attrs["body"], bind.attrs["mapped"]
+    operands = g.operands(bind)
+    kinds = [arg.type for arg in body.ret.args]
+    rows = [arg for arg, there in zip(bind.args, mapped, strict=True) if there]
+
+    def emit(inner: Graph, carry: Sequence[str], xs: Sequence[str]) -> list[str]:
+        left = iter(xs)
+        pairs = zip(operands, mapped, strict=True)
+        given = [next(left) if there else name for name, there in pairs]
+        return inner.emitter.body(inner, body, given)
+
+    if _has_steps(rows):
+        return _scan_node(g, [], rows, emit, kinds)
+    xs = [name for name, there in zip(operands, mapped, strict=True) if there]
+
+    def step(inner: Graph, number: str, carry: Sequence[str]) -> tuple:
+        return "", [], emit(inner, [], _rows_at(inner, xs, rows, number))
+
+    return loop(g, [], step, kinds, count=_row_count(g, xs[0]))
+
+
+# ---- bodies that run once ----
+
+
+@exports("fused", "errstate")
+def _body_itself(g: Graph, bind: Bind) -> Sequence[str]:
+    return g.emitter.body(g, bind.attrs["body"], bind.args)
+
+
+@exports("grad_of", "when_defined")
+def _gradient_step(g: Graph, bind: Bind) -> Sequence[str]:
+    body, defined = bind.attrs["body"], [not is_undefined(arg) for arg in bind.args]
+    if not any(defined[: bind.attrs["n_cts"]]):
+        raise Unexportable(UNDEFINED)
+    given = [arg if there else "" for arg, there in zip(bind.args, defined, strict=True)]
+    return g.emitter.body(g, specialize_undef(body, defined), given)
+
+
+@exports("differentiable_graph")
+def _differentiable_graph(g: Graph, bind: Bind) -> Sequence[str]:
+    return g.emitter.body(g, bind.attrs["f"], bind.args)[: len(bind.binders)]
+
+
+@exports("autograd_add")
+def _autograd_add(g: Graph, bind: Bind) -> str:
+    x, y = bind.args
+    if is_undefined(x) or is_undefined(y):
+        return g.operand(y if is_undefined(x) else x)
+    return g("Add", *g.operands(bind, result_types(bind)[0].dtype))

@@ -1,0 +1,99 @@
+"""Guards, prints and other effects, and operations of Python numbers."""
+
+from typing import Any
+
+import numpy as np
+
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Bind, Local
+from letir.onnx.exporting.elementwise_nodes import as_truth
+from letir.onnx.exporting.node_graph import (
+    Graph,
+    Unexportable,
+    exports,
+    program_for,
+    refuses,
+    shows_errors,
+)
+from letir.onnx.package import onnx_package
+
+# ---- effects ----
+
+
+@exports("guard")
+def _guard(g: Graph, bind: Bind) -> tuple:
+    """A condition under which the model is valid; if it is false, running the model fails."""
+    if g.parent is not None:
+        raise Unexportable(
+            "a guard inside a loop or a branch: a choice by a value; write numpy.where"
+        )
+    (x,), value = bind.args, bind.attrs["value"]
+    if type(value) is bool:
+        holds = as_truth(g, x)
+        holds = holds if value else g("Not", holds)
+    elif np.ndim(value) == 0 and value != value:
+        holds = g("IsNaN", g.operand(x))
+    else:
+        same = g("Equal", g.operand(x), g.array(value, x.type.dtype))
+        lost = g(
+            "ReduceSum", g("Cast", g("Not", same), to=onnx_package().TensorProto.INT64), keepdims=0
+        )
+        holds = g("Equal", lost, g.array(0, np.int64))
+    g.checks.append((g("Reshape", holds, g.array([], np.int64)), bind, repr(value)))
+    return ()
+
+
+@exports("write_back")
+def _write_back(g: Graph, bind: Bind) -> str:
+    """The new value of the argument: a model does not change its inputs."""
+    return g.operand(bind.args[1])
+
+
+@exports("print", "guard_order")
+def _without_nodes(g: Graph, bind: Bind) -> tuple:
+    """No nodes: models have neither prints nor memory orders."""
+    return ()
+
+
+_ERRORS = "the program depends on an error that Python raises"
+refuses(_ERRORS, "guard_raised")
+
+
+@exports("guard_computed")
+def _guard_computed(g: Graph, bind: Bind) -> tuple:
+    """A condition if the operation inside ``try`` is not finite where NumPy raises an error.
+
+    No nodes if it is a node, which fails itself.
+    """
+    (x,) = bind.args
+    made = g.makers.get(x) if type(x) is Local else None
+    if made is None or (program_for(made) is not None and not shows_errors(made)):
+        raise Unexportable(_ERRORS)
+    if not shows_errors(made):
+        return ()
+    if g.parent is not None:
+        raise Unexportable("an error that Python catches inside a loop or a branch")
+    name = g.operand(x)
+    lost = g.cast(g("IsNaN", g("Sub", name, name)), np.dtype(bool), np.int64)
+    count = g("ReduceSum", lost, keepdims=0)
+    g.checks.append((g("Equal", count, g.array(0, np.int64)), bind, f"a result of {made}"))
+    return ()
+
+
+# ---- operations of Python numbers ----
+
+
+@exports("math_function")
+def _math_function(g: Graph, bind: Bind) -> Any:
+    scalar: Any = bind.op.scalar
+    op = PRIMITIVES[scalar(**bind.attrs)]
+    return g.emitter.emitted(g, bind.replace(op=op, attrs=op.complete({})))
+
+
+@exports("python_operator")
+def _python_operator(g: Graph, bind: Bind) -> Any:
+    operator, kind = bind.attrs["operator"], bind.attrs["kind"]
+    if operator == "round" or kind == "complex":
+        raise Unexportable(f"Python's {operator} of {kind} numbers")
+    op = PRIMITIVES[operator]
+    return g.emitter.emitted(g, bind.replace(op=op, attrs=op.complete({})))

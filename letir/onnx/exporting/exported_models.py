@@ -1,0 +1,283 @@
+"""``export``: a program, or a function with example arguments, as an ONNX model."""
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from letir.ast import entry_point
+from letir.ast.process_state import paused_gc
+from letir.ast.terms import Bind, Lambda, Local
+from letir.ast.types import ShapeDtype
+from letir.errors import ExportError
+from letir.onnx.exporting import rule_families
+from letir.onnx.exporting.complex_values import complex_input, complex_output, real_pairs
+from letir.onnx.exporting.finishing import name_results
+from letir.onnx.exporting.node_emission import Emission
+from letir.onnx.exporting.node_graph import Graph, value_info
+from letir.onnx.package import onnx_package
+from letir.passes.lowering import without_writes
+from letir.tracing.entry import trace
+
+OPSET = 23  # of the models by default: the first with Attention and RMSNormalization
+_LEAST_OPSET = 18  # the first in which the axes of all reductions are an input
+_INLINE_BYTES = 1 << 30  # larger models keep their arrays in a file beside them
+_EXTERNAL_BYTES = 1024  # smaller arrays stay in the model
+
+
+@entry_point
+def export(
+    f: Lambda | Callable,
+    path: str | os.PathLike | None = None,
+    *,
+    args: Sequence | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    opset: int = OPSET,
+    dynamic_axes: Mapping[str, Any] | None = None,
+    external_data: bool | None = None,
+    overrides: Mapping[str, Callable] | None = None,
+    custom_domain: str | None = None,
+) -> Any:
+    """The ONNX model of a program, or of a function that is recorded at ``args``.
+
+    ``path``: also write it to this file. ``dynamic_axes``: ``{parameter: {axis: name}}``, the axes
+    whose sizes may differ between calls; a program recorded with symbolic sizes has them already.
+    ``external_data``: whether arrays are written to a file beside ``path``; by default for models
+    larger than a gibibyte. ``overrides``: ``{operation: rule}`` with ``rule(graph, bind)`` as in
+    ``letir.onnx.exporting``. ``custom_domain``: operations that only Python can compute become
+    nodes of this domain. Raises ExportError that lists all binds that ONNX cannot express.
+
+    >>> import numpy as np
+    >>> model = export(lambda x: np.tanh(x) * 2, args=(np.zeros(3),))
+    >>> [node.op_type for node in model.graph.node]
+    ['Tanh', 'Mul']
+    """
+    onnx = onnx_package()
+    _check_opset(opset, onnx)
+    program = recorded_program(f, args, dynamic_axes)
+    with paused_gc():
+        model = _model(program, (input_names, output_names), opset, (overrides, custom_domain))
+    if path is not None:
+        _save(model, Path(path), external_data)
+    return model
+
+
+def _check_opset(opset: int, onnx: Any) -> None:
+    newest = onnx.defs.onnx_opset_version()
+    if type(opset) is not int or not _LEAST_OPSET <= opset <= newest:
+        raise ExportError(
+            f"export: opset {opset!r} is not one of {_LEAST_OPSET} to {newest}\n"
+            f"  leave it out for {OPSET}, or install a newer onnx"
+        )
+
+
+def recorded_program(f: Lambda | Callable, args: Sequence | None, dynamic_axes: Any) -> Lambda:
+    """The program to export, without writes to its arguments."""
+    if type(f) is Lambda:
+        if dynamic_axes:
+            raise ExportError(
+                "export: a recorded program has its sizes already, dynamic_axes cannot change them"
+                "\n  record it with letir.ShapeDtype(('n', 3), dtype), or pass the function"
+            )
+        return without_writes(f)
+    if args is None:
+        raise ExportError(
+            "export: a function is recorded at example arguments\n"
+            "  pass them: letir.onnx.export(f, 'f.onnx', args=(x,))"
+        )
+    given = tuple(args) if isinstance(args, tuple | list) else (args,)
+    if dynamic_axes:
+        given = _with_named_sizes(f, given, dynamic_axes)
+    # letir.jit and other wrappers are callables that record their function
+    return without_writes(trace(f, *given))
+
+
+def _with_named_sizes(f: Callable, args: tuple, dynamic_axes: Mapping) -> tuple:
+    """The arguments with the named axes as symbolic sizes."""
+    names = list(inspect.signature(f).parameters)[: len(args)]
+    unknown = sorted(map(str, dynamic_axes.keys() - set(names)))
+    if unknown:
+        raise ExportError(
+            f"export: dynamic_axes names {', '.join(unknown)}; the parameters are "
+            f"{', '.join(names)}\n  use the parameters' names"
+        )
+    found = list(args)
+    for place, name in enumerate(names):
+        axes = dynamic_axes.get(name)
+        if axes is None:
+            continue
+        array = args[place]
+        if not hasattr(array, "shape"):
+            raise ExportError(f"export: dynamic_axes of {name}, which is not an array")
+        if not isinstance(axes, Mapping):
+            axes = {axis: f"{name}_{axis}" for axis in axes}
+        shape = list(array.shape)
+        for axis, size in axes.items():
+            shape[axis] = size
+        found[place] = ShapeDtype(tuple(shape), array.dtype)
+    return tuple(found)
+
+
+# ---- the model ----
+
+
+def _model(fn: Lambda, names: tuple, opset: int, options: tuple) -> Any:
+    """The model of a program."""
+    onnx, (input_names, output_names) = onnx_package(), names
+    overrides, custom_domain = options
+    emission = Emission(dict(overrides or {}), custom_domain)
+    g = Graph(opset, emission)
+    inputs = input_names_of(fn, input_names)
+    outputs = output_names_of(fn, output_names, inputs)
+    g.names.taken.update(inputs, outputs)
+    for param, name in zip(fn.params, inputs, strict=True):
+        _check_type(param, name)
+        g.inputs.append((param, name))
+    results = emission.body(g, fn, [complex_input(g, *pair) for pair in g.inputs])
+    if emission.failures:
+        raise ExportError(_report(emission.failures))
+    kinds = [arg.type for arg in fn.ret.args]
+    results = [complex_output(g, *pair) for pair in zip(results, kinds, strict=True)]
+    name_results(g, rule_families.guarded(g, results), outputs)
+    graph = onnx.helper.make_graph(
+        g.nodes,
+        "letir",
+        [value_info(name, real_pairs(param.type)) for param, name in g.inputs],
+        [
+            onnx.ValueInfoProto(name=name)
+            if arg.type is None
+            else value_info(name, real_pairs(arg.type))
+            for name, arg in zip(outputs, fn.ret.args, strict=True)
+        ],
+        g.initializers,
+    )
+    model = _finished(graph, opset, custom_domain if emission.uses_domain else None)
+    is_typed = all(kind is not None for kind in kinds)
+    return model if is_typed else _with_inferred_types(model)
+
+
+def _finished(graph: Any, opset: int, custom_domain: str | None) -> Any:
+    """The model around a graph."""
+    onnx = onnx_package()
+    imports = [onnx.helper.make_opsetid("", opset)]
+    if custom_domain is not None:
+        imports.append(onnx.helper.make_opsetid(custom_domain, 1))
+    model = onnx.helper.make_model(graph, opset_imports=imports, producer_name="letir")
+    # metadata of nodes exists since version 10
+    model.ir_version = max(10, onnx.helper.find_min_ir_version_for(imports[:1]))
+    return model
+
+
+def _with_inferred_types(model: Any) -> Any:
+    """The model with the types of results that ONNX infers, where letir does not know them."""
+    inferred = onnx_package().shape_inference.infer_shapes(model)
+    for result in inferred.graph.output:
+        if not result.type.tensor_type.elem_type:
+            raise ExportError(
+                f"export: the type of the result {result.name} is not known\n"
+                "  record the program at example arguments, or give its parameters types"
+            )
+    del model.graph.output[:]
+    model.graph.output.extend(inferred.graph.output)
+    return model
+
+
+def input_names_of(fn: Lambda, given: Sequence[str] | None) -> list[str]:
+    """The names of the inputs: given, or the parameters' own."""
+    if given is None:
+        return _unique([param.name or f"input_{i}" for i, param in enumerate(fn.params)])
+    return _checked_names("input_names", given, len(fn.params))
+
+
+def output_names_of(fn: Lambda, given: Sequence[str] | None, taken: Sequence[str]) -> list[str]:
+    """The names of the outputs: given, or the user's names for the results."""
+    count = len(fn.ret.args)
+    if given is not None:
+        found = _checked_names("output_names", given, count)
+        both = sorted(set(found) & set(taken))
+        if both:
+            raise ExportError(f"export: {', '.join(both)} would name an input and an output")
+        return found
+    own = [arg.name if type(arg) is Local else None for arg in fn.ret.args]
+    stem = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
+    return _unique([name or stem[i] for i, name in enumerate(own)], taken)
+
+
+def _checked_names(option: str, given: Sequence[str], count: int) -> list[str]:
+    found = list(given)
+    if len(found) != count or len(set(found)) != count or not all(map(_is_name, found)):
+        raise ExportError(
+            f"export: {option} are {count} different names, found {found!r}\n"
+            "  give one name for each array, in their order"
+        )
+    return found
+
+
+def _is_name(name: Any) -> bool:
+    return type(name) is str and bool(name)
+
+
+def _unique(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
+    """The names, numbered where they repeat."""
+    seen, found = set(taken), []
+    for name in names:
+        number, new = 1, name
+        while new in seen:
+            new, number = f"{name}_{number}", number + 1
+        seen.add(new)
+        found.append(new)
+    return found
+
+
+def _check_type(param: Local, name: str) -> None:
+    """Raise ExportError if the type of a parameter is not known."""
+    if not hasattr(param.type, "shape"):
+        raise ExportError(
+            f"export: the type of the parameter {name} is not known\n"
+            "  record the program at example arguments, or give its parameters types"
+        )
+
+
+def _report(failures: Sequence[tuple[Bind, str]]) -> str:
+    """The message that lists all binds that could not be exported."""
+    lines = []
+    for bind, reason in failures:
+        place = "" if bind.source is None else f"  # {bind.source}"
+        lines.append(f"  {_shortened(bind)}{place}\n    {reason}")
+    count = f"{len(failures)} operations" if len(failures) > 1 else "an operation"
+    return (
+        f"export: ONNX cannot express {count} of this program:\n"
+        + "\n".join(lines)
+        + "\n  write them with other operations, or pass overrides={'operation': rule}"
+    )
+
+
+def _shortened(bind: Bind) -> str:
+    text = str(bind).partition("  # ")[0]
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+# ---- files ----
+
+
+def _save(model: Any, path: Path, external_data: bool | None) -> None:
+    """Write a model, with its arrays in a file beside it if asked for, or if it is large."""
+    onnx = onnx_package()
+    if external_data is None:
+        external_data = model.ByteSize() > _INLINE_BYTES
+    if not external_data:
+        path.write_bytes(model.SerializeToString())
+        return
+    copied = onnx.ModelProto()
+    copied.CopyFrom(model)  # so that the caller's model keeps its arrays
+    beside = f"{path.name}.data"
+    path.with_name(beside).unlink(missing_ok=True)  # onnx would append to it
+    onnx.save_model(
+        copied,
+        str(path),
+        save_as_external_data=True,
+        location=beside,
+        size_threshold=_EXTERNAL_BYTES,
+    )

@@ -1,0 +1,339 @@
+"""Reading and writing parts of arrays: Slice, Gather and GatherND, ScatterND.
+
+Writes scatter elements in the canonical order of axes: first the axes of index arrays, then the
+sliced axes, then the axes that are taken whole.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.attrs import Here
+from letir.ast.terms import Arg, Bind
+from letir.ast.types import ArrayType, broadcast_shapes
+from letir.onnx.exporting.elementwise_nodes import as_truth
+from letir.onnx.exporting.node_graph import Graph, Unexportable, exports, result_types
+from letir.onnx.exporting.shape_nodes import filled
+from letir.ops.indexing.index_expressions import (
+    expand_item,
+    group_parts,
+    indexed_shape,
+    split_sizes,
+)
+
+_MOST, _LEAST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+_INT = np.dtype(np.int64)
+_ELEMENTWISE = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}  # by ScatterND's reduction
+
+
+@frozen(eq=False)
+class Place:
+    """An index of an array: what is read along each axis, and the axes of the result.
+
+    ``axes``: for each axis of the array a slice, or the name of an integer array and its rank.
+    ``labels``: for each axis of the result the sliced axis of the array, or None for a new axis;
+    all axes of the index arrays together have one label, "block". ``block``: the shape of these.
+    """
+
+    axes: list[Any]
+    labels: list[Any]
+    block: tuple
+
+
+def place_of(g: Graph, kind: ArrayType, item: Any, arrays: Sequence[Arg]) -> Place:
+    """The index ``item`` of an array of this type, with index arrays in their order."""
+    types = tuple([arg.type for arg in arrays])
+    rest = iter(arrays)
+    axes: list[Any] = []
+    labels: list[Any] = []
+    places, shapes = [], []
+    for position, entry in enumerate(expand_item(kind.shape, item, types)):
+        if entry is None:
+            labels.append(None)
+        elif type(entry) is slice:
+            labels.append(len(axes))
+            axes.append(entry)
+        elif entry is not ...:
+            places.append((position, len(labels)))
+            names, shape = _index_arrays(g, entry, rest)
+            axes += [(name, len(shape)) for name in names]
+            shapes.append(shape)
+    if not places:
+        return Place(axes, labels, ())
+    adjacent = all(b[0] - a[0] == 1 for a, b in itertools.pairwise(places))
+    labels.insert(places[0][1] if adjacent else 0, "block")
+    return Place(axes, labels, broadcast_shapes(*shapes))
+
+
+def _index_arrays(g: Graph, entry: Any, rest) -> tuple[list[str], tuple]:
+    """(names of integer arrays, their shape) of an integer, an integer array, or a mask."""
+    if type(entry) is not Here:
+        return [g.number(entry)], ()
+    arg = next(rest)
+    if arg.type.dtype.kind != "b":
+        return [g.operand(arg, _INT)], arg.type.shape
+    found, rank = g("NonZero", as_truth(g, arg)), arg.type.ndim
+    rows = [g("Gather", found, g.array(i, np.int64), axis=0) for i in range(rank)]
+    return rows, (entry.count,)
+
+
+# ---- reading ----
+
+
+@exports("index")
+def _index(g: Graph, bind: Bind) -> str:
+    x, *arrays = bind.args
+    return read(g, g.operand(x), x.type, bind.attrs["item"], arrays)
+
+
+def read(g: Graph, name: str, kind: ArrayType, item: Any, arrays: Sequence[Arg]) -> str:
+    """``x[item]``."""
+    if not arrays:
+        return _read_basic(g, name, kind, item)
+    place = place_of(g, kind, item, arrays)
+    name = _sliced(g, name, {i: e for i, e in enumerate(place.axes) if type(e) is slice})
+    given = [i for i, entry in enumerate(place.axes) if type(entry) is not slice]
+    whole = [i for i, entry in enumerate(place.axes) if type(entry) is slice]
+    if len(given) == 1:
+        found = g("Gather", name, place.axes[given[0]][0], axis=given[0])
+        order = [*whole[: given[0]], "block", *whole[given[0] :]]
+        return _ordered(g, found, order, place)
+    moved = g.transpose(name, [*given, *whole])
+    grid = _grid(g, place, given, place.block)
+    return _ordered(g, g("GatherND", moved, grid), ["block", *whole], place)
+
+
+def _ordered(g: Graph, name: str, order: list, place: Place) -> str:
+    """What was read, with its axes in the order of the result, and new axes of length 1."""
+    count = len(place.block)
+    starts, start = {}, 0
+    for label in order:
+        starts[label] = start
+        start += count if label == "block" else 1
+    axes: list[int] = []
+    for label in place.labels:
+        if label is not None:
+            axes += range(starts[label], starts[label] + (count if label == "block" else 1))
+    return _with_new_axes(g, g.transpose(name, axes), place.labels, count)
+
+
+def _with_new_axes(g: Graph, name: str, labels: list, count: int) -> str:
+    at = 0
+    axes: list[int] = []
+    for label in labels:
+        axes += [at] * (label is None)
+        at += count if label == "block" else 1
+    return g.unsqueeze(name, axes)
+
+
+def _read_basic(g: Graph, name: str, kind: ArrayType, item: Any) -> str:
+    """``x[item]`` of integers and slices: Slice, Squeeze and Unsqueeze."""
+    slices, dropped, added, axis, at = {}, [], [], 0, 0
+    entries = [e for e in expand_item(kind.shape, item, ()) if e is not ...]
+    numbers = [e for e in entries if e is not None and type(e) is not slice]
+    if len(numbers) == 1 and len(entries) == kind.ndim:  # one node, the most frequent index
+        axis = entries.index(numbers[0])
+        rest = {i: e for i, e in enumerate(entries) if i != axis}
+        return g("Gather", _sliced(g, name, rest), g.number(numbers[0]), axis=axis)
+    for entry in entries:
+        if entry is None:
+            added.append(at)
+            at += 1
+            continue
+        if type(entry) is slice:
+            slices[axis] = entry
+            at += 1
+        else:
+            stop = None if type(entry) is int and entry == -1 else entry + 1
+            slices[axis] = slice(entry, stop)
+            dropped.append(axis)
+        axis += 1
+    name = g.squeeze(_sliced(g, name, slices), dropped)
+    return g.unsqueeze(name, added)
+
+
+def _sliced(g: Graph, name: str, slices: dict[int, slice]) -> str:
+    """A value cut along several axes by one Slice node."""
+    cut = {axis: part for axis, part in slices.items() if part != slice(None)}
+    if not cut:
+        return name
+    ends: list = [[], [], []]
+    for part in cut.values():
+        step = 1 if part.step is None else part.step
+        ends[0].append(part.start if part.start is not None else 0 if step > 0 else _MOST)
+        ends[1].append(part.stop if part.stop is not None else _MOST if step > 0 else _LEAST)
+        ends[2].append(step)
+    starts, stops, steps = map(g.ints, ends)
+    return g("Slice", name, starts, stops, g.array(list(cut), np.int64), steps)
+
+
+def _grid(g: Graph, place: Place, axes: list[int], shape: tuple) -> str:
+    """The indices along ``axes`` of all elements of a grid of this shape, along a last axis."""
+    columns, at = [], len(place.block)
+    for axis in axes:
+        entry = place.axes[axis]
+        if type(entry) is tuple:
+            name, rank = entry
+            after = len(shape) - len(place.block)
+            name = g.unsqueeze(name, list(range(rank, rank + after)))
+        else:
+            name = g.unsqueeze(entry.start, list(range(1, len(shape) - at)))
+            at += 1
+        columns.append(g.unsqueeze(g("Expand", name, g.ints(shape)), [len(shape)]))
+    return columns[0] if len(columns) == 1 else g("Concat", *columns, axis=len(shape))
+
+
+# ---- writing ----
+
+
+@exports("index_set")
+def _index_set(g: Graph, bind: Bind) -> str:
+    x, new, *arrays = bind.args
+    dtype = x.type.dtype
+    target = g.operand(x), x.type
+    return write(g, target, (g.operand(new, dtype), new.type), bind.attrs["item"], arrays, "none")
+
+
+@exports("index_add")
+def _index_add(g: Graph, bind: Bind) -> str:
+    x, new, *arrays = bind.args
+    dtype = x.type.dtype
+    target = g.operand(x), x.type
+    return write(g, target, (g.operand(new, dtype), new.type), bind.attrs["item"], arrays, "add")
+
+
+_REDUCTIONS = {"add": "add", "sub": "add", "mul": "mul", "div": "mul"}
+_REDUCTIONS |= {"maximum": "max", "minimum": "min"}
+
+
+@exports("ufunc_at")
+def _ufunc_at(g: Graph, bind: Bind) -> str:
+    x, *rest = bind.args
+    dtype, how = x.type.dtype, _REDUCTIONS.get(bind.attrs["ufunc"])
+    count = _arrays_in(bind.attrs["item"])
+    if how is None or dtype.kind != "f" or len(rest) != count + 1:
+        raise Unexportable("ScatterND can only add, multiply, or take the larger or smaller")
+    new, arrays = rest[0], rest[1:]
+    name = g.operand(new, dtype)
+    change = {"sub": "Neg", "div": "Reciprocal"}.get(bind.attrs["ufunc"])
+    given = g(change, name) if change else name
+    return write(g, (g.operand(x), x.type), (given, new.type), bind.attrs["item"], arrays, how)
+
+
+def _arrays_in(item: Any) -> int:
+    """The number of arrays in an index."""
+    return sum(type(entry) is Here for entry in (item if type(item) is tuple else (item,)))
+
+
+@exports("assemble")
+def _assemble(g: Graph, bind: Bind) -> str:
+    kind = result_types(bind)[0]
+    shape = bind.attrs["shape"]
+    sizes, rest = split_sizes(bind.args, shape)
+    name = filled(g, g.operand(sizes[0]) if sizes else g.ints(kind.shape), 0, kind.dtype)
+    for item, part, arrays in group_parts(bind.attrs["items"], rest):
+        given = g.operand(part, kind.dtype), part.type
+        name = write(g, (name, kind), given, item, arrays, "add")
+    return name
+
+
+def write(g: Graph, target: tuple, given: tuple, item: Any, arrays: Sequence, how: str) -> str:
+    """``target`` with ``given`` written or added at ``item``; both are pairs (name, type).
+
+    ``how``: ScatterND's reduction, "none" for a write or "add".
+    """
+    (name, kind), (new, new_type) = target, given
+    place = place_of(g, kind, item, arrays)
+    part = indexed_shape(kind.shape, item, tuple([arg.type for arg in arrays]))
+    if new_type.ndim > len(part):
+        new = g.squeeze(new, list(range(new_type.ndim - len(part))))
+    new = g("Expand", new, g.ints(part))
+    new = _canonical(g, new, place)
+    axes = [i for i, entry in enumerate(place.axes) if entry != slice(None)]
+    whole = [i for i, entry in enumerate(place.axes) if entry == slice(None)]
+    if not axes:
+        return new if how == "none" else g(_ELEMENTWISE[how], name, new)
+    shape = place.block
+    for axis in axes:
+        if type(place.axes[axis]) is slice:
+            shape = (*shape, part[_place_in_part(place, axis)])
+            place.axes[axis] = slice(_range(g, name, axis, place.axes[axis]), None)
+    order = [*axes, *whole]
+    grid = _grid(g, place, axes, shape)
+    if how == "none" and any(arg.type.dtype.kind != "b" and arg.type.ndim for arg in arrays):
+        new = _last_writes(g, g.transpose(name, order), grid, new, (shape, len(axes)))
+    made = _scatter(g, g.transpose(name, order), grid, new, how, kind.dtype)
+    return g.transpose(made, np.argsort(order).tolist())
+
+
+def _scatter(g: Graph, name: str, grid: str, new: str, how: str, dtype: np.dtype) -> str:
+    """A ScatterND node, in a dtype for which runtimes have the reduction ``how``."""
+    if how == "none" or dtype in (np.float32, np.float64, np.int32, np.int64):
+        return g("ScatterND", name, grid, new, reduction=how)
+    wide = np.dtype(np.float32) if dtype.kind == "f" else _INT
+    name, new = g.cast(name, dtype, wide), g.cast(new, dtype, wide)
+    return g.cast(g("ScatterND", name, grid, new, reduction=how), wide, dtype)
+
+
+def _last_writes(g: Graph, name: str, grid: str, new: str, extent: tuple[tuple, int]) -> str:
+    """``new``, with each element replaced by the last one that is written to the same place.
+
+    Among several writes to a place the last counts in NumPy; ONNX does not say which one does.
+    """
+    shape, depth = extent
+    size = ArrayType(np.int64, shape).size
+    zero, one = g.array(0, np.int64), g.array(1, np.int64)
+    order = g("Reshape", g("Range", zero, g.number(size), one), g.ints(shape), allowzero=1)
+    sizes = g("Shape", name, start=0, end=depth)
+    none = g("Expand", g.array(-1, np.int64), sizes)
+    last = g("ScatterND", none, grid, order, reduction="max")
+    winner = g("GatherND", last, grid)
+    rest = g("Shape", new, start=len(shape))
+    rows = g("Reshape", new, g("Concat", g.array([-1], np.int64), rest, axis=0))
+    return g("Gather", rows, winner, axis=0)
+
+
+def _place_in_part(place: Place, axis: int) -> int:
+    """The position in ``x[item]`` of a sliced axis of x."""
+    at = 0
+    for label in place.labels:
+        if label == axis and label != "block":
+            return at
+        at += len(place.block) if label == "block" else 1
+    raise AssertionError("a slice has an axis in the part")
+
+
+def _range(g: Graph, name: str, axis: int, part: slice) -> str:
+    """The indices that a slice selects along an axis."""
+    length = g.squeeze(g("Shape", name, start=axis, end=axis + 1), [0])
+    every = g("Range", g.array(0, np.int64), length, g.array(1, np.int64))
+    return _sliced(g, every, {0: part})
+
+
+def _canonical(g: Graph, new: str, place: Place) -> str:
+    """``new`` with its axes in canonical order, and without the new axes of the index."""
+    count, starts, dropped, at = len(place.block), {}, [], 0
+    for label in place.labels:
+        if label is None:
+            dropped.append(at)
+        else:
+            starts[label] = list(range(at, at + (count if label == "block" else 1)))
+        at += count if label == "block" else 1
+    cut = [i for i, e in enumerate(place.axes) if type(e) is slice and e != slice(None)]
+    whole = [i for i, e in enumerate(place.axes) if e == slice(None)]
+    order = [a for label in ("block", *cut, *whole) for a in starts.get(label, ())]
+    moved = g.transpose(new, [*order, *dropped])
+    return g.squeeze(moved, list(range(len(order), at)))
+
+
+@exports("first_places")
+def _first_places(g: Graph, bind: Bind) -> str:
+    x, values = bind.args
+    dtype = np.result_type(x.type.dtype, values.type.dtype)
+    flat = g("Reshape", g.operand(x, dtype), g.array([1, -1], np.int64))
+    wanted = g("Reshape", g.operand(values, dtype), g.array([-1, 1], np.int64))
+    is_there = g.cast(g("Equal", flat, wanted), np.dtype(bool), np.float32)
+    return g("ArgMax", is_there, axis=1, keepdims=0)

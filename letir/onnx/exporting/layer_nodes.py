@@ -1,0 +1,369 @@
+"""Layers of neural networks: one node where ONNX has the layer, else its decomposition."""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from letir.ast.sizes.size import Size
+from letir.ast.terms import NO_TYPE, Bind
+from letir.onnx.exporting.node_graph import Graph, computes, exports, result_types
+from letir.ops.indexing.basic import index_add
+
+
+def _by_parts(g: Graph, bind: Bind) -> Any:
+    """The nodes of the operation's decomposition."""
+    return g.emitter.parts(g, bind)
+
+
+def _is_floating(bind: Bind) -> bool:
+    """Whether all arrays are floating and of one dtype, as layers of ONNX are."""
+    dtypes = {x.type.dtype for x in (*bind.args, *bind.binders) if x.type is not NO_TYPE}
+    return len(dtypes) == 1 and next(iter(dtypes)).kind == "f"
+
+
+def _present(bind: Bind) -> list:
+    return [arg for arg in bind.args if arg.type is not NO_TYPE]
+
+
+def layer(kind: str, attributes: Callable = lambda bind: {}, *, double: bool = True) -> Callable:
+    """The rule of an operation that is one node of this kind, or else its decomposition.
+
+    ``attributes(bind)``: the attributes of the node, or None if the bind needs the decomposition.
+    ``double``: whether runtimes compute the node in double precision; attributes that are not exact
+    in single precision need the decomposition too.
+    """
+
+    def rule(g: Graph, bind: Bind) -> Any:
+        attrs = attributes(bind) if _is_floating(bind) else None
+        if attrs is not None and bind.binders[0].type.dtype == np.float64:
+            is_exact = all(float(np.float32(a)) == a for a in attrs.values() if type(a) is float)
+            attrs = attrs if double and is_exact else None
+        if attrs is None and bind.op.decompose is not None:
+            return _by_parts(g, bind)
+        # without a decomposition it is a ufunc, which casts its operands
+        made = bind.binders[0].type.dtype
+        return g(kind, *g.operands(bind, made), **(attrs or {}))
+
+    return rule
+
+
+def _along_axis(bind: Bind) -> dict | None:
+    """The axis of a softmax, if it is one axis."""
+    axis = bind.attrs["axis"]
+    return {"axis": axis % bind.args[0].type.ndim} if type(axis) is int else None
+
+
+exports("softmax")(layer("Softmax", _along_axis))
+exports("log_softmax")(layer("LogSoftmax", _along_axis))
+exports("relu")(layer("Relu"))
+exports("sigmoid", "expit")(layer("Sigmoid"))
+exports("selu")(layer("Selu", double=False))
+exports("hardswish")(layer("HardSwish", double=False))
+exports("mish")(layer("Mish"))
+exports("softsign")(layer("Softsign", double=False))
+exports("elu")(layer("Elu", lambda bind: {"alpha": float(bind.attrs["alpha"])}))
+exports("celu")(layer("Celu", lambda bind: {"alpha": float(bind.attrs["alpha"])}, double=False))
+exports("softplus")(layer("Softplus", lambda bind: {} if bind.attrs["beta"] == 1 else None))
+exports("leaky_relu")(
+    layer("LeakyRelu", lambda bind: {"alpha": float(bind.attrs["negative_slope"])})
+)
+exports("one_hot", "logsumexp", "rms_norm")(_by_parts)  # nodes of these names cover fewer cases
+exports("hardsigmoid")(layer("HardSigmoid", lambda bind: {"alpha": 1 / 6, "beta": 0.5}))
+
+
+@exports("gelu")
+def _gelu(g: Graph, bind: Bind) -> Any:
+    is_double = bind.binders[0].type.dtype == np.float64  # runtimes compute it in single precision
+    if g.opset < 20 or not _is_floating(bind) or is_double:
+        return _by_parts(g, bind)
+    return g("Gelu", *g.operands(bind), approximate=bind.attrs["approximate"])
+
+
+@exports("prelu")
+def _prelu(g: Graph, bind: Bind) -> Any:
+    x, weight = (arg.type for arg in bind.args)
+    if not _is_floating(bind):
+        return _by_parts(g, bind)
+    name, slope = g.operands(bind)
+    if weight.ndim == 1 and x.ndim > 1:
+        slope = g.unsqueeze(slope, list(range(1, x.ndim - 1)))
+    return g("PRelu", name, slope)
+
+
+# ---- layers with weights ----
+
+
+@exports("linear")
+def _linear(g: Graph, bind: Bind) -> Any:
+    if not _is_floating(bind) or [arg.type.ndim for arg in bind.args[:2]] != [2, 2]:
+        return _by_parts(g, bind)
+    return g("Gemm", *g.operands(bind), transB=1)
+
+
+@exports("layer_norm")
+def _layer_norm(g: Graph, bind: Bind) -> Any:
+    x, axes = bind.args[0], _last_axes(bind)
+    has_weight = len(bind.args) > 1 and bind.args[1].type is not NO_TYPE
+    if not _is_floating(bind) or axes is None or not has_weight or x.type.dtype == np.float16:
+        return _by_parts(g, bind)
+    first = x.type.ndim - axes
+    shape = x.type.shape[first:]
+    if any(arg.type.shape != shape for arg in _present(bind)[1:]):
+        return _by_parts(g, bind)
+    attrs: dict[str, Any] = {"axis": first, "epsilon": float(bind.attrs["eps"])}
+    if x.type.dtype == np.float64 and float(np.float32(attrs["epsilon"])) != attrs["epsilon"]:
+        return _by_parts(g, bind)  # the attribute has single precision
+    return g("LayerNormalization", *[g.operand(arg) for arg in _present(bind)], **attrs)
+
+
+def _last_axes(bind: Bind) -> int | None:
+    """How many axes are normalised together, if these are the last ones; else None."""
+    axis, rank = bind.attrs["axis"], bind.args[0].type.ndim
+    axes = sorted(i % rank for i in (axis if type(axis) is tuple else (axis,)))
+    return len(axes) if axes == list(range(rank - len(axes), rank)) else None
+
+
+@exports("group_norm")
+def _group_norm(g: Graph, bind: Bind) -> Any:
+    x, epsilon = bind.args[0].type, float(bind.attrs["eps"])
+    is_whole = len(_present(bind)) == 3 and _is_floating(bind) and x.dtype == np.float32
+    if not is_whole or g.opset < 21 or x.ndim < 3 or type(x.shape[1]) is Size:
+        return _by_parts(g, bind)
+    attrs = {"num_groups": bind.attrs["groups"], "epsilon": epsilon}
+    return g("GroupNormalization", *g.operands(bind), **attrs)
+
+
+@exports("batch_norm")
+def _batch_norm(g: Graph, bind: Bind) -> Any:
+    x = bind.args[0].type
+    is_whole = len(_present(bind)) == 5 and _is_floating(bind) and x.dtype == np.float32
+    if bind.attrs["train"] or not is_whole or len(bind.binders) != 3:
+        return _by_parts(g, bind)
+    name, mean, variance, weight, bias = g.operands(bind)
+    epsilon = float(bind.attrs["eps"])
+    found = g("BatchNormalization", name, weight, bias, mean, variance, epsilon=epsilon)
+    return found, mean, variance
+
+
+@exports("attention")
+def _attention(g: Graph, bind: Bind) -> Any:
+    if g.opset < 23 or not _is_attention_node(bind):
+        return _by_parts(g, bind)
+    names = [g.operand(arg) for arg in _present(bind)]
+    has_heads = bind.args[0].type.ndim == 4
+    if not has_heads:  # the node has an axis of heads
+        names[:3] = [g.unsqueeze(name, [1]) for name in names[:3]]
+    scale, is_causal = bind.attrs["scale"], int(bind.attrs["causal"])
+    scale = None if scale is None else float(scale)
+    found = g("Attention", *names, is_causal=is_causal, scale=scale)
+    return found if has_heads else g.squeeze(found, [1])
+
+
+def _is_attention_node(bind: Bind) -> bool:
+    """Whether an attention is one that the node computes, in single precision."""
+    query, key, value, *masks = [arg.type for arg in _present(bind)]
+    # a mask of booleans may leave a query without keys, for which the node gives nan
+    if not _is_floating(bind) or query.dtype != np.float32 or query.ndim not in (3, 4):
+        return False
+    places = (query.shape[-2], key.shape[-2])
+    fits = [
+        len({kind.shape[:-2] for kind in (query, key, value)}) == 1,
+        not bind.attrs["causal"] or places[0] == places[1],
+        all(m.shape[-2:] == places and m.ndim in (2, 4) for m in masks),
+        query.ndim == 4 or all(m.ndim == 2 for m in masks),
+    ]
+    return all(fits)
+
+
+@exports("embedding")
+def _embedding(g: Graph, bind: Bind) -> Any:
+    if bind.attrs["max_norm"] is not None or bind.args[1].type.dtype.kind not in "iu":
+        return _by_parts(g, bind)
+    weight, indices = bind.args
+    return g("Gather", g.operand(weight), g.operand(indices, np.dtype(np.int64)), axis=0)
+
+
+# ---- convolutions ----
+
+
+def _spacing(attrs: dict) -> dict:
+    """The attributes of a convolution or a pool."""
+    pads = [pair[0] for pair in attrs["padding"]] + [pair[1] for pair in attrs["padding"]]
+    found = {"strides": list(attrs["stride"]), "pads": pads}
+    if "dilation" in attrs:
+        found["dilations"] = list(attrs["dilation"])
+    return found
+
+
+def _is_static(bind: Bind, *names: str) -> bool:
+    """Whether these attributes hold no symbolic sizes and padding is not negative."""
+    pads = itertools.chain.from_iterable(bind.attrs["padding"])
+    return all(type(n) is not Size and n >= 0 for n in pads)
+
+
+@exports("conv")
+def _conv(g: Graph, bind: Bind) -> Any:
+    x, w = (arg.type for arg in bind.args)
+    if not _is_floating(bind) or not _is_static(bind) or x.ndim < 3:
+        return g.emitter.written(g, bind, _conv_by_windows)
+    attrs = {**_spacing(bind.attrs), "group": bind.attrs["groups"]}
+    return g("Conv", *g.operands(bind), kernel_shape=list(w.shape[2:]), **attrs)
+
+
+@exports("conv_transpose")
+def _conv_transpose(g: Graph, bind: Bind) -> Any:
+    y, w = (arg.type for arg in bind.args)
+    attrs = bind.attrs
+    if not _is_floating(bind) or not _is_static(bind) or y.ndim < 3:
+        return g.emitter.written(g, bind, _conv_transpose_by_windows)
+    if y.dtype == np.float64 and attrs["groups"] > 1:  # no runtime computes the node
+        return g.emitter.written(g, bind, _conv_transpose_by_windows)
+    rows = zip(
+        *(attrs["sizes"], y.shape[2:], w.shape[2:], attrs["stride"]),
+        *(attrs["padding"], attrs["dilation"]),
+        strict=True,
+    )
+    # what the stride of the convolution left over at the end
+    rest = [n - ((m - 1) * s + d * (k - 1) + 1 - low - high) for n, m, k, s, (low, high), d in rows]
+    fits = zip(rest, attrs["stride"], attrs["dilation"], strict=True)
+    if any(type(n) is Size or not 0 <= n < max(s, d) for n, s, d in fits):
+        return g.emitter.written(g, bind, _conv_transpose_by_windows)
+    spacing = {**_spacing(attrs), "group": attrs["groups"], "output_padding": rest}
+    return g("ConvTranspose", *g.operands(bind), kernel_shape=list(w.shape[2:]), **spacing)
+
+
+def windows(at: Sequence[int], places: Sequence, stride: Sequence, dilation: Sequence) -> tuple:
+    """The slices that read element ``at`` of the window at each of its places."""
+    rows = zip(at, places, stride, dilation, strict=True)
+    return tuple(slice(i * d, i * d + (m - 1) * s + 1, s) for i, m, s, d in rows)
+
+
+def _places(sizes: Sequence, window: Sequence, stride: Sequence, dilation: Sequence) -> tuple:
+    """The number of places of a window along each axis."""
+    rows = zip(sizes, window, stride, dilation, strict=True)
+    return tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in rows)
+
+
+@computes("unfold")
+def _unfold(x, *, window, stride, padding, dilation, value=0.0):
+    lead = x.ndim - len(window)
+    if any(low or high for low, high in padding):
+        x = np.pad(x, ((0, 0),) * lead + tuple(padding), constant_values=value)
+    places = _places(x.shape[lead:], window, stride, dilation)
+    rows = [x[(..., *windows(at, places, stride, dilation))] for at in np.ndindex(*window)]
+    return np.stack(rows).reshape(*window, *rows[0].shape)
+
+
+@computes("fold")
+def _fold(y, *, sizes, stride, padding, dilation):
+    n = len(sizes)
+    padded = [low + size + high for size, (low, high) in zip(sizes, padding, strict=True)]
+    corner = y[(0,) * n][(..., *[slice(0, 1)] * n)]  # its leading axes may have symbolic sizes
+    out = np.zeros_like(corner) + np.zeros(padded, y.dtype)
+    for at in np.ndindex(*y.shape[:n]):
+        out = index_add(out, (..., *windows(at, y.shape[-n:], stride, dilation)), y[at])
+    inner = (slice(low, low + size) for size, (low, _) in zip(sizes, padding, strict=True))
+    return out[(..., *inner)] * 1
+
+
+def _grouped(x, groups: int):
+    """(N, channels, ...) as (N, groups, channels of a group, ...)."""
+    return x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
+
+
+@computes("conv_weight")
+def _conv_weight(x, y, *, kernel, stride, padding, dilation, groups=1):
+    if any(low or high for low, high in padding):
+        x = np.pad(x, ((0, 0), (0, 0), *padding))
+    y = _grouped(y, groups)
+    y = y.reshape(*y.shape[:3], math.prod(y.shape[3:]))
+    found = []
+    for at in np.ndindex(*kernel):
+        seen = _grouped(
+            x[(..., *windows(at, _spatial(x, kernel, stride, dilation), stride, dilation))], groups
+        )
+        found.append(
+            np.einsum("ngop,ngip->goi", y, seen.reshape(*seen.shape[:3], math.prod(seen.shape[3:])))
+        )
+    made = np.stack(found, axis=-1)
+    return made.reshape(made.shape[0] * made.shape[1], made.shape[2], *kernel)
+
+
+def _spatial(x, kernel, stride, dilation) -> tuple:
+    return _places(x.shape[2:], kernel, stride, dilation)
+
+
+def _conv_by_windows(
+    x: Any, w: Any, *, stride: tuple, padding: tuple, dilation: tuple, groups: int = 1
+) -> Any:
+    """A convolution as the sum over the elements of its kernel."""
+    if any(low or high for low, high in padding):
+        x = np.pad(x, ((0, 0), (0, 0), *padding))
+    places = _places(x.shape[2:], w.shape[2:], stride, dilation)
+    kernel = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
+    total: Any = 0
+    for at in np.ndindex(*w.shape[2:]):
+        seen = _grouped(x[(..., *windows(at, places, stride, dilation))], groups)
+        total = total + np.einsum("ngi...,goi->ngo...", seen, kernel[(..., *at)])
+    return total.reshape(total.shape[0], w.shape[0], *places)
+
+
+def _conv_transpose_by_windows(
+    y: Any,
+    w: Any,
+    *,
+    sizes: tuple,
+    stride: tuple,
+    padding: tuple,
+    dilation: tuple,
+    groups: int = 1,
+) -> Any:
+    """A transposed convolution as the sum over the elements of its kernel."""
+    padded = [low + n + high for n, (low, high) in zip(sizes, padding, strict=True)]
+    kernel = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
+    made = np.result_type(y.dtype, w.dtype)
+    corner = np.zeros_like(y[(slice(None), *[slice(0, 1)] * (y.ndim - 1))])
+    out: Any = corner + np.zeros((groups * w.shape[1], *padded), made)
+    for at in np.ndindex(*w.shape[2:]):
+        part = np.einsum("ngo...,goi->ngi...", _grouped(y, groups), kernel[(..., *at)])
+        part = part.reshape(y.shape[0], -1, *y.shape[2:])
+        out = index_add(out, (..., *windows(at, y.shape[2:], stride, dilation)), part)
+    inner = (slice(low, low + n) for n, (low, _) in zip(sizes, padding, strict=True))
+    return out[(..., *inner)] * 1
+
+
+# ---- pools ----
+
+
+@exports("max_pool", "avg_pool")
+def _pool(g: Graph, bind: Bind) -> Any:
+    x, window = bind.args[0].type, bind.attrs["window"]
+    is_max = "dilation" in bind.attrs
+    lead = x.ndim - len(window)
+    pads = zip(bind.attrs["padding"], window, strict=True)
+    if not _is_floating(bind) or not _is_static(bind) or any(max(p) >= k for p, k in pads):
+        return _by_parts(g, bind)
+    name = g.operand(bind.args[0])
+    if lead > 2 or x.dtype == np.float16 or (is_max and lead > 2):
+        return _by_parts(g, bind)
+    name = g.unsqueeze(name, list(range(2 - lead)))
+    attrs = {"kernel_shape": list(window), **_spacing(bind.attrs)}
+    if not is_max:
+        attrs["count_include_pad"] = int(bind.attrs["count_padding"])
+    found = g("MaxPool" if is_max else "AveragePool", name, **attrs)
+    return g.squeeze(found, list(range(2 - lead)))
+
+
+@exports("pad")
+def _pad(g: Graph, bind: Bind) -> Any:
+    kind, width, value = result_types(bind)[0], bind.attrs["width"], bind.attrs["value"]
+    if not width:
+        return g.operand(bind.args[0])
+    is_plain = bind.attrs["mode"] == "constant" and type(value) in (int, float)
+    if not is_plain or kind.dtype.kind not in "fi" or kind.dtype.itemsize < 4:
+        return _by_parts(g, bind)
+    pads = g.ints([*[pair[0] for pair in width], *[pair[1] for pair in width]])
+    return g("Pad", g.operand(bind.args[0]), pads, g.array(value, kind.dtype))

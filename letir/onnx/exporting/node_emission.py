@@ -1,0 +1,273 @@
+"""``Emission``: appends the nodes of a program's binds to a graph.
+
+For each bind the first of these that exists: the user's override, the export rule, the node that
+the record names, the body that is certain to run, the program of exportable operations, the
+decomposition, the value of an operation on constants.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from letir.ast.attrs import Attrs
+from letir.ast.bodies import holds_arrays
+from letir.ast.bounded_cache import BoundedCache
+from letir.ast.primitive import PRIMITIVES, Absent
+from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
+from letir.ast.types import ShapeDtype
+from letir.errors import LetirError
+from letir.kernels.scalar_lowering import operand_dtypes
+from letir.onnx.exporting.complex_nodes import emit_pairs, has_complex
+from letir.onnx.exporting.elementwise_nodes import emit_node
+from letir.onnx.exporting.node_graph import (
+    COMPLEX,
+    Graph,
+    Unexportable,
+    caution_of,
+    program_for,
+    refusal_of,
+    rule_for,
+)
+from letir.ops.define.records import decomposition
+from letir.tracing.entry import trace
+
+_recordings = BoundedCache(1 << 10)
+_MOST_KINDS = 1 << 20  # elements of a value that is computed while the program is exported
+
+
+@define(eq=False)
+class Emission:
+    """The nodes of a program. ``failures``: the binds that could not be exported, and why."""
+
+    overrides: Mapping[str, Callable] = field(factory=dict)
+    custom_domain: str | None = None
+    failures: list[tuple[Bind, str]] = field(factory=list)
+    uses_domain: bool = False  # whether a node belongs to the custom domain
+    is_inside: bool = False  # whether these are the parts of one bind of the user's program
+
+    def body(self, g: Graph, fn: Lambda, operands: Sequence) -> list[str]:
+        """Append the binds of ``fn``; the names of its results.
+
+        ``operands``: for each parameter a name, or an argument of the surrounding bind.
+        """
+        for param, operand in zip(fn.params, operands, strict=True):
+            g.values[param] = operand if type(operand) is str else g.operand(operand)
+        for bind in fn.binds:
+            self.bind(g, bind)
+        return [g.operand(arg) for arg in fn.ret.args]
+
+    def bind(self, g: Graph, bind: Bind) -> None:
+        """Append the nodes of a bind, and enter the names of its results."""
+        outer, is_inside = g.bind, self.is_inside
+        if not is_inside:
+            g.bind = bind
+            caution = caution_of(bind.op.name)
+            if caution is not None:
+                _warn_of(bind, caution)
+        try:
+            results = self.results(g, bind)
+        except Unexportable as reason:
+            g.bind, self.is_inside = outer, is_inside
+            if is_inside:
+                raise
+            self.failures.append((bind, str(reason)))
+            # names without nodes, so that later failures are listed too
+            names = [g.names.new("missing") for _ in bind.binders]
+            results = [g.paired(name, name) for name in names]  # complex or not
+        for binder, name in zip(bind.binders, results, strict=True):
+            g.values[binder] = name
+            g.makers[binder] = bind.op.name
+        g.bind = outer
+
+    def results(self, g: Graph, bind: Bind) -> Sequence[str]:
+        """The names of the results of a bind, after its nodes were appended."""
+        found = self.emitted(g, bind)
+        return (found,) if type(found) is str else found
+
+    def emitted(self, g: Graph, bind: Bind) -> str | Sequence[str]:
+        """The name of the result of a bind, or the names of its results."""
+        op = bind.op
+        if op.name in self.overrides:
+            return self.overrides[op.name](g, bind)
+        if has_complex(bind):
+            return self._on_pairs(g, bind)
+        if op.random and op.decompose is None:
+            return self._drawn(g, bind)
+        rule = rule_for(op.name)
+        if rule is not None:
+            return rule(g, bind)
+        if type(op.onnx) is str:
+            return emit_node(g, bind, op.onnx)
+        if callable(op.onnx):
+            return op.onnx(g, bind)
+        for way in (self._in_place, self._sized, self._by_program, self._as_value):
+            found = way(g, bind)
+            if found is not None:
+                return found
+        if op.is_users and self.custom_domain is not None:
+            return self._custom_node(g, bind, self.custom_domain)
+        raise Unexportable(_reason_for(op))
+
+    def _drawn(self, g: Graph, bind: Bind) -> str | Sequence[str]:
+        """The random numbers of a key that the program holds, as constants of the model."""
+        known = g.top.known
+        names = g.operands(bind)
+        if not all(name in known for name in names):
+            raise Unexportable(_reason_for(bind.op))
+        _warn_of(g.bind or bind, "its random numbers become constants, the same in each run")
+        found = bind.op.impl(np, *[known[name] for name in names], **bind.attrs)
+        results = (found,) if bind.op.results is None else found
+        return [g.array(x) for x in results]
+
+    def _on_pairs(self, g: Graph, bind: Bind) -> str | Sequence[str]:
+        """The results of an operation on complex numbers, pairs of real ones."""
+        found = emit_pairs(g, bind)
+        if found is not None:
+            return found
+        for way in (self._in_place, self._sized):
+            found = way(g, bind)
+            if found is not None:
+                return found
+        if bind.op.decompose is None:
+            raise Unexportable(f"{bind.op.name} of {COMPLEX}")
+        return self.parts(g, bind)
+
+    def _custom_node(self, g: Graph, bind: Bind, domain: str) -> str | Sequence[str]:
+        """A node of the user's domain, with the attributes that ONNX can hold."""
+        self.uses_domain = True
+        kinds = (int, float, str)
+        attrs = {k: v for k, v in bind.attrs.items() if type(v) in kinds and v != ""}
+        name, count = bind.op.name.rpartition(".")[2], len(bind.binders)
+        return g(name, *g.operands(bind), results=count, domain=domain, **attrs)
+
+    def _in_place(self, g: Graph, bind: Bind) -> Sequence[str] | None:
+        """The results of a body that is certain to run exactly once."""
+        layout = bind.op.bodies
+        if layout is None or layout.in_place is None:
+            return None
+        found = layout.in_place(bind, _number)
+        return None if found is None else self.body(g, *found)
+
+    def _sized(self, g: Graph, bind: Bind) -> str | Sequence[str] | None:
+        """The results of an operation whose attributes have symbolic sizes, read from operands."""
+        if bind.op.role != "sized":
+            return None
+        op = PRIMITIVES[bind.attrs["operation"]]
+        settings = zip(bind.attrs["names"], bind.attrs["settings"], strict=True)
+        return self.emitted(g, bind.replace(op=op, args=bind.args[:-1], attrs=Attrs(settings)))
+
+    def _by_program(self, g: Graph, bind: Bind) -> Sequence[str] | None:
+        """The results of the program that computes the operation, or of its decomposition."""
+        written = program_for(bind.op.name)
+        if written is not None:
+            return self.written(g, bind, written)
+        return None if bind.op.decompose is None else self.parts(g, bind)
+
+    def parts(self, g: Graph, bind: Bind) -> Sequence[str]:
+        """The results of the decomposition of a composite."""
+        decompose = bind.op.decompose
+        return self._program(g, bind, lambda types: decomposition(decompose, types, bind.attrs))
+
+    def written(self, g: Graph, bind: Bind, program: Callable) -> Sequence[str]:
+        """The results of a program of NumPy functions."""
+        return self._program(g, bind, lambda types: _recorded(program, types, bind))
+
+    def recorded(self, g: Graph, fn: Lambda, operands: Sequence[str]) -> list[str]:
+        """The results of a program that computes a part of the bind at hand."""
+        outer, self.is_inside = self.is_inside, True
+        names = self.body(g, fn, operands)
+        self.is_inside = outer
+        return names
+
+    def _program(self, g: Graph, bind: Bind, made: Callable) -> Sequence[str]:
+        """The results of the program that ``made`` records for the types of the operands."""
+        types = tuple([None if arg.type is NO_TYPE else arg.type for arg in bind.args])
+        if any(arg.type is None for arg in bind.args):
+            raise Unexportable("the type of an operand is not known")
+        try:
+            found = made(types)
+        except LetirError as error:
+            raise Unexportable(f"its parts need known sizes: {_first_line(error)}") from None
+        given = [arg for arg in bind.args if arg.type is not NO_TYPE]
+        pairs = zip(given, found.params, strict=True)
+        operands = [g.operand(arg, param.type.dtype) for arg, param in pairs]
+        names = self.recorded(g, found, operands)
+        results = zip(names, found.ret.args, bind.binders, strict=True)
+        return [_as_type(g, *result) for result in results]
+
+    def _as_value(self, g: Graph, bind: Bind) -> Sequence[str] | None:
+        """The value of an operation on constants."""
+        if bind.op.effect or bind.op.random or any(type(arg) is Local for arg in bind.args):
+            return None
+        kinds = [binder.type for binder in bind.binders]
+        if any(kind is None or not _is_small(kind.size) for kind in kinds):
+            return None
+        values = [arg.value for arg in bind.args if type(arg) is Const]
+        if bind.op.holds_lambdas:
+            return None
+        found = bind.op.impl(np, *values, **bind.attrs)
+        results = (found,) if bind.op.results is None else found
+        return [g.array(x, kind.dtype) for x, kind in zip(results, kinds, strict=True)]
+
+
+def _recorded(program: Callable, types: tuple, bind: Bind) -> Lambda:
+    """A program of NumPy functions, recorded at these types."""
+    made = bind.binders[0].type
+    given = [
+        None if kind is None else ShapeDtype(kind.shape, _operand_dtype(kind, bind, made))
+        for kind in types
+    ]
+    key = (program, tuple(types), bind.attrs)
+    found = None if holds_arrays(bind.attrs) else _recordings.get(key)
+    if found is None:
+        found = trace(partial(program, **bind.attrs), *given)
+        if not holds_arrays(bind.attrs):
+            _recordings[key] = found
+    return found
+
+
+def _operand_dtype(kind: Any, bind: Bind, made: Any) -> np.dtype:
+    """The dtype of an operand: an elementwise operation is computed in that of its result."""
+    if made.dtype.kind == "f" and (kind.weak or bind.op.elementwise) and kind.dtype.kind in "biuf":
+        return made.dtype if kind.dtype.kind == "f" or _is_ufunc(bind) else kind.dtype
+    return kind.dtype
+
+
+def _is_ufunc(bind: Bind) -> bool:
+    return all(dtype.kind == "f" for dtype in operand_dtypes(bind))
+
+
+def _warn_of(bind: Bind, text: str) -> None:
+    """Warn of the model that is made of a bind, with the bind's line."""
+    place = "" if bind.source is None else f"\n  at {bind.source}"
+    warnings.warn(f"export of {bind.op}: {text}{place}", stacklevel=2)
+
+
+def _reason_for(op: Any) -> str:
+    """Why there is no way to export an operation."""
+    if type(op.onnx) is Absent:
+        return op.onnx.reason
+    return (
+        refusal_of(op.name)
+        or "there is no export rule for it; give it a decomposition, or pass overrides"
+    )
+
+
+def _is_small(size: Any) -> bool:
+    return type(size) is int and size <= _MOST_KINDS
+
+
+def _number(arg: Arg) -> Any:
+    return arg.value if type(arg) is Const else None
+
+
+def _as_type(g: Graph, name: str, have: Arg, want: Local) -> str:
+    return name if want.type is None else g.cast(name, have.type.dtype, want.type.dtype)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,150 @@
+"""linspace and its relatives, sliding windows, convolutions, and flat and multi-axis indices."""
+
+import numpy as np
+
+from letir.onnx.exporting.node_graph import computes, refuses
+from letir.ops.indexing.basic import index_add
+
+refuses(
+    "the shape of the result depends on values, so that the rest of the program has no shapes",
+    *("unique", "bin_count"),
+)
+refuses("ONNX has no such operation on integers", "packbits", "unpackbits")
+
+
+def _in_steps(start, stop, num: int, endpoint: bool):
+    """``num`` evenly spaced samples along a new first axis, rounded as by NumPy."""
+    gaps = num - 1 if endpoint else num
+    start, stop = start + 0 * stop, stop + 0 * start
+    places = np.arange(num).reshape(-1, *(1,) * start.ndim)
+    if not gaps:
+        return start + 0.0 * places
+    step = (stop - start) / gaps
+    found = start + places * step
+    if endpoint and num > 1:
+        found = np.concatenate([found[:-1], stop[None] + 0 * found[-1:]])
+    return found
+
+
+def _placed(found, axis: int, dtype):
+    found = np.moveaxis(found, 0, axis)
+    if dtype is None:
+        return found
+    return (np.floor(found) if np.dtype(dtype).kind in "iu" else found).astype(dtype)
+
+
+@computes("linspace")
+def _linspace(start, stop, *, num, endpoint=True, dtype=None, axis=0):
+    return _placed(_in_steps(start, stop, num, endpoint), axis, dtype)
+
+
+@computes("logspace")
+def _logspace(start, stop, base=10.0, *, num, endpoint=True, dtype=None, axis=0):
+    found = np.power(base, _in_steps(start, stop, num, endpoint))
+    found = np.moveaxis(found, 0, axis)
+    return found if dtype is None else found.astype(dtype)
+
+
+@computes("geomspace")
+def _geomspace(start, stop, *, num, endpoint=True, dtype=None, axis=0):
+    made = np.result_type(start.dtype, stop.dtype, np.float64)
+    start, stop = start.astype(made) + 0 * stop, stop.astype(made) + 0 * start
+    logs = _in_steps(np.log(np.abs(start)), np.log(np.abs(stop)), num, endpoint)
+    found = np.sign(start) * np.exp(logs)
+    if num > 0:
+        last = [stop[None]] if endpoint and num > 1 else [found[num - 1 : num]]
+        found = np.concatenate([start[None], found[1 : num - 1], *last])[:num]
+    found = np.moveaxis(found, 0, axis)
+    return found if dtype is None else found.astype(dtype)
+
+
+# ---- windows ----
+
+
+@computes("sliding_window_view")
+def _sliding_window_view(x, *, window, axis=None):
+    sizes = window if isinstance(window, tuple) else (window,)
+    axes = range(x.ndim) if axis is None else np.atleast_1d(axis).tolist()
+    rank = x.ndim
+    for size, place in zip(sizes, axes, strict=True):
+        k = place % rank
+        count = x.shape[k] - size + 1
+        lead = (slice(None),) * k
+        x = np.stack([x[(*lead, slice(i, i + count))] for i in range(size)], axis=-1)
+    return x
+
+
+def _full_convolution(a, b):
+    """The sum of shifted copies of the longer array."""
+    a, b = (a, b) if a.shape[0] >= b.shape[0] else (b, a)
+    made = np.result_type(a.dtype, b.dtype)
+    n, m = a.shape[0], b.shape[0]
+    if made.kind == "f":
+        padded = np.pad(a.astype(made), (m - 1, m - 1))
+        rows = np.stack([padded[m - 1 - i : m - 1 - i + n + m - 1] for i in range(m)])
+        return b.astype(made) @ rows
+    out = np.zeros(n + m - 1, made)
+    for i in range(m):
+        out = index_add(out, slice(i, i + n), a * b[i])
+    return out
+
+
+def _cut(full, longer: int, shorter: int, mode: str):
+    """The part of a full convolution that is the result for ``mode``."""
+    if mode == "full":
+        return full
+    if mode == "same":
+        start = (shorter - 1) // 2
+        return full[start : start + longer]
+    return full[shorter - 1 : longer]
+
+
+@computes("convolve")
+def _convolve(a, v, *, mode="full"):
+    a, v = np.atleast_1d(a), np.atleast_1d(v)
+    longer, shorter = max(a.shape[0], v.shape[0]), min(a.shape[0], v.shape[0])
+    return _cut(_full_convolution(a, v), longer, shorter, mode)
+
+
+# ---- indices ----
+
+
+@computes("unravel_index")
+def _unravel_index(indices, *, shape, order="C"):
+    rest, found = indices.astype(np.int64), []
+    for n in shape[::-1] if order == "C" else shape:
+        found.append(rest % n)
+        rest = rest // n
+    return tuple(found[::-1] if order == "C" else found)
+
+
+@computes("ravel_multi_index")
+def _ravel_multi_index(*indices, dims, mode="raise", order="C"):
+    modes = mode if isinstance(mode, tuple) else (mode,) * len(dims)
+    rows = list(zip(indices, dims, modes, strict=True))
+    total = 0
+    for index, n, how in rows if order == "C" else rows[::-1]:
+        place = index.astype(np.int64)
+        place = np.clip(place, 0, n - 1) if how == "clip" else place % n if how == "wrap" else place
+        total = total * n + place
+    return total
+
+
+@computes("lexsort")
+def _lexsort(*keys, axis=-1):
+    order = None
+    for key in keys:  # the last key is the first criterion; the sorting is stable
+        sorted_key = key if order is None else np.take_along_axis(key, order, axis=axis)
+        places = np.argsort(sorted_key, axis=axis)
+        order = places if order is None else np.take_along_axis(order, places, axis=axis)
+    return order
+
+
+@computes("nanargmax")
+def _nanargmax(x, *, axis=None, keepdims=False):
+    return np.argmax(np.where(np.isnan(x), -np.inf, x), axis=axis, keepdims=keepdims)
+
+
+@computes("nanargmin")
+def _nanargmin(x, *, axis=None, keepdims=False):
+    return np.argmin(np.where(np.isnan(x), np.inf, x), axis=axis, keepdims=keepdims)

@@ -1,0 +1,236 @@
+"""Reductions, cumulative reductions, sorting and searching along axes."""
+
+import numpy as np
+
+from letir.ast.terms import NO_TYPE, Arg, Bind
+from letir.onnx.exporting.elementwise_nodes import as_truth, extremum, is_not
+from letir.onnx.exporting.node_graph import Graph, Unexportable, exports, exports_as, result_types
+
+
+def reduced_axes(bind: Bind) -> list[int]:
+    """The axes that a reduction removes."""
+    axis, rank = bind.attrs["axis"], bind.args[0].type.ndim
+    axes = range(rank) if axis is None else axis if type(axis) is tuple else (axis,)
+    return [i % rank for i in axes]
+
+
+def reduce(g: Graph, kind: str, name: str, axes: list[int], keeps: bool) -> str:
+    """A reduction node over these axes; the value itself without axes."""
+    if not axes:
+        return name
+    return g(kind, name, g.array(axes, np.int64), keepdims=int(keeps))
+
+
+def _has_mask(bind: Bind) -> bool:
+    return len(bind.args) > 1 and bind.args[1].type is not NO_TYPE
+
+
+def _masked(g: Graph, bind: Bind, name: str, number, dtype: np.dtype) -> str:
+    """The operand with a number where the mask excludes it, broadcast with the mask."""
+    if not _has_mask(bind):
+        return name
+    return g("Where", as_truth(g, bind.args[1]), name, g.array(number, dtype))
+
+
+_WIDE: dict[str, type] = {"bool": np.int32, "int8": np.int32, "int16": np.int32, "uint8": np.int32}
+_WIDE |= {"uint16": np.int32, "uint32": np.int64, "uint64": np.int64}
+
+
+def _wide(dtype: np.dtype) -> np.dtype:
+    """A dtype for which runtimes have reductions."""
+    return np.dtype(_WIDE.get(dtype.name, dtype))
+
+
+@exports_as(sum="ReduceSum", prod="ReduceProd")
+def _sum(g: Graph, bind: Bind, word: str) -> str:
+    made, is_sum = result_types(bind)[0].dtype, word == "ReduceSum"
+    wide = _wide(made)
+    name = _masked(g, bind, g.operand(bind.args[0], wide), 0 if is_sum else 1, wide)
+    found = reduce(g, word, name, reduced_axes(bind), bind.attrs["keepdims"])
+    if bind.attrs["initial"] is not None:
+        first = g.array(bind.attrs["initial"], wide)
+        found = g("Add" if is_sum else "Mul", found, first)
+    return g.cast(found, wide, made)
+
+
+@exports("mean")
+def _mean(g: Graph, bind: Bind) -> str:
+    made, axes = result_types(bind)[0].dtype, reduced_axes(bind)
+    wide = np.dtype(np.float32) if made == np.float16 else made
+    name, keeps = g.operand(bind.args[0], wide), bind.attrs["keepdims"]
+    if not _has_mask(bind):
+        found = reduce(g, "ReduceMean", name, axes, keeps)
+        return g.cast(found, wide, made)
+    mask = g.cast(as_truth(g, bind.args[1]), np.dtype(bool), wide)
+    total = reduce(g, "ReduceSum", _masked(g, bind, name, 0, wide), axes, keeps)
+    shape = g("Shape", _masked(g, bind, name, 0, wide))
+    count = reduce(g, "ReduceSum", g("Expand", mask, shape), axes, keeps)
+    return g.cast(g("Div", total, count), wide, made)
+
+
+def _bounds(dtype: np.dtype) -> tuple:
+    """The least and the largest value of a dtype."""
+    if dtype.kind == "f":
+        return -np.inf, np.inf
+    return (False, True) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+
+
+@exports_as(max="Max", min="Min")
+def _max(g: Graph, bind: Bind, word: str) -> str:
+    made, is_max = result_types(bind)[0].dtype, word == "Max"
+    wide, axes, keeps = _wide(made), reduced_axes(bind), bind.attrs["keepdims"]
+    name = g.operand(bind.args[0], wide)
+    name = _masked(g, bind, name, _bounds(made)[0 if is_max else 1], wide)
+    found = largest(g, word, name, axes, keeps, wide)
+    if bind.attrs["initial"] is not None:
+        first = g.array(bind.attrs["initial"], wide)
+        found = extremum(g, word, [found, first], wide)
+    return g.cast(found, wide, made)
+
+
+def largest(g: Graph, kind: str, name: str, axes: list[int], keeps: bool, dtype: np.dtype) -> str:
+    """The largest or smallest along axes, nan if an element is nan."""
+    found = reduce(g, f"Reduce{kind}", name, axes, keeps)
+    if dtype.kind != "f" or not axes:
+        return found
+    is_nan = g.cast(
+        g("IsNaN", name), np.dtype(bool), np.float32
+    )  # ONNX leaves the result for nan undefined
+    some = g("Greater", reduce(g, "ReduceMax", is_nan, axes, keeps), g.array(0, np.float32))
+    return g("Where", some, g.array(np.nan, dtype), found)
+
+
+@exports_as(any="any", all="all")
+def _any(g: Graph, bind: Bind, word: str) -> str:
+    is_any = word == "any"
+    truth = as_truth(g, bind.args[0])
+    if not is_any:
+        truth = g("Not", truth)
+    if _has_mask(bind):
+        truth = g("And", truth, as_truth(g, bind.args[1]))
+    counted = g.cast(truth, np.dtype(bool), np.int64)
+    count = reduce(g, "ReduceSum", counted, reduced_axes(bind), bind.attrs["keepdims"])
+    some = is_not(g, count, np.dtype(np.int64), 0)
+    return some if is_any else g("Not", some)
+
+
+@exports("count_nonzero")
+def _count_nonzero(g: Graph, bind: Bind) -> str:
+    counted = g.cast(as_truth(g, bind.args[0]), np.dtype(bool), np.int64)
+    found = reduce(g, "ReduceSum", counted, reduced_axes(bind), bind.attrs["keepdims"])
+    return found
+
+
+@exports_as(argmax="ArgMax", argmin="ArgMin")
+def _argmax(g: Graph, bind: Bind, word: str) -> str:
+    made, axis = result_types(bind)[0], bind.attrs["axis"]
+    x = bind.args[0].type
+    name, dtype = g.operand(bind.args[0], _wide(x.dtype)), _wide(x.dtype)
+    if axis is None:
+        name, axis, keeps = g("Reshape", name, g.array([-1], np.int64)), 0, 0
+    else:
+        axis, keeps = axis % x.ndim if x.ndim else 0, int(bind.attrs["keepdims"])
+        name = name if x.ndim else g.unsqueeze(name, [0])
+    found = g(word, name, axis=axis, keepdims=keeps)
+    if dtype.kind == "f":  # the first nan, where there is one
+        is_nan = g.cast(g("IsNaN", name), np.dtype(bool), np.float32)
+        some = reduce(g, "ReduceMax", is_nan, [axis], bool(keeps))
+        first = g("ArgMax", is_nan, axis=axis, keepdims=keeps)
+        found = g("Where", g("Greater", some, g.array(0, np.float32)), first, found)
+    return g.reshape(found, made.shape) if bind.attrs["axis"] is None else found
+
+
+@exports("cumsum")
+def _cumsum(g: Graph, bind: Bind) -> str:
+    made, axis = result_types(bind)[0], bind.attrs["axis"]
+    wide = _wide(made.dtype)
+    name = g.operand(bind.args[0], wide)
+    if axis is None or not bind.args[0].type.ndim:
+        name, axis = g("Reshape", name, g.array([-1], np.int64)), 0
+    found = g("CumSum", name, g.array(axis % max(made.ndim, 1), np.int64))
+    return g.cast(g.reshape(found, made.shape), wide, made.dtype)
+
+
+# ---- sorting ----
+
+
+@exports("sort", "partition")
+def _sort(g: Graph, bind: Bind) -> str:
+    return _sorted(g, bind)[0]
+
+
+@exports("argsort", "argpartition")
+def _argsort(g: Graph, bind: Bind) -> str:
+    return _sorted(g, bind)[1]
+
+
+def _sorted(g: Graph, bind: Bind) -> tuple[str, str]:
+    """(sorted elements, their places); nan comes last."""
+    x, axis = bind.args[0].type, bind.attrs["axis"]
+    dtype = _wide(x.dtype)
+    if x.dtype == np.uint64:
+        raise Unexportable("runtimes cannot sort unsigned integers of 64 bits")
+    name, shape = g.operand(bind.args[0], dtype), x.shape
+    if axis is None or not shape:
+        name, axis, shape = g("Reshape", name, g.array([-1], np.int64)), 0, (x.size,)
+    axis %= len(shape)
+    count = g.ints([shape[axis]])
+    if dtype.kind != "f":
+        found, places = g("TopK", name, count, results=2, axis=axis, largest=0, sorted=1)
+        return g.cast(found, dtype, x.dtype), places
+    # two stable sorts: by the number first, then by whether it is nan
+    keys = g("Where", g("IsNaN", name), g.array(np.inf, dtype), name)
+    _, places = g("TopK", keys, count, results=2, axis=axis, largest=0, sorted=1)
+    is_nan = g.cast(g("IsNaN", name), np.dtype(bool), np.int32)
+    is_nan = g("GatherElements", is_nan, places, axis=axis)
+    _, order = g("TopK", is_nan, count, results=2, axis=axis, largest=0, sorted=1)
+    places = g("GatherElements", places, order, axis=axis)
+    found = g("GatherElements", name, places, axis=axis)
+    return g.cast(found, dtype, x.dtype), places
+
+
+@exports("searchsorted")
+def _searchsorted(g: Graph, bind: Bind) -> str:
+    edges, x = bind.args[:2]
+    order = bind.args[2] if len(bind.args) > 2 else None
+    has_order = order is not None and order.type is not NO_TYPE
+    return _edges_below(g, edges, x, bind.attrs["side"], g.operand(order) if has_order else None)
+
+
+@exports("digitize")
+def _digitize(g: Graph, bind: Bind) -> str:
+    x, edges = bind.args
+    below = _edges_below(g, edges, x, "left" if bind.attrs["right"] else "right", None)
+    if not edges.type.size:
+        return below
+    name = g.operand(edges)
+    first, last = (g("Gather", name, g.array(i, np.int64)) for i in (0, -1))
+    above = g("Sub", g.number(edges.type.size), below)
+    is_falling = g(
+        "Less", *[g.cast(e, edges.type.dtype, _wide(edges.type.dtype)) for e in (last, first)]
+    )
+    return g("Where", is_falling, above, below)
+
+
+def _edges_below(g: Graph, edges: Arg, x: Arg, side: str, order: str | None) -> str:
+    """The number of edges below each element; nan is above all numbers."""
+    dtype = _wide(np.result_type(edges.type.dtype, x.type.dtype))
+    bounds, name = g.operand(edges, dtype), g.unsqueeze(g.operand(x, dtype), [x.type.ndim])
+    if order is not None:
+        bounds = g("Gather", bounds, order)
+    below = g("LessOrEqual" if side == "right" else "Less", bounds, name)
+    if dtype.kind == "f":
+        is_nan = g("IsNaN", name)
+        if side == "left":
+            is_nan = g("And", is_nan, g("Not", g("IsNaN", bounds)))
+        below = g("Or", below, is_nan)
+    counted = g.cast(below, np.dtype(bool), np.int64)
+    return g("ReduceSum", counted, g.array([-1], np.int64), keepdims=0)
+
+
+@exports("nonzero")
+def _nonzero(g: Graph, bind: Bind) -> tuple[str, ...]:
+    found = g("NonZero", as_truth(g, bind.args[0]))
+    rank = len(bind.binders) - 1  # the last result is their number
+    rows = [g("Gather", found, g.array(i, np.int64), axis=0) for i in range(rank)]
+    return *rows, g.squeeze(g("Shape", found, start=1), [0])

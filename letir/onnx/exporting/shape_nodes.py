@@ -1,0 +1,238 @@
+"""Operations on shapes, joining and splitting, and operations that create arrays."""
+
+from typing import Any
+
+import numpy as np
+
+from letir.ast.sizes.size import Size
+from letir.ast.symbolic_sizes import is_static_shape
+from letir.ast.terms import NO_TYPE, Bind
+from letir.onnx.exporting.node_graph import Graph, exports, exports_as, is_undefined, result_types
+from letir.onnx.package import onnx_package
+
+
+def _shape_name(g: Graph, bind: Bind, first: int = 1) -> str:
+    """The shape of the single result: the operand that holds it, else the attribute."""
+    if len(bind.args) > first and bind.args[first].type is not NO_TYPE:
+        return g.operand(bind.args[first], np.dtype(np.int64))
+    return g.ints(result_types(bind)[0].shape)
+
+
+@exports("size")
+def _size(g: Graph, bind: Bind) -> str:
+    return g("Shape", g.operand(bind.args[0]))
+
+
+@exports("length")
+def _length(g: Graph, bind: Bind) -> str:
+    axis = bind.attrs["axis"]
+    found = g("Shape", g.operand(bind.args[0]), start=axis, end=axis + 1)
+    return g.squeeze(found, [0])
+
+
+@exports("reshape")
+def _reshape(g: Graph, bind: Bind) -> str:
+    x, kind = bind.args[0], result_types(bind)[0]
+    name = g.operand(x)
+    if bind.attrs["order"] == "C":
+        return g("Reshape", name, _shape_name(g, bind), allowzero=1)
+    # Fortran order: the axes of both shapes are reversed
+    name = g.transpose(name, range(x.type.ndim)[::-1])
+    name = g.reshape(name, kind.shape[::-1])
+    return g.transpose(name, range(kind.ndim)[::-1])
+
+
+@exports("broadcast_to")
+def _broadcast_to(g: Graph, bind: Bind) -> str:
+    kind = result_types(bind)[0]
+    if 0 in kind.shape and is_static_shape(kind.shape):  # onnxruntime drops such an Expand
+        return g.array(np.zeros(kind.shape, kind.dtype))
+    return g("Expand", g.operand(bind.args[0]), _shape_name(g, bind))
+
+
+@exports("sum_to_size")
+def _sum_to_size(g: Graph, bind: Bind) -> str:
+    x, kind = bind.args[0], result_types(bind)[0]
+    name, lead = g.operand(x), x.type.ndim - kind.ndim
+    axes = [lead + i for i, n in enumerate(kind.shape) if n != x.type.shape[lead + i]]
+    if lead or axes:
+        summed = g.array([*range(lead), *axes], np.int64)
+        name = g("ReduceSum", name, summed, keepdims=1)
+        name = g.squeeze(name, range(lead))
+    return name
+
+
+@exports_as(zeros="0", ones="1")
+def _zeros(g: Graph, bind: Bind, word: str) -> str:
+    return filled(g, _shape_name(g, bind, 0), int(word), bind.attrs["dtype"])
+
+
+def filled(g: Graph, shape: str, number: float, dtype: np.dtype) -> str:
+    """An array that holds one number everywhere."""
+    value = onnx_package().numpy_helper.from_array(np.array([number], dtype))
+    return g("ConstantOfShape", shape, value=value)
+
+
+@exports("full")
+def _full(g: Graph, bind: Bind) -> str:
+    return g("Expand", g.operand(bind.args[0], bind.attrs["dtype"]), _shape_name(g, bind))
+
+
+@exports("instantiate")
+def _instantiate(g: Graph, bind: Bind) -> str:
+    x = bind.args[0]
+    if is_undefined(x):
+        return filled(g, _shape_name(g, bind), 0, bind.attrs["dtype"])
+    return g.operand(x)
+
+
+@exports("constant")
+def _constant(g: Graph, bind: Bind) -> str:
+    return g.array(bind.attrs["value"])
+
+
+@exports("transpose")
+def _transpose(g: Graph, bind: Bind) -> str:
+    rank, axes = bind.args[0].type.ndim, bind.attrs["axes"]
+    order = range(rank)[::-1] if axes is None else [axis % rank for axis in axes]
+    return g.transpose(g.operand(bind.args[0]), order)
+
+
+@exports("expand_dims", "squeeze")
+def _unit_axes(g: Graph, bind: Bind) -> str:
+    # a reshape would lose the names of sizes
+    x, kind = bind.args[0].type, result_types(bind)[0]
+    rank, axis = max(x.ndim, kind.ndim), bind.attrs["axis"]
+    if axis is None:
+        axes = [i for i, n in enumerate(x.shape) if type(n) is int and n == 1]
+    else:
+        axes = [i % rank for i in (axis if type(axis) is tuple else (axis,))]
+    name = g.operand(bind.args[0])
+    if not axes:
+        return name
+    return g.unsqueeze(name, axes) if kind.ndim > x.ndim else g.squeeze(name, axes)
+
+
+@exports("flip")
+def _flip(g: Graph, bind: Bind) -> str:
+    rank, axis = bind.args[0].type.ndim, bind.attrs["axis"]
+    axes = range(rank) if axis is None else axis if type(axis) is tuple else (axis,)
+    return flipped(g, g.operand(bind.args[0]), [i % rank for i in axes])
+
+
+def flipped(g: Graph, name: str, axes: list[int]) -> str:
+    """A value in reverse order along these axes."""
+    if not axes:
+        return name
+    most, least = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+    ends = [g.array([n] * len(axes), np.int64) for n in (most, least)]
+    steps = g.array([-1] * len(axes), np.int64)
+    return g("Slice", name, *ends, g.array(axes, np.int64), steps)
+
+
+# ---- joining and splitting ----
+
+
+@exports("concatenate")
+def _concatenate(g: Graph, bind: Bind) -> str:
+    kind, axis = result_types(bind)[0], bind.attrs["axis"]
+    names = g.operands(bind, kind.dtype)
+    if axis is None:
+        names = [g("Reshape", name, g.array([-1], np.int64)) for name in names]
+    return g("Concat", *names, axis=0 if axis is None else axis % kind.ndim)
+
+
+@exports("stack")
+def _stack(g: Graph, bind: Bind) -> str:
+    kind = result_types(bind)[0]
+    axis = bind.attrs["axis"] % kind.ndim
+    names = [g.unsqueeze(name, [axis]) for name in g.operands(bind, kind.dtype)]
+    return g("Concat", *names, axis=axis)
+
+
+@exports("split")
+def _split(g: Graph, bind: Bind) -> tuple[str, ...]:
+    axis = bind.attrs["axis"] % bind.args[0].type.ndim
+    extents = [kind.shape[axis] for kind in result_types(bind)]
+    name, sections = g.operand(bind.args[0]), bind.attrs["sections"]
+    if type(sections) is tuple:  # the parts may overlap or leave elements out
+        stops = [*sections, None]
+        starts = [0, *sections]
+        return tuple(
+            sliced(g, name, axis, low, high) for low, high in zip(starts, stops, strict=True)
+        )
+    if len(extents) == 1:
+        return (name,)
+    return g("Split", name, g.ints(extents), results=len(extents), axis=axis)
+
+
+def sliced(g: Graph, name: str, axis: int, start: Any, stop: Any, step: int = 1) -> str:
+    """``x[start:stop:step]`` along an axis; None as in Python, with a positive step."""
+    stop = np.iinfo(np.int64).max if stop is None else stop
+    ends = [g.ints([0 if start is None else start]), g.ints([stop])]
+    return g("Slice", name, *ends, g.array([axis], np.int64), g.array([step], np.int64))
+
+
+@exports("roll")
+def _roll(g: Graph, bind: Bind) -> str:
+    kind, axis, shift = result_types(bind)[0], bind.attrs["axis"], bind.attrs["shift"]
+    name = g.operand(bind.args[0])
+    if axis is None:
+        flat = g("Reshape", name, g.array([-1], np.int64))
+        rolled = _rolled(g, flat, 0, int(np.sum(shift)), kind.size)
+        return g.reshape(rolled, kind.shape)
+    axes, shifts = np.broadcast_arrays(np.atleast_1d(axis), np.atleast_1d(shift))
+    for i, by in zip(axes.tolist(), shifts.tolist(), strict=True):
+        name = _rolled(g, name, i % kind.ndim, by, kind.shape[i])
+    return name
+
+
+def _rolled(g: Graph, name: str, axis: int, shift: int, n) -> str:
+    if type(n) is Size:  # the place of the cut, between 0 and n
+        whole = g.number(n)
+        cut = g("Mod", g.array(-shift, np.int64), g("Max", whole, g.array(1, np.int64)))
+        at, end = g("Reshape", cut, g.array([1], np.int64)), g.array([2**62], np.int64)
+        axes, zero = g.array([axis], np.int64), g.array([0], np.int64)
+        parts = [g("Slice", name, at, end, axes), g("Slice", name, zero, at, axes)]
+        return g("Concat", *parts, axis=axis)
+    cut = -shift % n if n else 0
+    if not cut:
+        return name
+    parts = [sliced(g, name, axis, cut, None), sliced(g, name, axis, 0, cut)]
+    return g("Concat", *parts, axis=axis)
+
+
+@exports_as(tril="lower", triu="upper")
+def _triangle(g: Graph, bind: Bind, word: str) -> str:
+    kind = result_types(bind)[0]
+    name = g.operand(bind.args[0], kind.dtype)
+    if bind.args[0].type.ndim < 2:
+        name = g("Expand", name, g.ints(kind.shape))
+    k = bind.attrs["k"]
+    return g("Trilu", name, g.array(k, np.int64), upper=int(word == "upper"))
+
+
+# ---- numbers in order ----
+
+
+@exports("arange")
+def _arange(g: Graph, bind: Bind) -> str:
+    start, stop, step = (bind.attrs[name] for name in ("start", "stop", "step"))
+    kind = result_types(bind)[0]
+    numbers = [0 if start is None else start, stop, 1 if step is None else step]
+    if not any(type(n) is Size for n in numbers):
+        return g.array(np.arange(*numbers, dtype=kind.dtype))
+    found = g("Range", *[g.number(n) for n in numbers])
+    return g.cast(found, np.dtype(np.int64), kind.dtype)
+
+
+@exports("eye")
+def _eye(g: Graph, bind: Bind) -> str:
+    n, m, k = (bind.attrs[name] for name in ("n", "m", "k"))
+    kind = result_types(bind)[0]
+    if type(n) is int and type(m) in (int, type(None)):
+        return g.array(np.eye(n, m, k, kind.dtype))
+    rows = g("Range", g.array(0, np.int64), g.number(kind.shape[0]), g.array(1, np.int64))
+    columns = g("Range", g.array(0, np.int64), g.number(kind.shape[1]), g.array(1, np.int64))
+    shifted = g("Add", g.unsqueeze(rows, [1]), g.array(k, np.int64))
+    return g.cast(g("Equal", shifted, g.unsqueeze(columns, [0])), np.dtype(bool), kind.dtype)

@@ -1,0 +1,1 @@
+"""ONNX models as programs: ``imported_models`` loads a model; ``families`` holds operators."""

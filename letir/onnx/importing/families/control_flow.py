@@ -1,0 +1,221 @@
+"""If, Loop and Scan as letir's conditionals and loops.
+
+A loop whose body cannot be recorded once, because it changes a shape or holds a sequence, is
+unrolled: with example arguments a guard records each decision.
+"""
+
+from typing import Any
+
+import numpy as np
+
+import letir.numpy as lnp
+from letir.ast.types import Size
+from letir.errors import LetirError, ParseError, TraceError
+from letir.onnx.importing.tensors import dtype_of
+from letir.onnx.importing.values import (
+    NeedsConstant,
+    active_trace,
+    as_array,
+    axis_of,
+    is_known,
+    is_shape,
+    known_array,
+    known_int,
+)
+from letir.tracing.control_flow.conditionals import cond
+from letir.tracing.control_flow.scans import scan
+from letir.tracing.control_flow.while_and_fori import while_loop
+from letir.tracing.trace_state import EAGER
+
+# ---- If ----
+
+
+def _if(condition: Any, then_branch: Any, else_branch: Any) -> tuple:
+    """If: one of two bodies; if the condition is known, the binds of that body alone."""
+    if is_known(condition):
+        return tuple(then_branch() if condition.item() else else_branch())
+    try:
+        found = cond(condition.reshape(()), _arrays_of(then_branch), _arrays_of(else_branch))
+        return tuple(found)
+    except (LetirError, TypeError):
+        if active_trace().mode is not EAGER:
+            raise
+    is_true = known_array(condition, "If: the condition").item()
+    return tuple(then_branch() if is_true else else_branch())
+
+
+def _arrays_of(body: Any) -> Any:
+    """A body whose results are arrays, for a conditional. Raises TraceError for a sequence."""
+
+    def run(*inputs: Any) -> list:
+        return [_recordable(value) for value in body(*inputs)]
+
+    return run
+
+
+def _recordable(value: Any) -> Any:
+    """A value that a body may return. Raises TraceError for a sequence or an optional."""
+    if value is None or isinstance(value, list):
+        raise TraceError("a sequence or an optional cannot be the result of a recorded body")
+    return as_array(value)
+
+
+# ---- Loop ----
+
+
+def _loop(trips: Any, condition: Any, *carried: Any, body: Any) -> tuple:
+    """Loop: a body that is repeated while its condition is true, at most ``trips`` times."""
+    count = len(carried)
+    is_endless = condition is None or (is_known(condition) and bool(condition.item()))
+    if is_known(condition) and condition is not None and not condition.item():
+        trips = np.array(0, np.int64)
+    rows = body.output_count - 1 - count
+    try:
+        if any(value is None or isinstance(value, list) for value in carried):
+            raise TraceError("a sequence cannot be carried by a recorded loop")
+        if trips is not None and is_known(trips) and trips.item() == 0:
+            raise TraceError("a loop without iterations is not recorded")
+        state = tuple(map(as_array, carried))
+        if is_endless and trips is not None and (is_known(trips) or is_shape(trips)):
+            try:
+                return _counted_loop(trips, state, body, rows)
+            except _ConditionChanges:
+                pass
+        if rows:
+            raise TraceError("the number of rows of a loop's result depends on its condition")
+        return _conditional_loop(trips, condition, state, body)
+    except (NeedsConstant, ParseError):
+        raise
+    except (LetirError, TypeError) as error:
+        return _unrolled_loop(trips, condition, carried, body, error)
+
+
+class _ConditionChanges(Exception):
+    """Raised if the condition that a body returns is not always true."""
+
+
+def _counted_loop(trips: Any, state: tuple, body: Any, rows: int) -> tuple:
+    """A loop of a known number of iterations, whose condition stays true."""
+    n = known_int(trips, "Loop: the number of iterations")
+    zero = np.zeros((), np.int64)
+
+    def step(carry: tuple, _: Any) -> tuple:
+        place, *values = carry
+        goes_on, *results = body(place, np.array(True), *values)
+        if not (is_known(goes_on) and goes_on.item()):
+            raise _ConditionChanges
+        results = [_recordable(value) for value in results]
+        kept = len(results) - rows
+        return (place + 1, *results[:kept]), tuple(results[kept:])
+
+    last, stacked = scan(step, (zero, *state), None, n)
+    return *last[1:], *stacked
+
+
+def _conditional_loop(trips: Any, condition: Any, state: tuple, body: Any) -> tuple:
+    """A loop that ends when its condition becomes false."""
+
+    def goes_on(carry: tuple) -> Any:
+        place, holds, _ = carry
+        return holds if trips is None else holds & (place < trips.reshape(()))
+
+    def step(carry: tuple) -> tuple:
+        place, holds, values = carry
+        holds, *results = body(place, holds, *values)
+        results = [_recordable(value) for value in results]
+        return place + 1, lnp.asarray(holds).reshape(()), tuple(results)
+
+    first = np.array(True) if condition is None else condition.reshape(())
+    return tuple(while_loop(goes_on, step, (np.zeros((), np.int64), first, state))[2])
+
+
+def _unrolled_loop(
+    trips: Any, condition: Any, carried: tuple, body: Any, cause: Exception
+) -> tuple:
+    """A loop as its iterations one after another; their number must be known."""
+    most = None
+    if trips is not None:
+        most = known_int(trips, "Loop: the number of iterations")
+        if type(most) is Size:
+            raise cause
+    holds = condition is None or bool(known_array(condition, "Loop: the condition").item())
+    values, rows, place = list(carried), [], 0
+    while holds and (most is None or place < most):
+        body.runner.count_node()
+        found = body(np.array(place, np.int64), np.array(True), *values)
+        holds = bool(known_array(found[0], "Loop: the condition").item())
+        values = found[1 : 1 + len(carried)]
+        rows.append(found[1 + len(carried) :])
+        place += 1
+    missing = body.output_count - 1 - len(carried)
+    if not rows:
+        return *values, *[_no_rows(body, len(carried) + 1 + i) for i in range(missing)]
+    columns = zip(*rows, strict=True)
+    return *values, *[np.stack(list(map(as_array, column))) for column in columns]
+
+
+def _no_rows(body: Any, place: int) -> np.ndarray:
+    """The stacked result of a loop without iterations."""
+    declared = body.graph.output[place].type.tensor_type
+    sizes = [d.dim_value for d in declared.shape.dim]
+    return np.zeros((0, *sizes), dtype_of(declared.elem_type))
+
+
+# ---- Scan ----
+
+
+def _scan(
+    *inputs: Any,
+    body: Any,
+    num_scan_inputs: int,
+    scan_input_axes: Any = None,
+    scan_input_directions: Any = None,
+    scan_output_axes: Any = None,
+    scan_output_directions: Any = None,
+    opset: int = 9,
+    directions: Any = None,
+) -> tuple:
+    """Scan: a body that is applied along axes of its inputs, and carries a state."""
+    if opset < 9:
+        return _batched_scan(inputs, body, num_scan_inputs, directions)
+    states, rows = inputs[: len(inputs) - num_scan_inputs], inputs[len(inputs) - num_scan_inputs :]
+    axes = scan_input_axes or [0] * len(rows)
+    turned = scan_input_directions or [0] * len(rows)
+    moved = [np.moveaxis(x, axis_of(axis, x.ndim), 0) for x, axis in zip(rows, axes, strict=True)]
+    moved = [np.flip(x, 0) if flip else x for x, flip in zip(moved, turned, strict=True)]
+    last, found = _scanned(states, moved, body)
+    stacked = list(found)
+    back = scan_output_directions or [0] * len(stacked)
+    places = scan_output_axes or [0] * len(stacked)
+    stacked = [np.flip(y, 0) if flip else y for y, flip in zip(stacked, back, strict=True)]
+    pairs = zip(stacked, places, strict=True)
+    return *last, *[np.moveaxis(y, 0, axis_of(axis, y.ndim)) for y, axis in pairs]
+
+
+def _scanned(states: tuple, rows: list, body: Any) -> tuple[tuple, tuple]:
+    """(the last states, the stacked results) of a body along the first axes of ``rows``."""
+
+    def step(carry: tuple, row: tuple) -> tuple:
+        results = [_recordable(value) for value in body(*carry, *row)]
+        return tuple(results[: len(states)]), tuple(results[len(states) :])
+
+    return scan(step, tuple(states), tuple(rows))
+
+
+def _batched_scan(inputs: tuple, body: Any, count: int, directions: Any) -> tuple:
+    """Scan before version 9: the first axis is the batch, the second the time."""
+    lengths, inputs_ = inputs[0], inputs[1:]
+    if lengths is not None:
+        raise TraceError("Scan of version 8 with sequence lengths is not supported")
+    states, last = inputs_[: len(inputs_) - count], inputs_[len(inputs_) - count :]
+    turned = directions or [0] * len(last)
+    rows = [np.flip(x, 1) if flip else x for x, flip in zip(last, turned, strict=True)]
+    found = []
+    for i in range(known_int([rows[0].shape[0]], "Scan: the number of examples")):
+        body.runner.count_node()
+        last, stacked = _scanned(tuple(s[i] for s in states), [x[i] for x in rows], body)
+        found.append((*last, *stacked))
+    return tuple(np.stack(parts) for parts in zip(*found, strict=True))
+
+
+OPERATORS: dict[str, Any] = {"If": _if, "Loop": _loop, "Scan": _scan}

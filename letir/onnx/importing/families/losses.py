@@ -1,0 +1,50 @@
+"""Negative log likelihood and softmax cross entropy."""
+
+from typing import Any
+
+import numpy as np
+
+from letir.onnx.importing.values import like, take, traced_with
+from letir.ops.nn.embedding_linear_dropout import log_softmax
+
+
+def _negative_log_likelihood(
+    scores: Any,
+    labels: Any,
+    weight: Any = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Any:
+    """NegativeLogLikelihoodLoss: minus the score of each label, by the weights of the classes."""
+    ignored = None if ignore_index is None else labels == ignore_index
+    known = labels if ignored is None else np.where(ignored, np.zeros((), labels.dtype), labels)
+    table = traced_with(scores, known)
+    found = -np.take_along_axis(table, np.expand_dims(known, 1), 1)[:, 0]
+    by = None if weight is None else take(weight, known)
+    if ignored is not None:
+        by = np.ones_like(found) if by is None else by
+        by = np.where(ignored, like(0, found), by)
+    found = found if by is None else found * by
+    if reduction == "none":
+        return found
+    if reduction == "sum" or by is None:
+        return np.mean(found) if reduction == "mean" else np.sum(found)
+    return np.sum(found) / np.sum(by)
+
+
+def _softmax_cross_entropy(
+    scores: Any,
+    labels: Any,
+    weight: Any = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> tuple:
+    """SoftmaxCrossEntropyLoss: (the loss, the logarithms of the probabilities)."""
+    logs = log_softmax(scores, axis=1)
+    return _negative_log_likelihood(logs, labels, weight, ignore_index, reduction), logs
+
+
+OPERATORS: dict[str, Any] = {
+    "NegativeLogLikelihoodLoss": _negative_log_likelihood,
+    "SoftmaxCrossEntropyLoss": _softmax_cross_entropy,
+}

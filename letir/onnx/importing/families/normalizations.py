@@ -1,0 +1,141 @@
+"""Normalisation by means and variances."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from letir.onnx.importing.values import axis_of, is_known, like
+from letir.ops.nn.normalization import batch_norm, layer_norm, rms_norm
+
+
+def _along_channels(v: Any, rank: int) -> Any:
+    """A vector with an element for each channel, made to broadcast."""
+    return v.reshape((-1, *[1] * (rank - 2)))
+
+
+def _batch_normalization(
+    x: Any,
+    scale: Any,
+    bias: Any,
+    mean: Any,
+    variance: Any,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+    training_mode: int = 0,
+    spatial: int = 1,
+    is_test: int = 1,
+    consumed_inputs: Any = None,
+) -> Any:
+    """BatchNormalization: by running statistics, in training by those of the batch."""
+    if not training_mode:
+        if is_known([scale, bias, mean, variance]):
+            factor = scale / np.sqrt(variance + like(epsilon, variance))
+            shift = bias - mean * factor
+            factor, shift = [_along_channels(v, x.ndim).astype(x.dtype) for v in (factor, shift)]
+            return x * factor + shift
+        found = batch_norm(x, mean, variance, scale, bias, train=False, eps=epsilon)[0]
+        return found.astype(x.dtype)
+    axes = (0, *range(2, x.ndim))
+    middle, spread = np.mean(x, axis=axes), np.var(x, axis=axes)
+    parts = [_along_channels(v, x.ndim) for v in (middle, spread, scale, bias)]
+    y = parts[2] * (x - parts[0]) / np.sqrt(parts[1] + like(epsilon, x)) + parts[3]
+    kept, moved = like(momentum, mean), like(1 - momentum, mean)
+    new_mean = mean * kept + middle.astype(mean.dtype) * moved
+    return (
+        y.astype(x.dtype),
+        new_mean,
+        variance * kept + spread.astype(mean.dtype) * moved,
+    )
+
+
+def _instance_normalization(x: Any, scale: Any, bias: Any, epsilon: float = 1e-5) -> Any:
+    """InstanceNormalization: each channel of each example."""
+    axes = tuple(range(2, x.ndim))
+    middle = np.mean(x, axis=axes, keepdims=True)
+    spread = np.mean(np.square(x - middle), axis=axes, keepdims=True)
+    found = (x - middle) / np.sqrt(spread + like(epsilon, x))
+    return found * _along_channels(scale, x.ndim) + _along_channels(bias, x.ndim)
+
+
+def _layer_normalization(
+    x: Any,
+    scale: Any = None,
+    bias: Any = None,
+    *,
+    outputs: int,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> Any:
+    """LayerNormalization: (the result, the means, the inverse deviations) over the last axes."""
+    axes = tuple(range(axis_of(axis, x.ndim), x.ndim))
+    wide = x.astype(np.float32) if x.dtype == np.float16 and stash_type == 1 else x
+    fits = all(v is None or tuple(v.shape) == tuple(x.shape[axes[0] :]) for v in (scale, bias))
+    if outputs < 2 and fits and wide is x:
+        return layer_norm(x, scale, bias, axis=axes, eps=epsilon)
+    middle = np.mean(wide, axis=axes, keepdims=True)
+    centered = wide - middle
+    spread = np.mean(np.square(centered), axis=axes, keepdims=True)
+    inverse = like(1, wide) / np.sqrt(spread + like(epsilon, wide))
+    found = (centered * inverse).astype(x.dtype)
+    found = found if scale is None else found * scale
+    return found if bias is None else found + bias, middle, inverse
+
+
+def _rms_normalization(
+    x: Any, scale: Any, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> Any:
+    """RMSNormalization: x divided by the root of its mean square over the last axes."""
+    axes = tuple(range(axis_of(axis, x.ndim), x.ndim))
+    wide = x.astype(np.float32) if x.dtype == np.float16 and stash_type == 1 else x
+    if tuple(scale.shape) == tuple(x.shape[axes[0] :]) and wide is x and scale.dtype == x.dtype:
+        return rms_norm(x, scale, axis=axes, eps=epsilon)
+    return rms_norm(wide, axis=axes, eps=epsilon).astype(scale.dtype) * scale
+
+
+def _group_normalization(
+    x: Any,
+    scale: Any,
+    bias: Any,
+    num_groups: int,
+    opset: int,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> Any:
+    """GroupNormalization: each group of channels; before version 21 with a scale for each group."""
+    shape, wide = x.shape, x.astype(np.float32) if x.dtype == np.float16 else x
+    each = shape[1] // num_groups * math.prod(shape[2:])
+    apart = wide.reshape((shape[0], num_groups, each))
+    middle = np.mean(apart, axis=2, keepdims=True)
+    spread = np.mean(np.square(apart - middle), axis=2, keepdims=True)
+    found = (apart - middle) / np.sqrt(spread + like(epsilon, apart))
+    if opset < 21:
+        found = found.astype(x.dtype) * scale[:, None] + bias[:, None]
+        return found.reshape(shape)
+    found = found.reshape(shape).astype(x.dtype)
+    return found * _along_channels(scale, x.ndim) + _along_channels(bias, x.ndim)
+
+
+def _local_response(
+    x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
+) -> Any:
+    """LRN: x divided by a power of the sum of squares in neighbouring channels."""
+    channels = x.shape[1]
+    low, high = min((size - 1) // 2, channels), min(size // 2, channels)
+    width = [(0, 0), (low, high), *[(0, 0)] * (x.ndim - 2)]
+    squares = np.pad(np.square(x), width)
+    total = squares[:, :channels]
+    for i in range(1, low + high + 1):
+        total = total + squares[:, i : i + channels]
+    return x / (like(bias, x) + like(alpha / size, x) * total) ** like(beta, x)
+
+
+OPERATORS: dict[str, Any] = {
+    "BatchNormalization": _batch_normalization,
+    "InstanceNormalization": _instance_normalization,
+    "LayerNormalization": _layer_normalization,
+    "RMSNormalization": _rms_normalization,
+    "GroupNormalization": _group_normalization,
+    "LRN": _local_response,
+}

@@ -1,0 +1,106 @@
+"""Sequences and optionals: lists and None while a model is loaded, absent from its program."""
+
+from typing import Any
+
+import numpy as np
+
+from letir.errors import ParseError, ShapeError
+from letir.onnx.importing.values import as_array, axis_of, known_int, known_sizes
+
+_MOST_PARTS = 10_000  # into which an array may be split
+
+
+def _position(position: Any, count: int, most: int) -> int:
+    """A position in a sequence, counted from the front."""
+    found = known_int(position, "the position in a sequence")
+    if not -count <= found <= most:
+        raise ParseError(f"position {found} in a sequence of {count} elements")
+    return found + count if found < 0 else found
+
+
+def _sequence(*values: Any) -> list:
+    """SequenceConstruct: a sequence of these arrays."""
+    return list(values)
+
+
+def _empty_sequence(dtype: int = 1) -> list:
+    """SequenceEmpty: a sequence without elements."""
+    return []
+
+
+def _inserted(values: list, value: Any, position: Any = None) -> list:
+    """SequenceInsert: a sequence with one more element, by default at the end."""
+    at = len(values) if position is None else _position(position, len(values), len(values))
+    return [*values[:at], value, *values[at:]]
+
+
+def _erased(values: list, position: Any = None) -> list:
+    """SequenceErase: a sequence without one element, by default the last."""
+    at = _position(np.array(-1) if position is None else position, len(values), len(values) - 1)
+    return [*values[:at], *values[at + 1 :]]
+
+
+def _element(values: list, position: Any) -> Any:
+    """SequenceAt: the element at a position."""
+    return values[_position(position, len(values), len(values) - 1)]
+
+
+def _sequence_length(values: list) -> np.ndarray:
+    """SequenceLength: the number of elements."""
+    return np.array(len(values), np.int64)
+
+
+def _joined(values: list, axis: int, new_axis: int = 0) -> Any:
+    """ConcatFromSequence: the elements joined, or stacked along a new axis."""
+    arrays = list(map(as_array, values))
+    return np.stack(arrays, axis=axis) if new_axis else np.concatenate(arrays, axis=axis)
+
+
+def _split_to_sequence(x: Any, lengths: Any = None, axis: int = 0, keepdims: int = 1) -> list:
+    """SplitToSequence: parts of an array, of given lengths or of one length."""
+    axis = axis_of(axis, x.ndim)
+    n = known_int([x.shape[axis]], "SplitToSequence: the size of the axis")
+    if type(n) is int and n > _MOST_PARTS:
+        raise ShapeError(f"SplitToSequence: an axis of {n} elements, at most {_MOST_PARTS}")
+    if lengths is None:
+        parts = [1] * n
+    elif lengths.ndim == 0:
+        each = known_int(lengths, "SplitToSequence: the length")
+        if each < 1:
+            raise ShapeError(f"SplitToSequence: parts of length {each}")
+        parts = [min(each, n - start) for start in range(0, n, each)]
+    else:
+        parts = known_sizes(lengths, "SplitToSequence: the lengths")
+    found, start = [], 0
+    for length in parts:
+        part = x[(*[slice(None)] * axis, slice(start, start + length))]
+        is_flat = lengths is None and not keepdims
+        found.append(np.squeeze(part, axis) if is_flat else part)
+        start += length
+    return found
+
+
+def _optional(value: Any = None, type: Any = None) -> Any:
+    """Optional: a value, or none."""
+    return value
+
+
+def _has_element(value: Any = None) -> np.ndarray:
+    """OptionalHasElement: whether an optional has a value."""
+    return np.array(value is not None)
+
+
+def _get_element(value: Any) -> Any:
+    """OptionalGetElement: the value of an optional."""
+    if value is None:
+        raise ParseError("OptionalGetElement: the optional has no value")
+    return value
+
+
+OPERATORS: dict[str, Any] = {
+    **{"SequenceConstruct": _sequence, "SequenceEmpty": _empty_sequence},
+    **{"SequenceInsert": _inserted, "SequenceErase": _erased, "SequenceAt": _element},
+    **{"SequenceLength": _sequence_length, "ConcatFromSequence": _joined},
+    **{"SplitToSequence": _split_to_sequence, "Optional": _optional},
+    **{"OptionalHasElement": _has_element, "OptionalGetElement": _get_element},
+}

@@ -1,0 +1,277 @@
+"""``load``: the program of an ONNX model.
+
+The graph is run on traced values, like any recorded function. Values that depend on constants alone
+are computed while the model is loaded.
+"""
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast import entry_point
+from letir.ast.terms import Lambda
+from letir.ast.types import ShapeDtype
+from letir.errors import DTypeError, ParseError
+from letir.eval.array_modules import is_array, type_of
+from letir.onnx.importing.graphs import (
+    MOST_NODES,
+    Frame,
+    Runner,
+    readable_name,
+    refuse_huge,
+    versions_of,
+)
+from letir.onnx.importing.tensors import array_of_sparse, array_of_tensor, dtype_of
+from letir.onnx.importing.values import WEIGHTS, NeedsConstant, as_array
+from letir.onnx.package import onnx_package
+from letir.passes.dead_code_elimination import dead_code
+from letir.tracing.entry import finish_trace, trace_for
+from letir.tracing.trace_state import ABSTRACT, EAGER
+
+MOST_BYTES = 1 << 31  # a model file of ONNX cannot be larger
+
+
+@entry_point
+def load(
+    model: str | os.PathLike | bytes | Any,
+    params: str = "constants",
+    *,
+    args: Sequence | None = None,
+    sizes: Mapping[str, int] | None = None,
+) -> Lambda:
+    """The program of an ONNX model, which may be a path, the bytes of a file, or a ModelProto.
+
+    The program takes the inputs of the model in order. ``params``: with ``"constants"`` the weights
+    are constants of the program; with ``"inputs"`` floating weights are further parameters, and
+    ``weights(model)`` returns their arrays. ``args``: example inputs; sizes and branches that
+    depend on their numbers are then fixed by guards. ``sizes``: numbers for named sizes of the
+    model; all others stay symbolic. Nothing outside of the model's folder is read. Raises
+    ParseError for a model that is damaged, MissingRule for an operator that is not supported.
+
+    >>> import onnx.parser
+    >>> text = '<ir_version: 9, opset_import: ["" : 21]> f (float[n, 2] x) => (float[n, 2] y) '
+    >>> f = load(onnx.parser.parse_model(text + "{ h = Mul(x, x)  y = Tanh(h) }"))
+    >>> print(f)
+    lambda %0:x: float32[n, 2] {
+      %1:h: float32[n, 2] = mul(%0, %0)  # f:1: Mul
+      %2:y: float32[n, 2] = tanh(%1)  # f:2: Tanh
+      return %2
+    }
+    """
+    return _loaded(model, params, args, sizes)[0]
+
+
+@entry_point
+def weights(model: str | os.PathLike | bytes | Any) -> dict[str, np.ndarray]:
+    """The floating weights of an ONNX model by name.
+
+    Their order is that of the parameters of ``load(model, params="inputs")``, after the inputs.
+
+    >>> import onnx.parser
+    >>> text = '<ir_version: 9, opset_import: ["" : 21]> f (float[2] x) => (float[2] y) '
+    >>> model = onnx.parser.parse_model(text + "<float[2] w = {3, 4}> { y = Mul(x, w) }")
+    >>> weights(model)
+    {'w': array([3., 4.], dtype=float32)}
+    >>> load(model, params="inputs")(np.ones(2, np.float32), *weights(model).values())
+    array([3., 4.], dtype=float32)
+    """
+    return _loaded(model, "inputs", None, None)[1]
+
+
+def _loaded(model: Any, params: str, args: Any, sizes: Any) -> tuple[Lambda, dict[str, Any]]:
+    """(the program of a model, the weights that are its last parameters)."""
+    if params not in ("constants", "inputs"):
+        raise DTypeError(
+            f"letir.onnx.load: params is 'constants' or 'inputs', found {params!r}\n"
+            "  'constants' keeps the weights in the program, 'inputs' makes them parameters"
+        )
+    proto, file, folder = _read_model(model)
+    opened = _Opened.of(proto, file, folder, params == "inputs")
+    examples = opened.examples(args, dict(sizes or {}))
+    while True:
+        try:
+            return opened.record(examples, EAGER if args is not None else ABSTRACT), opened.weights
+        except NeedsConstant as needed:
+            opened = opened.with_constant(needed.local.name)
+
+
+def _read_model(model: Any) -> tuple[Any, str, str | None]:
+    """(ModelProto, name for source locations, folder of external data) of a model."""
+    onnx = onnx_package()
+    if isinstance(model, onnx.ModelProto):
+        return model, model.graph.name or "model", None
+    file, folder = "model.onnx", None
+    if isinstance(model, bytes | bytearray | memoryview):
+        data = bytes(model)
+    elif isinstance(model, str | os.PathLike):
+        path = os.fspath(model)
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+            raise ParseError(
+                f"{path} is not a file of an ONNX model: it is not a regular file, or too large"
+            )
+        with open(path, "rb") as opened:
+            data = opened.read()
+        file, folder = str(path), os.path.dirname(os.path.abspath(path))
+    else:
+        raise DTypeError(
+            "letir.onnx.load: expected a path, bytes or an onnx.ModelProto, found "
+            f"{type(model).__name__}\n  pass the path of the model's file"
+        )
+    try:
+        return onnx.ModelProto.FromString(data), file, folder
+    except Exception as error:
+        raise ParseError(f"{file} is not an ONNX model: {error}") from None
+
+
+@frozen
+class _Opened:
+    """A model that has been read: its inputs, its weights, and the runner of its graphs."""
+
+    graph: Any
+    versions: Mapping[str, int]
+    functions: Mapping
+    file: str
+    folder: str | None
+    inputs: tuple  # the ValueInfoProtos of the inputs that are not weights
+    constants: dict[str, np.ndarray]
+    weights: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, proto: Any, file: str, folder: str | None, lifts_weights: bool) -> "_Opened":
+        """The inputs and weights of a model."""
+        graph = proto.graph
+        if not len(graph.output):
+            raise ParseError(f"{file} is not an ONNX model: its graph has no outputs")
+        found: dict[str, np.ndarray] = {}
+        rows: list[Any] = [(tensor.name, array_of_tensor, tensor) for tensor in graph.initializer]
+        rows += [(t.values.name, array_of_sparse, t) for t in graph.sparse_initializer]
+        for name, read, tensor in rows:
+            if name in found:
+                raise ParseError(f"the weight {name!r} is stored twice\n  the file is damaged")
+            found[name] = read(tensor, folder)
+        weights = {n: x for n, x in found.items() if lifts_weights and x.dtype.kind in "fc"}
+        functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
+        return cls(
+            graph,
+            versions_of(proto.opset_import),
+            functions,
+            file,
+            folder,
+            tuple(declared for declared in graph.input if declared.name not in found),
+            {name: x for name, x in found.items() if name not in weights},
+            weights,
+        )
+
+    def with_constant(self, local_name: str) -> "_Opened":
+        """The same model with a weight as a constant."""
+        name = next(name for name in self.weights if readable_name(name) == local_name)
+        kept = {n: x for n, x in self.weights.items() if n != name}
+        constants = {**self.constants, name: self.weights[name]}
+        return _Opened(
+            *(self.graph, self.versions, self.functions, self.file, self.folder, self.inputs),
+            *(constants, kept),
+        )
+
+    def examples(self, args: Sequence | None, sizes: dict[str, int]) -> list:
+        """An argument for each input: the examples, or the declared types."""
+        if args is None:
+            return [_declared_type(declared, sizes) for declared in self.inputs]
+        if len(args) != len(self.inputs):
+            names = ", ".join(declared.name for declared in self.inputs)
+            raise ParseError(
+                f"letir.onnx.load: the model has {len(self.inputs)} inputs ({names}), and args "
+                f"{len(args)}"
+            )
+        pairs = zip(self.inputs, args, strict=True)
+        return [_checked_example(declared, value) for declared, value in pairs]
+
+    def record(self, examples: list, mode: str) -> Lambda:
+        """The program of the graph."""
+        names = [declared.name for declared in self.inputs] + list(self.weights)
+        shown = [readable_name(name) for name in names]
+        size = len(self.graph.node) + sum(len(f.node) for f in self.functions.values())
+        runner = Runner(self.functions, self.file, self.folder, MOST_NODES + 50 * size)
+        frame = Frame(self.versions)
+        # overflow and division by zero are allowed in ONNX
+        with (
+            np.errstate(all="ignore"),
+            trace_for([*examples, *self.weights.values()], shown, mode) as (new, tracers),
+        ):
+            WEIGHTS.set(frozenset([x.arg for x in tracers[len(self.inputs) :]]))
+            for name, value in [*zip(names, tracers, strict=True), *self.constants.items()]:
+                frame.enter(name, value)
+            results = [as_array(x) for x in runner.run_graph(self.graph, frame, is_main=True)]
+            for name, value in self.constants.items():
+                if id(value) in new._frozen:  # it is a constant of the program
+                    new.constant(value).name = readable_name(name)
+            for declared, result in zip(self.graph.output, results, strict=True):
+                if result is None:
+                    raise ParseError(f"the output {declared.name!r} is an optional without value")
+            found = results[0] if len(results) == 1 else tuple(results)
+            return dead_code(finish_trace(new, found, None)[0])
+
+
+def _tensor_type(declared: Any) -> Any:
+    """The type of an input that is an array, or an optional, which then has a value."""
+    kind = declared.type
+    if kind.WhichOneof("value") == "optional_type":
+        kind = kind.optional_type.elem_type
+    if kind.WhichOneof("value") != "tensor_type":
+        raise DTypeError(
+            f"the input {declared.name!r} is a {kind.WhichOneof('value')}, not an array\n"
+            "  pass the model the arrays, and build sequences inside of it"
+        )
+    return kind.tensor_type
+
+
+def _declared_type(declared: Any, sizes: dict[str, int]) -> ShapeDtype:
+    """The type of an input, with symbolic sizes where the model has no numbers."""
+    tensor = _tensor_type(declared)
+    if not tensor.HasField("shape"):
+        raise ParseError(
+            f"the model does not declare the shape of its input {declared.name!r}\n"
+            "  pass example inputs: letir.onnx.load(model, args=(...))"
+        )
+    shape: list = []
+    for place, dim in enumerate(tensor.shape.dim):
+        if dim.HasField("dim_value"):
+            if dim.dim_value < 0:
+                raise ParseError(f"the input {declared.name!r} has the size {dim.dim_value}")
+            shape.append(dim.dim_value)
+        else:
+            name = dim.dim_param or f"{declared.name}_{place}"
+            known = sizes.get(dim.dim_param, sizes.get(declared.name))
+            shape.append((readable_name(name) or "n") if known is None else int(known))
+    refuse_huge(declared.name, shape)
+    dtype = dtype_of(tensor.elem_type)
+    if dtype.kind not in "biufc":
+        raise DTypeError(
+            f"the input {declared.name!r} contains {dtype.name}, letir computes with numbers of 8 "
+            "to 128 bits\n  convert the model to float32 or float16"
+        )
+    return ShapeDtype(tuple(shape), dtype)
+
+
+def _checked_example(declared: Any, value: Any) -> Any:
+    """An example of the declared type. Raises DTypeError or ParseError for another one."""
+    value = np.asarray(value) if not is_array(value) else value
+    tensor, kind = _tensor_type(declared), type_of(value)
+    if kind.dtype != dtype_of(tensor.elem_type):
+        raise DTypeError(
+            f"the input {declared.name!r} has dtype {dtype_of(tensor.elem_type)}, and the example "
+            f"{kind.dtype}\n  convert it with .astype"
+        )
+    dims = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+    fits = len(dims) == len(kind.shape) and all(
+        a in (None, b) for a, b in zip(dims, kind.shape, strict=True)
+    )
+    if tensor.HasField("shape") and not fits:
+        raise ParseError(
+            f"the input {declared.name!r} has the shape {tuple(dims)}, and the example {kind.shape}"
+        )
+    return value

@@ -1,0 +1,179 @@
+"""The values of a graph: arrays that are known, traced arrays, shapes with symbolic sizes, lists.
+
+A known value is an ndarray. A shape with symbolic sizes is an ndarray of dtype object that contains
+ints and ``Size``s; the operators of ``shapes`` compute with it, and for all others it becomes a
+traced array (``as_array``). A sequence is a list, a missing optional None.
+"""
+
+import copy
+import math
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+import letir.numpy as lnp
+from letir.ast.types import Size
+from letir.errors import DTypeError, ShapeError, TraceError
+from letir.tracing.trace_state import ACTIVE, EAGER, Trace
+from letir.tracing.tracer import Tracer
+
+_MOST_NUMBERS = 10_000  # in a vector of sizes
+MOST_ELEMENTS = 1 << 28  # in an array that is made from sizes alone while a model is loaded
+
+
+# the parameters that stand for weights of the model that is loaded
+WEIGHTS: ContextVar[frozenset] = ContextVar("letir_onnx_weights", default=frozenset())
+
+
+class NeedsConstant(Exception):
+    """An operator needs the numbers of a weight that is a parameter: keep it as a constant."""
+
+    def __init__(self, local: Any):
+        super().__init__("a weight is needed as a constant")
+        self.local = local
+
+
+def active_trace() -> Trace:
+    """The trace of the model that is loaded, or that of a body in it."""
+    trace = ACTIVE.get()
+    assert isinstance(trace, Trace), "a model is loaded inside of a trace"
+    return trace
+
+
+def is_known(value: Any) -> bool:
+    """Whether a value is an array, a list or None in which nothing is traced."""
+    if isinstance(value, list):
+        return all(map(is_known, value))
+    return value is None or (type(value) is np.ndarray and value.dtype != object)
+
+
+def is_shape(value: Any) -> bool:
+    """Whether a value is a vector of sizes, at least one of them symbolic."""
+    return type(value) is np.ndarray and value.dtype == object
+
+
+def vector_of_sizes(sizes: Sequence) -> np.ndarray:
+    """A shape as a vector: of int64, or of objects if a size is symbolic."""
+    if any(type(n) is Size for n in sizes):
+        made = np.empty(len(sizes), object)
+        made[:] = sizes
+        return made
+    return np.array([int(n) for n in sizes], np.int64)
+
+
+def as_array(value: Any) -> Any:
+    """``value`` for an operator on arrays: symbolic sizes become a traced array of int64."""
+    if not is_shape(value):
+        return value
+    numbers = [lnp.asarray(n.number() if type(n) is Size else n) for n in value.ravel()]
+    joined = lnp.stack([n.astype(np.int64) for n in numbers])
+    return joined.reshape(value.shape)
+
+
+def as_traced(array: np.ndarray) -> Tracer:
+    """A known array as a constant of the program."""
+    trace = active_trace()
+    value = array if trace.mode is EAGER else None
+    made = Tracer(trace, trace.constant(array))
+    return made if value is None else Tracer(trace, made.arg, array)
+
+
+def known_array(value: Any, what: str) -> np.ndarray:
+    """The numbers of a value that decides about shapes or axes.
+
+    With example arguments, a guard records that the program is valid for these numbers only. Raises
+    TraceError for a value that is not known.
+    """
+    if not isinstance(value, Tracer | type(None)) or type(value) is np.ndarray:
+        return np.asarray(value)
+    if value is None:
+        raise DTypeError(f"{what} is missing\n  the operator needs it to know its result's shape")
+    trace = value.emitter
+    if value.arg in WEIGHTS.get():
+        raise NeedsConstant(value.arg)
+    if trace.mode is not EAGER:
+        raise TraceError(
+            f"{what} is computed when the program runs, but decides about a shape\n"
+            "  pass example inputs, letir.onnx.load(model, args=(...)): the program is then valid "
+            "for these numbers"
+        )
+    return np.asarray(value.guarded(copy.copy, what))
+
+
+def known_sizes(value: Any, what: str) -> list:
+    """The elements of a vector of integers as ints and symbolic sizes."""
+    if type(value) in (int, list, tuple):
+        return [value] if type(value) is int else list(value)
+    array = known_array(value, what).ravel()
+    if array.size > _MOST_NUMBERS:
+        raise ShapeError(f"{what}: found {array.size} numbers\n  a shape has at most 64")
+    return [n if type(n) is Size else int(n) for n in array]
+
+
+def known_int(value: Any, what: str) -> Any:
+    """The only element of a value as an int or a symbolic size."""
+    found = known_sizes(value, what)
+    if len(found) != 1:
+        raise ShapeError(f"{what} is one number, found {len(found)}\n  pass an array of shape ()")
+    return found[0]
+
+
+def axis_of(axis: int, rank: int, what: str = "axis") -> int:
+    """An axis counted from the front. Raises ShapeError if there is no such axis."""
+    if not -rank <= axis < rank:
+        raise ShapeError(f"{what} {axis} of an array with {rank} axes\n  count from 0, or from -1")
+    return axis % rank if rank else 0
+
+
+def axes_of(axes: Any, rank: int) -> tuple[int, ...]:
+    """Axes counted from the front. Raises ShapeError for one that occurs twice."""
+    found = tuple(axis_of(axis, rank) for axis in known_sizes(axes, "axes"))
+    if len(set(found)) != len(found):
+        raise ShapeError(f"axes {found} contain an axis twice\n  name each axis once")
+    return found
+
+
+def check_elements(shape: Sequence, what: str) -> None:
+    """Raise ShapeError for an array that is too large to be made while a model is loaded."""
+    numbers = [n for n in shape if type(n) is not Size]
+    if any(n < 0 for n in numbers):
+        raise ShapeError(f"{what}: a size cannot be negative, found {tuple(shape)}")
+    if math.prod(numbers) > MOST_ELEMENTS:
+        raise ShapeError(
+            f"{what}: the model asks for an array of shape {tuple(shape)}, more than "
+            f"{MOST_ELEMENTS} elements\n  check the sizes that it is made of"
+        )
+
+
+def zeros_of(shape: Sequence, dtype: Any, what: str) -> Any:
+    """Zeros of this shape, traced if it has symbolic sizes."""
+    check_elements(shape, what)
+    if any(type(n) is Size for n in shape):
+        return lnp.zeros(tuple(shape), dtype)
+    return np.zeros(tuple(shape), dtype)
+
+
+def like(number: Any, x: Any) -> Any:
+    """A Python number as a 0-d array with the dtype of ``x``."""
+    return np.asarray(number).astype(x.dtype)
+
+
+def traced_with(x: Any, *others: Any) -> Any:
+    """``x``, as a traced array if one of the others is traced: NumPy cannot index with that one."""
+    is_mixed = any(type(other) is Tracer for other in others)
+    return as_traced(x) if is_mixed and type(x) is np.ndarray else x
+
+
+def take(x: Any, indices: Any, axis: int | None = None) -> Any:
+    """``np.take``, also with traced indices into a known array."""
+    return np.take(traced_with(x, indices), indices, axis=axis)
+
+
+def transposed(x: Any) -> Any:
+    """A matrix transposed; a known one is copied, which makes products of small matrices faster.
+
+    A step of an LSTM of 64 units then takes 0.7 of the time in ``run_forward``.
+    """
+    return np.ascontiguousarray(x.T) if type(x) is np.ndarray else x.T

@@ -1,0 +1,45 @@
+"""``weighted_sum``: a program with one number as its result, which can be differentiated."""
+
+from typing import Any
+
+from letir.ast import entry_point
+from letir.ast.terms import Lambda
+from letir.ast.types import ShapeDtype
+from letir.errors import ExportError
+from letir.eval.evaluator import run_flat
+from letir.tracing.entry import trace
+
+
+@entry_point
+def weighted_sum(program: Lambda) -> Lambda:
+    """A program for the sum of the results times weights, its further parameters ``ct_<result>``.
+
+    Its gradient is the vector-Jacobian product of ``program``. With weights that are 1 for one
+    score and 0 for all others, it is the gradient of that score.
+
+    >>> import numpy as np
+    >>> import letir as lt
+    >>> f = weighted_sum(lt.trace(np.sin, np.zeros(3)))
+    >>> [param.name for param in f.params]
+    ['x', 'ct_output']
+    >>> lt.grad(f)(np.zeros(3), np.array([0.0, 1.0, 0.0]))
+    array([0., 1., 0.])
+    """
+    kinds = [x.type for x in (*program.params, *program.ret.args)]
+    if any(kind is None for kind in kinds):
+        raise ExportError("weighted_sum: the type of a parameter or a result is not known")
+    count = len(program.params)
+
+    def total(*arrays: Any) -> Any:
+        results = run_flat(program, list(arrays[:count]))
+        pairs = zip(results, arrays[count:], strict=True)
+        return sum((x * ct).sum() for x, ct in pairs if x.dtype.kind in "fc")
+
+    found = trace(total, *[ShapeDtype(kind.shape, kind.dtype) for kind in kinds])
+    names = [param.name for param in program.params]
+    stems = [getattr(arg, "name", None) for arg in program.ret.args]
+    several = len(stems) > 1
+    names += [f"ct_{s or (f'output_{i}' if several else 'output')}" for i, s in enumerate(stems)]
+    for param, name in zip(found.params, names, strict=True):
+        param.name = name
+    return found

@@ -1,0 +1,110 @@
+"""Short forms of NumPy's functions by methods of arrays and ufuncs, which NumPy's functions call.
+
+Each form gets the writer of ``letir.plan.step_writer`` and the attributes of the bind. It returns
+an expression, or None where it does not apply; see ``quick_forms``, which takes these forms in.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Form = Callable[..., str | None]
+
+
+def _is_plain_array(write: Any, i: int) -> bool:
+    """Whether an operand is an array with axes, of booleans or real numbers."""
+    kind = write.type(i)
+    is_known = kind is not None and not kind.weak and bool(kind.shape)
+    return is_known and kind.dtype.kind in "biuf"
+
+
+def _logical(ufunc: np.ufunc) -> Form:
+    """The reduction that ``np.any`` and ``np.all`` call."""
+
+    def form(write: Any, *, axis: Any, keepdims: bool) -> str | None:
+        if len(write.bind.args) > 1 or not _is_plain_array(write, 0):
+            return None
+        rest = f", None, None, {keepdims!r}" if keepdims else ""
+        return f"{write.constant(ufunc.reduce)}({write.slot(0)}, {axis!r}{rest})"
+
+    return form
+
+
+def _cumulative(method: str) -> Form:
+    def form(write: Any, *, axis: int | None, dtype: Any) -> str | None:
+        if dtype is not None or not _is_plain_array(write, 0):
+            return None
+        return f"{write.slot(0)}.{method}({axis!r})"
+
+    return form
+
+
+def _argsort(write: Any, *, axis: int | None, kind: Any) -> str | None:
+    if kind is not None or not _is_plain_array(write, 0):
+        return None
+    return f"{write.slot(0)}.argsort({axis!r})"
+
+
+def _round(write: Any, *, decimals: int) -> str | None:
+    return f"{write.slot(0)}.round({decimals!r})" if _is_plain_array(write, 0) else None
+
+
+def _take(write: Any, *, axis: int | None, mode: str) -> str | None:
+    if mode != "raise" or not _is_plain_array(write, 0) or not _is_plain_array(write, 1):
+        return None
+    return f"{write.slot(0)}.take({write.slot(1)}, {axis!r})"
+
+
+def _repeat(write: Any, *, repeats: Any, axis: int | None) -> str | None:
+    if type(repeats) is not int or not _is_plain_array(write, 0):
+        return None
+    return f"{write.slot(0)}.repeat({repeats!r}, {axis!r})"
+
+
+def _searchsorted(write: Any, *, side: str) -> str | None:
+    if len(write.bind.args) > 2 or not all(_is_plain_array(write, i) for i in range(2)):
+        return None
+    return f"{write.slot(0)}.searchsorted({write.slot(1)}, {side!r})"
+
+
+def _flip(write: Any, *, axis: Any) -> str | None:
+    if axis is not None or not _is_plain_array(write, 0):
+        return None
+    reverse = (slice(None, None, -1),) * len(write.type(0).shape)
+    return f"{write.slot(0)}[{write.constant(reverse)}]"
+
+
+def _outer(write: Any) -> str | None:
+    if not all(_is_plain_array(write, i) and len(write.type(i).shape) == 1 for i in range(2)):
+        return None
+    column = f"{write.slot(0)}[{write.constant((slice(None), None))}]"
+    return f"{write.constant(np.multiply)}({column}, {write.slot(1)})"
+
+
+def _diff(write: Any, *, n: int, axis: int) -> str | None:
+    """The differences of neighbours along the last axis."""
+    kind = write.type(0)
+    if n != 1 or len(write.bind.args) > 1 or not _is_plain_array(write, 0):
+        return None
+    if axis not in (-1, len(kind.shape) - 1) or kind.dtype.kind == "b":
+        return None
+    later = write.constant((..., slice(1, None)))
+    earlier = write.constant((..., slice(None, -1)))
+    return f"{write.constant(np.subtract)}({write.slot(0)}[{later}], {write.slot(0)}[{earlier}])"
+
+
+METHOD_FORMS: dict[str, Form] = {
+    "any": _logical(np.logical_or),
+    "all": _logical(np.logical_and),
+    "cumsum": _cumulative("cumsum"),
+    "cumprod": _cumulative("cumprod"),
+    "argsort": _argsort,
+    "round": _round,
+    "take": _take,
+    "repeat": _repeat,
+    "searchsorted": _searchsorted,
+    "flip": _flip,
+    "outer": _outer,
+    "diff": _diff,
+}

@@ -1,0 +1,173 @@
+"""Quick forms of Python numbers, and the facts about slots on which quick forms depend.
+
+``quick_forms`` has the forms for arrays and NumPy scalars; see its docstring for the ``write`` of a
+form.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from letir.ast.terms import Bind, Const
+from letir.ast.types import ArrayType
+from letir.ops.as_numpy.quick_functions import draw_text
+
+_FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
+ARITHMETIC = {"add": "+", "sub": "-", "mul": "*"}
+COMPARISONS = {
+    **{"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="},
+    **{"equal": "==", "not_equal": "!="},
+}
+
+# ---- facts ----
+
+# A fact says that a slot holds a Python float, a Python int, a NumPy scalar (not a 0-d array), or
+# an array that owns its memory. The first two facts are the names of the classes in the text.
+FLOAT, INT, SCALAR, OWNED = "float", "int", "scalar", "owned"
+NUMBER_FACTS = {float: FLOAT, int: INT}
+NUMBERS = (FLOAT, INT)
+_GIVE_NUMBERS = ("weaken", "math_function", "python_operator")
+_GIVE_SCALARS = ("sum", "prod", "max", "min", "mean", "var", "std", "norm", "dot", "matmul")
+
+
+def number_fact(kind: Any) -> str | None:
+    """The fact of a Python number of this type, None for other types."""
+    if type(kind) is not ArrayType or not kind.weak:
+        return None
+    return FLOAT if kind.dtype == _FLOAT else INT if kind.dtype == _INT else None
+
+
+def result_fact(write: Any, bind: Bind) -> str | None:
+    """The fact about the result of a bind with one result, see ``NUMBER_FACTS``."""
+    kind, name = write.result, bind.op.name
+    if kind is None:
+        return None
+    if kind.weak:
+        return number_fact(kind) if name in _GIVE_NUMBERS else None
+    if kind.shape:
+        return OWNED if bind.op.memory == "new" else None
+    if hasattr(bind.op.impl, "ufunc") or name in _GIVE_SCALARS:
+        return SCALAR
+    if name == "cast":
+        return SCALAR if write.fact(0) in (*NUMBERS, SCALAR) else None
+    return SCALAR if name == "index" and _selects_one(bind) else None
+
+
+def _selects_one(bind: Bind) -> bool:
+    """Whether an index selects an element, not a 0-d array."""
+    item, kind = bind.attrs["item"], bind.args[0].type
+    entries = item if type(item) is tuple else (item,)
+    return len(entries) == kind.ndim and all(type(entry) is int for entry in entries)
+
+
+# ---- Python numbers ----
+
+
+def number_form(write: Any, bind: Bind, following: Bind) -> tuple[str, str] | None:
+    """(expression, fact) of a bind of Python numbers and the ``weaken`` that follows it.
+
+    NumPy's operators on Python numbers give the same bits as Python's operators.
+    """
+    fact = number_fact(following.binders[0].type)
+    if following.op.name != "weaken" or fact is None:
+        return None
+    if bind.op.role == "own_draw":
+        text = draw_text(write, **bind.attrs) if not bind.attrs["shape"] else None
+        return None if text is None else (f"{fact}({text})", fact)
+    facts = [write.fact(i) for i in range(len(bind.args))]
+    if not all(known in NUMBERS for known in facts):
+        return None
+    form = _NUMBER_FORMS.get(bind.op.name)
+    # all operands are integers, or at least one is a float local: constants have been folded
+    if form is None or (FLOAT in facts) != (fact == FLOAT):
+        return None
+    text = form(write)
+    return None if text is None else (text, fact)
+
+
+def spreading_operands(bind: Bind) -> tuple:
+    """The operands that make the result infinite or nan if they are infinite or nan."""
+    if bind.op.name == "div":  # an infinite divisor gives zero
+        return bind.args[:1]
+    return bind.args if bind.op.name in (*ARITHMETIC, "neg", "abs") else ()
+
+
+def _number_operator(symbol: str) -> Callable:
+    return lambda write: f"{write.operand(0)} {symbol} {write.operand(1)}"
+
+
+def _number_div(write) -> str | None:
+    """A quotient by a number other than zero, by which Python would raise."""
+    divisor = write.bind.args[1]
+    is_known = type(divisor) is Const and divisor.value
+    return f"{write.operand(0)} / {write.operand(1)}" if is_known else None
+
+
+def _number_power(write) -> str | None:
+    """A square, which NumPy's power multiplies as well."""
+    exponent = write.bind.args[1]
+    if type(exponent) is Const and exponent.value == 2:
+        return f"{write.operand(0)} * {write.operand(0)}"
+    return None
+
+
+def _number_extremum(ufunc: np.ufunc, symbol: str) -> Callable:
+    """The smaller or larger number; the ufunc's result for nan and signed zeros."""
+
+    def form(write) -> str | None:
+        if write.fact(0) != write.fact(1):  # the class of the result would depend on the values
+            return None
+        x, y = write.operand(0), write.operand(1)
+        other = f"{write.constant(ufunc)}({x}, {y}).item()"
+        return f"{x} if {x} {symbol} {y} else {y} if {y} {symbol} {x} else {other}"
+
+    return form
+
+
+_NUMBER_FORMS: dict[str, Callable] = {
+    **{name: _number_operator(symbol) for name, symbol in ARITHMETIC.items()},
+    "neg": lambda write: f"-{write.operand(0)}",
+    "abs": lambda write: f"abs({write.operand(0)})",
+    # correctly rounded, like NumPy's; Python raises for negative numbers
+    "sqrt": lambda write: f"{write.constant(math.sqrt)}({write.operand(0)})",
+    "div": _number_div,
+    "power": _number_power,
+    "minimum": _number_extremum(np.minimum, "<"),
+    "maximum": _number_extremum(np.maximum, ">"),
+}
+
+
+def math_function_form(write: Any, *, name: str) -> str:
+    operands = ", ".join(map(write.operand, range(len(write.bind.args))))
+    return f"{write.constant(getattr(math, name))}({operands})"
+
+
+def python_operator_form(write: Any, *, operator: str, kind: str) -> str | None:
+    """Python's operator, if the class of its result is certain."""
+    facts = [write.fact(0), write.fact(1)]
+    if not all(known in NUMBERS for known in facts):
+        return None
+    symbol = {"div": "/", "floor_divide": "//", "remainder": "%"}.get(operator)
+    if operator == "power" and facts == [FLOAT, INT]:
+        symbol = "**"
+    if symbol is None or kind != (FLOAT if operator == "div" or FLOAT in facts else INT):
+        return None
+    return f"{write.operand(0)} {symbol} {write.operand(1)}"
+
+
+def number_test(write: Any, bind: Bind) -> str | None:
+    """The comparison of two Python numbers by Python's operator."""
+    symbol = COMPARISONS.get(bind.op.name)
+    if write.plain or symbol is None or any(write.fact(i) not in NUMBERS for i in range(2)):
+        return None
+    # Python compares an int and a float exactly, which matters for large ones only
+    is_same = write.fact(0) == write.fact(1)
+    if not is_same and all(is_local(write, i) for i in range(2)):
+        return None
+    return f"{write.operand(0)} {symbol} {write.operand(1)}"
+
+
+def is_local(write: Any, i: int) -> bool:
+    return type(write.bind.args[i]) is not Const

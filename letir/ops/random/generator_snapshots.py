@@ -1,0 +1,82 @@
+"""Snapshots of NumPy's generators, for programs that fail after they have drawn.
+
+NumPy gives the state of a generator as a dict, which takes as long as several draws. The state is
+in the memory of the bit generator behind ``state_address``, and is copied from there. At the first
+snapshot of each class a trial draw tests whether such a copy restores the state; if not, the dict
+is used.
+"""
+
+import ctypes
+from functools import cache
+from typing import Any
+
+from letir.ops.random.generator_states import generator_of, state_of
+
+_CLASSES = ("Generator", "RandomState")
+_BITS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
+_HEAD = object.__basicsize__
+_bytes_at = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)(
+    ("PyBytes_FromStringAndSize", ctypes.pythonapi)
+)
+
+
+def snapshot(generator: Any) -> Any:
+    """The present state of a generator, for ``restore``."""
+    bits = generator._bit_generator
+    place = _place_of_state((type(generator), type(bits)))
+    if place is None:
+        return state_of(generator)
+    start, size, rest = place
+    state = _bytes_at(id(bits) + start, size)
+    # a RandomState stores every second normal number in its own object
+    return (state, _bytes_at(id(generator) + _HEAD, rest)) if rest else state
+
+
+def restore(generator: Any, saved: Any) -> None:
+    """Put a generator into the state of a snapshot."""
+    bits = generator._bit_generator
+    place = _place_of_state((type(generator), type(bits)))
+    if place is None:
+        found = generator_of(saved)
+        if saved[0] == 5:
+            generator.set_state(found.get_state())
+        else:
+            generator.bit_generator.state = found.bit_generator.state
+        return
+    state, rest = saved if type(saved) is tuple else (saved, b"")
+    with bits.lock:
+        ctypes.memmove(id(bits) + place[0], state, len(state))
+        ctypes.memmove(id(generator) + _HEAD, rest, len(rest))
+
+
+@cache
+def _place_of_state(classes: tuple[type, type]) -> tuple[int, int, int] | None:
+    """The place of a generator's state in memory; None if it cannot be copied from there.
+
+    (offset in the object of the bit generator, size, bytes of the generator's object, without its
+    head, that belong to the state)
+    """
+    kind, bits = classes
+    if kind.__name__ not in _CLASSES or bits.__name__ not in _BITS:
+        return None
+    example: Any = kind(bits(0))
+    _draw(example)
+    inner, before = example._bit_generator, state_of(example).tolist()
+    start = inner.ctypes.state_address - id(inner)
+    size = bits.__basicsize__ - start
+    if not _HEAD <= start < bits.__basicsize__:
+        return None
+    rest = 0 if kind.__name__ == "Generator" else kind.__basicsize__ - _HEAD
+    state, body = _bytes_at(id(inner) + start, size), _bytes_at(id(example) + _HEAD, rest)
+    for _ in range(3):
+        _draw(example)
+    ctypes.memmove(id(inner) + start, state, size)
+    ctypes.memmove(id(example) + _HEAD, body, rest)
+    return (start, size, rest) if state_of(example).tolist() == before else None
+
+
+def _draw(generator: Any) -> None:
+    """Change all parts of the state: the buffer of 32 bits, and the second normal number."""
+    draw_integer = getattr(generator, "integers", None) or generator.randint
+    draw_integer(9, dtype="int32")
+    generator.normal()

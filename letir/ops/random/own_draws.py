@@ -1,0 +1,110 @@
+"""Programs whose arguments are generators, instead of states that each draw takes and returns.
+
+A recorded program takes the state of a generator as an array and writes the last state back. If
+each draw takes the state that the draw before it returned, a plan needs no states: the generator
+itself is the argument. If the run fails, the generator gets back its state at the start, so that
+the call can be completed in another way.
+"""
+
+import numpy as np
+from attrs import define, field
+
+from letir.ast import LATE_BOUND
+from letir.ast.primitive import Primitive, never
+from letir.ast.terms import Arg, Bind, Lambda, Local
+from letir.ast.types import ArrayType
+from letir.ops.elementwise.casting import copy
+from letir.ops.indexing.basic import index_set
+from letir.ops.random.numpy_generator import generator_draw, numbers_of
+
+_NO_RULE = never("plans are made after derivatives are taken")
+
+
+def _own_draw_impl(xp, generator, *operands, method, shape, dtype, options=()):
+    """The numbers that the generator draws by its ``method``."""
+    return numbers_of(generator, operands, method, shape, dtype, dict(options))
+
+
+own_draw = Primitive(
+    "own_draw",
+    _own_draw_impl,
+    lambda generator, *operands, method, shape, dtype, options: ArrayType(dtype, shape),
+    _NO_RULE,
+    _NO_RULE,
+    random=True,
+    raises=True,
+    role="own_draw",
+)
+
+
+@define(eq=False)
+class _States:
+    """The states of generators in a program: the parameter to which each belongs, and how many
+    draws precede it. ``others``: parameters with a use for which the state itself is needed.
+    """
+
+    of: dict[Local, tuple[Local, int]]
+    latest: dict[Local, int]
+    written: dict[Local, int] = field(factory=dict)
+    others: set[Local] = field(factory=set)
+
+    def note(self, bind: Bind) -> None:
+        """Note what a bind does with states."""
+        known = [self.of.get(arg) if type(arg) is Local else None for arg in bind.args]
+        if not any(known):
+            return
+        (first, *rest), op = known, bind.op
+        if op is copy and first is not None:
+            self.of[bind.binders[0]] = first
+        elif op is index_set and bind.attrs["item"] is ... and len(rest) == 1 and rest[0]:
+            self.of[bind.binders[0]] = rest[0]
+        elif op is generator_draw and first is not None and not any(rest):
+            param, number = first
+            if number != self.latest[param]:
+                self.others.add(param)
+            self.latest[param] = number + 1
+            self.of[bind.binders[1]] = param, number + 1
+        elif op.role == "write_back" and first is not None and rest[0] is not None:
+            is_own = bind.args[0] is first[0] is rest[0][0]
+            self.written[first[0]] = rest[0][1] if is_own else -1
+            self.of[bind.binders[0]] = rest[0]
+        else:
+            self.others.update([one[0] for one in known if one is not None])
+
+    def live(self, results: tuple[Arg, ...]) -> set[Local]:
+        """The parameters that may be generators instead of states."""
+        for arg in results:
+            if type(arg) is Local and arg in self.of:
+                self.others.add(self.of[arg][0])
+        return {
+            param
+            for param, number in self.latest.items()
+            if number and self.written.get(param) == number and param not in self.others
+        }
+
+
+def with_own_draws(fn: Lambda) -> tuple[Lambda, tuple[int, ...]]:
+    """(``fn`` with generators as parameters instead of states, the positions of these parameters).
+
+    ``fn`` itself if there are none. Linear time.
+    """
+    changed = {bind.args[0] for bind in fn.binds if bind.op.role == "write_back"}
+    states = [p for p in fn.params if p in changed and p.type.dtype == np.uint64]
+    found = _States({p: (p, 0) for p in states}, dict.fromkeys(states, 0))
+    for bind in fn.binds:
+        found.note(bind)
+    live = found.live(fn.ret.args)
+    if not live:
+        return fn, ()
+    binds = []
+    for bind in fn.binds:
+        first = found.of.get(bind.args[0]) if bind.args and type(bind.args[0]) is Local else None
+        if first is None or first[0] not in live:
+            binds.append(bind)
+        elif bind.op is generator_draw:
+            args = (first[0], *bind.args[1:])
+            binds.append(Bind(bind.binders[:1], own_draw, args, bind.attrs, bind.source))
+    return fn.with_binds(binds), tuple([n for n, p in enumerate(fn.params) if p in live])
+
+
+LATE_BOUND["with_own_draws"] = with_own_draws

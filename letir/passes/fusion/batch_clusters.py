@@ -1,0 +1,147 @@
+"""``batch_clusters``: groups of binds on the items of a batch, each to become one kernel.
+
+All values of a cluster have the same length along their first axis; see
+``letir.kernels.batches.item_binds``. A cluster is open until a bind reads a value that depends on
+its results through binds outside of it; so no cycle arises.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+from attrs import define, field
+
+from letir.ast.liveness import has_effect
+from letir.ast.terms import Bind, Lambda, Local
+from letir.kernels.batches.item_binds import adds_to_operand, bind_kind, is_batch
+from letir.passes.fusion.clustering import LEAST_ITEMS, WORTH
+
+_MOST_BATCHES = 3  # different numbers of items in a program
+_MOST_WORK = 1_200  # scalars that a cluster computes for an item
+_DEAR = 10  # the work of an expensive operation, in units of a cheap one
+
+
+@define(eq=False)
+class BatchCluster:
+    """Positions of binds on ``n`` items. ``copies``: as in ``RowCluster``, none here."""
+
+    n: int
+    members: list[int] = field(factory=list)
+    copies: dict[Local, Bind] = field(factory=dict)
+    made: set[Local] = field(factory=set)
+    after: set[Local] = field(factory=set)  # values outside that depend on the cluster
+    work: int = 0
+
+
+def batch_sizes(fn: Lambda, least: int = LEAST_ITEMS) -> list[int]:
+    """The numbers of items for which ``fn`` may have clusters, the most frequent first."""
+    found: Counter[int] = Counter()
+    for bind in fn.binds:
+        for binder in bind.binders:
+            shape = getattr(binder.type, "shape", ())
+            if shape and type(shape[0]) is int and shape[0] >= least:
+                found[shape[0]] += is_batch(binder.type, shape[0])
+    return [n for n, count in found.most_common(_MOST_BATCHES) if count]
+
+
+def batch_clusters(
+    fn: Lambda, n: int, is_exact: bool = False, worth: int = WORTH
+) -> list[BatchCluster]:
+    """The clusters of ``fn`` on ``n`` items that save time. Linear time.
+
+    A cluster pays if it reads or adds elements at indices, or moves elements that it computes, and
+    computes at least ``worth`` elements: other kernels serve the rest.
+    """
+    search = _Search(fn, n, is_exact)
+    search.run()
+    return [own for one in search.clusters for own in search.parts(one) if search.pays(own, worth)]
+
+
+@define(eq=False)
+class _Search:
+    """The search for clusters in one program. ``kinds``: the ``bind_kind`` of each position."""
+
+    fn: Lambda
+    n: int
+    is_exact: bool
+    kinds: list[str] = field(init=False)
+    clusters: list[BatchCluster] = field(factory=list)
+
+    def run(self) -> None:
+        """Fill ``clusters``."""
+        self.kinds = [bind_kind(bind, self.n, self.is_exact) for bind in self.fn.binds]
+        cluster = self.open()
+        for position, (bind, kind) in enumerate(zip(self.fn.binds, self.kinds, strict=True)):
+            read = set(bind.locals())
+            if not kind:
+                if bind.op.effect or (bind.op.holds_lambdas and has_effect(bind)):
+                    cluster = self.open()
+                elif not (cluster.made.isdisjoint(read) and cluster.after.isdisjoint(read)):
+                    cluster.after.update(bind.binders)
+                continue
+            own = self.work_of(bind) if kind == "item" else 0
+            # a table, or an array to which parts are added, must be in memory
+            first = bind.args[0] if kind == "gather" or adds_to_operand(bind) else None
+            is_late = not cluster.after.isdisjoint(read) or first in cluster.made
+            if is_late or cluster.work + own > _MOST_WORK:
+                cluster = self.open()
+            cluster.members.append(position)
+            cluster.work += own
+            cluster.made.update(bind.binders)
+            if kind == "scatter":
+                cluster.after.update(bind.binders)
+
+    def open(self) -> BatchCluster:
+        """A new cluster."""
+        self.clusters.append(BatchCluster(self.n))
+        return self.clusters[-1]
+
+    def work_of(self, bind: Bind) -> int:
+        """The number of scalars that a bind computes for an item, about."""
+        if bind.op.moves_elements or bind.op.memory == "view":
+            return 0
+        kinds = [arg.type for arg in (*bind.args, *bind.binders) if type(arg) is Local]
+        most = max([math.prod(kind.shape[1:]) for kind in kinds if is_batch(kind, self.n)])
+        dear = bind.op.elementwise and bind.op.cost not in ("free", "cheap")
+        return most * (_DEAR if dear else 1)
+
+    def parts(self, cluster: BatchCluster) -> Iterator[BatchCluster]:
+        """The parts of a cluster between which no values pass."""
+        root: dict[int, int] = {}
+        maker: dict[Local, int] = {}
+
+        def find(n: int) -> int:
+            while root[n] != n:
+                root[n] = n = root[root[n]]
+            return n
+
+        for position in cluster.members:
+            root[position] = position
+            bind = self.fn.binds[position]
+            for arg in bind.locals():
+                if arg in maker:
+                    root[find(maker[arg])] = find(position)
+            maker.update(dict.fromkeys(bind.binders, position))
+        groups: dict[int, list[int]] = {}
+        for position in cluster.members:
+            groups.setdefault(find(position), []).append(position)
+        for members in groups.values():
+            yield BatchCluster(self.n, members)
+
+    def pays(self, cluster: BatchCluster, worth: int) -> bool:
+        """Whether a kernel of these binds saves time over other kernels and NumPy's calls."""
+        binds = [self.fn.binds[n] for n in cluster.members]
+        kinds = [self.kinds[n] for n in cluster.members]
+        made = {binder for bind in binds for binder in bind.binders}
+        work = self.n * sum([self.work_of(bind) for bind in binds])
+        if "scatter" in kinds:
+            return work + self.n >= worth
+        count = sum([bool(self.work_of(bind)) for bind in binds])
+        moves = any(
+            not bind.op.elementwise
+            and bind.op.reduction is None
+            and not made.isdisjoint(bind.locals())
+            for bind in binds
+        )
+        gathers = kinds.count("gather")
+        return count > 0 and count + gathers > 1 and (gathers > 0 or moves) and work >= worth

@@ -1,0 +1,366 @@
+"""``StepWriter``: writes the text of a straight-line function, step by step.
+
+The forms of operations (``letir.ops.as_numpy.quick_forms``) ask it for their operands, and for the
+facts about these. ``letir.plan.straight_line`` compiles the text.
+"""
+
+import sys
+from collections.abc import Callable, Iterable
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from letir.ast.terms import NO_TYPE, Bind, Const
+from letir.ast.types import ArrayType
+from letir.eval.float_warnings import is_silent
+from letir.ops.as_numpy.quick_forms import quick_form, write_form
+from letir.ops.as_numpy.quick_numbers import (
+    FLOAT,
+    NUMBER_FACTS,
+    OWNED,
+    number_form,
+    number_test,
+    result_fact,
+    spreading_operands,
+)
+from letir.plan.instructions import direct_ufunc, is_pure, kernel_ufunc, numeric_callable
+from letir.plan.reused_operands import reuse_test
+
+ONE, TWO, TWO_AND_CLEAR, ONE_AND_CLEAR, MANY, OTHER = range(6)
+_INT_END = 1 << 63
+
+
+class LeftToSteps(Exception):
+    """Raised by the generated function to leave a step to the plan."""
+
+
+def _references_to_local() -> int:
+    """The reference count of an array that one local variable holds."""
+    x = np.empty(1)
+    return sys.getrefcount(x)
+
+
+# Measured, because it differs between versions of CPython.
+ALONE = _references_to_local()
+
+
+def bind_at(table: Any, n: int) -> Bind:
+    """The bind of step ``n``."""
+    where = table.where[n]
+    return where[0][1] if type(where) is tuple else where
+
+
+@define(eq=False)
+class StepWriter:
+    """Writes the text of the function; the forms of operations ask it for their operands."""
+
+    table: Any
+    n_params: int
+    plain: bool
+    misses: bool = False  # whether a failed guard makes the function return Miss
+    lines: list[str] = field(factory=list)
+    steps: list[int] = field(factory=list)
+    may_repeat: list[bool] = field(factory=list)
+    step: int = -1
+    names: dict[str, Any] = field(init=False)
+    facts: dict[int, str] = field(factory=dict)  # by slot, see ``result_fact``
+    is_loud: bool = False
+    kernels: int = 0
+    has_integers: bool = False  # whether there are operators of integer scalars, which may warn
+    # state of the step that is being written:
+    bind: Any = None
+    slots: tuple = ()
+    dying: tuple = ()
+    tests: dict[Any, int] = field(factory=dict)  # the lines that test Python floats
+    covered: set = field(factory=set)  # floats that another test shows to be finite
+    _globals_of: dict[int, str] = field(factory=dict)
+    kept: list = field(factory=list)
+
+    def __attrs_post_init__(self):
+        # the warning registry is not a dict, see letir.plan.plan
+        self.names = {
+            "__warningregistry__": "see letir.plan.plan",
+            "LEAVE": LeftToSteps,
+            "ALONE": ALONE,
+        }
+        self.names |= {"__name__": __name__, "getrefcount": sys.getrefcount, "array": np.array}
+        # slots of constants are never assigned to: their names are global ones
+        for n, value in enumerate(self.table.rest):
+            self.names[f"s{self.n_params + n}"] = value
+
+    # ---- the operands and the result of a step, for quick forms ----
+
+    def operand(self, i: int) -> str:
+        """The text of an operand: a variable, a global name, or a Python number."""
+        arg = self.bind.args[i]
+        value = arg.value if type(arg) is Const else None
+        is_plain = type(value) is int or (type(value) is float and isfinite(value))
+        return f"({value!r})" if is_plain else f"s{self.slots[i]}"
+
+    def slot(self, i: int) -> str:
+        """The variable or global name of an operand."""
+        return f"s{self.slots[i]}"
+
+    def type(self, i: int) -> ArrayType | None:
+        """The type of an operand, None if it is not known."""
+        kind = self.bind.args[i].type
+        return None if kind is NO_TYPE else kind
+
+    @property
+    def result(self) -> ArrayType | None:
+        """The type of the result, None if it is not known."""
+        kind = self.bind.binders[0].type
+        return None if kind is NO_TYPE else kind
+
+    def fact(self, i: int) -> str | None:
+        """The fact about an operand: FLOAT or INT for Python numbers, SCALAR, OWNED, or None."""
+        arg = self.bind.args[i]
+        if type(arg) is Const:
+            is_float = type(arg.value) is float
+            return (
+                NUMBER_FACTS.get(type(arg.value)) if not is_float or isfinite(arg.value) else None
+            )
+        return self.facts.get(self.slots[i])
+
+    def is_dying(self, i: int) -> bool:
+        """Whether this is the last use of an operand."""
+        return self.slots[i] in self.dying
+
+    def constant(self, value: Any) -> str:
+        """The global name of a value."""
+        found = self._globals_of.get(id(value))
+        if found is None:
+            found = self._globals_of[id(value)] = f"c{len(self._globals_of)}"
+            self.names[found] = value
+            self.kept.append(value)
+        return found
+
+    # ---- writing ----
+
+    def line(self, text: str, may_repeat: bool = True) -> None:
+        """Append a line of the current step."""
+        self.lines.append(text)
+        self.steps.append(self.step)
+        self.may_repeat.append(may_repeat)
+
+    def start(self, n_params: int, weak_params: dict[int, str]) -> None:
+        """Write the head of the function: the arguments and their checks."""
+        self.line("def run(leaves):")
+        if n_params:
+            self.line(f" {', '.join([f's{n}' for n in range(n_params)])}, = leaves")
+            self.line(" leaves.clear()")
+        for n, fact in weak_params.items():
+            self.line(f" if type(s{n}) is not {fact}: raise LEAVE")
+        self.facts.update(weak_params)
+        if self.table.unused:
+            self.line(f" {self.assign_none(self.table.unused)}")
+
+    def add(self, step: tuple, bind: Bind) -> bool:
+        """Append a step; True if the text includes the next step too."""
+        kind, f, i, j, k, c = step
+        self.bind = bind
+        if kind == OTHER:
+            self.slots, self.dying = i, c
+            self.add_other(f, i, k, c)
+            return False
+        self.slots = (i,) if kind in (ONE, ONE_AND_CLEAR) else i if kind == MANY else (i, j)
+        cleared = c if kind == MANY else () if c is None else (c,)
+        self.dying = (*cleared, k)
+        if self.misses and self.add_guard(f, k, cleared):
+            return True
+        number = self.number_step(k)
+        if number is not None:
+            self.add_number(*number, k, cleared)
+            return True
+        if bind.op.role == "write_back" and self.add_write(f, k, cleared):
+            return False
+        form = quick_form(self, bind)
+        if form is None:
+            form = self.call(f, bind)
+            test = reuse_test(self)
+            if test is not None:
+                # the step may not be repeated: the operand may have been overwritten
+                self.is_loud, reused = True, f"{form[:-1]}, out={self.slot(test[0])})"
+                self.store(f"{reused} if {test[1]} else {form}", k, cleared, may_repeat=False)
+                form = None
+        if form is not None:
+            self.store(form, k, cleared)
+        self.note(k, cleared)
+        return False
+
+    def add_guard(self, f: Callable, k: int, cleared: tuple) -> bool:
+        """Append a comparison whose only use is the guard in the next step."""
+        if self.step + 1 == len(self.table.steps):
+            return False
+        guard, (_, _, i, _, _, c) = (
+            bind_at(self.table, self.step + 1),
+            self.table.steps[self.step + 1],
+        )
+        value = guard.attrs.get("value")
+        if guard.op.role != "guard" or type(value) is not bool or i != (k,) or k not in c:
+            return False
+        text = number_test(self, self.bind)
+        if text is None:
+            return False
+        self.line(f" if not ({text}): return Miss" if value else f" if {text}: return Miss")
+        gone = sorted({*cleared, k})
+        self.line(f" {self.assign_none(gone)}")
+        self.forget(gone)
+        return True
+
+    def add_write(self, f: Callable, k: int, cleared: tuple) -> bool:
+        """Append a write to an argument as an assignment; False if it has no such form."""
+        form = write_form(self, self.bind)
+        if form is None:
+            return False
+        test, action = form
+        self.line(f" if {test}: {action}; s{k} = {self.slot(0)}")
+        self.line(f" else: s{k} = {self.call(f, self.bind)}")
+        gone = [n for n in cleared if n != k]
+        if gone:
+            self.line(f" {self.assign_none(gone)}")
+        self.forget((k, *cleared))
+        return True
+
+    def number_step(self, k: int) -> tuple[str, str] | None:
+        """(text, fact) for this step and the next, which converts the result to a Python number."""
+        if self.plain or self.step + 1 == len(self.table.steps):
+            return None
+        kind, _, i, _, target, _ = self.table.steps[self.step + 1]
+        if kind != ONE or not i == k == target:
+            return None
+        return number_form(self, self.bind, bind_at(self.table, self.step + 1))
+
+    def add_number(self, form: str, fact: str, k: int, cleared: tuple) -> None:
+        """Append a Python operator, and a test that NumPy's operator gives the same number."""
+        # the operands must not be cleared before the test: the plan may have to repeat the step
+        made = "t" if k in self.slots and not self.misses else f"s{k}"
+        self.line(f" {made} = {form}")
+        # NumPy warns of infinite results; letir's integers have 64 bits; no draw is repeated
+        test = f"{made} - {made}" if fact == FLOAT else f"not -{_INT_END} <= {made} < {_INT_END}"
+        if self.bind.op.role != "own_draw":
+            if fact == FLOAT:
+                self.note_test()
+            self.line(f" if {test}: raise LEAVE")
+        if made == "t":
+            self.store("t", k, cleared)
+        elif cleared:
+            self.line(f" {self.assign_none(cleared)}")
+        self.forget(cleared)
+        self.facts[k] = fact
+
+    def note_test(self) -> None:
+        """Note the test of a Python float, and of which operands it shows that they are finite."""
+        self.covered.update([x for x in spreading_operands(self.bind) if x in self.tests])
+        self.tests[bind_at(self.table, self.step + 1).binders[0]] = len(self.lines)
+
+    def needed_lines(self) -> list[str]:
+        """The lines without the tests of floats that other tests cover."""
+        dropped = {self.tests[local] for local in self.covered}
+        return [line for n, line in enumerate(self.lines) if n not in dropped]
+
+    def note(self, k: int, cleared: tuple) -> None:
+        """Store the fact about a result, and drop the facts about cleared slots."""
+        fact = result_fact(self, self.bind)
+        self.forget((k, *cleared))
+        if fact is not None:
+            self.facts[k] = fact
+
+    def forget(self, slots: Iterable[int]) -> None:
+        """Drop the facts about slots."""
+        for n in slots:
+            self.facts.pop(n, None)
+
+    def call(self, f: Callable, bind: Bind) -> str:
+        """The call of a step's function."""
+        kernel = None if self.plain else kernel_ufunc(bind)
+        if kernel is not None:
+            self.kernels = max(self.kernels, bind.op.impl.least_state)  # type: ignore[attr-defined]
+            f = kernel
+        elif direct_ufunc(bind) is None and not is_silent(bind.op):
+            self.is_loud = True
+        return f"{self.constant(f)}({', '.join(map(self.slot, range(len(self.slots))))})"
+
+    def store(self, form: str, k: int, cleared: tuple, may_repeat: bool = True) -> None:
+        """Store a result, and clear the variables that are not used any more."""
+        text = f" s{k} = {form}"
+        if cleared:
+            text += f"; {self.assign_none(cleared)}"
+        self.line(text, may_repeat)
+
+    def add_other(self, f: Callable, i: tuple, k: tuple, c: tuple) -> None:
+        """Append a step whose function stores its results itself."""
+        form, op = write_form(self, self.bind), self.bind.op
+        made = [n for n in k if n is not None]
+        value = quick_form(self, self.bind) if op.results is None and made else None
+        if value is not None:
+            cleared = tuple([n for n in c if n != made[0]])
+            self.store(value, made[0], cleared)
+            self.note(made[0], cleared)
+            return
+        if k and None not in k and not op.effect and is_pure(self.bind, np):
+            f = numeric_callable(self.bind, np)
+            results = "".join([f"s{n}, " for n in k])
+            self.line(f" {results}= {self.call(f, self.bind)}")
+            cleared = tuple([n for n in c if n not in k])
+            self.forget((*k, *c))
+            if cleared:
+                self.line(f" {self.assign_none(cleared)}")
+            return
+        if form is not None:
+            test, action = form
+            gone = [n for n in c if n not in made]
+            moved = [f"s{n} = s{i[0]}" for n in made if n != i[0]]
+            moved += [self.assign_none(gone)] if gone else []
+            if self.misses and not made and not action:
+                self.line(f" if not ({test}): return Miss")
+                if moved:
+                    self.line(f" {'; '.join(moved)}")
+                self.forget(c)
+                return
+            self.line(f" if {test}:")
+            self.line("  " + ("; ".join([*([action] if action else []), *moved]) or "pass"))
+            self.line(" else:")
+        self.call_other(f, i, k, c, " " if form is None else "  ")
+        self.forget((*made, *c))
+        self.is_loud = self.is_loud or not is_silent(op)
+        if op.update is not None and made and self.result is not None and self.result.shape:
+            self.facts[made[0]] = OWNED
+
+    def call_other(self, f: Callable, i: tuple, k: tuple, c: tuple, indent: str) -> None:
+        """Append a call of a step's function with a list of the slots that it uses."""
+        given, made = list(dict.fromkeys(i)), [n for n in k if n is not None]
+        place = {n: m for m, n in enumerate(given)}
+        targets = iter(range(len(given), len(given) + len(made)))
+        slots = (
+            tuple([place[n] for n in i]),
+            tuple([None if n is None else next(targets) for n in k]),
+            tuple([place[n] for n in c]),
+        )
+        items = ", ".join([*[f"s{n}" for n in given], *["None"] * len(made)])
+        text = f"{indent}v = [{items}]; {self.assign_none(c) + '; ' if c else ''}"
+        text += f"{self.constant(f)}(v, {', '.join(map(self.constant, slots))})"
+        # the step may not be repeated: it may have had an effect, and has cleared the variables
+        self.line(text if made else f"{text}; v = None", may_repeat=False)
+        if made:
+            results = "".join([f"s{n}, " for n in made])
+            self.line(f"{indent}{results}= v[{len(given)}:]; v = None", may_repeat=False)
+
+    def assign_none(self, slots: Iterable[int]) -> str:
+        """The statement that clears variables."""
+        return " = ".join([f"s{n}" for n in slots]) + " = None"
+
+    def finish(self, finish: Callable) -> None:
+        """Write the end of the function: the results."""
+        self.step = len(self.table.steps) - 1
+        self.line(f" return {self.results(finish)}", False)
+
+    def results(self, finish: Callable) -> str:
+        """The text of the tuple of results."""
+        table = self.table
+        results = "".join([f"s{n}, " for n in table.results])
+        if table.constants and table.shared:
+            return f"{self.constant(finish)}({self.constant(table)}, ({results}))"
+        return f"({results})"

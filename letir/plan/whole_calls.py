@@ -1,0 +1,116 @@
+"""``whole_call``: the tests of the arguments, the steps of a plan and the nesting of its results as
+one Python function.
+
+A call of a small function spends most of its time calling other functions. The function made here
+is for plans without effects but writes to arguments after all other steps: if it raises, the call
+can be repeated in another way.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.ast.liveness import has_effect
+from letir.ast.terms import Bind
+from letir.eval.float_warnings import (
+    ERROR_STATE,
+    KERNEL_STATES,
+    SETTING_FILES,
+    STRICT,
+    current_state,
+)
+from letir.plan.effect_log import is_guard
+from letir.plan.plan import Miss
+from letir.plan.step_writer import bind_at
+from letir.plan.straight_line import weak_params, written_steps
+
+_MOST_STEPS = 1_500  # compiling the function takes about 15 us a step
+_FILE = __file__
+SETTING_FILES.add(_FILE)
+
+
+def whole_call(
+    plan: Any, tests: Sequence[str], leaves: Sequence[str], names: dict, nest: Callable
+) -> Callable[[tuple, dict], Any] | None:
+    """The function of ``args`` and ``kwargs`` that gives the nested results, or ``Miss``.
+
+    ``tests``: conditions on the arguments; ``leaves``: the texts of the plan's arguments;
+    ``names``: the values of names in both; ``nest(texts)``: the text of the nested results, for the
+    texts of the flat ones. None if the plan is long or has effects.
+    """
+    table = plan.table
+    binds = [bind_at(table, n) for n in range(len(table.steps))]
+    while binds and binds[-1].op.role == "write_back":
+        binds.pop()
+    if len(table.steps) > _MOST_STEPS or any(map(_is_once, binds)):
+        return None
+    if table.constants and table.shared:
+        return None  # results that may share memory with constants would have to be copied
+    weak = weak_params(plan)
+    text = written_steps(table, len(plan.params), weak, plan.left > 0, misses=True)
+    body = text.needed_lines()[1 + 2 * bool(plan.params) + len(weak) :]
+    lines = ["def call(args, kwargs):"]
+    lines += [f" if not ({test}): return Miss" for test in tests]
+    if text.kernels:
+        lines.append(f" if STATES[current_state()] < {text.kernels}: return Miss")
+    lines += [f" s{n} = {leaf}" for n, leaf in enumerate(leaves)]
+    body.append(f" return {nest([f's{n}' for n in table.results])}")
+    lines += _in_strict_state(body) if text.is_loud or text.plain else body
+    names = {**names, **text.names, "Miss": Miss, "STATES": KERNEL_STATES}
+    names["SHARED"] = np.may_share_memory
+    names |= {"STRICT": STRICT, "ERROR_STATE": ERROR_STATE, "current_state": current_state}
+    exec(compile("\n".join(lines), _FILE, "exec"), names)
+    made: Callable = names.pop("call")  # else the function would hold itself
+    return made
+
+
+def tests_of_writes(written: Sequence[int], leaves: Sequence[tuple[str, bool]]) -> list[str]:
+    """Conditions under which a program may write to the arguments at some positions.
+
+    ``leaves``: the text of each argument, and whether it is an array. The arrays must be writable
+    and share memory with no other array.
+    """
+    if not written:
+        return []
+    pairs = list(
+        dict.fromkeys(
+            tuple(sorted((n, m)))
+            for n in written
+            for m, (_, is_array) in enumerate(leaves)
+            if is_array and m != n
+        )
+    )
+    names = [(leaves[n][0], leaves[m][0]) for n, m in pairs]
+    tests = [f"{leaves[n][0]}.flags.writeable" for n in written]
+    if names:
+        # two arrays that own their memory share none; NumPy's test takes longer
+        owners = [f"{x}.base is None" for x in dict.fromkeys([x for pair in names for x in pair])]
+        owned = " and ".join([*owners, *[f"{x} is not {y}" for x, y in names]])
+        shared = " or ".join([f"SHARED({x}, {y})" for x, y in names])
+        tests.append(f"({owned} or not ({shared}))")
+    return tests
+
+
+def _in_strict_state(body: list[str]) -> list[str]:
+    """The lines in a state of NumPy that raises where the caller's warns."""
+    return [
+        " state = STRICT[current_state()]",
+        " if state is False: return Miss",
+        " token = None if state is None else ERROR_STATE.set(state)",
+        " try:",
+        *[f" {line}" for line in body],
+        " finally:",
+        "  if token is not None: ERROR_STATE.reset(token)",
+    ]
+
+
+def _is_once(bind: Bind) -> bool:
+    """Whether a bind must not be executed twice."""
+    op = bind.op
+    is_effect = (op.effect and not is_guard(bind)) or op.random or op.is_users
+    return is_effect or (op.holds_lambdas and has_effect(bind))
+
+
+LATE_BOUND["whole_call"] = whole_call

@@ -1,0 +1,121 @@
+"""``scipy.spatial.distance`` for traced values: distances between vectors and rows of matrices."""
+
+from typing import Any
+
+import numpy as np
+
+from letir.scipy.namespace import as_array_or_traced, drop_in, fallback_getattr, refusal_error
+
+_PART = "spatial.distance"
+__getattr__ = fallback_getattr(_PART)
+
+
+def _cosine(u, v):
+    return 1.0 - (u * v).sum(-1) / np.sqrt((u * u).sum(-1) * (v * v).sum(-1))
+
+
+def _correlation(u, v):
+    return _cosine(u - u.mean(-1, keepdims=True), v - v.mean(-1, keepdims=True))
+
+
+_METRICS: dict[str, Any] = {
+    "euclidean": lambda u, v: np.linalg.norm(u - v, axis=-1),
+    "sqeuclidean": lambda u, v: ((u - v) ** 2).sum(-1),
+    "cityblock": lambda u, v: np.abs(u - v).sum(-1),
+    "chebyshev": lambda u, v: np.abs(u - v).max(-1),
+    "cosine": _cosine,
+    "correlation": _correlation,
+    "minkowski": lambda u, v, p=2.0: (np.abs(u - v) ** p).sum(-1) ** (1.0 / p),
+}
+
+
+def _metric(name: str, metric: Any) -> Any:
+    """The function of a metric, given by its name or by itself."""
+    if callable(metric):
+        metric = getattr(metric, "__name__", "")
+    found = _METRICS.get(metric)
+    if found is None:
+        raise refusal_error(name, f"of the metrics only {', '.join(_METRICS)}, found {metric!r}")
+    return found
+
+
+def _as_rows(x: Any) -> Any:
+    """Points in float64, as SciPy takes them."""
+    x = as_array_or_traced(x)
+    return x if x.dtype == np.float64 else x.astype(np.float64)
+
+
+@drop_in(_PART)
+def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **options: Any) -> Any:
+    """The distances between each row of one matrix and each row of another."""
+    first, second = _as_rows(XA), _as_rows(XB)
+    if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
+        raise ValueError(
+            "XA and XB must be 2-dimensional arrays with the same number of columns, "
+            f"found {first.shape} and {second.shape}"
+        )
+    if out is not None:
+        raise refusal_error("cdist", "leave out `out`")
+    return _metric("cdist", metric)(first[:, None], second[None], **options)
+
+
+@drop_in(_PART)
+def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **options: Any) -> Any:
+    """The distances between the rows of a matrix, each pair once, as a vector."""
+    x = _as_rows(X)
+    if x.ndim != 2:
+        raise ValueError("A 2-dimensional array must be passed.")
+    if out is not None:
+        raise refusal_error("pdist", "leave out `out`")
+    rows, columns = np.triu_indices(x.shape[0], 1)
+    return _metric("pdist", metric)(x[rows], x[columns], **options)
+
+
+@drop_in(_PART)
+def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
+    """The symmetric matrix of a vector of distances, or the vector of such a matrix."""
+    x = as_array_or_traced(X)
+    if x.ndim == 2 and force != "tovector" and checks:
+        if not np.allclose(x, x.T, atol=1e-8):
+            raise ValueError("Distance matrix 'X' must be symmetric.")
+        if not np.allclose(np.diagonal(x), 0, atol=1e-8):
+            raise ValueError("Distance matrix 'X' diagonal must be zero.")
+    if x.ndim == 2:
+        return x[np.triu_indices(x.shape[0], 1)]
+    n = int(np.ceil(np.sqrt(x.shape[0] * 2)))
+    if n * (n - 1) != x.shape[0] * 2:
+        raise ValueError(
+            "Incompatible vector size. It must be a binomial coefficient n choose 2 for some "
+            "integer n >= 2."
+        )
+    if n == 1:
+        return np.zeros((1, 1))
+    places = np.zeros((n, n), int)
+    places[np.triu_indices(n, 1)] = np.arange(x.shape[0])
+    return x[places + places.T] * (1 - np.eye(n, dtype=x.dtype))
+
+
+def _of_vectors(name: str) -> Any:
+    """The function of this name, a distance between two vectors."""
+
+    def distance(u: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) > 1 or kwargs.get("w") is not None or (args and name != "minkowski"):
+            raise refusal_error(name, "without weights")
+        return _METRICS[name](_as_rows(u), _as_rows(v), *args, **kwargs)
+
+    distance.__name__ = distance.__qualname__ = name
+    distance.__doc__ = f"The {name} distance between two vectors."
+    return drop_in(_PART)(distance)
+
+
+euclidean, sqeuclidean = _of_vectors("euclidean"), _of_vectors("sqeuclidean")
+cityblock, chebyshev = _of_vectors("cityblock"), _of_vectors("chebyshev")
+cosine, correlation = _of_vectors("cosine"), _of_vectors("correlation")
+minkowski = _of_vectors("minkowski")
+
+
+@drop_in(_PART)
+def mahalanobis(u: Any, v: Any, VI: Any) -> Any:
+    """The distance between two vectors for the inverse of a covariance."""
+    delta, inverse = _as_rows(u) - _as_rows(v), _as_rows(VI)
+    return np.sqrt(delta @ inverse @ delta)

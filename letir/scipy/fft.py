@@ -1,0 +1,44 @@
+"""``scipy.fft`` for traced values: NumPy's transforms, and cosine and sine transforms."""
+
+from typing import Any
+
+import numpy as np
+
+from letir.scipy.linear_maps import linear_map
+from letir.scipy.namespace import as_array_or_traced, drop_in, fallback_getattr
+
+__getattr__ = fallback_getattr("fft")
+
+
+def _of_numpy(name: str) -> Any:
+    """The transform with this name, computed by NumPy's; SciPy's options for speed are ignored."""
+    last = "axis" if name.endswith("fft") else "axes"
+
+    def transform(x: Any, s: Any = None, axes: Any = None, norm: Any = None, **kwargs: Any) -> Any:
+        size, place = ("n", "axis") if last == "axis" else ("s", "axes")
+        given = {size: kwargs.get(size, s), place: kwargs.get(place, axes), "norm": norm}
+        given = {key: value for key, value in given.items() if value is not None}
+        return getattr(np.fft, name)(as_array_or_traced(x), **given)
+
+    transform.__name__ = transform.__qualname__ = name
+    transform.__doc__ = f"``numpy.fft.{name}``."
+    return drop_in("fft")(transform)
+
+
+fft, ifft, rfft, irfft = [_of_numpy(name) for name in ("fft", "ifft", "rfft", "irfft")]
+fft2, ifft2, rfft2, irfft2 = [_of_numpy(name) for name in ("fft2", "ifft2", "rfft2", "irfft2")]
+fftn, ifftn, rfftn, irfftn = [_of_numpy(name) for name in ("fftn", "ifftn", "rfftn", "irfftn")]
+dct, idct = linear_map("fft", "dct"), linear_map("fft", "idct")
+dst, idst = linear_map("fft", "dst"), linear_map("fft", "idst")
+
+
+@drop_in("fft")
+def fftshift(x: Any, axes: Any = None) -> Any:
+    """The spectrum with frequency 0 in the middle."""
+    return np.fft.fftshift(as_array_or_traced(x), axes)
+
+
+@drop_in("fft")
+def ifftshift(x: Any, axes: Any = None) -> Any:
+    """The spectrum with frequency 0 in front."""
+    return np.fft.ifftshift(as_array_or_traced(x), axes)

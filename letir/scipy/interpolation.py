@@ -1,0 +1,180 @@
+"""SciPy's splines and ``interp1d`` at traced points, and some of them through traced data."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
+from letir.numpy.making import as_traced_constant
+from letir.scipy.namespace import as_array_or_traced, find_in_scipy, is_traced, refusal_error
+from letir.tracing.source_locations import at_user
+from letir.tracing.stand_ins import is_recording
+
+
+def interpolation_methods() -> list[tuple]:
+    """(class, name, method, stand-in) of the methods of interpolating classes."""
+    found: dict[str, Any] = {
+        name: find_in_scipy("interpolate", name)
+        for name in ("PPoly", "BSpline", "CubicSpline", "UnivariateSpline", "interp1d")
+    }
+    chosen: list[tuple[Any, str, Callable]] = [
+        (found["PPoly"], "__call__", _value_of_pieces),
+        (found["interp1d"], "__call__", _value_of_interpolator),
+        (found["BSpline"], "__call__", _value_of_spline),
+        (found["UnivariateSpline"], "__call__", _value_of_smooth_spline),
+        (found["interp1d"], "__init__", _make_interp1d),
+        (found["CubicSpline"], "__init__", _make_cubic_spline),
+    ]
+    return [
+        (owner, name, vars(owner)[name], _stand_in(vars(owner)[name], recorded))
+        for kind, name, recorded in chosen
+        for owner in [_defining_class(kind, name)]
+    ]
+
+
+def _defining_class(kind: type, name: str) -> type:
+    """The class in which a method of ``kind`` is defined: it differs between versions of SciPy."""
+    return next(owner for owner in kind.__mro__ if name in vars(owner))
+
+
+def _stand_in(plain: Callable, recorded: Callable) -> Callable:
+    def method(self, *args, **kwargs):
+        held = getattr(*_coefficient_place(self), None), getattr(self, "_y", None)
+        if not is_recording() or not is_traced(*args, *held, **kwargs):
+            return plain(self, *args, **kwargs)
+        return recorded(plain, self, *args, **kwargs)
+
+    return method
+
+
+# ---- piecewise polynomials ----
+
+
+def _value_of_pieces(plain: Callable, self, x, nu=0, extrapolate=None):
+    """The value of a PPoly, or of its derivative ``nu``, by Horner's rule in each piece."""
+    if not isinstance(self, find_in_scipy("interpolate", "PPoly")) or is_traced(nu):
+        raise refusal_error(type(self).__name__, "convert it to a PPoly, at known orders")
+    coefficients, breaks = getattr(*_coefficient_place(self)), self.x
+    if nu > 0 and isinstance(coefficients, Value):
+        for _ in range(nu):
+            powers = np.arange(coefficients.shape[0] - 1, 0, -1.0)
+            coefficients = coefficients[:-1] * powers.reshape(-1, *(1,) * (coefficients.ndim - 1))
+    elif nu:
+        other = self.derivative(nu)
+        coefficients, breaks = other.c, other.x
+    if breaks[-1] < breaks[0] or (nu < 0 and isinstance(coefficients, Value)):
+        raise refusal_error(type(self).__name__, "breakpoints must increase, nu be 0 or more")
+    wide = np.flatnonzero(breaks[1:] > breaks[:-1])
+    starts, last = breaks[wide], breaks[wide[-1] + 1]
+    x = as_array_or_traced(x).astype(float)
+    extrapolate = self.extrapolate if extrapolate is None else extrapolate
+    if isinstance(extrapolate, str):
+        x = starts[0] + (x - starts[0]) % (last - starts[0])
+    piece = np.clip(np.searchsorted(starts, x, side="right") - 1, 0, len(starts) - 1)
+    extra = (1,) * (coefficients.ndim - 2)
+    z = (x - _table(starts)[piece]).reshape(*x.shape, *extra)
+    rows = _table(coefficients)[:, wide]
+    found = 0 * z + rows[0][piece]
+    for k in range(1, coefficients.shape[0]):
+        found = found * z + rows[k][piece]
+    if not extrapolate:
+        outside = ((x < starts[0]) | (x > last)).reshape(*x.shape, *extra)
+        found = np.where(outside, np.nan, found)
+    axis, n = self.axis, x.ndim
+    order = [*range(n, n + axis), *range(n), *range(n + axis, found.ndim)]
+    return found.transpose(order) if axis else found
+
+
+def _coefficient_place(self) -> tuple[Any, str]:
+    """(object, attribute) that hold the coefficients of a PPoly, in any version of SciPy."""
+    holder = getattr(self, "_delegate_to", self)
+    return holder, "_c" if hasattr(holder, "_c") else "c"
+
+
+def _value_of_spline(plain: Callable, self, x, nu=0, extrapolate=None):
+    """The value of a BSpline, as that of a piecewise polynomial."""
+    if self.k == 0:
+        raise refusal_error("a spline of degree 0", 'write interp1d(x, y, kind="previous")')
+    make, known = find_in_scipy("interpolate", "PPoly"), self.c.reshape(self.c.shape[0], -1)
+    each = [make.from_spline((self.t, column, self.k)) for column in known.T]
+    table = np.stack([pieces.c for pieces in each], axis=-1)
+    table = table.reshape(*table.shape[:2], *self.c.shape[1:])
+    pieces = make.construct_fast(table, each[0].x, self.extrapolate, self.axis)
+    return _value_of_pieces(plain, pieces, x, nu, extrapolate)
+
+
+def _value_of_smooth_spline(plain: Callable, self, x, nu=0, ext=None):
+    """The value of a UnivariateSpline, extrapolated by its first and last pieces (``ext=0``)."""
+    if (self.ext if ext is None else ext) not in (0, "extrapolate"):
+        raise refusal_error(type(self).__name__, "only ext=0, which extrapolates")
+    knots, coefficients, degree = self._eval_args
+    spline = find_in_scipy("interpolate", "BSpline")
+    size = len(knots) - degree - 1
+    return _value_of_spline(plain, spline(knots, coefficients[:size], degree), x, nu, True)
+
+
+def _make_cubic_spline(plain: Callable, self, x, y, axis=0, bc_type="not-a-knot", extrapolate=None):
+    """A CubicSpline through traced values, whose coefficients are linear in them."""
+    y = as_array_or_traced(y)
+    if is_traced(x) or not isinstance(bc_type, str) or bc_type == "periodic":
+        raise refusal_error("CubicSpline", "knots are known, bc_type is a name, not 'periodic'")
+    plain(self, x, np.zeros(y.shape), axis, bc_type, extrapolate)
+    of_units = type(self)(x, np.eye(y.shape[axis]), 0, bc_type)
+    rows = np.moveaxis(y, axis, 0).astype(float)
+    setattr(*_coefficient_place(self), np.tensordot(of_units.c, rows, axes=(2, 0)))
+
+
+# ---- interp1d ----
+
+
+def _value_of_interpolator(plain: Callable, self, x):
+    """The value of an ``interp1d`` at traced points."""
+    if not isinstance(self, find_in_scipy("interpolate", "interp1d")):
+        raise refusal_error(type(self).__name__, "take a spline or interp1d")
+    x = as_array_or_traced(x).astype(float)
+    points, looked_up = x.reshape(-1), copy.copy(self)
+    for name in ("x", "_y"):
+        setattr(looked_up, name, _table(getattr(self, name)))
+    found = _call_of(self)(looked_up, points).reshape(points.shape[0], -1)
+    if not self._extrapolate:
+        found = _filled_outside(self, points, found)
+    return self._finish_y(found, x.shape)
+
+
+def _table(known: Any) -> Any:
+    """A known array as one that takes traced indices; a traced array unchanged."""
+    return known if isinstance(known, Value) else as_traced_constant(np.array(known))
+
+
+def _call_of(self) -> Callable:
+    """The function that computes the values, in the form for one row that takes traced points."""
+    name = self._call.__name__
+    return getattr(type(self), "_call_linear" if name == "_call_linear_np" else name)
+
+
+def _filled_outside(self, points, found):
+    """The values, with ``fill_value`` outside of the data; ValueError with ``bounds_error``."""
+    below, above = points < self.x[0], points > self.x[-1]
+    for is_outside, side in ((below, "below"), (above, "above")):
+        if self.bounds_error and bool(is_outside.any()):
+            raise ValueError(
+                f"A value in x_new is {side} the interpolation range of interp1d{at_user()}"
+            )
+    found = np.where(below[:, None], np.ravel(self._fill_value_below), found)
+    return np.where(above[:, None], np.ravel(self._fill_value_above), found)
+
+
+def _make_interp1d(plain: Callable, self, x, y, kind="linear", axis=-1, **options):
+    """An ``interp1d`` of known x and traced y, for kinds that look up the neighbours."""
+    y = as_array_or_traced(y)
+    is_sorted = not is_traced(x) and bool(np.all(np.diff(x) > 0))
+    if kind not in ("linear", "nearest") or not is_sorted:
+        raise refusal_error("interp1d", "of traced y: x is known and increases, linear or nearest")
+    plain(self, x, np.zeros(y.shape), kind, axis, **options)
+    self.y, self._y = y, np.moveaxis(y, axis, 0).reshape(y.shape[axis], -1).astype(float)
+
+
+LATE_BOUND["interpolation_methods"] = interpolation_methods

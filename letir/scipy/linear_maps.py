@@ -1,0 +1,61 @@
+"""SciPy's functions that are linear in a signal, recorded as products with their matrices.
+
+SciPy itself computes the matrix, so that all its options are supported. A product takes n * n
+operations where SciPy needs about n, and the matrix is a constant of the program; so signals are
+limited to ``LONGEST`` samples.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from letir.scipy.namespace import (
+    as_array_or_traced,
+    find_in_scipy,
+    is_traced,
+    refusal_error,
+)
+
+LONGEST = 1024
+_NOT_LINEAR = ("zi", "t", "window")  # arguments that change what a function returns
+
+
+def linear_map(part: str, name: str, signal: str = "x") -> Callable:
+    """``scipy.part.name``, also for a traced argument ``signal``."""
+
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        original = find_in_scipy(part, name)
+        if not is_traced(*args, **kwargs):
+            return original(*args, **kwargs)
+        bound = inspect.signature(original).bind(*args, **kwargs)
+        x = as_array_or_traced(bound.arguments.pop(signal))
+        others = bound.arguments
+        if is_traced(*others.values()) or any(others.get(n) is not None for n in _NOT_LINEAR):
+            raise refusal_error(name, f"only {signal} may be traced, without {_NOT_LINEAR}")
+        bound.apply_defaults()
+        given = {key: value for key, value in bound.arguments.items() if key != signal}
+        axis = given.pop("axis") % x.ndim
+        if x.shape[axis] > LONGEST:
+            raise refusal_error(
+                name, f"its matrix for {x.shape[axis]} samples is large; at most {LONGEST} samples"
+            )
+        return _product(lambda signals: original(**{signal: signals}, axis=0, **given), x, axis)
+
+    recorded.__name__ = recorded.__qualname__ = name
+    recorded.__doc__ = f"``scipy.{part}.{name}`` of a signal of at most {LONGEST} samples."
+    return recorded
+
+
+def _product(function: Callable, x: Any, axis: int) -> Any:
+    """``function`` applied along ``axis``: a product with its matrix plus its value at 0."""
+    n = x.shape[axis]
+    kind = function(np.ones((n, 1), x.dtype)).dtype
+    offset = function(np.zeros((n, 1)))[:, 0]
+    matrix = function(np.eye(n)) - offset[:, None]
+    found = np.moveaxis(x, axis, -1) @ matrix.T
+    if offset.any():
+        found = found + offset
+    found = np.moveaxis(found, -1, axis)
+    return found if found.dtype == kind else found.astype(kind)

@@ -1,0 +1,47 @@
+"""Stand-ins for libraries that the recorded function itself imports during the recording."""
+
+import sys
+from importlib.abc import Loader
+from types import ModuleType
+from typing import Any
+
+from letir.ast import LATE_BOUND
+from letir.tracing.scipy_stand_ins import LOADING
+from letir.tracing.stand_ins import add_loaded_modules
+
+
+class _Loader(Loader):
+    """A loader that gives the module its stand-ins once it is loaded."""
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = loader
+
+    def create_module(self, spec: Any) -> ModuleType | None:
+        """The module that the loader makes."""
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Load the module."""
+        spec: Any = module.__spec__
+        spec.loader = module.__loader__ = self.loader  # for code that reads resources through it
+        LOADING.add(module.__name__)
+        try:
+            self.loader.exec_module(module)
+        finally:
+            LOADING.discard(module.__name__)
+        add_loaded_modules()
+
+
+def watched_spec(fullname: str, path: Any, target: Any) -> Any:
+    """The specification that other finders give for a module, with a loader that adds stand-ins."""
+    for finder in sys.meta_path:
+        find = getattr(finder, "find_spec", None)
+        is_other = find is not None and type(finder).__module__ != "letir.tracing.library_stand_ins"
+        spec = find(fullname, path, target) if is_other else None
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _Loader(spec.loader)
+            return spec
+    return None
+
+
+LATE_BOUND["watched_spec"] = watched_spec

@@ -1,0 +1,242 @@
+"""Interrupts and failed allocations at every place of a call: the next call is right."""
+
+import ctypes
+import os
+import sys
+from contextlib import contextmanager, suppress
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy._core._multiarray_umath import _ARRAY_API  # NumPy's functions for C extensions
+
+import letir as lt
+from letir.executor.compiled import kernels_setting
+from letir.testing import assert_same
+
+pytest.importorskip("llvmlite")
+if kernels_setting() == "off":
+    pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
+
+from letir.kernels.machine_code import _llvm_binding, _new_machine
+
+FOLDER = os.path.dirname(lt.__file__)
+X = np.random.default_rng(5).normal(size=(720, 500)) + 4
+
+
+def rows(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True), np.log(e.sum(axis=-1)), (x * x).sum()
+
+
+def elements(x):
+    return x * 2 + 1, (np.sqrt(x * x) / x).astype("f4"), x > 4
+
+
+def sorted_between(x):
+    y = np.sort(np.tanh(x[:60]) * x[:60], axis=0) + 1
+    return y @ y.T, (y * y - x[:60]).mean(axis=0)
+
+
+def loop(x):
+    return lt.fori_loop(0, 300, lambda i, v: v * 0.5 + 1 / (v + i + 1), x[0, :4]), x * x + x
+
+
+def chain(x):
+    a, b = x[0, 0], x[0, 1]
+    for _ in range(60):
+        a, b = a * 0.9 + b * 0.1, b - a * 0.01
+    return a, b, np.stack([a, b]) + x[:2, :2]
+
+
+def gradient(x):
+    return lt.value_and_grad(lambda x: (np.tanh(x[:40] @ x[:500, :3]) ** 2).sum() + (x * x).mean())(
+        x
+    )
+
+
+FUNCTIONS = [rows, elements, sorted_between, loop, chain, gradient]
+EACH = pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+
+
+@pytest.fixture(params=[1, 3], ids=["one thread", "three threads"])
+def threads(request):
+    """Threads for all large kernels."""
+    from letir.kernels import threads
+
+    before, threads._MOST_RESTING = threads._MOST_RESTING, 0
+    threads._pool.resting = threads._pool.pause = 0
+    lt.set_num_threads(request.param)
+    yield request.param
+    threads._MOST_RESTING = before
+    lt.set_num_threads(None)
+
+
+# ---- allocations ----
+
+
+class _Handler(ctypes.Structure):
+    """NumPy's ``PyDataMem_Handler``, see NEP 49."""
+
+    _fields_ = [
+        *(("name", ctypes.c_char * 127), ("version", ctypes.c_uint8)),
+        *[(name, ctypes.c_void_p) for name in ("ctx", "malloc", "calloc", "realloc", "free")],
+    ]
+
+
+# NumPy calls it while exceptions are set, so it cannot be Python. Allocations of few bytes succeed:
+# without them NumPy itself crashes, in ``np.float64(1)[()]``.
+_ALLOCATOR = """
+define private i1 @is_refused(ptr %counts, i64 %size) {{
+  %large = icmp uge i64 %size, 256
+  br i1 %large, label %counted, label %small
+small:
+  ret i1 false
+counted:
+  %before = atomicrmw add ptr %counts, i64 1 seq_cst
+  %place = getelementptr i64, ptr %counts, i64 1
+  %fails = load atomic i64, ptr %place seq_cst, align 8
+  %found = icmp uge i64 %before, %fails
+  ret i1 %found
+}}
+define ptr @malloc_or_fail(ptr %counts, i64 %size) {{
+  %refused = call i1 @is_refused(ptr %counts, i64 %size)
+  br i1 %refused, label %none, label %some
+none:
+  ret ptr null
+some:
+  %found = call ptr inttoptr (i64 {malloc} to ptr)(i64 %size)
+  ret ptr %found
+}}
+define ptr @calloc_or_fail(ptr %counts, i64 %n, i64 %size) {{
+  %bytes = mul i64 %n, %size
+  %refused = call i1 @is_refused(ptr %counts, i64 %bytes)
+  br i1 %refused, label %none, label %some
+none:
+  ret ptr null
+some:
+  %found = call ptr inttoptr (i64 {calloc} to ptr)(i64 %n, i64 %size)
+  ret ptr %found
+}}
+define ptr @realloc_or_fail(ptr %counts, ptr %x, i64 %size) {{
+  %found = call ptr inttoptr (i64 {realloc} to ptr)(ptr %x, i64 %size)
+  ret ptr %found
+}}
+define void @free_always(ptr %counts, ptr %x, i64 %size) {{
+  call void inttoptr (i64 {free} to ptr)(ptr %x)
+  ret void
+}}
+"""
+
+
+@cache
+def failing_allocator() -> tuple:
+    """(the engine of the code, a handler for NumPy, its two numbers), which live for ever.
+
+    The numbers are the count of allocations and the number, from 0, of the first one that fails.
+    """
+    binding, libc = _llvm_binding(), ctypes.CDLL(None)
+    names = ("malloc", "calloc", "realloc", "free")
+    places = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value for name in names}
+    module = binding.parse_assembly(_ALLOCATOR.format(**places))
+    engine = binding.create_mcjit_compiler(module, _new_machine())
+    engine.finalize_object()
+    counts = (ctypes.c_int64 * 2)(0, -1)
+    functions = [f"{name}_or_fail" for name in names[:3]] + ["free_always"]
+    addresses = map(engine.get_function_address, functions)
+    return engine, _Handler(b"failing", 1, ctypes.addressof(counts), *addresses), counts
+
+
+@contextmanager
+def allocations(fails: int):
+    """Let NumPy's allocations fail from this number on. Gives a function that counts them."""
+    _, handler, counts = failing_allocator()
+    api = ctypes.pythonapi
+    api.PyCapsule_New.restype, api.PyCapsule_GetPointer.restype = ctypes.py_object, ctypes.c_void_p
+    api.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    table = ctypes.cast(api.PyCapsule_GetPointer(_ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    set_handler = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[304])
+    capsule = api.PyCapsule_New(ctypes.addressof(handler), b"mem_handler", None)
+    counts[0], counts[1] = 0, fails
+    before = set_handler(capsule)
+    try:
+        yield lambda: counts[0]
+    finally:
+        counts[1] = -1
+        set_handler(before)
+
+
+@EACH
+@pytest.mark.parametrize("warm", [1, 12])
+def test_a_failed_allocation_leaves_a_plan_usable(function, warm, threads):
+    """Memory ends at each allocation of a call, in a new plan and in one that runs often."""
+    run, given = lt.compile(lt.trace(function, X)), X.copy()
+    for _ in range(warm):
+        expected = run(given)
+    for n in range(1000):
+        found = None
+        with allocations(n) as count:
+            with suppress(MemoryError):
+                found = run(given)
+            is_over = count() <= n
+        assert is_over == (found is not None)
+        assert_same(expected, run(given))
+        assert_same(X, given)
+        if is_over:
+            assert_same(expected, found)
+            break
+
+    assert n < 999
+    assert n or function is chain  # which allocates a few bytes
+
+
+@EACH
+def test_a_failed_allocation_leaves_a_function_usable(function):
+    f = lt.jit(function)
+    for _ in range(12):
+        expected = f(X)
+    for n in range(40):
+        found = None
+        with allocations(n) as count, suppress(MemoryError):
+            found = f(X)
+        assert (found is None) == (count() > n)
+        assert_same(expected, f(X))
+
+
+# ---- interrupts ----
+
+
+@EACH
+@pytest.mark.parametrize("threads", [3], indirect=True)
+def test_an_interrupt_at_any_line_of_a_call_leaves_a_plan_usable(function, threads):
+    """KeyboardInterrupt at each line of letir that a call runs."""
+    run = lt.compile(lt.trace(function, X))
+    for _ in range(12):
+        expected = run(X)
+    lines, at = 0, None
+
+    def follow(frame, event, arg):
+        nonlocal lines
+        if not frame.f_code.co_filename.startswith(FOLDER):
+            return None
+        if event == "line":
+            lines += 1
+            if lines == at:
+                raise KeyboardInterrupt
+        return follow
+
+    for at in range(1, 400):
+        lines = 0
+        sys.settrace(follow)
+        try:
+            found = run(X)
+        except KeyboardInterrupt:
+            found = None
+        finally:
+            sys.settrace(None)
+        if found is not None and lines < at:
+            break
+        assert_same(expected, run(X))
+
+    assert 1 < at < 399

@@ -1,0 +1,168 @@
+"""Groups that run as kernels: the results, warnings and errors of NumPy [F8]."""
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.errors import DTypeError
+from letir.executor.compiled import kernels_setting
+from letir.kernels import machine_code
+from letir.testing import assert_same
+
+pytest.importorskip("llvmlite")
+if kernels_setting() == "off":
+    pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
+
+X = np.random.default_rng(1).normal(size=(150, 200))
+ROW = np.linspace(-1, 1, 200)
+
+
+def has_kernel(f, *args) -> bool:
+    """Whether the plan of a function has a kernel."""
+    return any(bind.op.role == "kernel" for bind in lt.compile(lt.trace(f, *args)).plan.binds)
+
+
+def clipped(x, row, s):
+    """Several operations, dtypes and broadcast operands, with two results of one shape."""
+    shifted = np.where(x > row, x * s + row, -row / 2)
+    return np.maximum(shifted, x), (np.abs(shifted) < 1) & (x != 0), shifted.astype("f4") + 1
+
+
+def inverse(x):
+    return (x * 2 + 1) / x
+
+
+def test_a_kernel_computes_the_bits_of_numpy():
+    assert has_kernel(clipped, X, ROW, 2.0)
+    for x in (X, X.T.copy().T, X[::-1]):
+        assert_same(clipped(x, ROW, 2.0), lt.jit(clipped)(x, ROW, 2.0))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4", "u1", "i8", "?"])
+def test_kernels_of_other_dtypes_compute_the_bits_of_numpy(dtype):
+    def f(x, y):
+        return (x + y) * y, np.maximum(x, y) >= y, np.where(x > y, x, y) + x
+
+    x, y = (X * 100).astype(dtype), (X[::-1] * 100).astype(dtype)
+
+    assert has_kernel(f, x, y)
+    assert_same(f(x, y), lt.jit(f)(x, y))
+
+
+def test_a_warning_is_numpys_at_the_line_of_the_user():
+    x = np.ones(20_000)
+    f = lt.jit(inverse)
+    f(x)
+    x[3] = 0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        f(x)
+
+    (warning,) = caught
+    assert "divide by zero encountered in divide" == str(warning.message)
+    assert __file__ == warning.filename
+
+
+def test_errstate_keeps_its_meaning():
+    x = np.ones(20_000)
+    f = lt.jit(inverse)
+    f(x)
+    x[3] = 0
+    calls = []
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError, match="in divide"):
+        f(x)
+    with np.errstate(divide="call", call=lambda *given: calls.append(given)):
+        f(x)
+    with np.errstate(divide="ignore"):
+        assert np.isinf(f(x)[3])
+
+    assert [("divide by zero", 1)] == calls
+
+
+def test_threads_compile_and_run_one_function():
+    f, found = lt.jit(inverse), []
+    x = np.linspace(1, 2, 30_000)
+
+    def run():
+        found.extend([np.array_equal(f(x), inverse(x)) for _ in range(50)])
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [True] * 400 == found
+
+
+def test_gradients_have_kernels():
+    def loss(x):
+        return (x * x / (1 + x * x)).sum()
+
+    grad = lt.grad(loss)
+
+    assert has_kernel(grad, X)
+    assert np.allclose(grad(X), 2 * X / (1 + X * X) ** 2)
+    assert_same(lt.jit(grad, exact=True)(X), lt.run_forward(lt.trace(grad, X), X))
+
+
+def test_bodies_of_loops_have_kernels():
+    def f(x):
+        return lt.fori_loop(0, 5, lambda i, h: (h * 0.5 + i) / 1.5, x)
+
+    assert_same(f(X), lt.jit(f)(X))
+
+
+def test_kernels_are_turned_off(monkeypatch):
+    program = lt.trace(inverse, X)
+
+    assert not any(b.op.role == "kernel" for b in lt.compile(program, kernels="off").plan.binds)
+    assert not any(b.op.role == "kernel" for b in lt.compile(program, optimize=False).plan.binds)
+    monkeypatch.setenv("LETIR_KERNELS", "off")
+    assert not has_kernel(inverse, X)
+    assert any(b.op.role == "kernel" for b in lt.compile(program, kernels="on").plan.binds)
+
+
+def test_settings_that_do_not_exist_are_refused(monkeypatch):
+    with pytest.raises(DTypeError, match="kernels must be"):
+        lt.jit(inverse, kernels="fast")
+    monkeypatch.setenv("LETIR_KERNELS", "maybe")
+    with pytest.raises(DTypeError, match="LETIR_KERNELS"):
+        lt.compile(lt.trace(inverse, X))
+
+
+def test_one_plan_for_all_sizes_has_kernels():
+    f = lt.jit(inverse)
+    for n in (20_000, 30_000, 40_000):
+        x = np.linspace(1, 2, n)
+        assert_same(inverse(x), f(x))
+
+    assert f.counters["compiles"] == 2
+
+
+def test_explain_names_the_kernels():
+    found = lt.explain(lt.jit(inverse), X)
+
+    assert ["mul", "add", "div"] == [bind.op.name for bind in found.kernels[0].binds]
+    assert "kernel of 3 operations" in str(found)
+    assert lt.explain(lt.jit(inverse, kernels="off"), X).kernels == ()
+
+
+@pytest.mark.parametrize("is_checked", [True, False])
+def test_a_kernel_that_llvm_refuses_is_left_to_numpy(monkeypatch, caplog, is_checked):
+    text = machine_code.llvm_text
+    monkeypatch.setattr(machine_code, "llvm_text", lambda *a: text(*a).replace("fmul", "none"))
+    monkeypatch.setenv("LETIR_CHECK", str(int(is_checked)))
+    f = lt.jit(lambda x: (x * 2 + 1) / x - 3)
+    x = np.linspace(1, 2, 30_000)
+    if is_checked:
+        with pytest.raises(RuntimeError, match="parsing error") as caught:
+            f(x)
+        assert "letir: while letir kernel mul_add_div_sub was compiled" in caught.value.__notes__
+    else:
+        assert_same((x * 2 + 1) / x - 3, f(x))
+        assert "no kernels, NumPy computes all calls: RuntimeError(" in caplog.text
+        assert "mul_add_div_sub" in caplog.text

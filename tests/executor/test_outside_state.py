@@ -1,0 +1,372 @@
+"""What a jitted function changes outside of itself is not repeated by plans."""
+
+import copy
+import inspect
+import itertools
+from collections import deque
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir import jit
+from letir.testing import assert_same
+
+ONES = np.ones(2)
+COUNT = itertools.count(1)
+
+
+def multiples():
+    number = 0
+    while True:
+        number += 1
+        yield number
+
+
+class Numbers:
+    def __init__(self):
+        self.last = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.last += 1
+        return self.last
+
+
+def scaled_by(iterator):
+    return lambda x: x * next(iterator)
+
+
+def first_elements(f, calls=4):
+    return [float(f(ONES)[0]) for _ in range(calls)]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: itertools.count(1),
+        lambda: iter([1, 2, 3, 4]),
+        lambda: iter(range(1, 9)),
+        lambda: map(abs, itertools.count(1)),
+        lambda: itertools.cycle([1, 2, 3]),
+        lambda: (n for n in range(1, 9)),
+        multiples,
+        Numbers,
+    ],
+)
+def test_an_iterator_of_a_closure_moves_on(make):
+    assert first_elements(lt.jit(scaled_by(make()))) == first_elements(scaled_by(make()))
+
+
+def test_a_global_iterator_moves_on_through_a_helper():
+    def helper(x):
+        return x * next(COUNT)
+
+    first, *others = first_elements(lt.jit(lambda x: helper(x) + 0.0))
+
+    assert others == [first + 1, first + 2, first + 3]
+
+
+def test_an_iterator_of_an_object_moves_on():
+    class Layer:
+        def __init__(self):
+            self.numbers = itertools.count(1)
+
+        def forward(self, x):
+            return x * next(self.numbers)
+
+    assert first_elements(lt.jit(Layer().forward)) == [1, 2, 3, 4]
+
+
+def test_a_loop_over_an_iterator_outside_moves_on():
+    numbers = itertools.count(1)
+    f = lt.jit(lambda x: sum(a * n for a, n in zip(x, numbers, strict=False)))
+
+    assert [float(f(ONES)) for _ in range(2)] == [3.0, 7.0]
+
+
+def test_iterators_that_the_function_makes_leave_it_compiled():
+    f = lt.jit(lambda x: x * next(itertools.count(3)) + next(iter(x)))
+    for _ in range(3):
+        np.testing.assert_array_equal(f(ONES), [4.0, 4.0])
+
+    assert f.counters["compiles"] == 1
+    assert f.counters["hits"] == 2
+
+
+# ---- variables, attributes and containers ----
+
+
+class State:
+    """What the functions below change."""
+
+    shared = 0
+
+    def __init__(self):
+        self.n, self.total, self.log, self.counts = 0, 0.0, [], {}
+        self.queue, self.array = deque([1, 2, 3]), np.zeros(2)
+
+    def number(self, x):
+        self.n += 1
+        return x * self.n
+
+    def traced_number(self, x):
+        self.total = self.total + x.sum()
+        return self.total * x
+
+    def array_in_place(self, x):
+        self.array += 1
+        return x * self.array
+
+    def item(self, x):
+        self.counts["calls"] = self.counts.get("calls", 0) + 1
+        return x * self.counts["calls"]
+
+    def length(self, x):
+        self.log.append(x.sum())
+        return x * len(self.log)
+
+    def rotation(self, x):
+        self.queue.rotate()
+        return x * self.queue[0]
+
+    def of_class(self, x):
+        State.shared += 1
+        return x * State.shared
+
+    def of_function(self, x):
+        vars(sum_of_calls)["calls"] = vars(sum_of_calls).get("calls", 0) + 1
+        return x * vars(sum_of_calls)["calls"]
+
+
+def sum_of_calls():
+    """Keeps a number as its attribute."""
+
+
+CHANGES = [name for name, value in vars(State).items() if inspect.isfunction(value)][1:]
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_function_that_reads_what_it_changes_runs_as_python(name):
+    def called():
+        State.shared = 0
+        vars(sum_of_calls).clear()
+        change = getattr(State(), name)
+        return lambda x: change(x) + len(sum_of_calls.__name__)  # reads the attributes of both
+
+    x = np.array([1.0, 2.0])
+    plain = called()
+    expected = [plain(x), plain(2 * x), plain(x), plain(3 * x)]
+    jitted = jit(called())
+
+    found = [jitted(x), jitted(2 * x), jitted(x), jitted(3 * x)]
+
+    assert_same(expected, found)
+
+
+def test_a_variable_of_an_enclosing_function_and_its_gradient():
+    def called():
+        n = 0
+
+        def f(x):
+            nonlocal n
+            n += 1
+            return n * (x * x).sum()
+
+        return f
+
+    x = np.array([1.0, 2.0])
+    jitted = jit(lt.grad(called()))
+
+    assert_same([2 * x, 4 * x, 6 * x], [jitted(x) for _ in range(3)])
+
+
+def test_a_global_of_another_module():
+    module = ModuleType("counted")
+    exec("n = 0\ndef advance():\n    global n\n    n += 1\n    return n", vars(module))
+    space = {"module": module}
+    exec("def f(x):\n    return x * module.advance() + module.n", space)
+
+    assert_same([2 * ONES, 4 * ONES, 6 * ONES], [*map(jit(space["f"]), [ONES] * 3)])
+
+
+def test_state_that_is_only_written_changes_once_with_the_recording():
+    calls, log = [], State()
+
+    @jit
+    def f(x):
+        calls.append(1)
+        log.n += 1
+        log.last = x
+        return x * 2
+
+    for _ in range(3):
+        assert_same(2 * np.ones(2), f(np.ones(2)))
+    assert ([1], 1) == (calls, log.n)
+    assert f.counters["compiles"] == 1
+
+
+class Machine:
+    """Objects whose first calls give the same program, and later ones another."""
+
+    def __init__(self):
+        self.n, self.mode, self.sums = 0, "idle", np.zeros(3)
+        self.__class__.calls = 0
+
+    def third_call(self, x):
+        self.n += 1
+        return x if self.n < 3 else -x
+
+    def every_other(self, x):
+        if self.mode == "idle":
+            self.mode = "run"
+            return 0 * x
+        self.n += 1
+        if self.n % 2 == 0:
+            self.mode = "idle"
+        return 2 * x
+
+    def growing_rate(self, x):
+        Machine.calls += 1
+        return x * (0.5 if Machine.calls > 4 else 1.0)
+
+    def ring(self, x):
+        self.sums[self.n % 3] = x.sum()
+        self.n += 1
+        return self.sums.mean() * x
+
+    def running(self, x):
+        self.n += 1
+        self.sums[:2] += (x - self.sums[:2]) / self.n
+        return self.sums.copy()
+
+    def partly(self, x):
+        self.sums[0] += 1
+        self.n += 1
+        if x[0] > 0:
+            self.sums[1:] += x
+        return self.sums * self.n
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, value in vars(Machine).items() if inspect.isfunction(value)][1:]
+)
+def test_state_that_later_calls_read_is_not_frozen(name):
+    """Also arrays outside of the function, into which a plan cannot write."""
+
+    def called(transform):
+        machine = Machine()
+        step = transform(lambda x: getattr(machine, name)(x))  # noqa: PLW0108  not a method of jit
+        found = [step(np.array([n - 2.0, 1.0])) for n in range(7)]
+        return found, vars(machine)
+
+    assert_same(called(lambda f: f), called(jit))
+
+
+def test_a_counter_that_nothing_reads_leaves_the_function_compiled():
+    log = State()
+
+    @jit
+    def f(x):
+        log.n += 1
+        log.total = 0.5 + log.n
+        return x * 2
+
+    for n in range(4):
+        assert_same(2.0 * n, f(float(n)))
+    assert f.counters["compiles"] == 1
+
+
+def test_large_arrays_outside_cannot_be_set_back():
+    table = np.zeros(1 << 18)
+
+    @jit
+    def f(x):
+        table[0] = x
+        return x
+
+    with pytest.raises(lt.TraceError, match="ordinary array"):
+        f(1.0)
+
+
+def test_a_function_that_fills_a_cache_gets_a_plan_afterwards():
+    cache = {}
+
+    @jit
+    def f(x):
+        if "table" not in cache:
+            cache["table"] = np.arange(2.0)
+        return x * cache["table"]
+
+    for _ in range(3):
+        assert_same(np.array([0.0, 1.0]), f(np.ones(2)))
+    assert (1, 1) == (f.counters["compiles"], f.counters["hits"])
+
+
+def test_explain_shows_a_plan_of_a_function_that_runs_as_python():
+    change = State().number
+    f = jit(lambda x: change(x) + 0.0)
+
+    f(np.ones(2)), f(np.ones(2))
+
+    assert "run the Python function" in lt.explain(f, np.ones(2)).note
+
+
+# ---- lists and dicts among the arguments ----
+
+
+def changed_item(state, x):
+    state["n"] = state["n"] + 1
+    return state["n"] * x
+
+
+def longer_list(values, x):
+    values.append(x.sum())
+    return len(values) * x
+
+
+def sorted_list(values, x):
+    values.sort()
+    return values[0] * x
+
+
+@pytest.mark.parametrize(
+    ("f", "given"),
+    [(changed_item, {"n": 0}), (longer_list, [1.0]), (sorted_list, [3.0, 1.0])],
+)
+def test_a_list_or_dict_that_the_function_changes_is_changed(f, given):
+    plain, changed, jitted = copy.copy(given), copy.copy(given), jit(f)
+
+    for x in (ONES, 2 * ONES, ONES):
+        assert_same(f(plain, x), jitted(changed, x))
+        assert plain == changed
+
+
+def test_a_counter_beside_a_changed_list_counts_each_call_once():
+    calls = []
+
+    @jit
+    def f(values):
+        calls.append(len(values))
+        values.append(0.0)
+        return values[0] * 2
+
+    values = [1.0]
+    f(values), f(values)
+
+    assert ([1, 2], [1.0, 0.0, 0.0]) == (calls, values)
+
+
+def test_an_array_in_a_dict_that_is_changed_in_place_keeps_its_plan():
+    @jit
+    def f(state):
+        state["w"] -= 1
+        return state["w"].sum()
+
+    state = {"w": np.zeros(2)}
+
+    assert [-2.0, -4.0] == [f(state), f(state)]
+    assert f.counters["compiles"] == 1

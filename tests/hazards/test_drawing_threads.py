@@ -1,0 +1,49 @@
+"""Threads that draw random numbers while another thread records [B2]."""
+
+import random
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.errors import TraceError
+
+
+@pytest.fixture
+def drawing_thread():
+    """A thread that draws from the global generators; threads change often."""
+    stopped, interval = threading.Event(), sys.getswitchinterval()
+
+    def draw():
+        while not stopped.is_set():
+            np.random.random()
+            random.random()
+            np.random.default_rng().normal()
+
+    thread = threading.Thread(target=draw)
+    sys.setswitchinterval(1e-5)
+    thread.start()
+    yield
+    stopped.set()
+    thread.join()
+    sys.setswitchinterval(interval)
+
+
+def test_draws_of_another_thread_are_not_the_functions(drawing_thread):
+    def seeded(x):
+        return x + np.random.default_rng(3).normal(size=3)
+
+    for n in range(25):
+        np.testing.assert_array_equal(lt.trace(seeded, np.zeros(3))(np.ones(3)), seeded(np.ones(3)))
+        np.testing.assert_array_equal(lt.jit(lambda x, n=n: x * n)(np.ones(3)), np.full(3, n))
+        lt.jit(lambda x, rng: x + rng.normal(size=3))(np.ones(3), np.random.default_rng(n))
+
+
+def test_draws_of_the_function_are_found_beside_those_of_another_thread(drawing_thread):
+    draw = np.random.mtrand._rand.random  # a method that was bound before the recording
+
+    for _ in range(10):
+        with pytest.raises(TraceError, match=r"drawn from numpy\.random"):
+            lt.trace(lambda x: x + draw(), 1.0)

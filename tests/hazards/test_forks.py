@@ -1,0 +1,120 @@
+"""The child of a fork works, whatever other threads of its parent were doing."""
+
+import faulthandler
+import gc
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import traceback
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.tracing.stand_ins import is_recording
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"),
+    pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:chain was compiled:RuntimeWarning"),
+]
+
+
+def chain(x, n):
+    for i in range(50):
+        x = np.tanh(x) * (1 + i % n)
+    return x.sum()
+
+
+def child_status(call):
+    """The exit status of a forked child that makes a call: 0 if it returns True."""
+    pid = os.fork()
+    if pid == 0:
+        faulthandler.dump_traceback_later(40, exit=True)  # if it waits for a thread of its parent
+        status = 1
+        try:
+            status = 0 if call() else 2
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return os.waitpid(pid, 0)[1]
+
+
+def test_a_child_forked_while_another_thread_compiles_does_not_wait_for_it():
+    compiled, stopped = lt.jit(chain, static_argnums=1), threading.Event()
+    slow = threading.Event()
+
+    def work():
+        n = 0
+        while not stopped.is_set():
+            n += 1
+            compiled(np.ones(3 + n % 5), 2)
+            lt.grad(chain)(np.ones(3), 2)
+            compiled.cache.clear()
+            slow.set()
+
+    def use():
+        found = [compiled(np.ones(3 + n), 2) for n in range(5)]
+        expected = [chain(np.ones(3 + n), 2) for n in range(5)]
+        lt.grad(chain)(np.ones(3), 2)
+        return np.allclose(found, expected) and gc.isenabled() and not is_recording()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        slow.wait()
+        assert [child_status(use) for _ in range(8)] == [0] * 8
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def test_a_child_does_not_wait_for_a_compile_of_another_thread():
+    started, go_on = threading.Event(), threading.Event()
+    parent = os.getpid()
+
+    @lt.jit
+    def f(x):
+        if os.getpid() == parent:
+            started.set()
+            go_on.wait()
+        return x + 1
+
+    thread = threading.Thread(target=f, args=(np.ones(2),))
+    thread.start()
+    started.wait()
+    try:
+        status = child_status(lambda: f(np.ones(2)).tolist() == [2, 2] and gc.isenabled())
+    finally:
+        go_on.set()
+        thread.join()
+
+    assert status == 0
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_decorated_functions_of_main_work_in_other_processes(method, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import multiprocessing, sys\n"
+        "import numpy as np\n"
+        "import letir as lt\n"
+        "@lt.jit\n"
+        "def f(x):\n"
+        "    return np.tanh(x).sum()\n"
+        "slope = lt.grad(f)\n"
+        "if __name__ == '__main__':\n"
+        "    f(np.ones(2))\n"
+        f"    with multiprocessing.get_context({method!r}).Pool(1) as pool:\n"
+        "        print(pool.map(f, [np.zeros(2)]), pool.map(slope, [np.zeros(2)]))\n"
+    )
+
+    run = subprocess.run(  # noqa: PLW1510
+        [sys.executable, script], capture_output=True, text=True, timeout=120
+    )
+
+    assert run.stdout == "[np.float64(0.0)] [array([1., 1.])]\n", run.stderr
+    assert method in multiprocessing.get_all_start_methods()

@@ -1,0 +1,193 @@
+"""Calls that are interrupted anywhere leave the process as it was, and the next call works."""
+
+import ast
+import functools
+import gc
+import math
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.ast.process_state import TemporaryChange, restore_abandoned
+from letir.tracing.trace_state import ACTIVE
+
+ROOT = str(Path(lt.__file__).parent)
+X, W = np.arange(3.0), np.linspace(-1, 1, 3)
+RNG = np.random.default_rng(0)
+# functions whose work is to restore: an interrupt in them is healed by the next call
+RESTORING = {
+    *("__exit__", "undo", "end", "end_stand_ins", "exchange", "_exchange_some", "watch_imports"),
+    *("_age", "close"),
+}
+
+
+tried: set[tuple[str, int]] = set()  # lines, each of which is interrupted once
+
+
+class Interrupt(KeyboardInterrupt):
+    """Planted by a test."""
+
+
+def loss(x, w):
+    out = np.zeros(3)
+    out[1] = (x * w).sum()
+    for _ in range(2):
+        w = np.tanh(w) + math.sin(0.5)
+    return out.sum() + np.log(np.abs(w) + 1).sum()
+
+
+def noisy(x):
+    return (x + 0 * RNG.normal(size=3)).sum()
+
+
+TEXT = lt.dumps(lt.trace(loss, X, W))
+
+
+def backward():
+    w = lt.Variable(W, requires_grad=True)
+    np.tanh(w * X).sum().backward()
+    return w.grad.array
+
+
+ACTIONS: dict[str, Callable[[], Any]] = {
+    "trace": lambda: lt.dumps(lt.trace(loss, X, W)),
+    "grad": lambda: lt.grad(loss)(X, W),
+    "jit": lambda: lt.jit(loss)(X, W),
+    "jit of draws": lambda: lt.jit(noisy)(X),
+    "backward": backward,
+    "parse": lambda: lt.dumps(lt.parse(TEXT)),
+}
+
+
+@functools.cache
+def ends_of_blocks(file):
+    """The lines of ``finally`` blocks in a file, and of ``with``, to which blocks return."""
+    found = set()
+    for node in ast.walk(ast.parse(Path(file).read_text())):
+        if isinstance(node, ast.With):
+            found.add(node.lineno)
+            if isinstance(node.body[0], ast.Try):  # Python has no handler for that line
+                found.add(node.body[0].lineno)
+        if isinstance(node, ast.Try) and node.finalbody:
+            found |= set(range(node.finalbody[0].lineno, node.end_lineno + 1))
+    return found
+
+
+def state_of_process():
+    """What letir changes during a call."""
+    w = lt.Variable(W, requires_grad=True)
+    return {
+        "collector": gc.isenabled(),
+        "float errors": (np.geterr(), np.geterrcall()),
+        "trace": ACTIVE.get(),
+        "modules": (type(np), type(math), len(sys.meta_path)),
+        "zeros": type(np.zeros(2)),
+        "draws": (type(np.random.uniform), type(RNG.normal), type(random.random)),
+        "records": (w * 2).requires_grad,
+    }
+
+
+def lines_of(action):
+    """The distinct lines of letir that an action executes, as (file, line, function)."""
+    seen = {}
+
+    def local(frame: FrameType, event, arg):
+        if event == "line":
+            code = frame.f_code
+            seen[code.co_filename, frame.f_lineno] = code.co_name
+        return local
+
+    old = sys.gettrace()
+    sys.settrace(lambda frame, *_: local if frame.f_code.co_filename.startswith(ROOT) else None)
+    try:
+        action()
+    finally:
+        sys.settrace(old)
+    return [(*place, name) for place, name in sorted(seen.items())]
+
+
+def interrupted(action, file, line, error):
+    """Run an action with ``error`` raised where it first comes to a line; what it raises."""
+
+    def local(frame: FrameType, event, arg):
+        if event == "line" and frame.f_lineno == line:
+            sys.settrace(None)
+            raise error
+        return local
+
+    old = sys.gettrace()
+    sys.settrace(lambda frame, *_: local if frame.f_code.co_filename == file else None)
+    try:
+        action()
+    except BaseException as raised:
+        return raised
+    finally:
+        sys.settrace(old)
+    return None
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_an_interrupt_at_any_line_leaves_the_process_as_it_was(name):
+    action = ACTIONS[name]
+    for _ in range(3):  # caches are filled
+        expected = action()
+    before, wrong = state_of_process(), []
+
+    for file, line, function in lines_of(action):
+        if (file, line) in tried:
+            continue
+        tried.add((file, line))
+        planted = Interrupt()
+        raised = interrupted(action, file, line, planted)
+        if raised is None:
+            continue  # a line that runs only now and then
+        place = f"{file.removeprefix(ROOT)}:{line}, in {function}"
+        if raised is not planted:
+            wrong.append(f"{place}: raised {raised!r}")
+        is_restoring = function in RESTORING or line in ends_of_blocks(file)
+        if not is_restoring and state_of_process() != before:
+            wrong.append(f"{place}: left {changed(before)}")
+        np.testing.assert_equal(action(), expected, place)
+        if state_of_process() != before:
+            wrong.append(f"{place}: the next call left {changed(before)}")
+
+    assert wrong == [], "\n".join(wrong)
+
+
+def changed(before):
+    """The parts of the state that are not as before."""
+    return {name: new for name, new in state_of_process().items() if new != before[name]}
+
+
+def test_a_change_whose_undoing_was_interrupted_is_undone_later():
+    class Change(TemporaryChange):
+        __slots__ = ()
+        undone = 0
+
+        def make(self):
+            pass
+
+        def undo(self):
+            Change.undone += 1
+            if Change.undone == 1:
+                raise Interrupt
+
+    def call():
+        with Change():
+            restore_abandoned()  # does nothing: the call is running
+
+    with pytest.raises(Interrupt):
+        call()
+    assert Change.undone == 1
+
+    restore_abandoned()
+    restore_abandoned()
+
+    assert Change.undone == 2

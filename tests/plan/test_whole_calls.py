@@ -1,0 +1,165 @@
+"""Calls of small plans as one function: results, errors and warnings equal the function's."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_same
+
+X = np.array([0.5, 1.5, 2.5])
+
+
+def warmed(f, *args):
+    """An executor that runs its plan as one function."""
+    fast = lt.jit(f)
+    for _ in range(12):
+        fast(*args)
+    assert fast.quick[0].in_parts is not None
+    return fast
+
+
+def outcome(f, *args):
+    """The results of a call, or its error, and the warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found = f(*args)
+        except (ValueError, OverflowError, ZeroDivisionError, np.linalg.LinAlgError) as error:
+            found = type(error), str(error)
+    return found, {str(w.message).replace(" scalar", "") for w in caught}
+
+
+def numbers(a, b):
+    """More operations on Python's numbers than a kernel needs."""
+    total = 0.0
+    for n in range(1, 9):
+        total += math.log(a * n) / (b + n) - math.exp(-a / n) * math.sqrt(a + b)
+    return {"total": total, "parts": (total * a, [b - a])}
+
+
+FUNCTIONS = {
+    "numbers": (numbers, (0.5, 2.0), [(-1.0, 2.0), (0.0, 2.0), (0.5, -1.0), (1e-320, 1e308)]),
+    "infinite": (
+        lambda a, b: (abs(-(a * b) + 1.0) * 0.5 - b, 1.0 / (a * b + 1.0), min(a * b, 1.0)),
+        (0.5, 2.0),
+        [(1e300, 1e300), (-1e300, 1e300), (np.inf, 0.0), (np.nan, 1.0), (1e300, -1e9)],
+    ),
+    "compared": (
+        lambda a, b: a * 2.0 if a * b < 1.0 else a + b if a != b else b,
+        (0.5, 1.0),
+        [(1.5, 1.0), (1e300, 1e300), (np.nan, 1.0), (0.5, 1.0), (1.5, 1.5)],
+    ),
+    "arrays": (lambda x, s: np.log(x) / s, (X, 2.0), [(X - 0.5, 2.0), (X - 1, 2.0), (X, 0.0)]),
+    "sums": (
+        lambda x: x.std() + x.mean() * x.sum(),
+        (X,),
+        [(np.full(3, 1e308),), (np.full(3, np.inf),)],
+    ),
+    "linalg": (np.linalg.inv, (np.eye(2),), [(np.ones((2, 2)),), (np.eye(2) * np.nan,)]),
+    "branches": (lambda s: s * 2 if s > 1 else (s, s + 1), (0.5,), [(2.0,), (np.nan,), (0.5,)]),
+    "integers": (lambda n: (n * n) // 3 % 5, (7,), [(-8,), (2**40,), (0,)]),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("mode", ["warn", "ignore", "raise", "print"])
+def test_outcomes_equal_the_functions(name, mode, capsys):
+    f, usual, others = FUNCTIONS[name]
+    fast = warmed(f, *usual)
+    with np.errstate(all=mode):
+        for args in [usual, *others, usual]:
+            try:
+                expected, told = outcome(f, *args)
+            except FloatingPointError:
+                with pytest.raises(FloatingPointError):
+                    fast(*args)
+                continue
+            found, ours = outcome(fast, *args)
+            assert_same(expected, found)
+            assert told <= ours  # letir warns of infinite Python numbers too
+    capsys.readouterr()
+
+
+def test_a_plan_that_often_warns_runs_in_parts():
+    fast = warmed(np.log, X)
+    for _ in range(20):
+        outcome(fast, X - 0.5)
+        assert_same(np.log(X), fast(X))
+
+    assert fast.quick[0].in_parts is None
+
+
+def test_effects_run_in_parts(capsys):
+    def f(x):
+        lt.debug.print("{x}", x=x)
+        return x * 2.0
+
+    fast = lt.jit(f)
+    for _ in range(12):
+        fast(X.copy())
+
+    assert fast.quick[0].in_parts is None
+
+
+def stepped(x, y):
+    """Writes to both arguments and returns one of them."""
+    x += y
+    y[:] = x * 2.0
+    return x
+
+
+def test_writes_to_arguments_come_last():
+    fast = warmed(stepped, X.copy(), X.copy())
+    ours, own = (X.copy(), X + 1.0), (X.copy(), X + 1.0)
+
+    assert fast(*ours) is ours[0]
+    stepped(*own)
+
+    assert_same(own, ours)
+    assert fast.quick[0].failures == 0
+
+
+def test_arguments_that_share_memory_or_are_read_only_are_refused():
+    fast = warmed(stepped, X.copy(), X.copy())
+    whole, frozen = np.arange(6.0), X.copy()
+    frozen.flags.writeable = False
+
+    with pytest.raises(ValueError, match="read-only"):
+        fast(frozen, X.copy())
+    with pytest.raises(lt.LetirError, match="shares memory"):
+        fast(whole[:3], whole[2:5])
+    with pytest.raises(lt.LetirError, match="shares memory"):
+        fast(whole[:3], whole[:3])
+
+    assert_same(np.arange(6.0), whole)
+    assert_same(whole[:3] + whole[3:], fast(whole[:3], whole[3:]))
+
+
+def test_an_interrupt_is_not_called_again():
+    fast = warmed(np.sin, X)
+
+    def interrupted(args, kwargs):
+        raise KeyboardInterrupt
+
+    fast.quick[0].run = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        fast(X)
+
+
+def test_a_caught_error_costs_no_location(monkeypatch):
+    def f(x):
+        try:
+            return np.linalg.cholesky(x)
+        except np.linalg.LinAlgError:
+            return np.linalg.cholesky(x + 9.0 * np.eye(2))
+
+    fast = lt.jit(f)
+    told = []
+    monkeypatch.setitem(lt.ast.LATE_BOUND, "say_where", lambda *place: told.append(place))
+    for sign in (-1.0, -1.0, 1.0, -1.0, 1.0) * 3:
+        assert_same(f(sign * np.eye(2)), fast(sign * np.eye(2)))
+
+    assert not told

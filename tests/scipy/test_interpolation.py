@@ -1,0 +1,87 @@
+"""SciPy's splines and ``interp1d`` in recorded functions."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_close, check_grads
+
+interpolate = pytest.importorskip("scipy.interpolate")
+KNOTS = np.array([0.0, 1.0, 2.5, 3.0, 4.0])
+VALUES = np.array([1.0, -1.0, 2.0, 0.5, 3.0])
+X, OUTSIDE = np.array([0.2, 1.1, 2.7, 3.9]), np.array([-1.0, 0.3, 2.6, 5.0])
+
+AT_POINTS = {
+    "spline": interpolate.CubicSpline(KNOTS, VALUES),
+    "without extrapolation": interpolate.CubicSpline(KNOTS, VALUES, extrapolate=False),
+    "periodic": interpolate.CubicSpline(
+        KNOTS, np.append(VALUES[:-1], VALUES[0]), bc_type="periodic"
+    ),
+    "along an axis": interpolate.CubicSpline(KNOTS, np.stack([VALUES, VALUES**2]), axis=1),
+    "pchip": interpolate.PchipInterpolator(KNOTS, VALUES),
+    "akima": interpolate.Akima1DInterpolator(KNOTS, VALUES),
+    "b-spline": interpolate.make_interp_spline(KNOTS, np.stack([VALUES, VALUES], 1)),
+    "smooth": interpolate.UnivariateSpline(KNOTS, VALUES, s=0),
+    "the derivative": lambda x: AT_POINTS["spline"](x, 1),
+    **{
+        kind: interpolate.interp1d(
+            KNOTS, np.stack([VALUES, VALUES**2]), kind=kind, bounds_error=False, fill_value=9.0
+        )
+        for kind in ("linear", "nearest", "previous", "next", "cubic")
+    },
+}
+
+
+@pytest.mark.parametrize("name", AT_POINTS)
+def test_values_at_traced_points(name):
+    def f(x):
+        return AT_POINTS[name](x), AT_POINTS[name](x[1]) * 2.0
+
+    program = lt.trace(f, X)
+
+    for x in (X, OUTSIDE):
+        assert_close(f(x), program(x))
+    check_grads(AT_POINTS[name], (X,), order=1)
+
+
+OF_VALUES = {
+    "linear": lambda y: interpolate.interp1d(KNOTS, y)(X),
+    "nearest": lambda y: interpolate.interp1d(KNOTS, y, kind="nearest")(X),
+    "cubic": lambda y: interpolate.CubicSpline(KNOTS, y)(X),
+    "natural": lambda y: interpolate.CubicSpline(KNOTS, np.stack([y, -y], 1), bc_type="natural")(X),
+    "the derivative": lambda y: interpolate.CubicSpline(KNOTS, y)(X, 2),
+}
+
+
+@pytest.mark.parametrize("name", OF_VALUES)
+def test_interpolation_of_traced_values(name):
+    f = OF_VALUES[name]
+    program = lt.trace(f, VALUES)
+
+    for y in (VALUES, np.cos(VALUES)):
+        assert_close(f(y), program(y))
+    check_grads(f, (VALUES,), order=1)
+
+
+def test_points_outside_are_an_error_that_is_guarded():
+    f = interpolate.interp1d(KNOTS, VALUES)
+    program = lt.trace(lambda x: f(x), X)  # noqa: PLW0108  the class is no function
+
+    with pytest.raises(lt.GuardError):
+        program(OUTSIDE)
+    with pytest.raises(ValueError, match="below the interpolation range"):
+        lt.trace(lambda x: f(x) + 0.0, OUTSIDE)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda y: interpolate.interp1d(KNOTS, y, kind="cubic")(X),
+        lambda y: interpolate.CubicSpline(KNOTS, y, bc_type="periodic")(X),
+        lambda y: interpolate.CubicSpline(KNOTS, y).derivative()(X),
+        lambda y: interpolate.PchipInterpolator(KNOTS, y)(X),
+    ],
+)
+def test_what_is_not_linear_in_the_values_is_refused(f):
+    with pytest.raises(lt.LetirError):
+        lt.trace(f, VALUES)

@@ -1,0 +1,132 @@
+"""SciPy's functions of signals, distances, samples and LU factors, called by their own names."""
+
+import numpy as np
+import pytest
+from scipy import fft, linalg, signal, stats
+from scipy.spatial import distance
+
+import letir as lt
+import letir.scipy
+from letir.testing import assert_close, check_grads
+
+RNG = np.random.default_rng(4)
+X, Y = RNG.normal(size=(5, 3)), RNG.normal(size=(4, 3))
+WAVE, ROWS = RNG.normal(size=24), RNG.normal(size=(2, 16))
+FILTER = signal.butter(2, 0.3)
+SECTIONS = signal.butter(3, 0.3, output="sos")
+FACTORS = linalg.lu_factor(RNG.normal(size=(4, 4)))
+POSITIVE = RNG.uniform(0.5, 2.0, size=(6, 2))
+METRICS = ("euclidean", "sqeuclidean", "cityblock", "chebyshev", "cosine", "correlation")
+# name -> (function, arguments)
+CALLS = {
+    **{
+        f"cdist {metric}": (lambda x, y, metric=metric: distance.cdist(x, y, metric), (X, Y))
+        for metric in [
+            "euclidean",
+            "sqeuclidean",
+            "cityblock",
+            "chebyshev",
+            "cosine",
+            "correlation",
+        ]
+    },
+    "cdist minkowski": (lambda x, y: distance.cdist(x, y, "minkowski", p=3), (X, Y)),
+    "pdist": (lambda x: distance.pdist(x), (X,)),  # noqa: PLW0108  read while recorded
+    "squareform": (lambda x: distance.squareform(distance.pdist(x, "sqeuclidean")), (X,)),
+    "squareform back": (
+        lambda x: distance.squareform(distance.squareform(x[:, 0]) * 2.0),
+        (RNG.normal(size=(6, 1)),),
+    ),
+    "euclidean": (lambda x, y: distance.euclidean(x[0], y[1]), (X, Y)),
+    "cosine": (lambda x, y: distance.cosine(x[0], y[1]), (X, Y)),
+    "minkowski": (lambda x, y: distance.minkowski(x[0], y[1], 3), (X, Y)),
+    "mahalanobis": (lambda x, y: distance.mahalanobis(x[0], y[1], 2 * np.eye(3)), (X, Y)),
+    "fft": (lambda x: np.abs(fft.fft(x, 32)), (WAVE,)),
+    "rfft along an axis": (
+        lambda x: fft.irfft(fft.rfft(x, axis=0, norm="ortho") * 2, 2, 0),
+        (ROWS,),
+    ),
+    "fft2": (lambda x: fft.fftshift(fft.ifft2(fft.fft2(x) * 2.0)).real, (ROWS,)),
+    "dct": (lambda x: fft.idct(fft.dct(x, norm="ortho") * 2.0, norm="ortho"), (WAVE,)),
+    "dst": (lambda x: fft.dst(x, type=3, axis=0) + fft.idst(x), (ROWS,)),
+    "lfilter": (lambda x: signal.lfilter(*FILTER, x), (WAVE,)),
+    "lfilter along an axis": (lambda x: signal.lfilter([1.0, 0.5], [1.0], x, axis=0), (ROWS,)),
+    "filtfilt": (lambda x: signal.filtfilt(*FILTER, x), (ROWS,)),
+    "sosfilt": (lambda x: signal.sosfilt(SECTIONS, x), (WAVE,)),
+    "sosfiltfilt": (lambda x: signal.sosfiltfilt(SECTIONS, x), (WAVE,)),
+    "savgol_filter": (lambda x: signal.savgol_filter(x, 5, 2), (WAVE,)),
+    "savgol_filter of constant ends": (
+        lambda x: signal.savgol_filter(x, 5, 2, mode="constant", cval=2.0),
+        (WAVE,),
+    ),
+    "detrend": (lambda x: signal.detrend(x) + signal.detrend(x, type="constant"), (ROWS,)),
+    "hilbert": (lambda x: np.abs(signal.hilbert(x)), (WAVE,)),
+    "resample": (lambda x: signal.resample(x, 12), (WAVE,)),
+    "lu_solve": (lambda b: linalg.lu_solve(FACTORS, b), (RNG.normal(size=4),)),
+    "lu_solve of columns": (
+        lambda b: linalg.lu_solve(FACTORS, b, trans=1),
+        (RNG.normal(size=(4, 2)),),
+    ),
+    "zscore": (lambda x: stats.zscore(x) + stats.zscore(x, axis=None, ddof=1), (POSITIVE,)),
+    "sem": (lambda x: stats.sem(x), (POSITIVE,)),  # noqa: PLW0108
+    "skew": (lambda x: stats.skew(x) + stats.skew(x, axis=0, bias=False), (POSITIVE,)),
+    "kurtosis": (
+        lambda x: stats.kurtosis(x) + stats.kurtosis(x, fisher=False, bias=False),
+        (POSITIVE,),
+    ),
+    "gmean": (lambda x: stats.gmean(x) + stats.hmean(x, axis=0), (POSITIVE,)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_scipys_call_is_recorded_and_gives_scipys_numbers(name):
+    call, args = CALLS[name]
+    others = [0.5 + 2.0 * x for x in args]
+    program, compiled = lt.trace(call, *args), lt.jit(call)
+
+    for given in (args, others):
+        expected = call(*given)
+        assert np.asarray(expected).dtype == np.asarray(program(*given)).dtype
+        assert_close(expected, program(*given), rtol=1e-9, atol=1e-12)
+        assert_close(expected, compiled(*given), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_derivatives_agree_with_differences(name):
+    call, args = CALLS[name]
+
+    check_grads(call, args, order=1)
+
+
+def test_a_signal_in_single_precision_keeps_scipys_dtype():
+    x = WAVE.astype(np.float32)
+
+    for call in (fft.dct, signal.detrend, lambda x: signal.lfilter(*FILTER, x)):
+        assert call(x).dtype == lt.trace(call, x)(x).dtype
+
+
+def test_what_is_not_recorded_says_so():
+    long = np.zeros(3000)
+    for call, x in (
+        (lambda x: signal.lfilter([1.0], x, WAVE), FILTER[1]),
+        (lambda x: signal.lfilter(*FILTER, x, zi=np.zeros(2)), WAVE),
+        (lambda x: signal.savgol_filter(x, 5, 2), long),
+        (lambda x: distance.cdist(x, x, "jaccard"), X),
+        (lambda x: distance.euclidean(x, x, np.ones(3)), X[0]),
+        (lambda x: stats.skew(x, nan_policy="omit"), X),
+    ):
+        with pytest.raises(lt.MissingRule, match="of traced values is not recorded"):
+            lt.trace(call, x)
+
+
+def test_a_matrix_that_is_not_a_distance_matrix_is_scipys_error():
+    with pytest.raises(ValueError, match="symmetric"):
+        lt.trace(distance.squareform, np.triu(np.ones((3, 3))))
+    with pytest.raises(ValueError, match="columns"):
+        lt.trace(distance.cdist, X, Y[:, :2])
+
+
+def test_without_traced_values_the_namespace_gives_scipys_results():
+    np.testing.assert_array_equal(letir.scipy.distance.pdist(X), distance.pdist(X))
+    np.testing.assert_array_equal(letir.scipy.fft.dct(WAVE), fft.dct(WAVE))
+    assert letir.scipy.fft.next_fast_len is fft.next_fast_len

@@ -1,0 +1,49 @@
+"""Products of known sparse matrices with traced values."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_close, check_grads
+
+sparse = pytest.importorskip("scipy.sparse")
+DENSE = np.array([[1.0, 2, 0], [0, 0, 0], [3, 0, 4], [0, 5, 6]])
+X = np.array([1.0, -2.0, 0.5])
+
+
+@pytest.mark.parametrize("make", [sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "dia", "lil", "dok"])
+def test_products_with_vectors_and_matrices(make, form):
+    matrix = make(DENSE).asformat(form)
+
+    def f(x):
+        rows = np.stack([x, 2 * x])
+        return matrix @ x, matrix.dot(rows.T), (matrix @ x) @ matrix, matrix.T @ (matrix @ rows.T)
+
+    program = lt.trace(f, X)
+
+    for x in (X, X[::-1] + 1):
+        assert_close(f(x), program(x))
+    check_grads(lambda x: matrix @ x, (X,), order=2)
+
+
+def test_a_matrix_without_elements_and_one_that_the_function_makes():
+    def f(x):
+        return sparse.csr_matrix((2, 3)) @ x, sparse.eye(3).tocsr() @ x
+
+    assert_close(f(X), lt.trace(f, X)(X))
+
+
+def test_shapes_that_do_not_fit_are_named():
+    matrix = sparse.csr_matrix(DENSE)
+
+    with pytest.raises(lt.ShapeError, match="a vector or a matrix with 3 rows"):
+        lt.trace(lambda x: matrix @ x, np.ones(4))
+
+
+def test_the_methods_are_scipys_after_a_recording():
+    matrix = sparse.csr_matrix(DENSE)
+    before = type(matrix)._matmul_dispatch
+    lt.trace(lambda x: matrix @ x, X)
+
+    assert type(matrix)._matmul_dispatch is before
