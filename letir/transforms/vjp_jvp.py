@@ -11,6 +11,7 @@ from letir.ad.forward import jvp_program, linear_program
 from letir.ad.gradient_program import Policy, zeros_for
 from letir.ast import entry_point
 from letir.ast.derivative_types import carries_derivative, type_carries_derivative
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import Tree, flatten
 from letir.ast.signatures import A, R
 from letir.ast.terms import Lambda
@@ -98,11 +99,6 @@ def vjp(
 
     def flat(args) -> list:
         if len(args) != 1:
-            raise DTypeError(
-                f"pull takes one cotangent, nested as the result; {len(args)} were given"
-                f"{at_user()}\n  pass several in a tuple: pull((ct, other))"
-            )
-        if len(args) != 1:
             raise ShapeError(
                 f"pull: takes one cotangent, nested as the result {out_tree}, found {len(args)}\n"
                 "  put the cotangents of several results into one tuple"
@@ -149,7 +145,7 @@ def as_direction(value: Any, kind: ArrayType | None, what: str) -> Any:
     if kind is None or found is None:  # unknown types are checked by the operations
         return value
     if found.weak and kind.shape == () and np.can_cast(found.dtype, kind.dtype, "same_kind"):
-        return value.astype(kind.dtype)
+        return PRIMITIVES["cast"](value, kind.dtype)  # traced, or of a variable
     if fits_type(found, ArrayType(kind.dtype, kind.shape), {}):  # a symbolic size fits any number
         return value
     error = ShapeError if found.shape != kind.shape else DTypeError
