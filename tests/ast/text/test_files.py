@@ -310,7 +310,7 @@ def test_npy_arrays_of_any_byte_order_and_memory_order_are_read(dtype):
     found = array_from(npy(array))
 
     np.testing.assert_array_equal(found, array)
-    assert found.dtype.isnative and found.flags.c_contiguous
+    assert found.dtype.isnative and found.flags.f_contiguous
 
 
 @settings(max_examples=200, deadline=None)
