@@ -8,11 +8,13 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 import letir
+from tests.conftest import collect_ignore
 
 ROOT = Path(__file__).parent.parent
 SETUP = configparser.ConfigParser()
@@ -37,8 +39,18 @@ def requirements(text: str) -> set[str]:
 
 def imported(path: Path) -> set[str]:
     """The top-level packages that a file imports, anywhere in it."""
+    return packages_in(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def imported_at_the_top(path: Path) -> set[str]:
+    """The top-level packages that a file imports when it is imported."""
+    return packages_in(ast.parse(path.read_text(encoding="utf-8")).body)
+
+
+def packages_in(nodes: Iterable[ast.AST]) -> set[str]:
+    """The top-level packages that the import statements among these nodes import."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes:
         if isinstance(node, ast.Import):
             names.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -55,6 +67,21 @@ def test_each_import_is_a_requirement_or_in_an_extra():
             assert path.relative_to(ROOT).as_posix().startswith(f"{folder}/"), (path, name)
             declared = requirements(SETUP["options.extras_require"][extra])
             assert DISTRIBUTIONS.get(name, name) in declared, (path, name)
+
+
+def test_each_file_of_tests_imports_what_the_extra_test_installs():
+    """Unless it asks first, by ``pytest.importorskip``; else pytest stops at the first file."""
+    declared = requirements(SETUP["options"]["install_requires"]) | {"letir", "tests", "benchmarks"}
+    declared |= requirements(SETUP["options.extras_require"]["test"])
+    known = declared | sys.stdlib_module_names
+    left_out = tuple(str(ROOT / "tests" / name) for name in collect_ignore)
+
+    assert [] == [
+        f"{path}: {name}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if not str(path).startswith(left_out)
+        for name in imported_at_the_top(path) - known
+    ]
 
 
 def test_the_version_is_the_same_everywhere():
