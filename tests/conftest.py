@@ -22,8 +22,6 @@ os.environ.setdefault("LETIR_CHECK", "1")  # every pass is followed by ``check``
 _KERNELS = Path(tempfile.gettempdir()) / f"letir-tests-{getpass.getuser()}"
 os.environ.setdefault("LETIR_CACHE_DIR", str(_KERNELS))
 
-# written by other versions of letir; scripts that need the extra "makers"
-collect_ignore = ["data", "onnx/makers", "mutants.py"]
 sys.path.insert(0, str(Path(__file__).parents[1]))  # tests import each other and benchmarks
 
 # A busy machine is not a counterexample, so no test has a deadline. By default every run draws
@@ -31,6 +29,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # tests import each other an
 settings.register_profile("letir", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("fuzz", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile(os.environ.get("LETIR_HYPOTHESIS_PROFILE", "letir"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Without doctests: examples are in letir's files, and some files here need other packages."""
+    return [found for found in (yield) if type(found) is pytest.Module]
 
 
 def pytest_runtest_setup(item):

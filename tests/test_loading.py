@@ -5,12 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import letir as lt
 
-PROGRAM = lt.trace(lambda x: np.sin(x) * 2, np.ones(2))
+PROGRAM = lt.parse("lambda %0: float64[2] { %1 = sin(%0); %2 = mul(%1, 2); return %2 }")
 
 
 def run(code: str, *args: str) -> str:

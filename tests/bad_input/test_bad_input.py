@@ -1,11 +1,16 @@
 """Wrong programs as people write them: each ends in an error that says what is wrong, and where.
 
 A line of the tables beside this file is a program, the class of its error, and words of the
-message. The names that the programs use are those of ``NAMES``.
+message. The names that the programs use are those of ``fixed_names``.
 """
 
+import functools
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +26,7 @@ import letir.scipy.special
 import letir.scipy.stats
 import letir.testing
 from letir.extend import PRIMITIVES
+from tests.each_sample import check_each
 
 HERE = Path(__file__).parent
 PACKAGE = str(Path(lt.__file__).parent)
@@ -91,37 +97,53 @@ class Model:
         return x @ self.w
 
 
-NAMES = {
-    **{"np": np, "lt": lt, "lnp": lnp, "nn": lt.nn, "rnd": lt.random, "V": lt.Variable},
-    **{"v": V, "m": np.eye(3), "read_only": READ_ONLY, "f": f, "writes": writes, "gen_f": gen_f},
-    **{"async_f": async_f, "Klass": Klass, "with_rule": with_rule, "with_jvp": with_jvp},
-    **{"Fn": Fn, "Fn2": Fn2, "Model": Model, "F": lt.trace(f, V)},
-    "G2": lt.trace(lambda p: (p["w"] * p["b"]).sum(), {"w": V, "b": V}),
-}
+@functools.cache
+def fixed_names() -> dict[str, Any]:
+    """The names that all programs share."""
+    return {
+        **{"np": np, "lt": lt, "lnp": lnp, "nn": lt.nn, "rnd": lt.random, "V": lt.Variable},
+        **{"v": V, "m": np.eye(3), "read_only": READ_ONLY, "f": f, "writes": writes},
+        **{
+            "gen_f": gen_f,
+            "async_f": async_f,
+            "Klass": Klass,
+            "with_rule": with_rule,
+            "with_jvp": with_jvp,
+        },
+        **{"Fn": Fn, "Fn2": Fn2, "Model": Model, "F": lt.trace(f, V)},
+        "G2": lt.trace(lambda p: (p["w"] * p["b"]).sum(), {"w": V, "b": V}),
+    }
 
 
-def rows() -> list[tuple[str, str, str]]:
-    """(program, class, words) of all tables."""
-    found = []
+def sections() -> dict[str, list[tuple[str, str, str]]]:
+    """The (program, class, words) under each heading of the tables, by file and heading."""
+    found = {}
     for path in sorted(HERE.glob("*.txt")):
         for line in path.read_text().splitlines():
-            if line.startswith("#"):
-                continue
-            program, _, expected = line.partition("  #> ")
-            kind, _, words = expected.partition(": ")
-            found.append((program, kind, words))
+            if line.startswith("# "):
+                rows = found.setdefault(f"{path.stem}: {line.removeprefix('# ')}", [])
+            else:
+                program, _, expected = line.partition("  #> ")
+                kind, _, words = expected.partition(": ")
+                rows.append((program, kind, words))
     return found
 
 
-@pytest.fixture
-def names(tmp_path):
+SECTIONS = sections()
+
+
+@contextmanager
+def names_in(folder: Path) -> Iterator[dict[str, Any]]:
     """The names for a program; operations that it makes are dropped afterwards."""
     files = {"garbage": b"garbage", "empty": b"", "notzip": b"PK\x03\x04zzz"}
+    folder.mkdir()
     for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
-    yield {**NAMES, "tmp": tmp_path, **{name: tmp_path / name for name in files}}
-    for name in [name for name in PRIMITIVES if name.startswith("bad.")]:
-        del PRIMITIVES[name]
+        (folder / name).write_bytes(content)
+    try:
+        yield {**fixed_names(), "tmp": folder, **{name: folder / name for name in files}}
+    finally:
+        for name in [name for name in PRIMITIVES if name.startswith("bad.")]:
+            del PRIMITIVES[name]
 
 
 def frames_of_letir(error: BaseException) -> int:
@@ -131,13 +153,25 @@ def frames_of_letir(error: BaseException) -> int:
 
 
 def test_there_are_many_wrong_programs():
-    assert len(rows()) >= 1500
+    assert sum(map(len, SECTIONS.values())) >= 1500
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("program", "kind", "words"), rows(), ids=[row[0] for row in rows()])
-def test_a_wrong_program_is_told_what_is_wrong_and_where(names, program, kind, words):
-    with pytest.raises(Exception) as caught:  # letir's or NumPy's class, the one of the table
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_wrong_program_is_told_what_is_wrong_and_where(section, tmp_path):
+    check_each(
+        section,
+        (
+            (partial(check_error, tmp_path / str(i), *row), partial(str, row[0]))
+            for i, row in enumerate(SECTIONS[section])
+        ),
+    )
+
+
+def check_error(folder: Path, program: str, kind: str, words: str) -> None:
+    """Check the error that a program raises, and its message and traceback."""
+    # letir's or NumPy's class, the one of the table
+    with names_in(folder) as names, pytest.raises(Exception) as caught:
         eval(compile(program, "program.py", "eval"), names)
 
     told = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])

@@ -47,7 +47,9 @@ def noisy(x):
     return (x + 0 * RNG.normal(size=3)).sum()
 
 
-TEXT = lt.dumps(lt.trace(loss, X, W))
+@functools.cache
+def text():
+    return lt.dumps(lt.trace(loss, X, W))
 
 
 def backward():
@@ -62,7 +64,7 @@ ACTIONS: dict[str, Callable[[], Any]] = {
     "jit": lambda: lt.jit(loss)(X, W),
     "jit of draws": lambda: lt.jit(noisy)(X),
     "backward": backward,
-    "parse": lambda: lt.dumps(lt.parse(TEXT)),
+    "parse": lambda: lt.dumps(lt.parse(text())),
 }
 
 

@@ -18,6 +18,9 @@ def wave(x):
     return np.tanh(np.sin(np.exp(x) * x))
 
 
+WAVE = "lambda %0 { %1 = exp(%0); %2 = mul(%1, %0); %3 = sin(%2); %4 = tanh(%3); return %4 }"
+
+
 def is_sine(bind):
     return bind.op.name == "sin"
 
@@ -25,7 +28,7 @@ def is_sine(bind):
 CHECKPOINTED = {
     "plain": lt.checkpoint(wave),
     "with a policy": lt.checkpoint(wave, policy=is_sine),
-    "a program": lt.checkpoint(lt.trace(wave, X)),
+    "a program": lt.checkpoint(lt.retype(lt.parse(WAVE), lt.ShapeDtype((5,)))),
     "nested": lt.checkpoint(lambda x: lt.checkpoint(np.tanh)(lt.checkpoint(np.sin)(np.exp(x) * x))),
 }
 

@@ -149,6 +149,11 @@ class Model:
         return self.loss(x)
 
 
+WAVE = """lambda %0: float64*[] {
+  %1: float64[] = exp(%0); %2: float64[] = mul(2, %0); %3: float64*[] = weaken(%2)
+  %4: float64[] = sin(%3); %5: float64[] = mul(%1, %4); %6: float64[] = mul(2, %5)
+  return %6
+}"""
 WRAPPED = {
     "decorated": doubled(wave),
     "decorated twice": functools.wraps(wave)(doubled(wave)),
@@ -161,7 +166,7 @@ WRAPPED = {
     "callable": Model(),
     "cached": functools.lru_cache(lambda x: 2 * wave(x)).__wrapped__,
     "checkpointed": lt.checkpoint(lambda x: 2 * wave(x)),
-    "a program": lt.trace(lambda x: 2 * wave(x), X),
+    "a program": lt.parse(WAVE),
 }
 
 
