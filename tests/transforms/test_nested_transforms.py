@@ -267,7 +267,7 @@ def test_traced_python_numbers_are_tangents_of_any_precision():
         narrow = x.astype(np.float32)
         return lt.jvp(wave, (x,), (t,))[1], lt.jvp(np.sin, (narrow,), (t,))[1]
 
-    wide, narrow = lt.trace(slopes, X, 2.0)(X, 2.0)
+    wide, narrow = lt.trace(slopes, np.float64(X), 2.0)(np.float64(X), 2.0)
 
     np.testing.assert_allclose(2 * derivative_of_wave(1), wide)
     assert np.float32 == narrow.dtype
