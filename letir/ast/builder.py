@@ -252,6 +252,7 @@ class Value:
     requires_grad: bool
     concrete_value: Callable[[], Any]
     is_scalar: Callable[[], bool]
+    snapshot: Callable[[], "Value"]
     replace: Callable[[Any], "Value"]
     written_back: Callable[[Any], "Value"]
     assign: Callable[..., "Value"]

@@ -29,6 +29,7 @@ from letir.eager.unrecorded_calls import (
 )
 from letir.errors import DTypeError, TraceError
 from letir.eval.array_modules import type_of
+from letir.eval.memory_checks import copy_in_order
 from letir.ops.indexing.index_expressions import item_with_places
 from letir.tracing.numpy_functions.registry import PLAIN
 from letir.tracing.numpy_protocols.array_value import ArrayValue
@@ -51,9 +52,10 @@ _ARRAY_REMEDY = (
 class Variable(ArrayValue):
     """An array whose operations are recorded if it requires grad.
 
-    In expressions, NumPy's functions and methods it behaves as ``array``, which it holds without a
-    copy. ``requires_grad``: whether ``backward`` of a result gives it a ``.grad``. In-place changes
-    of the Variable are recorded; direct changes of the array are not noticed.
+    In expressions, NumPy's functions and methods it behaves as ``array``, of which it holds a copy.
+    ``requires_grad``: whether ``backward`` of a result gives it a ``.grad``. In-place changes of
+    the Variable are recorded. With ``copy=False`` it shares the memory of ``array``: a later change
+    of that array is not noticed, and changes gradients that need the old values.
     Raises DTypeError unless ``array`` holds numbers, floating ones if it requires grad.
 
     >>> x = Variable(np.array([1.0, 2.0]), requires_grad=True)
@@ -70,7 +72,13 @@ class Variable(ArrayValue):
     called = "a Variable"
 
     @entry_point
-    def __init__(self, array, requires_grad: bool = False, name: str | None = None):
+    def __init__(
+        self,
+        array,
+        requires_grad: bool = False,
+        name: str | None = None,
+        copy: bool = True,
+    ):
         if isinstance(array, Variable):
             array = array.array
         elif isinstance(array, Value):
@@ -81,9 +89,9 @@ class Variable(ArrayValue):
                 )
             )
         elif type(array) in (bool, int, float, complex, list, tuple):
-            array = array_of_nested(array)
-        self.array, self.sharing = array, None
+            array, copy = array_of_nested(array), False  # it is new already
         self.arg = _new_origin(type_of(array), requires_grad, name)
+        self.array, self.sharing = copy_in_order(array) if copy else array, None
         if not isinstance(array, np.ndarray | np.generic):  # an array on a device
             forget_kernels()
 
@@ -149,6 +157,10 @@ class Variable(ArrayValue):
     def is_scalar(self) -> bool:
         """Whether the array is a NumPy scalar, which ``+=`` replaces instead of changing it."""
         return not isinstance(self.array, np.ndarray) and not self.shape
+
+    def snapshot(self) -> Value:
+        """A recorded copy, which later writes do not change."""
+        return self.copy(order="K")
 
     def detach(self) -> "Variable":
         """A leaf with the same array that does not require grad."""

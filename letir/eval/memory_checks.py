@@ -135,6 +135,19 @@ def own_results(f: Lambda, results: tuple) -> tuple:
     return tuple([r.copy(order="K") if id(root(r)) in constants else r for r in results])
 
 
+def copy_in_order(array: Any) -> Any:
+    """A copy of an array in the same memory order and direction; a scalar itself.
+
+    Sums and products read memory in this order, and their rounding depends on it.
+    """
+    if not hasattr(array, "copy") or isinstance(array, np.generic):
+        return array
+    if not isinstance(array, np.ndarray) or min(array.strides, default=0) >= 0:
+        return array.copy(order="K")
+    forward = tuple([slice(None, None, -1 if n < 0 else 1) for n in array.strides])
+    return array[forward].copy(order="K")[forward]
+
+
 def root(array: Any) -> Any:
     """The array that owns the memory of a view."""
     while getattr(array, "base", None) is not None:

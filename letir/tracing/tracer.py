@@ -129,6 +129,10 @@ class Tracer(PythonProtocols):
         value = "" if self.held_value is ABSENT else f" = {self.held_value!r}"
         return f"Traced({LATE_BOUND['numbered_local'](self.emitter, self.arg)}{value})"
 
+    def snapshot(self) -> "Tracer":
+        """A traced value with the current contents, which later writes do not change."""
+        return Tracer(self.emitter, self.arg, self.held_value)
+
     def __letir_run__(self, f, leaves: list) -> tuple:
         """Inline a program called on traced values into the active trace."""
         active = ACTIVE.get()

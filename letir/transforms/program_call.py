@@ -17,7 +17,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.pytrees import LEAF, Leaf, Tree, flatten
 from letir.ast.terms import Lambda
 from letir.eval.arguments import flat_arguments
-from letir.eval.memory_checks import root
+from letir.eval.memory_checks import copy_in_order, root
 from letir.tracing.entry import DISCARD_WRITES, StaticLeaf, record
 from letir.tracing.trace_state import DRAW_AT_ONCE, LAZY
 
@@ -157,6 +157,21 @@ def copy_shared_results(results: tuple, arguments: Sequence = ()) -> list:
         found.append(array.copy() if owner in seen or not array.flags.writeable else array)
         seen.add(owner)
     return found
+
+
+def keep_residuals(captured: Sequence, exposed: Sequence) -> list:
+    """The ``captured`` values, copied where they share memory with ``exposed`` ones.
+
+    The caller has the exposed values, primals and results, and may write into them.
+    """
+    owners = {id(root(value)) for value in exposed if not hasattr(value, "emitter")}
+    kept = []
+    for value in captured:
+        if hasattr(value, "emitter"):  # traced, or a Variable
+            kept.append(value.snapshot())
+        else:
+            kept.append(copy_in_order(value) if id(root(value)) in owners else value)
+    return kept
 
 
 def _is_array(value: Any) -> bool:

@@ -26,6 +26,7 @@ from letir.transforms.program_call import (
     Call,
     arguments_of,
     copy_shared_results,
+    keep_residuals,
     nested_example,
     record_call,
 )
@@ -45,9 +46,8 @@ class LinearMap:
 
     @entry_point
     def __call__(self, *args: Any) -> Any:
-        return self.nested(
-            copy_shared_results(run_flat(self.program, [*self.flat(args), *self.captured]))
-        )
+        leaves = [*self.flat(args), *self.captured]
+        return self.nested(copy_shared_results(run_flat(self.program, leaves[:]), leaves))
 
 
 @overload
@@ -57,6 +57,7 @@ def vjp(
     has_aux: Literal[False] = False,
     policy: Policy = "keep_all",
     exact: bool = False,
+    copy: bool = True,
 ) -> tuple[R, LinearMap]: ...
 @overload
 def vjp(
@@ -65,6 +66,7 @@ def vjp(
     has_aux: Literal[True],
     policy: Policy = "keep_all",
     exact: bool = False,
+    copy: bool = True,
 ) -> tuple[R, LinearMap, A]: ...
 @entry_point
 def vjp(
@@ -73,12 +75,15 @@ def vjp(
     has_aux: bool = False,
     policy: Policy = "keep_all",
     exact: bool = False,
+    copy: bool = True,
 ) -> tuple[Any, ...]:
     """(f(*primals), pull): ``pull(ct)`` returns the cotangents of the primals, as a tuple.
 
     ``ct`` nests as the result. With ``has_aux``, ``f`` returns (out, aux), and ``vjp`` returns
     (out, pull, aux). A primal that is not floating has the cotangent None. ``pull.program`` is the
     Lambda that ``pull`` runs. ``policy`` and ``exact`` choose the residuals, as in ``grad``.
+    ``pull`` keeps copies of the primals and results that it needs; with ``copy=False`` it shares
+    their memory, so that writing into them changes the cotangents.
 
     >>> out, pull = vjp(lambda x, y: x * y, 3.0, 4.0)
     >>> out, pull(1.0)
@@ -95,13 +100,15 @@ def vjp(
     results = run_flat(gradient.f, call.leaves)
     captured = [inputs[i] for i in gradient.df_input_captured_inputs]
     captured += [results[i] for i in gradient.df_input_captured_outputs]
+    if copy:
+        captured = keep_residuals(captured, [*inputs, *results[:count]])
     xp = array_module(inputs)
 
     def flat(args) -> list:
         if len(args) != 1:
-            raise ShapeError(
-                f"pull: takes one cotangent, nested as the result {out_tree}, found {len(args)}\n"
-                "  put the cotangents of several results into one tuple"
+            raise DTypeError(
+                f"pull takes one cotangent, nested as the result; {len(args)} were given"
+                f"{at_user()}\n  pass several in a tuple: pull((ct, other))"
             )
         (ct,) = args
         leaves = out_tree.leaves_of(ct, "pull")
@@ -250,10 +257,12 @@ def _none_filled(tangents: tuple, primals: tuple) -> tuple:
 
 
 @entry_point
-def linearize(f: Callable[..., R], *primals: Any) -> tuple[R, LinearMap]:
+def linearize(f: Callable[..., R], *primals: Any, copy: bool = True) -> tuple[R, LinearMap]:
     """(f(*primals), lin): ``lin(*tangents)`` is the tangent of the result; it does not rerun ``f``.
 
-    ``lin.program`` is the linear Lambda that it runs.
+    ``lin.program`` is the linear Lambda that it runs. ``lin`` keeps copies of the primals and
+    results that it needs; with ``copy=False`` it shares their memory, so that writing into them
+    changes the tangents.
 
     >>> out, lin = linearize(lambda x: x**2, 3.0)
     >>> out, lin(1.0), lin(2.0)
@@ -279,5 +288,8 @@ def linearize(f: Callable[..., R], *primals: Any) -> tuple[R, LinearMap]:
             [tangent_of(r, found.get(i), xp) for i, r in enumerate(results[:count])]
         )
 
-    captured = tuple(pair.captured(arguments, results))
-    return call.out_tree.unflatten(results[:count]), LinearMap(pair.linear, captured, flat, nested)
+    captured = pair.captured(arguments, results)
+    if copy:
+        captured = keep_residuals(captured, [*arguments, *results[:count]])
+    pushed = LinearMap(pair.linear, tuple(captured), flat, nested)
+    return call.out_tree.unflatten(results[:count]), pushed

@@ -110,7 +110,7 @@ def _record_call(
 def _output_variable(result, args: tuple, ctx: Context):
     """A result of forward as a new Variable; a result that is not an array stays unchanged."""
     if is_array(result):
-        return Variable(result)
+        return Variable(result, copy=False)
     if not isinstance(result, Variable) or is_among(result, ctx._dirty):
         return result
     if result.is_leaf and not result.requires_grad and place_among(result, args) is None:
