@@ -163,6 +163,8 @@ def _errstate_handlers(code: CodeType, entries: list) -> set[int]:
         place = index.get(entry.start, 0) - 1
         if place >= 0 and instructions[place].opname == "BEFORE_WITH":
             place -= 1  # to the call of the expression after ``with``
+        elif place >= 0 and instructions[place].opname != "CALL":
+            continue  # on Python 3.13 the end of the block has the position of its expression
         if place >= 0 and _expression_start(instructions[place]) in named:
             found.add(entry.target)
     return found
