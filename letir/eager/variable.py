@@ -1,6 +1,5 @@
 """``Variable``: a NumPy array that records how it was computed, so that it has a gradient."""
 
-import dis
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -36,7 +35,7 @@ from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.dispatch import recorder_of, ufunc_records
 from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
 from letir.tracing.operands import stack_traced
-from letir.tracing.source_locations import at_user, error_at_user_line
+from letir.tracing.source_locations import at_user, error_at_user_line, is_item_write
 from letir.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -335,8 +334,7 @@ class Variable(ArrayValue):
         """Raise TraceError if NumPy asks for a number to store, as in ``buffer[i] = x``."""
         # NumPy calls float(x) from C, so the caller's frame is the user's statement
         frame = sys._getframe(2)
-        stores = dis.opname[frame.f_code.co_code[frame.f_lasti]] == "STORE_SUBSCR"
-        if stores and self.requires_grad and (RECORDS.get() or is_grad_enabled()):
+        if is_item_write(frame) and self.requires_grad and (RECORDS.get() or is_grad_enabled()):
             raise TraceError(
                 f"a Variable that requires grad cannot be written into an ordinary array: "
                 f"its history would be lost{at_user()}\n  write into Variable(buffer)"

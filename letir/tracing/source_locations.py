@@ -75,7 +75,7 @@ def instruction_at(frame: FrameType) -> int:
 
 
 def is_item_write(frame: FrameType) -> bool:
-    """Whether a frame is at ``a[i] = x``."""
+    """Whether a frame is at ``a[i] = x`` or ``a[i:j] = x``, which newer Pythons tell apart."""
     return frame.f_code.co_code[instruction_at(frame)] in _ITEM_WRITES
 
 

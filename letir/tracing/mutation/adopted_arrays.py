@@ -22,10 +22,11 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.tracing.buffers import NUMBERS, has_traced, new_buffer, unwrap
-from letir.tracing.source_locations import is_letirs
+from letir.tracing.source_locations import instruction_at, is_item_write, is_letirs
 from letir.tracing.trace_state import ACTIVE, Trace
 
-_BINARY_OP, _STORE_SUBSCR = dis.opmap["BINARY_OP"], dis.opmap["STORE_SUBSCR"]
+_BINARY_OP = dis.opmap["BINARY_OP"]
+_STORES = frozenset(["STORE_SUBSCR", "STORE_SLICE"])  # the latter since Python 3.12
 _AUGMENTED = frozenset([n for n, (name, _) in enumerate(dis._nb_ops) if "INPLACE" in name])  # type: ignore[attr-defined]
 _WRITES_THROUGH = sys.version_info >= (3, 13)  # frame.f_locals, PEP 667
 _PER_PLACE = 1 if _WRITES_THROUGH else 2  # the variable, and the dict that frame.f_locals fills
@@ -59,7 +60,8 @@ def adopt_item_write(value: Any, frame: FrameType) -> np.ndarray | None:
     made = new_buffer(trace, array.copy("K"))
     if array[known].shape != value.shape and not _is_value_written_alone(frame):
         return None  # the user may write a list that holds ``value``
-    base = _measure_references(_ITEMS, array.copy, known)
+    sample = _SLICES if _instruction_name(frame) == "STORE_SLICE" else _ITEMS
+    base = _measure_references(sample, array.copy, known)
     places = _only_places(array, frame, trace, base)
     if not places:
         return None
@@ -84,12 +86,12 @@ def adopt_result_array(inputs: tuple, out: Any) -> tuple | None:
     if not out.flags.writeable:
         return None
     places: list = []
-    if following == "STORE_SUBSCR":
+    if following in _STORES:
         if out.base is None or _only_places(out, frame, trace, _base_of_parts()) != []:
             return None
     elif _may_become_buffer(out):
         places = _only_places(out, frame, trace, _base_of_results()) or []
-    if not places and following != "STORE_SUBSCR":
+    if not places and following not in _STORES:
         return None
     made = new_buffer(trace, out.copy("K"))
     for owner, variable in places:
@@ -215,8 +217,9 @@ def _sample_function(text: str) -> Callable[..., None]:
     return space["sample"]
 
 
-_ITEMS, _RESULTS, _PARTS = map(
-    _sample_function, ["a[key] = probe", "a += probe", "a[key] += probe"]
+_ITEMS, _SLICES, _RESULTS, _PARTS = map(
+    _sample_function,
+    ["a[key] = probe", "a[key.start : key.stop] = probe", "a += probe", "a[key] += probe"],
 )
 
 
@@ -248,11 +251,14 @@ def _user_frame() -> FrameType | None:
     return frame
 
 
+def _instruction_name(frame: FrameType) -> str:
+    """The name of the instruction that a frame executes."""
+    return dis.opname[frame.f_code.co_code[instruction_at(frame)]]
+
+
 def _after_augmented(frame: FrameType) -> str | None:
     """The name of the instruction after the augmented operator that a frame executes."""
-    code, at = frame.f_code.co_code, frame.f_lasti
-    while code[at] == 0:  # an inline cache behind the instruction
-        at -= 2
+    code, at = frame.f_code.co_code, instruction_at(frame)
     if code[at] != _BINARY_OP or code[at + 1] not in _AUGMENTED:
         return None
     at += 2
@@ -263,12 +269,9 @@ def _after_augmented(frame: FrameType) -> str | None:
 
 def _item_target(frame: FrameType) -> tuple[str, Callable[[FrameType], Any]] | None:
     """The variable, and a function that evaluates the key, of the item that a frame assigns."""
-    code = frame.f_code
-    at = frame.f_lasti
-    while code.co_code[at] == 0:
-        at -= 2
-    if code.co_code[at] != _STORE_SUBSCR:
+    if not is_item_write(frame):
         return None
+    code, at = frame.f_code, instruction_at(frame)
     known = _targets.get((id(code), at))
     if known is None:
         known = _targets[(id(code), at)] = code, _parsed_target(frame, at)
@@ -300,12 +303,9 @@ def _parsed_target(frame: FrameType, at: int) -> tuple[str, Callable[[FrameType]
 
 def _is_value_written_alone(frame: FrameType) -> bool:
     """Whether the value of an item assignment cannot be a list."""
-    code, at = frame.f_code, frame.f_lasti
-    while code.co_code[at] == 0:
-        at -= 2
-    positions = list(code.co_positions())
-    first, last = _source_span(positions[at // 2])
-    place = at // 2
+    positions = list(frame.f_code.co_positions())
+    place = instruction_at(frame) // 2
+    first, last = _source_span(positions[place])
     while (
         place >= 0
         and first <= _source_span(positions[place])[0]

@@ -72,6 +72,7 @@ def broadcast(x):
     a[:] = x * 2
     a[1] = x[0]
     a[2] = np.sin(x[1])
+    a[1:] *= x[2]
     return a
 
 
