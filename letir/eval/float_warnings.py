@@ -146,6 +146,14 @@ def in_state(states: _States, f: Callable, *args: Any) -> Any:
         ERROR_STATE.reset(token)
 
 
+def raising(f: Callable, *args: Any) -> Any:
+    """``f(*args)``, with floating-point errors raised, whatever the user's state is."""
+    if ERROR_STATE is None:
+        with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
+            return f(*args)
+    return in_state(RAISING, f, *args)
+
+
 def restore_abandoned_state() -> None:
     """Set the user's state again if a call was interrupted while it restored the state."""
     before = _REPLACED.get(current_state())

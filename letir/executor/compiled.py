@@ -19,6 +19,7 @@ from letir.ast.types import Undef
 from letir.errors import DTypeError, TraceError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.array_modules import array_module
+from letir.eval.float_warnings import restore_abandoned_state
 from letir.eval.memory_checks import check_writable
 from letir.executor.default_pipeline import has_compiler, optimize_program
 from letir.ops.effects.writes_to_arguments import changed_params
@@ -111,6 +112,7 @@ class Compiled:
         return self.plan.profile(leaves)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        restore_abandoned_state()
         try:
             if self.quick is not None:
                 match, run, nest = self.quick

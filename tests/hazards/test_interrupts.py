@@ -17,6 +17,7 @@ import pytest
 import letir as lt
 from letir.ast.process_state import TemporaryChange, restore_abandoned
 from letir.tracing.trace_state import ACTIVE
+from tests.own_thread import in_own_thread
 
 ROOT = str(Path(lt.__file__).parent)
 X, W = np.arange(3.0), np.linspace(-1, 1, 3)
@@ -136,6 +137,7 @@ def interrupted(action, file, line, error):
 
 
 @pytest.mark.parametrize("name", ACTIONS)
+@in_own_thread
 def test_an_interrupt_at_any_line_leaves_the_process_as_it_was(name):
     action = ACTIONS[name]
     for _ in range(3):  # caches are filled

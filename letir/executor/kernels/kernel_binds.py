@@ -23,6 +23,7 @@ from letir.eval.float_warnings import (
     SETTING_FILES,
     KernelError,
     current_state,
+    raising,
 )
 from letir.executor.kernels.row_kernels import LayoutError, with_row_kernels
 from letir.executor.kernels.threaded_calls import with_threads
@@ -152,14 +153,9 @@ def _strict_call(call: Callable) -> Callable:
     """A kernel that raises for floating-point errors under any ``np.errstate``."""
 
     if ERROR_STATE is None:
+        return partial(raising, call)
 
-        def run(*operands):
-            with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
-                return call(*operands)
-
-        return run
-
-    def run_in_state(*operands):  # entering the context manager takes longer than a small kernel
+    def run_in_state(*operands):  # without the frames of ``raising``
         token = ERROR_STATE.set(RAISING[current_state()])
         try:
             return call(*operands)

@@ -12,6 +12,7 @@ import numpy as np
 from attrs import frozen
 
 from letir.ast.terms import Lambda
+from letir.eval.float_warnings import raising
 from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of, run_cut
 from letir.kernels.row_groups import RowKernel
 
@@ -109,11 +110,14 @@ class RowCut:
         run_cut(ufunc, operands, results, self.axes, places, threads, self.scratch)
         if not self.blocks:
             return results
-        with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
-            return [
-                _combine_blocks(name, y, places) if name else y
-                for name, y in zip(self.combines, results, strict=True)
-            ]
+        return raising(self._combine, results, places)
+
+    def _combine(self, results: Sequence[np.ndarray], places: Sequence[slice]) -> list[np.ndarray]:
+        """The results of the kernel, from those of its blocks."""
+        return [
+            _combine_blocks(name, y, places) if name else y
+            for name, y in zip(self.combines, results, strict=True)
+        ]
 
 
 def _axis_of(kind: str, shape: tuple[int, ...], axis: tuple[str, int]) -> int | None:

@@ -13,6 +13,7 @@ from numpy._core._multiarray_umath import _ARRAY_API  # NumPy's functions for C 
 import letir as lt
 from letir.executor.compiled import kernels_setting
 from letir.testing import assert_same
+from tests.own_thread import in_own_thread
 
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
@@ -209,12 +210,13 @@ def test_a_failed_allocation_leaves_a_function_usable(function):
 
 @EACH
 @pytest.mark.parametrize("threads", [3], indirect=True)
+@in_own_thread
 def test_an_interrupt_at_any_line_of_a_call_leaves_a_plan_usable(function, threads):
     """KeyboardInterrupt at each line of letir that a call runs."""
     run = lt.compile(lt.trace(function, X))
     for _ in range(12):
         expected = run(X)
-    lines, at = 0, None
+    lines, at, errors = 0, None, np.geterr()
 
     def follow(frame, event, arg):
         nonlocal lines
@@ -238,5 +240,6 @@ def test_an_interrupt_at_any_line_of_a_call_leaves_a_plan_usable(function, threa
         if found is not None and lines < at:
             break
         assert_same(expected, run(X))
+        assert np.geterr() == errors
 
     assert 1 < at < 399
