@@ -169,7 +169,7 @@ def _eig_aval(x, *, real):
 
 
 def _as_recorded(found, real: bool):
-    """Eigenvalues or eigenvectors, real or complex as they were recorded.
+    """Eigenvalues or eigenvectors, real or complex as they were recorded; an empty stack is both.
 
     Raises GuardError if they were recorded as real and are complex now, or the reverse.
     """
@@ -182,6 +182,8 @@ def _as_recorded(found, real: bool):
         return found.real.copy()
     if real or found.dtype.kind == "c":
         return found
+    if found.size == 0:
+        return found.astype(np.result_type(found.dtype, np.complex64))
     raise GuardError(
         "the program was recorded where some eigenvalues were not real, now all are\n"
         "  trace again with these arguments, or write numpy.linalg.eig(x.astype(complex))"
