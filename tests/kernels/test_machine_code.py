@@ -178,6 +178,7 @@ def test_code_from_the_cache_takes_no_memory_beyond_its_life(monkeypatch, tmp_pa
 
 def test_an_engine_is_freed_before_its_context(monkeypatch):
     """The engine frees its module, which lives in the context."""
+    gc.collect()  # those of earlier tests
     freed = []
 
     def noting(kind, name):

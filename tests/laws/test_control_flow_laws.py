@@ -190,7 +190,7 @@ def test_jit_agrees_with_the_function_when_arguments_change(program, changes):
 
     def entry(*given_):
         """``f`` on the arguments that it takes, of any dtype and rank."""
-        pairs = zip(given_, args, strict=True)
+        pairs = zip(map(np.asarray, given_), args, strict=True)
         return f(*[x.reshape(x.shape[x.ndim - a.ndim :]).astype(a.dtype) for x, a in pairs])
 
     fast = lt.jit(entry)

@@ -264,7 +264,7 @@ def test_inner_derivatives_see_the_variables_of_outer_ones():
 
 def test_traced_python_numbers_are_tangents_of_any_precision():
     def slopes(x, t):
-        narrow = x.astype(np.float32)
+        narrow = np.float32(x)
         return lt.jvp(wave, (x,), (t,))[1], lt.jvp(np.sin, (narrow,), (t,))[1]
 
     wide, narrow = lt.trace(slopes, np.float64(X), 2.0)(np.float64(X), 2.0)
