@@ -17,9 +17,8 @@ from attrs import frozen
 UNIT_CALLS = 10_000
 TIMEOUT = 60  # seconds for a separate process
 ROOT = Path(__file__).parent.parent
-_sizes = itertools.count(
-    4
-)  # array sizes: each round takes the next one, so that no cache contains its types
+# array sizes: each round takes the next one, so that no cache contains its types
+_sizes = itertools.count(4)
 
 
 class Skipped(Exception):

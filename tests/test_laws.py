@@ -19,9 +19,8 @@ from letir.testing import SAMPLES, Sample, applied, assert_close, assert_same, c
 from letir.testing.gradient_checks import is_inexact
 from tests.each_sample import each_of, each_sample, samples_of
 
-OWN = [
-    name for name in PRIMITIVES if "." not in name
-]  # operations made by other tests are left out
+# operations made by other tests are left out
+OWN = [name for name in PRIMITIVES if "." not in name]
 WIDE = {"f": np.float64, "c": np.complex128}
 LOW = {np.dtype(name) for name in ("float16", "float32", "complex64")}
 DTYPES = [np.dtype(c) for c in "?bhiqBHIQefdFD"]

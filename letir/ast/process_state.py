@@ -1,9 +1,9 @@
-"""State of the process that letir changes while a call runs: restored whatever interrupts the call.
+"""State of the process that letir changes during a call, and restores even if it is interrupted.
 
-A call may be interrupted anywhere, also while it restores. It therefore enters each change into a
-list, with its frame, before making the change. ``restore_abandoned`` undoes changes of frames that
-have ended, and public functions call it. After a fork, the child undoes the changes of the threads
-that it lacks.
+A KeyboardInterrupt may come at any line, even while the state is being restored. Therefore a call
+adds each change, with its own frame, to a list before making it. Every public function calls
+``restore_abandoned``, which undoes the changes of frames that have ended. After a fork, the child
+process undoes the changes of the parent's other threads.
 """
 
 import functools
@@ -24,7 +24,7 @@ _R = TypeVar("_R")
 
 
 class TemporaryChange:
-    """A context whose subclasses change state of the process: ``make()`` does, ``undo()`` restores.
+    """A context manager whose ``make`` changes state of the process and whose ``undo`` restores it.
 
     ``undo`` may be called before ``make`` has come to its end, or again after an interrupt. The
     result of ``make`` is the value of the context.
@@ -97,7 +97,7 @@ def renew_after_fork(owner: Any) -> None:
 
 
 def _renew() -> None:
-    """Start anew in the child of a fork, in which only the thread of the caller exists."""
+    """Reset locks and other state in the child of a fork, in which only one thread exists."""
     for lock in list(_locks):
         lock._at_fork_reinit()  # as Python's own modules do with their locks
     thread = threading.get_ident()
@@ -152,7 +152,7 @@ class paused_gc(TemporaryChange):
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         @functools.wraps(function)
         def paused(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            if _pauses:  # another thread may end its pause meanwhile: that costs time, no more
+            if _pauses:  # another thread may end its pause meanwhile, which only costs time
                 restore_abandoned()
                 return function(*args, **kwargs)
             with paused_gc():

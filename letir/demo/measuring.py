@@ -17,9 +17,8 @@ def time_interleaved(
 
     Other load on the machine slows all functions of a round alike, so ratios within a round hold.
     """
-    first = [
-        _seconds_per_call(function, 1, clock) for function in functions
-    ]  # also warms caches up
+    # also warms caches up
+    first = [_seconds_per_call(function, 1, clock) for function in functions]
     calls = [max(1, round(TURN / max(seconds, 1e-9))) for seconds in first]
     turns = list(zip(functions, calls, strict=True))
     return np.array([[_seconds_per_call(f, n, clock) for f, n in turns] for _ in range(rounds)])

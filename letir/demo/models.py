@@ -54,9 +54,8 @@ def loss_and_slopes(
     total = odds.sum(axis=1, keepdims=True)
     value = (targets * (np.log(total) - z)).sum(axis=1).mean()
 
-    ct = (odds / total - targets) / len(
-        images
-    )  # the gradient of softmax and cross entropy together
+    # the gradient of softmax and cross entropy together
+    ct = (odds / total - targets) / len(images)
     slopes = [_slope(inputs[-1], ct)]
     for layer, x, below in zip(layers[:0:-1], inputs[:0:-1], inputs[-2::-1], strict=True):
         ct = ct @ layer["weights"].T * (1 - x * x)  # tanh' in terms of x, its result

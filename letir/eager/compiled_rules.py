@@ -56,9 +56,8 @@ def straight_line(body: Lambda) -> Callable:
         several = "" if bind.op.results is None else ", "
         lines.append(f"    {''.join([named(b) + several for b in bind.binders]) or '_'} = {call}")
     lines.append(f"    return ({spelled(body.ret.args)})")
-    exec(
-        _compile_source("\n".join(lines)), space
-    )  # the source contains generated names only, no names of users
+    # the source contains generated names only, no names of users
+    exec(_compile_source("\n".join(lines)), space)
     return space["compute"]
 
 

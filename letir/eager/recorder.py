@@ -68,9 +68,8 @@ class Recorder:
                 args.append(arg)
                 key.append(arg.type)
                 if not arg.requires_grad:
-                    key.append(
-                        None
-                    )  # does not require grad: its value is part of another specialization
+                    # does not require grad: its value is part of another specialization
+                    key.append(None)
             elif kind is array:
                 values.append(operand)
                 args.append(None)

@@ -25,9 +25,8 @@ def must_be_recorded(value: Any) -> bool:
     if not isinstance(value, Value):
         return False
     is_variable = isinstance(value, Recorder.variable)
-    return not is_variable or (
-        value.requires_grad and is_grad_enabled()
-    )  # tracers record everything
+    # tracers record everything
+    return not is_variable or (value.requires_grad and is_grad_enabled())
 
 
 def is_tracer(value: Any) -> bool:

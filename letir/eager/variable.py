@@ -171,9 +171,8 @@ class Variable(ArrayValue):
     def plain(self) -> "Variable":
         """This Variable; for an instance of a subclass, as an instance of ``Variable`` itself."""
         found = RECORDER.wrapped(self.array, self.arg)
-        found.sharing = (
-            self.sharing
-        )  # both have the same memory: changes must be visible through both
+        # both have the same memory: changes must be visible through both
+        found.sharing = self.sharing
         return found
 
     @property

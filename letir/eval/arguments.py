@@ -52,9 +52,8 @@ def checked_arguments(
     for i, param in enumerate(fn.params):
         expected = param.type
         if expected is not None and expected.weak:
-            leaves[i] = _widen_number(
-                leaves[i], expected
-            )  # in place: a second list would keep arrays
+            # in place: a second list would keep arrays
+            leaves[i] = _widen_number(leaves[i], expected)
         try:
             found = type_of(leaves[i])
         except DTypeError as error:

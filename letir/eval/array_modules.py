@@ -66,9 +66,8 @@ def scipy_function(xp: Any, part: str, name: str) -> Callable[..., Any]:
     try:
         import scipy
 
-        module = functools.reduce(
-            getattr, part.split("."), scipy
-        )  # SciPy loads subpackages on first use
+        # SciPy loads subpackages on first use
+        module = functools.reduce(getattr, part.split("."), scipy)
     except (ImportError, AttributeError) as error:
         raise LetirError(
             f"scipy.{part} is needed to compute this, and cannot be imported: {error}\n"

@@ -33,8 +33,8 @@ from letir.plan.effect_log import EffectLog, is_guard
 from letir.plan.plan import Plan, plan_of
 
 _LOG = logging.getLogger("letir.plan")
-_LONG_CHAIN = 32  # operations from which on one kernel for many of them pays
-_LEAST_IN_TABLE = 200  # operations from which on a table of instructions may pay
+_LONG_CHAIN = 32  # the fewest operations for which one kernel of many saves time
+_LEAST_IN_TABLE = 200  # the fewest operations for which a table of instructions may save time
 _CALLS_UNTIL_QUICK = 8
 
 
@@ -218,21 +218,20 @@ def _with_kernels(fn: Lambda, kernels: str) -> Lambda:
                 if os.environ.get("LETIR_CHECK", "0") != "0":
                     raise
                 # kernels only save time: a failure of LLVM must not stop the user's program
-                if (
-                    threading.main_thread().is_alive()
-                ):  # else Python is exiting and starts no threads
+                # otherwise Python is exiting and starts no threads
+                if threading.main_thread().is_alive():
                     notes = " ".join(getattr(error, "__notes__", ()))
                     _LOG.warning("no kernels, NumPy computes all calls: %s %s", repr(error), notes)
     return fn
 
 
 def _is_long_chain(fn: Lambda) -> bool:
-    """Whether a program has enough operations for one kernel of many of them to pay."""
+    """Whether a program has enough operations for one kernel of many to save time."""
     return _count_operations(fn) >= _LONG_CHAIN
 
 
 def _may_have_tables(fn: Lambda) -> bool:
-    """Whether a program has enough operations for a table of instructions to pay."""
+    """Whether a program has enough operations for a table of instructions to save time."""
     return _count_operations(fn) >= _LEAST_IN_TABLE
 
 

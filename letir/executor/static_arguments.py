@@ -123,9 +123,8 @@ def is_method_of(executor: Any, args: tuple) -> bool:
     class with it as a class method.
     """
     first = args[0] if args else None
-    if isinstance(
-        first, type
-    ):  # from Python 3.13 on @classmethod does not call __get__ of the executor
+    # from Python 3.13 on @classmethod does not call __get__ of the executor
+    if isinstance(first, type):
         found = (value for cls in first.__mro__ for value in vars(cls).values())
         return any(type(v) is classmethod and v.__func__ is executor for v in found)
     classes = type(first).__mro__

@@ -1,7 +1,7 @@
 """Threads in which LLVM compiles kernels: several side by side, with large stacks.
 
-LLVM needs no lock if each module has its own context, and ctypes gives up the interpreter's lock
-while LLVM works. The threads end when there is nothing to compile.
+LLVM needs no lock if each module has its own context, and ctypes releases the GIL while LLVM
+works. The threads end when there is nothing to compile.
 """
 
 import os
@@ -20,7 +20,7 @@ llvm_lock = threading.Lock()  # for the parts of LLVM that all modules share
 
 
 class Compilation:
-    """A task for LLVM that runs in another thread. It is given up if nothing refers to it."""
+    """A task for LLVM that runs in another thread. It is dropped once nothing refers to it."""
 
     def __init__(self, task: Callable[[], Any]):
         self.task: Callable[[], Any] | None = task

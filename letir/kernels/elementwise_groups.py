@@ -21,7 +21,7 @@ from letir.kernels.scalar_lowering import (
 def kernel_of(body: Lambda, is_exact: bool = False) -> Kernel | None:
     """The kernel of a group's body; None if NumPy has to compute the group.
 
-    ``is_exact``: None also if the bits of the results could differ from NumPy's.
+    ``is_exact``: also None if the bits of the results could differ from NumPy's.
     """
     key = _exact_kernel if is_exact else elementwise_kernel
     return body.memo(key)
@@ -34,7 +34,7 @@ def _exact_kernel(body: Lambda) -> Kernel | None:
 def elementwise_kernel(body: Lambda, is_exact: bool = False) -> Kernel | None:
     """The kernel of a group's body; None if a bind has no scalar form.
 
-    ``is_exact``: None also if an operation is not correctly rounded, because its bits could then
+    ``is_exact``: also None if an operation is not correctly rounded, because its bits could then
     differ from NumPy's.
     """
     try:

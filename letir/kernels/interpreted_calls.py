@@ -26,7 +26,7 @@ class InterpretedCall:
 
     kernel: Kernel
     signature: str | None = None
-    code: MachineCode = field(init=False)  # for its texts; it is not compiled to run
+    code: MachineCode = field(init=False)  # only for its texts: it does not run
 
     @code.default
     def _code(self) -> MachineCode:

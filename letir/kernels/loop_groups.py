@@ -26,8 +26,8 @@ from letir.kernels.unrolled_groups import (
     known_type,
 )
 
-MOST_SCALARS = 2_500  # in a kernel: LLVM's time grows with their number
-MOST_STEPS = 1 << 20  # of a ``while_loop`` in one call: Python handles signals between calls
+MOST_SCALARS = 2_500  # the most scalars of a kernel, which bounds LLVM's time
+MOST_STEPS = 1 << 20  # the most steps of one call, so that Python can handle signals between calls
 MOST_COUNT = 1 << 50  # the largest initial value of a Python integer that a loop carries
 _MOST_ADDED = 1 << 10  # the largest increment: 2,500 of them in 2**40 steps add up to 2**62
 _COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
@@ -52,7 +52,7 @@ class LoopKernel:
 def loop_kernel(bind: Bind, is_exact: bool = False) -> LoopKernel | None:
     """The kernel of a loop; None if an operation has no scalar form, or the kernel is too large.
 
-    ``is_exact``: None also if the bits of the results could differ from NumPy's.
+    ``is_exact``: also None if the bits of the results could differ from NumPy's.
     """
     try:
         return _LoopLowering(is_exact).loop_kernel(LoopParts.of(bind))

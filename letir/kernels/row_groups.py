@@ -15,7 +15,7 @@ from letir.kernels.row_passes import Reduction, RowPasses, Space
 from letir.kernels.scalar_lowering import MOST_ARRAYS, NoKernel, ScalarLowering, expect_known
 
 _Input = tuple[Arg, str, tuple[int, ...]]  # a value, its kind, and the shape of the argument
-_BLOCK = 8  # the binary logarithm of the elements of a block of a sum
+_BLOCK = 8  # a block of a sum has 2 ** 8 elements
 _EXTENTS = {"full": ("o", "m", "n"), "row": ("o", "m"), "column": ("o", "n"), "single": ("o",)}
 _SIGNATURES = {"full": "(m,n)", "row": "(m)", "column": "(n)", "single": "()"}
 

@@ -1,7 +1,7 @@
 """Threads for large kernels: how many, and the pool that computes the chunks of a call.
 
-NumPy gives up the interpreter's lock inside the loops of a kernel, so threads of Python run them
-side by side. A caller computes chunks itself, and the threads of the pool take chunks that are
+NumPy releases the GIL inside the loops of a kernel, so Python threads run them in parallel. A
+caller computes chunks itself, and the threads of the pool take chunks that are
 left. Calls from many threads, and calls inside a chunk, therefore never wait for each other in a
 cycle.
 """
@@ -19,7 +19,7 @@ from letir.ast import entry_point
 from letir.errors import DTypeError
 
 _VARIABLE = "LETIR_NUM_THREADS"
-_PATIENCE = 0.05  # seconds after which a caller looks again; lost wake-ups cost no more
+_PATIENCE = 0.05  # seconds until a caller looks again, if it missed that the helpers have ended
 _MOST_RESTING = 63  # the most calls in a row without helpers
 _set_by_user: list[int] = []  # the argument of ``set_num_threads``, or empty
 
@@ -99,7 +99,7 @@ def threads_of_call() -> int:
 
 
 def run_chunks(compute: Callable[[int], None], count: int, threads: int) -> None:
-    """``compute(n)`` for each n below ``count``, in at most so many threads, in any order.
+    """``compute(n)`` for each n below ``count``, in any order, in at most ``threads`` threads.
 
     The caller is one of the threads; the others run in copies of its context, which holds NumPy's
     error state. Raises one of the errors of ``compute``, after which no chunk is begun. Returns or
@@ -187,7 +187,7 @@ class _Job:
 class _Pool:
     """Threads that wait for jobs, made when they are first needed.
 
-    Where other processes keep all cores busy, a helper may hold a chunk, or the interpreter's lock,
+    Where other processes keep all cores busy, a helper may hold a chunk, or the GIL,
     while it waits for a core. After a call that took longer than its caller alone would have taken,
     the next ``resting`` calls have no helpers; their number, ``pause``, doubles if that happens
     again.

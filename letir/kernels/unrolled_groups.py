@@ -28,18 +28,19 @@ from letir.kernels.scalar_lowering import (
     operand_dtypes,
 )
 
-MOST_ELEMENTS = (
-    1 << 12
-)  # of a value in the group; operands, whose elements need no code, may have more
-_MOST_ACCESSES = 600  # loads and stores: for twice as many LLVM takes four times as long
-_LEAST_COPIED = 64  # elements: in larger results a loop copies the elements that do not change
+# the most elements of a value in the group; operands need no code and may have more
+MOST_ELEMENTS = 1 << 12
+# the most loads and stores: LLVM's time grows with the square of their number
+_MOST_ACCESSES = 600
+# the fewest elements of a result whose unchanged elements a loop copies
+_LEAST_COPIED = 64
 Places = np.ndarray  # contains element numbers
 
 
 def unrolled_kernel(body: Lambda, is_exact: bool = False) -> tuple[Kernel, str] | None:
     """The kernel of a body on small arrays, and its signature as a generalized ufunc.
 
-    None if an operation has no form. ``is_exact``: None also if the bits could differ from NumPy's.
+    None if an operation has no form. ``is_exact``: also None if the bits could differ from NumPy's.
     """
     try:
         return Unrolling(is_exact).kernel(body)

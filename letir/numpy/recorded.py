@@ -56,9 +56,8 @@ class Recorded:
             return traced.numpy_call(self.function, args, kwargs)
         return self.function(*args, **kwargs)  # NumPy's protocol raises for the traced value
 
-    def __eq__(
-        self, other: object
-    ) -> bool:  # so that it is found in tables whose keys are NumPy's functions, and vice versa
+    # so that it is found in tables whose keys are NumPy's functions, and vice versa
+    def __eq__(self, other: object) -> bool:
         return self.function is getattr(other, "function", other)
 
     def __hash__(self) -> int:

@@ -127,9 +127,8 @@ def _inline_decomposition(
 
     Binders of results that are operands are entered into ``names``.
     """
-    given = [
-        arg for arg in args if arg.type is not NO_TYPE
-    ]  # the program has no parameter for None
+    # the program has no parameter for None
+    given = [arg for arg in args if arg.type is not NO_TYPE]
     inner: dict[Local, Any] = dict(zip(program.params, given, strict=True))
     for result, binder in zip(program.ret.args, bind.binders, strict=True):
         if type(result) is Local and result not in inner:

@@ -251,9 +251,8 @@ def _check_reverse(case: _Case, changes: list, method: _Method) -> None:
     for name, ct, tangent, change in zip(
         case.point.names, cotangents, case.tangents, changes, strict=True
     ):
-        expected, size = paired(
-            case.cts, change
-        )  # size: if terms cancel, their rounding errors remain
+        # size: if terms cancel, their rounding errors remain
+        expected, size = paired(case.cts, change)
         _compare_values(case, "rev", name, expected, paired([ct], [tangent])[0], method, size)
 
 

@@ -150,9 +150,8 @@ def record(
         result = _call_recorded(f, new, *call)
         if draws == LIFT_STATES and spec.num_nodes > len(leaves) + 3:  # for jit, with containers
             _refuse_changed_containers(call, filled, spec)
-        if (
-            new.failed is not None
-        ):  # raised too late for the user's handlers: record again, not lazily
+        # raised too late for the user's handlers: record again, not lazily
+        if new.failed is not None:
             return record(f, args, kwargs, EAGER, writes, lifts_variables, intercept, draws)
         if writes is WRITE_BACK:
             new.write_back()
@@ -408,9 +407,8 @@ def _result_arg(new: Trace, leaf):
     if type(leaf) is str:
         remedy = "return the traced value itself, and make a text of the result"
     if type(leaf).__name__ in ("generator", "async_generator", "coroutine"):
-        leaf.close() if hasattr(
-            leaf, "close"
-        ) else None  # else Python warns of an unawaited coroutine
+        # else Python warns of an unawaited coroutine
+        leaf.close() if hasattr(leaf, "close") else None
         remedy = "return a list of what it yields; call a plain function, not an async one"
     raise TraceError(
         f"the traced function returned {leaf!r}, of type {type(leaf).__name__}{at_user()}\n"

@@ -80,9 +80,8 @@ def _stand_in(original: Callable) -> Callable:
         values = [_known_integer(x) for x in data]
         if first_traced((values, args, kwargs)) is None or len(values) < 2:
             if len(values) == 1 and isinstance(values[0], Value):
-                original(
-                    [1.0], *args, **kwargs
-                )  # raises the module's error if one value is too few
+                # raises the module's error if one value is too few
+                original([1.0], *args, **kwargs)
             else:
                 return original(values, *args, **kwargs)
         return recorded(values, *args, **kwargs)

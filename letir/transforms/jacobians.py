@@ -247,9 +247,8 @@ def _by_size(task: _Task) -> tuple[LetBuilder, list]:
     if any(complex_) and not all(complex_):
         modes = [_by_rows] if complex_[1] else [_by_columns]
     else:
-        modes = (
-            [_by_columns, _by_rows] if columns < rows else [_by_rows, _by_columns]
-        )  # ties: reverse
+        # ties: reverse
+        modes = [_by_columns, _by_rows] if columns < rows else [_by_rows, _by_columns]
     try:
         return modes[0](task)
     except MissingRule:

@@ -19,7 +19,9 @@ _VALUE = re.compile(r"(?<==)(?:[^\s,(){}\[\]]+|\([^(){}]*\))")
 _CALL = re.compile(r"\b[a-z_][\w.]*(?=\()")
 _TYPE = re.compile(r"\b[a-z]+\d*\*?\[[^\[\]]*\]")
 _ANY_TYPE = re.compile(rf"(%\d+(?::[\w.]+)?): {_TYPE.pattern}")
-_BOUND_TYPE = re.compile(rf"{_ANY_TYPE.pattern}(?= =|, %\d+[^\n]* = )")  # of results of binds
+_BOUND_TYPE = re.compile(
+    rf"{_ANY_TYPE.pattern}(?= =|, %\d+[^\n]* = )"
+)  # types of the results of binds
 _TREE = re.compile(r" (?:in|out) [^\n]*?(?= (?:out|\{\n))")
 VALUES = (
     *("0", "-1", "1", "2", "3", "7", "1000000000", "1000000000000", "9223372036854775808"),

@@ -29,13 +29,13 @@ import letir as lt
 from letir import passes
 from tests.hostile.mutations import mutated_file, mutated_gradient, mutated_text
 
-MOST_SECONDS = 10.0  # for a function of an accepted program, which is small
+MOST_SECONDS = 10.0  # of a call on an accepted program, which is small
 MOST_REFUSAL = 1.0
-MOST_MEMORY = 4 << 30  # beyond what the process has at its start
+MOST_MEMORY = 4 << 30  # in addition to the memory of the process at its start
 MOST_ELEMENTS = 1e6  # of an argument for a run
 OF_VALUES = (ValueError, ArithmeticError, IndexError, MemoryError)
 NO_PROGRAMS = {"is_differentiable", "propagate_requires_grad", "register", "unregister"}
-NO_PROGRAMS |= {"batch_matmuls"}  # takes a program of a special form
+NO_PROGRAMS |= {"batch_matmuls"}  # takes programs of a special form only
 KINDS = (*["text"] * 8, "file", "gradient")
 
 
@@ -210,7 +210,11 @@ def main() -> int:
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     signal.signal(signal.SIGPROF, _raise_out_of_time)
-    for call in (lt.compile, lt.grad, lt.to_source):  # loads what a trial would be charged for
+    for call in (
+        lt.compile,
+        lt.grad,
+        lt.to_source,
+    ):  # load modules before the trials
         call(lt.parse("lambda %0: float64[] { %1 = exp(%0); return %1 }"))
     if sys.platform == "linux":
         _limit_memory()

@@ -16,9 +16,8 @@ from letir.testing import SAMPLES, Sample, applied, assert_close, check_grads
 from letir.transforms.batching import batched
 from tests.each_sample import each_sample
 
-OWN = [
-    name for name in PRIMITIVES if "." not in name
-]  # operations made by other tests are left out
+# operations made by other tests are left out
+OWN = [name for name in PRIMITIVES if "." not in name]
 
 
 BY_LOOP = {name for name in OWN if type(PRIMITIVES[name].batch) is LoopOverExamples}
@@ -140,9 +139,8 @@ def test_a_batch_agrees_with_a_loop(op, sample):
             with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
                 try:
                     check_batch(op, sample, mask, case)
-                except (
-                    lt.ShapeError
-                ) as error:  # some operations need the number of examples, and say so
+                # some operations need the number of examples, and say so
+                except lt.ShapeError as error:
                     assert "pass axis_size" in str(error)
                     assert not case.known
                     assert "batch_of_named_size" in sample.exempt

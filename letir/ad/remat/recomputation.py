@@ -77,9 +77,8 @@ def split_gradient(gradient: Gradient) -> Halves:
         if bind.op.role == "grad_of":
             linear.append(_lift_sizes(bind, known))
         elif bind.op.role == "barrier" and cotangents.isdisjoint(bind.args):
-            names[bind.binders[0]] = bind.args[
-                0
-            ]  # barriers are emitted again for the new residuals
+            # barriers are emitted again for the new residuals
+            names[bind.binders[0]] = bind.args[0]
             continue
         # an effect stays in the backward pass
         elif cotangents.isdisjoint(bind.args) and not has_effect(bind):

@@ -137,9 +137,8 @@ class Printer:
     numbers: dict[Local, str] = field(factory=dict)
     count: int = 0
     # sources by id, which is valid as long as the printed program holds them
-    texts: dict = field(
-        factory=dict
-    )  # of types and sources, of which a program has few different ones
+    # of types and sources, of which a program has few different ones
+    texts: dict = field(factory=dict)
 
     def number(self, local: Local) -> str:
         """Give ``local`` the next number."""

@@ -63,9 +63,8 @@ class Backward(Direct):
         self.wanted = frozenset(wanted)
         self.found: dict[GradEdge, object] = {}
         self.cotangents = {}
-        self.parts: dict[
-            TapeNode, list
-        ] = {}  # of steps with several results: those with a gradient
+        # of steps with several results: those with a gradient
+        self.parts: dict[TapeNode, list] = {}
         self.queue: list[tuple[int, TapeNode]] = []
         self.finds_nan = ANOMALY.get()
         self.is_short = not (records or self.finds_nan)
@@ -77,9 +76,8 @@ class Backward(Direct):
         queue = self.queue
         while queue:
             self.step(heappop(queue)[1])
-        for leaf in tuple(
-            self.cotangents
-        ):  # of leaves only: nodes have consumed all other cotangents
+        # of leaves only: nodes have consumed all other cotangents
+        for leaf in tuple(self.cotangents):
             self.finish_cotangent(leaf)
         return self.found
 

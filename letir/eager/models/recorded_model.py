@@ -107,9 +107,8 @@ class RecordedModel:
         """The result of the model's ``forward``; arrays that it replaces go into the model."""
         held = places_by_path(self.model, "model")
         arrays = distinct_arrays(held)
-        key = _program_key(
-            held, arrays, args, kwargs
-        )  # searched in every call: attributes may have changed
+        # searched in every call: attributes may have changed
+        key = _program_key(held, arrays, args, kwargs)
         found, (out, changed) = self._replayed(key, arrays, args, kwargs)
         for (owner, name), value in zip(found.changed, changed, strict=True):
             put_part(held[owner].value if owner in held else self.model, name, value)
@@ -126,9 +125,8 @@ class RecordedModel:
                 results = found.program(arrays, *args, **kwargs)
             except GuardError:  # recorded for another outcome of a Python branch
                 continue
-            if (
-                found is not known[0]
-            ):  # move it to the front: the same branch is likely to run again
+            # move it to the front: the same branch is likely to run again
+            if found is not known[0]:
                 self._recorded[key] = (found, *[one for one in known if one is not found])
             return found, results
         found = self._record(arrays, args, kwargs)

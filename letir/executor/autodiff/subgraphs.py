@@ -57,9 +57,8 @@ def _is_groupable(bind: Bind, needs: set[Local]) -> bool:
         return False
     if needs.isdisjoint(bind.binders):
         return True
-    if (
-        function_behind(bind.op) is not None
-    ):  # a Function keeps its own backward and ctx, which eager mode runs
+    # a Function keeps its own backward and ctx, which eager mode runs
+    if function_behind(bind.op) is not None:
         return False
     return has_derivative(bind)
 
@@ -138,7 +137,7 @@ def create_autodiff_subgraphs(
 
 
 def _is_worth_it(group: list[Bind], needs: set[Local], fewest: int) -> bool:
-    """Whether a graph pays: at least ``fewest`` binds of the group require grad."""
+    """Whether a graph saves time: at least ``fewest`` binds of the group require grad."""
     count = 0
     for bind in group:
         count += not needs.isdisjoint(bind.binders)

@@ -26,15 +26,15 @@ from letir.passes.fusion.clustering import WORTH
 from letir.passes.fusion.fusing import fused_level
 from letir.passes.fusion.regrouping import regrouped, without_groups
 
-__warningregistry__ = "see kernel_binds"  # not a dict: Python raises instead of warning here
-_MOST_COPIED = 16  # elements for each item of an operand that is copied, if it is not contiguous
+__warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
+_MOST_COPIED = 16  # the most elements per item of a non-contiguous operand, which is copied
 
 
 def with_batch_kernels(fn: Lambda, is_exact: bool = False, worth: int = WORTH) -> Lambda:
     """``fn`` with kernels for its groups on items of a batch, not for groups in bodies.
 
     ``is_exact``: only kernels whose bits are NumPy's. ``worth``: the fewest elements for which a
-    kernel pays. Kernels are compiled here.
+    kernel saves time. Kernels are compiled here.
     """
     sizes = batch_sizes(fn)
     if not sizes:
@@ -97,7 +97,7 @@ class BatchCall:
         # an ``InterpretedCall`` is no ufunc; parts are added in the order of the items
         is_cut = isinstance(self.ufunc, np.ufunc) and made.is_cut
         self.cut = True if is_cut and made.n >= least_size(body) else None
-        self.scratch = (np.dtype(np.uint8),)  # so many bytes, see ``plan_memory``
+        self.scratch = (np.dtype(np.uint8),)  # its columns are bytes, see ``plan_memory``
         self.columns = sum([size * dtype.itemsize for size, dtype in made.scratch])
 
     def sizes_of(self, first: int, end: int) -> np.ndarray:

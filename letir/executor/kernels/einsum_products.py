@@ -18,9 +18,9 @@ from letir.ast.terms import Bind, Lambda, Local
 from letir.errors import ShapeError
 from letir.ops.linalg.matmul_einsum import parse_subscripts
 
-_LEAST_WORK = 1 << 15  # multiplications from which on matrix products are faster
-_LEAST_MATRIX = 512  # multiplications of one product of a batch
-_LEAST_REUSE = 4  # multiplications for each element of the operands and the result
+_LEAST_WORK = 1 << 15  # the fewest multiplications for which matrix products are faster
+_LEAST_MATRIX = 512  # the fewest multiplications of one product of a batch
+_LEAST_REUSE = 4  # the fewest multiplications per element of the operands and the result
 _NO_RULE = never("products are chosen after derivatives are taken")
 
 

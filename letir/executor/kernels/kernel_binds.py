@@ -1,4 +1,4 @@
-"""Groups of fused binds as calls of compiled kernels, if that pays.
+"""Groups of fused binds as calls of compiled kernels, where these save time.
 
 A kernel is a NumPy ufunc, which would report floating-point errors under its own name. After an
 error that is not ignored, NumPy computes the group again operation by operation, and warns or
@@ -33,7 +33,7 @@ from letir.kernels.scalar_lowering import has_c_order
 from letir.passes.fusion.clustering import WORTH, pays_as_kernel
 from letir.plan.plan import plan_of
 
-__warningregistry__ = "see _is_float_error"  # not a dict: Python raises instead of warning here
+__warningregistry__ = "see _is_float_error"  # not a dict: warnings.warn fails
 SETTING_FILES.add(__file__)
 _NO_RULE = never("kernels are made after derivatives are taken")
 
@@ -42,7 +42,7 @@ def with_kernels(fn: Lambda, is_exact: bool = False, worth: int = WORTH) -> Lamb
     """``fn`` with groups replaced by calls of kernels; ``fn`` itself if no group becomes a kernel.
 
     ``is_exact``: only kernels whose bits are NumPy's. ``worth``: the fewest elements for which a
-    kernel pays. Kernels are compiled here.
+    kernel saves time. Kernels are compiled here.
     """
     return map_bodies(fn, partial(_level_with_kernels, is_exact=is_exact, worth=worth))
 
@@ -66,7 +66,7 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int) -> Lambda:
 
 
 def _kernel_for(bind: Bind, is_exact: bool, worth: int) -> Any:
-    """The kernel of a bind if it pays, else None."""
+    """The kernel of a bind, None if it would not save time."""
     if bind.op.role != "fused":
         return None
     body = bind.attrs["body"]
@@ -181,7 +181,11 @@ def _call_in_c_order(call: Callable, body: Lambda) -> Callable:
 
 
 def _is_float_error(error: Exception) -> bool:
-    """Whether an exception of a kernel is due to a floating-point error, under any errstate."""
+    """Whether an exception of a kernel is due to a floating-point error, under any errstate.
+
+    Under ``errstate(all="warn")`` NumPy would warn in the module that calls the kernel, whose
+    ``__warningregistry__`` is not a dict: ``warnings.warn`` raises this TypeError instead.
+    """
     if isinstance(error, TypeError):
         return error.args == ("'registry' must be a dict or None",)
     return True

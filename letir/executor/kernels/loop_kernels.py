@@ -27,7 +27,7 @@ from letir.passes.fusion.unrolled_clusters import UnrolledCluster
 from letir.passes.loops.captured_constants import with_captured_constants
 from letir.passes.loops.constant_carry import without_constant_carry
 
-LEAST_CALLS = 500  # calls of NumPy from which on a loop is faster as a kernel
+LEAST_CALLS = 500  # the fewest calls of NumPy for which a loop is faster as a kernel
 _USUAL_STEPS = 64  # the assumed number of steps, if it is unknown
 _FIRST_ROWS = 64  # the first size of stacked results whose number is unknown
 

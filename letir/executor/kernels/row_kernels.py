@@ -26,7 +26,7 @@ from letir.passes.fusion.regrouping import regrouped, without_groups
 from letir.passes.fusion.row_clusters import RowCluster, row_clusters
 from letir.passes.peephole_rules.implicit_broadcast import remove_implicit_expands
 
-__warningregistry__ = "see kernel_binds"  # not a dict: Python raises instead of warning here
+__warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
 KernelBind = Callable[[tuple, tuple, Lambda, Callable, Source | None], Bind]
 
 

@@ -22,22 +22,27 @@ from letir.passes.fusion.regrouping import without_groups
 from letir.passes.fusion.unrolled_clusters import UnrolledCluster
 from letir.visitors.usedef import use_counts
 
-__warningregistry__ = "see kernel_binds"  # not a dict: Python raises instead of warning here
-_LEAST = 150  # binds
-_EQUAL, _MOST_KINDS = 10, 200  # equal binds, and kinds of binds, of programs of equal steps
-_MOST_ARRAYS, _MOST_STORED = 100, 1 << 16  # operands and results; elements of all results
-_MOST_FAILURES = 16  # each time the rest is tried again
-_GAIN = 0.85  # of NumPy's time, estimated, which a table may take
+__warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
+_LEAST = 150  # the fewest binds of a chain
+# a program of equal steps has at least so many binds of each kind, and at most so many kinds
+_EQUAL, _MOST_KINDS = 10, 200
+# the most operands and results of a table, and the most elements of all results
+_MOST_ARRAYS, _MOST_STORED = 100, 1 << 16
+_MOST_FAILURES = 16  # attempts to find a chain, each without the bind that made the last one fail
+_GAIN = 0.85  # a table may take at most this fraction of NumPy's estimated time
 _DTYPES = tuple(map(np.dtype, "fd"))
-# nanoseconds, about: of a call of NumPy, of one on numbers, of an index, and for each element
+# approximate nanoseconds of calls of NumPy: a call on arrays, a call on numbers, an index, and
+# what an element, or a term of a sum, adds to them
 _CALL, _NUMBERS, _INDEX, _ELEMENT, _TERM = 400, 80, 130, 0.4, 0.3
-_START, _ARRAY, _COPIED = 3_000, 500, 0.3  # of a table; for each operand and result, and element
-_KERNEL, _KERNEL_ARRAY, _SCALAR = 1_500, 150, 4  # of an unrolled kernel; for each array, and scalar
-_LEAST_COST = 60  # for each bind, of calls that tables may replace: lowering takes time
+# of a table: a call, and what an operand or result, or an element of these, adds to it
+_START, _ARRAY, _COPIED = 3_000, 500, 0.3
+# of an unrolled kernel: a call, and what an array or a scalar adds to it
+_KERNEL, _KERNEL_ARRAY, _SCALAR = 1_500, 150, 4
+_LEAST_COST = 60  # the least time per bind from which on lowering to a table is tried
 
 
 def with_first_tables(fn: Lambda, is_exact: bool = False) -> Lambda:
-    """``with_tables``, but a program of equal steps, which can share a kernel, as it is."""
+    """``with_tables``; ``fn`` itself if it consists of equal steps, which can share a kernel."""
     return fn if _is_repetitive(without_groups(fn)) else with_tables(fn, is_exact)
 
 
@@ -75,7 +80,7 @@ def _with_units(fn: Lambda, flat: Lambda, units: Sequence["Bind | _Chain"]) -> L
 
 
 def cost_of_units(units: Sequence[Any]) -> float:
-    """The nanoseconds of calls of NumPy and of the kernels of clusters, about."""
+    """The approximate nanoseconds of calls of NumPy and of the kernels of clusters."""
     total = 0.0
     for unit in units:
         if isinstance(unit, UnrolledCluster):
@@ -187,14 +192,14 @@ class _Chains:
 
 
 def _cost_of_table(table: Table, body: Lambda) -> float:
-    """The nanoseconds of a call of a table, about."""
+    """The approximate nanoseconds of a call of a table."""
     arrays = len(table.operands) + len(table.results)
     copied = sum([arg.type.size for arg in (*body.params, *body.ret.args)])
     return table.cost + _START + _ARRAY * arrays + _COPIED * (copied + len(table.constants[1]))
 
 
 def _cost_of(bind: Bind) -> float:
-    """The nanoseconds of a call of NumPy, about."""
+    """The approximate nanoseconds of NumPy's call for a bind."""
     op = bind.op
     if not bind.args or not bind.binders:
         return 0.0

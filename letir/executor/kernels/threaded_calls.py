@@ -15,13 +15,13 @@ from attrs import frozen
 from letir.ast.terms import Lambda
 from letir.kernels.threads import run_chunks, threads_of_call
 
-__warningregistry__ = "see kernel_binds"  # not a dict: Python raises instead of warning here
-_WORK = 1 << 22  # the work of a call, about half a millisecond, from which on threads pay
+__warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
+_WORK = 1 << 22  # the least work of a call in threads: it takes about half a millisecond
 _DEAR = 10  # the work for an element of an expensive operation, in units of a cheap one
 _MOVED = 2  # the work of reading or writing an element of an array
 _LEAST = 1 << 14  # the fewest elements of a chunk
-_CHUNKS = 4  # for each thread, so that others take the work of a thread that is held up
-_FEW = 8  # for fewer places than this a thread, the longest axis is cut
+_CHUNKS = 4  # per thread, so that the others take over from a thread that is held up
+_FEW = 8  # with fewer places per thread than this, the longest axis is cut
 
 
 def with_threads(call: Any, body: Lambda) -> Any:
@@ -154,5 +154,5 @@ def places_of(length: int, count: int) -> list[slice]:
 
 
 def chunk_count(length: int, elements: int, threads: int) -> int:
-    """The number of chunks for arrays of so many elements, cut along an axis of this length."""
+    """The number of chunks for arrays of this size, cut along an axis of this length."""
     return max(1, min(length, _CHUNKS * threads, elements // _LEAST))

@@ -15,8 +15,8 @@ from letir.passes.fusion.unrolled_clusters import (
     unrolled_clusters,
 )
 
-_MANY = 8  # binds and clusters of a long program
-_MUCH_WORK = 2_500  # scalars of different kernels, for which LLVM takes more than half a second
+_MANY = 8  # the fewest binds and clusters of a program for which tables are tried
+_MUCH_WORK = 2_500  # scalars in different kernels; for more, LLVM takes over half a second
 
 
 def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:

@@ -34,8 +34,8 @@ from letir.kernels.scalar_instructions import BOOL
 from letir.kernels.scalar_lowering import MOST_ARRAYS, NoKernel
 from letir.kernels.unrolled_groups import Unrolling, core_of
 
-_BLOCK = 128  # items whose parts are added together, while they are in cache
-_MOST_SCALARS = 3_000  # of a kernel: LLVM's time grows with their number
+_BLOCK = 128  # items whose parts are added together while they are in the cache
+_MOST_SCALARS = 3_000  # the most scalars of a kernel, which bounds LLVM's time
 _INDEX = np.dtype("int64")
 
 
@@ -304,7 +304,8 @@ class _BatchLowering(Unrolling):
     ) -> tuple[list[Operand], tuple[int, ...]]:
         """(indices in a flat table, offsets): an index selects all of their sums, in this order."""
         b, given = self.builder, iter(arrays)
-        rest, steps = np.zeros((), np.int64), []  # of integers and slices; of arrays
+        # the offsets of the integers and slices; the strides of the index arrays
+        rest, steps = np.zeros((), np.int64), []
         step = math.prod(shape)
         for entry, n in zip(entries, shape, strict=True):
             step //= n

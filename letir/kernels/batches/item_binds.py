@@ -22,10 +22,10 @@ from letir.kernels.scalar_forms import scalar_name
 from letir.kernels.scalar_lowering import DTYPES, has_scalar_form
 from letir.ops.indexing.index_expressions import expand_item
 
-MOST_SHARED = 64  # elements of an operand that all items read
-_MOST_OF_ITEM = 16  # elements of an item: each is a scalar of the kernel
-_TRIED = 11  # items with which ``_is_itemwise`` tries an operation
-_MOST_COPIED = 16  # elements for each item of an array to which parts are added
+MOST_SHARED = 64  # the most elements of an operand that all items read
+_MOST_OF_ITEM = 16  # the most elements of an item: each is a scalar of the kernel
+_TRIED = 11  # the number of items with which ``_is_itemwise`` tries an operation
+_MOST_COPIED = 16  # the most elements per item of an array to which parts are added
 _INDICES = "iu"
 
 _tried = BoundedCache(1 << 10)  # operation, attributes and types -> whether it is itemwise

@@ -16,8 +16,8 @@ from letir.kernels.loop_language import Array, Kernel
 
 _LOG = logging.getLogger("letir")
 _WIDTH = 256  # threads of a block
-_MOST_BLOCKS = 1 << 16  # for more steps than these threads each thread takes several
-_MOST_DIVIDED = 1 << 31  # steps whose number fits the index of a thread along several axes
+_MOST_BLOCKS = 1 << 16  # of a launch; with more steps than threads, each thread takes several steps
+_MOST_DIVIDED = 1 << 31  # the most steps along several axes: their index has 32 bits
 _MOST_BYTES = 4096  # the most bytes of all parameters of a launch
 
 

@@ -12,10 +12,10 @@ from letir.kernels.device.launches import Argument, Launcher, device_value
 from letir.kernels.row_groups import RowKernel
 from letir.kernels.scalar_lowering import has_c_order
 
-_MOST_ROWS = 64  # rows of one part of an array whose columns are reduced
-_ENOUGH_PARTS = 1024  # parts that keep a device busy
-_FEW_PARTS = 64  # parts that do not keep it busy
-_LONG = 1 << 13  # columns: a longer row takes one warp too long
+_MOST_ROWS = 64  # the most rows of one part of an array whose columns are reduced
+_ENOUGH_PARTS = 1024  # the number of parts that keep a device busy
+_FEW_PARTS = 64  # a number of parts that does not keep it busy
+_LONG = 1 << 13  # the most columns that one warp computes
 _PART = 1 << 10  # the fewest columns of one part of a row
 
 

@@ -42,7 +42,7 @@ def _part_dtype(dtype: np.dtype) -> np.dtype:
 def complex_form_of(name: str | None, is_exact: bool) -> Form | None:
     """The form of this name for complex operands; None if there is none.
 
-    ``is_exact``: None also if the bits of the result could differ from NumPy's.
+    ``is_exact``: also None if the bits of the result could differ from NumPy's.
     """
     return None if is_exact and name in _INEXACT else _FORMS.get(name or "")
 

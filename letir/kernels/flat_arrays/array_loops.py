@@ -24,9 +24,9 @@ from letir.kernels.scalar_forms import scalar_name
 from letir.kernels.scalar_lowering import MOST_ARRAYS, NoKernel, ScalarLowering, operand_dtypes
 from letir.kernels.unrolled_groups import known_type
 
-_MOST_PRODUCT = 1 << 17  # multiplications in one product of matrices
-_MOST_BY_CALL = 1 << 14  # multiplications in products, for each call of NumPy that is saved
-_MOST_REDUCED = 1 << 10  # elements of a sum, which is computed as one block
+_MOST_PRODUCT = 1 << 17  # the most multiplications in one matrix product
+_MOST_BY_CALL = 1 << 14  # the most multiplications for each saved call of NumPy
+_MOST_REDUCED = 1 << 10  # the most elements of a sum, which is computed as one block
 _MOST_BINDS = 200
 _INDEX = np.dtype("int64")
 _PRODUCTS = ("matmul", "dot")
@@ -48,7 +48,7 @@ class ArrayLoop:
 def array_loop(bind: Bind, is_exact: bool = False) -> ArrayLoop | None:
     """The kernel of a loop over elements or numbers; None if NumPy has to compute it.
 
-    ``is_exact``: None also if the bits of the results could differ from NumPy's.
+    ``is_exact``: also None if the bits of the results could differ from NumPy's.
     """
     try:
         loop = LoopParts.of(bind)

@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 from letir.kernels.loop_language import Array, Builder, Operand
 from letir.kernels.scalar_lowering import NoKernel
 
-MOST_ELEMENTS = 1 << 13  # of a value: for larger values arithmetic takes longer than calls
+MOST_ELEMENTS = 1 << 13  # the most elements of a value: beyond, arithmetic takes longer than calls
 _INDEX = np.dtype("int64")
 
 

@@ -12,8 +12,8 @@ from letir.kernels.scalar_forms import scalar_name
 from letir.kernels.tables.table_kernel import arity_of
 
 PRODUCTS = ("matmul", "dot", "outer")
-_MOST_MADE = 1 << 11  # elements that one operation computes
-_MOST_READ = 1 << 15  # elements of an operand
+_MOST_MADE = 1 << 11  # the most elements that one operation computes
+_MOST_READ = 1 << 15  # the most elements of an operand
 
 
 def fits_table(bind: Bind, dtype: np.dtype, is_exact: bool = False) -> bool:

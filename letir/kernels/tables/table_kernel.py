@@ -20,7 +20,7 @@ from letir.kernels.scalar_forms import form_of
 COLUMNS = ("op", "n0", "n1", "y", "y0", "y1", "a", "a0", "a1", "b", "b0", "b1")
 ENTRY = np.dtype("int32")
 SIGNATURE = "(k),(s)->(r)"
-USUAL = ("copy", "add", "sub", "mul", "div", "dot")  # in each kernel: the first numbers
+USUAL = ("copy", "add", "sub", "mul", "div", "dot")  # the first operations of every kernel
 _INDEX = np.dtype("int64")
 
 

@@ -28,8 +28,8 @@ from letir.kernels.tables.table_memory import (
 from letir.kernels.tables.table_rows import TableRows
 
 MIXED, ODD = "mixed", "odd"
-_MOST_REDUCED = 1 << 10  # terms of a sum, which is a single block
-_MOST_ROWS = 50_000  # rows in a table
+_MOST_REDUCED = 1 << 10  # the most terms of a sum, which is computed as one block
+_MOST_ROWS = 50_000  # the most rows of a table
 
 
 @frozen(eq=False)

@@ -12,7 +12,7 @@ from letir.kernels.flat_arrays.array_moves import view_of
 from letir.kernels.scalar_lowering import NoKernel
 
 CONSTANTS = 1 << 29  # the first address of constants, until their final addresses are known
-_MOST_MEMORY = 1 << 17  # elements
+_MOST_MEMORY = 1 << 17  # the most elements of the memory
 
 
 @define(eq=False)

@@ -13,8 +13,8 @@ _COST_OF = {"copy": 0.8, "add": 1.0, "sub": 1.0, "mul": 1.0, "dot": 1.0, "div": 
 class TableRows:
     """The rows of a table.
 
-    ``last``: the memory that the last row alone has written, if it is new. ``cost``: nanoseconds
-    that the rows take, about.
+    ``last``: the memory that the last row alone has written, if it is new. ``cost``: approximate
+    nanoseconds that the rows take.
     """
 
     rows: list[list] = field(factory=list)

@@ -238,7 +238,7 @@ def _shape_only(g: Graph, bind: Bind) -> Any:
 
 
 def _as_one(g: Graph, bind: Bind) -> Any:
-    """The rule for real numbers, which knows pairs or emits a body bind by bind."""
+    """The rule for real numbers: it handles pairs, or emits binds that have rules for them."""
     return rule_for(bind.op.name)(g, bind)
 
 

@@ -233,7 +233,7 @@ def _tan(x):
 
 @_on_pairs("solve")
 def _solve(a, b):
-    """By the real system of twice the size."""
+    """The solution of a complex system, computed from the real system of twice the size."""
     a, b = as_pair(a), as_pair(b)
     is_vector = b.re.ndim == 1
     stacked = np.concatenate(list(b), axis=0 if is_vector else -2)

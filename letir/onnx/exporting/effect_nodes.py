@@ -61,9 +61,10 @@ refuses(_ERRORS, "guard_raised")
 
 @exports("guard_computed")
 def _guard_computed(g: Graph, bind: Bind) -> tuple:
-    """A condition if the operation inside ``try`` is not finite where NumPy raises an error.
+    """A condition that fails where the operation inside ``try`` raises an error in NumPy.
 
-    No nodes if it is a node, which fails itself.
+    The results of some operations are not finite there, which the condition tests. Other
+    operations are nodes that fail by themselves, and need no condition.
     """
     (x,) = bind.args
     made = g.makers.get(x) if type(x) is Local else None

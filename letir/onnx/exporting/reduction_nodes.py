@@ -93,9 +93,8 @@ def largest(g: Graph, kind: str, name: str, axes: list[int], keeps: bool, dtype:
     found = reduce(g, f"Reduce{kind}", name, axes, keeps)
     if dtype.kind != "f" or not axes:
         return found
-    is_nan = g.cast(
-        g("IsNaN", name), np.dtype(bool), np.float32
-    )  # ONNX leaves the result for nan undefined
+    # ONNX leaves the result for nan undefined
+    is_nan = g.cast(g("IsNaN", name), np.dtype(bool), np.float32)
     some = g("Greater", reduce(g, "ReduceMax", is_nan, axes, keeps), g.array(0, np.float32))
     return g("Where", some, g.array(np.nan, dtype), found)
 

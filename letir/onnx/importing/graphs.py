@@ -260,9 +260,8 @@ class Runner:
         made = {local for bind in binds for local in bind.binders}
         while binds:
             bind = binds.pop()
-            if (
-                bind.source is None or bind.source.file != self.file
-            ):  # not recorded by an inner node
+            # not recorded by an inner node
+            if bind.source is None or bind.source.file != self.file:
                 bind.source = source
                 for local in bind.binders:
                     local.name = None

@@ -113,9 +113,8 @@ guard_computed = define(
     batch=batch_first(lambda args, mapped, **attrs: emit_op("guard_computed", args, **attrs)),
     results=lambda **_: 0,
     effect=True,
-    source=lambda write, x, *, caught: write.line(
-        x
-    ),  # the expression alone, maybe unused elsewhere
+    # the expression alone, maybe unused elsewhere
+    source=lambda write, x, *, caught: write.line(x),
     role="guard_computed",
     for_scripts=False,
 )

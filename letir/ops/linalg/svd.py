@@ -256,9 +256,8 @@ def _pinv_aval(x, *cutoff, hermitian, relative):
             f"pinv: rtol=None needs floating numbers, found {x}\n"
             "  convert the matrices with .astype(float)"
         )
-    dtype = (
-        x.dtype if 0 in (m, n) else linalg_dtype("pinv", x)
-    )  # for empty matrices NumPy returns before it converts
+    # for empty matrices NumPy returns before it converts
+    dtype = x.dtype if 0 in (m, n) else linalg_dtype("pinv", x)
     return ArrayType(dtype, (*lead, n, m))
 
 

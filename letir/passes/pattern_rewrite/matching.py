@@ -174,9 +174,8 @@ def record_pattern(
             "rewrite: a pattern or replacement uses a traced value from outside\n"
             "  make it a parameter of the pattern"
         )
-    if not hasattr(
-        function, "__code__"
-    ):  # the closure would be the closure of the caller of rewrite
+    # the closure would be the closure of the caller of rewrite
+    if not hasattr(function, "__code__"):
         for binder in [binder for bind in fn.binds for binder in bind.binders]:
             binder.name = None
     return fn

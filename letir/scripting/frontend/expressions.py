@@ -294,9 +294,8 @@ class ExpressionReader:
             return Apply(word, args, self.keywords(node, None), True, at)
         # the object of this name in the user's file, also under an alias
         known = self.text.names.get(word)
-        if (
-            word in PYTHON_FUNCTIONS and known is None and self.text.names
-        ):  # without names it is a text
+        # without names it is a text
+        if word in PYTHON_FUNCTIONS and known is None and self.text.names:
             self.refuse_pythons(node, word)
         if isinstance(known, Primitive):
             word = known.name

@@ -130,9 +130,8 @@ class Emitter:
             args = [self.shape(arg) for arg in args]
         else:
             args = [arg.array if type(arg) is Sizes else arg for arg in args]
-        if not any(
-            _has_value(arg) for arg in (*args, *keywords.values())
-        ):  # numbers alone need no bind
+        # numbers alone need no bind
+        if not any(_has_value(arg) for arg in (*args, *keywords.values())):
             return self.known(found, args, keywords)
         out = found.run(*args, **keywords)
         is_elementwise = type(found.run) is Primitive and found.run.elementwise

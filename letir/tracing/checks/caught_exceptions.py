@@ -41,9 +41,8 @@ def note_attempt(trace: Trace, bind: Bind) -> None:
         try:
             trace.demand(bind.binders[0])
         except Exception as error:
-            if (
-                trace.failed is bind
-            ):  # else an earlier bind failed, at which NumPy would have raised
+            # else an earlier bind failed, at which NumPy would have raised
+            if trace.failed is bind:
                 trace.failed = None
                 note_failure(trace, trace.binds.pop(), error)
             raise

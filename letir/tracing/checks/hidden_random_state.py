@@ -120,9 +120,8 @@ def _generators_of(f: Callable) -> list:
                 found[id(owner)] = owner
             elif kind is FunctionType and value.__globals__ is function.__globals__:
                 todo.append(value)
-    hidden = getattr(
-        sys.modules.get("random"), "_inst", None
-    )  # ``random``'s state is compared anyway
+    # ``random``'s state is compared anyway
+    hidden = getattr(sys.modules.get("random"), "_inst", None)
     return [generator for generator in found.values() if generator is not hidden]
 
 

@@ -124,9 +124,8 @@ def ordered_like(made: Any, like: Any, order: str = "K") -> Any:
         return made
     if order == "F":
         return PRIMITIVES["copy"](made, "F")
-    trace.orders[0][made.arg] = _order_sources(
-        trace, like.arg
-    )  # it has no operand that would determine the order
+    # it has no operand that would determine the order
+    trace.orders[0][made.arg] = _order_sources(trace, like.arg)
     array = like.known_value()
     if array is None:
         trace.as_another[made.arg] = like.arg  # the order is determined when it matters

@@ -38,9 +38,8 @@ def whole_place(target: "Tracer", item: Any) -> tuple:
 
     So ``x[i][j] = v`` is one update, not an update of a row and then of a matrix.
     """
-    if _has_traced_value(
-        item
-    ):  # composing a mask needs the number of its elements, which would record a guard
+    # composing a mask needs the number of its elements, which would record a guard
+    if _has_traced_value(item):
         return target, item
     arrays, place = item_with_places(item)
     if arrays:

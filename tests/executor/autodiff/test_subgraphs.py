@@ -51,9 +51,8 @@ def test_an_operation_without_a_rule_separates_two_graphs():
     def f(x, y):
         a = np.sin(x) * 2
         b = opaque_sort(a)
-        return np.cos(np.exp(y)) + a, np.sin(
-            b
-        ) * b  # the first result does not need to wait for the sort
+        # the first result does not need to wait for the sort
+        return np.cos(np.exp(y)) + a, np.sin(b) * b
 
     fn = lt.trace(f, ONES, ONES)
     found = create_autodiff_subgraphs(fn, [True, True])

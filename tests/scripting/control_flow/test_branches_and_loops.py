@@ -509,6 +509,5 @@ def test_nested_loops_are_read_a_fixed_number_of_times_per_level():
     lines += [f"{'    ' * (i + 1)}s{i} = s{i} + s{i + 1}" for i in reversed(range(depth - 1))]
     text = "".join(f"    {line}\n" for line in [*lines, "return s0"])
 
-    assert (
-        script(f"def f(x):\n{text}")(X) == X.sum()
-    )  # otherwise the innermost body would be read 2 ** 16 times
+    # otherwise the innermost body would be read 2 ** 16 times
+    assert script(f"def f(x):\n{text}")(X) == X.sum()

@@ -70,6 +70,5 @@ def test_ravel_of_a_known_contiguous_array_becomes_a_reshape():
     g = lt.trace(lambda x: np.tanh(x).ravel(), lt.ShapeDtype((4, 6)))
 
     assert "reshape" == peephole(f).binds[-1].op.name
-    assert (
-        "ravel" == peephole(g).binds[-1].op.name
-    )  # in Fortran order for an array in Fortran order
+    # in Fortran order for an array in Fortran order
+    assert "ravel" == peephole(g).binds[-1].op.name

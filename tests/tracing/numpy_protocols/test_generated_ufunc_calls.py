@@ -15,9 +15,8 @@ import letir as lt
 from letir.testing import assert_same
 
 UFUNCS = sorted({f for f in vars(np).values() if isinstance(f, np.ufunc)} - {np.isnat}, key=str)
-UFUNCS = [
-    f for f in UFUNCS if not f.signature
-]  # products of letir.ops.linalg.matmul_einsum need other shapes
+# products of letir.ops.linalg.matmul_einsum need other shapes
+UFUNCS = [f for f in UFUNCS if not f.signature]
 # ldexp takes an integer as second operand, so it does not reduce
 BINARY = [f for f in UFUNCS if f.nin == 2 and f.nout == 1 and f is not np.ldexp]
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -171,9 +171,8 @@ def _bitwise_count(x):
 @computes("gcd")
 def _gcd(x, y):
     x, y = np.abs(x) + 0 * y, np.abs(y) + 0 * x
-    for _ in range(
-        int(1.5 * 8 * x.dtype.itemsize)
-    ):  # Euclid: the numbers shrink by the golden ratio
+    # Euclid: the numbers shrink by the golden ratio
+    for _ in range(int(1.5 * 8 * x.dtype.itemsize)):
         x, y = np.where(y == 0, x, y), np.where(y == 0, 0, x % np.where(y == 0, 1, y))
     return x
 

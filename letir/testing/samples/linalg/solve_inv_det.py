@@ -13,9 +13,8 @@ import numpy as np
 from letir.testing.samples.sample import COMPLEX64, FLOAT32, INTEGERS, Sample, exempt, of, rough
 
 A = np.array([[2.0, 0.3, -0.5], [0.1, 1.5, 0.7], [-0.2, 0.4, -1.8]])
-TURN = np.array(
-    [[0.45, -1.2, 0.35], [0.9, 0.25, -0.15], [0.25, 0.6, 1.1]]
-)  # two complex eigenvalues
+# two complex eigenvalues
+TURN = np.array([[0.45, -1.2, 0.35], [0.9, 0.25, -0.15], [0.25, 0.6, 1.1]])
 C = A + 1j * TURN
 STACK = np.stack([A, TURN])
 B = np.array([[1.0, -0.4], [0.3, 2.0], [-0.7, 0.6]])

@@ -18,9 +18,8 @@ from letir.testing.samples.sample import (
     rough,
 )
 
-ONE_EACH = np.array(
-    [[True, False, True], [False, True, True]]
-)  # NumPy warns about a mean of no elements
+# NumPy warns about a mean of no elements
+ONE_EACH = np.array([[True, False, True], [False, True, True]])
 ZERO_FACTORS = np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 4.0]])
 TIES = np.array([[1.0, 2.0, 2.0], [1.0, 1.0, 1.0]])
 
