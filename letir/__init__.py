@@ -118,6 +118,7 @@ _PUBLIC = {  # theme -> module -> names; a name loads its module on first use
 }
 _NAMESPACES = (
     *("debug", "eager", "extend", "nn", "numpy", "onnx", "passes", "random", "scipy", "testing"),
+    "viz",
 )
 _HOME = {
     name: f"letir.{module}"
@@ -142,7 +143,7 @@ _LATE_BOUND = {
     "ast.ill_made": ("ill_made_error",),
     "ast.text.positions": ("error_in_text",),
     "ast.text.printer": (
-        *("bind_text", "dumps", "html", "line_of", "listing", "numbered_local", "text"),
+        *("bind_text", "dumps", "line_of", "listing", "numbered_local", "text"),
         "untyped_text",
     ),
     "eager.grad_mode": ("is_grad_enabled",),
@@ -250,6 +251,13 @@ _LATE_BOUND = {
     "tracing.random_draws": ("draw_watch", "generator_states", "generators_of", "record_draw"),
     "transforms.batching": ("batched",),
     "transforms.transposition": ("transposed_program",),
+    "viz.executor_view": ("compiled_html", "executor_html", "plan_html", "state_html"),
+    "viz.gradient_view": ("gradient_html",),
+    "viz.program_view": ("program_html",),
+    "viz.report_views": (
+        *("comparison_html", "explanation_html", "memory_html", "profile_html"),
+        *("residuals_html", "variable_html"),
+    ),
 }
 
 

@@ -10,6 +10,7 @@ from letir import passes as passes
 from letir import random as random
 from letir import scipy as scipy
 from letir import testing as testing
+from letir import viz as viz
 
 # recording
 from letir.tracing.entry import trace as trace
@@ -242,6 +243,7 @@ __all__ = [
     "uses",
     "value_and_grad",
     "verify",
+    "viz",
     "vjp",
     "vmap",
     "while_loop",

@@ -30,7 +30,12 @@ OPTIONAL = {"cupy", "onnx", "onnxruntime", "scipy", "hypothesis", "IPython", "ma
 OPTIONAL |= {"llvmlite", "networkx"}
 # These load names on first use; the last serves the namespace of a traced value.
 LOADING_ON_USE = {"__init__.py", "extend.py", "ops/__init__.py", "testing/__init__.py"}
-LOADING_ON_USE |= {"testing/samples/__init__.py", "passes/__init__.py", "eager/__init__.py"}
+LOADING_ON_USE |= {
+    "viz/__init__.py",
+    "testing/samples/__init__.py",
+    "passes/__init__.py",
+    "eager/__init__.py",
+}
 LOADING_ON_USE |= {"executor/autodiff/__init__.py", "ops/as_numpy/__init__.py", "ast/__init__.py"}
 LOADING_ON_USE |= {"executor/transformed_executors.py"}  # when it unpickles
 LOADING_ON_USE |= {"tracing/numpy_functions/registry.py", "tracing/numpy_protocols/array_value.py"}

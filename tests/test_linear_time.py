@@ -290,6 +290,7 @@ FUNCTIONS = {
     "str": str,
     "listing": Lambda.listing,
     "html": Lambda._repr_html_,
+    "html of a gradient": lambda f: lt.differentiate(f)._repr_html_(),
     "hash": hash,
     "equal": lambda f: f == rename(f),
     "deepcopy": copy.deepcopy,

@@ -208,6 +208,9 @@ class Gradient:
 
     __repr__ = __str__
 
+    def _repr_html_(self):
+        return LATE_BOUND["gradient_html"](self)
+
     def with_df(self, df: Lambda) -> "Gradient":
         """This Gradient with another gradient program, of the same parameters and results."""
         return evolve(self, df=df)

@@ -27,6 +27,15 @@ def bodies_of(bind: Bind) -> tuple[Lambda, ...]:
     return bodies_in(bind.attrs.values()) if bind.op.holds_lambdas else ()
 
 
+def body_names(bind: Bind) -> list[str]:
+    """The names of a bind's bodies: their attributes, with an index in a tuple."""
+    found = []
+    for name, value in bind.attrs.items():
+        inside = bodies_in((value,))
+        found += [name] if type(value) is Lambda else [f"{name}[{i}]" for i in range(len(inside))]
+    return found
+
+
 def first_body(bind: Bind, number: Callable | None = None) -> tuple[Lambda, tuple]:
     """(the first body of ``bind``, the operands that it takes: the leading ones of the bind).
 

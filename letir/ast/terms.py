@@ -294,7 +294,7 @@ class Lambda:
     __repr__ = __str__
 
     def _repr_html_(self):
-        return LATE_BOUND["html"](self)
+        return LATE_BOUND["program_html"](self)
 
     def __eq__(self, other):
         if type(other) is not Lambda:

@@ -300,6 +300,9 @@ class Variable(ArrayValue):
         text = np.array2string(np.asarray(self.array), separator=", ", prefix="Variable(")
         return f"Variable({text}{', requires_grad=True' if self.requires_grad else ''})"
 
+    def _repr_html_(self):
+        return LATE_BOUND["variable_html"](self)
+
     def __array__(self, dtype=None, copy=None):
         if self.requires_grad and (RECORDS.get() or is_grad_enabled()):
             raise TraceError(

@@ -164,6 +164,9 @@ class Compiled:
             check_writable(self.program, leaves, self.changed)
         return self.fallback.run(leaves, array_module(leaves), log=log)
 
+    def _repr_html_(self):
+        return LATE_BOUND["compiled_html"](self)
+
     def __repr__(self):
         return f"<compiled program of {len(self.optimized)} binds>"
 

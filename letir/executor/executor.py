@@ -412,6 +412,9 @@ class Executor(Generic[P, R]):
         """
         return LATE_BOUND["executor_state"](self, executor_name(self.f))
 
+    def _repr_html_(self):
+        return LATE_BOUND["executor_html"](self)
+
     def __reduce__(self):
         return LATE_BOUND["pickled_executor"](self)
 

@@ -2,7 +2,6 @@
 each bind.
 """
 
-import html
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -154,12 +153,7 @@ class Explanation:
     __repr__ = __str__
 
     def _repr_html_(self):
-        heads = map(html.escape, (*self.heads, *map(str, self.gradients)))
-        parts = ["<p>" + "<br>".join(heads) + "</p>"]
-        for title, heads, rows in self.tables():
-            parts.append(f"<table><caption>{html.escape(title)}</caption>")
-            parts += [_html_row(heads, "th"), *[_html_row(row, "td") for row in rows], "</table>"]
-        return "".join([*parts, f"<p>{html.escape(self.note)}</p>" if self.note else ""])
+        return LATE_BOUND["explanation_html"](self)
 
 
 def _in_columns(rows: list[tuple]) -> list[str]:
@@ -170,12 +164,6 @@ def _in_columns(rows: list[tuple]) -> list[str]:
         "  " + "  ".join([f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)])
         for row in texts
     ]
-
-
-def _html_row(cells: Sequence, tag: str) -> str:
-    """One row of a table."""
-    spaced = [html.escape(str(cell)).replace("  ", "&nbsp;&nbsp;") for cell in cells]
-    return "<tr>" + "".join([f"<{tag}>{cell}</{tag}>" for cell in spaced]) + "</tr>"
 
 
 # ---- making an explanation ----

@@ -68,6 +68,9 @@ class PlanMemory:
 
     __repr__ = __str__
 
+    def _repr_html_(self):
+        return LATE_BOUND["memory_html"](self)
+
 
 @define(eq=False)
 class _Buffer:

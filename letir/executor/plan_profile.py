@@ -84,6 +84,9 @@ class PlanProfile:
 
     __repr__ = __str__
 
+    def _repr_html_(self):
+        return LATE_BOUND["profile_html"](self)
+
     def trace_events(self) -> dict:
         """The run in the Trace Event Format of Chrome, with times in microseconds."""
         process = os.getpid()

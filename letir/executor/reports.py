@@ -185,6 +185,9 @@ class PlanState:
         """The most bytes that the next call holds at once, see ``Plan.memory``."""
         return self.plan.memory(**sizes)
 
+    def _repr_html_(self):
+        return LATE_BOUND["plan_html"](self)
+
     def __str__(self):
         return (
             f"({self.spec}): {len(self.optimized)} binds of {len(self.graph)}, "
@@ -214,6 +217,9 @@ class ExecutorState:
     def __repr__(self):
         counted = ", ".join(f"{n} {name}" for name, n in self.counters.items())
         return "\n".join([f"{self.function}: {counted}", *[f"  {plan}" for plan in self.plans]])
+
+    def _repr_html_(self):
+        return LATE_BOUND["state_html"](self)
 
 
 def executor_state(executor: Any, name: str) -> ExecutorState:

@@ -13,7 +13,7 @@ from letir.ad.gradient_program import Gradient, Policy
 from letir.ad.remat.cost_model import is_view, nbytes, nominal_bytes
 from letir.ad.remat.policies import Choice, check_policy, with_policy
 from letir.ad.remat.recomputation import Halves, split_gradient
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
 from letir.ast.text.printer import Printer
 from letir.ast.types import ArrayType, Size
@@ -97,20 +97,29 @@ class Residuals:
     def __getitem__(self, index) -> Residual:
         return self.rows[index]
 
-    def __str__(self):
+    def table(self) -> tuple[list[tuple[str, ...]], int]:
+        """The heads and the rows that ``str`` shows, and the number of rows left out after the
+        first half of them.
+        """
         rows, left_out = self.rows, len(self.rows) - _MOST_ROWS
         if left_out > 0:
             rows = rows[: _MOST_ROWS // 2] + rows[-_MOST_ROWS // 2 :]
-        table = [_HEAD, *[row.row() for row in rows]]
+        return [_HEAD, *[row.row() for row in rows]], max(left_out, 0)
+
+    def __str__(self):
+        table, left_out = self.table()
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
-        if left_out > 0:
+        if left_out:
             lines.insert(
                 1 + _MOST_ROWS // 2, f"... {left_out} left out: iterate for all of them ..."
             )
         return "\n".join([self.summary, *lines])
 
     __repr__ = __str__
+
+    def _repr_html_(self):
+        return LATE_BOUND["residuals_html"](self)
 
     @property
     def summary(self) -> str:
@@ -150,9 +159,9 @@ def explain_residuals(
     parts = split_gradient(gradient)
     others = _alternative_report(parts, instead)
     inputs = set(gradient.f.params)
-    total, unknown = _held_bytes(gradient.f, parts.captured)
-    temporaries, _ = _held_bytes(gradient.f, [v for v in parts.captured if v not in inputs])
-    less, _ = _held_bytes(gradient.f, [v for v in others if v not in inputs])
+    total, unknown = held_bytes(gradient.f, parts.captured)
+    temporaries, _ = held_bytes(gradient.f, [v for v in parts.captured if v not in inputs])
+    less, _ = held_bytes(gradient.f, [v for v in others if v not in inputs])
     name = instead if isinstance(instead, str) else getattr(instead, "__name__", "the policy")
     rows = tuple(_residual_rows(parts, others))
     return Residuals(rows, total, temporaries, unknown, name, less, gradient)
@@ -193,7 +202,7 @@ def _view_bases(fn: Lambda) -> dict[Local, Local]:
     return found
 
 
-def _held_bytes(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
+def held_bytes(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
     """(bytes of these values, number of values of unknown type); shared memory counts once."""
     base_of, unknown = fn.memo(_view_bases), 0
     groups: dict[Local, list[Local]] = {}

@@ -119,6 +119,7 @@ def forward_and_backward(gradient: lt.Gradient) -> None:
 
 OF_GRADIENTS: dict[str, Callable] = {
     **{f.__name__: f for f in (str, lt.vmap, lt.lower_grad_of, lt.explain_residuals)},
+    "html": lambda g: g._repr_html_(),
     "df_text": lambda g: g.df_text(),
     "joined": lambda g: lt.check(g.joined()),
     "survives_a_file": survives_a_file,

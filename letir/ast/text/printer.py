@@ -78,12 +78,6 @@ def untyped_text(fn: Lambda, name: str = "lambda", params: list[str] | None = No
     return "".join([f"{name}({head}):\n", *lines, f"  return ({results})\n"])
 
 
-def html(fn: Lambda) -> str:
-    """The readable text for notebooks."""
-    escaped = _readable_text(fn).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return f"<pre style='line-height: 1.25'>{escaped}</pre>"
-
-
 def bind_text(bind: Bind) -> str:
     """The text of a single bind: locals are shown by name, or as %_ without one."""
     printer = Printer(bounded=True, numbered=False)
@@ -388,7 +382,6 @@ def _slice_text(value: slice) -> str:
 LATE_BOUND.update(
     text=_readable_text,
     listing=listing,
-    html=html,
     bind_text=bind_text,
     numbered_local=numbered_local,
     dumps=dumps,

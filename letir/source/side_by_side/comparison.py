@@ -6,13 +6,12 @@ too. Names and source lines are ignored.
 """
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from itertools import zip_longest
 
 from attrs import define, field, frozen
 
 from letir.ast import LATE_BOUND, entry_point
-from letir.ast.bodies import bodies_in, bodies_of
+from letir.ast.bodies import bodies_of, body_names
 from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.text.printer import Printer, is_printed_in_place
@@ -83,19 +82,29 @@ class Comparison:
     def __bool__(self):
         return not self.same
 
+    def lines(self) -> tuple[list[tuple[str, str, str]], int]:
+        """The lines that ``str`` shows, as (line of the first program, mark, line of the second),
+        and the number of rows left out.
+        """
+        table, left_out = self._table()
+        return table.lines, left_out
+
+    def _table(self) -> "tuple[_Table, int]":
+        table = _Table()
+        table.head(self.left, self.right)
+        return table, table.add_all(self.rows)
+
     def __str__(self):
         if self.same:
             return f"the programs are the same, {len(self.left)} binds"
-        table = _Table()
-        table.head(self.left, self.right)
-        left_out = table.add_all(self.rows)
+        table, left_out = self._table()
         more = f"\n... {left_out} more rows: .rows has them" if left_out else ""
         return table.text() + more
 
     __repr__ = __str__
 
     def _repr_html_(self):
-        return f"<pre style='line-height: 1.25'>{escape(str(self), quote=False)}</pre>"
+        return LATE_BOUND["comparison_html"](self)
 
 
 def _near_differences(different: Sequence[bool], distance: int) -> list[bool]:
@@ -170,7 +179,7 @@ class _Rows:
             return
         if is_printed_in_place(a) and is_printed_in_place(b):  # short bodies, without own rows
             return
-        for name, f, g in zip(_body_names(a), *bodies, strict=True):
+        for name, f, g in zip(body_names(a), *bodies, strict=True):
             key = id(f), id(g)
             if key not in self.known:
                 rows = _Rows(f, g, numbers=self.numbers, known=self.known)
@@ -230,15 +239,6 @@ def _match_locals(left: Sequence[Local], right: Sequence[Local]) -> Iterator[tup
         if rest:
             yield p, rest.pop()
     yield from ((None, q) for q in reversed(rest))
-
-
-def _body_names(bind: Bind) -> list[str]:
-    """The names of a bind's bodies: their attributes, with an index in a tuple."""
-    found = []
-    for name, value in bind.attrs.items():
-        inside = bodies_in((value,))
-        found += [name] if type(value) is Lambda else [f"{name}[{i}]" for i in range(len(inside))]
-    return found
 
 
 def _mark_of(left, right, same) -> str:

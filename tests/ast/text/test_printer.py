@@ -9,7 +9,7 @@ from letir.ast.builder import LetBuilder
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
 from letir.ast.text.parser import parse
-from letir.ast.text.printer import bind_text, dumps, html, line_of, listing, untyped_text
+from letir.ast.text.printer import bind_text, dumps, line_of, listing, untyped_text
 from letir.ast.types import ArrayType
 from letir.errors import ParseError
 
@@ -209,9 +209,3 @@ def test_a_single_bind_prints_without_numbers():
     f = parse("lambda %0 { %1 = mul(%0, 2.0)  # a.py:3\n return %1 }")
 
     assert [bind_text(f.binds[0]), repr(f.binds[0])] == ["%_ = mul(%_, 2.0)  # a.py:3"] * 2
-
-
-def test_html_is_the_escaped_text():
-    f = parse("lambda %0 { guard(%0, value='<b>')\n return %0 }")
-
-    assert "&lt;b&gt;" in f._repr_html_() and "<b>" not in html(f)

@@ -1,0 +1,19 @@
+"""Programs, memory and time as pictures: for notebooks, for files and for terminals.
+
+    save_page(value, path)    what a notebook shows of a value, as one HTML file
+
+A name loads its module on first use.
+"""
+
+from letir.ast import load_module
+
+_HOME = {
+    "save_page": "letir.viz.view_page",
+}
+__all__ = ["save_page"]
+
+
+def __getattr__(name: str):
+    if name in _HOME:
+        return getattr(load_module(_HOME[name]), name)
+    raise AttributeError(f"module 'letir.viz' has no attribute {name!r}")

@@ -1,0 +1,112 @@
+"""Reports as views: explanations, residuals, comparisons, memory and profiles of plans, and the
+histories of Variables.
+"""
+
+import re
+from typing import Any
+
+from letir.ast import LATE_BOUND
+from letir.eager.recorded_history import history
+from letir.errors import LetirError
+from letir.executor.explanation import Explanation
+from letir.executor.plan_memory import PlanMemory
+from letir.executor.plan_profile import PlanProfile
+from letir.source.side_by_side.comparison import Comparison
+from letir.transforms.residual_report import Residuals
+from letir.viz.program_view import ProgramTable, program_title
+from letir.viz.view_page import escaped, paragraphs, scrolled, table_of, view_of
+
+_NUMBERS = frozenset(["binds", "time", "runs", "new bytes", "share", "bytes", "GB/s"])
+_LOCAL = re.compile(r"%\d+")
+_BINDER = re.compile(r"\s*(?:%\d+(?::[\w.]+)?(?:: [^=,]*)?, )*(%\d+)[^=]* = ")
+_MARKS = {"<": ("less", ""), ">": ("", "more"), "|": ("less", "more"), " ": ("", "")}
+
+
+def explanation_html(found: Explanation) -> str:
+    """The view of an explanation."""
+    first, *heads = [*found.heads, *map(str, found.gradients)]
+    parts = [paragraphs(heads)]
+    for title, columns, rows in found.tables():
+        numbers = [i for i, name in enumerate(columns) if name in _NUMBERS]
+        table = table_of(columns, rows, numbers=numbers, label=title)
+        parts.append(f"<h4>{escaped(title)}</h4>{table}")
+    return view_of(escaped(first), "".join([*parts, paragraphs(filter(None, [found.note]))]))
+
+
+def residuals_html(found: Residuals) -> str:
+    """The view of the residuals of a gradient."""
+    (heads, *rows), left_out = found.table()
+    if left_out:
+        middle = (f"… {left_out:,} left out …", *[""] * (len(heads) - 1))
+        rows.insert(len(rows) // 2, middle)
+    table = table_of(heads, rows, numbers=(2,), label="residuals")
+    return view_of(escaped(found.summary), table, is_searched=True)
+
+
+def comparison_html(found: Comparison) -> str:
+    """The view of two programs side by side. A mark says what a colour says, too."""
+    if found.same:
+        return view_of("comparison", paragraphs([str(found)]))
+    lines, left_out = found.lines()
+    rows = []
+    for left, mark, right in lines:
+        first, second = _MARKS[mark]
+        rows.append(
+            f'<tr><td class="{first}">{_marked(left)}</td><td>{escaped(mark)}</td>'
+            f'<td class="{second}">{_marked(right)}</td></tr>\n'
+        )
+    counts = [sum(row.mark == mark for row in found.rows) for mark in "|<>"]
+    title = "{} changed, {} removed, {} added".format(*counts)
+    more = paragraphs([f"{left_out} more rows: .rows has them"] if left_out else [])
+    heads = "".join(f'<th scope="col">{text}</th>' for text in ("before", "", "after"))
+    table = f"<table><thead><tr>{heads}</tr></thead><tbody>\n{''.join(rows)}</tbody></table>"
+    return view_of(title, scrolled(table, "comparison") + more, is_searched=True)
+
+
+def _marked(line: str) -> str:
+    """A line of a program with its locals marked; the one that it binds as a definition."""
+    found = _BINDER.match(line)
+    defined = found[1] if found else None
+
+    def mark(local: re.Match) -> str:
+        tag = "b" if local[0] == defined and local.start() < 80 else "i"
+        return f'<{tag} data-v="{local[0][1:]}">{local[0]}</{tag}>'
+
+    return _LOCAL.sub(mark, escaped(line))
+
+
+def memory_html(found: PlanMemory) -> str:
+    """The view of the memory of a plan."""
+    first, second, *_ = str(found).splitlines()
+    rows = [(f"{one.bytes:,}", one.text, one.line) for one in found.held]
+    table = table_of(("bytes", "array", "line"), rows, numbers=(0,), label="arrays at the peak")
+    return view_of(escaped(first), paragraphs([second]) + table)
+
+
+def profile_html(found: PlanProfile) -> str:
+    """The view of the profile of a plan."""
+    table = table_of(found.heads, found.rows(), numbers=range(4), label="groups of the plan")
+    return view_of(f"{1e6 * found.seconds:.1f} us in {len(found.groups)} groups", table)
+
+
+def variable_html(variable: Any) -> str:
+    """The view of a Variable: its value, and the program that computed it."""
+    value = paragraphs(str(variable).splitlines())
+    if not variable.requires_grad or variable.is_leaf:
+        return view_of("Variable", value)
+    try:
+        program = history(variable)
+    except LetirError as error:  # values that backward has freed
+        return view_of("Variable", value + paragraphs(str(error).splitlines()))
+    table = ProgramTable().html(program, "history")
+    return view_of("Variable", f"{value}<h4>history: {program_title(program)}</h4>{table}")
+
+
+LATE_BOUND.update(
+    explanation_html=explanation_html,
+    residuals_html=residuals_html,
+    comparison_html=comparison_html,
+    memory_html=memory_html,
+    profile_html=profile_html,
+    variable_html=variable_html,
+)

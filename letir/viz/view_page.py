@@ -1,0 +1,133 @@
+"""A view as HTML: its style and its script around its parts, alone or as a whole page.
+
+A view needs no network and no other file. Everything in it that comes from a program is escaped by
+``escaped``, names and lines of a loaded file among it. Without JavaScript, as in a notebook that is
+not trusted, a view can be read and unfolded.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from letir.ast import entry_point
+from letir.errors import DTypeError
+
+_FOLDER = Path(__file__).parent
+_PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+<title>{title}</title>
+<style>:root {{ color-scheme: light dark }} body {{ margin: 0 }}
+.letir {{ min-height: 100vh }}</style>
+</head>
+<body><main>
+{view}
+</main></body>
+</html>
+"""
+
+
+def escaped(text: Any, most: int = 0) -> str:
+    """``text`` as text of an element or an attribute in quotes, cut to ``most`` characters."""
+    text = str(text)
+    return escape(text if not most or len(text) <= most else text[: most - 1] + "…")
+
+
+def view_of(title: str, body: str, *, is_searched: bool = False) -> str:
+    """A view with this title and body, both HTML; ``is_searched``: with a field that searches the
+    rows of its tables.
+    """
+    tools = '<div class="tools"></div>' if is_searched else ""
+    style, script = _file_text("style.css"), _file_text("view.js")
+    return (
+        f'<div class="letir"><style>{style}</style><h3>{title}</h3>{tools}{body}</div>\n'
+        f"<script>{script}</script>\n"
+    )
+
+
+def page_of(view: str, title: str) -> str:
+    """A whole page that shows ``view``."""
+    return _PAGE.format(title=escaped(title), view=view)
+
+
+@entry_point
+def save_page(value: Any, path: str | os.PathLike) -> None:
+    """Write what a notebook shows of ``value`` into one HTML file, which needs no other file.
+
+    ``value``: a program, a Gradient, a jitted function, an explanation, a comparison: whatever has
+    a method ``_repr_html_``.
+
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from letir import trace
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_page(trace(np.sin, 1.0), f"{folder}/sine.html")
+    ...     os.listdir(folder)
+    ['sine.html']
+    """
+    show = getattr(value, "_repr_html_", None)
+    if show is None:
+        raise DTypeError(
+            f"save_page: {type(value).__name__} has no view\n"
+            "  pass a program, a Gradient, a jitted function, or a result of letir.explain"
+        )
+    title = getattr(value, "__name__", None) or type(value).__name__
+    Path(path).write_text(page_of(show(), f"letir: {title}"), encoding="utf-8")
+
+
+@cache
+def _file_text(name: str) -> str:
+    """A file of this package, without the blanks at the starts of its lines and its comments."""
+    lines = [line.strip() for line in (_FOLDER / name).read_text(encoding="utf-8").splitlines()]
+    return "\n".join([line for line in lines if line and not line.startswith("//")])
+
+
+# ---- tables ----
+
+
+def table_of(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    numbers: Sequence[int] = (),
+    label: str = "",
+) -> str:
+    """A table of plain cells, which are escaped; ``numbers``: the columns aligned to the right."""
+    kinds = [' class="n"' if i in numbers else "" for i in range(len(heads))]
+    head = "".join(
+        f'<th scope="col"{kind}>{escaped(text)}</th>'
+        for text, kind in zip(heads, kinds, strict=True)
+    )
+    lines = [
+        "".join(f"<td{kind}>{escaped(cell)}</td>" for cell, kind in zip(row, kinds, strict=True))
+        for row in rows
+    ]
+    body = "".join(f"<tr>{line}</tr>\n" for line in lines)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>"
+    return scrolled(table, label)
+
+
+def scrolled(body: str, label: str) -> str:
+    """``body`` in a box that scrolls, also by the keyboard, with a name for screen readers."""
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escaped(label)}">{body}</div>'
+    )
+
+
+def folded(summary: str, body: str, *, is_open: bool = False) -> str:
+    """``body`` folded behind a line of text."""
+    opening = "<details open>" if is_open else "<details>"
+    return f"{opening}<summary>{escaped(summary)}</summary>{body}</details>"
+
+
+def paragraphs(lines: Iterable[str]) -> str:
+    """A paragraph for each line of text."""
+    return "".join(f"<p>{escaped(line)}</p>" for line in lines)
