@@ -81,7 +81,7 @@ def as_traced(array: np.ndarray) -> Tracer:
 
 
 def known_array(value: Any, what: str) -> np.ndarray:
-    """The numbers of a value that decides about shapes or axes.
+    """The numbers of a value that determines shapes or axes.
 
     With example arguments, a guard records that the program is valid for these numbers only. Raises
     TraceError for a value that is not known.
@@ -95,7 +95,7 @@ def known_array(value: Any, what: str) -> np.ndarray:
         raise NeedsConstant(value.arg)
     if trace.mode is not EAGER:
         raise TraceError(
-            f"{what} is computed when the program runs, but decides about a shape\n"
+            f"{what} is computed when the program runs, but a shape depends on it\n"
             "  pass example inputs, letir.onnx.load(model, args=(...)): the program is then valid "
             "for these numbers"
         )
