@@ -1,0 +1,70 @@
+"""Calls of letir's public functions, and the state of the process that they have to keep."""
+
+import functools
+import gc
+import math
+import random
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import letir as lt
+from letir.tracing.trace_state import ACTIVE
+
+# large enough for tests that refuse the memory of arrays
+X, W = np.arange(40.0), np.linspace(-1, 1, 40)
+RNG = np.random.default_rng(0)
+
+
+def loss(x, w):
+    out = np.zeros(40)
+    out[1] = (x * w).sum()
+    for _ in range(2):
+        w = np.tanh(w) + math.sin(0.5)
+    return out.sum() + np.log(np.abs(w) + 1).sum()
+
+
+def noisy(x):
+    return (x + 0 * RNG.normal(size=40)).sum()
+
+
+@functools.cache
+def text():
+    return lt.dumps(lt.trace(loss, X, W))
+
+
+def backward():
+    w = lt.Variable(W, requires_grad=True)
+    np.tanh(w * X).sum().backward()
+    return w.grad.array
+
+
+ACTIONS: dict[str, Callable[[], Any]] = {
+    "trace": lambda: lt.dumps(lt.trace(loss, X, W)),
+    "grad": lambda: lt.grad(loss)(X, W),
+    "jit": lambda: lt.jit(loss)(X, W),
+    "jit of draws": lambda: lt.jit(noisy)(X),
+    "backward": backward,
+    "parse": lambda: lt.dumps(lt.parse(text())),
+}
+
+
+def state_of_process():
+    """What letir changes during a call."""
+    w = lt.Variable(W, requires_grad=True)
+    return {
+        "collector": gc.isenabled(),
+        "float errors": (np.geterr(), np.geterrcall()),
+        "trace": ACTIVE.get(),
+        "modules": (type(np), type(math), len(sys.meta_path)),
+        "zeros": type(np.zeros(2)),
+        "draws": (type(np.random.uniform), type(RNG.normal), type(random.random)),
+        "records": (w * 2).requires_grad,
+    }
+
+
+def changed(before):
+    """The parts of the state that are not as before."""
+    return {name: new for name, new in state_of_process().items() if new != before[name]}
