@@ -43,46 +43,49 @@ def _product(xp, sizes):
     return found
 
 
-def _patches(xp, x, kernel, stride, padding, dilation, groups):
-    """The patches under a kernel, of shape (groups, I * kernel, N * places), and their sizes."""
-    if any(low or high for low, high in padding):
-        x = xp.pad(x, ((0, 0), (0, 0), *padding))
-    places = tuple(
-        (n - d * (k - 1) - 1) // s + 1
-        for n, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)
-    )
-    x = xp.moveaxis(x, 1, 0)
-    out = xp.empty((x.shape[0], *kernel, x.shape[1], *places), x.dtype)
-    for at in xp.ndindex(*kernel):
-        # views of the whole batch: as many copies as the kernel has elements
-        seen = tuple(
-            slice(i * d, i * d + (m - 1) * s + 1, s)
-            for i, m, s, d in zip(at, places, stride, dilation, strict=True)
-        )
-        out[(slice(None), *at)] = x[(slice(None), slice(None), *seen)]
-    rows = x.shape[0] // groups * _product(xp, kernel)
-    return out.reshape(groups, rows, x.shape[1] * _product(xp, places)), places
+def _taps(places, n, k, s, low, d):
+    """For each element of a kernel along an axis: the places whose element is not padding, and the
+    elements that they read, of ``n``.
+    """
+    found = []
+    for j in range(k):
+        offset = j * d - low  # place p reads element p * s + offset
+        first, last = max(0, -(offset // s)), min(places, (n - 1 - offset) // s + 1)
+        if first < last:
+            read = slice(first * s + offset, (last - 1) * s + offset + 1, s)
+            found.append((j, slice(first, last), read))
+    return found
+
+
+def _patches(xp, x, lead, kernel, stride, padding, dilation):
+    """The patches of ``x`` under a kernel, whose axes are inserted after ``lead`` axes.
+
+    One axis after another, the last first: the copies for the other axes then move whole rows.
+    """
+    before, after = (slice(None),) * lead, ()
+    for i in reversed(range(len(kernel))):
+        k, s, d, (low, high) = kernel[i], stride[i], dilation[i], padding[i]
+        axis = x.ndim - 1 - len(after)
+        n = x.shape[axis]
+        places = (n + low + high - d * (k - 1) - 1) // s + 1
+        if k == 1 and not low and not high:
+            seen = x[(..., slice(0, (places - 1) * s + 1, s), *after)]
+            x = xp.expand_dims(seen, lead)
+        else:
+            shape = (*x.shape[:lead], k, *x.shape[lead:axis], places, *x.shape[axis + 1 :])
+            out = (xp.zeros if low or high else xp.empty)(shape, x.dtype)
+            for j, here, read in _taps(places, n, k, s, low, d):
+                out[(*before, j, ..., here, *after)] = x[(..., read, *after)]
+            x = out
+        after = (slice(None), *after)
+    return x
 
 
 def _conv_impl(xp, x, w, *, stride, padding, dilation, groups=1):
     """The sums of products of ``w`` with the patches of ``x``, one matrix product an example."""
     examples, channels, kernel = x.shape[0], x.shape[1], w.shape[2:]
-    if any(low or high for low, high in padding):
-        sizes = [low + n + high for n, (low, high) in zip(x.shape[2:], padding, strict=True)]
-        inner = tuple(slice(a, a + n) for n, (a, _) in zip(x.shape[2:], padding, strict=True))
-        inside, x = x, xp.zeros((examples, channels, *sizes), x.dtype)
-        x[(slice(None), slice(None), *inner)] = inside  # numpy.pad takes longer
-    places = tuple(
-        (n - d * (k - 1) - 1) // s + 1
-        for n, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)
-    )
-    patches = xp.empty((examples, channels, *kernel, *places), x.dtype)
-    for at in xp.ndindex(*kernel):
-        seen = tuple(
-            slice(i * d, i * d + (m - 1) * s + 1, s)
-            for i, m, s, d in zip(at, places, stride, dilation, strict=True)
-        )
-        patches[(slice(None), slice(None), *at)] = x[(slice(None), slice(None), *seen)]
+    patches = _patches(xp, x, 2, kernel, stride, padding, dilation)
+    places = patches.shape[2 + len(kernel) :]
     rows = channels // groups * _product(xp, kernel)
     columns = patches.reshape(examples, groups, rows, _product(xp, places))
     found = xp.matmul(w.reshape(groups, w.shape[0] // groups, rows), columns)
@@ -91,30 +94,32 @@ def _conv_impl(xp, x, w, *, stride, padding, dilation, groups=1):
 
 def _conv_weight_impl(xp, x, y, *, kernel, stride, padding, dilation, groups=1):
     """The sums of products of ``y`` with the patches of ``x``."""
-    columns, _ = _patches(xp, x, kernel, stride, padding, dilation, groups)
-    rows = xp.moveaxis(y, 1, 0).reshape(groups, y.shape[1] // groups, columns.shape[2])
-    out = xp.matmul(rows, xp.swapaxes(columns, 1, 2))
+    rows, columns = x.shape[1] // groups * _product(xp, kernel), _product(xp, y.shape[2:])
+    patches = _patches(xp, xp.moveaxis(x, 1, 0), 1, kernel, stride, padding, dilation)
+    patches = patches.reshape(groups, rows, x.shape[0] * columns)
+    each = y.shape[1] // groups
+    values = xp.moveaxis(y, 1, 0).reshape(groups, each, x.shape[0] * columns)
+    out = xp.matmul(values, xp.swapaxes(patches, 1, 2))
     return out.reshape(y.shape[1], x.shape[1] // groups, *kernel)
 
 
 def _conv_transpose_impl(xp, y, w, *, sizes, stride, padding, dilation, groups=1):
     """Each element of ``y`` times ``w``, added where conv reads its input of these ``sizes``."""
-    kernel, places = w.shape[2:], y.shape[2:]
+    kernel, places, after = w.shape[2:], y.shape[2:], (slice(None),) * (len(sizes) - 1)
     each, channels = w.shape[0] // groups, groups * w.shape[1]
     rows = w.reshape(groups, each, w.shape[1] * _product(xp, kernel))
     values = xp.moveaxis(y, 1, 0).reshape(groups, each, y.shape[0] * _product(xp, places))
     columns = xp.matmul(xp.swapaxes(rows, 1, 2), values)
-    columns = columns.reshape(channels, *kernel, y.shape[0], *places)
-    padded = [low + n + high for n, (low, high) in zip(sizes, padding, strict=True)]
-    out = xp.zeros((channels, y.shape[0], *padded), columns.dtype)
-    for at in xp.ndindex(*kernel):
-        seen = tuple(
-            slice(i * d, i * d + (m - 1) * s + 1, s)
-            for i, m, s, d in zip(at, places, stride, dilation, strict=True)
-        )
-        out[(slice(None), slice(None), *seen)] += columns[(slice(None), *at)]
-    inner = tuple(slice(low, low + n) for n, (low, _) in zip(sizes, padding, strict=True))
-    return xp.ascontiguousarray(xp.moveaxis(out[(slice(None), slice(None), *inner)], 0, 1))
+    x = columns.reshape(channels, *kernel, y.shape[0], *places)
+    for n, m, k, s, (low, _), d in zip(
+        sizes, places, kernel, stride, padding, dilation, strict=True
+    ):
+        axis = x.ndim - 1 - len(after)
+        out = xp.zeros((channels, *x.shape[2:axis], n, *x.shape[axis + 1 :]), x.dtype)
+        for j, here, read in _taps(m, n, k, s, low, d):
+            out[(..., read, *after)] += x[(slice(None), j, ..., here, *after)]
+        x, after = out, after[1:]
+    return xp.ascontiguousarray(xp.moveaxis(x, 0, 1))
 
 
 # ---- types ----
@@ -345,15 +350,17 @@ def _define_convolution(
     )
 
 
-conv = _define_convolution("conv", _conv_aval, _conv_vjp, "xwy", _product, onnx="Conv")
+conv = _define_convolution(
+    "conv", _conv_aval, _conv_vjp, "xwy", _taps, _patches, _product, onnx="Conv"
+)
 conv_transpose = _define_convolution(
     "conv_transpose",
     _conv_transpose_aval,
     _conv_transpose_vjp,
     "ywx",
-    _product,
+    *(_taps, _product),
     onnx="ConvTranspose",
 )
 conv_weight = _define_convolution(
-    "conv_weight", _conv_weight_aval, _conv_weight_vjp, "xyw", _patches, _product
+    "conv_weight", _conv_weight_aval, _conv_weight_vjp, "xyw", _taps, _patches, _product
 )

@@ -148,6 +148,25 @@ def _max_pool_decompose(x, *, window, stride, padding, dilation):
     return max_(_windows_of(x, window, stride, padding, dilation), axis=tuple(range(len(window))))
 
 
+def _max_pool_impl(xp, x, *, window, stride, padding, dilation):
+    """The maxima of views, along one axis after another: first those whose views have long rows."""
+    after = (slice(None),) * (len(window) - 1)
+    for k, s, d, (low, high) in zip(window, stride, dilation, padding, strict=True):
+        axis = x.ndim - 1 - len(after)
+        if low or high:
+            lowest = -xp.inf if x.dtype.kind in "fc" else 0  # of bool and unsigned integers
+            lowest = xp.iinfo(x.dtype).min if x.dtype.kind == "i" else lowest
+            width = [(0, 0)] * axis + [(low, high)] + [(0, 0)] * len(after)
+            x = xp.pad(x, width, constant_values=lowest)
+        reach = x.shape[axis] - d * (k - 1)
+        parts = [x[(..., slice(j * d, j * d + reach, s), *after)] for j in range(k)]
+        x = parts[0] if k == 1 else xp.maximum(parts[0], parts[1])
+        for part in parts[2:]:
+            x = xp.maximum(x, part, out=x)
+        after = after[1:]
+    return x if x.flags.c_contiguous and max(window, default=1) > 1 else x.copy()
+
+
 def _max_pool_vjp(ct, y, x, *, window, stride, padding, dilation, transform):
     """Ties in a window share the cotangent equally."""
     seen, axes = _windows_of(x, window, stride, padding, dilation), tuple(range(len(window)))
@@ -195,6 +214,7 @@ def _avg_pool_decompose(x, *, window, stride, padding, count_padding=True):
 max_pool = composite(
     "max_pool",
     _max_pool_decompose,
+    impl=_max_pool_impl,
     vjp=_max_pool_vjp,
     jvp=_max_pool_jvp,
     batch=_leading_axis_rule("max_pool"),
