@@ -11,7 +11,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +131,7 @@ def export_command(options: argparse.Namespace) -> int:
     """Make an ONNX model of a program."""
     program = program_in(options.file, options)
     model = letir.onnx.export(program, options.output, opset=options.opset or letir.onnx.OPSET)
-    print(f"{options.output}: {describe_program(program)}, {len(model.graph.node)} nodes")
+    print(f"{options.output}: {describe_program(program)}, {counted(model.graph.node, 'node')}")
     return 0
 
 
@@ -256,12 +256,13 @@ def parse_size(text: str) -> tuple[str, int]:
 
 def describe_program(program: Lambda) -> str:
     """The numbers of parameters, binds and results of a program, as text."""
-    counts = (
-        (len(program.params), "parameter"),
-        (len(program), "bind"),
-        (len(program.ret.args), "result"),
-    )
-    return ", ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in counts)
+    parts = (program.params, "parameter"), (program, "bind"), (program.ret.args, "result")
+    return ", ".join(counted(*part) for part in parts)
+
+
+def counted(things: Sized, word: str) -> str:
+    """The number of things, as in 3 binds."""
+    return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
 
 
 def parse_argument(text: str) -> Any:

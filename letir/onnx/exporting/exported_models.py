@@ -1,16 +1,19 @@
 """``export``: a program, or a function with example arguments, as an ONNX model."""
 
-import inspect
+import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from letir.ast import entry_point
+from letir.ast.primitive import PRIMITIVES, record_of
 from letir.ast.process_state import paused_gc
+from letir.ast.pytrees import flatten
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ShapeDtype
 from letir.errors import ExportError
+from letir.eval.arguments import leaf_names
 from letir.onnx.exporting import rule_families
 from letir.onnx.exporting.complex_values import complex_input, complex_output, real_pairs
 from letir.onnx.exporting.finishing import name_results
@@ -42,7 +45,7 @@ def export(
 ) -> Any:
     """The ONNX model of a program, or of a function that is recorded at ``args``.
 
-    ``path``: also write it to this file. ``dynamic_axes``: ``{parameter: {axis: name}}``, the axes
+    ``path``: also write it to this file. ``dynamic_axes``: ``{input: {axis: name}}``, the axes
     whose sizes may differ between calls; a program recorded with symbolic sizes has them already.
     ``external_data``: whether arrays are written to a file beside ``path``; by default for models
     larger than a gibibyte. ``overrides``: ``{operation: rule}`` with ``rule(graph, bind)`` as in
@@ -56,12 +59,30 @@ def export(
     """
     onnx = onnx_package()
     _check_opset(opset, onnx)
-    program = recorded_program(f, args, dynamic_axes)
+    if external_data and path is None:
+        raise ExportError(
+            "export: external_data=True writes a file beside the model's\n  pass a path too"
+        )
+    program = recorded_program(f, args, dynamic_axes, input_names, output_names)
+    _check_overrides(overrides or {})
     with paused_gc():
         model = _model(program, (input_names, output_names), opset, (overrides, custom_domain))
     if path is not None:
-        _save(model, Path(path), external_data)
+        _save(model, Path(os.fsdecode(path)), external_data)
     return model
+
+
+def _check_overrides(overrides: Mapping[str, Any]) -> None:
+    """Raise ExportError for a name that no operation has, or a rule that is not a function."""
+    for name, rule in overrides.items():
+        if record_of(name) is None:
+            close = difflib.get_close_matches(str(name), PRIMITIVES.keys(), 1, 0.75)
+            hint = f"did you mean {close[0]!r}?" if close else "print the program for their names"
+            raise ExportError(f"export: overrides names {name!r}, which is no operation\n  {hint}")
+        if not callable(rule):
+            raise ExportError(
+                f"export: the override of {name} is {rule!r}\n  pass a function rule(graph, bind)"
+            )
 
 
 def _check_opset(opset: int, onnx: Any) -> None:
@@ -73,7 +94,13 @@ def _check_opset(opset: int, onnx: Any) -> None:
         )
 
 
-def recorded_program(f: Lambda | Callable, args: Sequence | None, dynamic_axes: Any) -> Lambda:
+def recorded_program(
+    f: Lambda | Callable,
+    args: Sequence | None,
+    dynamic_axes: Any,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+) -> Lambda:
     """The program to export, without writes to its arguments."""
     if type(f) is Lambda:
         if dynamic_axes:
@@ -89,35 +116,45 @@ def recorded_program(f: Lambda | Callable, args: Sequence | None, dynamic_axes: 
         )
     given = tuple(args) if isinstance(args, tuple | list) else (args,)
     if dynamic_axes:
-        given = _with_named_sizes(f, given, dynamic_axes)
+        names = leaf_names(f, given, {}) if input_names is None else list(input_names)
+        known = {n: axes for n, axes in dynamic_axes.items() if n not in (output_names or ())}
+        given = _with_named_sizes(names, given, known)
     # letir.jit and other wrappers are callables that record their function
     return without_writes(trace(f, *given))
 
 
-def _with_named_sizes(f: Callable, args: tuple, dynamic_axes: Mapping) -> tuple:
+def _with_named_sizes(names: Sequence, args: tuple, dynamic_axes: Mapping) -> tuple:
     """The arguments with the named axes as symbolic sizes."""
-    names = list(inspect.signature(f).parameters)[: len(args)]
+    arrays, spec = flatten(args)
     unknown = sorted(map(str, dynamic_axes.keys() - set(names)))
     if unknown:
         raise ExportError(
-            f"export: dynamic_axes names {', '.join(unknown)}; the parameters are "
-            f"{', '.join(names)}\n  use the parameters' names"
+            f"export: dynamic_axes names {', '.join(unknown)}; the inputs are "
+            f"{', '.join(map(str, names))}\n  use the inputs' names"
         )
-    found = list(args)
-    for place, name in enumerate(names):
-        axes = dynamic_axes.get(name)
-        if axes is None:
-            continue
-        array = args[place]
-        if not hasattr(array, "shape"):
-            raise ExportError(f"export: dynamic_axes of {name}, which is not an array")
-        if not isinstance(axes, Mapping):
-            axes = {axis: f"{name}_{axis}" for axis in axes}
-        shape = list(array.shape)
-        for axis, size in axes.items():
-            shape[axis] = size
-        found[place] = ShapeDtype(tuple(shape), array.dtype)
-    return tuple(found)
+    pairs = zip(arrays, names, strict=False)
+    found: Any = [_with_sizes(x, name, dynamic_axes.get(name, {})) for x, name in pairs]
+    return tuple(spec.unflatten([*found, *arrays[len(found) :]]))
+
+
+def _with_sizes(array: Any, name: str, axes: Any) -> Any:
+    """The array's type with named sizes; the array itself without such axes."""
+    if not axes:
+        return array
+    if not hasattr(array, "shape"):
+        raise ExportError(f"export: dynamic_axes of {name}, which is not an array")
+    if not isinstance(axes, Mapping):
+        axes = {axis: f"{name}_{axis}".replace(".", "_") for axis in axes}
+    shape = list(array.shape)
+    for axis, size in axes.items():
+        is_axis = type(axis) is int and -len(shape) <= axis < len(shape)
+        if not is_axis or type(size) is not str:
+            raise ExportError(
+                f"export: dynamic_axes has {axis!r}: {size!r} for {name} of shape {array.shape}\n"
+                "  give axes of the array names, as in {0: 'batch'}"
+            )
+        shape[axis] = size
+    return ShapeDtype(tuple(shape), array.dtype)
 
 
 # ---- the model ----

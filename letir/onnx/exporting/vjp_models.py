@@ -59,7 +59,7 @@ def export_vjp(
     >>> [result.name for result in backward.graph.output]
     ['ct_x', 'ct_w']
     """
-    program = recorded_program(f, args, dynamic_axes)
+    program = recorded_program(f, args, dynamic_axes, input_names, output_names)
     defined = [carries_derivative(arg) for arg in program.ret.args]
     gradient = differentiate(program, requires_grad, defined=defined, policy=policy)
     inputs = input_names_of(gradient.f, input_names)
@@ -70,7 +70,7 @@ def export_vjp(
         "custom_domain": custom_domain,
         "external_data": external_data,
     }
-    paths = (None, None) if path is None else _paths(Path(path))
+    paths = (None, None) if path is None else _paths(Path(os.fsdecode(path)))
     forward = export(gradient.f, paths[0], input_names=inputs, output_names=outputs, **options)
     names = _backward_inputs(gradient, inputs, outputs)
     results = [f"ct_{inputs[i]}" for i in gradient.df_output_vjps]

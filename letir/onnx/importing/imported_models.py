@@ -43,7 +43,7 @@ def load(
     args: Sequence | None = None,
     sizes: Mapping[str, int] | None = None,
 ) -> Lambda:
-    """The program of an ONNX model, which may be a path, the bytes of a file, or a ModelProto.
+    """The program of an ONNX model: a path, an open file, the bytes of a file, or a ModelProto.
 
     The program takes the inputs of the model in order. ``params``: with ``"constants"`` the weights
     are constants of the program; with ``"inputs"`` floating weights are further parameters, and
@@ -117,6 +117,10 @@ def _read_model(model: Any) -> tuple[Any, str, str | None]:
         with open(path, "rb") as opened:
             data = opened.read()
         file, folder = str(path), os.path.dirname(os.path.abspath(path))
+    elif callable(getattr(model, "read", None)):
+        data = model.read(MOST_BYTES + 1)
+        if not isinstance(data, bytes):
+            raise DTypeError("letir.onnx.load: the file is not open for bytes\n  open it with 'rb'")
     else:
         raise DTypeError(
             "letir.onnx.load: expected a path, bytes or an onnx.ModelProto, found "
@@ -180,7 +184,9 @@ class _Opened:
     def examples(self, args: Sequence | None, sizes: dict[str, int]) -> list:
         """An argument for each input: the examples, or the declared types."""
         if args is None:
-            return [_declared_type(declared, sizes) for declared in self.inputs]
+            found = [_declared_type(declared, sizes) for declared in self.inputs]
+            _check_sizes(self.inputs, sizes)
+            return found
         if len(args) != len(self.inputs):
             names = ", ".join(declared.name for declared in self.inputs)
             raise ParseError(
@@ -229,6 +235,12 @@ def _tensor_type(declared: Any) -> Any:
     return kind.tensor_type
 
 
+def _size_names(declared: Any, place: int, dim: Any) -> tuple[str, str]:
+    """(the model's name for a size, the program's)."""
+    name = dim.dim_param or f"{declared.name}_{place}"
+    return name, readable_name(name) or "n"
+
+
 def _declared_type(declared: Any, sizes: dict[str, int]) -> ShapeDtype:
     """The type of an input, with symbolic sizes where the model has no numbers."""
     tensor = _tensor_type(declared)
@@ -244,9 +256,9 @@ def _declared_type(declared: Any, sizes: dict[str, int]) -> ShapeDtype:
                 raise ParseError(f"the input {declared.name!r} has the size {dim.dim_value}")
             shape.append(dim.dim_value)
         else:
-            name = dim.dim_param or f"{declared.name}_{place}"
-            known = sizes.get(dim.dim_param, sizes.get(declared.name))
-            shape.append((readable_name(name) or "n") if known is None else int(known))
+            name, shown = _size_names(declared, place, dim)
+            known = sizes.get(name, sizes.get(shown))
+            shape.append(shown if known is None else int(known))
     refuse_huge(declared.name, shape)
     dtype = dtype_of(tensor.elem_type)
     if dtype.kind not in "biufc":
@@ -255,6 +267,21 @@ def _declared_type(declared: Any, sizes: dict[str, int]) -> ShapeDtype:
             "to 128 bits\n  convert the model to float32 or float16"
         )
     return ShapeDtype(tuple(shape), dtype)
+
+
+def _check_sizes(inputs: Sequence, sizes: Mapping[str, int]) -> None:
+    """Raise ParseError for a size that no input has."""
+    known: set[str] = set()
+    for declared in inputs:
+        for place, dim in enumerate(_tensor_type(declared).shape.dim):
+            if not dim.HasField("dim_value"):
+                known.update(_size_names(declared, place, dim))
+    unknown = sorted(sizes.keys() - known)
+    if unknown:
+        raise ParseError(
+            f"letir.onnx.load: no input of the model has the size {', '.join(unknown)}\n"
+            f"  its sizes are {', '.join(sorted(known)) or 'numbers'}"
+        )
 
 
 def _checked_example(declared: Any, value: Any) -> Any:

@@ -151,6 +151,8 @@ def test_named_sizes_get_numbers():
     f = lt.onnx.load(perceptron(), sizes={"n": 4})
 
     assert f.params[0].type.shape == (4, 3)
+    with pytest.raises(lt.ParseError, match="no input of the model has the size m"):
+        lt.onnx.load(perceptron(), sizes={"m": 4})
 
 
 def test_numbers_that_decide_about_a_shape_need_examples():
