@@ -97,4 +97,6 @@ def _python_operator(g: Graph, bind: Bind) -> Any:
     if operator == "round" or kind == "complex":
         raise Unexportable(f"Python's {operator} of {kind} numbers")
     op = PRIMITIVES[operator]
+    if operator == "power" and kind == "float":  # also of integers, as 2 ** -1
+        return g("Pow", *g.operands(bind, np.dtype(np.float64)))
     return g.emitter.emitted(g, bind.replace(op=op, attrs=op.complete({})))

@@ -16,6 +16,7 @@ from letir.ast.terms import Arg, Bind
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.onnx.exporting.elementwise_nodes import as_truth
 from letir.onnx.exporting.node_graph import Graph, Unexportable, exports, result_types
+from letir.onnx.exporting.reduction_nodes import wide_dtype
 from letir.onnx.exporting.shape_nodes import filled
 from letir.ops.indexing.index_expressions import (
     expand_item,
@@ -337,3 +338,34 @@ def _first_places(g: Graph, bind: Bind) -> str:
     wanted = g("Reshape", g.operand(values, dtype), g.array([-1, 1], np.int64))
     is_there = g.cast(g("Equal", flat, wanted), np.dtype(bool), np.float32)
     return g("ArgMax", is_there, axis=1, keepdims=0)
+
+
+@exports("unique")
+def _unique(g: Graph, bind: Bind) -> list[str]:
+    """The results of the node Unique; a guard after it checks how many values there are."""
+    (x,), attrs, made = bind.args, bind.attrs, result_types(bind)
+    if type(attrs["count"]) is not int or (x.type.dtype.kind == "f" and not attrs["equal_nan"]):
+        raise Unexportable("ONNX cannot express a length that no guard checks, or several nan")
+    wide = wide_dtype(x.type.dtype)
+    wide = wide if wide.kind == "f" else _INT
+    name, axis = g.operand(x, wide), attrs["axis"]
+    if wide.kind == "f":
+        _require_numbers(g, bind, name)
+    axis = axis if axis is None else axis % x.type.ndim
+    values, *others = g("Unique", name, results=4, axis=axis, sorted=1)
+    wanted = [attrs["return_index"], attrs["return_inverse"], attrs["return_counts"]]
+    found = [other for other, there in zip(others, wanted, strict=True) if there]
+    if attrs["return_inverse"]:
+        place = 1 + attrs["return_index"]
+        found[place - 1] = g.reshape(found[place - 1], made[place].shape)
+    count = g("Size", others[2])
+    return [g.cast(values, wide, x.type.dtype), *found, count]
+
+
+def _require_numbers(g: Graph, bind: Bind, x: str) -> None:
+    """Make the model fail if an element is nan, which runtimes do not sort."""
+    if g.parent is not None:
+        raise Unexportable("unique of floating-point numbers inside a loop or a branch")
+    is_nan = g.cast(g("IsNaN", x), np.dtype(bool), np.int32)
+    holds = g("Equal", g("ReduceSum", is_nan, keepdims=0), g.array(0, np.int32))
+    g.checks.append((holds, bind, "without nan"))

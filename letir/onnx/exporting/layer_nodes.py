@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from letir.ast.sizes.size import Size
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import NO_TYPE, Bind
 from letir.onnx.exporting.node_graph import Graph, computes, exports, result_types
+from letir.onnx.exporting.reduction_nodes import wide_dtype
 from letir.ops.indexing.basic import index_add
 
 
@@ -362,8 +364,16 @@ def _pad(g: Graph, bind: Bind) -> Any:
     kind, width, value = result_types(bind)[0], bind.attrs["width"], bind.attrs["value"]
     if not width:
         return g.operand(bind.args[0])
-    is_plain = bind.attrs["mode"] == "constant" and type(value) in (int, float)
+    pads = g.ints([*[pair[0] for pair in width], *[pair[1] for pair in width]])
+    mode, wide = bind.attrs["mode"], wide_dtype(kind.dtype)
+    if _copies_edges(bind) and g.opset >= 19 and not is_static_shape(kind.shape):
+        return g.cast(g("Pad", g.operand(bind.args[0], wide), pads, mode=mode), wide, kind.dtype)
+    is_plain = mode == "constant" and type(value) in (int, float)
     if not is_plain or kind.dtype.kind not in "fi" or kind.dtype.itemsize < 4:
         return _by_parts(g, bind)
-    pads = g.ints([*[pair[0] for pair in width], *[pair[1] for pair in width]])
     return g("Pad", g.operand(bind.args[0]), pads, g.array(value, kind.dtype))
+
+
+def _copies_edges(bind: Bind) -> bool:
+    """Whether pad copies elements as the node Pad does, which fails where it differs from NumPy."""
+    return bind.attrs["mode"] in ("edge", "reflect", "wrap") and bind.attrs["of"] in (None, "even")

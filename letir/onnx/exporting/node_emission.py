@@ -17,9 +17,10 @@ from letir.ast.attrs import Attrs
 from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.primitive import PRIMITIVES, Absent
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ShapeDtype
-from letir.errors import LetirError
+from letir.errors import ExportError, LetirError
 from letir.kernels.scalar_lowering import operand_dtypes
 from letir.onnx.exporting.complex_nodes import emit_pairs, has_complex
 from letir.onnx.exporting.elementwise_nodes import emit_node
@@ -29,6 +30,7 @@ from letir.onnx.exporting.node_graph import (
     Unexportable,
     caution_of,
     program_for,
+    real_dtype,
     refusal_of,
     rule_for,
 )
@@ -66,7 +68,7 @@ class Emission:
         if not is_inside:
             g.bind = bind
             caution = caution_of(bind.op.name)
-            if caution is not None:
+            if caution is not None and len(bind.binders) > 1:
                 _warn_of(bind, caution)
         try:
             results = self.results(g, bind)
@@ -92,7 +94,9 @@ class Emission:
         """The name of the result of a bind, or the names of its results."""
         op = bind.op
         if op.name in self.overrides:
-            return self.overrides[op.name](g, bind)
+            return _checked_names(bind, self.overrides[op.name](g, bind))
+        if _has_no_elements(bind):
+            return [_empty(g, binder.type) for binder in bind.binders]
         if has_complex(bind):
             return self._on_pairs(g, bind)
         if op.random and op.decompose is None:
@@ -103,7 +107,7 @@ class Emission:
         if type(op.onnx) is str:
             return emit_node(g, bind, op.onnx)
         if callable(op.onnx):
-            return op.onnx(g, bind)
+            return _checked_names(bind, op.onnx(g, bind))
         for way in (self._in_place, self._sized, self._by_program, self._as_value):
             found = way(g, bind)
             if found is not None:
@@ -214,6 +218,19 @@ class Emission:
         return [g.array(x, kind.dtype) for x, kind in zip(results, kinds, strict=True)]
 
 
+def _checked_names(bind: Bind, found: Any) -> Any:
+    """What a user's rule returned. Raises ExportError unless it has a name for each result."""
+    names, count = [found] if type(found) is str else found, len(bind.binders)
+    is_row = isinstance(names, list | tuple) and all(type(name) is str for name in names)
+    if not is_row or len(names) != count:
+        raise ExportError(
+            f"export: the rule for {bind.op} returned {found!r}, not the "
+            f"{'name of its result' if count == 1 else f'names of its {count} results'}\n"
+            "  return what graph('Add', x, y) returns"
+        )
+    return found
+
+
 def _recorded(program: Callable, types: tuple, bind: Bind) -> Lambda:
     """A program of NumPy functions, recorded at these types."""
     made = bind.binders[0].type
@@ -242,9 +259,12 @@ def _is_ufunc(bind: Bind) -> bool:
 
 
 def _warn_of(bind: Bind, text: str) -> None:
-    """Warn of the model that is made of a bind, with the bind's line."""
-    place = "" if bind.source is None else f"\n  at {bind.source}"
-    warnings.warn(f"export of {bind.op}: {text}{place}", stacklevel=2)
+    """Warn of the model that is made of a bind, at the bind's line."""
+    message, source = f"export of {bind.op}: {text}", bind.source
+    if source is None:
+        warnings.warn(message, stacklevel=2)
+    else:
+        warnings.warn_explicit(message, UserWarning, source.file, source.line)
 
 
 def _reason_for(op: Any) -> str:
@@ -255,6 +275,22 @@ def _reason_for(op: Any) -> str:
         refusal_of(op.name)
         or "there is no export rule for it; give it a decomposition, or pass overrides"
     )
+
+
+def _has_no_elements(bind: Bind) -> bool:
+    """Whether all results are arrays without elements, whatever the operands are."""
+    kinds = [binder.type for binder in bind.binders]
+    if bind.op.effect or not kinds or any(kind is None for kind in kinds):
+        return False
+    return all(is_static_shape(kind.shape) and 0 in kind.shape for kind in kinds)
+
+
+def _empty(g: Graph, kind: Any) -> str:
+    """An array without elements."""
+    if kind.dtype.kind != "c":
+        return g.array(np.empty(kind.shape, kind.dtype))
+    part = g.array(np.empty(kind.shape, real_dtype(kind.dtype)))
+    return g.paired(part, part)
 
 
 def _is_small(size: Any) -> bool:

@@ -4,10 +4,11 @@ import string
 
 import numpy as np
 
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind
 from letir.onnx.exporting.elementwise_nodes import is_not
 from letir.onnx.exporting.node_graph import Graph, exports, result_types
-from letir.onnx.exporting.reduction_nodes import _wide
+from letir.onnx.exporting.reduction_nodes import wide_dtype
 
 
 @exports("matmul")
@@ -31,6 +32,10 @@ def _dot(g: Graph, bind: Bind) -> str:
 
 @exports("einsum")
 def _einsum(g: Graph, bind: Bind) -> str:
+    (made,) = result_types(bind)
+    is_static = all(is_static_shape(kind.shape) for kind in (made, *[a.type for a in bind.args]))
+    if is_static and any(0 in arg.type.shape for arg in bind.args):
+        return g.array(np.zeros(made.shape, made.dtype))  # onnxruntime would divide by 0
     return _product(g, bind, "Einsum", equation=_without_ellipsis(bind))
 
 
@@ -58,7 +63,7 @@ def _without_ellipsis(bind: Bind) -> str:
 
 def _product(g: Graph, bind: Bind, kind: str, **attrs) -> str:
     made = result_types(bind)[0].dtype
-    wide = _wide(made)
+    wide = wide_dtype(made)
     names, ranks = g.operands(bind, wide), [arg.type.ndim for arg in bind.args]
     if kind == "MatMul" and 1 in ranks:
         found = _vector_product(g, names, ranks)

@@ -4,7 +4,7 @@ import numpy as np
 
 from letir.ast.terms import NO_TYPE, Arg, Bind
 from letir.onnx.exporting.elementwise_nodes import as_truth, extremum, is_not
-from letir.onnx.exporting.node_graph import Graph, Unexportable, exports, exports_as, result_types
+from letir.onnx.exporting.node_graph import Graph, exports, exports_as, result_types
 
 
 def reduced_axes(bind: Bind) -> list[int]:
@@ -36,7 +36,7 @@ _WIDE: dict[str, type] = {"bool": np.int32, "int8": np.int32, "int16": np.int32,
 _WIDE |= {"uint16": np.int32, "uint32": np.int64, "uint64": np.int64}
 
 
-def _wide(dtype: np.dtype) -> np.dtype:
+def wide_dtype(dtype: np.dtype) -> np.dtype:
     """A dtype for which runtimes have reductions."""
     return np.dtype(_WIDE.get(dtype.name, dtype))
 
@@ -44,7 +44,7 @@ def _wide(dtype: np.dtype) -> np.dtype:
 @exports_as(sum="ReduceSum", prod="ReduceProd")
 def _sum(g: Graph, bind: Bind, word: str) -> str:
     made, is_sum = result_types(bind)[0].dtype, word == "ReduceSum"
-    wide = _wide(made)
+    wide = wide_dtype(made)
     name = _masked(g, bind, g.operand(bind.args[0], wide), 0 if is_sum else 1, wide)
     found = reduce(g, word, name, reduced_axes(bind), bind.attrs["keepdims"])
     if bind.attrs["initial"] is not None:
@@ -78,7 +78,7 @@ def _bounds(dtype: np.dtype) -> tuple:
 @exports_as(max="Max", min="Min")
 def _max(g: Graph, bind: Bind, word: str) -> str:
     made, is_max = result_types(bind)[0].dtype, word == "Max"
-    wide, axes, keeps = _wide(made), reduced_axes(bind), bind.attrs["keepdims"]
+    wide, axes, keeps = wide_dtype(made), reduced_axes(bind), bind.attrs["keepdims"]
     name = g.operand(bind.args[0], wide)
     name = _masked(g, bind, name, _bounds(made)[0 if is_max else 1], wide)
     found = largest(g, word, name, axes, keeps, wide)
@@ -124,7 +124,7 @@ def _count_nonzero(g: Graph, bind: Bind) -> str:
 def _argmax(g: Graph, bind: Bind, word: str) -> str:
     made, axis = result_types(bind)[0], bind.attrs["axis"]
     x = bind.args[0].type
-    name, dtype = g.operand(bind.args[0], _wide(x.dtype)), _wide(x.dtype)
+    name, dtype = g.operand(bind.args[0], wide_dtype(x.dtype)), wide_dtype(x.dtype)
     if axis is None:
         name, axis, keeps = g("Reshape", name, g.array([-1], np.int64)), 0, 0
     else:
@@ -142,7 +142,7 @@ def _argmax(g: Graph, bind: Bind, word: str) -> str:
 @exports("cumsum")
 def _cumsum(g: Graph, bind: Bind) -> str:
     made, axis = result_types(bind)[0], bind.attrs["axis"]
-    wide = _wide(made.dtype)
+    wide = wide_dtype(made.dtype)
     name = g.operand(bind.args[0], wide)
     if axis is None or not bind.args[0].type.ndim:
         name, axis = g("Reshape", name, g.array([-1], np.int64)), 0
@@ -166,16 +166,17 @@ def _argsort(g: Graph, bind: Bind) -> str:
 def _sorted(g: Graph, bind: Bind) -> tuple[str, str]:
     """(sorted elements, their places); nan comes last."""
     x, axis = bind.args[0].type, bind.attrs["axis"]
-    dtype = _wide(x.dtype)
-    if x.dtype == np.uint64:
-        raise Unexportable("runtimes cannot sort unsigned integers of 64 bits")
+    dtype = wide_dtype(x.dtype)
     name, shape = g.operand(bind.args[0], dtype), x.shape
+    if x.dtype == np.uint64:
+        name, dtype = _with_other_sign(g, g.cast(name, dtype, np.int64)), np.dtype(np.int64)
     if axis is None or not shape:
         name, axis, shape = g("Reshape", name, g.array([-1], np.int64)), 0, (x.size,)
     axis %= len(shape)
     count = g.ints([shape[axis]])
     if dtype.kind != "f":
         found, places = g("TopK", name, count, results=2, axis=axis, largest=0, sorted=1)
+        found = _with_other_sign(g, found) if x.dtype == np.uint64 else found
         return g.cast(found, dtype, x.dtype), places
     # two stable sorts: by the number first, then by whether it is nan
     keys = g("Where", g("IsNaN", name), g.array(np.inf, dtype), name)
@@ -186,6 +187,11 @@ def _sorted(g: Graph, bind: Bind) -> tuple[str, str]:
     places = g("GatherElements", places, order, axis=axis)
     found = g("GatherElements", name, places, axis=axis)
     return g.cast(found, dtype, x.dtype), places
+
+
+def _with_other_sign(g: Graph, x: str) -> str:
+    """Integers of 64 bits with the other sign bit: the order of unsigned ones as signed ones."""
+    return g("BitwiseXor", x, g.array(np.iinfo(np.int64).min, np.int64))
 
 
 @exports("searchsorted")
@@ -206,14 +212,14 @@ def _digitize(g: Graph, bind: Bind) -> str:
     first, last = (g("Gather", name, g.array(i, np.int64)) for i in (0, -1))
     above = g("Sub", g.number(edges.type.size), below)
     is_falling = g(
-        "Less", *[g.cast(e, edges.type.dtype, _wide(edges.type.dtype)) for e in (last, first)]
+        "Less", *[g.cast(e, edges.type.dtype, wide_dtype(edges.type.dtype)) for e in (last, first)]
     )
     return g("Where", is_falling, above, below)
 
 
 def _edges_below(g: Graph, edges: Arg, x: Arg, side: str, order: str | None) -> str:
     """The number of edges below each element; nan is above all numbers."""
-    dtype = _wide(np.result_type(edges.type.dtype, x.type.dtype))
+    dtype = wide_dtype(np.result_type(edges.type.dtype, x.type.dtype))
     bounds, name = g.operand(edges, dtype), g.unsqueeze(g.operand(x, dtype), [x.type.ndim])
     if order is not None:
         bounds = g("Gather", bounds, order)

@@ -1,5 +1,7 @@
 """letir.onnx.export: models of programs and functions, their names, sizes and files."""
 
+import os
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -83,6 +85,27 @@ def test_dynamic_axes_name_the_sizes_of_a_function():
         np.testing.assert_allclose(results_of(model, [x])[0], f(x), rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("axes", "options"),
+    [
+        ({"p.w": {0: "m"}, "x": [0]}, {}),
+        (
+            {"weight": {0: "m"}, "data": [0], "score": {0: "n"}},
+            {"input_names": ["weight", "data"], "output_names": ["score"]},
+        ),
+    ],
+)
+def test_dynamic_axes_name_arrays_in_trees_and_given_names(axes, options):
+    def f(p, x):
+        return x @ p["w"].T
+
+    model = exported(f, args=({"w": np.ones((2, 3))}, X), dynamic_axes=axes, **options)
+
+    for rows, columns in ((1, 2), (4, 5)):
+        w, x = np.ones((rows, 3)), np.arange(3.0 * columns).reshape(columns, 3)
+        np.testing.assert_allclose(results_of(model, [w, x])[0], x @ w.T, rtol=1e-12)
+
+
 def test_float64_and_float32_stay():
     for dtype in (np.float64, np.float32):
         x = X.astype(dtype)
@@ -136,6 +159,14 @@ def test_a_model_is_written_to_a_file(tmp_path):
     onnx.checker.check_model(str(path), full_check=True)
 
 
+def test_the_path_may_be_bytes(tmp_path):
+    path = tmp_path / "f.onnx"
+    exported(np.tanh, os.fsencode(path), args=(X,))
+
+    with path.open("rb") as file:
+        np.testing.assert_allclose(lt.onnx.load(file)(X), np.tanh(X), rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -143,6 +174,12 @@ def test_a_model_is_written_to_a_file(tmp_path):
         ({"args": (X,), "opset": 9}, "opset 9"),
         ({"args": (X,), "input_names": ["a", "b"]}, "input_names"),
         ({"args": (X,), "dynamic_axes": {"z": {0: "n"}}}, "dynamic_axes names z"),
+        ({"args": (X,), "dynamic_axes": {"x": {5: "n"}}}, "dynamic_axes has 5: 'n'"),
+        ({"args": (X,), "dynamic_axes": {"x": {0: 7}}}, "dynamic_axes has 0: 7"),
+        ({"args": (X,), "external_data": True}, "pass a path"),
+        ({"args": (X,), "overrides": {"tanhh": max}}, "did you mean 'tanh'"),
+        ({"args": (X,), "overrides": {"tanh": 3}}, "the override of tanh is 3"),
+        ({"args": (X,), "overrides": {"tanh": lambda g, b: None}}, "returned None, not the name"),
     ],
 )
 def test_wrong_options_say_what_to_do(options, message):

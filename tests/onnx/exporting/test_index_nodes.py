@@ -5,7 +5,7 @@ import pytest
 
 import letir as lt
 from letir.ast.types import Size
-from tests.onnx.running import assert_agrees, exported, kinds_of
+from tests.onnx.running import assert_agrees, exported, kinds_of, results_of
 
 N, M = lt.ShapeDtype(("n", 3), float), lt.ShapeDtype(("k",), np.int64)
 ITEMS = [
@@ -83,3 +83,51 @@ def test_an_integer_reads_by_gather_or_by_slice_and_squeeze():
     assert set(kinds_of(model)) <= {"Gather", "Slice", "Squeeze", "Reshape"}
     for n in (3, 6):
         assert_agrees(model, program, [np.arange(3.0 * n).reshape(n, 3), np.int64(n - 1)])
+
+
+def test_unsigned_integers_are_sorted():
+    program = lt.trace(lambda x: (np.sort(x), np.argsort(x)), lt.ShapeDtype(("n",), np.uint64))
+
+    x = np.array([3, 1 << 63, 0, (1 << 64) - 1, (1 << 63) - 1], np.uint64)
+    assert_agrees(exported(program), program, [x])
+
+
+def test_a_model_finds_unique_values_and_fails_for_another_number_of_them():
+    def f(x):
+        values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
+        return values * 2, inverse, counts
+
+    x = np.array([3.0, 1.0, 3.0, 2.0])
+    program = lt.trace(f, x)
+    model = exported(program)
+
+    assert_agrees(model, program, [x])
+    assert_agrees(model, program, [np.array([-1.0, 5.0, 7.0, 5.0])])
+    with pytest.raises(Exception, match="recorded where this was 3"):
+        results_of(model, [np.arange(4.0)])
+    with pytest.raises(Exception, match="recorded where this was without nan"):
+        results_of(model, [np.array([1.0, np.nan, np.nan, 2.0])])
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int8])
+def test_borders_of_copies_around_any_number_of_rows(mode, dtype):
+    program = lt.trace(
+        lambda x: np.pad(x, ((2, 1), (1, 0)), mode=mode), lt.ShapeDtype(("n", 3), dtype)
+    )
+    model = exported(program)
+
+    for n in (3, 6):
+        assert_agrees(model, program, [np.arange(3.0 * n).reshape(n, 3).astype(dtype)])
+
+
+@pytest.mark.parametrize("options", [{}, {"endpoint": False}, {"dtype": int}])
+def test_as_many_samples_as_an_input_has_rows(options):
+    def f(x, stop):
+        return np.linspace(0, 1, x.shape[0], **options), np.linspace(x[0], stop, x.shape[0])
+
+    program = lt.trace(f, lt.ShapeDtype(("n", 3), float), lt.ShapeDtype((), float))
+    model = exported(program)
+
+    for n in (1, 2, 7):
+        assert_agrees(model, program, [np.arange(3.0 * n).reshape(n, 3), np.float64(5.5)])

@@ -1,13 +1,19 @@
 """linspace and its relatives, sliding windows, convolutions, and flat and multi-axis indices."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from letir.onnx.exporting.node_graph import computes, refuses
+from letir.ast.sizes.size import Size
+from letir.ast.terms import Bind
+from letir.ast.types import ShapeDtype
+from letir.onnx.exporting.node_graph import Graph, computes, exports, refuses, result_types
 from letir.ops.indexing.basic import index_add
+from letir.tracing.entry import trace
 
 refuses(
     "the shape of the result depends on values, so that the rest of the program has no shapes",
-    *("unique", "bin_count"),
+    "bin_count",
 )
 refuses("ONNX has no such operation on integers", "packbits", "unpackbits")
 
@@ -36,6 +42,30 @@ def _placed(found, axis: int, dtype):
 @computes("linspace")
 def _linspace(start, stop, *, num, endpoint=True, dtype=None, axis=0):
     return _placed(_in_steps(start, stop, num, endpoint), axis, dtype)
+
+
+@exports("linspace")
+def _linspace_nodes(g: Graph, bind: Bind) -> Sequence[str]:
+    """The program above; with a symbolic number of samples it gets their positions, too."""
+    num = bind.attrs["num"]
+    if type(num) is not Size:
+        return g.emitter.written(g, bind, _linspace)
+    made, rank = result_types(bind)[0], result_types(bind)[0].ndim - 1
+    dtype = made.dtype if made.dtype.kind == "f" else np.dtype(float)
+    places = g("Range", g.array(0, np.int64), g.number(num), g.array(1, np.int64))
+    kinds = [ShapeDtype(arg.type.shape, dtype) for arg in bind.args]
+    count = ShapeDtype((num,), np.int64)
+
+    def program(start, stop, places):
+        gaps = np.maximum(places.shape[0] - bind.attrs["endpoint"], 1)
+        start, stop = start + 0 * stop, stop + 0 * start
+        places = places.reshape(-1, *(1,) * rank)
+        found = start + places * ((stop - start) / gaps)
+        is_last = (places == gaps) & bind.attrs["endpoint"]
+        return _placed(np.where(is_last, stop, found), bind.attrs["axis"], made.dtype)
+
+    operands = [g.operand(arg, dtype) for arg in bind.args]
+    return g.emitter.recorded(g, trace(program, *kinds, count), [*operands, places])
 
 
 @computes("logspace")
