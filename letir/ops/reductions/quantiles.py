@@ -3,8 +3,7 @@
 Each is a composite computed by NumPy's own function and differentiated through a sort: the
 cotangent goes to the elements between which the result lies (to one of them where elements tie),
 and the derivative with respect to ``q`` is the slope between these elements. A nan result has no
-derivative. The methods are the nine types of Hyndman and Fan (Sample quantiles in statistical
-packages, The American Statistician 50(4), 1996) and four of NumPy's own.
+derivative.
 """
 
 import math
@@ -18,85 +17,15 @@ from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.ops.define.records import composite, type_of_operand
 from letir.ops.elementwise.casting import cast
 from letir.ops.elementwise.comparisons_and_where import isnan, where
-from letir.ops.elementwise.rounding_sign_parts import ceil, floor, rint
-from letir.ops.elementwise.ufuncs import maximum, minimum
+from letir.ops.elementwise.ufuncs import minimum
 from letir.ops.indexing.sorting import argsort, sort
 from letir.ops.indexing.take import take_along_axis
 from letir.ops.reductions.cumulative import cumsum
+from letir.ops.reductions.quantile_positions import known_method, quantile_positions
 from letir.ops.reductions.reductions import is_given, reduced_shape, sum_
 from letir.ops.reductions.variance_and_average import drop_trailing_nones, weights_along
 from letir.ops.shape.shape_and_creation import Sizes, as_flag, broadcast_to, reshape
 from letir.ops.shape.transpose_join_split import int_or_tuple, move_axes, normalize_axes
-
-# alpha and beta of the continuous methods, by which Hyndman and Fan define them
-_CONTINUOUS = {
-    "interpolated_inverted_cdf": (0, 1),
-    "hazen": (0.5, 0.5),
-    "weibull": (0, 0),
-    "linear": (1, 1),
-    "median_unbiased": (1 / 3, 1 / 3),
-    "normal_unbiased": (3 / 8, 3 / 8),
-}
-
-
-def _round_up_unless(place: Value, stays) -> Value:
-    """``floor(place) + 1``, or ``floor(place)`` where ``stays(rest, below)``."""
-    below = floor(place)
-    return where(stays(place - below, below), below, below + 1)
-
-
-_DISCRETE = {
-    "inverted_cdf": lambda q, n: _round_up_unless(n * q - 1, lambda rest, below: rest == 0),
-    "closest_observation": lambda q, n: _round_up_unless(
-        n * q - 1.5, lambda rest, below: (rest == 0) & (below % 2 == 1)
-    ),
-    "lower": lambda q, n: floor((n - 1) * q),
-    "higher": lambda q, n: ceil((n - 1) * q),
-    "nearest": lambda q, n: rint((n - 1) * q),
-}
-_OTHERS = ("averaged_inverted_cdf", "midpoint")
-METHODS = frozenset([*_CONTINUOUS, *_DISCRETE, *_OTHERS])
-
-
-def _known_method(name: str, method: str) -> str:
-    """``method``. Raises ShapeError if NumPy has no such method."""
-    if method not in METHODS:
-        raise ShapeError(
-            f"{name}: {method!r} is not a valid method. Use one of: {', '.join(sorted(METHODS))}\n"
-            "  leave method out for 'linear'"
-        )
-    return method
-
-
-def _clip_to_index(place: Value, n) -> Value:
-    """``place`` clipped to the indices of ``n`` elements; 0 if there are none."""
-    return cast(maximum(minimum(place, n - 1), 0), np.int64)
-
-
-def _quantile_positions(method: str, q, n) -> tuple[Value, Value | None, Value | None]:
-    """(index of the element before, index of the element after, weight of the latter).
-
-    The last two are None for methods that return a single element.
-    """
-    if method in _DISCRETE:
-        return _clip_to_index(_DISCRETE[method](q, n), n), None, None
-    if method == "averaged_inverted_cdf":
-        virtual = n * q - 1
-    elif method == "midpoint":
-        virtual = 0.5 * (floor((n - 1) * q) + ceil((n - 1) * q))
-    elif method == "linear":  # the general formula below has more rounding errors
-        virtual = (n - 1) * q
-    else:
-        alpha, beta = _CONTINUOUS[method]
-        virtual = n * q + (alpha + q * (1 - alpha - beta)) - 1
-    before = floor(virtual)
-    share = virtual - before
-    if method == "averaged_inverted_cdf":
-        share = where(share == 0, 0.5, 1.0)
-    elif method == "midpoint":
-        share = where(share == 0, 0.0, 0.5)
-    return _clip_to_index(before, n), _clip_to_index(before + 1, n), share
-
 
 # ---- columns: the elements of each result along axis 0 ----
 
@@ -286,7 +215,7 @@ def _quantile_of(name: str, x, q, weights, axis, method, keepdims) -> Value:
         if differ and lead:  # every q with every column
             q = reshape(q, q.shape + (1,) * (rows.ndim - 1))
         rows = _zero_for_nan(sort(rows, 0))
-        before, behind, share = _quantile_positions(method, q, n)
+        before, behind, share = quantile_positions(method, q, n)
         found = _take_rows(rows, before, differ)
         if behind is not None:
             if not differ:
@@ -363,7 +292,7 @@ def _quantile_prepare(
     interpolation=None,
 ):
     """np.quantile and its variants: the operands are (array, q, weights if given)."""
-    method = _known_method("quantile", method if interpolation is None else interpolation)
+    method = known_method("quantile", method if interpolation is None else interpolation)
     if weights is not None and method != "inverted_cdf":
         raise ShapeError(
             f"quantile: only method='inverted_cdf' supports weights, found {method!r}\n"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import letir as lt
-from letir.ops.reductions.quantiles import METHODS
+from letir.ops.reductions.quantile_positions import METHODS
 from letir.testing import assert_close, assert_same, check_grads
 
 X = np.array([[0.5, -1.25, 2.0, 0.3, 1.1], [1.5, 0.75, -0.625, 0.9, -0.2]])
