@@ -41,9 +41,7 @@ def key_of_arrays(leaves: Sequence, key: list | None = None) -> tuple | None:
         elif kind is bool or kind is str:  # static values; the type distinguishes True from 1
             add(kind)
             add(leaf)
-        elif (
-            "__letir_variable__" in kind.__dict__
-        ):  # not inherited: a subclass may behave differently
+        elif "__letir_variable__" in kind.__dict__:  # not a subclass, which may behave differently
             origin = leaf.arg
             add(kind)
             add(origin.type)

@@ -270,23 +270,10 @@ class Executor(Generic[P, R]):
         while True:
             entry = self.entry_for(request) if entry is None else entry
             entry.used, plans = request.number, entry.plans
-            for version in () if entry.runs_python else plans:
-                if version in tried:
-                    continue
-                try:
-                    results = attempt_plan(version, list(request.leaves), request.log)
-                except GuardError as error:
-                    tried.append(version)
-                    request.reason = failed_guard(error, version)
-                    continue
-                except Exception as error:
-                    if not may_run_again(error, entry, version.executed):
-                        raise
-                    # the error as text: a stored log record would keep its frames alive
-                    _LOG.info("%s: called as Python, for %s", executor_name(self.f), repr(error))
-                    return entry, None, None
-                promote_plan(entry, version)
-                return entry, version, results
+            if plans and not entry.runs_python:
+                ran = self.try_plans(entry, plans, request, tried)
+                if ran is not None:
+                    return entry, *ran
             if fresh and fresh[-1] in tried:
                 # its guards held when recorded, so a reassociated sum must have changed a guard
                 results = fall_back(fresh[-1], request)
@@ -315,6 +302,31 @@ class Executor(Generic[P, R]):
                 if not getattr(error, "letir_runs_python", False):
                     raise
                 return entry, None, None  # the Python function writes before it raises
+
+    def try_plans(self, entry: Entry, plans: Any, request: Request, tried: list) -> tuple | None:
+        """(plan, results) of the first plan whose guards hold, None if there is none.
+
+        ``tried``: plans to leave out, to which the plans whose guards fail are added. The plan is
+        None if the Python function has to be called, see ``executed``.
+        """
+        for version in plans:
+            if version in tried:
+                continue
+            try:
+                results = attempt_plan(version, list(request.leaves), request.log)
+            except GuardError as error:
+                tried.append(version)
+                request.reason = failed_guard(error, version)
+                continue
+            except Exception as error:
+                if not may_run_again(error, entry, version.executed):
+                    raise
+                # the error as text: a stored log record would keep its frames alive
+                _LOG.info("%s: called as Python, for %s", executor_name(self.f), repr(error))
+                return None, None
+            promote_plan(entry, version)
+            return version, results
+        return None
 
     def compiles_nearly_always(self, entry: Entry, request: Request) -> bool:
         """Whether to give up plans for an entry, because most calls needed a new one."""

@@ -238,6 +238,15 @@ def _compile_reason(executor: "Executor", request: Request, key: ArgumentSpec) -
 # ---- state outside of the function ----
 
 
+def _attributes_of_object(value: Any, holders: list) -> list:
+    """The class and the attributes of a user's object, whose slots are added to ``holders``."""
+    kind = type(value)
+    slots = tuple([name for base in kind.__mro__ for name in _slots_of(base)])
+    if slots:
+        holders.append(Slots(value, slots))
+    return [getattr(value, "__dict__", None), kind, *[getattr(value, n, None) for n in slots]]
+
+
 def _captured_state(roots: list) -> tuple[list, list, bool]:
     """(iterators, objects that hold values, whether these are all) that functions can reach."""
     iterators: list = []
@@ -271,11 +280,7 @@ def _captured_state(roots: list) -> tuple[list, list, bool]:
                 holders.append(value)
                 todo += vars(value).values()
         elif _is_of_user(kind):
-            todo += [getattr(value, "__dict__", None), kind]
-            slots = tuple([name for base in kind.__mro__ for name in _slots_of(base)])
-            if slots:
-                holders.append(Slots(value, slots))
-                todo += [getattr(value, name, None) for name in slots]
+            todo += _attributes_of_object(value, holders)
         elif callable(value) and kind.__module__.startswith(("functools", "letir.")):
             # what a partial, a cached or a compiled function calls
             names = ("func", "args", "keywords", "__wrapped__")

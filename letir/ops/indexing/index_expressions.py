@@ -134,6 +134,15 @@ def fill_item(item: Any, arrays: Any) -> Any:
     return next(rest) if type(item) is Here else item
 
 
+def _check_mask(mask: ArrayType, shape: tuple, axis: int) -> None:
+    """Raise BoundsError unless a mask has the sizes of the axes from ``axis`` on."""
+    if not _is_mask_of(mask.shape, shape[axis : axis + mask.ndim]):
+        raise BoundsError(
+            f"a mask of shape {mask.shape} does not fit {shape} from axis {axis}\n"
+            "  a mask has the sizes of the axes that it selects from"
+        )
+
+
 def indexed_shape(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> tuple:
     """The shape of ``x[item]`` by NumPy's rules for basic and advanced indices.
 
@@ -160,11 +169,7 @@ def indexed_shape(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> tup
             check_bounds(entry, shape[axis], axis)
             axis += 1
         elif kind.dtype.kind == "b":
-            if not _is_mask_of(kind.shape, shape[axis : axis + kind.ndim]):
-                raise BoundsError(
-                    f"a mask of shape {kind.shape} does not fit {shape} from axis {axis}\n"
-                    "  a mask has the sizes of the axes that it selects from"
-                )
+            _check_mask(kind, shape, axis)
             together.append((entry.count,))  # a mask acts as mask.nonzero(): index arrays of 1 axis
             axis += kind.ndim
         else:

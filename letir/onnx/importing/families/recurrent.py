@@ -146,11 +146,7 @@ def _recurrent(step: Callable, gates: int, states: int, defaults: Sequence[str])
     ) -> tuple:
         count = 2 if direction == "bidirectional" else 1
         n = r.shape[-1]
-        if w.shape[0] != count or w.shape[1] != gates * n or hidden_size not in (None, n):
-            raise ShapeError(
-                f"weights of shape {w.shape} and {r.shape} for {count} directions of hidden size "
-                f"{hidden_size}"
-            )
+        _check_weights(w, r, count, gates, hidden_size)
         x = np.swapaxes(x, 0, 1) if layout else x
         f = _functions(activations or list(defaults) * count, activation_alpha, activation_beta)
         outputs, lasts = [], []
@@ -164,13 +160,28 @@ def _recurrent(step: Callable, gates: int, states: int, defaults: Sequence[str])
             found, last = _run_direction(step, seen, state, weights, own, clip, sequence_lens)
             outputs.append(_reversed_in_time(found, sequence_lens) if is_reversed else found)
             lasts.append(last)
-        y = np.stack(outputs, axis=1)  # (time, directions, examples, hidden)
-        ends = [np.stack(parts, axis=0) for parts in zip(*lasts, strict=True)]
-        if layout:
-            y, ends = np.transpose(y, (2, 0, 1, 3)), [np.swapaxes(e, 0, 1) for e in ends]
-        return y, *ends
+        return _both_directions(outputs, lasts, layout)
 
     return run
+
+
+def _check_weights(w: Any, r: Any, count: int, gates: int, hidden_size: int | None) -> None:
+    """Raise ShapeError unless weights have the shapes for so many directions and gates."""
+    n = r.shape[-1]
+    if w.shape[0] != count or w.shape[1] != gates * n or hidden_size not in (None, n):
+        raise ShapeError(
+            f"weights of shape {w.shape} and {r.shape} for {count} directions of hidden size "
+            f"{hidden_size}"
+        )
+
+
+def _both_directions(outputs: list, lasts: list, layout: int) -> tuple:
+    """The outputs and the last states of each direction as arrays with an axis of directions."""
+    y = np.stack(outputs, axis=1)  # (time, directions, examples, hidden)
+    ends = [np.stack(parts, axis=0) for parts in zip(*lasts, strict=True)]
+    if layout:
+        y, ends = np.transpose(y, (2, 0, 1, 3)), [np.swapaxes(e, 0, 1) for e in ends]
+    return y, *ends
 
 
 def _weights_of(i: int, gates: int, w: Any, r: Any, b: Any, p: Any) -> dict[str, Any]:
