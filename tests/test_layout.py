@@ -40,6 +40,20 @@ LOADING_ON_USE |= {"executor/autodiff/__init__.py", "ops/as_numpy/__init__.py", 
 LOADING_ON_USE |= {"executor/transformed_executors.py"}  # when it unpickles
 LOADING_ON_USE |= {"tracing/numpy_functions/registry.py", "tracing/numpy_protocols/array_value.py"}
 MOST_FILES = 22  # about twenty, with __init__.py and conftest.py
+MOST_LINES, MOST_IN_FUNCTION = 400, 40
+# Longer files, with their bounds. Most are loaded by the first ``jit(grad)``, whose modules are
+# counted in test_loading: two files in place of one would be loaded as well.
+LONGER_FILES = {
+    450: {
+        *("ast/builder.py", "ast/primitive.py", "ast/sizes/size.py", "ops/define/records.py"),
+        *("ops/nn/losses.py", "ops/reductions/ufunc_methods.py"),
+        *("ops/shape/transpose_join_split.py", "kernels/loop_language.py", "tracing/entry.py"),
+        *("tracing/trace_state.py", "tracing/checks/hidden_random_state.py", "eager/variable.py"),
+        *("executor/executor.py", "scripting/frontend/expressions.py"),
+    },
+    500: {"ops/shape/shape_and_creation.py", "tracing/math_stand_ins.py", "cli.py"},
+}
+LONGER_FUNCTIONS = {"eager/recorder.py: apply"}  # its docstring says why
 MIRRORS = ("testing/samples/",)  # a file for each file of letir.ops
 # folders with files of the same names, for the same families of operations or of functions
 ALIKE_FOLDERS = (
@@ -216,6 +230,31 @@ def test_no_folder_has_more_than_about_twenty_files():
     assert {} == {folder: n for folder, n in sizes.items() if n > MOST_FILES}
 
 
+def test_files_are_short():
+    bounds = {name: bound for bound, names in LONGER_FILES.items() for name in names}
+    lengths = {name: len(path.read_text().splitlines()) for name, path in FILES.items()}
+
+    assert {} == {n: k for n, k in lengths.items() if k > bounds.get(n, MOST_LINES)}
+    assert [] == [name for name in bounds if lengths[name] <= MOST_LINES]
+
+
+def lines_of_body(function: ast.FunctionDef) -> int:
+    """The number of lines of a function, without its signature and docstring."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+def test_functions_are_short():
+    longer = {
+        f"{name}: {function.name}"
+        for name in FILES
+        for function in functions_in(name, (ast.FunctionDef, ast.AsyncFunctionDef))
+        if lines_of_body(function) > MOST_IN_FUNCTION
+    }
+
+    assert longer == LONGER_FUNCTIONS
+
+
 def test_a_file_name_occurs_once_in_a_package():
     """Except in the folders of ``MIRRORS``, which repeat the file names of others."""
     places = {}
@@ -244,7 +283,9 @@ def test_a_file_name_stands_in_two_packages_only_where_their_folders_mirror_each
 # ---- modules that may name operations ----
 
 # Only rules that rewrite particular operations, canonicalization and printers name operations;
-# all other files ask records for facts, so that a new operation needs its record only.
+# all other files ask records for facts, so that a new operation needs its record only. The exporter
+# to ONNX is a printer too: its rules are registered under the names of operations, and a test in
+# tests/onnx/exporting checks that these exist. What it asks of binds is in records, as elsewhere.
 NAMING_ROOMS = ("ops/", "passes/peephole_rules/", "passes/canonicalization.py")
 NAMING_ROOMS += ("ast/text/printer.py", "testing/")  # each sample is of one operation
 

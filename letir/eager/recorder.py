@@ -74,9 +74,7 @@ class Recorder:
                 values.append(operand)
                 args.append(None)
                 key += (operand.dtype, operand.shape)
-            elif (
-                kind is float
-            ):  # the most common number, tested before ``_enter_operand`` is called
+            elif kind is float:  # the most common number, without a call of ``_enter_operand``
                 values.append(operand)
                 args.append(None)
                 key.append(float)

@@ -9,13 +9,14 @@ from letir.ast.builder import Value
 from letir.eager.grad_mode import is_grad_enabled
 from letir.eager.recorder import Recorder
 
+# functions whose results are not floating: no derivative is lost
 DISCRETE = frozenset(
     [
         *(np.allclose, np.array_equal, np.array_equiv, np.isclose, np.iscomplex, np.isreal),
         *(np.argsort, np.argpartition, np.argwhere, np.nonzero, np.flatnonzero, np.count_nonzero),
         *(np.searchsorted, np.digitize, np.bincount, np.lexsort),
     ]
-)  # functions whose results are not floating: no derivative is lost
+)
 
 
 def must_be_recorded(value: Any) -> bool:

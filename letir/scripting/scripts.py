@@ -39,12 +39,7 @@ from letir.scripting.script_terms import (
 )
 
 _NO, _CONVERTED, _EXACT = range(3)  # how well an argument fits a parameter
-_STATIC_KINDS = {
-    "bool": (bool,),
-    "int": (int,),
-    "str": (str,),
-    "dtype": (np.dtype,),
-}
+_STATIC_KINDS = {"bool": (bool,), "int": (int,), "str": (str,), "dtype": (np.dtype,)}
 _MOST = 1 << 10
 
 

@@ -59,11 +59,8 @@ class _NoValue:
 
 ABSENT = _NoValue()
 EAGER, LAZY, ABSTRACT = "eager", "lazy", "abstract"  # computes at once, on demand, or never
-REFUSE_DRAWS, DRAW_AT_ONCE, LIFT_STATES = (
-    "refused",
-    "at once",
-    "lifted",
-)  # draws of generators, see random_draws
+# draws of generators, see random_draws
+REFUSE_DRAWS, DRAW_AT_ONCE, LIFT_STATES = "refused", "at once", "lifted"
 SETTING_FILES.add(__file__)
 NOT_COMPUTED = object()  # result of ``compute_known`` for operations that must be recorded
 
