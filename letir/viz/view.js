@@ -1,4 +1,5 @@
 (function () {
+  var HOME = "b, g";  // where a name is bound: in a table, in a picture
   // Every view of the document that has not been made interactive yet.
   document.querySelectorAll(".letir:not([data-ready])").forEach(function (view) {
     view.dataset.ready = "1";
@@ -12,10 +13,10 @@
       lit.forEach(function (other) { other.classList.remove("use", "def"); });
       lit = name ? named[name.dataset.v] : [];
       lit.forEach(function (other) {
-        other.classList.add(other.tagName.toLowerCase() === "b" ? "def" : "use");
+        other.classList.add(other.matches(HOME) ? "def" : "use");
       });
       if (name && tools) {
-        var uses = lit.filter(function (other) { return !other.matches("b"); }).length;
+        var uses = lit.filter(function (other) { return !other.matches(HOME); }).length;
         status.textContent = name.textContent + ": used " + uses + (uses === 1 ? " time" : " times");
       }
     }
@@ -34,6 +35,7 @@
       current = name;
       name.tabIndex = 0;
     }
+    names = names.filter(function (name) { return !name.matches("path"); });
     names.forEach(function (name) {
       name.tabIndex = -1;
       name.setAttribute("role", "button");
@@ -58,7 +60,7 @@
       if (event.key === "ArrowDown") to = next(name, 1, name.closest("tr"));
       if (event.key === "ArrowUp") to = next(name, -1, name.closest("tr"));
       if (event.key === "Enter")
-        to = named[name.dataset.v].filter(function (other) { return other.matches("b"); })[0];
+        to = named[name.dataset.v].filter(function (other) { return other.matches(HOME); })[0];
       if (!to) return;
       for (var up = to.closest("details"); up; up = up.parentElement.closest("details")) up.open = true;
       event.preventDefault();

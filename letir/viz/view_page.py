@@ -46,7 +46,7 @@ def view_of(title: str, body: str, *, is_searched: bool = False) -> str:
     rows of its tables.
     """
     tools = '<div class="tools"></div>' if is_searched else ""
-    style, script = _file_text("style.css"), _file_text("view.js")
+    style, script = style_text(), _file_text("view.js")
     return (
         f'<div class="letir"><style>{style}</style><h3>{title}</h3>{tools}{body}</div>\n'
         f"<script>{script}</script>\n"
@@ -81,6 +81,11 @@ def save_page(value: Any, path: str | os.PathLike) -> None:
         )
     title = getattr(value, "__name__", None) or type(value).__name__
     Path(path).write_text(page_of(show(), f"letir: {title}"), encoding="utf-8")
+
+
+def style_text() -> str:
+    """The style of views and pictures."""
+    return _file_text("style.css")
 
 
 @cache
