@@ -290,6 +290,8 @@ FUNCTIONS = {
     "str": str,
     "listing": Lambda.listing,
     "html": Lambda._repr_html_,
+    "graph": lambda f: lt.viz.graph(f)._repr_html_(),
+    "memory timeline": lambda f: lt.viz.memory(lt.compile(f, optimize=False)),
     "html of a gradient": lambda f: lt.differentiate(f)._repr_html_(),
     "hash": hash,
     "equal": lambda f: f == rename(f),

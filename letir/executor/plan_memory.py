@@ -73,7 +73,7 @@ class PlanMemory:
 
 
 @define(eq=False)
-class _Buffer:
+class Buffer:
     """The memory of an array: its bytes, the bind that made it, and how many slots refer to it."""
 
     bytes: int
@@ -85,7 +85,7 @@ class _Buffer:
 class _Value:
     """An array in a slot. ``strides``: in elements, None if unknown; ``is_view``: it has a base."""
 
-    buffer: _Buffer
+    buffer: Buffer
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None
     is_view: bool = False
@@ -116,31 +116,31 @@ def plan_memory(plan: Plan, sizes: dict[str, int], is_often: bool | None = None)
     """
     if is_often is None:
         is_often = plan.straight is not None or plan.runs + 1 >= RUNS_BY_STEPS
-    found = _Run(plan, sizes, is_often)
+    found = SimulatedRun(plan, sizes, is_often)
     found.run(len(plan.table.steps))
     if found.peak_at < 0:
         return PlanMemory(0, "no step", (), 0, found.is_exact)
-    again = _Run(plan, sizes, is_often)
+    again = SimulatedRun(plan, sizes, is_often)
     again.run(found.peak_at)
     held = sorted(again.held, key=lambda one: one.bytes, reverse=True)
-    where = _bind_text(found.bind_of(found.peak_at))
+    where = memory_text(found.bind_of(found.peak_at))
     return PlanMemory(found.peak, where, tuple(held), found.results, found.is_exact)
 
 
-def _bind_text(bind: Bind) -> str:
+def memory_text(bind: Bind) -> str:
     """A bind as the name of its operation and the types of its results."""
     return f"{bind.op.name}: {', '.join([str(binder.type) for binder in bind.binders])}"
 
 
 @define(eq=False)
-class _Run:
+class SimulatedRun:
     """A call of a plan without arrays. It has the methods that ``reuse_test`` calls, too."""
 
     plan: Plan
     sizes: dict[str, int]
     is_often: bool
     values: dict[int, _Value] = field(factory=dict)  # by slot
-    buffers: dict[_Buffer, None] = field(factory=dict)  # of the plan, oldest first
+    buffers: dict[Buffer, None] = field(factory=dict)  # of the plan, oldest first
     live: int = 0
     peak: int = 0
     peak_at: int = -1
@@ -159,11 +159,11 @@ class _Run:
         self.last = last
         table, params = self.plan.table, self.plan.params
         for n, param in enumerate(params):
-            self.hold(n, self.array(param.type, _Buffer(0, None)))
+            self.hold(n, self.array(param.type, Buffer(0, None)))
         for n, constant in enumerate(table.rest, start=len(params)):
             if isinstance(constant, np.ndarray) and constant.shape:
                 self.hold(
-                    n, _Value(_Buffer(0, None), constant.shape, _contiguous_strides(constant.shape))
+                    n, _Value(Buffer(0, None), constant.shape, _contiguous_strides(constant.shape))
                 )
         for slot in table.unused:
             self.hold(slot, None)
@@ -189,8 +189,7 @@ class _Run:
             if value is not None:
                 self.allocate(value.buffer)
                 value.buffer.refs += 1  # the reference of the function that returns it
-        if self.live + self.temporary > self.peak:
-            self.peak, self.peak_at = self.live + self.temporary, n
+        self.note_bytes(n, self.live + self.temporary)
         if n == self.last:
             self.note_held()
         if kind == OTHER:
@@ -203,7 +202,12 @@ class _Run:
         for value in made:
             self.release(value)
 
-    def allocate(self, buffer: _Buffer) -> None:
+    def note_bytes(self, n: int, live: int) -> None:
+        """Note the bytes that exist at step ``n``."""
+        if live > self.peak:
+            self.peak, self.peak_at = live, n
+
+    def allocate(self, buffer: Buffer) -> None:
         """Count the memory of a new array."""
         if buffer.bytes and buffer not in self.buffers:
             self.buffers[buffer] = None
@@ -228,8 +232,12 @@ class _Run:
             return
         value.buffer.refs -= 1
         if not value.buffer.refs and value.buffer in self.buffers:
-            del self.buffers[value.buffer]
-            self.live -= value.buffer.bytes
+            self.free(value.buffer)
+
+    def free(self, buffer: Buffer) -> None:
+        """Remove the memory of an array from the count."""
+        del self.buffers[buffer]
+        self.live -= buffer.bytes
 
     # ---- results of a step ----
 
@@ -255,10 +263,10 @@ class _Run:
             self.is_exact = self.is_exact and self.are_known()
         size = math.prod(self.shape(kind)) * kind.dtype.itemsize
         return self.array(
-            kind, _Buffer(size, bind), is_ordered=op.order == "C" or self.are_contiguous()
+            kind, Buffer(size, bind), is_ordered=op.order == "C" or self.are_contiguous()
         )
 
-    def array(self, kind: Any, buffer: _Buffer, is_ordered: bool = True) -> _Value | None:
+    def array(self, kind: Any, buffer: Buffer, is_ordered: bool = True) -> _Value | None:
         """An array of this type."""
         if kind is None or kind is NO_TYPE or not kind.shape:
             return None
@@ -366,9 +374,9 @@ class _Run:
         for buffer in self.buffers:
             assert buffer.bind is not None
             line = buffer.bind.source.short if buffer.bind.source else ""
-            self.held.append(HeldArray(_bind_text(buffer.bind), line, buffer.bytes))
+            self.held.append(HeldArray(memory_text(buffer.bind), line, buffer.bytes))
         if self.temporary:
-            self.held.append(HeldArray(f"inside {_bind_text(self.bind)}", "", self.temporary))
+            self.held.append(HeldArray(f"inside {memory_text(self.bind)}", "", self.temporary))
 
 
 LATE_BOUND["plan_memory"] = plan_memory

@@ -1,6 +1,10 @@
 """Programs, memory and time as pictures: for notebooks, for files and for terminals.
 
+    diff(program, *passes)    a program before and after passes, side by side
     graph(program)            the data flow, grouped by the lines of your code
+    live_ranges(program)      when each array of a call exists
+    memory(program)           the memory of a call over its steps, and its peak
+    profile(f, *args)         where the time and the bytes of a call go, by line
     save_page(value, path)    what a notebook shows of a value, as one HTML file
 
 A name loads its module on first use.
@@ -9,10 +13,14 @@ A name loads its module on first use.
 from letir.ast import load_module
 
 _HOME = {
+    "diff": "letir.viz.pass_steps",
     "graph": "letir.viz.data_flow",
+    "live_ranges": "letir.viz.memory_chart",
+    "memory": "letir.viz.memory_chart",
+    "profile": "letir.viz.profile_chart",
     "save_page": "letir.viz.view_page",
 }
-__all__ = ["graph", "save_page"]
+__all__ = ["diff", "graph", "live_ranges", "memory", "profile", "save_page"]
 
 
 def __getattr__(name: str):

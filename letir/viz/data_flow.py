@@ -268,12 +268,12 @@ class _Drawing:
             self.corners.append(corner)
             for node, (cx, cy) in zip(group.nodes, inside.centers, strict=True):
                 self.centers[node] = corner[0] + cx, corner[1] + cy
-        for a, node in enumerate(self.flow.nodes):
-            for b in node.uses:
+        for a, box in enumerate(self.flow.nodes):
+            for b in box.uses:
                 yield self.edge(a, b, outside)
         yield from texts
-        for number, node in enumerate(self.flow.nodes):
-            yield _box_shape(number, node, *self.centers[number])
+        for number, box in enumerate(self.flow.nodes):
+            yield _box_shape(number, box, *self.centers[number])
 
     def edge(self, a: int, b: int, outside: Layout) -> str:
         """The line from one box to another, through the gaps of the layers between."""

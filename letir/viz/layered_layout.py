@@ -144,9 +144,9 @@ class _Graph:
         for edge, chain in self.chains.items():
             points: list[tuple[float, float]] = []
             for gap in chain:
-                layer = self.layer_of[gap]
-                points.append((self.x[gap] - left, tops[layer]))
-                points.append((self.x[gap] - left, tops[layer] + heights[layer]))
+                at = self.layer_of[gap]
+                points.append((self.x[gap] - left, tops[at]))
+                points.append((self.x[gap] - left, tops[at] + heights[at]))
             ways[edge] = tuple(points)
         return Layout(centers, ways, right - left, max(y - between, 0.0))
 

@@ -115,6 +115,14 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def seconds_words(seconds: float) -> str:
+    """A time with three digits and a unit: 1.23 ms."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{1e6 * seconds:.3g} us"
+
+
 def bytes_words(count: float) -> str:
     """A number of bytes with three digits and a unit: 1.23 MB."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

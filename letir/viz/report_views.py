@@ -44,33 +44,41 @@ def residuals_html(found: Residuals) -> str:
 
 
 def comparison_html(found: Comparison) -> str:
-    """The view of two programs side by side. A mark says what a colour says, too."""
+    """The view of two programs side by side."""
     if found.same:
         return view_of("comparison", paragraphs([str(found)]))
+    counts = [sum(row.mark == mark for row in found.rows) for mark in "|<>"]
+    title = "{} changed, {} removed, {} added".format(*counts)
+    return view_of(title, comparison_table(found), is_searched=True)
+
+
+def comparison_table(found: Comparison, prefix: str = "") -> str:
+    """Two programs side by side as a table. A mark says what a colour says, too.
+
+    ``prefix`` keeps its locals apart from those of other tables of a view.
+    """
     lines, left_out = found.lines()
     rows = []
     for left, mark, right in lines:
         first, second = _MARKS[mark]
         rows.append(
-            f'<tr><td class="{first}">{_marked(left)}</td><td>{escaped(mark)}</td>'
-            f'<td class="{second}">{_marked(right)}</td></tr>\n'
+            f'<tr><td class="{first}">{_marked(left, prefix)}</td><td>{escaped(mark)}</td>'
+            f'<td class="{second}">{_marked(right, prefix)}</td></tr>\n'
         )
-    counts = [sum(row.mark == mark for row in found.rows) for mark in "|<>"]
-    title = "{} changed, {} removed, {} added".format(*counts)
     more = paragraphs([f"{left_out} more rows: .rows has them"] if left_out else [])
     heads = "".join(f'<th scope="col">{text}</th>' for text in ("before", "", "after"))
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>\n{''.join(rows)}</tbody></table>"
-    return view_of(title, scrolled(table, "comparison") + more, is_searched=True)
+    return scrolled(table, "comparison") + more
 
 
-def _marked(line: str) -> str:
+def _marked(line: str, prefix: str) -> str:
     """A line of a program with its locals marked; the one that it binds as a definition."""
     found = _BINDER.match(line)
     defined = found[1] if found else None
 
     def mark(local: re.Match) -> str:
         tag = "b" if local[0] == defined and local.start() < 80 else "i"
-        return f'<{tag} data-v="{local[0][1:]}">{local[0]}</{tag}>'
+        return f'<{tag} data-v="{prefix}{local[0][1:]}">{local[0]}</{tag}>'
 
     return _LOCAL.sub(mark, escaped(line))
 

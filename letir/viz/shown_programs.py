@@ -9,7 +9,8 @@ from letir.ad.gradient_program import Gradient
 from letir.ast.source import Source
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError
-from letir.executor.compiled import Compiled, compile
+from letir.executor.compiled import Compiled
+from letir.executor.compiled import compile as compile_program
 from letir.executor.executor import Executor
 from letir.plan.plan import Plan
 
@@ -41,7 +42,7 @@ def shown_plan(name: str, value: Any) -> Plan:
         )
     if isinstance(value, Compiled):
         return value.plan
-    return compile(shown_program(name, value)).plan
+    return compile_program(shown_program(name, value)).plan
 
 
 def _no_program(name: str, value: Any) -> DTypeError:

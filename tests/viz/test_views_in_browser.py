@@ -131,3 +131,33 @@ def test_every_box_that_scrolls_has_a_name_and_is_in_the_order_of_tab():
     })"""
 
     assert found_in(PAGE, script) == [[0, "region", "program"]]
+
+
+def test_pointing_at_a_box_of_a_graph_lights_up_the_edges_to_its_users():
+    picture = lt.viz.graph(program())
+    script = """
+        var box = all("g[data-v]")[1];
+        box.dispatchEvent(new MouseEvent("mouseover", {bubbles: true}));
+        var lit = all("path.use").length, width = getComputedStyle(all("path.use")[0]).strokeWidth;
+        box.focus();
+        press("ArrowRight");
+        var next = document.activeElement.querySelector("title").textContent;
+        return [box.tabIndex, lit, width, next, all("g.def").length];
+    """
+    tab, lit, width, after, defined = found_in(page_of(picture._repr_html_(), "a graph"), script)
+
+    assert lit == 1
+    assert (tab, width, defined) == (-1, "2.5px", 1)
+    assert after.startswith("%")
+
+
+def test_texts_of_pictures_have_a_size_and_a_color():
+    """Of an SVG file alone, too, which has its own style."""
+    picture = lt.viz.memory(lt.compile(program(), optimize=False))
+    page = f"<html><head></head><body>{picture._repr_svg_()}</body></html>"
+    script = """
+        var style = getComputedStyle(all("text")[0]);
+        return [style.fontSize, style.fill !== "rgb(0, 0, 0)", all("rect.area").length > 0];
+    """
+
+    assert found_in(page, script) == ["11.5px", True, True]

@@ -1,0 +1,315 @@
+"""``memory`` and ``live_ranges``: the arrays of a call of a plan over its steps, as pictures."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from attrs import define, field
+
+from letir.ast import entry_point
+from letir.ast.terms import Bind
+from letir.executor.memory_timeline import LiveArray, MemoryTimeline, memory_timeline
+from letir.viz.picture import (
+    Picture,
+    bytes_words,
+    line_shape,
+    rect_shape,
+    shortened,
+    text_shape,
+    width_of,
+)
+from letir.viz.shown_programs import code_of, shown_plan
+from letir.viz.view_page import table_of
+
+_WIDTH, _HEIGHT = 860.0, 240.0  # of the part of a picture with the areas
+_LEFT, _TOP = 70.0, 24.0
+_RANGES = 520.0  # the width of the part with the live ranges
+_MOST_STEPS = 430  # columns; of more steps each column shows the highest
+_MOST_LINES = 7  # of code with a colour of their own
+_MOST_ARRAYS = 60
+_ROW = 15.0
+_LONGEST = 64
+_BARS = " ▁▂▃▄▅▆▇█"
+_COLUMNS = 64  # of the text
+
+
+@entry_point
+def memory(program: Any, **sizes: int) -> Picture:
+    """The memory of a call over the steps of its plan, by the line of your code that made it.
+
+    The peak is marked, and the arrays that exist then are listed. ``program``: a Lambda, which is
+    compiled, a Gradient, a compiled program, or a jitted function that has been called.
+    ``sizes``: the values of symbolic sizes. Nothing runs; arguments are not counted, as in
+    ``memory()`` of a compiled program. Linear in the number of binds.
+
+    >>> from letir import compile, parse
+    >>> f = parse('''lambda %0: float64[1000] {
+    ...   %1: float64[1000] = sin(%0)  # model.py:3
+    ...   %2: float64[1000] = sort(%1)  # model.py:4
+    ...   %3: float64[] = sum(%2)  # model.py:5
+    ...   return %3
+    ... }''')
+    >>> print(memory(compile(f)))
+    peak: 16 kB at sort, step 2 of 3
+         |▄█▄|
+         8 kB  sin: float64[1000]  model.py:3
+         8 kB  sort: float64[1000]  model.py:4
+    """
+    found = memory_timeline(shown_plan("memory", program), sizes)
+    chart = _Chart(found)
+    held = _held_at_peak(found)
+    heads = ("bytes", "arrays", "array", "line", "code")
+    rows = [(f"{size:,}", count, *texts) for size, count, *texts in held]
+    table = table_of(heads, rows, numbers=(0, 1), label="arrays at the peak")
+    head = "<h4>what exists at the peak</h4>"
+    return Picture(
+        title=chart.title(),
+        body=(head + table if held else "") + _inexact_note(found),
+        text=chart.text(held),
+        shapes="".join(chart.shapes()),
+        width=_LEFT + _WIDTH + 10,
+        height=_TOP + _HEIGHT + 30 + _ROW * (len(chart.lines) + 1),
+        about=chart.title() + ". " + ", ".join(chart.lines),
+    )
+
+
+@entry_point
+def live_ranges(program: Any, **sizes: int) -> Picture:
+    """When each array of a call exists: a bar from the step that makes it to that which frees it.
+
+    The largest arrays are shown, in the order in which they are made, coloured by the line of your
+    code. ``program`` and ``sizes``: as of ``memory``.
+
+    >>> from letir import compile, parse
+    >>> f = parse('''lambda %0: float64[1000] {
+    ...   %1: float64[1000] = sin(%0)  # model.py:3
+    ...   %2: float64[1000] = sort(%1)  # model.py:4
+    ...   %3: float64[] = sum(%2)  # model.py:5
+    ...   return %3
+    ... }''')
+    >>> print(live_ranges(compile(f)))
+    2 arrays in 3 steps
+    8 kB  ██.  sin: float64[1000]  model.py:3
+    8 kB  .██  sort: float64[1000]  model.py:4
+    """
+    found = memory_timeline(shown_plan("live_ranges", program), sizes)
+    shown = _largest(found.arrays)
+    left = len(found.arrays) - len(shown)
+    more = f", the {len(shown)} largest" if left else ""
+    title = f"{len(found.arrays):,} arrays in {len(found.steps):,} steps{more}"
+    chart = _Chart(found)
+    return Picture(
+        title=title,
+        body=_inexact_note(found),
+        text="\n".join([title, *_range_lines(shown, len(found.steps))]),
+        shapes="".join(chart.range_shapes(shown)),
+        width=_LEFT
+        + _RANGES
+        + 20
+        + width_of([shortened(one.text, _LONGEST) for one in shown])
+        + 120,
+        height=_TOP + _ROW * (len(shown) + len(chart.lines) + 3),
+        about=title,
+    )
+
+
+def _held_at_peak(found: MemoryTimeline) -> list[tuple[int, int, str, str, str]]:
+    """(bytes, number, array, line, code) of the arrays that exist at the peak, the most bytes
+    first; equal ones of one line are one row.
+    """
+    rows: dict[tuple[str, str, str], list[int]] = {}
+    for one in found.at_peak():
+        row = (one.text, _place_of(one.bind), code_of(one.bind.source))
+        rows.setdefault(row, []).append(one.bytes)
+    if found.live:
+        inside = found.peak - sum(map(sum, rows.values()))
+        bind = found.steps[found.peak_at]
+        if inside:  # temporary arrays of this step
+            row = (f"inside {bind.op.name}", _place_of(bind), code_of(bind.source))
+            rows[row] = [inside]
+    held = [(sum(sizes), len(sizes), *row) for row, sizes in rows.items()]
+    return sorted(held, key=lambda row: row[0], reverse=True)[:_MOST_ARRAYS]
+
+
+def _inexact_note(found: MemoryTimeline) -> str:
+    """A line of a view that says that a prediction is not exact; empty if it is."""
+    if found.is_exact:
+        return ""
+    return '<p class="q">About: a type is not known, or a step runs a body.</p>'
+
+
+def _largest(arrays: Sequence[LiveArray]) -> list[LiveArray]:
+    """The largest arrays, in the order in which they are made."""
+    ranked = sorted(arrays, key=lambda one: one.bytes, reverse=True)[:_MOST_ARRAYS]
+    return sorted(ranked, key=lambda one: one.first)
+
+
+def _place_of(bind: Bind) -> str:
+    """The line of the user's code."""
+    return bind.source.short if bind.source else "no line"
+
+
+def _range_lines(shown: Sequence[LiveArray], count: int) -> Iterator[str]:
+    """The bars of arrays as text."""
+    columns = min(count, _COLUMNS) or 1
+    sizes = [bytes_words(one.bytes) for one in shown]
+    most = max(map(len, sizes), default=0)
+    for one, size in zip(shown, sizes, strict=True):
+        first = one.first * columns // count
+        last = max(min(one.last, count - 1) * columns // count, first)
+        bar = "." * first + "█" * (last - first + 1) + "." * (columns - last - 1)
+        text = f"{shortened(one.text, _LONGEST)}  {_place_of(one.bind)}"
+        yield f"{size:>{most}}  {bar}  {text}"
+
+
+@define(eq=False)
+class _Chart:
+    """Draws a timeline. ``lines``: the lines of code that make most bytes, then "other lines"."""
+
+    found: MemoryTimeline
+    lines: list[str] = field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        made: Counter[str] = Counter()
+        at_peak = set(map(id, self.found.at_peak()))
+        for one in self.found.arrays:  # lines of the peak first
+            made[_place_of(one.bind)] += one.bytes * (1 + 1000 * (id(one) in at_peak))
+        self.lines = [line for line, _ in made.most_common(_MOST_LINES)]
+        if len(made) > _MOST_LINES:
+            self.lines.append("other lines")
+
+    def title(self) -> str:
+        """The peak in one line."""
+        found = self.found
+        if found.peak_at < 0:
+            return "peak: 0 B, there are no steps"
+        about = "" if found.is_exact else "about "
+        name = found.steps[found.peak_at].op.name
+        place = f"step {found.peak_at + 1} of {len(found.live)}"
+        return f"peak: {about}{bytes_words(found.peak)} at {name}, {place}"
+
+    def color(self, bind: Bind) -> int:
+        """The number of the colour of a line of code."""
+        place = _place_of(bind)
+        return self.lines.index(place) if place in self.lines else len(self.lines) - 1
+
+    # ---- columns ----
+
+    def columns(self) -> int:
+        """The number of columns of the picture."""
+        return min(len(self.found.live), _MOST_STEPS)
+
+    def column_of(self, step: int) -> int:
+        """The column that shows a step."""
+        return min(step, len(self.found.live) - 1) * self.columns() // len(self.found.live)
+
+    def heights(self) -> list[list[int]]:
+        """For each column, the bytes of each line, and last those of temporary arrays.
+
+        A column for several steps shows the one with the most bytes.
+        """
+        found, columns = self.found, self.columns()
+        shown = [0] * columns  # the step that each column shows
+        for step, live in enumerate(found.live):
+            column = self.column_of(step)
+            if live >= found.live[shown[column]] or self.column_of(shown[column]) != column:
+                shown[column] = step
+        changes: dict[int, list[int]] = {}  # step -> change of the bytes of each line
+        for one in found.arrays:
+            color = self.color(one.bind)
+            for step, sign in ((one.first, 1), (one.last + 1, -1)):
+                row = changes.setdefault(step, [0] * len(self.lines))
+                row[color] += sign * one.bytes
+        heights, now, wanted = [], [0] * len(self.lines), 0
+        for step, live in enumerate(found.live):
+            for color, change in enumerate(changes.get(step, ())):
+                now[color] += change
+            if wanted < columns and shown[wanted] == step:
+                heights.append([*now, max(live - sum(now), 0)])
+                wanted += 1
+        return heights
+
+    # ---- shapes ----
+
+    def shapes(self) -> Iterator[str]:
+        """The picture of the memory."""
+        found, top = self.found, max(self.found.peak, 1)
+        bottom, wide = _TOP + _HEIGHT, _WIDTH / max(self.columns(), 1)
+        for part in (0, 0.25, 0.5, 0.75, 1):
+            y = bottom - part * _HEIGHT
+            yield line_shape(_LEFT, y, _LEFT + _WIDTH, y, "axis")
+            yield text_shape(_LEFT - 6, y + 4, bytes_words(part * top), "q", end="end")
+        heights = self.heights()
+        for color in range(len(self.lines) + 1):
+            for first, last, low, high in _runs_of_areas(heights, color):
+                y, height = bottom - high * _HEIGHT / top, (high - low) * _HEIGHT / top
+                kind = f"c{color} area" if color < len(self.lines) else "soft"
+                yield rect_shape(_LEFT + first * wide, y, (last - first) * wide, height, kind)
+        yield from self.steps(bottom, _WIDTH)
+        if found.live:
+            x = _LEFT + (self.column_of(found.peak_at) + 0.5) * wide
+            yield line_shape(x, _TOP - 6, x, bottom, "mark")
+            end = "end" if x > _LEFT + _WIDTH / 2 else ""
+            yield text_shape(x + (-5 if end else 5), _TOP - 10, self.title(), "strong", end=end)
+        yield from self.legend(bottom + 36)
+
+    def steps(self, y: float, width: float) -> Iterator[str]:
+        """The first and the last step below the picture."""
+        yield text_shape(_LEFT, y + 14, "step 1", "q")
+        yield text_shape(_LEFT + width, y + 14, f"{len(self.found.live):,}", "q", end="end")
+
+    def legend(self, y: float) -> Iterator[str]:
+        """The colour of each line of code."""
+        codes = {_place_of(one.bind): code_of(one.bind.source) for one in self.found.arrays}
+        for i, line in enumerate(self.lines):
+            yield rect_shape(_LEFT, y + _ROW * i - 9, 10, 10, f"c{i}")
+            text = f"{line}  {codes.get(line, '')}".rstrip()
+            yield text_shape(_LEFT + 16, y + _ROW * i, shortened(text, 2 * _LONGEST))
+
+    def range_shapes(self, shown: Sequence[LiveArray]) -> Iterator[str]:
+        """The picture of the live ranges, with the names of the arrays at the right."""
+        count = max(len(self.found.steps), 1)
+        wide, bottom = _RANGES / count, _TOP + _ROW * len(shown)
+        for i, one in enumerate(shown):
+            y, x = _TOP + _ROW * i, _LEFT + one.first * wide
+            last = min(one.last, count - 1)
+            title = f"{one.bytes:,} bytes, steps {one.first + 1} to {last + 1}"
+            width = max((last + 1 - one.first) * wide, 1.5)
+            yield line_shape(_LEFT, y + _ROW, _LEFT + _RANGES, y + _ROW, "axis")
+            yield rect_shape(x, y + 2, width, _ROW - 4, f"c{self.color(one.bind)}", title=title)
+            yield text_shape(_LEFT - 6, y + 11, bytes_words(one.bytes), "q", end="end")
+            text = shortened(f"{one.text}  {_place_of(one.bind)}", _LONGEST)
+            yield text_shape(_LEFT + _RANGES + 10, y + 11, text)
+        yield from self.steps(bottom, _RANGES)
+        yield from self.legend(bottom + 36)
+
+    # ---- text ----
+
+    def text(self, held: Sequence[tuple[int, int, str, str, str]]) -> str:
+        """The picture as text: a bar for each column, and the arrays at the peak."""
+        found, count = self.found, len(self.found.live)
+        columns, top = min(count, _COLUMNS), max(found.peak, 1)
+        most = [0] * columns
+        for step, live in enumerate(found.live):
+            at = step * columns // count
+            most[at] = max(most[at], live)
+        bars = "".join([_BARS[-(-8 * live // top)] for live in most])
+        lines = [
+            f"{bytes_words(size):>9}  {f'{n} x ' if n > 1 else ''}{array}  {place}"
+            for size, n, array, place, _ in held
+        ]
+        return "\n".join([self.title(), f"     |{bars}|", *lines])
+
+
+def _runs_of_areas(heights: list[list[int]], color: int) -> Iterator[tuple[int, int, int, int]]:
+    """(first column, column after the last, low, high) of the areas of a colour, equal neighbours
+    as one.
+    """
+    first, known = 0, (0, 0)
+    for column in range(len(heights) + 1):
+        row = heights[column] if column < len(heights) else None
+        now = (sum(row[:color]), sum(row[: color + 1])) if row is not None else (0, 0)
+        if row is None or now != known:
+            if known[1] > known[0]:
+                yield (first, column, *known)
+            first, known = column, now

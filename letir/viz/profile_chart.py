@@ -1,0 +1,148 @@
+"""``profile``: where the time of a call goes and its bytes, by the line of the user's code."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from attrs import define
+
+from letir.ad.gradient_program import Gradient
+from letir.ast import entry_point
+from letir.ast.bodies import all_bodies
+from letir.ast.source import Source
+from letir.ast.terms import Lambda
+from letir.executor.compiled import Compiled
+from letir.executor.compiled import compile as compile_program
+from letir.executor.executor import Executor
+from letir.executor.plan_profile import PlanProfile
+from letir.tracing.entry import trace
+from letir.viz.picture import (
+    Picture,
+    bytes_words,
+    rect_shape,
+    seconds_words,
+    shortened,
+    text_shape,
+    width_of,
+)
+from letir.viz.shown_programs import code_of, shown_program
+from letir.viz.view_page import table_of
+
+_MOST_LINES = 30
+_MOST_NAMES = 6
+_ROW = 18.0
+_BARS, _LEFT = 300.0, 150.0
+_LONGEST = 64
+
+
+@define
+class _LineTime:
+    """The time and the bytes of a line of code, and the names of its operations."""
+
+    line: str
+    code: str
+    seconds: float
+    bytes: int
+    names: dict[str, None]
+
+    def words(self, total: float) -> tuple[str, str, str]:
+        """Time, share and bytes as texts."""
+        share = self.seconds / total if total else 0.0
+        return seconds_words(self.seconds), f"{share:.0%}", bytes_words(self.bytes)
+
+
+@entry_point
+def profile(f: Any, *args: Any) -> Picture:
+    """Where the time of the call ``f(*args)`` goes, and how many bytes are read and written, by the
+    line of your code.
+
+    ``f``: a function, which is recorded at these arguments; a Lambda, a Gradient (of both of its
+    programs, with the cotangents as last arguments), or a compiled program. The program runs three
+    times, or once if it has effects. The time of a kernel, which computes several lines at once,
+    counts for the first of its lines that the plan knows.
+
+    >>> import numpy as np
+    >>> found = profile(lambda x: np.sort(np.sin(x)), np.ones(1000))
+    >>> found.title.endswith("s in 1 line")
+    True
+    """
+    if isinstance(f, Executor):
+        f = f.f
+    if callable(f) and not isinstance(f, Lambda | Compiled | Gradient):
+        f = trace(f, *args)
+    compiled = f if isinstance(f, Compiled) else compile_program(shown_program("profile", f))
+    found = compiled.profile(*args)
+    lines = _times_of_lines(found, _sources_in(compiled.program))
+    total = sum([one.seconds for one in lines])
+    left = len(lines) - _MOST_LINES
+    count = f"{len(lines)} line{'' if len(lines) == 1 else 's'}"
+    more = f", the {_MOST_LINES} slowest" if left > 0 else ""
+    title = f"{seconds_words(total)} in {count}{more}"
+    shown = lines[:_MOST_LINES]
+    rows = [
+        (*one.words(total), _names_of(one), one.line, shortened(one.code, _LONGEST))
+        for one in shown
+    ]
+    heads = ("time", "share", "bytes", "operations", "line", "code")
+    texts = [f"{one.line}  {one.code}".rstrip() for one in shown]
+    groups = table_of(found.heads, found.rows(), numbers=range(4), label="groups of the plan")
+    return Picture(
+        title=title,
+        body=table_of(heads, rows, numbers=range(3), label="lines") + f"<h4>plan</h4>{groups}",
+        text="\n".join([title, *_text_lines(shown, total)]),
+        shapes="".join(_bar_shapes(shown, total)),
+        width=_LEFT + _BARS + 20 + width_of([shortened(text, _LONGEST) for text in texts]),
+        height=_ROW * len(shown) + 12,
+        about=title + ": " + ", ".join([f"{one.line} {one.words(total)[1]}" for one in shown[:5]]),
+    )
+
+
+def _sources_in(fn: Lambda) -> dict[str, Source]:
+    """The source of each line of a program, by its text."""
+    binds = [bind for body in all_bodies(fn) for bind in body.binds]
+    return {bind.source.short: bind.source for bind in binds if bind.source is not None}
+
+
+def _times_of_lines(found: PlanProfile, sources: dict[str, Source]) -> list[_LineTime]:
+    """The time of each line, the slowest first."""
+    lines: dict[str, _LineTime] = {}
+    for group in found.groups:
+        for step in group.steps:
+            one = lines.get(step.line)
+            if one is None:
+                code = code_of(sources.get(step.line))
+                one = lines[step.line] = _LineTime(step.line or "no line", code, 0.0, 0, {})
+            one.seconds += step.seconds
+            one.bytes += step.bytes
+            one.names[step.name] = None
+    return sorted(lines.values(), key=lambda one: one.seconds, reverse=True)
+
+
+def _names_of(one: _LineTime) -> str:
+    """The operations of a line."""
+    names = list(one.names)
+    return ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+
+
+def _bar_shapes(shown: Sequence[_LineTime], total: float) -> Iterator[str]:
+    """A bar for each line, the time and the share at its left, the code at its right."""
+    most = max([one.seconds for one in shown], default=0.0) or 1.0
+    for i, one in enumerate(shown):
+        y = 6 + _ROW * i
+        time, share, _ = one.words(total)
+        yield text_shape(_LEFT - 50, y + 13, time, end="end")
+        yield text_shape(_LEFT - 8, y + 13, share, "q", end="end")
+        width = max(_BARS * one.seconds / most, 1.0)
+        yield rect_shape(_LEFT, y + 3, width, _ROW - 5, "c0", title=_names_of(one))
+        text = shortened(f"{one.line}  {one.code}".rstrip(), _LONGEST)
+        yield text_shape(_LEFT + _BARS + 10, y + 13, text)
+
+
+def _text_lines(shown: Sequence[_LineTime], total: float) -> Iterator[str]:
+    """The bars as text."""
+    words = [one.words(total) for one in shown]
+    widths = [max(map(len, column)) for column in zip(*words, strict=True)]
+    most = max([one.seconds for one in shown], default=0.0) or 1.0
+    for one, texts in zip(shown, words, strict=True):
+        bar = "█" * max(round(20 * one.seconds / most), 1)
+        cells = "  ".join([f"{text:>{w}}" for text, w in zip(texts, widths, strict=True)])
+        yield f"{cells}  {bar:<20}  {one.line}  {shortened(one.code, _LONGEST)}".rstrip()
