@@ -4,6 +4,8 @@ The methods are the nine types of Hyndman and Fan (Sample quantiles in statistic
 American Statistician 50(4), 1996) and four of NumPy's own.
 """
 
+from typing import Any
+
 import numpy as np
 
 from letir.ast.builder import Value
@@ -58,7 +60,7 @@ def _clip_to_index(place: Value, n) -> Value:
     return cast(maximum(minimum(place, n - 1), 0), np.int64)
 
 
-def quantile_positions(method: str, q, n) -> tuple[Value, Value | None, Value | None]:
+def quantile_positions(method: str, q: Any, n: Any) -> tuple[Value, Value | None, Value | None]:
     """(index of the element before, index of the element after, weight of the latter).
 
     The last two are None for methods that return a single element.
