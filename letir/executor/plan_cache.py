@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import define, field
 
-from letir.ast.process_state import new_lock, renew_after_fork
+from letir.ast.process_state import TemporaryChange, new_lock, renew_after_fork
 
 
 @define(eq=False)
@@ -148,3 +148,51 @@ class PlanCache:
         """Drop all plans except those that are being compiled."""
         for entry in list(self.entries.values()):
             self.remove(entry)
+
+
+# ---- recordings ----
+
+_PATIENCE = 2.0  # seconds
+
+
+class Pause:
+    """While the body runs, no other thread begins to record for an executor.
+
+    Threads do not wait long, because the recorded function may wait for one of them.
+    """
+
+    lock = new_lock(threading.RLock)
+
+    def __enter__(self) -> bool:
+        lock = Pause.lock
+        self.held = lock if lock.acquire(timeout=_PATIENCE) else None
+        if self.held is None:  # its holder waits for this thread, or has ended by an interrupt
+            Pause.lock = new_lock(threading.RLock)
+        return self.held is not None
+
+    def __exit__(self, *error: object) -> None:
+        if self.held is not None:
+            self.held.release()
+
+
+class ActiveRecording(TemporaryChange):
+    """A recording for an executor, which is in ``active_recordings`` while it is under way."""
+
+    __slots__ = ("is_first",)
+    latest: "ActiveRecording | None" = None  # the one that began last
+
+    def make(self) -> "ActiveRecording":
+        with Pause():
+            self.is_first, ActiveRecording.latest = not active_recordings, self
+            active_recordings.add(self)
+        return self
+
+    def undo(self) -> None:
+        active_recordings.discard(self)
+
+    def is_alone(self) -> bool:
+        """Whether no other recording has been under way since this one began."""
+        return self.is_first and ActiveRecording.latest is self
+
+
+active_recordings: set[ActiveRecording] = set()

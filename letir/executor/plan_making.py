@@ -1,10 +1,8 @@
 """New plans of an executor: its function is recorded for a request, optimised and compiled."""
 
 import functools
-import itertools
 import logging
 import sys
-import threading
 import time
 import weakref
 from collections import deque
@@ -17,7 +15,6 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.derivative_types import might_require_grad
-from letir.ast.process_state import new_lock
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
@@ -26,13 +23,13 @@ from letir.executor import autodiff
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import (
     Request,
-    counter_value,
     donated_positions,
     executor_name,
     with_types,
 )
 from letir.executor.compiled import Compiled, are_in_background, kernel_mode
 from letir.executor.default_pipeline import optimize_program
+from letir.executor.plan_cache import ActiveRecording, Pause
 from letir.executor.symbolic_shapes import check_agrees, recorded_by_name
 from letir.tracing.callers import is_users
 from letir.tracing.entry import WRITE_BACK, ContainersChanged, StaticLeaf, record
@@ -47,8 +44,6 @@ _BYTES_EACH = 1 << 20  # of larger arrays a thousandth of the elements is compar
 _HOLDERS = (list, dict, set, deque, np.ndarray)
 _GENERATORS = ("Generator", "RandomState", "Random")  # of random numbers
 _UNSET = object()
-_BEGUN, _ENDED = itertools.count(), itertools.count()  # recordings of all executors
-_PATIENCE = 2.0  # seconds
 _PLAIN = frozenset([int, float, complex, bool, str, bytes, type(None)])
 _DECISIONS = 200  # guards, from which on a function may be called as Python
 _OPERATIONS_EACH = 8  # for each of them
@@ -116,16 +111,15 @@ def _recorded_with_state(executor: "Executor", request: Request) -> tuple:
     do = functools.partial(record_function, executor.f, request.marked)
     iterators, holders, is_all = _captured_state(_roots(executor, request))
     before = [contents_of(holder) for holder in holders]
-    with _Pause():
-        begun, ended = next(_BEGUN), counter_value(_ENDED)
     try:
-        found, taken = LATE_BOUND["taken_while"](iterators, do) if iterators else (do(), False)
-        fn, lifted = found
-        if executor.watches_state and not all(map(is_unchanged, holders, before)):
-            with _Pause():
-                # only if no other thread records: what it changes is not this function's state
-                if begun == ended and counter_value(_BEGUN) == begun + 1:
-                    LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, fn)
+        with ActiveRecording() as recording:
+            found, taken = LATE_BOUND["taken_while"](iterators, do) if iterators else (do(), False)
+            fn, lifted = found
+            if executor.watches_state and not all(map(is_unchanged, holders, before)):
+                with Pause():
+                    # what another thread changes meanwhile is not this function's state
+                    if recording.is_alone():
+                        LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, fn)
     except ContainersChanged:
         executor.runs_python = True
         LATE_BOUND["restore_state"](holders, before)
@@ -136,25 +130,7 @@ def _recorded_with_state(executor: "Executor", request: Request) -> tuple:
         if executor.changed_state:  # Python has called it and left values that cannot be recorded
             LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, None)
         raise
-    finally:
-        next(_ENDED)
     return fn, lifted, taken
-
-
-class _Pause:
-    """While the body runs, no other thread begins to record for an executor.
-
-    Threads do not wait long, because the recorded function may wait for one of them.
-    """
-
-    lock = new_lock(threading.RLock)
-
-    def __enter__(self) -> None:
-        self.has_lock = self.lock.acquire(timeout=_PATIENCE)
-
-    def __exit__(self, *error: object) -> None:
-        if self.has_lock:
-            self.lock.release()
 
 
 def record_function(f: Callable, marked: tuple[tuple, dict]) -> tuple[Lambda, tuple]:

@@ -7,13 +7,15 @@ import sys
 import threading
 import time
 from collections import Counter
+from ctypes import c_int
 
 import numpy as np
 import pytest
 
 import letir as lt
 from letir import jit
-from letir.executor.plan_cache import PlanCache
+from letir.executor import plan_cache
+from letir.executor.plan_cache import Pause, PlanCache
 
 # as many compiles as calls are the point of some of these tests
 pytestmark = pytest.mark.filterwarnings("ignore:.*was compiled:RuntimeWarning")
@@ -52,7 +54,8 @@ class Flaky:
     """A function of a static ``n`` whose first recordings fail for some ``n``."""
 
     def __init__(self):
-        self.recorded, self.failed = Counter(), Counter()
+        # jit would notice changed containers, and run the function as Python
+        self.recorded, self.failed = (c_int * (SPECS + 1))(), (c_int * (SPECS + 1))()
         self.lock = threading.Lock()
 
     def __call__(self, x, n):
@@ -92,8 +95,8 @@ def test_each_argument_spec_is_compiled_once():
     counters = f.counters
 
     assert sum(outcomes.values()) == THREADS * CALLS
-    assert set(flaky.recorded.values()) == {1}
-    assert outcomes["refused"] >= sum(flaky.failed.values()) == f.cache.failures == 30
+    assert set(flaky.recorded[1:]) == {1}
+    assert outcomes["refused"] >= sum(flaky.failed) == f.cache.failures == 30
     assert counters["invocations"] == THREADS * CALLS == counters["hits"] + counters["misses"]
     assert (counters["compiles"], counters["evictions"]) == (SPECS, 0)
     # a miss is a call that came while its plan was made, and waited for it
@@ -196,3 +199,15 @@ def test_threads_get_the_same_executor_for_a_gradient():
 
     assert all(together(work))
     assert f.counters["executors"] == 2
+
+
+def test_a_thread_that_was_interrupted_delays_recordings_once(monkeypatch):
+    """It may end with the lock that recordings take."""
+    monkeypatch.setattr(plan_cache, "_PATIENCE", 0.01)
+    monkeypatch.setattr(Pause, "lock", threading.RLock())
+    thread = threading.Thread(target=Pause().__enter__)
+    thread.start()
+    thread.join()
+
+    with Pause() as first, Pause() as second:
+        assert (first, second) == (False, True)

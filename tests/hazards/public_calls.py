@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import letir as lt
+from letir.executor.plan_cache import active_recordings
 from letir.tracing.trace_state import ACTIVE
 
 # large enough for tests that refuse the memory of arrays
@@ -62,6 +63,7 @@ def state_of_process():
         "zeros": type(np.zeros(2)),
         "draws": (type(np.random.uniform), type(RNG.normal), type(random.random)),
         "records": (w * 2).requires_grad,
+        "recordings": len(active_recordings),
     }
 
 
