@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 
 import letir.numpy as lnp
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import Size
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.tracing.trace_state import ACTIVE, EAGER, Trace
 from letir.tracing.tracer import Tracer
 
 _MOST_NUMBERS = 10_000  # in a vector of sizes
-MOST_ELEMENTS = 1 << 28  # in an array that is made from sizes alone while a model is loaded
+MOST_ELEMENTS = 1 << 28  # in an array that is made from sizes alone
+_MOST_LOADED = 1 << 24  # elements of such an array that is made while a model is loaded
 
 
 # the parameters that stand for weights of the model that is loaded
@@ -147,11 +149,37 @@ def check_elements(shape: Sequence, what: str) -> None:
         )
 
 
+def made_later(x: Any, shape: Sequence, what: str) -> Any:
+    """``x``, as a constant of the program if its result of this shape is too large to be made while
+    a model is loaded. Raises ShapeError for a shape that is too large for the program, too.
+    """
+    check_elements(shape, what)
+    is_large = math.prod([n for n in shape if type(n) is not Size]) > _MOST_LOADED
+    return as_traced(np.array(x)) if is_large and type(x) is np.ndarray else x
+
+
+def recorded_array(name: str, *args: Any, **kwargs: Any) -> Any:
+    """The array of one of NumPy's array makers, as an operation of the program."""
+    op = PRIMITIVES[name]
+    operands, attrs = op.prepare(*args, **kwargs)
+    return active_trace().apply(op, operands, op.complete(attrs))
+
+
+def positions(n: Any, dtype: Any, what: str) -> Any:
+    """The numbers from 0 before ``n``, traced if ``n`` is symbolic or large."""
+    check_elements([n], what)
+    if type(n) is not Size and n > _MOST_LOADED:
+        return recorded_array("arange", n, dtype=dtype)
+    return (lnp if type(n) is Size else np).arange(n, dtype=dtype)
+
+
 def zeros_of(shape: Sequence, dtype: Any, what: str) -> Any:
     """Zeros of this shape, traced if it has symbolic sizes."""
     check_elements(shape, what)
     if any(type(n) is Size for n in shape):
         return lnp.zeros(tuple(shape), dtype)
+    if math.prod(shape) > _MOST_LOADED:
+        return recorded_array("zeros", tuple(shape), dtype)
     return np.zeros(tuple(shape), dtype)
 
 

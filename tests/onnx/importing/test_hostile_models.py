@@ -3,6 +3,7 @@
 import contextlib
 import os
 import time
+import tracemalloc
 
 import numpy as np
 import onnx
@@ -118,6 +119,43 @@ def test_a_hostile_model_is_refused_quickly(message):
     with pytest.raises(lt.LetirError, match=message):
         lt.onnx.load(MODELS[message])
     assert time.process_time() - start < 10
+
+
+LARGE = {  # arrays of 2 ** 26 elements and more, of a few numbers in the model
+    "ConstantOfShape": model_of(
+        [node("ConstantOfShape", ["s"], ["c"]), node("MatMul", ["c", "c"], ["y"])],
+        [integers("s", 1 << 13, 1 << 13)],
+    ),
+    "Tile": model_of([node("Tile", ["s", "s"], ["y"])], [integers("s", 1 << 25)]),
+    "Expand": model_of(
+        [node("Expand", ["o", "s"], ["a"]), node("Add", ["a", "a"], ["y"])],
+        [integers("s", 1 << 13, 1 << 13), integers("o", 1)],
+    ),
+    "Range": model_of(
+        [node("Range", ["a", "b", "c"], ["y"])],
+        [integers(n, v, shape=[]) for n, v in (("a", 0), ("b", 1 << 25), ("c", 1))],
+    ),
+    "OneHot": model_of(
+        [node("OneHot", ["s", "n", "v"], ["y"])],
+        [integers("s", 1, 2), integers("n", 1 << 25, shape=[]), integers("v", 0, 1)],
+    ),
+    "Pad": model_of(
+        [node("Pad", ["s", "p"], ["y"])], [integers("s", 1, 2), integers("p", 1 << 25, 0)]
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_large_arrays_are_made_when_the_program_runs(kind):
+    tracemalloc.start()
+    try:
+        program = lt.onnx.load(LARGE[kind])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert len(program)
+    assert peak < 1 << 27
 
 
 @pytest.mark.parametrize("data", [b"", b"not a model", bytes(100), os.urandom(200)])

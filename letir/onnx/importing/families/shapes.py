@@ -14,14 +14,17 @@ from letir.onnx.importing.values import (
     as_array,
     axes_of,
     axis_of,
-    check_elements,
     is_shape,
     known_array,
     known_int,
     known_sizes,
+    made_later,
+    positions,
+    recorded_array,
     vector_of_sizes,
     zeros_of,
 )
+from letir.tracing.tracer import Tracer
 
 # ---- sizes ----
 
@@ -186,7 +189,8 @@ def _pad(
     )
     kept = x[index] if any(s != slice(None) for s in index) else x
     width = [(max(low, 0), max(high, 0)) for low, high in pairs]
-    check_elements([n + a + b for n, (a, b) in zip(kept.shape, width, strict=True)], "Pad")
+    sizes = [n + a + b for n, (a, b) in zip(kept.shape, width, strict=True)]
+    kept = made_later(kept, sizes, "Pad")
     if mode != "constant":
         return lnp.pad(kept, width, mode=mode)
     fill = value if constant is None else constant
@@ -233,14 +237,13 @@ def _expand(x: Any, shape: Any) -> Any:
     for a, b in zip(own, wanted, strict=True):
         if type(a) is int and type(b) is int and a != b and 1 not in (a, b):
             raise ShapeError(f"Expand: {tuple(x.shape)} does not broadcast with {tuple(wanted)}")
-    check_elements(out, "Expand")
-    return np.broadcast_to(x, out)
+    return np.broadcast_to(made_later(x, out, "Expand"), out)
 
 
 def _tile(x: Any, repeats: Any) -> Any:
     """Tile: repeated along each axis."""
     times = known_sizes(repeats, "Tile: the repeats")
-    check_elements([n * k for n, k in zip(x.shape, times, strict=True)], "Tile")
+    x = made_later(x, [n * k for n, k in zip(x.shape, times, strict=True)], "Tile")
     return np.tile(x, tuple(times))
 
 
@@ -253,25 +256,25 @@ def _range(start: Any, limit: Any, delta: Any) -> Any:
     if step == 0:
         raise ShapeError("Range: the step is 0")
     count = max(math.ceil((last - first) / step), 0)
-    check_elements([count], "Range")
-    places = np.arange(count, dtype=numbers[0].dtype)
-    return numbers[0] + places * numbers[2]
+    return numbers[0] + positions(count, numbers[0].dtype, "Range") * numbers[2]
 
 
 def _eye_like(x: Any, dtype: int | None = None, k: int = 0) -> Any:
     """EyeLike: ones on a diagonal."""
-    check_elements(x.shape, "EyeLike")
     rows, columns = x.shape
-    return np.eye(rows, columns, k, dtype=x.dtype if dtype is None else dtype_of(dtype))
+    kind = x.dtype if dtype is None else dtype_of(dtype)
+    if type(made_later(np.zeros(()), x.shape, "EyeLike")) is Tracer:
+        return recorded_array("eye", rows, columns, k, dtype=kind)
+    return np.eye(rows, columns, k, dtype=kind)
 
 
 def _one_hot(indices: Any, depth: Any, values: Any, axis: int = -1) -> Any:
     """OneHot: the second of ``values`` at each index of a new axis, the first elsewhere."""
     n = known_int(depth, "OneHot: the depth")
     axis = axis_of(axis, indices.ndim + 1)
-    check_elements([*indices.shape, n], "OneHot")
+    indices = made_later(indices, [*indices.shape, n], "OneHot")
     shape = [-1 if i == axis else 1 for i in range(indices.ndim + 1)]
-    places = np.arange(n).reshape(shape)
+    places = positions(n, np.int64, "OneHot").reshape(shape)
     wrapped = np.where(indices < 0, indices + np.asarray(n).astype(indices.dtype), indices)
     at = np.expand_dims(wrapped, axis)
     return np.where(at == places, values[1], values[0])
