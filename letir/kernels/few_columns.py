@@ -39,15 +39,15 @@ class _FewColumns(RowLowering):
         kernel = evolve(found.kernel, columns=self.passes.space.columns)
         return evolve(found, kernel=kernel)
 
-    def blocks(self, stage: int, now: list[Reduction], first: list[Parts]) -> list[Parts]:
+    def emit_blocks(self, stage: int, now: list[Reduction], first: list[Parts]) -> list[Parts]:
         b = self.builder
         kinds = [one.accumulator for one in now if one.kind != "column"]
         begun = [kind.block(b, own) for kind, own in zip(kinds, first, strict=True)]
-        ended = self.elements(stage, now, begun)
+        ended = self.emit_elements(stage, now, begun)
         pairs = zip(kinds, first, ended, strict=True)
         return [kind.with_block(b, own, block) for kind, own, block in pairs]
 
-    def elements(
+    def emit_elements(
         self,
         stage: int,
         now: list[Reduction],

@@ -111,7 +111,7 @@ class _LoopLowering(Unrolling):
             else:
                 array = self.add_input(n, operand)
             inputs.append(array)
-        results = self.repeated(loop) if loop.test is not None else self.counted(loop)
+        results = self.while_loop(loop) if loop.test is not None else self.counted_loop(loop)
         stacked = self.outputs
         self.outputs = [self.store(f"y{n}", *pair) for n, pair in enumerate(results)]
         self.outputs[len(loop.carry) : len(loop.carry)] = stacked
@@ -134,7 +134,7 @@ class _LoopLowering(Unrolling):
 
     # ---- the outermost loop ----
 
-    def counted(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
+    def counted_loop(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
         """Build a ``fori_loop`` or ``scan``; returns the last carried values."""
         b, steps = self.builder, loop.steps
         self.capture(loop, loop.body)
@@ -151,23 +151,23 @@ class _LoopLowering(Unrolling):
             if loop.is_reverse:
                 place = b.sub(b.sub(extent, b.number(1, _INDEX)), place)
             self.load_rows(loop, place)
-            values = self.one_step(loop, step.carried[1:], step.carried[0])
+            values = self.step_results(loop, step.carried[1:], step.carried[0])
             self.store_rows(loop, values, place, steps)
             carried = self.scalars_of(values[: len(loop.carry)])
             step.next(b.add(step.carried[0], b.number(1, _INDEX)), *carried)
         return self.carried_results(loop, step.results[1:])
 
-    def repeated(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
+    def while_loop(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
         """Build a ``while_loop``; returns the last carried values and the number of steps."""
         b, zero = self.builder, self.builder.number(0, _INDEX)
         first = self.scalars_of(self.first_values(loop))
         has_rows = len(loop.body.ret.args) > len(loop.carry)
         most = self.n_rows if has_rows else b.number(MOST_STEPS, _INDEX)
         with b.repeat(zero, *first) as step:
-            goes_on = self.tested(loop, step.carried[1:])
+            goes_on = self.loop_condition(loop, step.carried[1:])
             step.holds(b.let("and", goes_on, b.let("lt", step.carried[0], most)))
             self.capture(loop, loop.body)
-            values = self.one_step(loop, step.carried[1:], None)
+            values = self.step_results(loop, step.carried[1:], None)
             self.store_rows(loop, values, step.carried[0], None)
             carried = self.scalars_of(values[: len(loop.carry)])
             step.next(b.add(step.carried[0], b.number(1, _INDEX)), *carried)
@@ -214,11 +214,11 @@ class _LoopLowering(Unrolling):
             return
         loop = LoopParts.of(bind)
         if loop.ahead:
-            results = self.inner_counted(loop)
+            results = self.nested_counted_loop(loop)
         elif loop.test is not None:
-            results = self.inner_repeated(loop)
+            results = self.nested_while_loop(loop)
         else:
-            results = self.unrolled(loop)
+            results = self.unrolled_loop(loop)
         for binder, (places, dtype) in zip(bind.binders, results, strict=True):
             kind = known_type(binder.type)
             if (kind.dtype, kind.shape) != (dtype, np.shape(places)):
@@ -232,28 +232,28 @@ class _LoopLowering(Unrolling):
         # the steps of inner loops are not bounded
         return name if is_count(bind) and (self.depth <= 1 or name in _COMPARISONS) else None
 
-    def inner_counted(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
+    def nested_counted_loop(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
         """Build a nested ``fori_loop``."""
         self.capture(loop, loop.body)
         first = self.scalars_of(self.first_values(loop))
         b, (lower, upper) = self.builder, self.bounds(loop)
         with b.loop(b.sub(upper, lower), lower, *first, is_parallel=False) as step:
-            values = self.one_step(loop, step.carried[1:], step.carried[0])
+            values = self.step_results(loop, step.carried[1:], step.carried[0])
             step.next(b.add(step.carried[0], b.number(1, _INDEX)), *self.scalars_of(values))
         return self.carried_results(loop, step.results[1:])
 
-    def inner_repeated(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
+    def nested_while_loop(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
         """Build a nested ``while_loop``, which stacks no results."""
         if len(loop.bind.binders) != len(loop.carry):
             raise NoKernel
         first = self.scalars_of(self.first_values(loop))
         with self.builder.repeat(*first) as step:
-            step.holds(self.tested(loop, step.carried))
+            step.holds(self.loop_condition(loop, step.carried))
             self.capture(loop, loop.body)
-            step.next(*self.scalars_of(self.one_step(loop, step.carried, None)))
+            step.next(*self.scalars_of(self.step_results(loop, step.carried, None)))
         return self.carried_results(loop, step.results)
 
-    def unrolled(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
+    def unrolled_loop(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
         """Unroll a nested loop over rows of arrays."""
         n, n_carry = loop.steps, len(loop.carry)
         if not n:
@@ -263,7 +263,7 @@ class _LoopLowering(Unrolling):
         for step in reversed(range(n)) if loop.is_reverse else range(n):
             for param, x in zip(loop.x_params, loop.xs, strict=True):
                 self.places[param] = self.places[x][step]
-            values = self.one_step(loop, self.scalars_of(carry), None)
+            values = self.step_results(loop, self.scalars_of(carry), None)
             carry = values[:n_carry]
             rows.append(values[n_carry:])
         rows = rows[::-1] if loop.is_reverse else rows
@@ -279,13 +279,13 @@ class _LoopLowering(Unrolling):
         """Bind the last parameters of a body to the values that it captures."""
         params = body.params[len(body.params) - len(loop.captured) :]
         for param, arg in zip(params, loop.captured, strict=True):
-            self.places[param] = self.fitted(arg, param)
+            self.places[param] = self.as_param(arg, param)
 
     def first_values(self, loop: LoopParts) -> list[Places]:
         """The initial values of the carry."""
-        return [self.fitted(*pair) for pair in zip(loop.carry, loop.carry_params, strict=True)]
+        return [self.as_param(*pair) for pair in zip(loop.carry, loop.carry_params, strict=True)]
 
-    def fitted(self, arg: Arg, param: Local | Arg) -> Places:
+    def as_param(self, arg: Arg, param: Local | Arg) -> Places:
         """The operand, converted to the type of the parameter."""
         kind = known_type(param.type)
         places = self.operand(arg, kind.dtype)
@@ -306,7 +306,7 @@ class _LoopLowering(Unrolling):
             start += kind.size
         return found
 
-    def one_step(
+    def step_results(
         self, loop: LoopParts, carried: Sequence[Operand], number: Operand | None
     ) -> list[Places]:
         """The results of the body for these carried values and this iteration number."""
@@ -320,11 +320,11 @@ class _LoopLowering(Unrolling):
             self.add(bind)
         self.depth -= 1
         like = (*loop.carry_params, *loop.body.ret.args[len(loop.carry) :])
-        values = [self.fitted(*pair) for pair in zip(loop.body.ret.args, like, strict=True)]
+        values = [self.as_param(*pair) for pair in zip(loop.body.ret.args, like, strict=True)]
         self.expect_c_order(values)
         return values
 
-    def tested(self, loop: LoopParts, carried: Sequence[Operand]) -> Operand:
+    def loop_condition(self, loop: LoopParts, carried: Sequence[Operand]) -> Operand:
         """The scalar of the test: whether the loop continues with these carried values."""
         test = loop.test
         assert test is not None
@@ -334,7 +334,7 @@ class _LoopLowering(Unrolling):
         for bind in test.binds:
             self.add(bind)
         (arg,) = test.ret.args
-        found = self.element(int(self.fitted(arg, arg)))
+        found = self.element(int(self.as_param(arg, arg)))
         return self.builder.let("ne", found, self.builder.number(0, found.dtype))
 
     def carried_results(self, loop: LoopParts, scalars: Sequence[Operand]) -> list:

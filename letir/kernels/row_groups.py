@@ -192,7 +192,7 @@ class RowLowering(ScalarLowering):
                 value = bind.binders[0]
                 if self.passes.kinds[value] == "row" and self.passes.stages[value] == stage:
                     self.add(bind)
-            self.passed(stage)
+            self.emit_pass(stage)
         self.store_results("row")
         totals = [one for one in self.passes.reductions if one.kind == "single"]
         found = []
@@ -205,7 +205,7 @@ class RowLowering(ScalarLowering):
             found.append(one.accumulator.with_value(b, parts, element))
         return found
 
-    def passed(self, stage: int) -> None:
+    def emit_pass(self, stage: int) -> None:
         """Write one pass over a row: its full values, and their reductions."""
         b = self.builder
         now = [one for one in self.passes.reductions if one.stage == stage and one.of == "full"]
@@ -214,16 +214,16 @@ class RowLowering(ScalarLowering):
             return
         first = [one.accumulator.first(b) for one in inside]
         if any(one.accumulator.needs_blocks for one in inside):
-            totals = self.blocks(stage, now, first)
+            totals = self.emit_blocks(stage, now, first)
         else:
-            totals = self.elements(stage, now, first)
+            totals = self.emit_elements(stage, now, first)
         for one, parts in zip(inside, totals, strict=True):
             one.partial = parts
             if one.kind == "row":
                 total = one.form.divided(b, one.accumulator.value(b, parts), self.n)
                 self.scalars[one.bind.binders[0]] = total
 
-    def blocks(self, stage: int, now: list[Reduction], first: list[Parts]) -> list[Parts]:
+    def emit_blocks(self, stage: int, now: list[Reduction], first: list[Parts]) -> list[Parts]:
         """Write the pass in blocks of elements; returns the totals of its reductions."""
         b = self.builder
         kinds = [one.accumulator for one in now if one.kind != "column"]
@@ -236,7 +236,7 @@ class RowLowering(ScalarLowering):
             size = b.select(b.let("lt", left, most), left, most)
             parts = _split_like(loop.carried, first)
             begun = [kind.block(b, own) for kind, own in zip(kinds, parts, strict=True)]
-            ended = self.elements(stage, now, begun, (start, size))
+            ended = self.emit_elements(stage, now, begun, (start, size))
             merged = [
                 kind.with_block(b, own, block)
                 for kind, own, block in zip(kinds, parts, ended, strict=True)
@@ -244,7 +244,7 @@ class RowLowering(ScalarLowering):
             loop.next(*_flatten_parts(merged))
         return _split_like(loop.results, first)
 
-    def elements(
+    def emit_elements(
         self,
         stage: int,
         now: list[Reduction],

@@ -92,7 +92,7 @@ def _usable_cores() -> int:
 def threads_of_call() -> int:
     """The threads for the next call: one after calls that helpers have held up."""
     n = get_num_threads()
-    return 1 if n == 1 or _pool.rests() else n
+    return 1 if n == 1 or _pool.is_resting() else n
 
 
 # ---- chunks ----
@@ -112,7 +112,7 @@ def run_chunks(compute: Callable[[int], None], count: int, threads: int) -> None
         return
     job = _Job(compute, count)
     before = time.perf_counter(), time.thread_time()
-    _pool.offer(job, threads - 1)
+    _pool.call_helpers(job, threads - 1)
     try:
         job.own = job.work()
     except BaseException as error:
@@ -123,7 +123,7 @@ def run_chunks(compute: Callable[[int], None], count: int, threads: int) -> None
     if job.errors:
         raise job.errors.pop().with_traceback(None)  # frames would keep arrays alive
     own = time.thread_time() - before[1]
-    _pool.judge(time.perf_counter() - before[0], own * count / max(1, job.own))
+    _pool.note_time(time.perf_counter() - before[0], own * count / max(1, job.own))
 
 
 class _Job:
@@ -203,28 +203,28 @@ class _Pool:
         self.helpers: list[threading.Thread] = []
         self.resting = self.pause = 0
 
-    def rests(self) -> bool:
+    def is_resting(self) -> bool:
         """Whether the next call runs without helpers."""
         if self.resting > 0:
             self.resting -= 1
             return True
         return False
 
-    def judge(self, seconds: float, alone: float) -> None:
+    def note_time(self, seconds: float, alone: float) -> None:
         """Take note of the time of a call, and of the time that its caller alone would take."""
         if seconds > alone:
             self.resting = self.pause = min(2 * self.pause + 1, _MOST_RESTING)
         else:
             self.pause //= 2
 
-    def offer(self, job: _Job, n: int) -> None:
+    def call_helpers(self, job: _Job, n: int) -> None:
         """Let up to ``n`` helpers take part in a job."""
         if len(self.helpers) < n:
-            self.grow(n)
+            self.start_helpers(n)
         for _ in range(min(n, len(self.helpers))):
             self.jobs.put((job, copy_context()))
 
-    def grow(self, n: int) -> None:
+    def start_helpers(self, n: int) -> None:
         """Start threads until there are ``n`` helpers, or as many as the system allows."""
         with self.lock:
             while len(self.helpers) < n:

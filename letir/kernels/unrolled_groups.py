@@ -142,7 +142,7 @@ class Unrolling:
     def store(self, name: str, places: Places, dtype: np.dtype) -> Array:
         """Store a result, an array of the kernel."""
         array = Array(name, dtype, ("", *map(str, np.shape(places))), is_written=True)
-        changed = np.argwhere(~self.copied(array, places))
+        changed = np.argwhere(~self.is_copied_by_loop(array, places))
         self.note_accesses(len(changed))
         for index in map(tuple, changed):
             indices = [self.builder.number(i, "int64") for i in (0, *index)]
@@ -155,7 +155,7 @@ class Unrolling:
         if self.accesses > _MOST_ACCESSES:
             raise NoKernel
 
-    def copied(self, array: Array, places: Places) -> np.ndarray:
+    def is_copied_by_loop(self, array: Array, places: Places) -> np.ndarray:
         """Whether a loop copies each element, from the input with most of the elements."""
         shape = np.shape(places)
         none = np.zeros(shape, bool)
@@ -189,13 +189,13 @@ class Unrolling:
         if not bind.args:
             results = [self.constant(op.impl(np, **bind.attrs))]
         elif op.moves_elements:
-            results = self.moved(bind)
+            results = self.move_elements(bind)
         elif self.is_exact and not op.exact:
             raise NoKernel
         elif _is_elementwise(op):
             results = [self.elementwise(bind)]
         elif (whole := array_form_of(scalar_name(bind))) is not None:
-            results = [self.whole(bind, whole)]
+            results = [self.apply_array_form(bind, whole)]
         else:
             raise NoKernel
         for binder, places in zip(bind.binders, results, strict=True):
@@ -216,7 +216,7 @@ class Unrolling:
         for binder, arg in zip(bind.binders, body.ret.args, strict=True):
             self.places[binder] = self.places[arg]
 
-    def moved(self, bind: Bind) -> list[Places]:
+    def move_elements(self, bind: Bind) -> list[Places]:
         """The results of an operation that moves elements, computed on element numbers."""
         made, op = bind.binders[0].type.dtype, bind.op
         if any(d != made for d in operand_dtypes(bind)):
@@ -284,7 +284,7 @@ class Unrolling:
         """The name of a bind's scalar form."""
         return scalar_name(bind)
 
-    def whole(self, bind: Bind, form: Callable) -> Places:
+    def apply_array_form(self, bind: Bind, form: Callable) -> Places:
         """Apply an array form to the arrays of scalars of the operands."""
         operands = []
         for places in self.operands(bind):

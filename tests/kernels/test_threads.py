@@ -120,10 +120,10 @@ def test_the_caller_works_alone_after_calls_that_helpers_have_held_up():
     assert {caller} < set(found)
 
     assert [1, 2] == [threads.threads_of_call() for _ in range(2)]
-    threads._pool.judge(seconds=2.0, alone=1.0)
+    threads._pool.note_time(seconds=2.0, alone=1.0)
     assert [1, 1, 1, 2] == [threads.threads_of_call() for _ in range(4)]
-    threads._pool.judge(seconds=1.0, alone=2.0)
-    threads._pool.judge(seconds=2.0, alone=1.0)
+    threads._pool.note_time(seconds=1.0, alone=2.0)
+    threads._pool.note_time(seconds=2.0, alone=1.0)
     assert [1, 1, 1, 2] == [threads.threads_of_call() for _ in range(4)]
 
 

@@ -123,9 +123,9 @@ class _BatchLowering(Unrolling):
         self.load_shared()
         starts = self.result_starts()
         if any(start is not None for start in starts):
-            outside = self.blocks(first, end)
+            outside = self.emit_blocks(first, end)
         else:
-            outside = self.items(first, b.sub(end, first))
+            outside = self.emit_items(first, b.sub(end, first))
         b.store(flag, (self.zero, self.zero), outside)
         inputs = [*self.arrays.values(), self.sizes, *[array for array, _ in self.scratch]]
         results = [*self.outputs.values(), flag]
@@ -194,7 +194,7 @@ class _BatchLowering(Unrolling):
 
     # ---- loops ----
 
-    def items(self, first: Operand, count: Operand) -> Operand:
+    def emit_items(self, first: Operand, count: Operand) -> Operand:
         """Write the loop over items; returns whether an index was out of bounds."""
         b = self.builder
         with b.loop(count, b.number(False, BOOL)) as loop:
@@ -210,7 +210,7 @@ class _BatchLowering(Unrolling):
             loop.next(self.outside)
         return loop.results[0]
 
-    def blocks(self, first: Operand, end: Operand) -> Operand:
+    def emit_blocks(self, first: Operand, end: Operand) -> Operand:
         """Write the loop over blocks of items, whose parts are added after each block."""
         b = self.builder
         bits, most = self.index(_BLOCK.bit_length() - 1), self.index(_BLOCK)
@@ -219,7 +219,7 @@ class _BatchLowering(Unrolling):
             start = b.add(first, b.let("shl", loop.index, bits))
             left = b.sub(end, start)
             size = b.select(b.let("lt", left, most), left, most)
-            found = self.items(start, size)
+            found = self.emit_items(start, size)
             with b.loop(size, is_parallel=False) as place:
                 self.add_parts(place)
             loop.next(b.let("or", loop.carried[0], found))

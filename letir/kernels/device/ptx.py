@@ -132,7 +132,10 @@ class _DeviceModule(StatementText):
         self.waits = has_waiting_lanes(kernel)
         notes = {"ptr": "ptr" if self.waits else "ptr noalias"}
         params = parameters(kernel, self.form)
-        given = [f"{notes.get(p.kind, p.kind)} {self.named(p, n)}" for n, p in enumerate(params)]
+        given = [
+            f"{notes.get(p.kind, p.kind)} {self.parameter_register(p, n)}"
+            for n, p in enumerate(params)
+        ]
         self.lines += [f"define ptx_kernel void @{self.name}({', '.join(given)}) #0 {{"]
         self.open("entry")
         if self.outer is not None:
@@ -147,7 +150,7 @@ class _DeviceModule(StatementText):
             self.function(function)
         return "\n".join([*self.lines, *self.tail()]) + "\n"
 
-    def named(self, one: Parameter, n: int) -> str:
+    def parameter_register(self, one: Parameter, n: int) -> str:
         """The register of the parameter at place ``n``, noted for its use."""
         found, rank = f"%a{n}", self.form.rank
         if one.role in ("array", "number"):
@@ -195,14 +198,14 @@ class _DeviceModule(StatementText):
             super().loop(loop, bases)
             return
         waits, self.waits = self.waits, False  # within the loop lanes do not wait for each other
-        self.wait(waits)
+        self.wait_for_lanes(waits)
         names = self.shared[loop]
         own_loop = self.with_own_carried(loop, names) if names else loop
         super().loop(own_loop, bases)
-        self.wait(waits)
+        self.wait_for_lanes(waits)
         self.waits = waits
         for name, (*_, result) in zip(names, loop.carried, strict=True):
-            self.names[result] = self.combined(name, result)
+            self.names[result] = self.combined_scalar(name, result)
 
     def with_own_carried(self, loop: Loop, names: tuple[str, ...]) -> Loop:
         """A loop that starts with the carried scalars in the first lane, neutral ones in others."""
@@ -218,7 +221,7 @@ class _DeviceModule(StatementText):
         self.shared[found] = names
         return found
 
-    def wait(self, is_needed: bool) -> None:
+    def wait_for_lanes(self, is_needed: bool) -> None:
         """Let the lanes wait for each other, after which they see what each has stored."""
         if is_needed:
             name = "llvm.nvvm.bar.warp.sync"
@@ -226,11 +229,11 @@ class _DeviceModule(StatementText):
             self.emit(f"call void @{name}(i32 -1)")
 
     def store(self, one: Store, bases: dict, group: str | None) -> None:
-        self.wait(self.waits)
+        self.wait_for_lanes(self.waits)
         super().store(one, bases, group)
-        self.wait(self.waits)
+        self.wait_for_lanes(self.waits)
 
-    def combined(self, name: str, own: Scalar) -> str:
+    def combined_scalar(self, name: str, own: Scalar) -> str:
         """The scalars of all lanes combined, to the same bits in each lane."""
         found = self.names[own]
         for distance in (16, 8, 4, 2, 1):

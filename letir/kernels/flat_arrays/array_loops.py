@@ -75,15 +75,13 @@ class _ArrayLowering(Memory):
         operands = tuple(dict.fromkeys([x for x in loop.bind.args if type(x) is Local]))
         inputs = [self.flat_array(f"x{n}", _known_rows_or_array(x)) for n, x in enumerate(operands)]
         for operand, array in zip(operands, inputs, strict=True):
-            self.places[operand] = self.whole(array, _known_rows_or_array(operand).shape)
+            self.places[operand] = self.flat_place(array, _known_rows_or_array(operand).shape)
         outputs = [
             Array(f"y{n}", known_type(binder.type).dtype, ("", f"y{n}_0"), is_written=True)
             for n, binder in enumerate(loop.bind.binders)
         ]
-        self.emit(
-            loop,
-            [self.whole(y, b.type.shape) for y, b in zip(outputs, loop.bind.binders, strict=True)],
-        )
+        pairs = zip(outputs, loop.bind.binders, strict=True)
+        self.emit(loop, [self.flat_place(y, b.type.shape) for y, b in pairs])
         if self.products > _MOST_BY_CALL * self.calls:
             raise NoKernel
         scratch = tuple(self.scratch.values())
@@ -126,7 +124,7 @@ class _ArrayLowering(Memory):
             for bind in loop.body.binds:
                 self.add(bind)
             values = [
-                self.fitted(arg, known_type(like.type))
+                self.loop_result(arg, known_type(like.type))
                 for arg, like in zip(
                     loop.body.ret.args,
                     [*loop.carry_params, *loop.body.ret.args[n_carry:]],
@@ -183,7 +181,7 @@ class _ArrayLowering(Memory):
             raise NoKernel
         return place
 
-    def fitted(self, arg: Arg, kind: Any) -> Place:
+    def loop_result(self, arg: Arg, kind: Any) -> Place:
         """A result of the body, converted to its type as a result of the loop."""
         place = self.operand(arg, kind.dtype)
         if place.shape != kind.shape:
@@ -227,13 +225,13 @@ class _ArrayLowering(Memory):
         elif op.bodies is not None or op.effect or op.random or op.is_users:
             raise NoKernel
         elif op.memory == "view" or op.moves_elements:
-            self.move(bind)
+            self.move_elements(bind)
         elif reduction_form(bind) is not None:
             self.reduce(bind)
         elif scalar_name(bind) in _PRODUCTS:
             self.multiply(bind, *self.operands(bind))
         elif scalar_name(bind) == "outer":
-            self.multiply(bind, *self.as_outer(*self.operands(bind)))
+            self.multiply(bind, *self.as_column_and_row(*self.operands(bind)))
         else:
             raise NoKernel
         self.calls += len(bind.attrs["body"].binds) if op.role == "fused" else op.memory != "view"
@@ -266,10 +264,10 @@ class _ArrayLowering(Memory):
             for result, place in flat.items():
                 self.put(place, index, lowering.scalars[result])
 
-        self.over(loops, body)
+        self.loop_over(loops, body)
         self.places.update(targets)
 
-    def move(self, bind: Bind) -> None:
+    def move_elements(self, bind: Bind) -> None:
         """Compute an operation that moves elements: a view, or copies of runs of elements."""
         places = [self.places[arg] if type(arg) is Local else None for arg in bind.args]
         first = places[0]
@@ -291,7 +289,7 @@ class _ArrayLowering(Memory):
             raise NoKernel
         target = self.new(kind)
         for run in moved_runs(bind, [place.shape for place in places]):
-            source = self.in_order(places[run.operand])
+            source = self.in_c_order(places[run.operand])
             self.copy(
                 self.run_of(source, run),
                 self.run_of(target, MovedRun(0, run.target, 1, 0, run.count)),
@@ -303,7 +301,7 @@ class _ArrayLowering(Memory):
         start = b.add(place.start, b.number(run.start, _INDEX))
         return Place(place.array, start, (run.count,), (run.step,))
 
-    def in_order(self, place: Place) -> Place:
+    def in_c_order(self, place: Place) -> Place:
         """A value in C order, copied if it is in another order."""
         if place.is_flat:
             return place
@@ -342,16 +340,16 @@ class _ArrayLowering(Memory):
             total = accumulator.value(b, accumulator.with_block(b, first, block))
             self.put(flat, index, form.divided(b, total, b.number(count, _INDEX)))
 
-        self.over(shape, body)
+        self.loop_over(shape, body)
         self.places[bind.binders[0]] = target
 
     def operands(self, bind: Bind) -> list[Place]:
         """The operands of a product."""
         return [self.operand(*pair) for pair in zip(bind.args, operand_dtypes(bind), strict=True)]
 
-    def as_outer(self, x: Place, y: Place) -> tuple[Place, Place]:
+    def as_column_and_row(self, x: Place, y: Place) -> tuple[Place, Place]:
         """Two vectors as a column and a row, whose matrix product is their outer product."""
-        x, y = self.in_order(x), self.in_order(y)
+        x, y = self.in_c_order(x), self.in_c_order(y)
         return (
             Place(x.array, x.start, (x.size, 1), (1, 1)),
             Place(y.array, y.start, (1, y.size), (y.size, 1)),

@@ -80,7 +80,7 @@ class Memory:
     def flat_array(self, name: str, kind: Any) -> Array:
         return Array(name, kind.dtype, ("", f"{name}_0"))
 
-    def whole(self, array: Array, shape: tuple[int, ...]) -> Place:
+    def flat_place(self, array: Array, shape: tuple[int, ...]) -> Place:
         return Place(array, self.builder.number(0, _INDEX), shape, c_strides(shape))
 
     def new(self, kind: Any) -> Place:
@@ -107,7 +107,7 @@ class Memory:
         start = b.add(whole.start, b.let("mul", index, b.number(step, _INDEX)))
         return Place(whole.array, start, whole.shape[1:], whole.strides[1:])
 
-    def at(self, place: Place, index: Sequence[Operand]) -> tuple[Operand, Operand]:
+    def index_of(self, place: Place, index: Sequence[Operand]) -> tuple[Operand, Operand]:
         """The position of an element in a value's flat array; ``index`` is broadcast."""
         b, found = self.builder, place.start
         for i, step, n in zip(
@@ -119,16 +119,16 @@ class Memory:
         return b.number(0, _INDEX), found
 
     def get(self, place: Place, index: Sequence[Operand]) -> Operand:
-        return self.builder.load(place.array, self.at(place, index))
+        return self.builder.load(place.array, self.index_of(place, index))
 
     def loaded(self, place: Place) -> Operand:
         """The only element of a value."""
         return self.get(place, [self.builder.number(0, _INDEX)] * len(place.shape))
 
     def put(self, place: Place, index: Sequence[Operand], value: Operand) -> None:
-        self.builder.store(place.array, self.at(place, index), value)
+        self.builder.store(place.array, self.index_of(place, index), value)
 
-    def over(self, shape: tuple[int, ...], body: Callable[[list[Operand]], None]) -> None:
+    def loop_over(self, shape: tuple[int, ...], body: Callable[[list[Operand]], None]) -> None:
         """Write loops over the indices of a shape around ``body(index)``."""
         self.nested(shape, [], body)
 
@@ -148,4 +148,4 @@ class Memory:
             flat = (target.size,)
             source = Place(source.array, source.start, flat, (1,))
             target = Place(target.array, target.start, flat, (1,))
-        self.over(target.shape, lambda index: self.put(target, index, self.get(source, index)))
+        self.loop_over(target.shape, lambda index: self.put(target, index, self.get(source, index)))

@@ -230,18 +230,18 @@ class _Lowering(TableRows):
         if op.role == "index":
             return indexed(operands[0], bind.attrs["item"])
         if is_write(bind):
-            return self.written(bind, *operands)
+            return self.write_part(bind, *operands)
         if is_added(bind):
-            return self.added(bind, *operands)
+            return self.add_to_part(bind, *operands)
         if is_sum_of_parts(bind):
-            return self.assembled(bind, operands)
+            return self.sum_parts(bind, operands)
         views = viewed(bind, operands[0]) if op.memory == "view" else None
         if views is not None:
             return views[0]
         target = self.memory.new(shape)
         name = scalar_name(bind)
         if op.moves_elements:
-            self.move(bind, target, operands)
+            self.copy_elements(bind, target, operands)
         elif op.reduction is not None:
             self.reduce(bind, target, *operands)
         elif name in PRODUCTS:
@@ -252,20 +252,20 @@ class _Lowering(TableRows):
             self.emit(name, target, operands)
         return target
 
-    def written(self, bind: Bind, x: Place, new: Place) -> Place:
+    def write_part(self, bind: Bind, x: Place, new: Place) -> Place:
         """The place of ``x`` with ``new`` written into it: its own if ``x`` has no later use."""
         n = len(self.rows)
         was_last = self.last is new.root and not new.root.uses and x.root is not new.root
-        x = self.own(x)
+        x = self.writable(x)
         part = indexed(x, bind.attrs["item"])
         while len(new.shape) > len(part.shape) and new.shape[0] == 1:
             new = Place(new.root, new.start, new.shape[1:], new.strides[1:])
         if was_last and n == len(self.rows) and self.retarget(x.root, part, new):
             return x
-        self.emit("copy", part, [self.apart(new, x)])
+        self.emit("copy", part, [self.without_overlap(new, x)])
         return x
 
-    def own(self, x: Place) -> Place:
+    def writable(self, x: Place) -> Place:
         """``x`` in memory that may be changed: its own if it has no later use, else a copy."""
         is_spread = any(not step and n > 1 for step, n in zip(x.strides, x.shape, strict=True))
         if not x.root.uses and not is_spread:
@@ -274,7 +274,7 @@ class _Lowering(TableRows):
         self.emit("copy", target, [x])
         return target
 
-    def apart(self, new: Place, x: Place) -> Place:
+    def without_overlap(self, new: Place, x: Place) -> Place:
         """``new``, copied if it lies in the memory of ``x``: NumPy reads all before it writes."""
         if new.root is not x.root or new.size < 2:
             return new
@@ -283,14 +283,14 @@ class _Lowering(TableRows):
         self.memory.release(copied.root)
         return copied
 
-    def added(self, bind: Bind, x: Place, new: Place) -> Place:
+    def add_to_part(self, bind: Bind, x: Place, new: Place) -> Place:
         """The place of ``x`` with ``new`` added to a part of it."""
-        x = self.own(x)
+        x = self.writable(x)
         part = indexed(x, bind.attrs["item"])
-        self.emit("add", part, [part, self.apart(new, x)])
+        self.emit("add", part, [part, self.without_overlap(new, x)])
         return x
 
-    def assembled(self, bind: Bind, parts: list[Place]) -> Place:
+    def sum_parts(self, bind: Bind, parts: list[Place]) -> Place:
         """The place of the sum of parts, each at an index in zeros."""
         items, zero = bind.attrs["items"], self.operand(Const(0))
         target = self.memory.new(bind.binders[0].type.shape)
@@ -306,7 +306,7 @@ class _Lowering(TableRows):
             self.emit("add", part, [new, zero] if is_once else [part, new])
         return target
 
-    def move(self, bind: Bind, target: Place, operands: list[Place]) -> None:
+    def copy_elements(self, bind: Bind, target: Place, operands: list[Place]) -> None:
         """Rows for an operation that only moves elements: a copy for each run of them."""
         flat = list(operands)
         apart = {n: self.memory.new(x.shape) for n, x in enumerate(operands) if not is_flat(x)}

@@ -29,16 +29,16 @@ class TableRows:
         given = [target.strides, *[broadcast_strides(x, shape) for x in operands]]
         lengths, steps = merged_loops(shape, given)
         starts = [target.start, *[x.start for x in operands]]
-        self.over(name, lengths, starts, steps)
+        self.emit_loops(name, lengths, starts, steps)
         is_whole = len(lengths) < 2 and target.size == target.root.size
         self.last = target.root if is_whole else None
 
-    def over(self, name: str, lengths: list[int], starts: list[int], steps: list) -> None:
+    def emit_loops(self, name: str, lengths: list[int], starts: list[int], steps: list) -> None:
         """Rows for loops of these lengths, two in each row."""
         if len(lengths) > 2:
             for n in range(lengths[0]):
                 first = [start + n * own[0] for start, own in zip(starts, steps, strict=True)]
-                self.over(name, lengths[1:], first, [own[1:] for own in steps])
+                self.emit_loops(name, lengths[1:], first, [own[1:] for own in steps])
             return
         pad = [0] * (2 - len(lengths))
         row: list = [name, *[1] * len(pad), *lengths]
