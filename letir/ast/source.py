@@ -1,6 +1,7 @@
 """``Source``: a place in the user's code, which binds remember."""
 
 import linecache
+import sys
 
 from attrs import field, frozen
 
@@ -27,8 +28,14 @@ class Source:
 
     @property
     def short(self) -> str:
-        """``name.py:12``, without the folder."""
-        return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line}"
+        """``name.py:12``, without the folder; ``In [3], line 2`` for a cell of a notebook."""
+        cell = _cell_of(self.file)
+        return f"{cell}, line {self.line}" if cell else f"{self.short_file}:{self.line}"
+
+    @property
+    def short_file(self) -> str:
+        """``name.py``, without the folder; ``In [3]`` for a cell of a notebook."""
+        return _cell_of(self.file) or self.file.replace(chr(92), "/").rpartition("/")[2]
 
     @property
     def excerpt(self) -> str:
@@ -46,4 +53,18 @@ class Source:
         return found if len(found) <= _MOST_CHARACTERS else found[: _MOST_CHARACTERS - 3] + "..."
 
     def __str__(self):
-        return f"{self.file}:{self.line}"
+        cell = _cell_of(self.file)
+        return f"{cell}, line {self.line}" if cell else f"{self.file}:{self.line}"
+
+
+def _cell_of(file: str) -> str | None:
+    """The cell of an interactive session whose code has this file name, as in ``In [3]``.
+
+    None for every other file. IPython has the number of the cell; the name itself is a temporary
+    file, which does not exist.
+    """
+    session = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = None if session is None else session()
+    name_of = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    found = None if name_of is None else name_of(file)
+    return None if found is None else found[1].replace("In[", "In [")

@@ -27,8 +27,14 @@ _MOST_NAMES = 5
 _LINE = 15.0  # the height of a line of text
 _PAD = 9.0
 
+
+def _line_of(source: Source | None) -> str:
+    """The user's line."""
+    return source.short if source else ""
+
+
 _CLUSTERS: dict[str, Callable[[Source | None], str]] = {
-    "line": lambda source: source.short if source else "",
+    "line": _line_of,
     "function": function_of,
 }
 
@@ -115,7 +121,7 @@ class _Flow:
                     flow.add(["…"], "left out", "soft", [])
                 flow.note(binds)
                 continue
-            flow.groups.append(_Group(place, code_of(source) if ":" in place else ""))
+            flow.groups.append(_Group(place, code_of(source) if place == _line_of(source) else ""))
             if is_folded:
                 flow.add(*_folded_texts(binds), "box", [])
                 flow.note(binds)

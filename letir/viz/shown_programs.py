@@ -72,7 +72,7 @@ def function_of(source: Source | None) -> str:
         for first, last, name in _functions_in(source.file):
             if first <= source.line <= last:
                 return name
-    return source.short.rpartition(":")[0]
+    return source.short_file
 
 
 @cache

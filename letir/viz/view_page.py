@@ -85,7 +85,7 @@ def save_page(value: Any, path: str | os.PathLike) -> None:
 
 def style_text() -> str:
     """The style of views and pictures."""
-    return _file_text("style.css")
+    return _file_text("style.css").replace("\n", " ")
 
 
 @cache

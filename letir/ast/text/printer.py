@@ -217,7 +217,7 @@ class Printer:
 
     def source_text(self, source: Source) -> str:
         """The comment with the source line, cached by the Source object."""
-        place = source.short if self.bounded else str(source)
+        place = source.short if self.bounded else f"{source.file}:{source.line}"
         # a file's name may hold a line break, which a comment cannot
         text = self.texts[id(source)] = f"  # {place}" if len(place.splitlines()) == 1 else ""
         return text
