@@ -10,7 +10,7 @@ import nbformat
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 PATHS = tuple(sorted(FOLDER.glob("*.ipynb")))
-SECONDS = 60  # what a notebook may take
+SECONDS = 600  # after which a cell is taken to hang
 
 
 def executed(path: Path) -> nbformat.NotebookNode:

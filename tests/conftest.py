@@ -5,6 +5,7 @@ import getpass
 import inspect
 import os
 import re
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -53,6 +54,12 @@ def error_state_is_kept():
     np.seterr(**before[0])
     np.seterrcall(before[1])
     assert found == before
+
+
+def pytest_sessionstart(session):
+    """Let interrupts raise, also where a shell has started the tests in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish(session):

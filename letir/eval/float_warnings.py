@@ -72,7 +72,8 @@ class _States(dict):
         found = self[current] = None if ERROR_STATE is None else self.made()
         if found is not None:
             if len(_REPLACED) >= 3 * _MOST:
-                _REPLACED.clear()
+                for table in (_REPLACED, LOUD, QUIET, STRICT, RAISING):
+                    table.clear()  # together: each state that they give is in _REPLACED
             _REPLACED[found] = current
         return found
 

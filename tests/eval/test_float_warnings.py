@@ -7,6 +7,7 @@ import pytest
 
 import letir as lt
 from letir.errors import TraceError
+from letir.eval.float_warnings import ERROR_STATE, LOUD, QUIET, current_state
 from letir.testing import assert_same
 
 ONES, ZEROS = np.ones(2), np.zeros(2)
@@ -150,3 +151,17 @@ def test_a_function_that_makes_errors_of_warnings_runs_as_python(told_by):
     fast = lt.jit(caught)
     for x in (ONES, ZEROS):
         assert_same(caught(x), fast(x))
+
+
+@pytest.mark.parametrize("count", [255, 300, 600, 1000])
+def test_an_abandoned_state_is_found_after_many_others(count):
+    before = np.geterr()
+    for _ in range(count):
+        LOUD[current_state()]  # of the user, whenever the tables are cleared
+        with np.errstate(under="warn"):  # each has a state of its own
+            LOUD[current_state()], QUIET[current_state()]
+
+    ERROR_STATE.set(LOUD[current_state()])  # as an interrupted call leaves it
+    lt.trace(np.log, ONES)
+
+    assert np.geterr() == before

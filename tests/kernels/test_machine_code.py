@@ -178,7 +178,6 @@ def test_code_from_the_cache_takes_no_memory_beyond_its_life(monkeypatch, tmp_pa
 
 def test_an_engine_is_freed_before_its_context(monkeypatch):
     """The engine frees its module, which lives in the context."""
-    gc.collect()  # those of earlier tests
     freed = []
 
     def noting(kind, name):
@@ -196,7 +195,8 @@ def test_an_engine_is_freed_before_its_context(monkeypatch):
     MachineCode(scaled_and_shifted(17.0)).ufunc()
     gc.collect()
 
-    assert freed == ["engine", "engine done", "context", "context done"]
+    # before them, perhaps some of earlier tests
+    assert freed[-4:] == ["engine", "engine done", "context", "context done"]
 
 
 def test_code_reaches_its_constants_by_whole_addresses():
