@@ -151,6 +151,8 @@ class _Layout:
                 self.donated.update(bind.binders)
             else:
                 f = special_step(bind, self.xp, self.call, self.log if is_logged else None)
+            if bind.op.update is not None and slots[0] in dying:
+                dying.sort(key=slots[0].__eq__)  # the result takes the place of the array
             self.free += dying
             made = tuple([self.slot_for(b) if b in self.left else None for b in bind.binders])
             self.steps.append((OTHER, f, tuple(slots), None, made, tuple(dying)))

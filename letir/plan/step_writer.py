@@ -19,14 +19,16 @@ from letir.ops.as_numpy.quick_forms import quick_form, write_form
 from letir.ops.as_numpy.quick_numbers import (
     FLOAT,
     NUMBER_FACTS,
-    OWNED,
+    makes_array,
     number_form,
     number_test,
     result_fact,
     spreading_operands,
 )
-from letir.plan.instructions import direct_ufunc, is_pure, kernel_ufunc, numeric_callable
+from letir.plan.instructions import direct_ufunc, kernel_ufunc
+from letir.plan.other_steps import add_other
 from letir.plan.reused_operands import reuse_test
+from letir.plan.sole_memory import SoleMemory
 
 ONE, TWO, TWO_AND_CLEAR, ONE_AND_CLEAR, MANY, OTHER = range(6)
 _INT_END = 1 << 63
@@ -75,6 +77,8 @@ class StepWriter:
     dying: tuple = ()
     tests: dict[Any, int] = field(factory=dict)  # the lines that test Python floats
     covered: set = field(factory=set)  # floats that another test shows to be finite
+    memory: SoleMemory = field(factory=SoleMemory)
+    arguments: set = field(init=False)  # the slots that hold arguments of the plan
     _globals_of: dict[int, str] = field(factory=dict)
     kept: list = field(factory=list)
 
@@ -86,6 +90,7 @@ class StepWriter:
             "ALONE": ALONE,
         }
         self.names |= {"__name__": __name__, "getrefcount": sys.getrefcount, "array": np.array}
+        self.arguments = set(range(self.n_params))
         # slots of constants are never assigned to: their names are global ones
         for n, value in enumerate(self.table.rest):
             self.names[f"s{self.n_params + n}"] = value
@@ -128,6 +133,18 @@ class StepWriter:
         """Whether this is the last use of an operand."""
         return self.slots[i] in self.dying
 
+    def is_argument(self, i: int) -> bool:
+        """Whether an operand is an argument of the plan."""
+        return self.slots[i] in self.arguments
+
+    def is_sole(self, i: int, others: tuple[int, ...] = ()) -> bool:
+        """Whether after this step only the variable of operand ``i`` refers to its memory.
+
+        ``others``: operands that may be views of it, at their last use.
+        """
+        views = [self.slots[n] for n in others if self.is_dying(n)]
+        return self.is_dying(i) and self.memory.is_sole(self.slots[i], views)
+
     def constant(self, value: Any) -> str:
         """The global name of a value."""
         found = self._globals_of.get(id(value))
@@ -163,7 +180,7 @@ class StepWriter:
         self.bind = bind
         if kind == OTHER:
             self.slots, self.dying = i, c
-            self.add_other(f, i, k, c)
+            add_other(self, f, i, k, c)
             return False
         self.slots = (i,) if kind in (ONE, ONE_AND_CLEAR) else i if kind == MANY else (i, j)
         cleared = c if kind == MANY else () if c is None else (c,)
@@ -177,8 +194,10 @@ class StepWriter:
         if bind.op.role == "write_back" and self.add_write(f, k, cleared):
             return False
         form = quick_form(self, bind)
+        is_new = form is not None and makes_array(bind)
         if form is None:
             form = self.call(f, bind)
+            is_new = direct_ufunc(bind) is not None
             test = reuse_test(self)
             if test is not None:
                 # the step may not be repeated: the operand may have been overwritten
@@ -187,7 +206,7 @@ class StepWriter:
                 form = None
         if form is not None:
             self.store(form, k, cleared)
-        self.note(k, cleared)
+        self.note(k, cleared, is_new)
         return False
 
     def add_guard(self, f: Callable, k: int, cleared: tuple) -> bool:
@@ -248,7 +267,7 @@ class StepWriter:
             self.store("t", k, cleared)
         elif cleared:
             self.line(f" {self.assign_none(cleared)}")
-        self.forget(cleared)
+        self.forget((k, *cleared))
         self.facts[k] = fact
 
     def note_test(self) -> None:
@@ -261,17 +280,27 @@ class StepWriter:
         dropped = {self.tests[local] for local in self.covered}
         return [line for n, line in enumerate(self.lines) if n not in dropped]
 
-    def note(self, k: int, cleared: tuple) -> None:
-        """Store the fact about a result, and drop the facts about cleared slots."""
+    def note(self, k: int, cleared: tuple, is_new: bool = False) -> None:
+        """Store the facts about a result, and drop the facts about cleared slots.
+
+        ``is_new``: whether an array with axes is known to have been made.
+        """
         fact = result_fact(self, self.bind)
+        shared = self.memory.record_use(self.bind, self.slots)
         self.forget((k, *cleared))
         if fact is not None:
             self.facts[k] = fact
+        if is_new and self.result is not None and self.result.shape:
+            self.memory.add_new(k)
+        elif shared:
+            self.memory.share(k, shared)
 
     def forget(self, slots: Iterable[int]) -> None:
         """Drop the facts about slots."""
         for n in slots:
             self.facts.pop(n, None)
+            self.arguments.discard(n)
+        self.memory.forget(slots)
 
     def call(self, f: Callable, bind: Bind) -> str:
         """The call of a step's function."""
@@ -289,64 +318,6 @@ class StepWriter:
         if cleared:
             text += f"; {self.assign_none(cleared)}"
         self.line(text, may_repeat)
-
-    def add_other(self, f: Callable, i: tuple, k: tuple, c: tuple) -> None:
-        """Append a step whose function stores its results itself."""
-        form, op = write_form(self, self.bind), self.bind.op
-        made = [n for n in k if n is not None]
-        value = quick_form(self, self.bind) if op.results is None and made else None
-        if value is not None:
-            cleared = tuple([n for n in c if n != made[0]])
-            self.store(value, made[0], cleared)
-            self.note(made[0], cleared)
-            return
-        if k and None not in k and not op.effect and is_pure(self.bind, np):
-            f = numeric_callable(self.bind, np)
-            results = "".join([f"s{n}, " for n in k])
-            self.line(f" {results}= {self.call(f, self.bind)}")
-            cleared = tuple([n for n in c if n not in k])
-            self.forget((*k, *c))
-            if cleared:
-                self.line(f" {self.assign_none(cleared)}")
-            return
-        if form is not None:
-            test, action = form
-            gone = [n for n in c if n not in made]
-            moved = [f"s{n} = s{i[0]}" for n in made if n != i[0]]
-            moved += [self.assign_none(gone)] if gone else []
-            if self.misses and not made and not action:
-                self.line(f" if not ({test}): return Miss")
-                if moved:
-                    self.line(f" {'; '.join(moved)}")
-                self.forget(c)
-                return
-            self.line(f" if {test}:")
-            self.line("  " + ("; ".join([*([action] if action else []), *moved]) or "pass"))
-            self.line(" else:")
-        self.call_other(f, i, k, c, " " if form is None else "  ")
-        self.forget((*made, *c))
-        self.is_loud = self.is_loud or not is_silent(op)
-        if op.update is not None and made and self.result is not None and self.result.shape:
-            self.facts[made[0]] = OWNED
-
-    def call_other(self, f: Callable, i: tuple, k: tuple, c: tuple, indent: str) -> None:
-        """Append a call of a step's function with a list of the slots that it uses."""
-        given, made = list(dict.fromkeys(i)), [n for n in k if n is not None]
-        place = {n: m for m, n in enumerate(given)}
-        targets = iter(range(len(given), len(given) + len(made)))
-        slots = (
-            tuple([place[n] for n in i]),
-            tuple([None if n is None else next(targets) for n in k]),
-            tuple([place[n] for n in c]),
-        )
-        items = ", ".join([*[f"s{n}" for n in given], *["None"] * len(made)])
-        text = f"{indent}v = [{items}]; {self.assign_none(c) + '; ' if c else ''}"
-        text += f"{self.constant(f)}(v, {', '.join(map(self.constant, slots))})"
-        # the step may not be repeated: it may have had an effect, and has cleared the variables
-        self.line(text if made else f"{text}; v = None", may_repeat=False)
-        if made:
-            results = "".join([f"s{n}, " for n in made])
-            self.line(f"{indent}{results}= v[{len(given)}:]; v = None", may_repeat=False)
 
     def assign_none(self, slots: Iterable[int]) -> str:
         """The statement that clears variables."""

@@ -59,6 +59,25 @@ def write_form(write: Any, bind: Bind) -> tuple[str, str] | None:
     return None if form is None else form(write, **bind.attrs)
 
 
+def part_write_form(write: Any, bind: Bind) -> tuple[str, str] | None:
+    """(array, write) for a write into part of an array, else None: the expression for the array to
+    write into, and the text after it. No test is needed: nothing else refers to the array.
+    """
+    if bind.op.name != "index_set" or not _is_array(write, 0):
+        return None
+    text = _item_text(write, bind.attrs["item"], 2)
+    if text is None or write.slots[0] in write.slots[1:]:
+        return None
+    # NumPy reads a view of the array before it writes
+    if write.is_sole(0, (1,) if len(bind.args) == 2 else ()):
+        array = write.slot(0)
+    elif write.is_argument(0):
+        array = f"{write.constant(np.array)}({write.slot(0)})"
+    else:
+        return None
+    return array, f"[{text}] = {write.operand(1)}"
+
+
 def _weaken(write) -> str | None:
     return f"{write.slot(0)}.item()" if _is_numpys(write, 0) else None
 
@@ -127,6 +146,14 @@ def _neg(write) -> str | None:
     kind = write.type(0)
     is_scalar = kind is not None and kind.shape == () and not kind.weak and kind.dtype == _FLOAT
     return f"-{write.slot(0)}" if is_scalar and not write.plain else None
+
+
+def _abs(write) -> str | None:
+    kind = write.type(0)
+    if write.plain or write.fact(0) != SCALAR or kind is None or kind.dtype not in (_FLOAT, _INT):
+        return None
+    write.has_integers |= kind.dtype == _INT  # abs of the smallest integer warns here
+    return f"abs({write.slot(0)})"
 
 
 def _is_numpys(write, i: int) -> bool:
@@ -275,6 +302,13 @@ def _stack(write, *, axis) -> str | None:
     if not all(_is_array(write, i) for i in range(count)):
         return None
     place = write.constant((slice(None),) * axis + (None,))
+    if (
+        axis == 0
+        and result.ndim == 2
+        and all(write.type(i).dtype == result.dtype for i in range(count))
+    ):
+        items = ", ".join(map(write.slot, range(count)))
+        return f"{write.constant(np.array)}(({items},), {write.constant(result.dtype)})"
     items = ", ".join([f"{write.slot(i)}[{place}]" for i in range(count)])
     return f"{write.constant(np.concatenate)}(({items},), {axis})"
 
@@ -314,6 +348,7 @@ _FORMS: dict[str, Callable] = {
     "python_operator": python_operator_form,
     "weaken": _weaken,
     "neg": _neg,
+    "abs": _abs,
     "minimum": _scalar_extremum(np.minimum, "<"),
     "maximum": _scalar_extremum(np.maximum, ">"),
     "sum": _sum,

@@ -29,6 +29,8 @@ FLOAT, INT, SCALAR, OWNED = "float", "int", "scalar", "owned"
 NUMBER_FACTS = {float: FLOAT, int: INT}
 NUMBERS = (FLOAT, INT)
 _GIVE_NUMBERS = ("weaken", "math_function", "python_operator")
+_ARRAY_MAKERS = ("cast", "concatenate", "copy", "stack", "where", "zeros")
+_PLAIN_VIEWS = ("index", "reshape", "transpose")
 _GIVE_SCALARS = ("sum", "prod", "max", "min", "mean", "var", "std", "norm", "dot", "matmul")
 
 
@@ -53,6 +55,24 @@ def result_fact(write: Any, bind: Bind) -> str | None:
     if name == "cast":
         return SCALAR if write.fact(0) in (*NUMBERS, SCALAR) else None
     return SCALAR if name == "index" and _selects_one(bind) else None
+
+
+def makes_array(bind: Bind) -> bool:
+    """Whether the form of an operation makes an array, if the result has axes."""
+    return bind.op.name in _ARRAY_MAKERS
+
+
+def makes_plain_view(bind: Bind) -> bool:
+    """Whether the result is part or all of the first operand's memory, each element once."""
+    return bind.op.name in _PLAIN_VIEWS and len(bind.args) == 1
+
+
+def copies_elements(bind: Bind) -> bool:
+    """Whether nothing refers to the memory of the operands after an operation."""
+    op = bind.op
+    if op.memory == "new":
+        return not (op.effect or op.is_users or op.holds_lambdas)
+    return op.role == "guard" or (op.name == "index" and len(bind.args) > 1)
 
 
 def _selects_one(bind: Bind) -> bool:

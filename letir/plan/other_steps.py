@@ -1,0 +1,106 @@
+"""``add_other``: writes the text of a step that stores its results itself, such as a write into an
+array. See ``letir.plan.step_writer`` for the ``write`` of these functions.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from letir.eval.float_warnings import is_silent
+from letir.ops.as_numpy.quick_forms import part_write_form, quick_form, write_form
+from letir.ops.as_numpy.quick_numbers import OWNED, makes_array
+from letir.plan.instructions import is_pure, numeric_callable
+
+
+def add_other(write: Any, f: Callable, i: tuple, k: tuple, c: tuple) -> None:
+    """Append a step whose function stores its results itwrite."""
+    form, op = write_form(write, write.bind), write.bind.op
+    made = [n for n in k if n is not None]
+    value = quick_form(write, write.bind) if op.results is None and made else None
+    if value is not None:
+        cleared = tuple([n for n in c if n != made[0]])
+        write.store(value, made[0], cleared)
+        write.note(made[0], cleared, makes_array(write.bind))
+        return
+    if made and _add_part_write(write, i, made[0], c):
+        return
+    if k and None not in k and not op.effect and is_pure(write.bind, np):
+        f = numeric_callable(write.bind, np)
+        results = "".join([f"s{n}, " for n in k])
+        write.line(f" {results}= {write.call(f, write.bind)}")
+        cleared = tuple([n for n in c if n not in k])
+        write.memory.record_use(write.bind, i)
+        write.forget((*k, *c))
+        if cleared:
+            write.line(f" {write.assign_none(cleared)}")
+        return
+    if form is not None:
+        test, action = form
+        gone = [n for n in c if n not in made]
+        moved = [f"s{n} = s{i[0]}" for n in made if n != i[0]]
+        moved += [write.assign_none(gone)] if gone else []
+        if write.misses and not made and not action:
+            write.line(f" if not ({test}): return Miss")
+            if moved:
+                write.line(f" {'; '.join(moved)}")
+            write.forget(c)
+            return
+        write.line(f" if {test}:")
+        write.line("  " + ("; ".join([*([action] if action else []), *moved]) or "pass"))
+        write.line(" else:")
+    _call_other(write, f, i, k, c, " " if form is None else "  ")
+    write.memory.record_use(write.bind, i)
+    write.forget((*made, *c))
+    write.is_loud = write.is_loud or not is_silent(op)
+    if op.update is not None and made and write.result is not None and write.result.shape:
+        _note_written(write, made[0])
+
+
+def _add_part_write(write: Any, i: tuple, k: int, c: tuple) -> bool:
+    """Append a write into part of an array that needs no test; False if there is none.
+
+    The array belongs to the function, or is an argument, which is copied.
+    """
+    form = part_write_form(write, write.bind)
+    if form is None:
+        return False
+    array, statement = form
+    name = array if array == write.slot(0) else "t" if k in i[1:] else f"s{k}"
+    text = f"{name}{statement}" if name == array else f"{name} = {array}; {name}{statement}"
+    if name != f"s{k}":
+        text += f"; s{k} = {name}"
+    cleared = [*[f"s{n}" for n in c if n != k], *(["t"] if name == "t" else [])]
+    if cleared:
+        text += f"; {' = '.join(cleared)} = None"
+    write.line(f" {text}")
+    write.memory.record_use(write.bind, i)
+    write.forget((k, *c))
+    _note_written(write, k)
+    return True
+
+
+def _note_written(write: Any, k: int) -> None:
+    """Note that slot ``k`` holds an array that was written to, which nothing else refers to."""
+    write.facts[k] = OWNED
+    write.memory.add_new(k)
+
+
+def _call_other(write: Any, f: Callable, i: tuple, k: tuple, c: tuple, indent: str) -> None:
+    """Append a call of a step's function with a list of the slots that it uses."""
+    given, made = list(dict.fromkeys(i)), [n for n in k if n is not None]
+    place = {n: m for m, n in enumerate(given)}
+    targets = iter(range(len(given), len(given) + len(made)))
+    slots = (
+        tuple([place[n] for n in i]),
+        tuple([None if n is None else next(targets) for n in k]),
+        tuple([place[n] for n in c]),
+    )
+    items = ", ".join([*[f"s{n}" for n in given], *["None"] * len(made)])
+    text = f"{indent}v = [{items}]; {write.assign_none(c) + '; ' if c else ''}"
+    text += f"{write.constant(f)}(v, {', '.join(map(write.constant, slots))})"
+    # the step may not be repeated: it may have had an effect, and has cleared the variables
+    write.line(text if made else f"{text}; v = None", may_repeat=False)
+    if made:
+        results = "".join([f"s{n}, " for n in made])
+        write.line(f"{indent}{results}= v[{len(given)}:]; v = None", may_repeat=False)
