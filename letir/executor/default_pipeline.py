@@ -73,6 +73,10 @@ def _makes_array(bind: Bind) -> bool:
     return not bind.op.elementwise and bind.op.memory != "view" and bool(bind.args)
 
 
+def _joins_arrays(bind: Bind) -> bool:
+    return bind.op.moves_elements > 2
+
+
 def without_barriers(fn: Lambda) -> Lambda:
     """``passes.without_barriers``, loaded and run where there is a barrier, also in bodies."""
     roles = {bind.op.role for body in all_bodies(fn) for bind in body.binds}
@@ -85,6 +89,7 @@ batch_matmuls = _pass_for("batch_matmuls", _makes_array)
 # powers become simpler operations for some exponents
 multiply_powers = _pass_for("multiply_powers", attrgetter("op.rule_reads_numbers"))
 loop_invariants, unroll = _pass_for("loop_invariants"), _pass_for("unroll")
+flatten_stacks = _pass_for("flatten_stacks", _joins_arrays)
 _ALGEBRA: Pipeline = (
     *(dead_code, common_subexpressions, constant_pooling, peephole, constant_propagation),
 )
@@ -97,7 +102,7 @@ def _simplifying_passes(kernels: str) -> Pipeline:
     loops = unroll if kernels == "off" else _unroll_others(kernels)
     return (
         *(constant_propagation, inline_bodies, propagate_shapes),
-        *(*_ALGEBRA, loop_invariants, loops, common_subexpressions, in_place_check),
+        *(*_ALGEBRA, loop_invariants, loops, common_subexpressions, flatten_stacks, in_place_check),
     )
 
 

@@ -173,9 +173,14 @@ def _nested_text(example: Any, texts: list[str], names: dict[str, Any]) -> str:
             names[keys[-1]] = key
         values = [_nested_text(value, texts, names) for value in example.values()]
         return f"{{{', '.join(f'{k}: {v}' for k, v in zip(keys, values, strict=True))}}}"
-    if kind not in (tuple, list):
+    is_named = issubclass(kind, tuple) and hasattr(kind, "_fields")
+    if kind not in (tuple, list) and not is_named:
         raise _NotPlain
     items = "".join([f"{_nested_text(item, texts, names)}, " for item in example])
+    if is_named:
+        name = f"n{len(names)}"
+        names[name] = kind
+        return f"{name}({items})"
     return f"({items})" if kind is tuple else f"[{items}]"
 
 

@@ -17,6 +17,7 @@ _ON_USE = {  # name -> its module
     "decompose": "decomposition",
     "decompose_addmm": "peephole_rules.bias_addition",
     "erase_number_types": "number_types",
+    "flatten_stacks": "peephole_rules.flat_stacks",
     "fuse": "fusion.fusing",
     "in_place_check": "memory.consumed_operands",
     "inline_bodies": "inlining",

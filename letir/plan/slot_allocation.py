@@ -154,11 +154,15 @@ class _Layout:
             if bind.op.update is not None and slots[0] in dying:
                 dying.sort(key=slots[0].__eq__)  # the result takes the place of the array
             self.free += dying
+            if (
+                bind.op.update is not None
+            ):  # in place in an array that no constant shares, or a copy
+                self.fresh.update(bind.binders)
             made = tuple([self.slot_for(b) if b in self.left else None for b in bind.binders])
             self.steps.append((OTHER, f, tuple(slots), None, made, tuple(dying)))
             return
         (binder,) = bind.binders
-        if ufunc is not None:
+        if bind.op.memory == "new" and not bind.op.is_users:
             self.fresh.add(binder)
         f = numeric_callable(bind, self.xp) if ufunc is None else ufunc
         k = dying[0] if dying else self.slot_for(binder)

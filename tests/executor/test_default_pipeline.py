@@ -38,7 +38,7 @@ PIPELINE = [
     *("constant_propagation", "inline_bodies", "propagate_shapes"),
     *("dead_code", "common_subexpressions", "constant_pooling", "peephole"),
     *("constant_propagation", "loop_invariants", "unroll", "common_subexpressions"),
-    "in_place_check",
+    *("flatten_stacks", "in_place_check"),
     *("inline_bodies(keep_rules=False)", "decompose(keep_rules=False)", "batch_matmuls"),
     *("multiply_powers", "fuse"),
     *("without_barriers", "dead_code"),

@@ -358,3 +358,22 @@ def test_complex_scalars_are_computed_as_by_ufuncs(values):
     x = np.array(values, complex)
 
     check_function(lt.trace(lambda x: (x[0] + x[1], x[0] - 1.5, x[1] / x[0], x[0] * x[1]), x), (x,))
+
+
+SHORT = [
+    (lambda x: (np.fft.rfft(x), np.fft.ifft(x, 3), np.fft.fft(x, norm="ortho")), X[0]),
+    (lambda x: (np.fft.irfft(x + 0j), np.fft.rfft2(x)), X),
+    (lambda x: (x.mean(), x.mean(0), x.mean(1, keepdims=True)), X.astype(np.float32) / 3),
+    (lambda x: (x.mean(), x.mean(0), (x > 1).mean()), np.arange(12).reshape(4, 3)),
+    (lambda x: (np.clip(x, -0.5, 1), np.clip(x, 1, 0.5), np.clip(x, np.nan, 1)), X),
+    (lambda x: np.clip(x, -0.5, 1), np.array([np.nan, -0.0, np.inf], np.float32)),
+    (lambda x: (np.full((2, 3), x[0, 0]), np.full(2, x.sum(), int), np.sort(x), np.sort(x, 0)), X),
+]
+
+
+@pytest.mark.parametrize(("f", "x"), SHORT)
+def test_short_forms_give_the_bits_of_numpys_functions(f, x):
+    fn = lt.trace(f, x)
+
+    check_function(fn, (x,))
+    assert_same(f(x), lt.jit(f, exact=True, kernels="off")(x))

@@ -39,6 +39,9 @@ _FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
 _OPERATORS = {**ARITHMETIC, "div": "/", **COMPARISONS}
 _COMPLEX = np.dtype(np.complex128)
 _EXACT_COMPLEX = ("add", "sub", "div")  # operators may round complex products differently
+_PYTHON_NUMBERS = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
+_AVERAGED = (_FLOAT, _INT, np.dtype(np.float32), np.dtype(np.bool_))
+_MOST_COUNTED = 1 << 24  # float32 holds such counts
 _MOST_EXACT = 1 << 53  # integers up to this one are exact as floats
 
 
@@ -79,7 +82,12 @@ def part_write_form(write: Any, bind: Bind) -> tuple[str, str] | None:
 
 
 def _weaken(write) -> str | None:
-    return f"{write.slot(0)}.item()" if _is_numpys(write, 0) else None
+    """Python's class of numbers, which takes a scalar sooner than the scalar's ``item``."""
+    if not _is_numpys(write, 0):
+        return None
+    kind = write.type(0)
+    name = None if kind.shape else _PYTHON_NUMBERS.get(kind.dtype.kind)
+    return f"{name}({write.slot(0)})" if name else f"{write.slot(0)}.item()"
 
 
 # ---- NumPy scalars ----
@@ -188,14 +196,18 @@ _sum = _reduction(np.add)
 
 
 def _mean(write, *, axis, dtype, keepdims) -> str | None:
-    """The sum over the number of elements, as ``np.mean`` computes it for float64."""
+    """The sum over the number of elements, as ``np.mean`` computes it."""
     kind, result = write.type(0), write.result
-    if dtype is not None or not _is_array(write, 0) or kind.dtype != _FLOAT or result is None:
+    if dtype is not None or not _is_array(write, 0) or result is None:
         return None
     if not is_static_shape((*kind.shape, *result.shape)) or 0 in kind.shape:
         return None
-    total = _sum(write, axis=axis, keepdims=keepdims)
     count = math.prod(kind.shape) // math.prod(result.shape)
+    if kind.dtype not in _AVERAGED or count > _MOST_COUNTED:
+        return None
+    total = _sum(
+        write, axis=axis, keepdims=keepdims, dtype=None if kind.dtype.kind == "f" else _FLOAT
+    )
     return None if total is None else f"{total} / {float(count)!r}"
 
 

@@ -5,10 +5,17 @@ an expression, or None where it does not apply; see ``quick_forms``, which takes
 """
 
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
+from letir.ast.symbolic_sizes import is_static_shape
+from letir.ast.terms import Const
+
+# absent from the public names: without it the plan calls np.clip
+_CLIP = getattr(getattr(getattr(np, "_core", None), "umath", None), "clip", None)
+_MOST_BOUND = 1e4  # float16 holds such bounds
 Form = Callable[..., str | None]
 
 
@@ -17,6 +24,11 @@ def _is_plain_array(write: Any, i: int) -> bool:
     kind = write.type(i)
     is_known = kind is not None and not kind.weak and bool(kind.shape)
     return is_known and kind.dtype.kind in "biuf"
+
+
+def _is_array(write: Any, i: int) -> bool:
+    kind = write.type(i)
+    return kind is not None and not kind.weak and bool(kind.shape)
 
 
 def _logical(ufunc: np.ufunc) -> Form:
@@ -94,6 +106,47 @@ def _diff(write: Any, *, n: int, axis: int) -> str | None:
     return f"{write.constant(np.subtract)}({write.slot(0)}[{later}], {write.slot(0)}[{earlier}])"
 
 
+def _sort(write: Any, *, axis: int | None, kind: Any) -> str | None:
+    if kind is not None or not _is_plain_array(write, 0):
+        return None
+    return f"{write.constant(np.sort)}({write.slot(0)}, {axis!r})"
+
+
+def _clip(write: Any) -> str | None:
+    """The ufunc that ``np.clip`` calls, for floats between finite numbers."""
+    kind, bounds = write.type(0), write.bind.args[1:]
+    if _CLIP is None or not _is_plain_array(write, 0) or kind.dtype.kind != "f":
+        return None
+    if not all(type(b) is Const and type(b.value) in (int, float) for b in bounds):
+        return None
+    if not all(isfinite(b.value) and abs(b.value) < _MOST_BOUND for b in bounds):
+        return None
+    items = ", ".join(map(write.slot, range(3)))
+    return f"{write.constant(_CLIP)}({items})"
+
+
+def _full(write: Any, *, shape: Any, dtype: Any) -> str | None:
+    if len(write.bind.args) > 1 or shape is None or not is_static_shape(shape):
+        return None
+    return f"{write.constant(np.full)}({tuple(shape)!r}, {write.slot(0)}, {write.constant(dtype)})"
+
+
+def _along_one(name: str) -> Form:
+    """The Fourier transform along one axis, which the one along several axes calls."""
+    function = getattr(np.fft, name)
+
+    def form(write: Any, *, s: Any = None, axes: Any = None, norm: Any = None) -> str | None:
+        if axes is None or len(axes) != 1 or not _is_array(write, 0):
+            return None
+        if s is not None and (len(s) != 1 or not is_static_shape(s)):
+            return None
+        write.is_loud = True
+        size = None if s is None else s[0]
+        return f"{write.constant(function)}({write.slot(0)}, {size!r}, {axes[0]!r}, {norm!r})"
+
+    return form
+
+
 METHOD_FORMS: dict[str, Form] = {
     "any": _logical(np.logical_or),
     "all": _logical(np.logical_and),
@@ -107,4 +160,8 @@ METHOD_FORMS: dict[str, Form] = {
     "flip": _flip,
     "outer": _outer,
     "diff": _diff,
+    "sort": _sort,
+    "clip": _clip,
+    "full": _full,
+    **{f"{name}n": _along_one(name) for name in ("fft", "ifft", "rfft", "irfft")},
 }

@@ -29,7 +29,7 @@ FLOAT, INT, SCALAR, OWNED = "float", "int", "scalar", "owned"
 NUMBER_FACTS = {float: FLOAT, int: INT}
 NUMBERS = (FLOAT, INT)
 _GIVE_NUMBERS = ("weaken", "math_function", "python_operator")
-_ARRAY_MAKERS = ("cast", "concatenate", "copy", "stack", "where", "zeros")
+_ARRAY_MAKERS = ("cast", "clip", "concatenate", "copy", "full", "sort", "stack", "where", "zeros")
 _PLAIN_VIEWS = ("index", "reshape", "transpose")
 _GIVE_SCALARS = ("sum", "prod", "max", "min", "mean", "var", "std", "norm", "dot", "matmul")
 
