@@ -35,7 +35,8 @@ def flatten_stacks(fn: Lambda) -> Lambda:
     rows = {bind.binders[0]: found for bind in fn.binds if (found := _scalars_of(bind))}
     if not rows:
         return fn
-    counts, replaced, gone = use_counts(fn), {}, set()
+    counts, replaced = use_counts(fn), {}
+    gone: set[Arg] = set()
     for bind in fn.binds:
         if _is_matrix_of(bind, rows, counts):
             replaced[bind.binders[0]] = _flat(bind, rows)
