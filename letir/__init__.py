@@ -223,7 +223,7 @@ _LATE_BOUND = {
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
     "executor.outside_state": (
         *("call_as_python", "generator_position", "refuse_changes", "restore_state"),
-        "taken_while",
+        *("taken_while", "unless_it_changes"),
     ),
     "tracing.late_imports": ("watched_spec",),
     "tracing.scipy_stand_ins": ("loaded_scipy_modules",),
@@ -234,12 +234,14 @@ _LATE_BOUND = {
         "watch_imports",
         "restore_new_modules",
         *("library_methods", "library_modules", "loaded_modules", "function_stand_in"),
-        "recorded_function",
+        *("list_taking_function", "recorded_function"),
     ),
     "tracing.math_stand_ins": (
         *("cached_stand_ins", "named_stand_ins", "python_stand_ins", "scalar_stand_ins"),
     ),
-    "tracing.numpy_functions.list_arguments": ("watch_list_arguments",),
+    "tracing.numpy_functions.list_arguments": (
+        *("learn_function_of_lists", "note_function_of_lists", "watch_list_arguments"),
+    ),
     "tracing.numpy_protocols.errstate_regions": ("record_errstate",),
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),
     "tracing.numpy_protocols.python_protocols": ("with_known_keys",),

@@ -6,6 +6,7 @@ A plan would repeat the values that it had while the function was recorded.
 import gc
 import itertools
 import logging
+import random
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import CellType, GeneratorType
@@ -20,6 +21,7 @@ from letir.executor.calls import executor_name
 from letir.executor.plan_making import (
     Globals,
     Slots,
+    captured_state,
     contents_of,
     is_unchanged,
     record_function,
@@ -72,6 +74,29 @@ def progress(iterator: Any, depth: int = 0) -> list:
         inner = [part for part in parts if isinstance(part, Iterator)]
         state += [item for part in inner for item in progress(part, depth + 1)]
     return state
+
+
+def unless_it_changes(f: Callable, again: Callable[[], T], refusal: str) -> T:
+    """The result of ``again()``, which calls ``f`` a second time.
+
+    Raises TraceError with the text ``refusal`` if ``f`` changes something outside of it, which it
+    has then changed in the first call, too.
+    """
+    iterators, holders, is_all = captured_state([f])
+    generators = [np.random.mtrand._rand, random._inst]  # type: ignore[attr-defined]
+    holders += [x for x in generators if all(x is not holder for holder in holders)]
+    before = [contents_of(holder) for holder in holders]
+    done, has_taken = taken_while(iterators, again)
+    is_same = all(map(is_unchanged, holders, before)) and all(map(_has_position, holders, before))
+    if is_all and is_same and not has_taken:
+        return done
+    restore_state(holders, before, generators=True)
+    raise TraceError(refusal) from None
+
+
+def _has_position(holder: Any, held: Any) -> bool:
+    """Whether a random generator has the state that it had; True for other objects."""
+    return type(held) is not _Position or repr(_Position(holder).state) == repr(held.state)
 
 
 # ---- variables, attributes and containers ----
@@ -260,4 +285,5 @@ LATE_BOUND.update(
     refuse_changes=refuse_changes,
     restore_state=restore_state,
     taken_while=taken_while,
+    unless_it_changes=unless_it_changes,
 )

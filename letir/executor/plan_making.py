@@ -109,7 +109,7 @@ def _recorded_with_state(executor: "Executor", request: Request) -> tuple:
     state that the function changes.
     """
     do = functools.partial(record_function, executor.f, request.marked)
-    iterators, holders, is_all = _captured_state(_roots(executor, request))
+    iterators, holders, is_all = captured_state(_roots(executor, request))
     before = [contents_of(holder) for holder in holders]
     try:
         with ActiveRecording() as recording:
@@ -223,7 +223,7 @@ def _attributes_of_object(value: Any, holders: list) -> list:
     return [getattr(value, "__dict__", None), kind, *[getattr(value, n, None) for n in slots]]
 
 
-def _captured_state(roots: list) -> tuple[list, list, bool]:
+def captured_state(roots: list) -> tuple[list, list, bool]:
     """(iterators, objects that hold values, whether these are all) that functions can reach."""
     iterators: list = []
     holders: list = []

@@ -139,31 +139,51 @@ def record(
         names = [name for i, name in enumerate(names) if i not in statics]
         inputs = [leaf for i, leaf in enumerate(leaves) if i not in statics]
         tree = Tree(spec, _static_leaves(statics))
-    with trace_for(inputs, names, mode) as (new, tracers):
-        new.writes, new.lifts_variables = writes is not None, lifts_variables
-        new.draws = draws
-        filled = _with_static(statics, tracers) if statics else tracers
-        call: Any = spec.unflatten(filled)  # positional and keyword arguments
-        new.intercepts = new.intercepts and intercept
-        if draws != DRAW_AT_ONCE or names_draws(f):
-            new.watch = Watch(f, draws)
-        result = _call_recorded(f, new, *call)
-        if draws == LIFT_STATES and spec.num_nodes > len(leaves) + 3:  # for jit, with containers
-            _refuse_changed_containers(call, filled, spec)
-        # raised too late for the user's handlers: record again, not lazily
-        if new.failed is not None:
-            return record(f, args, kwargs, EAGER, writes, lifts_variables, intercept, draws)
-        if writes is WRITE_BACK:
-            new.write_back()
-        else:  # loops carry NumPy's booleans
-            new.python_bools.clear()
-        # if each argument is an array: a node for each, and three for args, kwargs and both
-        # together
-        is_flat = not statics and spec.num_leaves == len(args) == spec.num_nodes - 3
-        fn, lifted = finish_trace(new, result, None if is_flat else tree)
-        if new.watch is not None:
-            new.watch.check(fn)
-        return Recording(fn, tree, inputs, lifted)
+    try:
+        with trace_for(inputs, names, mode) as (new, tracers):
+            new.writes, new.lifts_variables = writes is not None, lifts_variables
+            new.draws = draws
+            filled = _with_static(statics, tracers) if statics else tracers
+            call: Any = spec.unflatten(filled)  # positional and keyword arguments
+            new.intercepts = new.intercepts and intercept
+            if draws != DRAW_AT_ONCE or names_draws(f):
+                new.watch = Watch(f, draws)
+            result = _call_recorded(f, new, *call)
+            _learn_function_of_lists(new)
+            if draws == LIFT_STATES and spec.num_nodes > len(leaves) + 3:  # for jit
+                _refuse_changed_containers(call, filled, spec)
+            if new.failed is not None:  # raised too late for the user's handlers
+                raise RecordAgain(EAGER)
+            if writes is WRITE_BACK:
+                new.write_back()
+            else:  # loops carry NumPy's booleans
+                new.python_bools.clear()
+            # if each argument is an array: a node for each, and three for args, kwargs and both
+            # together
+            is_flat = not statics and spec.num_leaves == len(args) == spec.num_nodes - 3
+            fn, lifted = finish_trace(new, result, None if is_flat else tree)
+            if new.watch is not None:
+                new.watch.check(fn)
+            return Recording(fn, tree, inputs, lifted)
+    except RecordAgain as found:
+        again = functools.partial(
+            record, f, args, kwargs, found.mode, writes, lifts_variables, intercept, draws
+        )
+        # jit undoes what the function changes outside of it, or calls the function
+        if found.refusal is None or draws == LIFT_STATES:
+            return again()
+        return LATE_BOUND["unless_it_changes"](f, again, found.refusal)
+
+
+class RecordAgain(Exception):
+    """The recorded function is to be called again, in a trace of this ``mode``.
+
+    ``refusal``: the error to raise if this would change something outside of the function twice.
+    """
+
+    def __init__(self, mode: str, refusal: str | None = None) -> None:
+        super().__init__()
+        self.mode, self.refusal = mode, refusal
 
 
 class ContainersChanged(Exception):
@@ -200,6 +220,7 @@ def _call_recorded(f: Callable, new: Trace, args: tuple, kwargs: dict) -> Any:
             return result
         except Exception as error:
             settle_refusals(new)
+            _learn_function_of_lists(new)
             LATE_BOUND["refuse_call"](error, f, args, kwargs)
             LATE_BOUND["note_error"](new, error)
             is_other = not isinstance(error, LetirError) and str(error) != new.refusal
@@ -212,6 +233,12 @@ def _call_recorded(f: Callable, new: Trace, args: tuple, kwargs: dict) -> Any:
                 if isinstance(error, ValueError) and isinstance(error.__cause__, TraceError):
                     raise error.__cause__ from None
                 raise
+
+
+def _learn_function_of_lists(new: Trace) -> None:
+    """Raise ``RecordAgain`` if a ufunc got a list of traced values that it will take next time."""
+    if "takes_lists" in vars(new) and LATE_BOUND["learn_function_of_lists"](new):
+        raise RecordAgain(new.mode, new.refusal) from None
 
 
 class _recording_functions(TemporaryChange):

@@ -281,6 +281,11 @@ def recorded_function(f: Callable) -> Callable:
     return found or f
 
 
+def list_taking_function(ufunc: Any) -> Any:
+    """The function of letir.numpy for a ufunc, which is the ufunc's stand-in during recordings."""
+    return numpy_namespace().wrap_function(ufunc)
+
+
 class _IndexTrick:
     """``np.r_``, ``np.c_``, ``np.mgrid`` or ``np.ogrid``, recorded in the user's code."""
 
@@ -376,6 +381,7 @@ def _vectorized(self, *args, **kwargs):
 
 
 LATE_BOUND["function_stand_in"] = _recorded_stand_in
+LATE_BOUND["list_taking_function"] = list_taking_function
 LATE_BOUND["recorded_function"] = recorded_function
 LATE_BOUND["library_modules"] = library_modules
 LATE_BOUND["library_methods"] = library_methods

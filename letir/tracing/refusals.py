@@ -4,6 +4,7 @@ import linecache
 import re
 import sys
 import threading
+from types import FrameType
 from typing import TypeVar
 
 from letir.ast import LATE_BOUND
@@ -48,18 +49,22 @@ def unanswered_error(value: Value, asked: str) -> TraceError:
 
 def conversion_error(value: Value) -> TraceError:
     """The error for a traced value that NumPy or C code tries to convert to an ordinary array."""
+    asking, frame = _asking_function()
+    if frame is not None:
+        LATE_BOUND["note_function_of_lists"](asking, frame)
     return note_refusal(
         TraceError(
             f"a traced value of type {value.type} cannot become an ordinary array: "
-            f"it would not be recorded{at_user()}\n  {_remedy_for(_asking_function())}"
+            f"it would not be recorded{at_user()}\n  {_remedy_for(asking)}"
         )
     )
 
 
-def _asking_function() -> str:
-    """The name of the library function that the user's code called, if it can be determined.
+def _asking_function() -> tuple[str, FrameType | None]:
+    """(name of the library function that the user's code called, the user's frame if it is in C).
 
-    The name has its module if the function is written in Python; else it is the user's text.
+    The name has its module if the function is written in Python; else it is the user's text. It is
+    empty if it cannot be determined.
     """
     frame, asking = sys._getframe(3), ""  # the caller of ``__array__``
     while frame is not None and not is_users(frame.f_code.co_filename):
@@ -67,12 +72,12 @@ def _asking_function() -> str:
             asking = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}"
         frame = frame.f_back
     if asking or frame is None:
-        return asking
+        return asking, None
     positions = list(frame.f_code.co_positions())[frame.f_lasti // 2]
     line, _, start, end = positions
     text = linecache.getline(frame.f_code.co_filename, line or 0)
     called = text.encode()[start or 0 : end].decode(errors="ignore")
-    return called.partition("(")[0].strip()
+    return called.partition("(")[0].strip(), frame
 
 
 def _remedy_for(asking: str) -> str:
@@ -85,7 +90,7 @@ def _remedy_for(asking: str) -> str:
 
 def remedy_in_library(remedy: str) -> str:
     """``remedy``, or the remedy for the calling library, such as ``scipy.integrate``."""
-    asking = _asking_function()
+    asking, _ = _asking_function()
     return _remedy_for(asking) if asking.startswith(("scipy.", "sklearn.", "pandas.")) else remedy
 
 

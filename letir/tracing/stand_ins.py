@@ -118,6 +118,31 @@ def watch_functions(names: Collection[str], maker: Callable) -> None:
             library.watch_calls(found, maker)
 
 
+def take_lists(ufunc: Any) -> None:
+    """Give a ufunc of NumPy's a stand-in that takes lists, now and in later recordings."""
+    with _lock:
+        library = next(library for library in _libraries if library.module.__name__ == "numpy")
+        for name in _names_of(ufunc, vars(library.module)):  # absolute is abs, too
+            library.made.pop(name, None)
+            library.makers[name] = LATE_BOUND["list_taking_function"]
+            library.watched.add(name)
+        _originals.cache_clear()
+        _spaces.clear()
+        stand_in = stand_in_of(ufunc)
+        for module in list(sys.modules.values()):
+            space = getattr(module, "__dict__", None)
+            if type(space) is dict and is_users(space):
+                names = _names_of(ufunc, space)
+                if names:
+                    new = dict.fromkeys(names, stand_in)
+                    _in_place.append(NamesSite(space, dict.fromkeys(names, ufunc), new))
+                    _in_place[-1].exchange(True)
+
+
+def _names_of(value: Any, space: dict) -> list[str]:
+    return [name for name, other in list(space.items()) if other is value]
+
+
 def add_loaded_modules() -> None:
     """Add stand-ins for ``numpy.random`` and SciPy's modules loaded since the last recording."""
     for library in LATE_BOUND["loaded_modules"](_libraries):

@@ -44,7 +44,6 @@ METHODS: dict[Any, str] = {
     np.ndarray.dump: _BYTES,
     np.ndarray.dumps: _BYTES,
     np.ndarray.getfield: "structured arrays are not recorded; pass the fields as arrays",
-    np.ndarray.resize: "an array keeps its size; write y = numpy.resize(x, shape)",
     np.ndarray.setfield: "structured arrays are not recorded; pass the fields as arrays",
     np.ndarray.tobytes: _BYTES,
     np.ndarray.tofile: _BYTES,

@@ -54,6 +54,9 @@ def adopt_item_write(value: Any, frame: FrameType) -> np.ndarray | None:
     if not _may_become_buffer(array):
         return None
     key = key_of(frame)
+    if value.dtype.kind in "iub" and _lists_traced(key):
+        # NumPy makes an array of the list, whose items are converted like written values
+        return np.array(value.guarded(np.copy, "an index") if value.shape else value.item())
     known = _known_key(key)
     if known is _UNKNOWN:
         return None
@@ -114,13 +117,19 @@ _UNKNOWN = object()
 
 def _known_key(key: Any) -> Any:
     """A key with the arrays of its traced integers, ``_UNKNOWN`` if they have no values."""
-    if type(key) is tuple:
+    if type(key) in (tuple, list):
         parts = [_known_key(part) for part in key]
-        return _UNKNOWN if any(part is _UNKNOWN for part in parts) else tuple(parts)
+        return _UNKNOWN if any(part is _UNKNOWN for part in parts) else type(key)(parts)
     if isinstance(key, Value):
         value = key.concrete_value()
         return value if isinstance(value, np.ndarray | np.generic | int) else _UNKNOWN
     return _UNKNOWN if has_traced(key) else unwrap(key)
+
+
+def _lists_traced(key: Any) -> bool:
+    """Whether a key has a list with traced values in it."""
+    parts = key if type(key) is tuple else (key,)
+    return any(isinstance(item, Value) for part in parts if type(part) is list for item in part)
 
 
 # ---- references to an array ----

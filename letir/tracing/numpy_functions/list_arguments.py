@@ -1,18 +1,25 @@
-"""NumPy's functions called with an argument of the recorded function that is a list.
+"""NumPy's functions called with a list of traced values.
 
 NumPy makes an array of a list of numbers, but cannot of a list of traced values. Stand-ins for
-NumPy's functions do; code that builds a list itself gets them when it is first seen, see
-``math_stand_ins``.
+NumPy's functions do. Code that builds a list itself gets them when it is first seen, see
+``math_stand_ins``; code to which an argument of the recorded function brings the list, before that
+function is called. A ufunc that gets a list all the same, from an attribute or from another
+function, gets its stand-in then, and the function is recorded again.
 """
 
+import builtins
+import re
 from collections.abc import Callable
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
+
+import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.tracing.math_stand_ins import codes_in, functions_of_arrays
-from letir.tracing.stand_ins import watch_functions
+from letir.tracing.stand_ins import stand_in_of, take_lists, watch_functions
+from letir.tracing.trace_state import ACTIVE, Trace
 
 _MOST = 1 << 12
 _seen: dict[int, CodeType] = {}  # by id, as hashing code is slow
@@ -53,4 +60,49 @@ def _holds_listed_numbers(x: Any) -> bool:
     )
 
 
-LATE_BOUND["watch_list_arguments"] = watch_list_arguments
+_DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def note_function_of_lists(called: str, frame: FrameType) -> None:
+    """Note the ufunc that the text ``called`` names in ``frame``: it was given a list.
+
+    Not if it has a stand-in already: then its operand is another object with traced values.
+    """
+    trace = ACTIVE.get()
+    if type(trace) is not Trace or not trace.intercepts or not _DOTTED.fullmatch(called):
+        return
+    found = _named(called.split("."), frame)
+    ufunc = found if isinstance(found, np.ufunc) else getattr(found, "__self__", None)
+    is_numpys = isinstance(ufunc, np.ufunc) and getattr(np, ufunc.__name__, None) is ufunc
+    if is_numpys and stand_in_of(ufunc) is None:
+        vars(trace)["takes_lists"] = ufunc
+
+
+def _named(names: list[str], frame: FrameType) -> Any:
+    """The object with this dotted name in a frame; None if a name is missing."""
+    missing = object()
+    found: Any = missing
+    for space in (frame.f_locals, frame.f_globals, vars(builtins)):
+        if found is missing:
+            found = space.get(names[0], missing)
+    for name in names[1:]:
+        if isinstance(found, np.ufunc):
+            found = getattr(found, name, missing)
+        else:  # not by getattr, which may run the user's code
+            found = getattr(found, "__dict__", {}).get(name, missing)
+    return None if found is missing else found
+
+
+def learn_function_of_lists(trace: Trace) -> bool:
+    """Give the ufunc that ``trace`` has noted its stand-in; whether there is one."""
+    ufunc = vars(trace).pop("takes_lists", None)
+    if ufunc is not None:
+        take_lists(ufunc)
+    return ufunc is not None
+
+
+LATE_BOUND.update(
+    watch_list_arguments=watch_list_arguments,
+    note_function_of_lists=note_function_of_lists,
+    learn_function_of_lists=learn_function_of_lists,
+)

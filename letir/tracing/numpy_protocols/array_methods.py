@@ -4,6 +4,7 @@
 Methods that change an array compute a new one and ``replace`` the value by it.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -80,6 +81,22 @@ class ArrayMethods(Value):
     def shape(self, new: Any) -> None:
         """Give the array itself another shape, as an assignment to ``ndarray.shape`` does."""
         LATE_BOUND["set_shape"](self, new)
+
+    def resize(self, *new_shape: Any, refcheck: bool = True) -> None:
+        """NumPy's ``ndarray.resize``, recorded if the number of elements stays the same."""
+        shape = new_shape[0] if len(new_shape) == 1 else new_shape
+        if shape is None or shape == ():
+            return
+        shape = shape if isinstance(shape, tuple | list) else (shape,)
+        if math.prod(shape) != self.size:
+            raise LATE_BOUND["note_refusal"](
+                AttributeError(
+                    f"ndarray.resize from {self.size} to {math.prod(shape)} elements is not "
+                    f"recorded{at_user()}\n  write y = numpy.resize(x, shape)"
+                )
+            )
+        if tuple(shape) != self.shape:
+            LATE_BOUND["set_shape"](self, shape)
 
     @property
     def mT(self) -> Value:

@@ -156,8 +156,9 @@ def test_an_empty_array_has_no_truth_value(told):
 # ---- conversion to an ordinary array, or use as its index ----
 
 
+OWN = {"arcsinh": np.arcsinh}
 ARRAYS = {
-    "a ufunc of a list": (lambda x: np.arcsinh(x.tolist()), X, "float64*[]"),
+    "a ufunc of a list": (lambda x: OWN["arcsinh"](x.tolist()), X, "float64*[]"),
 }
 
 

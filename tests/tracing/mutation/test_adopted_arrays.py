@@ -84,6 +84,17 @@ def traced_places(x):
     return a
 
 
+def listed_places(x):
+    """The first element of W that changes places is in another row for other arguments."""
+    a, b = W.copy(), W[0].copy()
+    i = np.argmax(x)
+    b[[0, i]] = b[[i, 0]]
+    b[i] = x[0]
+    a[[i, i - 1]] = x
+    a[[0, i], [i, 1]] = i
+    return a, b
+
+
 def other_dtypes(x):
     z, single = COMPLEX.copy(), W.astype(np.float32)
     z[0] = x[0]
@@ -96,7 +107,7 @@ RECORDED = {
     f.__name__: f
     for f in (
         *(items, results_of_operators, two_names, in_a_callee, read_before, broadcast),
-        *(traced_places, other_dtypes, Model().run),
+        *(traced_places, listed_places, other_dtypes, Model().run),
     )
 }
 

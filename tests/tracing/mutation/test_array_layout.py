@@ -50,9 +50,21 @@ def assigned_list(x):
     return y, z
 
 
+def resized(x):
+    """A shape that resize gives; the number of elements stays the same."""
+    y = np.cos(x)
+    y.resize(2, 6)
+    y[0] = x[0, 0]
+    z = np.zeros(12)
+    z[0] = y.sum()
+    z.resize(12)
+    z.resize((3, 4), refcheck=False)
+    return y, z
+
+
 # NumPy 2.5 warns of assigned shapes
 on_any_numpy = pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
-SHAPES = [assigned, assigned_view, assigned_with_stale_views, assigned_list]
+SHAPES = [assigned, assigned_view, assigned_with_stale_views, assigned_list, resized]
 
 
 @on_any_numpy
