@@ -13,6 +13,8 @@ from letir.tracing.source_locations import instruction_at
 
 _OPCODES = ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "CALL_INTRINSIC_1", "IMPORT_STAR")
 _READS = frozenset([dis.opmap[name] for name in _OPCODES if name in dis.opmap])
+_NAMELESS = frozenset([dis.opmap[name] for name in _OPCODES[-2:] if name in dis.opmap])
+_LOAD_ATTR, _HAS_FLAG = dis.opmap["LOAD_ATTR"], sys.version_info >= (3, 12)  # for a method
 
 # libraries whose own calls of NumPy are not recorded, and the standard library
 LIBRARIES = frozenset(
@@ -32,18 +34,28 @@ _called: dict[int, tuple[CodeType, frozenset[int]]] = {}  # by id, as hashing co
 _users: dict[str | None, bool] = {}  # by the name of the module
 
 
-def is_read_by_user(frame: FrameType) -> bool:
-    """Whether a frame belongs to a user's code, and is reading an attribute or importing a name.
+def is_read_by_user(frame: FrameType, name: str) -> bool:
+    """Whether a frame belongs to a user's code, and is reading or importing this attribute.
 
     Otherwise C code that the frame called reads the attribute, and needs ordinary arrays: NumPy's
-    generators call ``numpy.empty`` and write into its memory.
+    generators call ``numpy.empty`` and write into its memory, also to answer
+    ``rng.bit_generator.state``.
     """
     if not is_users(frame.f_globals):
         return False
-    at = instruction_at(frame)
-    if frame.f_code.co_code[at] in _READS:
-        return True
-    return "getattr" in frame.f_code.co_names and _is_getattr(frame.f_code, at)
+    code, at = frame.f_code, instruction_at(frame)
+    opcode = code.co_code[at]
+    if opcode in _READS:
+        return opcode in _NAMELESS or _name_read(code, at) == name
+    return "getattr" in code.co_names and _is_getattr(code, at)
+
+
+def _name_read(code: CodeType, at: int) -> str:
+    """The name of the attribute that an instruction reads."""
+    number, digit, opcode = code.co_code[at + 1], 8, code.co_code[at]
+    while at and code.co_code[at - 2] == dis.EXTENDED_ARG:
+        at, number, digit = at - 2, number | code.co_code[at - 1] << digit, digit + 8
+    return code.co_names[number >> 1 if opcode == _LOAD_ATTR and _HAS_FLAG else number]
 
 
 def _is_getattr(code: CodeType, at: int) -> bool:

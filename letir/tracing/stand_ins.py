@@ -212,7 +212,7 @@ class LibraryModule:
                 active = ACTIVE.get()
                 if active is not None and active.intercepts:
                     frame = sys._getframe(1)
-                    if is_read_by_user(frame) and active_trace() is not None:
+                    if is_read_by_user(frame, name) and active_trace() is not None:
                         if name in makers or (name in classes and is_called_at_once(frame)):
                             return self.stand_in(name)
                         if name == "random":

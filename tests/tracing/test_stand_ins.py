@@ -709,3 +709,29 @@ def test_a_function_of_places_may_use_traced_values():
         return np.fromfunction(lambda i, j: x * i + j, (4, 3)).sum()
 
     assert lt.grad(f)(2.0) == 18.0
+
+
+def test_c_code_behind_an_attribute_gets_ordinary_arrays():
+    """NumPy's bit generators write into the memory of ``numpy.empty`` to answer ``state``."""
+
+    def f(x):
+        rng = np.random.default_rng(4)
+        return x * (rng.bit_generator.state == np.random.default_rng(4).bit_generator.state)
+
+    assert lt.trace(f, 2.0)(3.0) == 3.0
+
+
+def test_attributes_with_high_numbers_are_stood_in():
+    """Their instructions have a prefix with the upper bits of the number."""
+    space = {"numpy": numpy}
+    names = "; ".join(f"x.a{i}" for i in range(600))
+    lines = [
+        "def f(x):",
+        f"    if x is None: {names}",
+        "    out = numpy.zeros(2)",
+        "    out[0] = x",
+        "    return out",
+    ]
+    exec("\n".join(lines), space)
+
+    assert_same(np.array([2.0, 0.0]), lt.trace(space["f"], 1.0)(2.0))
