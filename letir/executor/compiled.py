@@ -80,6 +80,8 @@ class Compiled:
         self.quick: tuple | None = None  # (match, run, nest) for calls like one before
         # recorded while the function took values from an iterator, which a plan would repeat
         self.is_once = False
+        # recorded while the function made a random generator that its next call finds
+        self.is_first = False
 
     def swap_plan(self, plan: Plan | None) -> None:
         """Run ``plan`` from now on; None keeps the present plan, which is then final."""

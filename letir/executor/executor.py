@@ -254,7 +254,9 @@ class Executor(Generic[P, R]):
             return self.f(*args, **kwargs)
         _LAST.graph = version.executed
         entry.runs_python |= version.is_once
-        if key is not None:
+        if version.is_first:
+            self.cache.remove(entry)
+        elif key is not None:
             self.remember(key, entry, version, leaves)
         return nested_results(version.program, results)
 

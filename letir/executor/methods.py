@@ -23,6 +23,7 @@ from letir.eager.models.attributes import has_no_parts, mirror_value, places_by_
 from letir.eager.models.recorded_model import changed_places, distinct_arrays, value_token
 from letir.errors import TraceError
 from letir.executor.transformed_executors import transformed_method
+from letir.tracing.refusals import of_outside_state
 from letir.tracing.trace_state import ACTIVE, active_trace
 from letir.transforms.jitted_functions import Transform
 
@@ -104,6 +105,8 @@ def _mirrored_method(method: Callable) -> Callable:
     @functools.wraps(method)
     def function(held, arrays, *args, **kwargs):
         instance = _INSTANCE.get()
+        if ACTIVE.get() is None:  # called as Python
+            return method(instance, *args, **kwargs), _ChangedArrays((), [])
         originals = distinct_arrays(places_by_path(instance, _ROOT))
         stand_in = {id(a): t for a, t in zip(originals, arrays, strict=True)}
         mirror = mirror_value(instance, lambda array: stand_in[id(array)], {})
@@ -113,7 +116,7 @@ def _mirrored_method(method: Callable) -> Callable:
             changed = changed_places(before, places_by_path(mirror, _ROOT))
         except TraceError as error:
             error.args = (str(error).replace("jit_model: forward", "jit: the method"),)
-            raise
+            raise of_outside_state(error) from None
         where = tuple([(place.owner, place.key) for place in changed.values()])
         return out, _ChangedArrays(where, [place.value for place in changed.values()])
 

@@ -61,6 +61,8 @@ def progress(iterator: Any, depth: int = 0) -> list:
     """The position of an iterator: objects, some of which differ after its next value."""
     if isinstance(iterator, itertools.count):
         return [repr(iterator)]
+    if hasattr(iterator, "n_children_spawned"):  # the numbers of its children's seeds
+        return [iterator.n_children_spawned]
     if isinstance(iterator, GeneratorType):
         frame = iterator.gi_frame
         return [None] if frame is None else [frame.f_lasti, *frame.f_locals.values()]

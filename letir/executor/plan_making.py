@@ -32,7 +32,7 @@ from letir.executor.default_pipeline import optimize_program
 from letir.executor.plan_cache import ActiveRecording, Pause
 from letir.executor.symbolic_shapes import check_agrees, recorded_by_name
 from letir.tracing.callers import is_users
-from letir.tracing.entry import WRITE_BACK, ContainersChanged, StaticLeaf, record
+from letir.tracing.entry import WRITE_BACK, ContainersChanged, Recording, StaticLeaf, record
 from letir.tracing.trace_state import LAZY, LIFT_STATES
 
 if TYPE_CHECKING:
@@ -75,8 +75,9 @@ def make_plan(executor: "Executor", request: Request, key: ArgumentSpec, fresh: 
     reason = request.reason or _compile_reason(executor, request, key)
     if key.has_names:
         fn, lifted, takes_next = _recorded_by_name(executor, request, key), (), False
+        is_first = False
     else:
-        fn, lifted, takes_next = _recorded_with_state(executor, request)
+        fn, lifted, takes_next, is_first = _recorded_with_state(executor, request)
     if lifted:
         is_plain = not (request.spec.has_variables or might_require_grad(fn))
         lifted = LATE_BOUND["generators_of"](lifted, is_plain)
@@ -84,7 +85,7 @@ def make_plan(executor: "Executor", request: Request, key: ArgumentSpec, fresh: 
     version = _compile_plan(executor, fn, request, reason, simplify=not is_decisions)
     if lifted:
         version.generators = lifted
-    version.is_once = takes_next or is_decisions
+    version.is_once, version.is_first = takes_next or is_decisions, is_first
     executor.latest = request.spec
     if key.has_names:
         executor.families.keep(request.spec, key)
@@ -103,18 +104,19 @@ def make_plan(executor: "Executor", request: Request, key: ArgumentSpec, fresh: 
 
 
 def _recorded_with_state(executor: "Executor", request: Request) -> tuple:
-    """(program, captured generators, whether it took a value of an iterator outside of it).
+    """(program, captured generators, whether it took a value of an iterator outside of it, whether
+    it made a generator that it keeps).
 
     Raises an error, after which the Python function is to be called, if the program depends on
     state that the function changes.
     """
-    do = functools.partial(record_function, executor.f, request.marked)
+    do = functools.partial(_recording, executor.f, request.marked)
     iterators, holders, is_all = captured_state(_roots(executor, request))
     before = [contents_of(holder) for holder in holders]
     try:
         with ActiveRecording() as recording:
             found, taken = LATE_BOUND["taken_while"](iterators, do) if iterators else (do(), False)
-            fn, lifted = found
+            fn, lifted = found.fn, found.lifted
             if executor.watches_state and not all(map(is_unchanged, holders, before)):
                 with Pause():
                     # what another thread changes meanwhile is not this function's state
@@ -130,13 +132,17 @@ def _recorded_with_state(executor: "Executor", request: Request) -> tuple:
         if executor.changed_state:  # Python has called it and left values that cannot be recorded
             LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, None)
         raise
-    return fn, lifted, taken
+    return fn, lifted, taken, found.is_first
 
 
 def record_function(f: Callable, marked: tuple[tuple, dict]) -> tuple[Lambda, tuple]:
     """The function recorded for these arguments, and the random generators that it captures."""
-    recording = record(f, *marked, LAZY, WRITE_BACK, draws=LIFT_STATES)
-    return recording.fn, recording.lifted
+    found = _recording(f, marked)
+    return found.fn, found.lifted
+
+
+def _recording(f: Callable, marked: tuple[tuple, dict]) -> Recording:
+    return record(f, *marked, LAZY, WRITE_BACK, draws=LIFT_STATES)
 
 
 def _roots(executor: "Executor", request: Request) -> list:
@@ -249,7 +255,7 @@ def captured_state(roots: list) -> tuple[list, list, bool]:
             todo.append(value.__self__)
         elif _is_generator(kind):
             holders.append(value)
-        elif hasattr(kind, "__next__"):
+        elif hasattr(kind, "__next__") or kind.__name__ == "SeedSequence":
             iterators.append(value)
         elif isinstance(value, type) or kind is ModuleType:
             if kind is not ModuleType and _is_of_user(value):

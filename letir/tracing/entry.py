@@ -49,13 +49,15 @@ class Recording:
     """A recorded program and the nesting of its arguments.
 
     ``lifted``: the traced values of enclosing traces that it uses; its last parameters stand for
-    them, in this order.
+    them, in this order. ``is_first``: the function has made a random generator that it keeps, so
+    that its next call is another one.
     """
 
     fn: Lambda
     tree: Tree
     leaves: list
     lifted: tuple[Value, ...]
+    is_first: bool = False
 
 
 @entry_point
@@ -164,7 +166,8 @@ def record(
             fn, lifted = finish_trace(new, result, None if is_flat else tree)
             if new.watch is not None:
                 new.watch.check(fn)
-            return Recording(fn, tree, inputs, lifted)
+            keeps = "made_generators" in vars(new) and LATE_BOUND["keeps_generator"](new)
+            return Recording(fn, tree, inputs, lifted, keeps)
     except RecordAgain as found:
         again = functools.partial(
             record, f, args, kwargs, found.mode, writes, lifts_variables, intercept, draws

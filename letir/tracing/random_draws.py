@@ -16,6 +16,7 @@ import gc
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -54,13 +55,13 @@ _modified = ctypes.pythonapi.PyType_Modified
 class _Place:
     """A dict whose functions have stand-ins while a recording is under way."""
 
-    def __init__(self, space: dict, stand_ins: dict[str, Callable], kind: type | None = None):
+    def __init__(self, space: dict, stand_ins: dict[str, Any], kind: type | None = None):
         self.space, self.stand_ins = space, stand_ins
         self.users: set[DrawWatch] = set()
         self.originals = {name: space[name] for name in stand_ins}
         self.kind = None if kind is None else ctypes.py_object(kind)
 
-    def exchange(self, functions: dict[str, Callable]) -> None:
+    def exchange(self, functions: dict[str, Any]) -> None:
         """Put functions in place."""
         self.space.update(functions)
         if self.kind is not None:  # invalidates the methods that CPython has cached
@@ -107,14 +108,49 @@ def _numpy_places(draws: str) -> tuple[_Place, ...]:
     bits: Any = sys.modules["numpy.random.bit_generator"]
     # a generator whose lock is made during the recording is the function's own; randbits: no seed
     lock = "RLock" if hasattr(bits, "RLock") else "Lock"
-    names = {lock: "own_generators", "randbits": "unseeded_generators"}
-    makers = {name: _noted(getattr(bits, name), kind) for name, kind in names.items()}
+    notes = {lock: _note_own, "randbits": _note_unseeded}
+    makers = {name: _noted(getattr(bits, name), note) for name, note in notes.items()}
     return (
         _methods_of(module.Generator),
         _methods_of(module.RandomState),
         _hidden_functions("numpy.random", _STATE),
+        *_states_of_bits(module, bits.BitGenerator),
         _Place(vars(bits), makers),
     )
+
+
+def _states_of_bits(module: Any, base: type) -> list[_Place]:
+    """The dicts with the property ``state`` of NumPy's bit generators."""
+    kinds = [v for v in vars(module).values() if isinstance(v, type) and issubclass(v, base)]
+    spaces = [(kind, _space_of(kind)) for kind in kinds]
+    return [
+        _Place(space, {"state": _state_property(space["state"])}, kind)
+        for kind, space in spaces
+        if "state" in space
+    ]
+
+
+def _state_property(original: Any) -> property:
+    """The stand-in for the property ``state``, which neither draws nor is recorded."""
+
+    def ask(bits: Any, method: Callable, *args: Any) -> Any:
+        active = ACTIVE.get()
+        if type(active) is Trace and not _is_internal(sys._getframe(2)):
+            _refuse_unless_own(active, bits)
+        return method(bits, *args)
+
+    return property(
+        lambda bits: ask(bits, original.__get__),
+        lambda bits, state: ask(bits, original.__set__, state),
+    )
+
+
+def _refuse_unless_own(active: Trace, bits: Any) -> None:
+    """Raise TraceError for a bit generator whose state depends on the call."""
+    trace, own, has_seed = _own_generators(active, bits)
+    is_own = any(bits.lock is made() for made in own)
+    if trace.draws != DRAW_AT_ONCE and not (is_own and has_seed):
+        raise note_refusal(_refused_draw(bits, "state", is_own))
 
 
 @functools.cache
@@ -144,10 +180,16 @@ def _hidden_functions(name: str, only: tuple[str, ...] = ()) -> _Place:
 
 
 def _methods_of(kind: type) -> _Place:
-    """The methods of a C class, whose dict only ``gc.get_referents`` returns."""
-    (space,) = [x for x in gc.get_referents(kind.__dict__) if type(x) is dict]
+    """The methods of a C class."""
+    space = _space_of(kind)
     names = [n for n, v in space.items() if callable(v) and (n[0] != "_" or n in _STATE)]
     return _Place(space, {name: _method(name, space[name]) for name in names}, kind)
+
+
+def _space_of(kind: type) -> dict:
+    """The dict of a C class, which only ``gc.get_referents`` returns."""
+    (space,) = [x for x in gc.get_referents(kind.__dict__) if type(x) is dict]
+    return space
 
 
 def _method(name: str, original: Callable) -> Callable:
@@ -192,17 +234,42 @@ def _is_internal(frame: Any) -> bool:
     return file.startswith(_LETIR) and not is_users(file)
 
 
-def _noted(original: Callable, name: str) -> Callable:
-    """The stand-in for a function that makes generators: the trace notes its results."""
+def _noted(original: Callable, note: Callable) -> Callable:
+    """The stand-in for a function that makes generators, or their seeds, which are noted."""
 
     def stand_in(*args):
         made = original(*args)
         active = ACTIVE.get()
         if type(active) is Trace and not is_importing(sys._getframe(1)):
-            active.__dict__.setdefault(name, []).append(made)
+            note(active, made)
         return made
 
     return stand_in
+
+
+def _note_own(active: Trace, made: Any) -> None:
+    """Note what shows that a generator is the function's own, and whether it is still in use."""
+    reference = weakref.ref(made)
+    active.__dict__.setdefault("own_generators", []).append(reference)
+    while active.parent is not None:
+        active = active.parent
+    active.__dict__.setdefault("made_generators", []).append(reference)
+
+
+def _note_unseeded(active: Trace, number: int) -> None:
+    active.__dict__.setdefault("unseeded_generators", []).append(number)
+
+
+def keeps_generator(root: Trace) -> bool:
+    """Whether a generator that the recorded function has made is still in use after its end.
+
+    Then the function will find it at the next call, and does not make it again.
+    """
+    made = root.__dict__["made_generators"]
+    if all(reference() is None for reference in made):
+        return False
+    gc.collect()  # the generator of an object that refers to itself
+    return any(reference() is not None for reference in made)
 
 
 # ---- one draw ----
@@ -211,19 +278,12 @@ def _noted(original: Callable, name: str) -> Callable:
 def _draw(active: Trace, generator: Any, name: str, original: Callable, args, kwargs) -> Any:
     """A draw while ``active`` records."""
     if name == "seed" and _is_made_with(args):
-        active.__dict__.setdefault("own_generators", []).append(generator)
+        _note_own(active, generator)
         return original(*args, **kwargs)
-    trace, own, unseeded = active, [], []
-    while True:
-        own += trace.__dict__.get("own_generators", ())
-        unseeded += trace.__dict__.get("unseeded_generators", ())
-        if trace.draws != DRAW_AT_ONCE or trace.parent is None:
-            break
-        trace = trace.parent
     bits = getattr(generator, "bit_generator", None) or getattr(generator, "_bit_generator", None)
-    has_seed = not _is_among(getattr(bits, "seed_seq", None), unseeded)
+    trace, own, has_seed = _own_generators(active, bits)
     mark = generator if bits is None else bits.lock
-    is_own = any(mark is made for made in own)
+    is_own = any(mark is made() for made in own)
     if trace.draws == DRAW_AT_ONCE or (is_own and has_seed):
         if first_traced((*args, *kwargs.values())) is not None:
             return getattr(_captured_generators.generator_drawing_now(generator), name)(
@@ -236,6 +296,21 @@ def _draw(active: Trace, generator: Any, name: str, original: Callable, args, kw
         if captured is not None:
             return getattr(captured, name)(*args, **kwargs)
     raise note_refusal(_refused_draw(generator, name, is_own))
+
+
+def _own_generators(active: Trace, bits: Any) -> tuple[Trace, list, bool]:
+    """(trace whose treatment of draws counts, what the function has made, if ``bits`` has a seed).
+
+    What it has made are references to locks of bit generators, and to generators of ``random``.
+    """
+    trace, own, unseeded = active, [], []
+    while True:
+        own += trace.__dict__.get("own_generators", ())
+        unseeded += trace.__dict__.get("unseeded_generators", ())
+        if trace.draws != DRAW_AT_ONCE or trace.parent is None:
+            break
+        trace = trace.parent
+    return trace, own, not _is_among(getattr(bits, "seed_seq", None), unseeded)
 
 
 def _drawn_at_once(active: Trace, draw: Callable) -> Any:
@@ -370,5 +445,6 @@ LATE_BOUND.update(
     draw_watch=DrawWatch,
     generator_states=generator_states,
     generators_of=generators_of,
+    keeps_generator=keeps_generator,
     record_draw=record_draw,
 )

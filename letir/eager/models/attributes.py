@@ -102,7 +102,8 @@ def mirror_value(value: Any, swap: Callable, memo: dict) -> Any:
     if holds_numbers(value):
         out = swap(value)
     elif has_no_parts(value):
-        out = value if not isinstance(value, dict | list) else copy.copy(value)
+        is_copied = isinstance(value, dict | list) or _may_get_attributes(value)
+        out = _copy_shallow(value) if is_copied else value
     elif isinstance(value, tuple):
         items = [mirror_value(part, swap, memo) for part in value]
         out = value._make(items) if hasattr(value, "_make") else type(value)(items)
@@ -115,6 +116,11 @@ def mirror_value(value: Any, swap: Callable, memo: dict) -> Any:
                 put_part(out, key, mirror_value(part, swap, memo))
     memo[id(value)] = out
     return out
+
+
+def _may_get_attributes(value: Any) -> bool:
+    """Whether ``value`` is an object without attributes that can be given some."""
+    return type(getattr(value, "__dict__", None)) is dict and not isinstance(value, _NO_CONTAINERS)
 
 
 def _copy_shallow(value):

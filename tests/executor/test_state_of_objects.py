@@ -1,0 +1,188 @@
+"""``jit`` of methods that change attributes other than arrays, and generators made on first use."""
+
+import functools
+from collections import defaultdict, deque
+
+import numpy as np
+import pytest
+
+from letir import jit
+
+
+class Holder:
+    """An object with attributes of several kinds."""
+
+    generator = None
+    shared = None
+
+    def __init__(self):
+        self.total, self.count, self.mean = np.zeros(3), 0, 0.0
+        self.log, self.named, self.recent = [], defaultdict(int), deque(maxlen=2)
+        self.previous, self.mode = None, "a"
+
+    def counter(self, x):
+        self.count += 1
+        self.total += x
+        return self.total / self.count
+
+    def logged(self, x):
+        self.log.append(x.sum())
+        self.named["calls"] += 1
+        return x * sum(self.log) + self.named["calls"]
+
+    def window(self, x):
+        self.recent.append(x)
+        return sum(self.recent)
+
+    def difference(self, x):
+        before, self.previous = self.previous, x * 1
+        return x if before is None else x - before
+
+    def smoothed(self, x):
+        self.mean = 0.9 * self.mean + 0.1 * x.mean()
+        self.mode = "b" if self.mode == "a" else "a"
+        return x - self.mean if self.mode == "a" else x
+
+    def noisy(self, x):
+        if self.generator is None:
+            self.generator = np.random.default_rng(0)
+        return x + self.generator.normal(size=3)
+
+    def noisy_of_class(self, x):
+        if Holder.shared is None:
+            Holder.shared = np.random.RandomState(0)
+        return x + Holder.shared.randn(3)
+
+    @functools.cached_property
+    def cached(self):
+        return np.random.default_rng(7)
+
+    def noisy_of_property(self, x):
+        return x * self.cached.random()
+
+
+class Empty:
+    """An object without attributes at first."""
+
+    generator = None
+
+    def noisy(self, x):
+        if self.generator is None:
+            self.generator = np.random.default_rng(2)
+        return x + self.generator.normal(size=3)
+
+
+class Outer:
+    """Holds an object without attributes."""
+
+    def __init__(self):
+        self.inner = Empty()
+
+    def noisy(self, x):
+        return self.inner.noisy(x) * 2
+
+
+METHODS = [
+    *(Holder.counter, Holder.logged, Holder.window, Holder.difference, Holder.smoothed),
+    *(Holder.noisy, Holder.noisy_of_class, Holder.noisy_of_property, Empty.noisy, Outer.noisy),
+]
+
+
+def results_of(f):
+    """The results of five calls."""
+    Holder.shared = None
+    return [f(np.random.default_rng(seed % 3).normal(size=3)) for seed in range(5)]
+
+
+def attributes_of(x):
+    """The attributes as text, without generators."""
+    return {name: str(value) for name, value in vars(x).items() if "at 0x" not in str(value)}
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.__qualname__)
+def test_a_method_changes_its_object_in_each_call(method):
+    kind = globals()[method.__qualname__.partition(".")[0]]
+    plain, fast = kind(), kind()
+
+    expected = results_of(getattr(plain, method.__name__))
+    actual = results_of(jit(getattr(fast, method.__name__)))
+
+    np.testing.assert_array_equal(expected, actual)
+    assert attributes_of(plain) == attributes_of(fast)
+
+
+# ---- generators of functions ----
+
+
+def with_cache():
+    @functools.lru_cache
+    def generator():
+        return np.random.default_rng(7)
+
+    return lambda x: x + generator().normal()
+
+
+def with_spawned_seeds():
+    seeds = np.random.SeedSequence(1)
+    return lambda x: x + np.random.default_rng(seeds.spawn(1)[0]).normal()
+
+
+def with_state_set_back():
+    generator = np.random.default_rng(1)
+
+    def f(x):
+        state = generator.bit_generator.state
+        first = generator.normal()
+        generator.bit_generator.state = state
+        return x + first - generator.normal()
+
+    return f
+
+
+def with_state_read():
+    generator = np.random.default_rng(1)
+
+    def f(x):
+        word = generator.bit_generator.state["state"]["state"] % 1000
+        return x * word + generator.normal()
+
+    return f
+
+
+def with_object_in_a_circle():
+    kept = {}
+
+    class Source:
+        def __init__(self):
+            self.itself, self.generator = self, np.random.default_rng(3)
+
+    def f(x):
+        if "source" not in kept:
+            kept["source"] = Source()
+        return x + kept["source"].generator.random() + Source().generator.random()
+
+    return f
+
+
+MAKERS = [
+    *(with_cache, with_spawned_seeds, with_state_set_back, with_state_read),
+    with_object_in_a_circle,
+]
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda m: m.__name__)
+def test_a_generator_moves_on_wherever_it_is_kept(make):
+    expected = results_of(make())
+    actual = results_of(jit(make()))
+
+    np.testing.assert_array_equal(expected, actual)
+
+
+def test_a_generator_made_anew_in_each_call_leaves_the_function_compiled():
+    def f(x):
+        return x + np.random.default_rng(4).normal()
+
+    fast = jit(f)
+    np.testing.assert_array_equal(results_of(f), results_of(fast))
+
+    assert fast.counters["hits"] == 4
