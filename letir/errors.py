@@ -22,6 +22,9 @@ def watched(error: E) -> E:
     return error
 
 
+TEXT_WATCHERS: list[Callable[[], None]] = []  # called when the text of an error is read
+
+
 class LetirError(Exception):
     """Root of all errors that letir raises.
 
@@ -33,6 +36,11 @@ class LetirError(Exception):
     ...     print(type(error).__name__)
     TraceError
     """
+
+    def __str__(self) -> str:
+        for told in TEXT_WATCHERS:
+            told()
+        return super().__str__()
 
 
 class _Refusal(LetirError):
@@ -56,7 +64,7 @@ class ShapeError(LetirError, ValueError):
     """
 
 
-class BoundsError(ShapeError, IndexError):
+class BoundsError(LetirError, IndexError):
     """An index beyond the end of its axis, or too many of them.
 
     >>> import numpy as np

@@ -32,7 +32,7 @@ from letir.executor.default_pipeline import optimize_program
 from letir.executor.plan_cache import ActiveRecording, Pause
 from letir.executor.symbolic_shapes import check_agrees, recorded_by_name
 from letir.tracing.callers import is_users
-from letir.tracing.entry import WRITE_BACK, ContainersChanged, Recording, StaticLeaf, record
+from letir.tracing.entry import WRITE_BACK, MustRunAsPython, Recording, StaticLeaf, record
 from letir.tracing.trace_state import LAZY, LIFT_STATES
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _recorded_with_state(executor: "Executor", request: Request) -> tuple:
                     # what another thread changes meanwhile is not this function's state
                     if recording.is_alone():
                         LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, fn)
-    except ContainersChanged:
+    except MustRunAsPython:
         executor.runs_python = True
         LATE_BOUND["restore_state"](holders, before)
         raise

@@ -152,8 +152,11 @@ def record(
                 new.watch = Watch(f, draws)
             result = _call_recorded(f, new, *call)
             _learn_function_of_lists(new)
-            if draws == LIFT_STATES and spec.num_nodes > len(leaves) + 3:  # for jit
-                _refuse_changed_containers(call, filled, spec)
+            if draws == LIFT_STATES:  # for jit
+                if spec.num_nodes > len(leaves) + 3:
+                    _refuse_changed_containers(call, filled, spec)
+                if "reads_errors" in vars(new):
+                    raise MustRunAsPython
             if new.failed is not None:  # raised too late for the user's handlers
                 raise RecordAgain(EAGER)
             if writes is WRITE_BACK:
@@ -189,21 +192,23 @@ class RecordAgain(Exception):
         self.mode, self.refusal = mode, refusal
 
 
-class ContainersChanged(Exception):
-    """The function puts other values into lists or dicts that are its arguments: ``jit`` calls it,
-    because a plan changes arrays only.
+class MustRunAsPython(Exception):
+    """A plan would give other results: ``jit`` calls the function.
+
+    It puts other values into lists or dicts that are its arguments, as a plan changes arrays only;
+    or it reads the text of an error, which is letir's.
     """
 
     letir_runs_python = True
 
 
 def _refuse_changed_containers(call: Any, leaves: list, spec: optree.PyTreeSpec) -> None:
-    """Raise ``ContainersChanged`` if the arguments ``call`` no longer hold these leaves."""
+    """Raise ``MustRunAsPython`` if the arguments ``call`` no longer hold these leaves."""
     if flatten(spec.unflatten(leaves))[1] != spec:
         return  # static arguments are containers themselves
     now, tree = flatten(call)
     if tree != spec or any(map(operator.is_not, now, leaves)):
-        raise ContainersChanged
+        raise MustRunAsPython
 
 
 def _call_recorded(f: Callable, new: Trace, args: tuple, kwargs: dict) -> Any:

@@ -19,7 +19,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
-from letir.errors import DTypeError
+from letir.errors import DTypeError, LetirError
 from letir.tracing.callers import attributes_called_on_lists
 from letir.tracing.numpy_protocols.python_protocols import has_attribute, is_instance
 from letir.tracing.operands import first_traced
@@ -288,6 +288,9 @@ class _TypeClass(type):
             return type.__call__(cls if cls is not _Type else type, *args, **kwargs)
         x = args[0]
         found = x.__class__ if isinstance(x, Value | Size) else type(x)
+        if issubclass(found, LetirError):  # the class of the error that NumPy would raise
+            numpys = next(kind for kind in found.__mro__ if kind.__module__ != "letir.errors")
+            return found if numpys is Exception else numpys
         # in a module where ``float`` is a stand-in, ``type(x) is float`` has to hold
         return _CLASSES.get(found, found)
 

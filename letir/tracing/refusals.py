@@ -9,7 +9,14 @@ from typing import TypeVar
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.errors import WATCHERS, DTypeError, EscapedTracerError, ShapeError, TraceError
+from letir.errors import (
+    TEXT_WATCHERS,
+    WATCHERS,
+    DTypeError,
+    EscapedTracerError,
+    ShapeError,
+    TraceError,
+)
 from letir.tracing.source_locations import at_user, is_letirs, is_users, user_place
 from letir.tracing.trace_state import ACTIVE, Trace
 
@@ -124,6 +131,15 @@ def _remember(error: Exception) -> None:
         active.raised = (*active.raised, error)
 
 
+def _note_text() -> None:
+    """Note that the recorded function reads the text of an error, which differs from NumPy's."""
+    active = ACTIVE.get()
+    if isinstance(active, Trace) and not is_letirs(sys._getframe(2).f_code.co_filename):
+        while isinstance(active, Trace):
+            vars(active)["reads_errors"] = True
+            active = active.parent
+
+
 def settle_refusals(trace: Trace) -> None:
     """Note the first error of ``trace`` that code other than letir's has caught.
 
@@ -187,6 +203,7 @@ def no_index(value: Value) -> DTypeError:
 
 
 WATCHERS.append(_remember)
+TEXT_WATCHERS.append(_note_text)
 LATE_BOUND.update(
     ambiguous_truth=ambiguous_truth,
     escaped_error=escaped_error,

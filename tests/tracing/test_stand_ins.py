@@ -735,3 +735,20 @@ def test_attributes_with_high_numbers_are_stood_in():
     exec("\n".join(lines), space)
 
     assert_same(np.array([2.0, 0.0]), lt.trace(space["f"], 1.0)(2.0))
+
+
+def test_a_dict_whose_items_are_attributes_may_be_captured():
+    """``hasattr`` and ``getattr`` raise KeyError for it."""
+
+    class Settings(dict):
+        __getattr__ = dict.__getitem__
+        __setattr__ = dict.__setitem__
+
+    settings = Settings(rate=0.5, calls=0)
+
+    def f(x):
+        settings.calls += 1
+        return x * settings.rate
+
+    assert lt.jit(f)(2.0) == 1.0
+    assert lt.grad(f)(2.0) == 0.5

@@ -32,6 +32,7 @@ _BLOCK = 624  # words of the Mersenne twister; the position follows them
 _PLACE = 4 * _BLOCK
 _MOST = 32  # functions searched for generators
 _MOST_OBJECTS = 1 << 10  # containers and objects searched for them
+_BOUND = (MethodType, BuiltinMethodType)
 _WITHOUT_GENERATORS = frozenset(["builtins", "numpy", "functools", "types"])
 _REPLACEMENTS = {
     **dict.fromkeys(("normal", "randn", "standard_normal", "gauss"), "normal(key, shape)"),
@@ -115,7 +116,8 @@ def _generators_of(f: Callable) -> list:
         values = [*_values_of(function), getattr(called, "__self__", None)]
         for value in _nested_values(values):
             kind = type(value)
-            owner = value if kind in kinds else getattr(value, "__self__", None)
+            # other objects may answer each name, such as dicts with attributes
+            owner = value.__self__ if kind in _BOUND else value
             if type(owner) in kinds:  # a generator, or a method of one
                 found[id(owner)] = owner
             elif kind is FunctionType and value.__globals__ is function.__globals__:
@@ -139,7 +141,7 @@ def _nested_values(values: list) -> list:
         elif kind.__module__ in _WITHOUT_GENERATORS or isinstance(value, type):
             continue
         else:
-            inner = getattr(value, "__dict__", {})
+            inner = getattr(value, "__dict__", {}) if kind.__dictoffset__ else {}
             inner = inner.values() if type(inner) is dict else ()
         if id(value) not in seen:
             seen.add(id(value))

@@ -329,3 +329,44 @@ def test_the_text_of_an_exception_that_the_function_keeps_is_guarded(f):
     assert_same(f(row, first), program(row, first))
     with pytest.raises(lt.GuardError, match=r"recorded where this raised .*, now it raises"):
         program(row, second)
+
+
+def test_an_index_error_is_not_a_value_error():
+    def f(x):
+        try:
+            return x[7]
+        except ValueError:
+            return -1.0
+        except IndexError:
+            return x[0]
+
+    assert_same(f(ROW), lt.trace(f, ROW)(ROW))
+
+
+def of_class(x):
+    try:
+        return x[7]
+    except (IndexError, ValueError) as error:
+        return {IndexError: 1.0, ValueError: 2.0}[type(error)] * x
+
+
+def with_text(x):
+    try:
+        return x @ np.ones(7), ""
+    except ValueError as error:
+        return x, str(error)
+
+
+def with_formatted_text(x):
+    try:
+        return x + np.ones(7), ""
+    except ValueError as error:
+        return x, f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("f", [of_class, with_text, with_formatted_text])
+def test_jit_gives_the_class_and_the_text_of_numpys_error(f):
+    fast = lt.jit(f)
+
+    assert_same(f(ROW), fast(ROW))
+    assert_same(f(ROW + 1), fast(ROW + 1))
