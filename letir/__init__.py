@@ -250,9 +250,8 @@ _LATE_BOUND = {
         *("float_for_text", "formatted", "guard_printed", "text_by_function", "text_of"),
     ),
     "tracing.statistics_stand_ins": ("statistics_module",),
-    "tracing.random_draws": (
-        *("draw_watch", "generator_states", "generators_of", "keeps_generator", "record_draw"),
-    ),
+    "tracing.random_draws": (*("draw_watch", "generator_states", "generators_of", "record_draw"),),
+    "tracing.checks.own_generators": ("keeps_generator",),
     "transforms.batching": ("batched",),
     "transforms.transposition": ("transposed_program",),
     "viz.executor_view": ("compiled_html", "executor_html", "plan_html", "state_html"),

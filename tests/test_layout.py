@@ -49,7 +49,7 @@ LONGER_FILES = {
         *("ops/nn/losses.py", "ops/reductions/ufunc_methods.py"),
         *("ops/shape/transpose_join_split.py", "kernels/loop_language.py", "tracing/entry.py"),
         *("tracing/trace_state.py", "tracing/checks/hidden_random_state.py", "eager/variable.py"),
-        *("executor/executor.py", "scripting/frontend/expressions.py"),
+        *("executor/executor.py", "scripting/frontend/expressions.py", "tracing/stand_ins.py"),
     },
     500: {"ops/shape/shape_and_creation.py", "tracing/math_stand_ins.py", "cli.py"},
 }

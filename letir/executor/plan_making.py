@@ -32,7 +32,8 @@ from letir.executor.default_pipeline import optimize_program
 from letir.executor.plan_cache import ActiveRecording, Pause
 from letir.executor.symbolic_shapes import check_agrees, recorded_by_name
 from letir.tracing.callers import is_users
-from letir.tracing.entry import WRITE_BACK, MustRunAsPython, Recording, StaticLeaf, record
+from letir.tracing.entry import WRITE_BACK, Recording, StaticLeaf, record
+from letir.tracing.refusals import MustRunAsPython
 from letir.tracing.trace_state import LAZY, LIFT_STATES
 
 if TYPE_CHECKING:

@@ -25,7 +25,13 @@ from letir.eval.float_warnings import restore_abandoned_state
 from letir.tracing.checks.hidden_random_state import Watch, names_draws
 from letir.tracing.mutation.views import Memory
 from letir.tracing.numpy_protocols.dispatch import refresh_tables
-from letir.tracing.refusals import escaped_error, noted_error, settle_refusals
+from letir.tracing.refusals import (
+    MustRunAsPython,
+    RecordAgain,
+    escaped_error,
+    noted_error,
+    settle_refusals,
+)
 from letir.tracing.source_locations import at_user
 from letir.tracing.stand_ins import end_stand_ins, start_stand_ins
 from letir.tracing.trace_state import (
@@ -152,19 +158,15 @@ def record(
                 new.watch = Watch(f, draws)
             result = _call_recorded(f, new, *call)
             _learn_function_of_lists(new)
-            if draws == LIFT_STATES:  # for jit
-                if spec.num_nodes > len(leaves) + 3:
-                    _refuse_changed_containers(call, filled, spec)
-                if "reads_errors" in vars(new):
-                    raise MustRunAsPython
+            if draws == LIFT_STATES and (spec.num_nodes > len(leaves) + 3 or new.reads_errors):
+                _refuse_plan(new, call, filled, spec)
             if new.failed is not None:  # raised too late for the user's handlers
                 raise RecordAgain(EAGER)
             if writes is WRITE_BACK:
                 new.write_back()
             else:  # loops carry NumPy's booleans
                 new.python_bools.clear()
-            # if each argument is an array: a node for each, and three for args, kwargs and both
-            # together
+            # if each is an array: a node for each, and three for args, kwargs and both together
             is_flat = not statics and spec.num_leaves == len(args) == spec.num_nodes - 3
             fn, lifted = finish_trace(new, result, None if is_flat else tree)
             if new.watch is not None:
@@ -172,38 +174,19 @@ def record(
             keeps = "made_generators" in vars(new) and LATE_BOUND["keeps_generator"](new)
             return Recording(fn, tree, inputs, lifted, keeps)
     except RecordAgain as found:
-        again = functools.partial(
-            record, f, args, kwargs, found.mode, writes, lifts_variables, intercept, draws
-        )
+        options = (found.mode, writes, lifts_variables, intercept, draws)
+        again = functools.partial(record, f, args, kwargs, *options)
         # jit undoes what the function changes outside of it, or calls the function
-        if found.refusal is None or draws == LIFT_STATES:
-            return again()
-        return LATE_BOUND["unless_it_changes"](f, again, found.refusal)
+        is_free = found.refusal is None or draws == LIFT_STATES
+        return again() if is_free else LATE_BOUND["unless_it_changes"](f, again, found.refusal)
 
 
-class RecordAgain(Exception):
-    """The recorded function is to be called again, in a trace of this ``mode``.
-
-    ``refusal``: the error to raise if this would change something outside of the function twice.
+def _refuse_plan(new: Trace, call: Any, leaves: list, spec: optree.PyTreeSpec) -> None:
+    """Raise ``MustRunAsPython`` if the function has read the text of an error, or if its arguments
+    ``call`` no longer hold these leaves.
     """
-
-    def __init__(self, mode: str, refusal: str | None = None) -> None:
-        super().__init__()
-        self.mode, self.refusal = mode, refusal
-
-
-class MustRunAsPython(Exception):
-    """A plan would give other results: ``jit`` calls the function.
-
-    It puts other values into lists or dicts that are its arguments, as a plan changes arrays only;
-    or it reads the text of an error, which is letir's.
-    """
-
-    letir_runs_python = True
-
-
-def _refuse_changed_containers(call: Any, leaves: list, spec: optree.PyTreeSpec) -> None:
-    """Raise ``MustRunAsPython`` if the arguments ``call`` no longer hold these leaves."""
+    if new.reads_errors:
+        raise MustRunAsPython
     if flatten(spec.unflatten(leaves))[1] != spec:
         return  # static arguments are containers themselves
     now, tree = flatten(call)

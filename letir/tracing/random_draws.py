@@ -16,7 +16,6 @@ import gc
 import os
 import sys
 import threading
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +27,7 @@ from letir.errors import TraceError
 from letir.ops import LateModule
 from letir.tracing import callers, entry
 from letir.tracing.checks.hidden_random_state import draw_elsewhere, drawn_from
+from letir.tracing.checks.own_generators import note_own, note_unseeded, own_generators
 from letir.tracing.checks.system_randomness import RANDOM_FILE, is_importing, system_bytes
 from letir.tracing.operands import first_traced
 from letir.tracing.refusals import note_refusal
@@ -108,7 +108,7 @@ def _numpy_places(draws: str) -> tuple[_Place, ...]:
     bits: Any = sys.modules["numpy.random.bit_generator"]
     # a generator whose lock is made during the recording is the function's own; randbits: no seed
     lock = "RLock" if hasattr(bits, "RLock") else "Lock"
-    notes = {lock: _note_own, "randbits": _note_unseeded}
+    notes = {lock: note_own, "randbits": note_unseeded}
     makers = {name: _noted(getattr(bits, name), note) for name, note in notes.items()}
     return (
         _methods_of(module.Generator),
@@ -122,12 +122,8 @@ def _numpy_places(draws: str) -> tuple[_Place, ...]:
 def _states_of_bits(module: Any, base: type) -> list[_Place]:
     """The dicts with the property ``state`` of NumPy's bit generators."""
     kinds = [v for v in vars(module).values() if isinstance(v, type) and issubclass(v, base)]
-    spaces = [(kind, _space_of(kind)) for kind in kinds]
-    return [
-        _Place(space, {"state": _state_property(space["state"])}, kind)
-        for kind, space in spaces
-        if "state" in space
-    ]
+    found = [(_space_of(kind), kind) for kind in kinds if "state" in vars(kind)]
+    return [_Place(s, {"state": _state_property(s["state"])}, kind) for s, kind in found]
 
 
 def _state_property(original: Any) -> property:
@@ -147,7 +143,7 @@ def _state_property(original: Any) -> property:
 
 def _refuse_unless_own(active: Trace, bits: Any) -> None:
     """Raise TraceError for a bit generator whose state depends on the call."""
-    trace, own, has_seed = _own_generators(active, bits)
+    trace, own, has_seed = own_generators(active, bits)
     is_own = any(bits.lock is made() for made in own)
     if trace.draws != DRAW_AT_ONCE and not (is_own and has_seed):
         raise note_refusal(_refused_draw(bits, "state", is_own))
@@ -247,41 +243,16 @@ def _noted(original: Callable, note: Callable) -> Callable:
     return stand_in
 
 
-def _note_own(active: Trace, made: Any) -> None:
-    """Note what shows that a generator is the function's own, and whether it is still in use."""
-    reference = weakref.ref(made)
-    active.__dict__.setdefault("own_generators", []).append(reference)
-    while active.parent is not None:
-        active = active.parent
-    active.__dict__.setdefault("made_generators", []).append(reference)
-
-
-def _note_unseeded(active: Trace, number: int) -> None:
-    active.__dict__.setdefault("unseeded_generators", []).append(number)
-
-
-def keeps_generator(root: Trace) -> bool:
-    """Whether a generator that the recorded function has made is still in use after its end.
-
-    Then the function will find it at the next call, and does not make it again.
-    """
-    made = root.__dict__["made_generators"]
-    if all(reference() is None for reference in made):
-        return False
-    gc.collect()  # the generator of an object that refers to itself
-    return any(reference() is not None for reference in made)
-
-
 # ---- one draw ----
 
 
 def _draw(active: Trace, generator: Any, name: str, original: Callable, args, kwargs) -> Any:
     """A draw while ``active`` records."""
     if name == "seed" and _is_made_with(args):
-        _note_own(active, generator)
+        note_own(active, generator)
         return original(*args, **kwargs)
     bits = getattr(generator, "bit_generator", None) or getattr(generator, "_bit_generator", None)
-    trace, own, has_seed = _own_generators(active, bits)
+    trace, own, has_seed = own_generators(active, bits)
     mark = generator if bits is None else bits.lock
     is_own = any(mark is made() for made in own)
     if trace.draws == DRAW_AT_ONCE or (is_own and has_seed):
@@ -296,21 +267,6 @@ def _draw(active: Trace, generator: Any, name: str, original: Callable, args, kw
         if captured is not None:
             return getattr(captured, name)(*args, **kwargs)
     raise note_refusal(_refused_draw(generator, name, is_own))
-
-
-def _own_generators(active: Trace, bits: Any) -> tuple[Trace, list, bool]:
-    """(trace whose treatment of draws counts, what the function has made, if ``bits`` has a seed).
-
-    What it has made are references to locks of bit generators, and to generators of ``random``.
-    """
-    trace, own, unseeded = active, [], []
-    while True:
-        own += trace.__dict__.get("own_generators", ())
-        unseeded += trace.__dict__.get("unseeded_generators", ())
-        if trace.draws != DRAW_AT_ONCE or trace.parent is None:
-            break
-        trace = trace.parent
-    return trace, own, not _is_among(getattr(bits, "seed_seq", None), unseeded)
 
 
 def _drawn_at_once(active: Trace, draw: Callable) -> Any:
@@ -334,12 +290,6 @@ def _is_made_with(seed: tuple) -> bool:
     frame = sys._getframe(3)  # of Random.seed
     is_init = frame.f_back is not None and frame.f_back.f_code.co_name == "__init__"
     return is_init and frame.f_code.co_filename == RANDOM_FILE and seed not in ((), (None,))
-
-
-def _is_among(sequence: Any, numbers: list) -> bool:
-    """Whether a seed sequence was made from one of these numbers of the operating system."""
-    entropy = getattr(sequence, "entropy", None)
-    return any(entropy == number for number in numbers)
 
 
 def _refused_draw(generator: Any, name: str, is_own: bool) -> TraceError:
@@ -445,6 +395,5 @@ LATE_BOUND.update(
     draw_watch=DrawWatch,
     generator_states=generator_states,
     generators_of=generators_of,
-    keeps_generator=keeps_generator,
     record_draw=record_draw,
 )

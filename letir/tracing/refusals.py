@@ -43,6 +43,27 @@ _REMEDIES = {  # the beginning of a function's name -> the remedy
 E = TypeVar("E", bound=Exception)  # an error that is returned unchanged
 
 
+class RecordAgain(Exception):
+    """The recorded function is to be called again, in a trace of this ``mode``.
+
+    ``refusal``: the error to raise if this would change something outside of the function twice.
+    """
+
+    def __init__(self, mode: str, refusal: str | None = None) -> None:
+        super().__init__()
+        self.mode, self.refusal = mode, refusal
+
+
+class MustRunAsPython(Exception):
+    """A plan would give other results: ``jit`` calls the function.
+
+    It puts other values into lists or dicts that are its arguments, as a plan changes arrays only;
+    or it reads the text of an error, which is letir's.
+    """
+
+    letir_runs_python = True
+
+
 def unanswered_error(value: Value, asked: str) -> TraceError:
     """The error for code that needs the value of an abstract traced value."""
     return note_refusal(
@@ -136,7 +157,7 @@ def _note_text() -> None:
     active = ACTIVE.get()
     if isinstance(active, Trace) and not is_letirs(sys._getframe(2).f_code.co_filename):
         while isinstance(active, Trace):
-            vars(active)["reads_errors"] = True
+            active.reads_errors = True
             active = active.parent
 
 

@@ -86,6 +86,7 @@ class Trace(ChangesArguments, LetBuilder):
     refusal: str | None = None  # the first error of this trace, in case it is caught
     changes_outside = False  # whether that error is ``of_outside_state``
     raised: tuple[Exception, ...] = ()  # errors of letir so far, see ``refusals``
+    reads_errors = False  # whether the function has read the text of an error of letir
     root: CodeType | None = None  # the code of the outermost frame that is recorded
     failed: Bind | None = None  # the bind of a lazy trace that raised when its value was demanded
     has_sizes = False  # whether parameters have symbolic sizes

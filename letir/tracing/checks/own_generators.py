@@ -1,0 +1,62 @@
+"""Random generators that a recorded function makes itself.
+
+Draws from them are constants of the program if the function has given them a seed. A generator that
+outlives the function is found by its next call, which then draws other numbers.
+"""
+
+import gc
+import weakref
+from typing import Any
+
+from letir.ast import LATE_BOUND
+from letir.tracing.trace_state import DRAW_AT_ONCE, Trace
+
+
+def note_own(active: Trace, made: Any) -> None:
+    """Note what shows that a generator is the function's own, and whether it is still in use."""
+    reference = weakref.ref(made)
+    active.__dict__.setdefault("own_generators", []).append(reference)
+    while active.parent is not None:
+        active = active.parent
+    active.__dict__.setdefault("made_generators", []).append(reference)
+
+
+def note_unseeded(active: Trace, number: int) -> None:
+    """Note a number of the operating system, from which a seed is made."""
+    active.__dict__.setdefault("unseeded_generators", []).append(number)
+
+
+def keeps_generator(root: Trace) -> bool:
+    """Whether a generator that the recorded function has made is still in use after its end.
+
+    Then the function will find it at the next call, and does not make it again.
+    """
+    made = root.__dict__["made_generators"]
+    if all(reference() is None for reference in made):
+        return False
+    gc.collect()  # the generator of an object that refers to itself
+    return any(reference() is not None for reference in made)
+
+
+def own_generators(active: Trace, bits: Any) -> tuple[Trace, list, bool]:
+    """(trace whose treatment of draws counts, what the function has made, if ``bits`` has a seed).
+
+    What it has made are references to locks of bit generators, and to generators of ``random``.
+    """
+    trace, own, unseeded = active, [], []
+    while True:
+        own += trace.__dict__.get("own_generators", ())
+        unseeded += trace.__dict__.get("unseeded_generators", ())
+        if trace.draws != DRAW_AT_ONCE or trace.parent is None:
+            break
+        trace = trace.parent
+    return trace, own, not _is_among(getattr(bits, "seed_seq", None), unseeded)
+
+
+def _is_among(sequence: Any, numbers: list) -> bool:
+    """Whether a seed sequence was made from one of these numbers of the operating system."""
+    entropy = getattr(sequence, "entropy", None)
+    return any(entropy == number for number in numbers)
+
+
+LATE_BOUND["keeps_generator"] = keeps_generator
