@@ -141,6 +141,7 @@ def _has_real_eigenvalues(a) -> bool:
             "which are not known\n  trace with concrete arguments, or make them complex: "
             "numpy.linalg.eig(x.astype(complex))"
         )
+    square_shape("eig", value)  # the type rule's error, which newer NumPy reaches first
     return not bool(np.linalg.eigvals(value).imag.any())
 
 
