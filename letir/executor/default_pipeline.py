@@ -56,8 +56,9 @@ def _pass_for(name: str, may_apply: Callable[[Bind], bool] = lambda bind: False)
     """
 
     def pass_on_demand(fn: Lambda, **options) -> Lambda:
-        if any(bind.op.holds_lambdas or may_apply(bind) for bind in fn.binds):
-            return getattr(passes, name)(fn, **options)
+        for bind in fn.binds:
+            if bind.op.holds_lambdas or may_apply(bind):
+                return getattr(passes, name)(fn, **options)
         return fn
 
     pass_on_demand.__name__ = name  # shown in dumps and by ``explain``
