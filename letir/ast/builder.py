@@ -55,7 +55,12 @@ def _infer_types(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType |
     """``result_types`` without the cache. Type rules see None for operands None and ``Undef``."""
     if None in types:  # unknown; an operand that is None has NO_TYPE
         return (None,) * result_count(op, attrs)
-    found = op.aval(*[None if kind is NO_TYPE else kind for kind in types], **attrs)
+    try:
+        found = op.aval(*[None if kind is NO_TYPE else kind for kind in types], **attrs)
+    except AttributeError:
+        if NO_TYPE not in types:
+            raise
+        raise DTypeError(f"{op.name}: an operand is None\n  pass arrays and numbers") from None
     return results_tuple(op, found)
 
 

@@ -27,7 +27,7 @@ from letir.eager.op_cache import (
 from letir.eager.tape import GOLDEN, ORDER, RARELY, Constant, Cut, GradEdge, Part, TapeNode
 from letir.errors import DTypeError, ShapeError
 from letir.eval.array_modules import is_array, type_of
-from letir.tracing.operands import check_array_type
+from letir.tracing.operands import check_array_type, refuse_long_integer
 from letir.tracing.source_locations import error_at_user_line, user_place
 
 if TYPE_CHECKING:
@@ -212,10 +212,11 @@ def _enter_operand(operand):
     """An operand that is not a Variable. Raises DTypeError unless it is an array or a number."""
     if type(operand) is list or type(operand) is tuple:
         operand = array_of_nested(operand)
-    if type(operand) is int and not -(1 << 63) <= operand < 1 << 64:
-        raise error_at_user_line(
-            DTypeError(f"the integer {operand} does not fit into 64 bits\n  pass a float: float(n)")
-        )
+    if type(operand) is int:
+        try:
+            refuse_long_integer(operand)
+        except DTypeError as error:
+            raise error_at_user_line(error) from None
     if type(operand) not in PYTHON_NUMBERS and operand is not None and operand is not Undef:
         check_array_type(operand)
     return operand

@@ -104,6 +104,13 @@ def is_array(value: Any) -> bool:
 _types = BoundedCache(1 << 14)  # (dtype, shape) -> ArrayType
 
 
+def _is_ordinary(kind: type[np.ndarray]) -> bool:
+    """Whether functions of arrays of this class compute what they do of ordinary arrays."""
+    names = ("__array_ufunc__", "__array_function__")
+    same = all(getattr(kind, name) is getattr(np.ndarray, name) for name in names)
+    return same or "__letir_state__" in vars(kind)
+
+
 def type_of(value: Any) -> ArrayType:
     """The type of an array or a Python number.
 
@@ -126,6 +133,8 @@ def type_of(value: Any) -> ArrayType:
         int(value)  # raises the error with the remedy
     bases = [base.__name__ for base in kind.__mro__]  # subclasses are refused like their bases
     remedy = next((_REFUSED[name] for name in bases if name in _REFUSED), None)
+    if remedy is None and issubclass(kind, np.ndarray) and not _is_ordinary(kind):
+        remedy = "its class decides what functions compute; convert it first: np.asarray(x)"
     if remedy is None and is_array(value):
         return ArrayType(value.dtype, value.shape)
     raise DTypeError(

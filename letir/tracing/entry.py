@@ -25,6 +25,7 @@ from letir.eval.float_warnings import restore_abandoned_state
 from letir.tracing.checks.hidden_random_state import Watch, names_draws
 from letir.tracing.mutation.views import Memory
 from letir.tracing.numpy_protocols.dispatch import refresh_tables
+from letir.tracing.operands import refuse_long_integer
 from letir.tracing.refusals import (
     MustRunAsPython,
     RecordAgain,
@@ -363,6 +364,8 @@ def add_parameter(new: Trace, leaf: Any, name: str | None) -> Tracer:
     if isinstance(leaf, _TYPED):
         return new.parameter(leaf.type, name, leaf)
     try:
+        if type(leaf) is int:
+            refuse_long_integer(leaf, 1 << 63)
         made = new.parameter(type_of(leaf), name, leaf)
         if not made.shape and isinstance(leaf, np.ndarray):
             made.sharing = Memory(made.arg)  # marks an array, even without a value

@@ -11,7 +11,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import has_size
-from letir.tracing.math_stand_ins import math_modules
+from letir.tracing.math_stand_ins import as_numpy_scalar, math_modules
 from letir.tracing.numpy_protocols.array_value import numpy_namespace
 from letir.tracing.operands import first_traced, traced_or_array
 from letir.tracing.stand_ins import LibraryModule, add_methods, is_recording, stand_in_of
@@ -83,7 +83,7 @@ def _scalar_stand_in(original: Any) -> Callable:
         if not isinstance(x, Value) or not is_recording():
             return original(*args, **kwargs)
         constant = x.as_constant()
-        return x.astype(original) if constant is x else original(constant)
+        return as_numpy_scalar(x, original) if constant is x else original(constant)
 
     return stand_in
 

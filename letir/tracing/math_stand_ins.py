@@ -21,6 +21,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
 from letir.errors import DTypeError, LetirError
 from letir.tracing.callers import attributes_called_on_lists
+from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.python_protocols import has_attribute, is_instance
 from letir.tracing.operands import first_traced
 from letir.tracing.source_locations import at_user, error_at_user_line
@@ -255,8 +256,15 @@ class _NumberClass(type):
 def _convert_traced(x: Value, kind: _NumberClass) -> Any:
     """``float(x)``, ``complex(x)`` or ``float64(x)`` of a traced value."""
     if issubclass(kind.original, np.generic):
-        return x.astype(kind.original)
+        return as_numpy_scalar(x, kind.original)
     return python_number(x, kind.original)
+
+
+def as_numpy_scalar(x: Value, kind: type) -> Any:
+    """``kind(x)`` of a class of NumPy's scalars: of a 0-d array a scalar, of others an array."""
+    found = x.astype(kind)
+    is_array = isinstance(x, ArrayValue) and not x.shape and not x.is_scalar()
+    return found[()] if is_array else found
 
 
 def _complex_of(real: Any, imag: Any) -> Any:

@@ -31,6 +31,21 @@ def stack_traced(items: Any) -> Any:
     return PRIMITIVES["stack"]([strong_element(stack_traced(item)) for item in items])
 
 
+def refuse_long_integer(number: int, end: int = 1 << 64) -> None:
+    """Raise DTypeError for a Python integer that does not fit int64, or is from ``end`` on.
+
+    By default the integers of uint64 are accepted too.
+    """
+    if -(1 << 63) <= number < end:
+        return
+    bits = number.bit_length()
+    # Python refuses to print very long integers
+    text = str(number) if bits <= 1024 else f"of {bits} bits"
+    if number >> 63 == 1:
+        raise DTypeError(f"the integer {text} does not fit into int64\n  pass numpy.uint64(n)")
+    raise DTypeError(f"the integer {text} does not fit into 64 bits\n  pass a float: float(n)")
+
+
 def traced_or_array(x: Any) -> Any:
     """An operand as a traced value or an ordinary array; lists are stacked."""
     x = stack_traced(x)

@@ -41,7 +41,12 @@ from letir.ops.autodiff.checkpoint_and_custom_jvp import attrs_without_effects
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.tracing.mutation.mutated_arguments import ChangesArguments
 from letir.tracing.mutation.views import is_read_number, note_view
-from letir.tracing.operands import captured_array, check_array_type, stack_traced
+from letir.tracing.operands import (
+    captured_array,
+    check_array_type,
+    refuse_long_integer,
+    stack_traced,
+)
 from letir.tracing.source_locations import error_at_user_line, user_place
 
 if TYPE_CHECKING:
@@ -262,15 +267,11 @@ class Trace(ChangesArguments, LetBuilder):
             return self.constant(operand)
         kind = type(operand)
         if kind in PYTHON_NUMBERS or operand is None or kind is UndefType:
-            if kind is int and not -(1 << 63) <= operand < 1 << 64:  # uint64 goes up to 2^64 - 1
-                raise error_at_user_line(
-                    watched(
-                        DTypeError(
-                            f"the integer {operand} does not fit into 64 bits\n"
-                            "  pass a float: float(n)"
-                        )
-                    )
-                )
+            if kind is int:
+                try:
+                    refuse_long_integer(operand)
+                except DTypeError as error:
+                    raise error_at_user_line(watched(error)) from None
             return Const(operand)
         if kind is Size:
             return operand.number().arg

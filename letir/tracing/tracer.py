@@ -52,6 +52,7 @@ _MATH_REMEDY = (
     "compute with numpy's functions;\n"
     "  letir.concrete(x) gives the value, with a guard and without a derivative"
 )
+_SCALARS = (np.generic, float, int, complex)
 _NDARRAY = np.ndarray  # bound once: attributes of the module are slow during a recording
 _CLASS = object.__dict__["__class__"]  # the real class, bypassing the property of Tracer
 
@@ -280,10 +281,8 @@ class Tracer(PythonProtocols):
     def __setitem__(self, item, new):
         if isinstance(new, Tracer) and is_own_item(new, self, item):
             return  # x[item] += y ends with this call: the view has been written already
-        if self.is_scalar() and isinstance(self.held_value, np.generic | float | int | complex):
-            raise TypeError(
-                f"{type(self.held_value).__name__!r} object does not support item assignment"
-            )
+        if self.is_scalar() and isinstance(value := self.concrete_value(), _SCALARS):
+            raise TypeError(f"{type(value).__name__!r} object does not support item assignment")
         target, item = whole_place(self, item)
         target.replace(target.at[item].set(stack_traced(new)))
 

@@ -28,6 +28,7 @@ FLAT = never("the derivative is zero wherever it exists")
 SAFE: dict[str, Any] = {"exact": True, "never_fails": "biuf", "cost": "cheap"}
 PYTHON_TYPES: dict[str, type] = {"i": int, "f": float, "c": complex}
 Rule = Callable | Absent
+_INTEGERS = frozenset([bool, int])
 _PYTHON_INTEGERS: dict[str, Callable] = {  # ufuncs whose results may not fit 64 bits, in Python
     "add": operator.add,
     "subtract": operator.sub,
@@ -116,8 +117,8 @@ def ufunc_impl(ufunc: np.ufunc) -> Callable:
         return getattr(xp, name)(x) if type(x) is not int else _python_integer_result(xp, name, x)
 
     def binary_impl(xp, x, y):
-        if type(x) is int and type(y) is int:
-            return _python_integer_result(xp, name, x, y)
+        if {type(x), type(y)} <= _INTEGERS and not type(x) is type(y) is bool:
+            return _python_integer_result(xp, name, int(x), int(y))
         return getattr(xp, name)(x, y)
 
     made: Any = impl if not exact else unary_impl if ufunc.nin == 1 else binary_impl

@@ -76,7 +76,10 @@ def _size_along(x, axis) -> int:
 
 def _take_prepare(a, indices, axis=None, out=None, mode="raise"):
     """np.take."""
-    return (a, as_indices(indices)), {"axis": reduced_axis(a, axis), "mode": known_mode(mode)}
+    indices = as_indices(indices)
+    if getattr(indices, "dtype", np.dtype(int)).kind == "b":  # they are numbers here, not a mask
+        indices = indices.astype(np.intp)
+    return (a, indices), {"axis": reduced_axis(a, axis), "mode": known_mode(mode)}
 
 
 take = composite(

@@ -97,10 +97,20 @@ def _define_nan_reduction(name: str, numpy, decompose, prepare, **fields):
 
 
 nansum = _define_nan_reduction(
-    "nansum", np.nansum, _nansum_decompose, reduction_prepare, reduction="parts"
+    "nansum",
+    np.nansum,
+    _nansum_decompose,
+    reduction_prepare,
+    reduction="parts",
+    out_takes_part=True,
 )
 nanprod = _define_nan_reduction(
-    "nanprod", np.nanprod, _nanprod_decompose, reduction_prepare, reduction="parts"
+    "nanprod",
+    np.nanprod,
+    _nanprod_decompose,
+    reduction_prepare,
+    reduction="parts",
+    out_takes_part=True,
 )
 
 
@@ -243,6 +253,7 @@ def _define_nan_cumulative(name: str, numpy, decompose):
         prepare=cumsum.prepare,
         numpy=(numpy,),
         batch=along_axis_rule(name),
+        out_takes_part=True,
     )
 
 

@@ -48,7 +48,10 @@ def _roll_prepare(a, shift, axis=None):
     """np.roll, with as many shifts as axes."""
     shift, axis = _integer_or_tuple(shift), int_or_tuple(axis)
     if axis is None or (type(shift) is int and type(axis) is int):
-        return (a,), {"shift": int(np.sum(shift)), "axis": axis}
+        total = sum(shift) if type(shift) is tuple else shift  # by Python: no overflow
+        if type(total) is int and total.bit_length() > 63 and axis is None and a.size:
+            total %= a.size
+        return (a,), {"shift": total, "axis": axis}
     if type(shift) is Size and (axis is None or type(axis) is int):
         return (a,), {"shift": shift, "axis": axis}
     shifts, axes = np.broadcast_arrays(shift, axis)

@@ -83,6 +83,8 @@ def _array_equiv(a1, a2):
 
 def real_if_close(a: Any, tol: int = 100) -> Any:
     """np.real_if_close: whether it is recorded as a guard."""
+    if not a.shape:
+        a = strong_element(a)[...]  # of a scalar, an array
     if a.dtype.kind != "c":
         return a
     if tol > 1:

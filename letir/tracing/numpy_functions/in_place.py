@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import ShapeError
 from letir.ops.indexing.index_expressions import item_along
 from letir.tracing.operands import take_along, traced_or_array
+from letir.tracing.source_locations import at_user
 
 
 def repeat_to_fit(values: Any, count: int, dtype: Any, shape: Any = -1) -> Any:
@@ -21,8 +23,18 @@ def repeat_to_fit(values: Any, count: int, dtype: Any, shape: Any = -1) -> Any:
     return np.resize(row, count).astype(dtype).reshape(shape)
 
 
+def refuse_scalar(name: str, target: Any) -> None:
+    """Raise NumPy's TypeError if a function would write into a number."""
+    if isinstance(target, Value) and target.is_scalar():
+        value = target.concrete_value()  # none in an abstract trace, where it may be an array
+        if isinstance(value, np.generic | int | float | complex):
+            kind = type(value).__name__
+            raise TypeError(f"{name}() argument 1 must be a numpy.ndarray, not {kind}{at_user()}")
+
+
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """np.put: writes at flat indices."""
+    refuse_scalar("put", a)
     places = traced_or_array(ind).reshape(-1)
     if not traced_or_array(v).size or not places.size:
         return

@@ -67,6 +67,11 @@ def _derivative_order(m) -> int:
 def polyder(p: Any, m: int = 1) -> Any:
     """np.polyder."""
     p = traced_or_array(p)
+    if p.ndim > 1:
+        raise ShapeError(
+            f"polyder: coefficients of shape {p.shape} are not those of one polynomial{at_user()}\n"
+            "  differentiate one row at a time"
+        )
     for _ in range(_derivative_order(m)):
         p = p[:-1] * np.arange(len(p) - 1, 0, -1)
     return p
@@ -95,6 +100,10 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 def poly(seq_of_zeros: Any) -> Any:
     """np.poly: the polynomial with these roots, or with the eigenvalues of a matrix."""
     zeros = traced_or_array(seq_of_zeros)
+    if not zeros.shape:
+        raise ShapeError(
+            f"poly: a sequence of zeros is expected, not a number{at_user()}\n  pass a list: [x]"
+        )
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] != 0:
         zeros = np.linalg.eigvals(zeros)
     else:

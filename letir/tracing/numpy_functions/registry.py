@@ -18,7 +18,7 @@ from letir.ops.define.records import promotion_type
 from letir.ops.shape.shape_and_creation import shape_from_call
 from letir.tracing.mutation.memory_order import ordered_like, raveled_as_it_lies
 from letir.tracing.numpy_functions.function_index import FUNCTIONS
-from letir.tracing.numpy_functions.in_place import WRITES
+from letir.tracing.numpy_functions.in_place import WRITES, refuse_scalar
 from letir.tracing.operands import Casting, stack_traced
 from letir.tracing.refusals import note_refusal, of_outside_state
 from letir.tracing.source_locations import at_user
@@ -67,6 +67,7 @@ def copyto(dst: Any, src: Any, casting: Casting = "same_kind", where: Any = True
     """np.copyto: changes a traced value in place; refused for an ordinary array."""
     if not isinstance(dst, Value):
         raise into_ordinary_array()
+    refuse_scalar("copyto", dst)
     kind: Any = promotion_type(src.type) if isinstance(src, Value) else promote_operand(src)
     # np.can_cast takes no Python numbers since NumPy 2:
     # https://numpy.org/neps/nep-0050-scalar-promotion.html

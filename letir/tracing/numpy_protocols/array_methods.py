@@ -144,7 +144,7 @@ class ArrayMethods(Value):
                     "  convert the numbers with .astype(dtype), or take .real and .imag"
                 )
             )
-        return self[...]
+        return self if self.is_scalar() else self[...]
 
     # ---- in place ----
 

@@ -238,7 +238,22 @@ class ArrayValue(ArrayMethods):
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, item):
+        if self.is_scalar():
+            kind = self.__class__.__name__
+            raise TypeError(f"argument of type {kind!r} is not iterable{at_user()}")
         return bool((self == item).any())
+
+    def __eq__(self, other):
+        if other is None and not self.is_scalar():  # NumPy compares each element with None
+            return self.numpy_call(np.zeros_like, (self,), {"dtype": bool})[()]
+        return Value.__eq__(self, other)
+
+    def __ne__(self, other):
+        if other is None and not self.is_scalar():
+            return self.numpy_call(np.ones_like, (self,), {"dtype": bool})[()]
+        return Value.__ne__(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __pow__(self, other):
         kind = self.arg.type

@@ -18,7 +18,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive, SeveralBinds
 from letir.ast.process_state import new_lock
 from letir.ast.symbolic_sizes import has_sizes
-from letir.errors import LetirError, MissingRule
+from letir.errors import DTypeError, LetirError, MissingRule
 from letir.ops import load_records_of
 from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.numpy_functions.registry import PLAIN, into_ordinary_array
@@ -29,6 +29,17 @@ from letir.tracing.source_locations import at_user, error_at_user_line
 _WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
 # functions that return 0-d arrays where others return scalars
 _WHERE = np.where  # bound once: attributes of the module are slow during a recording
+_METHODS = frozenset(
+    [np.sum, np.prod, np.max, np.min, np.any, np.all, np.mean, np.var, np.std, np.argmax, np.argmin]
+)
+_INDICES = frozenset([np.argmax, np.argmin, np.nanargmax, np.nanargmin])
+# functions that compute in the dtype of `out=`
+_IN_OUT_DTYPE = frozenset(
+    [
+        *(np.mean, np.var, np.std, np.median, np.quantile, np.percentile, np.trace),
+        *(np.nanmean, np.nanvar, np.nanstd, np.nanmedian, np.nanquantile, np.nanpercentile),
+    ]
+)
 _NO_SCALARS = frozenset([np.where, np.roll, np.cov, np.i0, np.tensordot])
 _table: dict = {}  # {callable: (record, prepare)}, derived from the records
 ufunc_records: dict = {}  # {ufunc: record}, derived likewise, for plain calls of ufuncs
@@ -116,7 +127,7 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
     try:
         operands, attrs = prepare_call(func, prepare, args, kwargs) if prepare else (args, kwargs)
     except SeveralBinds as call:
-        return call.results() if out is None else _write_into_out(call.results(), out)
+        return call.results() if out is None else _write_into_out(func, call.results(), out)
     operands = tuple([stack_traced(x) if type(x) in (list, tuple) else x for x in operands])
     if op.sizes_in and has_sizes(attrs, op.sizes_in):
         return LATE_BOUND["sized_call"](op, operands, _complete_attrs(op, attrs))
@@ -132,7 +143,12 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
         return op.returned(result, **attrs)
     if func in _NO_SCALARS:
         return mark_as_array(result)
-    return result if out is None else _write_into_out(result, out)
+    if out is None:
+        return result
+    # of a NumPy scalar these are its methods, which return scalars
+    is_method = func in _METHODS and isinstance(operands[0], Value) and operands[0].is_scalar()
+    written = _write_into_out(func, result, out)
+    return written[()] if is_method and not operands[0].type.weak else written
 
 
 def _complete_attrs(op: Primitive, attrs: dict) -> Attrs:
@@ -184,10 +200,20 @@ def _sum_dtype(x, out: Value, *, dtype=None, **_) -> dict:
     return {"dtype": dtype}
 
 
-def _write_into_out(result, out):
-    """``result`` written into ``out``, which must be a traced value."""
+def _write_into_out(func, result, out):
+    """The ``result`` of ``func`` written into ``out``, which must be a traced value."""
     if not isinstance(out, Value):
         raise into_ordinary_array()
+    if isinstance(result, Value) and result.dtype != out.dtype:
+        is_index = func in _INDICES and not np.can_cast(out.dtype, result.dtype, "safe")
+        if is_index or (func in _IN_OUT_DTYPE and result.type.inexact):
+            name = _callable_name(func)
+            raise error_at_user_line(
+                DTypeError(
+                    f"{name}: the result is {result.dtype}, the array for it {out.dtype}\n"
+                    f"  pass out= of dtype {result.dtype}, or assign: out[...] = {name}(x)"
+                )
+            )
     return out.assign(result)
 
 

@@ -126,7 +126,9 @@ class PythonProtocols(ArrayValue):
             return getattr(int(self), name)
         if name in ("numerator", "denominator") and self.is_integer_scalar():
             return self if name == "numerator" else 1
-        if name == "is_integer" and not self.shape and self.is_scalar():
+        # Python's integers have it since 3.12
+        is_whole = name == "is_integer" and not self.shape and self.is_scalar()
+        if is_whole and hasattr(self.__class__, name):
             return self._is_whole
         if self.type is not None and self.type.weak:
             _refuse_attribute(self, name)

@@ -22,7 +22,7 @@ from letir.tracing.numpy_protocols.dispatch import (
     unsupported_arguments,
     unsupported_error,
 )
-from letir.tracing.operands import Casting, stack_traced
+from letir.tracing.operands import Casting, stack_traced, strong_element
 from letir.tracing.source_locations import at_user
 
 REDUCTIONS: dict[Any, str] = {
@@ -164,7 +164,7 @@ def _cast_to(x, dtype: np.dtype):
 
 def _cross_operands(a, b) -> tuple:
     """The operands of ``outer``, reshaped so that all pairs of elements meet by broadcasting."""
-    a, b = (x if isinstance(x, Value) else np.asarray(x) for x in (a, b))
+    a, b = strong_element(a), strong_element(b)  # outer makes arrays of Python numbers
     return a[(..., *[None] * b.ndim)] if b.ndim else a, b
 
 

@@ -1,0 +1,121 @@
+"""Values on which recorded programs differed from NumPy, one example of each cause."""
+
+import math
+import operator
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_same
+
+RUNS = {
+    "trace": lambda f, *args: lt.run_forward(lt.trace(f, *args), *args),
+    "compile": lambda f, *args: lt.compile(lt.trace(f, *args), exact=True)(*args),
+    "jit": lambda f, *args: lt.jit(f)(*args),
+}
+HALF = np.array([-0.0, np.nan, np.inf, 4.0], np.float16)
+
+
+class WithoutArrays(np.ndarray):
+    """A subclass whose ufuncs give text."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return "text"
+
+
+def into(function, dtype):
+    """(the result of a function with ``out=`` of this dtype, that array)."""
+
+    def call(x):
+        out = np.zeros((), dtype)
+        return function(x, out=out), out
+
+    return call
+
+
+def set_item(item, value):
+    def call(x):
+        x[item] = value
+        return x
+
+    return call
+
+
+SAME = {
+    "ldexp of a Python integer": (lambda x: np.ldexp(x, 15), 3),
+    "ldexp of two Python integers": (np.ldexp, 3, 15),
+    "ldexp of a traced exponent": (lambda n: np.ldexp(3, n), 15),
+    "the root of float16 by an operator": (lambda x: x**0.5, HALF),
+    "the root of float16 by np.power": (lambda x: np.power(x, 0.5), HALF),
+    "a comparison of Python numbers": (operator.lt, 3, 4.0),
+    "equality of Python numbers": (operator.eq, 3, 3.0),
+    "a negated comparison of Python numbers": (lambda x, y: not x < y, 3, 4.0),
+    "a chain of comparisons": (lambda x: 0 < x < 2, 1),
+    "a scalar class of a 0-d array": (lambda x: np.int8(x), np.array(3)),  # noqa: PLW0108
+    "True added to an integer": (lambda x: np.add(x, True), 2**40),
+    "a view of a NumPy scalar": (lambda x: x.view(), np.float32(2.0)),
+    "real_if_close of a scalar": (np.real_if_close, np.complex128(1 + 2j)),
+    "real_if_close of a real scalar": (np.real_if_close, np.complex128(1)),
+    "an index into int32": (into(np.argmax, np.int32), np.array([1.0, 3.0])),
+    "a nansum in the dtype of out": (into(np.nansum, float), np.float32([0.1, 0.2, 0.3])),
+    "a nanprod in the dtype of out": (into(np.nanprod, float), np.float32([0.1, 0.2, 0.3])),
+    "an array compared with None": (lambda x: x == None, np.ones(2)),  # noqa: E711
+    "an array and None differ": (lambda x: x != None, np.ones(2)),  # noqa: E711
+    "a 0-d array compared with None": (lambda x: x == None, np.array(1.0)),  # noqa: E711
+    "a scalar compared with None": (lambda x: x == None, np.float64(1.0)),  # noqa: E711
+    "an element of a 0-d array": (lambda x: 0 in x, np.array(0.0)),
+    "a sum into an array, of a scalar": (into(np.sum, float), np.int32(3)),
+    "a sum into an array, of a Python number": (into(np.sum, float), 3),
+    "a roll by long integers": (lambda x: np.roll(x, [2**63 - 1, 2**63 - 1]), np.arange(5)),
+    "take at booleans": (lambda x: np.take([1.5, 2.5], x), np.array([True, False])),
+    "an outer product with a Python number": (lambda x: np.power.outer(x, 2), np.ones(2, "f2")),
+}
+ERRORS = {
+    "a ufunc of a subclass that gives no arrays": (np.exp, np.ones(2).view(WithoutArrays)),
+    "two results of such a ufunc": (np.modf, np.ones(2).view(WithoutArrays)),
+    "a list with None": (lambda x: np.stack([x, None]), 3),
+    "an integer beyond 64 bits": (lambda x: x * 2, 2**70),
+    "a constant integer beyond 64 bits": (lambda x: x * 2**70, 2),
+    "an integer of uint64": (lambda x: x + 1, 2**64 - 1),
+    "an integer that Python does not print": (lambda x: x + 1, 10**5000),
+    "a mean into another dtype": (into(np.mean, float), np.ones(3, np.float32)),
+    "a median into another dtype": (into(np.median, np.float32), np.ones(3)),
+    "an index into floats": (into(np.argmin, float), np.ones(3)),
+    "derivatives of rows of coefficients": (np.polyder, np.ones((2, 3))),
+    "zeros that are a number": (np.poly, np.float64(3.0)),
+}
+REFUSED_BY_NUMPY = {
+    "an item of a scalar": (set_item(..., math.nan), np.complex64(1.0), TypeError),
+    "an item of a Python integer": (set_item(None, 2.5), 15, TypeError),
+    "an element of a Python number": (lambda x: 0 in x, 0.0, TypeError),
+    "an element of a scalar": (lambda x: 0 in x, np.float64(0.0), TypeError),
+    "copyto of a number": (lambda x: np.copyto(x, 1), 3, TypeError),
+    "put into a number": (lambda x: np.put(x, [0], [5]), 3.0, TypeError),
+    "byteswap": (lambda x: x.byteswap(), np.arange(3), AttributeError),
+}
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("name", SAME)
+def test_values_and_kinds_are_numpys(name, run):
+    f, *args = SAME[name]
+    with np.errstate(all="ignore"):
+        assert_same(f(*args), RUNS[run](f, *args))
+        assert type(f(*args)) is type(RUNS[run](f, *args))
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("name", ERRORS)
+def test_what_cannot_be_recorded_is_an_error_by_name(name, run):
+    f, *args = ERRORS[name]
+    with pytest.raises(lt.LetirError, match="\n  "):
+        RUNS[run](f, *args)
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("name", REFUSED_BY_NUMPY)
+def test_what_numpy_refuses_is_refused(name, run):
+    f, arg, kind = REFUSED_BY_NUMPY[name]
+    with pytest.raises(kind):
+        RUNS[run](f, arg)
