@@ -22,6 +22,7 @@ from letir.kernels.loop_language import (
 )
 
 _FLOATS = {4: "float", 8: "double"}
+_PARTIAL_SUMS = 4  # vectors of partial sums: short chains of additions, with small errors
 _INTRINSICS = {"abs": "fabs"}  # others are called as the instruction
 _BY_KIND = {  # instruction: (of floats, of signed, of unsigned integers)
     "add": ("fadd", "add", "add"),
@@ -50,6 +51,10 @@ def type_text(dtype: np.dtype) -> str:
     if dtype.kind == "b":
         return "i1"
     return _FLOATS[dtype.itemsize] if dtype.kind == "f" else f"i{8 * dtype.itemsize}"
+
+
+def _is_sum(loop: Loop) -> bool:
+    return any(type(one) is Let and one.reassociates for one in loop.body)
 
 
 def _memory_type(dtype: np.dtype) -> str:
@@ -258,6 +263,8 @@ class StatementText:
         notes = ['!{!"llvm.loop.unroll.disable"}'] if group is not None else []
         if group is not None:
             notes.append(f'!{{!"llvm.loop.parallel_accesses", {group}}}')
+            if type(loop.extent) is not Number and _is_sum(loop):
+                notes.append(f'!{{!"llvm.loop.interleave.count", i32 {_PARTIAL_SUMS}}}')
         if self.is_general:
             notes.append('!{!"llvm.loop.vectorize.enable", i1 false}')
         if not notes:
