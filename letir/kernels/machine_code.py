@@ -212,17 +212,28 @@ def _llvm_binding() -> Any:
 def _platform_key() -> tuple[str, ...]:
     """The versions and the processor on which object code depends besides its LLVM text."""
     binding = _llvm_binding()
-    processor = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
     versions = (*map(str, binding.llvm_version_info), version("llvmlite"))
-    return (*processor, *versions, sys.platform, _CODE_MODEL)
+    return (*_processor(), *versions, sys.platform, _CODE_MODEL)
+
+
+@cache
+def _processor() -> tuple[str, str]:
+    """The name and the features of this computer's processor, as LLVM spells them."""
+    binding = _llvm_binding()
+    features = binding.get_host_cpu_features()
+    text = features.flatten()
+    if features.get("avx512vbmi"):  # since Ice Lake, 512-bit vectors do not lower the clock rate
+        text += ",-prefer-256-bit"
+    return binding.get_host_cpu_name(), text
 
 
 def _new_machine() -> Any:
     """A target machine for this computer."""
     binding = _llvm_binding()
+    name, features = _processor()
     return binding.Target.from_default_triple().create_target_machine(
-        cpu=binding.get_host_cpu_name(),
-        features=binding.get_host_cpu_features().flatten(),
+        cpu=name,
+        features=features,
         opt=3,
         reloc="static",
         codemodel=_CODE_MODEL,
