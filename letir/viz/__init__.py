@@ -1,6 +1,7 @@
 """Programs, memory and time as pictures: for notebooks, for files and for terminals.
 
     diff(program, *passes)    a program before and after passes, side by side
+    explorer(program, *args)  a page to search a program, step through it and run it
     graph(program)            the data flow, grouped by the lines of your code
     live_ranges(program)      when each array of a call exists
     memory(program)           the memory of a call over its steps, and its peak
@@ -14,13 +15,14 @@ from letir.ast import load_module
 
 _HOME = {
     "diff": "letir.viz.pass_steps",
+    "explorer": "letir.viz.explorer_page.explorer",
     "graph": "letir.viz.data_flow",
     "live_ranges": "letir.viz.memory_chart",
     "memory": "letir.viz.memory_chart",
     "profile": "letir.viz.profile_chart",
     "save_page": "letir.viz.view_page",
 }
-__all__ = ["diff", "graph", "live_ranges", "memory", "profile", "save_page"]
+__all__ = ["diff", "explorer", "graph", "live_ranges", "memory", "profile", "save_page"]
 
 
 def __getattr__(name: str):

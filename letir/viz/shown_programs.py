@@ -69,14 +69,14 @@ def function_of(source: Source | None) -> str:
     if source is None:
         return ""
     if source.text is None:
-        for first, last, name in _functions_in(source.file):
+        for first, last, name in functions_in(source.file):
             if first <= source.line <= last:
                 return name
     return source.short_file
 
 
 @cache
-def _functions_in(file: str) -> list[tuple[int, int, str]]:
+def functions_in(file: str) -> list[tuple[int, int, str]]:
     """(first line, last line, name) of the functions in a file, inner ones first."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))

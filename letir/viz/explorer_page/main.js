@@ -1,0 +1,57 @@
+// The page: its head with the search, its tabs, and the keys that work everywhere.
+
+function searchField(grids) {
+  const box = element("input", { type: "search", placeholder: "name, operation, type, line" });
+  const count = element("output", { class: "q count", "aria-live": "polite" });
+  const label = element("label", { class: "search" }, "search ", box);
+  const shown = () => grids.filter((grid) => grid.box.offsetParent);
+  function search() {
+    const found = grids.map((grid) => grid.search(box.value));
+    const lines = grids.reduce((sum, grid, i) => sum + (grid.box.offsetParent ? found[i] : 0), 0);
+    count.textContent = box.value.trim() ? counted(lines, "line") : "";
+  }
+  function clear() {
+    box.value = "";
+    search();
+  }
+  box.addEventListener("input", search);
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") clear();
+    if (event.key !== "Enter" && event.key !== "ArrowDown") return;
+    const grid = shown().find((one) => one.shown.length);
+    if (!grid) return;
+    event.preventDefault();
+    grid.box.focus();
+    grid.go(grid.cursor);
+  });
+  page.on("clear", clear);
+  document.addEventListener("keydown", (event) => {
+    if (event.target.closest("input, textarea, select")) return;
+    if (event.key === "/") {
+      event.preventDefault();
+      box.focus();
+      box.select();
+    } else if (event.key === "Escape" && box.value) {
+      clear();
+      shown().forEach((grid) => grid.reveal());
+    }
+  });
+  return element("div", { class: "search-tools", role: "search" }, label, count);
+}
+
+function openPage() {
+  const { panel, grids } = programPanel();
+  const panels = [["Program", panel]];
+  const { list, show } = tabs("views", panels, () => grids.forEach((grid) => grid.draw(true)));
+  const head = element("header", {},
+    element("h1", {}, content.title, " ", element("span", { class: "q" }, content.about)),
+    searchField(grids));
+  const help = element("p", { class: "q keys" },
+    "Keys: / search · arrows move · Enter definition or use · Space unfold · Escape all lines");
+  const main = element("main", {}, list, ...panels.map(([, one]) => one));
+  document.body.append(head, main, element("footer", {}, status, help));
+  show(0);
+  grids[0].go(0);
+}
+
+openPage();

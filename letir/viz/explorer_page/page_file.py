@@ -1,0 +1,75 @@
+"""``page_text``: the JSON of a page, its script and its style as one HTML file.
+
+Nothing that comes from a program is HTML: it stands in JSON, which the script shows as text. Only
+this script and this style may run, by their hashes in the content security policy of the page.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from letir.viz.view_page import escaped, style_text
+
+_FOLDER = Path(__file__).parent
+# in this order they are one script: each uses only names of those before it
+SCRIPTS = ("model.js", "elements.js", "row_text.js", "grid.js", "program_pane.js", "main.js")
+_PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+style-src '{style_hash}'; script-src '{script_hash}'">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body class="letir">
+<noscript><p>This page needs JavaScript. It loads nothing from the network.</p></noscript>
+<script type="application/json" id="program">{json}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def page_text(title: str, content: dict[str, Any]) -> str:
+    """The page that shows ``content``."""
+    style, script = style_text() + _file_text("page.css"), _script_text(SCRIPTS)
+    return _PAGE.format(
+        title=escaped(title, 200),
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        json=_json_text(content),
+    )
+
+
+def _json_text(content: Any) -> str:
+    """JSON that can stand in a script element: without <, which alone could end it."""
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
+
+
+@cache
+def _script_text(names: Sequence[str]) -> str:
+    """Files of this folder as one script, whose names are not seen outside of it."""
+    parts = "".join([_file_text(name) for name in names])
+    return f'(() => {{\n"use strict";\n{parts}}})();\n'
+
+
+@cache
+def _file_text(name: str) -> str:
+    """A file of this folder without its lines of comments, and without indentation."""
+    lines = [line.strip() for line in (_FOLDER / name).read_text(encoding="utf-8").splitlines()]
+    return "".join([f"{x}\n" for x in lines if x and not x.startswith(("//", "/* "))])
+
+
+def _hash(text: str) -> str:
+    """The hash of a script or a style, as a content security policy names it."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
