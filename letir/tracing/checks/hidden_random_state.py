@@ -264,12 +264,14 @@ class Watch:
 
     def end(self) -> None:
         """Put the originals of the methods that draw in place again."""
-        with _drawing:
-            if self in _started:
-                self.after = self.states()
-                _started.remove(self)
-        if self.stand_ins is not None:
-            self.stand_ins.end()
+        try:
+            with _drawing:
+                if self in _started:
+                    _started.remove(self)
+                    self.after = self.states()
+        finally:
+            if self.stand_ins is not None:
+                self.stand_ins.end()
 
     def check(self, fn: Lambda) -> None:
         """Raise TraceError if there were draws, except by user-defined operations, which draw again
