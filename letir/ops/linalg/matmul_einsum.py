@@ -4,6 +4,7 @@ The derivatives of ``einsum``, and of ``dot`` for arrays of more than 2 axes, ar
 themselves: the cotangent takes the place of the operand, and the labels determine the axes to sum.
 """
 
+import math
 import string
 from typing import Any
 
@@ -26,7 +27,7 @@ from letir.ops.define.records import (
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.linalg.product_batching import batched_dot, batched_einsum, batched_matmul
 from letir.ops.reductions.cumulative import number_along
-from letir.ops.shape.shape_and_creation import broadcast_to
+from letir.ops.shape.shape_and_creation import broadcast_to, reshape
 from letir.ops.shape.transpose_join_split import move_axes
 from letir.ops.shape.unit_axes_and_flip import expand_dims, squeeze
 
@@ -93,6 +94,9 @@ def _matmul_by_right(ct, x, y) -> Value:
         return ct * x
     if x.ndim == 1:
         return outer_product(x, ct)
+    if y.ndim == 2 and x.ndim > 2:  # a sum over all rows of the stack is one product
+        rows = math.prod(x.shape[:-1])
+        return reshape(x, (rows, x.shape[-1])).T @ reshape(ct, (rows, ct.shape[-1]))
     if y.ndim > 1:
         return swap_last_axes(x) @ ct
     return ct @ x if x.ndim == 2 else squeeze(swap_last_axes(x) @ expand_dims(ct, -1), -1)

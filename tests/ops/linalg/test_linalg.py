@@ -412,3 +412,13 @@ def test_gradients_of_matrices_of_symbolic_size_agree_at_each_size(name):
         args = [np.cos(np.arange(np.prod(s))).reshape(s) for s in shapes]
         args = [a @ np.swapaxes(a, -1, -2) + np.eye(n) if a.shape[-1] == n else a for a in args]
         assert_close(lt.grad(loss, argnums=everything)(*args), program(*args))
+
+
+def test_the_gradient_of_a_matrix_that_a_stack_is_multiplied_by_holds_no_stack_of_matrices():
+    x, w = np.random.default_rng(0).normal(size=(5, 2, 3)), np.ones((3, 4))
+    slope = lt.grad(lt.trace(lambda w: (np.sin(x @ w) ** 2).sum(), w))
+
+    assert max(kind.size for bind in slope.binds for kind in [bind.binders[0].type]) == 5 * 2 * 4
+    y = x @ w
+    expected = np.einsum("bij,bik->jk", x, np.sin(2 * y))
+    np.testing.assert_allclose(slope(w), expected, rtol=1e-13)
