@@ -1,7 +1,7 @@
 """``batch_matmuls``: replaces many small matrix products by few large ones.
 
 Products with a common factor: ``x0 @ w, x1 @ w, ...`` are the rows of one product ``[x0; x1; ...] @
-w``. Sums of products are merged in ``sum_merging``.
+w``. Sums of products are merged in ``sum_merging``, products of stacks in ``stacked_products``.
 """
 
 from attrs import define, field
@@ -17,6 +17,7 @@ from letir.ops.indexing.basic import index
 from letir.ops.linalg.matmul_einsum import matmul
 from letir.ops.shape.transpose_join_split import concatenate
 from letir.passes.memory.aliases import is_view
+from letir.passes.peephole_rules.stacked_products import flatten_products
 from letir.passes.peephole_rules.sum_merging import combine_sums
 from letir.passes.type_propagation import throughout_fitting
 
@@ -32,9 +33,10 @@ def batch_matmuls(fn: Lambda, *, exact: bool = False) -> Lambda:
     """Merge small matrix products into larger ones.
 
     Sums of thin products become one product of the concatenated factors; independent products with
-    a common factor become parts of one product. The order of summation is that of the larger
-    product: results agree within the rounding bound, and with ``exact`` the program stays as it is.
-    Also in bodies. Linear in the number of binds; ``fn`` itself is returned if nothing is merged.
+    a common factor become parts of one product; a stack of small matrices times one large matrix
+    becomes a product of two matrices. The order of summation is that of the larger product: results
+    agree within the rounding bound, and with ``exact`` the program stays as it is. Also in bodies.
+    Linear in the number of binds; ``fn`` itself is returned if nothing is merged.
 
     >>> from letir.ast.text.parser import parse
     >>> text = ", ".join(f"%{i}: float64[2, 3]" for i in range(4))
@@ -49,7 +51,12 @@ def batch_matmuls(fn: Lambda, *, exact: bool = False) -> Lambda:
     %10 = index %6, 6:8
     return (%7, %8, %9, %10)
     """
-    return fn if exact else throughout_fitting(fn, lambda body: _batch_products(combine_sums(body)))
+    return fn if exact else throughout_fitting(fn, _merge_products)
+
+
+def _merge_products(fn: Lambda) -> Lambda:
+    """``fn`` with its own products merged."""
+    return flatten_products(_batch_products(combine_sums(fn)))
 
 
 def _batch_products(fn: Lambda) -> Lambda:
