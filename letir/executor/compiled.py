@@ -26,8 +26,8 @@ from letir.ops.effects.writes_to_arguments import changed_params
 from letir.passes.fusion.clustering import (
     LEAST_ITEMS,
     WORTH,
-    pays_as_kernel,
     work_around,
+    work_of,
 )
 from letir.plan.effect_log import EffectLog, is_guard
 from letir.plan.plan import Plan, plan_of
@@ -276,14 +276,14 @@ def _may_have_kernels(fn: Lambda) -> bool:
             bodies = all_bodies(fn)
             break
     for body in bodies:
-        work = 0  # the elements that reductions read
+        reduced = computed = 0.0  # the elements that reductions read, and that groups compute
         for bind in body.binds:
-            if bind.op.role == "fused" and pays_as_kernel(bind.attrs["body"]):
-                return True
+            if bind.op.role == "fused":
+                computed += work_of(bind.attrs["body"])
             if bind.op.reduction is not None:
-                work += work_around(bind)
-                if work >= WORTH:
-                    return True
+                reduced += work_around(bind)
+        if max(reduced, computed) >= WORTH:
+            return True
     return False
 
 

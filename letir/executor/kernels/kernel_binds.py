@@ -5,6 +5,7 @@ error that is not ignored, NumPy computes the group again operation by operation
 raises.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -29,8 +30,9 @@ from letir.executor.kernels.row_kernels import LayoutError, with_row_kernels
 from letir.executor.kernels.threaded_calls import with_threads
 from letir.kernels import machine_code
 from letir.kernels.elementwise_groups import kernel_of
+from letir.kernels.loop_language import Kernel
 from letir.kernels.scalar_lowering import has_c_order
-from letir.passes.fusion.clustering import WORTH, pays_as_kernel
+from letir.passes.fusion.clustering import MOST_COMPILED, WORTH, work_of
 from letir.plan.plan import plan_of
 
 __warningregistry__ = "see _is_float_error"  # not a dict: warnings.warn fails
@@ -50,7 +52,7 @@ def with_kernels(fn: Lambda, is_exact: bool = False, worth: int = WORTH) -> Lamb
 def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int) -> Lambda:
     """``fn`` with kernels for its groups, not for groups in bodies."""
     fn, calls = with_row_kernels(fn, kernel_bind, is_exact, worth)
-    found = {n: k for n, bind in enumerate(fn.binds) if (k := _kernel_for(bind, is_exact, worth))}
+    found = _kernels_of(fn.binds, is_exact, worth)
     ufuncs = machine_code.ufuncs_of([(kernel, None) for kernel in found.values()])
     for call in calls:
         call.finish()
@@ -65,12 +67,37 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int) -> Lambda:
     return fn.with_binds(binds)
 
 
-def _kernel_for(bind: Bind, is_exact: bool, worth: int) -> Any:
-    """The kernel of a bind, None if it would not save time."""
-    if bind.op.role != "fused":
-        return None
+def _kernels_of(binds: tuple[Bind, ...], is_exact: bool, worth: int) -> dict[int, Kernel]:
+    """The kernels that save time, by the position of their group.
+
+    Equal groups, such as those of the steps of an unrolled loop, share one kernel: what counts is
+    the number of elements that they compute together.
+    """
+    work, operations = {}, {}
+    for n, bind in enumerate(binds):
+        if bind.op.role == "fused":
+            body = bind.attrs["body"]
+            work[n] = work_of(body)
+            operations[n] = tuple([(inner.op, inner.binders[0].type) for inner in body.binds])
+    likely = _worth_together(work, operations, worth)
+    found = {n: k for n in likely if (k := _kernel_for(binds[n], is_exact)) is not None}
+    # groups of the same operations may still differ in their operands
+    texts = {n: n if work[n] >= worth else str(kernel) for n, kernel in found.items()}
+    return {n: found[n] for n in _worth_together(work, texts, worth)}
+
+
+def _worth_together(work: dict[int, float], keys: dict[int, Any], worth: int) -> list[int]:
+    """The positions of groups whose elements, with those of groups of equal keys, are enough."""
+    totals: dict[Any, float] = defaultdict(float)
+    for n, key in keys.items():
+        totals[key] += work[n]
+    return [n for n, key in keys.items() if totals[key] >= worth]
+
+
+def _kernel_for(bind: Bind, is_exact: bool) -> Kernel | None:
+    """The kernel of a group; None if NumPy has to compute it."""
     body = bind.attrs["body"]
-    if len(body.params) != len(bind.args) or not pays_as_kernel(body, worth):
+    if len(body.params) != len(bind.args) or len(body.binds) > MOST_COMPILED:
         return None
     if any(p.type != a.type for p, a in zip(body.params, bind.args, strict=True)):
         return None

@@ -17,9 +17,9 @@ from letir.ast.types import ArrayType, Size
 
 _NOMINAL = 1024  # the assumed value of a symbolic size
 _UNKNOWN = 8 * _NOMINAL**2  # the assumed bytes of a value of unknown type
-WORTH = 1 << 14  # elements that a group has to compute in one call to be compiled
+WORTH = 1 << 14  # elements that equal groups have to compute in one call to be compiled
 LEAST_ITEMS = 1 << 9  # of a batch for whose items a kernel may pay
-_MOST_COMPILED = 400  # binds of a group that is compiled: LLVM's time grows faster than linearly
+MOST_COMPILED = 400  # binds of a group that is compiled: LLVM's time grows faster than linearly
 _SMALL = 1 << 16  # negligible bytes, for all values made between the binds of one cluster
 
 
@@ -39,19 +39,16 @@ def elements_of(kind: ArrayType) -> int:
     return size.evaluate(dict.fromkeys(size.names, _NOMINAL)) if type(size) is Size else size
 
 
-def pays_as_kernel(body: Lambda, worth: int = WORTH) -> bool:
-    """Whether a compiled kernel for a group with this body saves the time of its compilation.
+def work_of(body: Lambda) -> float:
+    """The elements that a group with this body computes; infinity for symbolic sizes.
 
-    ``worth``: the least number of elements that the kernel has to compute. The answer depends on
-    sizes alone, never on timing, so that every run of a script computes the same bits. Symbolic
-    sizes count as large.
+    Whether a group becomes a kernel depends on them, and never on timing, so that every run of a
+    script computes the same bits.
     """
-    if len(body.binds) > _MOST_COMPILED:
-        return False
     types = [bind.binders[0].type for bind in body.binds]
     if any(kind is None or type(kind.size) is Size for kind in types):
-        return True
-    return sum(map(elements_of, types)) >= worth
+        return math.inf
+    return sum(map(elements_of, types))
 
 
 def reduces_much(bind: Bind) -> bool:

@@ -16,9 +16,9 @@ def everything_pays(monkeypatch):
     monkeypatch.setattr(unrolled_clusters, "LEAST_WORK", 0)
     monkeypatch.setattr(clustering, "WORTH", 0)
     monkeypatch.setattr(loop_kernels, "LEAST_CALLS", 0)
-    for function in (clustering.pays_as_kernel, kernel_binds.with_kernels):
-        changed = tuple([0 if value == worth else value for value in function.__defaults__])
-        monkeypatch.setattr(function, "__defaults__", changed)
+    monkeypatch.setattr(compiled, "WORTH", 0)
+    changed = [0 if value == worth else value for value in kernel_binds.with_kernels.__defaults__]
+    monkeypatch.setattr(kernel_binds.with_kernels, "__defaults__", tuple(changed))
 
 
 @pytest.fixture

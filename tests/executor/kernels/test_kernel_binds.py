@@ -166,3 +166,36 @@ def test_a_kernel_that_llvm_refuses_is_left_to_numpy(monkeypatch, caplog, is_che
         assert_same((x * 2 + 1) / x - 3, f(x))
         assert "no kernels, NumPy computes all calls: RuntimeError(" in caplog.text
         assert "mul_add_div_sub" in caplog.text
+
+
+def kernel_count(f, *args) -> int:
+    """The number of kernels that the plan of a function calls."""
+    return sum(bind.op.role == "kernel" for bind in lt.compile(lt.trace(f, *args)).plan.binds)
+
+
+def test_small_groups_share_a_kernel_if_they_compute_enough_together():
+    """The steps of an unrolled loop: one of them would not be worth a kernel."""
+    w = np.eye(400)
+
+    def f(h, count):
+        for _ in range(count):
+            h = np.tanh(h @ w) * 0.5 + 0.25
+        return h
+
+    h = np.linspace(-1, 1, 800).reshape(2, 400)
+
+    assert kernel_count(lambda h: f(h, 3), h) == 0
+    assert kernel_count(lambda h: f(h, 20), h) == 20
+    np.testing.assert_allclose(lt.jit(lambda h: f(h, 20))(h), f(h, 20), rtol=1e-13)
+
+
+def test_small_groups_of_different_operands_are_not_counted_together():
+    w, h = np.eye(400), np.linspace(-1, 1, 800).reshape(2, 400)
+
+    def f(h, y, period):
+        for number in range(16):
+            h = (h @ w) * (h if number % period else y) - y
+        return h
+
+    assert kernel_count(lambda h, y: f(h, y, 2), h, h + 1) == 0
+    assert kernel_count(lambda h, y: f(h, y, 1), h, h + 1) == 16
