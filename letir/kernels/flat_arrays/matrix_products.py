@@ -6,7 +6,8 @@ from attrs import frozen
 from letir.kernels.loop_language import Array, Builder, Operand
 
 _INDEX = np.dtype("int64")
-_TOGETHER = 4  # rows whose sums are computed in one loop, or terms that are added in one
+_SUMS_TOGETHER = 4  # rows whose sums are computed in one loop
+_ROWS_TOGETHER, _TERMS_TOGETHER = 2, 8  # rows of sums, and terms that are added to them in one loop
 
 
 @frozen
@@ -51,22 +52,19 @@ def emit_product(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
         _by_sums(b, target, x, y)
 
 
-def _groups_of_rows(length: int) -> list[tuple[int, int, int]]:
-    """(first, number, size) of the groups of ``_TOGETHER`` rows, and of the remaining rows."""
-    many, rest = divmod(length, _TOGETHER)
-    found = [(0, many, _TOGETHER)] if many else []
-    return [*found, *([(many * _TOGETHER, 1, rest)] if rest else [])]
+def _groups_of_rows(length: int, each: int) -> list[tuple[int, int, int]]:
+    """(first, number, size) of the groups of ``each`` rows, and of the remaining rows."""
+    many, rest = divmod(length, each)
+    found = [(0, many, each)] if many else []
+    return [*found, *([(many * each, 1, rest)] if rest else [])]
 
 
 def _by_sums(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
     """Compute each element as a sum; one loop computes the sums of several rows of ``x``."""
     with b.loop(b.number(y.shape[1], _INDEX)) as j:
-        for first, number, size in _groups_of_rows(x.shape[0]):
+        for first, number, size in _groups_of_rows(x.shape[0], _SUMS_TOGETHER):
             with b.loop(b.number(number, _INDEX)) as group:
-                start = b.add(
-                    b.let("mul", group, b.number(_TOGETHER, _INDEX)), b.number(first, _INDEX)
-                )
-                rows = [b.add(start, b.number(n, _INDEX)) for n in range(size)]
+                rows = _places_of(b, group, (first, number, size))
                 zeros = [b.number(0.0, target.array.dtype)] * size
                 with b.loop(b.number(x.shape[1], _INDEX), *zeros) as loop:
                     other = y.get(b, loop.index, j)
@@ -82,20 +80,38 @@ def _by_sums(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
 
 
 def _by_terms(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
-    """Add rows of ``y``, multiplied by elements of ``x``, to each row of the target."""
+    """Add rows of ``y``, multiplied by elements of ``x``, to each row of the target.
+
+    Two rows of the target share the loads of a row of ``y``. Each sum is in the order of its terms.
+    """
+    for group in _groups_of_rows(x.shape[0], _ROWS_TOGETHER):
+        with b.loop(b.number(group[1], _INDEX)) as place:
+            rows = _places_of(b, place, group)
+            _add_terms(b, rows, target, x, y)
+
+
+def _add_terms(b: Builder, rows: list, target: Matrix, x: Matrix, y: Matrix) -> None:
+    """Compute these rows of the target."""
     n_columns = b.number(y.shape[1], _INDEX)
-    with b.loop(b.number(x.shape[0], _INDEX)) as i:
-        with b.loop(n_columns) as j:
+    with b.loop(n_columns) as j:
+        for i in rows:
             target.put(b, i, j, b.number(0.0, target.array.dtype))
-        for first, number, size in _groups_of_rows(x.shape[1]):
-            with b.loop(b.number(number, _INDEX), is_parallel=False) as group:
-                start = b.add(
-                    b.let("mul", group, b.number(_TOGETHER, _INDEX)), b.number(first, _INDEX)
-                )
-                rows = [b.add(start, b.number(n, _INDEX)) for n in range(size)]
-                factors = [x.get(b, i, row) for row in rows]
-                with b.loop(n_columns) as j:
-                    total: Operand = target.get(b, i, j)
-                    for row, factor in zip(rows, factors, strict=True):
-                        total = b.add(total, b.mul(factor, y.get(b, row, j)))
+    for group in _groups_of_rows(x.shape[1], _TERMS_TOGETHER):
+        with b.loop(b.number(group[1], _INDEX), is_parallel=False) as place:
+            terms = _places_of(b, place, group)
+            factors = [[x.get(b, i, term) for term in terms] for i in rows]
+            with b.loop(n_columns) as j:
+                totals: list[Operand] = [target.get(b, i, j) for i in rows]
+                for n, term in enumerate(terms):
+                    other = y.get(b, term, j)
+                    pairs = zip(totals, factors, strict=True)
+                    totals = [b.add(total, b.mul(own[n], other)) for total, own in pairs]
+                for i, total in zip(rows, totals, strict=True):
                     target.put(b, i, j, total)
+
+
+def _places_of(b: Builder, place: Operand, group: tuple[int, int, int]) -> list[Operand]:
+    """The positions of the rows in one of these groups."""
+    first, _, size = group
+    start = b.add(b.let("mul", place, b.number(size, _INDEX)), b.number(first, _INDEX))
+    return [b.add(start, b.number(n, _INDEX)) for n in range(size)]
