@@ -163,6 +163,7 @@ def record(
                 _refuse_plan(new, call, filled, spec)
             if new.failed is not None:  # raised too late for the user's handlers
                 raise RecordAgain(EAGER)
+            result = with_result_guards(new, result)
             if writes is WRITE_BACK:
                 new.write_back()
             else:  # loops carry NumPy's booleans
@@ -375,6 +376,21 @@ def add_parameter(new: Trace, leaf: Any, name: str | None) -> Tracer:
         raise
 
 
+def with_result_guards(new: Trace, result: Any) -> Any:
+    """``result`` with known keys in its dicts, after the guards that its keys and texts need.
+
+    Before ``Trace.write_back``, because a guard that fails must find the arguments unchanged.
+    """
+    if type(result) is Tracer:
+        return result
+    noted = vars(new)
+    if "has_keys" in noted:
+        result = LATE_BOUND["with_known_keys"](result)
+    if "printed" in noted and any(type(leaf) is str for leaf in flatten(result)[0]):
+        LATE_BOUND["guard_printed"](new)
+    return result
+
+
 def finish_trace(new: Trace, result: Any, in_tree: Tree | None) -> tuple[Lambda, tuple[Value, ...]]:
     """(program that returns the leaves of ``result``, traced values lifted into it)."""
     if new.refusal is not None:
@@ -387,13 +403,9 @@ def finish_trace(new: Trace, result: Any, in_tree: Tree | None) -> tuple[Lambda,
     if type(result) is Tracer:  # the usual case
         args: list[Any] = [_result_arg(new, result)]
     else:
-        if "has_keys" in vars(new):
-            result = LATE_BOUND["with_known_keys"](result)
         leaves, spec = flatten(result)
         args = [_result_arg(new, leaf) for leaf in leaves]
         if None in args:  # a string has no argument: it is part of the tree
-            if "printed" in vars(new):
-                LATE_BOUND["guard_printed"](new)
             leaves, spec = flatten(with_texts(result))
             args = [arg for arg in args if arg is not None]
         row: Any = tuple(leaves)

@@ -11,7 +11,7 @@ from letir.ast.pytrees import flatten
 from letir.ast.signatures import R
 from letir.ast.terms import Const, Lambda, Local
 from letir.errors import TraceError
-from letir.tracing.entry import add_parameter, finish_trace, open_trace
+from letir.tracing.entry import add_parameter, finish_trace, open_trace, with_result_guards
 from letir.tracing.trace_state import ABSTRACT, ACTIVE, EAGER, Paused, Trace
 from letir.tracing.tracer import Tracer
 
@@ -55,6 +55,7 @@ def tracer_exit(outputs: Any) -> Lambda:
             "tracer_exit: no trace is active in this thread\n  begin one with tracer_enter"
         )
     try:
+        outputs = with_result_guards(active, outputs)
         active.write_back()
         return finish_trace(active, outputs, None)[0]
     finally:
