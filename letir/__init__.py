@@ -245,7 +245,7 @@ _LATE_BOUND = {
     "tracing.numpy_protocols.errstate_regions": ("record_errstate",),
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),
     "tracing.numpy_protocols.python_protocols": ("with_known_keys",),
-    "tracing.numpy_protocols.python_numbers": ("apply_python_operator",),
+    "tracing.numpy_protocols.python_numbers": ("apply_python_operator", "is_users_operator"),
     "tracing.numpy_protocols.text_formats": (
         *("float_for_text", "formatted", "guard_printed", "text_by_function", "text_of"),
     ),

@@ -15,6 +15,7 @@ from letir.ast.sizes.size import Size
 from letir.ast.types import PYTHON_NUMBERS, WEAK
 
 _ARITHMETIC = ("add", "sub", "mul", "div", "floor_divide", "remainder", "power")
+_OF_COMPLEX = frozenset([*_ARITHMETIC[:4], "power"])
 _UNLIKE_NUMPY = frozenset([*_ARITHMETIC[3:], "left_shift", "right_shift"])
 _ORDERINGS = frozenset(["less", "less_equal", "greater", "greater_equal"])
 _COUNTS_BOOLEANS = frozenset([*_ARITHMETIC, "neg", "positive", "abs", "invert"])
@@ -63,6 +64,22 @@ def _on_python(name: str, operands: tuple):
     return weaken_result(emitter.apply(PRIMITIVES[name], operands))
 
 
+def _for_python_complex(name: str, operands: tuple) -> tuple:
+    """The operands, the second one as a Python float if Python's complex number takes it as one.
+
+    ``np.float64`` is a subclass of ``float``: ``1j * np.float64(2)`` is a Python number.
+    """
+    x, y = operands
+    if name not in _OF_COMPLEX or not _is_python(x):
+        return operands
+    if type(y) is np.float64:
+        return x, float(y)
+    is_scalar = hasattr(y, "is_scalar") and y.dtype == np.float64 and y.is_scalar()
+    if is_scalar and LATE_BOUND["is_users_operator"]():
+        return x, PRIMITIVES["weaken"](y)
+    return operands
+
+
 def _bool_as_number(x):
     """``x``, with a Python boolean converted to 0 or 1."""
     return PRIMITIVES["weaken"](x.astype(np.int64)) if _is_python_bool(x) else x
@@ -95,8 +112,13 @@ def binary_operator(name: str, reflected: bool = False) -> Callable[[Any, Any], 
         operands = (other, self) if reflected else (self, other)
         own = self.arg.type
         # the shape first: arrays, the usual case, are not Python numbers
-        if own is not None and own.shape == () and _is_python(self) and _is_python(other):
-            return _on_python(name, operands)
+        if own is not None and own.shape == ():
+            if _is_python(self) and _is_python(other):
+                return _on_python(name, operands)
+            if (kind is complex and reflected) or (own.weak and own.dtype.kind == "c"):
+                operands = _for_python_complex(name, operands)
+                if all(map(_is_python, operands)):
+                    return _on_python(name, operands)
         return self.emitter.apply(PRIMITIVES[name], operands)
 
     return operator

@@ -157,13 +157,12 @@ def record(
             new.intercepts = new.intercepts and intercept
             if draws != DRAW_AT_ONCE or names_draws(f):
                 new.watch = Watch(f, draws)
-            result = _call_recorded(f, new, *call)
+            result = with_result_guards(new, _call_recorded(f, new, *call))
             _learn_function_of_lists(new)
             if draws == LIFT_STATES and (spec.num_nodes > len(leaves) + 3 or new.reads_errors):
                 _refuse_plan(new, call, filled, spec)
             if new.failed is not None:  # raised too late for the user's handlers
                 raise RecordAgain(EAGER)
-            result = with_result_guards(new, result)
             if writes is WRITE_BACK:
                 new.write_back()
             else:  # loops carry NumPy's booleans

@@ -425,6 +425,45 @@ def test_a_printed_text_that_comes_back_as_a_result_is_guarded():
         lt.trace(f, X)(2 * X)
 
 
+def test_arguments_are_unchanged_when_a_printed_number_that_is_a_result_differs():
+    def f(x, y):
+        print(f"{x[0]:.2f}", file=io.StringIO())
+        y *= 2
+        return x, "text"
+
+    program, jitted = lt.trace(f, X, np.ones(2)), lt.jit(f)
+    y = np.ones(2)
+    with pytest.raises(lt.GuardError):
+        program(2 * X, y)
+    np.testing.assert_array_equal([1.0, 1.0], y)
+    for value in (X, 2 * X, 3 * X):
+        y = np.ones(2)
+        jitted(value, y)
+        np.testing.assert_array_equal([2.0, 2.0], y)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, z: 1j * x[0],
+        lambda x, z: (2 + 1j) - x.sum(),
+        lambda x, z: 1j ** x[1],
+        lambda x, z: z * x[0],
+        lambda x, z: z / np.float64(3) + z,
+        lambda x, z: (1j * x[0]) * x.astype(np.float32),
+        lambda x, z: x[0] * 1j,
+        lambda x, z: 1j * np.array(x[0]),
+        lambda x, z: 1j * x.astype(np.float32)[0],
+        lambda x, z: z * np.multiply(x[0], 1j),
+    ],
+)
+def test_a_python_complex_number_takes_a_double_precision_scalar_as_a_float(f):
+    x, z = np.array([2.0, -1.0]), 1 + 2j
+
+    assert_same(f(x, z), lt.trace(f, x, z)(x, z))
+    assert_same(f(x, z), lt.jit(f)(x, z))
+
+
 def test_a_text_that_numpy_makes_of_an_array_is_guarded():
     def f(x):
         return 0 * x + len(np.array2string(x, precision=2))

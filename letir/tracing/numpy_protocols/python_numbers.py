@@ -48,7 +48,7 @@ def _written_by_user() -> bool:
 
     Operators in letir's implementations of NumPy's functions, such as np.average, follow NumPy.
     """
-    frame = sys._getframe(2)
+    frame: Any = sys._getframe(2)
     while frame.f_code.co_filename in _OWN_FILES and frame.f_back is not None:
         frame = frame.f_back
     file = frame.f_code.co_filename
@@ -103,3 +103,4 @@ def _is_whole(y: Any, kinds: set[str]) -> bool:
 
 
 LATE_BOUND["apply_python_operator"] = apply_python_operator
+LATE_BOUND["is_users_operator"] = _written_by_user
