@@ -8,6 +8,8 @@ import pytest
 
 import letir as lt
 from letir.errors import DTypeError, LetirError
+from letir.executor.compiled import kernel_mode
+from letir.executor.default_pipeline import optimize_program
 from tests.viz.views import EVIL, evil_program
 
 
@@ -112,3 +114,100 @@ def test_pages_are_html_files(tmp_path):
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page.html
     with pytest.raises(LetirError, match=r"end the name with \.html"):
         page.save(tmp_path / "page.svg")
+
+
+def runs_of(step: dict) -> list[tuple[str, list[int]]]:
+    """(mark, rows) of a step of the passes."""
+    return [(" ~+-"[mark], [*range(row, row + n)]) for mark, row, n in step["runs"]]
+
+
+def test_passes_show_what_each_of_them_changes():
+    f = lt.trace(lambda x: np.exp(x) * np.exp(x) + 0.0 * x, np.ones(3))
+    content = content_of(lt.viz.explorer(f, gradient=False))
+    steps = {step["name"]: step for step in content["passes"]["steps"]}
+    shared = steps["common_subexpressions"]
+    exp, again, product, *_ = content["program"]["rows"]
+    rows = [(mark, row) for mark, rows in runs_of(shared) for row in rows]
+
+    assert [mark for mark, row in rows if row in (exp, again, product)] == [" ", "-", "-"]
+    ((changed,),) = [rows for mark, rows in runs_of(shared) if mark == "~"]
+    assert content["rows"][changed][0] == content["rows"][product][0]  # the same binder
+    assert content["rows"][changed][2] == [1, 1]
+    assert shared["change"] == "-1 exp"
+
+
+def test_steps_of_passes_are_the_programs_that_the_passes_return():
+    f = lt.trace(loss, *ARGS)
+    content = content_of(lt.viz.explorer(f))
+    whole = lt.differentiate(f).joined()
+    programs = []
+    optimize_program(
+        whole,
+        kernels=kernel_mode(None, optimize=True, exact=False),
+        observe=lambda name, before, after, seconds: programs.append((name, after)),
+    )
+
+    assert content["passes"]["count"] == len(programs)
+    for step in content["passes"]["steps"]:
+        rows = [row for mark, rows in runs_of(step) if mark != "-" for row in rows]
+        names = [content["texts"][content["rows"][row][1]] for row in rows]
+        assert (step["name"], names) in [
+            (name, [bind.op.name for bind in after.binds]) for name, after in programs
+        ]
+
+
+def test_a_pass_that_makes_a_program_anew_keeps_its_numbers():
+    def renamed(fn):
+        return lt.parse(lt.dumps(fn))
+
+    lt.passes.register("before", renamed)
+    try:
+        content = content_of(lt.viz.explorer(lt.trace(loss, *ARGS), gradient=False))
+    finally:
+        lt.passes.unregister("before", renamed)
+
+    assert "renamed" not in [step["name"] for step in content["passes"]["steps"]]
+
+
+def test_memory_is_that_of_the_plan_bind_by_bind():
+    f = lt.trace(lambda x: np.sort(np.sin(x)).sum(), np.ones(1000))
+    memory = content_of(lt.viz.explorer(f, gradient=False))["memory"]
+
+    assert memory["live"] == [8000, 16000, 8000]
+    assert memory["arrays"] == [[0, 1, 8000], [1, 2, 8000]]
+
+
+def test_memory_of_symbolic_sizes_is_not_known():
+    f = lt.trace(np.sin, lt.ShapeDtype(("n",)))
+    memory = content_of(lt.viz.explorer(f))["memory"]
+
+    assert "n" in memory["reason"]
+
+
+def test_kernels_show_their_loops():
+    pytest.importorskip("llvmlite", reason="the extra fast makes kernels")
+    f = lt.trace(lambda x: np.sqrt(x * x + 1.0), np.ones(20_000))
+    (kernel,) = content_of(lt.viz.explorer(f, gradient=False))["kernels"]["kernels"]
+
+    assert "sqrt" in kernel["loops"]
+    assert kernel["loops"].startswith("kernel ")
+
+
+def test_without_llvmlite_the_page_says_so(monkeypatch):
+    monkeypatch.setattr("letir.viz.explorer_page.kernel_code.has_compiler", lambda: False)
+    kernels = content_of(lt.viz.explorer(loss, *ARGS))["kernels"]
+
+    assert kernels["reason"].startswith("llvmlite is not installed")
+
+
+def test_a_page_of_ten_thousand_binds_is_small():
+    def long(x):
+        for _ in range(2500):
+            x = x + 0.1 * np.tanh(x * x)
+        return x.sum()
+
+    page = lt.viz.explorer(long, np.ones(4))
+    content = content_of(page)
+
+    assert content["program"]["forward"] > 10_000
+    assert len(page.html.encode()) < 5e6

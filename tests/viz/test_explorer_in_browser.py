@@ -1,6 +1,7 @@
 """The explorer page in Chromium: what it shows, and what pointers and keys do."""
 
 import linecache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,9 +58,9 @@ def test_pointing_at_a_residual_lights_up_both_programs(opened):
     page = opened(lt.viz.explorer(loss, *ARGS))
     page.point(f"{ROWS} b[data-v='4']")
 
-    assert page.texts(".def") == ["%4:h"]
+    assert page.texts("#panel-program .def") == ["%4:h"]
     assert page.texts(f"{GRID} .use") == ["%4:h", "%4:h"]
-    assert len(page.texts(".use")) > 2  # those of the backward program
+    assert len(page.texts("#panel-program .use")) > 2  # those of the backward program
     assert page.texts(".status")[0].startswith("%4:h float64[4, 2]: read by ")
 
 
@@ -96,3 +97,114 @@ def test_markup_in_a_source_file_does_not_run(opened):
 
     assert page.texts(".code-line.here")[0].endswith(EVIL)
     assert page.run("document.querySelectorAll('img').length") == 0
+
+
+def test_the_memory_moves_with_the_cursor(opened):
+    page = opened(lt.viz.explorer(loss, *ARGS))
+    place = "+document.querySelector('.cursor-line').getAttribute('x1')"
+    page.run(f"document.querySelector('{GRID}').focus()")
+    page.press("ArrowDown", "ArrowDown")
+    first = page.texts(".caption")[0], page.run(place)
+    page.press("ArrowDown")
+    second = page.texts(".caption")[0], page.run(place)
+
+    assert first[0].startswith("64 B here, ")
+    assert second[0].startswith("128 B here, ")
+    assert first[1] < second[1]
+    assert page.texts(".held h2") == ["2 arrays here"]
+
+
+def test_pointing_into_the_memory_moves_the_cursor(opened):
+    page = opened(lt.viz.explorer(loss, *ARGS))
+    page.point(".memory svg", click=True)  # near its left end
+
+    assert names(page, f"{GRID} .here") == ["%3"]
+
+
+def test_passes_are_scrubbed_by_a_slider_and_by_their_names(opened):
+    page = opened(
+        lt.viz.explorer(lambda x: (np.exp(x) * np.exp(x)).sum(), np.ones(3), gradient=False)
+    )
+    page.point("[role=tab]", 1, click=True)
+    page.run("document.querySelector('input[type=range]').focus()")
+    page.press("ArrowRight")
+
+    assert page.texts("[aria-current]")[0].startswith("common_subexpressions")
+    assert page.texts("#panel-passes h2")[0] == "common_subexpressions: 4 → 3 binds, -1 exp"
+    marked = page.texts("#panel-passes .mark-sign")
+    assert marked == ["−", "−", "~"]
+    page.point("#panel-passes .steps button", 0, click=True)
+    assert page.texts("#panel-passes .mark-sign") == []
+
+
+def test_kernels_are_chosen_from_a_list(opened):
+    pytest.importorskip("llvmlite", reason="the extra fast makes kernels")
+    page = opened(lt.viz.explorer(lambda x: np.sqrt(x * x + 1.0).sum(), np.ones(20_000)))
+    page.point("[role=tab]", 2, click=True)
+
+    assert "sqrt" in page.texts("#panel-kernels pre")[0]
+    assert len(page.texts("#panel-kernels .steps button")) > 0
+
+
+def test_the_keyboard_alone_leads_to_everything(opened):
+    page = opened(lt.viz.explorer(loss, *ARGS))
+    named = "(e => e.getAttribute('aria-label') || e.textContent || e.type)(document.activeElement)"
+    stops = []
+    for _ in range(12):
+        page.press("Tab")
+        stops.append(page.run(named))
+
+    assert stops[:4] == ["search", "Program", "forward program", "backward program"]
+    assert "source" in stops
+
+
+def test_enter_follows_uses_and_definitions(opened):
+    page = opened(lt.viz.explorer(loss, *ARGS))
+    page.run(f"document.querySelector('{GRID}').focus()")
+    page.press("End", "Enter")  # from the return to the sum
+
+    assert names(page, f"{GRID} .here") == ["%7"]
+    page.press("Home", "Enter")  # from a parameter to its first use
+    assert names(page, f"{GRID} .here") == ["%3"]
+    assert page.texts(f"{GRID} .now") == ["%0:w"]
+
+
+def test_bodies_unfold_by_the_space_bar_and_by_a_search(opened):
+    f = lt.trace(lambda x: lt.fori_loop(0, 3, lambda i, c: np.cos(c) + i, x), np.ones(2))
+    page = opened(lt.viz.explorer(f, gradient=False))
+    grid = "[aria-label=program][role=grid]"
+    page.run(f"document.querySelector('{grid}').focus()")
+    folded = names(page, f"{grid} .space .row")
+    page.press("ArrowDown", " ")
+
+    assert len(names(page, f"{grid} .space .row")) == len(folded) + 3
+    page.press(" ", "/")
+    page.type("cos")
+    assert "cos" in page.texts(f"{grid} .space .row")[0]
+
+
+def test_a_long_program_is_drawn_in_part(opened):
+    def long(x):
+        for _ in range(2500):
+            x = x + 0.1 * np.tanh(x * x)
+        return x.sum()
+
+    page = opened(lt.viz.explorer(long, np.ones(4), gradient=False))
+    page.run("document.querySelector('[role=grid]').focus()")
+    page.press("End")
+
+    assert page.texts(".here")[0].startswith("return")
+    assert len(page.texts(".space .row")) < 100
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(1280, 800), (480, 900)], ids=["wide", "narrow"])
+def test_axe_finds_nothing(opened, scheme, size):
+    axe = pytest.importorskip("axe_core_python", reason="axe-core-python brings axe-core")
+    page = opened(lt.viz.explorer(loss, *ARGS), scheme=scheme, size=size)
+    page.run(Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8"))
+    for tab in range(len(page.texts("[role=tab]"))):
+        page.run(f"document.querySelectorAll('[role=tab]')[{tab}].click()")
+        found = page.run("axe.run().then(r => r.violations.map(v => [v.id, v.nodes[0].html]))")
+
+        assert found == []

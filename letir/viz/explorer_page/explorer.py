@@ -11,7 +11,10 @@ from letir.ad.remat.cost_model import nbytes
 from letir.ast import entry_point
 from letir.ast.terms import Arg, Local
 from letir.errors import LetirError
+from letir.viz.explorer_page.kernel_code import kernel_content
+from letir.viz.explorer_page.memory_steps import memory_content
 from letir.viz.explorer_page.page_file import page_text
+from letir.viz.explorer_page.pass_history import pass_steps
 from letir.viz.explorer_page.row_pool import RowPool
 from letir.viz.explorer_page.source_lines import source_files
 from letir.viz.explorer_page.subject import Subject, subject_of
@@ -89,6 +92,8 @@ def _program_content(subject: Subject) -> dict[str, Any]:
     params = pool.params(fn)
     rows = pool.binds(fn.binds)
     results = pool.operands(fn.ret.args)
+    kept = _kept_bytes(subject, pool)
+    passes = pass_steps(fn, pool)
     files, lines = source_files(pool.sources.values())
     return {
         **pool.tables(),
@@ -102,8 +107,11 @@ def _program_content(subject: Subject) -> dict[str, Any]:
             "results": results,
             "forwardResults": subject.results,
             "reason": subject.reason,
-            "kept": _kept_bytes(subject, pool),
+            "kept": kept,
         },
+        "memory": memory_content(fn),
+        "passes": passes,
+        "kernels": kernel_content(fn),
     }
 
 
@@ -124,5 +132,6 @@ def _kept_bytes(subject: Subject, pool: RowPool) -> list[list]:
     for local in read:
         if type(local) is Local and local in made:
             size = nbytes(local)
-            found.append([pool.numbers[local], size if type(size) is int else str(size or "")])
+            known = size if type(size) is int else "" if size is None else str(size)
+            found.append([pool.numbers[local], known])
     return found

@@ -34,22 +34,32 @@ class Grid {
   // Show other lines; the cursor stays where it is, as far as there are lines.
   show(source) {
     this.source = source;
+    this.unfolded = null; // all lines, with every body unfolded: what a search looks at
     this.refresh();
   }
 
   // Make the lines anew: bodies have been folded or unfolded, or another text is searched.
   refresh() {
     const isSearching = this.wanted !== "";
-    this.lines = linesOf(this.source, this.open, isSearching);
-    this.shown = isSearching ? this.lines.filter((l) => searchText(l).includes(this.wanted)) : this.lines;
+    if (isSearching) {
+      this.unfolded ||= linesOf(this.source, this.open, true);
+      this.shown = this.unfolded.filter((line) => searchText(line).includes(this.wanted));
+    } else this.shown = linesOf(this.source, this.open);
     this.cursor = Math.max(0, Math.min(this.cursor, this.shown.length - 1));
     this.box.setAttribute("aria-rowcount", this.shown.length + 1);
     this.space.style.height = `${this.shown.length * ROW_HEIGHT}px`;
     this.draw(true);
   }
 
+  // Make what a search looks at, before it is asked for.
+  prepare() {
+    this.unfolded ||= linesOf(this.source, this.open, true);
+    this.unfolded.forEach(searchText);
+  }
+
   // Leave only the lines that contain a text; returns their number.
   search(text) {
+    if (text.trim().toLowerCase() === this.wanted) return this.shown.length;
     const line = this.shown[this.cursor];
     this.wanted = text.trim().toLowerCase();
     this.refresh();
@@ -147,8 +157,10 @@ class Grid {
 
   reveal() {
     const top = this.cursor * ROW_HEIGHT, room = this.box.clientHeight - 2 * ROW_HEIGHT;
-    if (top < this.box.scrollTop) this.box.scrollTop = top;
-    else if (top > this.box.scrollTop + room) this.box.scrollTop = top - room;
+    const above = this.box.scrollTop - top, below = top - this.box.scrollTop - room;
+    const isFar = Math.max(above, below) > 2 * ROW_HEIGHT; // then some lines around it are shown
+    if (above > 0) this.box.scrollTop = isFar ? top - room / 3 : top;
+    else if (below > 0) this.box.scrollTop = isFar ? top - room / 3 : top - room;
     this.draw();
     this.point();
   }

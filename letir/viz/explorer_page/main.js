@@ -6,8 +6,7 @@ function searchField(grids) {
   const label = element("label", { class: "search" }, "search ", box);
   const shown = () => grids.filter((grid) => grid.box.offsetParent);
   function search() {
-    const found = grids.map((grid) => grid.search(box.value));
-    const lines = grids.reduce((sum, grid, i) => sum + (grid.box.offsetParent ? found[i] : 0), 0);
+    const lines = shown().reduce((sum, grid) => sum + grid.search(box.value), 0);
     count.textContent = box.value.trim() ? counted(lines, "line") : "";
   }
   function clear() {
@@ -25,6 +24,7 @@ function searchField(grids) {
     grid.go(grid.cursor);
   });
   page.on("clear", clear);
+  page.on("tab", search); // grids of other tabs are searched when they are shown
   document.addEventListener("keydown", (event) => {
     if (event.target.closest("input, textarea, select")) return;
     if (event.key === "/") {
@@ -41,17 +41,22 @@ function searchField(grids) {
 
 function openPage() {
   const { panel, grids } = programPanel();
-  const panels = [["Program", panel]];
-  const { list, show } = tabs("views", panels, () => grids.forEach((grid) => grid.draw(true)));
+  const passes = passesPanel();
+  const all = [...grids, ...passes.grids];
+  const panels = [["Program", panel], ["Passes", passes.panel], ["Kernels", kernelsPanel()]];
+  const { list, show } = tabs("views", panels, () => page.tell("tab"));
+  page.on("tab", () => all.forEach((grid) => grid.draw(true)));
   const head = element("header", {},
     element("h1", {}, content.title, " ", element("span", { class: "q" }, content.about)),
-    searchField(grids));
+    searchField(all));
   const help = element("p", { class: "q keys" },
     "Keys: / search · arrows move · Enter definition or use · Space unfold · Escape all lines");
   const main = element("main", {}, list, ...panels.map(([, one]) => one));
   document.body.append(head, main, element("footer", {}, status, help));
   show(0);
   grids[0].go(0);
+  const whenIdle = window.requestIdleCallback || setTimeout;
+  grids.forEach((grid) => whenIdle(() => grid.prepare()));
 }
 
 openPage();

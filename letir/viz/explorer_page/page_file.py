@@ -16,7 +16,10 @@ from letir.viz.view_page import escaped, style_text
 
 _FOLDER = Path(__file__).parent
 # in this order they are one script: each uses only names of those before it
-SCRIPTS = ("model.js", "elements.js", "row_text.js", "grid.js", "program_pane.js", "main.js")
+SCRIPTS = (
+    *("model.js", "elements.js", "row_text.js", "grid.js", "memory.js", "source_pane.js"),
+    *("program_pane.js", "passes.js", "kernels.js", "main.js"),
+)
 _PAGE = """\
 <!DOCTYPE html>
 <html lang="en">

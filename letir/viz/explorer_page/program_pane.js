@@ -39,9 +39,14 @@ function programPanel() {
       "the forward program that the backward program reads.",
     );
   } else notes.append(`No backward program. ${program.reason}`);
-  const detail = new Detail(grids);
+  const strip = new MemoryStrip(content.memory, (position) => {
+    const [binder] = content.rows[program.rows[position]][BINDERS];
+    if (binder !== undefined) page.tell("go", binder);
+  });
+  const detail = new Detail(grids, strip);
   const panel = element("div", { id: "panel-program" });
-  panel.append(element("div", { class: "with-aside" }, element("div", { class: "left" }, panes, notes), detail.box));
+  const left = element("div", { class: "left" }, panes, notes, strip.box);
+  panel.append(element("div", { class: "with-aside" }, left, detail.box));
   page.on("go", (local) => goToFirst(grids, local));
   page.on("use", (local) => goToUse(grids, local));
   return { panel, grids, detail };
@@ -67,15 +72,17 @@ function goToUse(grids, local) {
 
 // What is known of the local and the line at the cursor: its type, its uses, the user's code.
 class Detail {
-  constructor(grids) {
+  constructor(grids, strip) {
     this.grids = grids;
+    this.strip = strip;
+    this.places = new Map(program.rows.map((row, i) => [content.rows[row], i]));
     this.users = usersOf(program.rows.map((row) => content.rows[row]));
     this.facts = element("div", { class: "facts" });
     this.more = element("div", {}); // other parts of the page add what they know
     this.code = new SourcePane();
     this.box = element("aside", { class: "aside", "aria-label": "at the cursor" },
       element("h2", {}, "at the cursor"), this.facts, this.more, this.code.box);
-    page.on("cursor", (grid, line) => this.show(grid, line));
+    page.on("cursor", (grid, line) => this.grids.includes(grid) && this.show(grid, line));
     page.on("lit", (local) => this.count(local));
   }
 
@@ -98,6 +105,9 @@ class Detail {
     if (local !== null && keptBytes.has(local)) add("kept", bytesText(keptBytes.get(local)));
     if (local !== null) add("read by", ...this.usesOf(local));
     this.facts.replaceChildren(element("dl", {}, ...facts));
+    const position = line.kind === "bind" && this.places.has(line.row) ? this.places.get(line.row) : null;
+    if (position !== null || line.kind === "param") this.strip.point(position === null ? -1 : position);
+    this.more.replaceChildren(position === null ? "" : heldElement(this.strip, position));
     this.code.show(line.kind === "bind" ? line.row[PLACE] : -1);
   }
 
@@ -123,56 +133,5 @@ class Detail {
     const users = (this.users.get(local) || []).length;
     const returned = program.results.includes(local) ? ", returned" : "";
     say(`${localText(local)} ${typeText(local)}: read by ${counted(users, "bind")}${returned}`);
-  }
-}
-
-// The user's source, with the lines of the bind at the cursor marked.
-class SourcePane {
-  constructor() {
-    this.title = element("h2", {}, "source");
-    this.text = element("div", { class: "source", tabindex: 0, role: "region", "aria-label": "source" });
-    this.box = element("section", { class: "source-pane", "aria-label": "your code" }, this.title, this.text);
-    this.file = -1;
-  }
-
-  show(place) {
-    if (place < 0) {
-      this.title.textContent = "source";
-      this.mark(0, 0);
-      if (this.file < 0) this.text.textContent = "no line of code";
-      return;
-    }
-    const [file, first, last] = content.lines[place];
-    this.title.textContent = content.files[file].name;
-    if (file !== this.file) this.fill(file);
-    this.mark(first, last);
-  }
-
-  fill(file) {
-    this.file = file;
-    this.lines = new Map();
-    const parts = [];
-    for (const [first, texts] of content.files[file].pieces) {
-      if (parts.length) parts.push(element("div", { class: "gap q" }, "⋯"));
-      texts.forEach((text, i) => {
-        const number = element("span", { class: "number" }, String(first + i));
-        const line = element("div", { class: "code-line" }, number, text || " ");
-        this.lines.set(first + i, line);
-        parts.push(line);
-      });
-    }
-    this.text.replaceChildren(...parts);
-  }
-
-  mark(first, last) {
-    for (const line of this.text.querySelectorAll(".here")) line.classList.remove("here");
-    for (let number = first; number <= last; number++) {
-      const line = this.lines && this.lines.get(number);
-      if (!line) continue;
-      line.classList.add("here");
-      if (number > first) continue;
-      const top = line.offsetTop - this.text.clientHeight / 3;
-      this.text.scrollTop = Math.max(top, 0);
-    }
   }
 }

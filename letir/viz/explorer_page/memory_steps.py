@@ -1,0 +1,45 @@
+"""``memory_content``: the memory of a call over the binds of a program, as JSON."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from letir.ast.terms import Bind, Lambda
+from letir.errors import LetirError
+from letir.executor.compiled import compile as compile_program
+from letir.executor.memory_timeline import memory_timeline
+
+
+def memory_content(fn: Lambda) -> dict[str, Any]:
+    """The bytes that exist at each bind of a program when its plan runs it bind by bind.
+
+    ``live``: a number for each bind; ``arrays``: for each array the bind that makes it, the last
+    bind at which it exists (the number of binds for a result), and its bytes. ``reason``: why there
+    are no numbers. Linear in the number of binds.
+    """
+    try:
+        found = memory_timeline(compile_program(fn, optimize=False, kernels="off").plan, {})
+    except LetirError as error:
+        return {"reason": str(error).partition("\n")[0]}
+    if not found.steps:
+        return {"reason": "There are no steps."}
+    at = _positions(fn, found.steps)
+    live, now = [0] * len(fn), 0
+    for step, size in zip(at, found.live, strict=True):
+        live[step] = max(live[step], size)
+    steps = set(at)
+    for i in range(len(live)):  # a bind without a step changes nothing
+        now = live[i] = live[i] if i in steps else now
+    at.append(len(fn))  # results exist after the last step
+    arrays = [[at[one.first], at[one.last], one.bytes] for one in found.arrays]
+    return {"live": live, "arrays": arrays, "exact": found.is_exact}
+
+
+def _positions(fn: Lambda, steps: Sequence[Bind]) -> list[int]:
+    """The bind that each step of a plan computes; of a further step that of the step before."""
+    place = {binder: i for i, bind in enumerate(fn.binds) for binder in bind.binders}
+    found, last = [], 0
+    for step in steps:
+        known = [place[binder] for binder in step.binders if binder in place]
+        last = known[0] if known else last
+        found.append(last)
+    return found

@@ -1,0 +1,134 @@
+"""``pass_steps``: a program after each pass, as JSON that shares the rows that stay."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from letir.ast.bodies import bodies_of
+from letir.ast.terms import Bind, Lambda, Local
+from letir.errors import LetirError
+from letir.executor.compiled import kernel_mode
+from letir.executor.default_pipeline import optimize_program
+from letir.executor.explanation import PassReport
+from letir.viz.explorer_page.row_pool import RowPool
+
+_SAME, _CHANGED, _ADDED, _REMOVED = range(4)  # the marks of rows, as passes.js knows them
+_MOST_ROWS = 60_000  # new rows of all steps, so that pages stay small
+_Run = list[list[int]]
+
+
+def pass_steps(fn: Lambda, pool: RowPool) -> dict[str, Any]:
+    """The steps of ``jit``'s passes that change the program, and the number of all of them.
+
+    A step is a name, a time, a text of the change, the parameters and results after it, and runs
+    ``[mark, first row, number of rows]``: rows that follow each other in the pool. ``reason``: why
+    steps are left out. Linear in the number of binds for each pass.
+    """
+    found: list[tuple[str, Lambda, Lambda, float]] = []
+    content: dict[str, Any] = {"steps": [], "count": 0, "reason": ""}
+
+    def note(name: str, before: Lambda, after: Lambda, seconds: float) -> None:
+        content["count"] += 1
+        if before is not after:
+            found.append((name, before, after, seconds))
+
+    try:
+        optimize_program(fn, kernels=kernel_mode(None, optimize=True, exact=False), observe=note)
+    except LetirError as error:
+        content["reason"] = str(error).partition("\n")[0]
+    start, rows = len(pool.rows), pool.binds(fn.binds)
+    for name, before, after, seconds in found:
+        if len(pool.rows) - start > _MOST_ROWS:
+            content["reason"] = "The page leaves out later passes, which would make it too long."
+            break
+        runs, new = _step(before, after, rows, pool)
+        if all(mark == _SAME for mark, _, _ in runs) and new == rows:
+            continue
+        report = PassReport.of(name, before, after, seconds)
+        content["steps"].append(
+            {
+                "name": name,
+                "seconds": seconds,
+                "before": report.before,
+                "after": report.after,
+                "change": report.change or "operands or bodies",
+                "params": pool.params(after),
+                "results": pool.operands(after.ret.args),
+                "runs": runs,
+            }
+        )
+        rows = new
+    return content
+
+
+def _step(before: Lambda, after: Lambda, rows: list[int], pool: RowPool) -> tuple[_Run, list[int]]:
+    """(the runs of a step, the rows after it); ``rows``: those before it."""
+    _take_equal_rows(before, after, rows, pool)
+    known = set(rows)
+    new = pool.binds(after.binds)
+    kept = set(new)
+    homes = {local: row for row in rows for local in pool.rows[row][0]}
+    marked: list[tuple[int, int]] = []
+    at = 0
+    for row in new:
+        if row in known:
+            while at < len(rows) and rows[at] not in kept:
+                marked.append((_REMOVED, rows[at]))
+                at += 1
+            at += at < len(rows) and rows[at] == row
+            marked.append((_SAME, row))
+            continue
+        is_change = any(local in homes for local in pool.rows[row][0])
+        if is_change:  # what it replaces stands before it
+            while at < len(rows) and rows[at] not in kept:
+                marked.append((_REMOVED, rows[at]))
+                at += 1
+        marked.append((_CHANGED if is_change else _ADDED, row))
+    marked += [(_REMOVED, row) for row in rows[at:] if row not in kept]
+    return _runs(marked), new
+
+
+def _take_equal_rows(before: Lambda, after: Lambda, rows: Sequence[int], pool: RowPool) -> None:
+    """Give binds that a pass made anew, equal to those before it, the same rows and numbers."""
+    pool.numbers.update(
+        {
+            mine: pool.numbers[theirs]
+            for mine, theirs in zip(after.params, before.params, strict=False)
+            if mine not in pool.numbers
+        }
+    )
+    equal: dict[tuple, list[int]] = {}
+    made = {bind.binders for bind in after.binds}
+    for bind, row in zip(before.binds, rows, strict=True):
+        if bind.binders not in made:
+            equal.setdefault(_key(pool.rows[row]), []).append(row)
+    if not equal:
+        return
+    for bind in after.binds:
+        if pool.has(bind) or not bind.binders or any(b in pool.numbers for b in bind.binders):
+            continue
+        if not _is_known(bind, pool) or bodies_of(bind):
+            continue
+        candidates = equal.get(_key(pool.row(bind, [], 0)))
+        if candidates:
+            pool.take_row(bind, candidates.pop(0))
+
+
+def _is_known(bind: Bind, pool: RowPool) -> bool:
+    """Whether all operands of a bind have numbers."""
+    return all(type(arg) is not Local or arg in pool.numbers for arg in bind.args)
+
+
+def _key(row: Sequence) -> tuple:
+    """What makes rows equal: the operation, the operands and the attributes."""
+    return row[1], tuple(row[2]), row[3]
+
+
+def _runs(marked: Sequence[tuple[int, int]]) -> _Run:
+    """Marked rows, with neighbours that follow each other as one run."""
+    runs: _Run = []
+    for mark, row in marked:
+        if runs and runs[-1][0] == mark and runs[-1][1] + runs[-1][2] == row:
+            runs[-1][2] += 1
+        else:
+            runs.append([mark, row, 1])
+    return runs
