@@ -11,7 +11,7 @@ from letir.ast.bodies import all_bodies, map_bodies
 from letir.ast.liveness import has_effect
 from letir.ast.primitive import Primitive
 from letir.ast.process_state import paused_gc
-from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.passes.memory.aliases import shown_locals, updated_locals
 
 # ---- common subexpressions ----
@@ -23,10 +23,10 @@ def common_subexpressions(fn: Lambda) -> Lambda:
     """Merge binds of the same operation on the same values with the same attributes, compared by
     bits; also in bodies.
 
-    Of equal guards the first one stays. Never merged: other effects, random draws, updates and the
-    values they consume, user-defined operations unless they are elementwise, and values that would
-    make two results share memory [F4]. Rematerialised values are protected by a ``barrier``. Linear
-    in the number of binds.
+    Of equal guards the first one stays. Never merged: other effects, random draws, values that an
+    update consumes, user-defined operations unless they are elementwise, and values that would make
+    two results share memory [F4]. Equal updates of equal values merge. Rematerialised values are
+    protected by a ``barrier``. Linear in the number of binds.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = exp(%0); %3 = mul(%1, %2); return %3 }")
@@ -55,20 +55,27 @@ def merge_equal_binds(
     """
     names: dict[Local, Local] = {}
     first: dict[tuple, Bind] = {}
+    equal: dict[Arg, Arg] = {}  # values that are not merged, with the first value equal to each
     kept: list[Bind] = []
     n_guards = 0  # the number of guards left out
     for given in fn.binds:
         bind = given.substitute(names) if names else given
         op, args, attrs = bind.op, bind.args, bind.attrs
         if is_mergeable(op):
+            if equal:
+                args = tuple([equal.get(arg, arg) for arg in args])
             # tuples of locals: hash and equality need no Python code, as locals are themselves
             key = (op, args) if attrs is NO_ATTRS else (op, args, attrs.token)
             found = first.setdefault(key, bind)
-            if found is not bind and may_merge(bind, found):
-                names.update(zip(bind.binders, found.binders, strict=True))
-                continue
+            if found is not bind:
+                if may_merge(bind, found):
+                    names.update(zip(bind.binders, found.binders, strict=True))
+                    continue
+                if not op.holds_lambdas:  # whose bodies may draw
+                    equal.update(zip(bind.binders, found.binders, strict=True))
         elif op.role == "write_back":  # views of the argument now have new contents
             first.clear()
+            equal.clear()
         elif op.role == "guard" and first.setdefault((op, args, attrs.token), bind) is not bind:
             n_guards += 1
             continue
@@ -81,7 +88,7 @@ def merge_equal_binds(
 @cache
 def _is_mergeable(op: Primitive) -> bool:
     """Whether binds of an operation may be merged at all."""
-    if op.effect or op.random or op.update is not None or op.role == "barrier":
+    if op.effect or op.random or op.role == "barrier":
         return False
     return op.elementwise or not op.is_users  # a user's operation may be impure unless declared
 

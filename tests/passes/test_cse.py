@@ -77,7 +77,7 @@ def test_equal_binds_in_bodies_and_equal_bodies_are_merged():
         "%2 = exp(%0); %3 = exp(%1)",
         "%2 = DRAW; %3 = DRAW",
         "guard(%0, value=1); guard(%0, value=2); %2 = exp(%0); %3 = neg(%1)",
-        "%2 = index_set(%1, 1.0, item=0); %3 = index_set(%1, 1.0, item=0)",
+        "%2 = index_set(%1, 1.0, item=0); %3 = index_set(%1, 1.0, item=1)",
         "%2 = barrier(%1); %3 = barrier(%1)",
     ],
 )
@@ -89,6 +89,58 @@ def test_binds_that_differ_or_have_effects_are_not_merged(binds):
     f = lt.passes.common_subexpressions(f)
 
     assert len(f) == binds.count(";") + 2
+
+
+FILLED = """
+    %{0}: float64[3] = full(%0, shape=(3,), dtype=float64)
+    %{1}: float64[3] = index_set(%{0}, %1, item=0)
+    %{2}: float64[3] = index_set(%{1}, %1, item=1)"""
+
+
+def filled_twice(end: str) -> lt.Lambda:
+    """Two equal arrays, each made and then written twice: %4 and %7."""
+    binds = FILLED.format(2, 3, 4) + FILLED.format(5, 6, 7)
+    return parse(f"lambda %0: float64*[], %1: float64*[] {{ {binds}\n {end} }}")
+
+
+def test_equal_arrays_that_are_made_and_written_are_merged():
+    f = filled_twice("%8: float64[3] = mul(%4, %7); return %8")
+
+    found = lt.passes.dead_code(common_subexpressions(f))
+
+    assert ["full", "index_set", "index_set", "mul"] == [bind.op.name for bind in found.binds]
+    assert np.array_equal([25.0, 25.0, 4.0], lt.run_forward(found, 2.0, 5.0))
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "return (%4, %7)",
+        "%8: float64[3] = index_set(%7, %0, item=2); return (%4, %8)",
+        "%8: float64[3] = flip(%7, axis=0); return (%4, %8)",
+    ],
+)
+def test_written_arrays_that_are_results_or_written_again_are_not_merged(end):
+    """[C4, F4]"""
+    f = filled_twice(end)
+
+    found = common_subexpressions(f)
+    results = lt.compile(found)(2.0, 5.0)
+
+    assert len(found) == len(f)
+    assert not np.shares_memory(*results)
+    np.testing.assert_equal(results, lt.run_forward(f, 2.0, 5.0))
+
+
+def test_what_is_computed_from_draws_in_bodies_is_not_merged():
+    def draws(key, x):
+        return lt.fori_loop(0, 3, lambda i, s: s + lt.random.normal(key, (3,)), x)
+
+    f = lt.trace(
+        lambda key, x: draws(key, x) * 2 + draws(key, x) * 2, lt.random.key(0), np.zeros(3)
+    )
+
+    assert [bind.op.name for bind in common_subexpressions(f).binds].count("mul") == 2
 
 
 def test_of_equal_guards_the_first_one_stays():
