@@ -1,13 +1,11 @@
-"""The ``letir`` command: ``demo``, ``trace``, ``import``, ``show``, ``check``, ``run``, ``grad``,
-``optimize``, ``diff``.
+"""The ``letir`` command: ``demo``, ``trace``, ``import``, ``show``, ``view``, ``check``, ``run``,
+``grad``, ``optimize``, ``diff``.
 
 Programs are read from files that ``letir.save`` wrote, and from ONNX models. Exit codes: 0 for
 success, 1 for an error (a message on stderr, no traceback), 2 for an invalid command line.
 """
 
 import argparse
-import importlib.util
-import inspect
 import os
 import sys
 import traceback
@@ -33,6 +31,7 @@ from letir import (
     value_and_grad,
 )
 from letir.ast.text.archive import MOST_BYTES, MOST_TEXT_BYTES
+from letir.command_arguments import function_in, parse_argument, parse_size
 from letir.demo.story import FULL, QUICK, tell_story
 from letir.eval.evaluator import run_flat
 from letir.executor.default_pipeline import optimize_program
@@ -46,6 +45,7 @@ examples:
   letir trace model.py:loss --arg weights.npy --arg images.npy -o loss.letir
   letir import classifier.onnx -o classifier.letir
   letir show loss.letir
+  letir view model.py:loss --arg weights.npy --arg images.npy -o loss.html
   letir run loss.letir --arg weights.npy --arg images.npy
   letir grad loss.letir -o slope.letir
   letir optimize slope.letir -o fast.letir
@@ -143,6 +143,21 @@ def show_command(options: argparse.Namespace) -> int:
         print(dumps(program_in(options.file, options)))
     else:
         print(content_of(options.file, options))
+    return 0
+
+
+def view_command(options: argparse.Namespace) -> int:
+    """Write a page on which to explore a program: one HTML file."""
+    name, args = options.file, list(map(parse_argument, options.arg))
+    shown: Callable | Lambda | letir.Gradient
+    if ":" in name and not os.path.exists(name):
+        shown, title = function_in(name), name.rpartition(":")[2]
+    else:
+        shown, title = content_of(name, options), Path(name).stem
+    path = options.output or f"{title}.html"
+    page = letir.viz.explorer(shown, *args, gradient=not options.no_gradient, title=title)
+    page.save(path)
+    print(f"{path}: {page}")
     return 0
 
 
@@ -246,14 +261,6 @@ def is_onnx(path: str) -> bool:
     return path.lower().endswith(".onnx")
 
 
-def parse_size(text: str) -> tuple[str, int]:
-    """The name and the number in ``name=number``."""
-    name, _, number = text.rpartition("=")
-    if not name or not number.isdecimal():
-        raise LetirError(f"--size {text}: write a name and a number, as in batch=8")
-    return name, int(number)
-
-
 def describe_program(program: Lambda) -> str:
     """The numbers of parameters, binds and results of a program, as text."""
     parts = (program.params, "parameter"), (program, "bind"), (program.ret.args, "result")
@@ -263,26 +270,6 @@ def describe_program(program: Lambda) -> str:
 def counted(things: Sized, word: str) -> str:
     """The number of things, as in 3 binds."""
     return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
-
-
-def parse_argument(text: str) -> Any:
-    """The array in a .npy file, or a Python number."""
-    for number in (int, float, complex):  # text that reads as a number is not a file name
-        try:
-            return number(text)
-        except ValueError:
-            continue
-    with open(text, "rb") as stream:
-        try:
-            # mapped first: its size is compared with the header's before memory is taken
-            mapped = np.lib.format.open_memmap(text, mode="r") if os.path.isfile(text) else None
-            del mapped
-            return np.lib.format.read_array(stream, allow_pickle=False)
-        except Exception as error:  # the header is Python, which NumPy parses
-            raise LetirError(
-                f"{text} is not a .npy file of numbers: {error}\n"
-                "  numpy.save(path, array) writes one"
-            ) from None
 
 
 def output_paths(given: list[str], count: int) -> list[str]:
@@ -296,34 +283,6 @@ def output_paths(given: list[str], count: int) -> list[str]:
         )
     stem, dot, suffix = given[0].rpartition(".")
     return [f"{stem}.{i}.{suffix}" if dot else f"{suffix}.{i}" for i in range(count)]
-
-
-def function_in(place: str) -> Callable:
-    """The function named by ``file.py:name``; the file is run as a module."""
-    file, _, name = place.rpartition(":")
-    path = Path(file)
-    if not path.suffix == ".py":
-        raise LetirError(
-            f"{place}: a Python file and a function are expected\n"
-            "  name a file and a function in it, as in model.py:loss"
-        )
-    if not path.exists():
-        raise FileNotFoundError(2, os.strerror(2), file)
-    sys.path.insert(0, str(path.parent.resolve()))  # as Python does for a script
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # before it runs: dataclasses and pickle look there
-    spec.loader.exec_module(module)
-    found = getattr(module, name, None)
-    if not callable(found):
-        own = inspect.getmembers(
-            module, lambda f: inspect.isfunction(f) and f.__module__ == path.stem
-        )
-        raise LetirError(
-            f"{file} has no function {name!r}; it has {', '.join(n for n, _ in own) or 'none'}\n"
-            "  name one of them"
-        )
-    return found
 
 
 # ---- the command line ----
@@ -353,6 +312,7 @@ OUT_HELP = (
     "y.1.npy; by default they are printed"
 )
 DIFFERENTIABLE = "a saved program or ONNX model whose first result is a scalar"
+VIEWED = "a saved program, an ONNX model, or a function, as in model.py:loss or package.model:loss"
 ARGNUMS = "arguments with respect to which to differentiate (default: 0)"
 PASSES = "passes of letir.passes to run, in this order (default: those of letir.jit)"
 COMMANDS: tuple[Any, ...] = (
@@ -403,6 +363,15 @@ COMMANDS: tuple[Any, ...] = (
         *LIMITS,
         cli_option("--listing", action="store_true", help="bare: no types, no source lines"),
         cli_option("--full", action="store_true", help="all binds, every element of constants"),
+    ),
+    (
+        view_command,
+        "letir view model.py:loss --arg x.npy --arg 0.5 -o loss.html",
+        cli_option("file", metavar="FILE", help=VIEWED),
+        *LIMITS,
+        ARGS,
+        cli_option("-o", "--output", metavar="FILE", help="the page (default: NAME.html)"),
+        cli_option("--no-gradient", action="store_true", help="without the backward program"),
     ),
     (check_command, "letir check loss.letir", FILE, *LIMITS),
     (

@@ -59,6 +59,20 @@ def test_trace_records_a_function_in_a_file(folder, capsys):
     assert (np.tanh(x @ w) ** 2).sum() == load("f")(w, x)
 
 
+def test_view_writes_a_page_of_a_program_or_of_a_function(saved, capsys):
+    assert main(["view", "loss.letir"]) == 0
+    assert capsys.readouterr().out == (
+        "loss.html: explorer of loss: 2 parameters, 4 binds, 1 result; backward: 10 binds\n"
+    )
+    args = ["--arg", "w.npy", "--arg", "x.npy", "--no-gradient"]
+    assert main(["view", "model.py:loss", *args, "-o", "page.html"]) == 0
+    assert main(["view", "model:loss", *args, "-o", "page.html"]) == 0
+    assert capsys.readouterr().out == 2 * (
+        "page.html: explorer of loss: 2 parameters, 4 binds, 1 result\n"
+    )
+    assert (saved / "page.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
 def test_a_number_may_be_an_argument(folder, capsys):
     assert main(["trace", "model.py:scaled", "--arg", "w.npy", "--arg", "0.5", "-o", "f"]) == 0
 

@@ -22,7 +22,7 @@ ORDER = [
     *("transforms", "source", "eager", "executor"),
     "scripting random scipy nn",
     "onnx viz testing datasets storage debug",
-    *("extend", "letir", "demo", "cli"),
+    *("extend", "letir", "demo command_arguments", "cli"),
 ]
 LAYERS = {package: layer for layer, packages in enumerate(ORDER) for package in packages.split()}
 

@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from letir.ad.remat.cost_model import nbytes
 from letir.ast import entry_point
@@ -49,13 +49,16 @@ class ExplorerPage:
 
 
 @entry_point
-def explorer(program: Any, *args: Any, gradient: bool = True, **kwargs: Any) -> ExplorerPage:
+def explorer(
+    program: Any, *args: Any, gradient: bool = True, title: str | None = None, **kwargs: Any
+) -> ExplorerPage:
     """A page on which to search a program, and to see where its values come from.
 
     The page is one HTML file, which loads nothing from the network: a notebook shows it, ``save``
     writes it. ``program``: a Lambda, a Gradient, a compiled program, a jitted function that has
     been called, or a function, which is recorded with the arguments. ``gradient``: whether the
-    backward program is shown beside the forward program, if there is one.
+    backward program is shown beside the forward program, if there is one. ``title``: by default
+    the name of the function.
 
     >>> import os, tempfile
     >>> import numpy as np
@@ -67,10 +70,11 @@ def explorer(program: Any, *args: Any, gradient: bool = True, **kwargs: Any) -> 
     ...     os.listdir(folder)
     ['sine.html']
     """
-    return page_of(subject_of(program, args, kwargs, gradient))
+    subject = subject_of(program, args, kwargs, gradient)
+    return _page_of(evolve(subject, title=title) if title else subject)
 
 
-def page_of(subject: Subject) -> ExplorerPage:
+def _page_of(subject: Subject) -> ExplorerPage:
     """The page about a subject."""
     counts = (
         (len(subject.forward_program.params), "parameter"),

@@ -1,0 +1,96 @@
+"""The arguments of commands that name functions, arrays and numbers."""
+
+import contextlib
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from letir.errors import LetirError
+
+
+def function_in(place: str) -> Callable:
+    """The function named by ``file.py:name`` or ``module:name``; the module is run."""
+    file, _, name = place.rpartition(":")
+    module = _module_in(place, file)
+    found = getattr(module, name, None)
+    if not callable(found):
+        own = inspect.getmembers(
+            module, lambda f: inspect.isfunction(f) and f.__module__ == module.__name__
+        )
+        raise LetirError(
+            f"{file} has no function {name!r}; it has {', '.join(n for n, _ in own) or 'none'}\n"
+            "  name one of them"
+        )
+    return found
+
+
+def _module_in(place: str, file: str) -> ModuleType:
+    """The module in a Python file, or of this name."""
+    path = Path(file)
+    if path.suffix != ".py":
+        return _module_named(place, file)
+    if not path.exists():
+        raise FileNotFoundError(2, os.strerror(2), file)
+    sys.path.insert(0, str(path.parent.resolve()))  # as Python does for a script
+    return _run_module(importlib.util.spec_from_file_location(path.stem, path))
+
+
+def _module_named(place: str, name: str) -> ModuleType:
+    """The module that an import of this name would find, from the current folder too."""
+    if name in sys.modules:
+        return sys.modules[name]
+    sys.path.insert(0, os.getcwd())
+    spec = None
+    if all(part.isidentifier() for part in name.split(".")):
+        with contextlib.suppress(ModuleNotFoundError):  # of a package that it names
+            spec = importlib.util.find_spec(name)
+    if spec is None or spec.loader is None:
+        raise LetirError(
+            f"{place}: a Python file and a function are expected\n"
+            "  name a file and a function in it, as in model.py:loss, or a module and a function"
+        )
+    return _run_module(spec)
+
+
+def _run_module(spec: ModuleSpec) -> ModuleType:
+    """The module of a spec, imported."""
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # before it runs: dataclasses and pickle look there
+    spec.loader.exec_module(module)
+    return module
+
+
+def parse_argument(text: str) -> Any:
+    """The array in a .npy file, or a Python number."""
+    for number in (int, float, complex):  # text that reads as a number is not a file name
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    with open(text, "rb") as stream:
+        try:
+            # mapped first: its size is compared with the header's before memory is taken
+            mapped = np.lib.format.open_memmap(text, mode="r") if os.path.isfile(text) else None
+            del mapped
+            return np.lib.format.read_array(stream, allow_pickle=False)
+        except Exception as error:  # the header is Python, which NumPy parses
+            raise LetirError(
+                f"{text} is not a .npy file of numbers: {error}\n"
+                "  numpy.save(path, array) writes one"
+            ) from None
+
+
+def parse_size(text: str) -> tuple[str, int]:
+    """The name and the number in ``name=number``."""
+    name, _, number = text.rpartition("=")
+    if not name or not number.isdecimal():
+        raise LetirError(f"--size {text}: write a name and a number, as in batch=8")
+    return name, int(number)
