@@ -163,6 +163,7 @@ def record_pattern(
 ) -> Lambda:
     """``function`` recorded on operands given as types; operands given as values stay values."""
     with trace_for([], [], ABSTRACT) as (new, _):
+        new.root = record_pattern.__code__  # a try around the call catches nothing in the pattern
         values = [
             # numbers stay numbers, because NumPy's promotion and letir's rules depend on them
             new.make_tracer(new, new.param(kind, name).arg) if _is_type(kind) else kind.value

@@ -349,3 +349,15 @@ def test_a_bind_with_an_unused_result_matches():
     lt.rewrite(f, pattern, pattern, lambda match: seen.append(match) or True, shared=True)
 
     assert 1 == len(seen)
+
+
+def test_a_try_statement_around_the_rewrite_is_no_part_of_the_replacement():
+    f = lt.trace(lambda x, i: np.take(x, i) + 1, np.ones(3), np.array([0]))
+
+    try:
+        g = lt.rewrite(f, lambda x: x + 1, lambda x: np.take(np.concatenate([x, x]), x.astype(int)))
+    except lt.LetirError:
+        raise AssertionError from None
+
+    assert "guard_computed" not in [bind.op.name for bind in g.binds]
+    assert 2 == [bind.op.name for bind in g.binds].count("take")
