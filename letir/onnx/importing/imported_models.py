@@ -13,19 +13,13 @@ import numpy as np
 from attrs import frozen
 
 from letir.ast import entry_point
+from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
-from letir.ast.types import ShapeDtype
 from letir.errors import DTypeError, ParseError
-from letir.eval.array_modules import is_array, type_of
-from letir.onnx.importing.graphs import (
-    MOST_NODES,
-    Frame,
-    Runner,
-    readable_name,
-    refuse_huge,
-    versions_of,
-)
-from letir.onnx.importing.tensors import array_of_sparse, array_of_tensor, dtype_of
+from letir.eval.arguments import names_and_tree
+from letir.onnx.importing.graphs import MOST_NODES, Frame, Runner, readable_name, versions_of
+from letir.onnx.importing.input_types import checked_examples, declared_arguments
+from letir.onnx.importing.tensors import array_of_sparse, array_of_tensor
 from letir.onnx.importing.values import WEIGHTS, NeedsConstant, as_array
 from letir.onnx.package import onnx_package
 from letir.passes.dead_code_elimination import dead_code
@@ -42,6 +36,7 @@ def load(
     *,
     args: Sequence | None = None,
     sizes: Mapping[str, int] | None = None,
+    sequence_lengths: Mapping[str, int] | None = None,
 ) -> Lambda:
     """The program of an ONNX model: a path, an open file, the bytes of a file, or a ModelProto.
 
@@ -49,8 +44,10 @@ def load(
     are constants of the program; with ``"inputs"`` floating weights are further parameters, and
     ``weights(model)`` returns their arrays. ``args``: example inputs; sizes and branches that
     depend on their numbers are then fixed by guards. ``sizes``: numbers for named sizes of the
-    model; all others stay symbolic. Nothing outside of the model's folder is read. Raises
-    ParseError for a model that is damaged, MissingRule for an operator that is not supported.
+    model; all others stay symbolic. ``sequence_lengths``: the number of elements of each input that
+    is a sequence, for which the program takes a list of arrays. Nothing outside of the model's
+    folder is read. Raises ParseError for a model that is damaged, MissingRule for an operator that
+    is not supported.
 
     >>> import onnx.parser
     >>> text = '<ir_version: 9, opset_import: ["" : 21]> f (float[n, 2] x) => (float[n, 2] y) '
@@ -62,7 +59,7 @@ def load(
       return %2
     }
     """
-    return _loaded(model, params, args, sizes)[0]
+    return _loaded(model, params, args, sizes, sequence_lengths)[0]
 
 
 @entry_point
@@ -79,10 +76,12 @@ def weights(model: str | os.PathLike | bytes | Any) -> dict[str, np.ndarray]:
     >>> load(model, params="inputs")(np.ones(2, np.float32), *weights(model).values())
     array([3., 4.], dtype=float32)
     """
-    return _loaded(model, "inputs", None, None)[1]
+    return _loaded(model, "inputs", None, None, None)[1]
 
 
-def _loaded(model: Any, params: str, args: Any, sizes: Any) -> tuple[Lambda, dict[str, Any]]:
+def _loaded(
+    model: Any, params: str, args: Any, sizes: Any, lengths: Any
+) -> tuple[Lambda, dict[str, Any]]:
     """(the program of a model, the weights that are its last parameters)."""
     if params not in ("constants", "inputs"):
         raise DTypeError(
@@ -91,7 +90,10 @@ def _loaded(model: Any, params: str, args: Any, sizes: Any) -> tuple[Lambda, dic
         )
     proto, file, folder = _read_model(model)
     opened = _Opened.of(proto, file, folder, params == "inputs")
-    examples = opened.examples(args, dict(sizes or {}))
+    if args is None:
+        examples = declared_arguments(opened.inputs, dict(sizes or {}), dict(lengths or {}))
+    else:
+        examples = checked_examples(opened.inputs, args)
     while True:
         try:
             return opened.record(examples, EAGER if args is not None else ABSTRACT), opened.weights
@@ -181,37 +183,29 @@ class _Opened:
             *(constants, kept),
         )
 
-    def examples(self, args: Sequence | None, sizes: dict[str, int]) -> list:
-        """An argument for each input: the examples, or the declared types."""
-        if args is None:
-            found = [_declared_type(declared, sizes) for declared in self.inputs]
-            _check_sizes(self.inputs, sizes)
-            return found
-        if len(args) != len(self.inputs):
-            names = ", ".join(declared.name for declared in self.inputs)
-            raise ParseError(
-                f"letir.onnx.load: the model has {len(self.inputs)} inputs ({names}), and args "
-                f"{len(args)}"
-            )
-        pairs = zip(self.inputs, args, strict=True)
-        return [_checked_example(declared, value) for declared, value in pairs]
-
     def record(self, examples: list, mode: str) -> Lambda:
         """The program of the graph."""
         names = [declared.name for declared in self.inputs] + list(self.weights)
-        shown = [readable_name(name) for name in names]
+        leaves, spec = flatten(((*examples, *self.weights.values()), {}))
+        shown, tree = names_and_tree([readable_name(name) or "" for name in names], spec)
+        is_flat = all(hasattr(example, "shape") for example in examples)
         size = len(self.graph.node) + sum(len(f.node) for f in self.functions.values())
         runner = Runner(self.functions, self.file, self.folder, MOST_NODES + 50 * size)
         frame = Frame(self.versions)
         # overflow and division by zero are allowed in ONNX
         with (
             np.errstate(all="ignore"),
-            trace_for([*examples, *self.weights.values()], shown, mode) as (new, tracers),
+            trace_for(leaves, shown, mode) as (new, tracers),
         ):
-            WEIGHTS.set(frozenset([x.arg for x in tracers[len(self.inputs) :]]))
-            for name, value in [*zip(names, tracers, strict=True), *self.constants.items()]:
+            new.root = _Opened.record.__code__  # a try around the call catches no step of the model
+            WEIGHTS.set(frozenset([x.arg for x in tracers[len(leaves) - len(self.weights) :]]))
+            inputs = spec.unflatten(tracers)[0]
+            for name, value in [*zip(names, inputs, strict=True), *self.constants.items()]:
                 frame.enter(name, value)
-            results = [as_array(x) for x in runner.run_graph(self.graph, frame, is_main=True)]
+            results = runner.run_graph(self.graph, frame, is_main=True)
+            results = [
+                list(map(as_array, x)) if isinstance(x, list) else as_array(x) for x in results
+            ]
             for name, value in self.constants.items():
                 if id(value) in new._frozen:  # it is a constant of the program
                     new.constant(value).name = readable_name(name)
@@ -219,86 +213,4 @@ class _Opened:
                 if result is None:
                     raise ParseError(f"the output {declared.name!r} is an optional without value")
             found = results[0] if len(results) == 1 else tuple(results)
-            return dead_code(finish_trace(new, found, None)[0])
-
-
-def _tensor_type(declared: Any) -> Any:
-    """The type of an input that is an array, or an optional, which then has a value."""
-    kind = declared.type
-    if kind.WhichOneof("value") == "optional_type":
-        kind = kind.optional_type.elem_type
-    if kind.WhichOneof("value") != "tensor_type":
-        raise DTypeError(
-            f"the input {declared.name!r} is a {kind.WhichOneof('value')}, not an array\n"
-            "  pass the model the arrays, and build sequences inside of it"
-        )
-    return kind.tensor_type
-
-
-def _size_names(declared: Any, place: int, dim: Any) -> tuple[str, str]:
-    """(the model's name for a size, the program's)."""
-    name = dim.dim_param or f"{declared.name}_{place}"
-    return name, readable_name(name) or "n"
-
-
-def _declared_type(declared: Any, sizes: dict[str, int]) -> ShapeDtype:
-    """The type of an input, with symbolic sizes where the model has no numbers."""
-    tensor = _tensor_type(declared)
-    if not tensor.HasField("shape"):
-        raise ParseError(
-            f"the model does not declare the shape of its input {declared.name!r}\n"
-            "  pass example inputs: letir.onnx.load(model, args=(...))"
-        )
-    shape: list = []
-    for place, dim in enumerate(tensor.shape.dim):
-        if dim.HasField("dim_value"):
-            if dim.dim_value < 0:
-                raise ParseError(f"the input {declared.name!r} has the size {dim.dim_value}")
-            shape.append(dim.dim_value)
-        else:
-            name, shown = _size_names(declared, place, dim)
-            known = sizes.get(name, sizes.get(shown))
-            shape.append(shown if known is None else int(known))
-    refuse_huge(declared.name, shape)
-    dtype = dtype_of(tensor.elem_type)
-    if dtype.kind not in "biufc":
-        raise DTypeError(
-            f"the input {declared.name!r} contains {dtype.name}, letir computes with numbers of 8 "
-            "to 128 bits\n  convert the model to float32 or float16"
-        )
-    return ShapeDtype(tuple(shape), dtype)
-
-
-def _check_sizes(inputs: Sequence, sizes: Mapping[str, int]) -> None:
-    """Raise ParseError for a size that no input has."""
-    known: set[str] = set()
-    for declared in inputs:
-        for place, dim in enumerate(_tensor_type(declared).shape.dim):
-            if not dim.HasField("dim_value"):
-                known.update(_size_names(declared, place, dim))
-    unknown = sorted(sizes.keys() - known)
-    if unknown:
-        raise ParseError(
-            f"letir.onnx.load: no input of the model has the size {', '.join(unknown)}\n"
-            f"  its sizes are {', '.join(sorted(known)) or 'numbers'}"
-        )
-
-
-def _checked_example(declared: Any, value: Any) -> Any:
-    """An example of the declared type. Raises DTypeError or ParseError for another one."""
-    value = np.asarray(value) if not is_array(value) else value
-    tensor, kind = _tensor_type(declared), type_of(value)
-    if kind.dtype != dtype_of(tensor.elem_type):
-        raise DTypeError(
-            f"the input {declared.name!r} has dtype {dtype_of(tensor.elem_type)}, and the example "
-            f"{kind.dtype}\n  convert it with .astype"
-        )
-    dims = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
-    fits = len(dims) == len(kind.shape) and all(
-        a in (None, b) for a, b in zip(dims, kind.shape, strict=True)
-    )
-    if tensor.HasField("shape") and not fits:
-        raise ParseError(
-            f"the input {declared.name!r} has the shape {tuple(dims)}, and the example {kind.shape}"
-        )
-    return value
+            return dead_code(finish_trace(new, found, None if is_flat else tree)[0])

@@ -39,9 +39,21 @@ class Case:
 
     def is_dense(self) -> bool:
         """Whether all inputs and outputs are arrays of the dtypes that letir computes with."""
-        values = [value for row in self.rows for part in row for value in part]
-        is_training = any("training" in x.domain for x in self.model.opset_import)
-        return bool(values) and not is_training and all(map(_is_supported, values))
+        values = self._values()
+        return bool(values) and not self._is_training() and all(map(_is_supported, values))
+
+    def has_sequences(self) -> bool:
+        """Whether some inputs or outputs are sequences of such arrays, or empty optionals."""
+        parts = [x if isinstance(x, list) else [x] for x in self._values()]
+        arrays = [array for part in parts for array in part if array is not None]
+        is_other = any(isinstance(x, list) or x is None for x in self._values())
+        return is_other and not self._is_training() and all(map(_is_supported, arrays))
+
+    def _values(self) -> list:
+        return [value for row in self.rows for part in row for value in part]
+
+    def _is_training(self) -> bool:
+        return any("training" in x.domain for x in self.model.opset_import)
 
 
 def _is_supported(value) -> bool:

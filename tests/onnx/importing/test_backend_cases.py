@@ -55,6 +55,22 @@ def test_the_cases_of_small_models():
     assert count > 120
 
 
+def test_the_cases_of_sequences_and_optionals():
+    count = 0
+    for case in filter(lambda case: case.has_sequences(), node_cases()):
+        ((inputs, expected),) = case.rows
+        found = lt.onnx.load(case.model, args=inputs)(*inputs)
+        found = found if isinstance(found, tuple) else (found,)
+        for x, y in zip(found, expected, strict=True):
+            pairs = zip(x, y, strict=True) if isinstance(y, list) else [(x, y)]
+            for a, b in pairs:
+                assert (a.dtype, np.shape(a)) == (b.dtype, np.shape(b)), case.name
+                np.testing.assert_array_equal(a, b, case.name)
+        count += 1
+
+    assert count >= 26
+
+
 @pytest.mark.slow
 def test_plans_give_the_same_numbers():
     problems = []

@@ -244,3 +244,16 @@ def test_maxima_in_the_bins_of_regions(scale):
     assert np.array_equal(f(x, rois), expected)
     slope = lt.grad(lambda x: f(x, rois).sum())(x)
     assert slope.sum() == np.count_nonzero(expected)
+
+
+def test_a_try_statement_around_load_is_no_part_of_the_program():
+    model = model_of("f (float[3] x, int64[k] i) => (float[k] y) { y = Gather(x, i) }")
+
+    try:
+        f = lt.onnx.load(model)
+    except lt.LetirError:
+        raise AssertionError from None
+
+    assert ["take"] == [bind.op.name for bind in f.binds]
+    with pytest.raises(IndexError, match="index 7 is out of bounds"):
+        f(np.ones(3, np.float32), np.array([7]))

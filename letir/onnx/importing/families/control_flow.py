@@ -35,7 +35,7 @@ def _if(condition: Any, then_branch: Any, else_branch: Any) -> tuple:
     if is_known(condition):
         return tuple(then_branch() if condition.item() else else_branch())
     try:
-        found = cond(condition.reshape(()), _arrays_of(then_branch), _arrays_of(else_branch))
+        found = cond(condition.reshape(()), _values_of(then_branch), _values_of(else_branch))
         return tuple(found)
     except (LetirError, TypeError):
         if active_trace().mode is not EAGER:
@@ -44,11 +44,17 @@ def _if(condition: Any, then_branch: Any, else_branch: Any) -> tuple:
     return tuple(then_branch() if is_true else else_branch())
 
 
-def _arrays_of(body: Any) -> Any:
-    """A body whose results are arrays, for a conditional. Raises TraceError for a sequence."""
+def _values_of(body: Any) -> Any:
+    """A body for a conditional: its results are arrays, and sequences of them as lists.
 
-    def run(*inputs: Any) -> list:
-        return [_recordable(value) for value in body(*inputs)]
+    Both branches must return sequences of one length. Raises TraceError for an empty optional.
+    """
+
+    def run() -> list:
+        return [
+            list(map(_recordable, value)) if isinstance(value, list) else _recordable(value)
+            for value in body()
+        ]
 
     return run
 

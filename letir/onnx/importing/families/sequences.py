@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from letir.errors import ParseError, ShapeError
-from letir.onnx.importing.values import as_array, axis_of, known_int, known_sizes
+from letir.onnx.importing.values import as_array, axis_of, known_int, known_sizes, take
+from letir.tracing.tracer import Tracer
 
 _MOST_PARTS = 10_000  # into which an array may be split
 
@@ -41,7 +42,13 @@ def _erased(values: list, position: Any = None) -> list:
 
 
 def _element(values: list, position: Any) -> Any:
-    """SequenceAt: the element at a position."""
+    """SequenceAt: the element at a position.
+
+    Arrays of one type are stacked if the position is computed when the program runs.
+    """
+    kinds = {(as_array(value).dtype, tuple(as_array(value).shape)) for value in values}
+    if type(position) is Tracer and len(kinds) == 1:
+        return take(np.stack(list(map(as_array, values))), position.reshape(()), 0)
     return values[_position(position, len(values), len(values) - 1)]
 
 
@@ -70,7 +77,7 @@ def _split_to_sequence(x: Any, lengths: Any = None, axis: int = 0, keepdims: int
             raise ShapeError(f"SplitToSequence: parts of length {each}")
         parts = [min(each, n - start) for start in range(0, n, each)]
     else:
-        parts = known_sizes(lengths, "SplitToSequence: the lengths")
+        parts = known_sizes(lengths, "SplitToSequence: the vector of lengths")
     found, start = [], 0
     for length in parts:
         part = x[(*[slice(None)] * axis, slice(start, start + length))]

@@ -1,0 +1,178 @@
+"""The inputs of a model: their declared types, and example inputs checked against them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.types import ShapeDtype
+from letir.errors import DTypeError, ParseError
+from letir.eval.array_modules import is_array, type_of
+from letir.onnx.importing.graphs import readable_name, refuse_huge
+from letir.onnx.importing.tensors import dtype_of
+
+_MOST_ELEMENTS_OF_A_SEQUENCE = 10_000
+
+
+@frozen
+class InputType:
+    """The declared type of an input: an array, or a sequence of arrays; either may be optional."""
+
+    name: str
+    tensor: Any  # the TypeProto.Tensor of the array, or of each element of the sequence
+    is_sequence: bool
+    is_optional: bool
+
+    @classmethod
+    def of(cls, declared: Any) -> "InputType":
+        """The type in a ValueInfoProto. Raises DTypeError for other types, such as maps."""
+        kind, found = declared.type, []
+        while kind.WhichOneof("value") in ("optional_type", "sequence_type"):
+            found.append(kind.WhichOneof("value"))
+            kind = getattr(kind, found[-1]).elem_type
+        if kind.WhichOneof("value") != "tensor_type" or found.count("sequence_type") > 1:
+            name = declared.type.WhichOneof("value") or "value without a type"
+            raise DTypeError(
+                f"the input {declared.name!r} is a {name}, which holds other things than arrays\n"
+                "  pass the model the arrays, and build the rest inside of it"
+            )
+        is_sequence, is_optional = ("sequence_type" in found), ("optional_type" in found)
+        return cls(declared.name, kind.tensor_type, is_sequence, is_optional)
+
+    def size_names(self, element: int | None, place: int, dim: Any) -> tuple[str, str]:
+        """(the model's name for a symbolic size, the program's).
+
+        One name is one size, also in the elements of a sequence; other sizes may all differ.
+        """
+        label = self.name if element is None else f"{self.name}_{element}"
+        name = dim.dim_param or f"{label}_{place}"
+        return name, readable_name(name) or "n"
+
+
+def declared_arguments(
+    inputs: Sequence, sizes: Mapping[str, int], lengths: Mapping[str, int]
+) -> list:
+    """The declared types of the inputs, a list of them for a sequence.
+
+    Sizes without a number in the model or in ``sizes`` are symbolic.
+    """
+    kinds = [InputType.of(declared) for declared in inputs]
+    _check_names("sequence", lengths, {kind.name for kind in kinds if kind.is_sequence})
+    found: list = []
+    known: set[str] = set()
+    for kind in kinds:
+        length = _length_of(kind, lengths)
+        elements = [None] if length is None else range(length)
+        types = [_array_type(kind, element, sizes, known) for element in elements]
+        found.append(types[0] if length is None else types)
+    _check_names("size", sizes, known)
+    return found
+
+
+def _length_of(kind: InputType, lengths: Mapping[str, int]) -> int | None:
+    """The number of elements of a sequence; None for an array."""
+    if not kind.is_sequence:
+        return None
+    found = lengths.get(kind.name)
+    if found is None:
+        raise ParseError(
+            f"the input {kind.name!r} is a sequence, and a program has a fixed number of arrays\n"
+            f"  pass it: letir.onnx.load(model, sequence_lengths={{{kind.name!r}: 3}}), or example "
+            "inputs"
+        )
+    if type(found) is not int or not 0 <= found <= _MOST_ELEMENTS_OF_A_SEQUENCE:
+        raise ParseError(
+            f"letir.onnx.load: the length of the sequence {kind.name!r} is {found!r}, not a number "
+            f"from 0 to {_MOST_ELEMENTS_OF_A_SEQUENCE}"
+        )
+    return found
+
+
+def _check_names(what: str, given: Mapping[str, int], known: set[str]) -> None:
+    """Raise ParseError for the name of a size or sequence that no input has."""
+    unknown = sorted(given.keys() - known)
+    if unknown:
+        none = "numbers" if what == "size" else "none"
+        raise ParseError(
+            f"letir.onnx.load: no input of the model has the {what} {', '.join(unknown)}\n"
+            f"  its {what}s are {', '.join(sorted(known)) or none}"
+        )
+
+
+def _array_type(
+    kind: InputType, element: int | None, sizes: Mapping[str, int], known: set[str]
+) -> ShapeDtype:
+    """The type of an array, or of an element of a sequence; adds the names of its sizes to
+    ``known``.
+    """
+    tensor = kind.tensor
+    if not tensor.HasField("shape"):
+        raise ParseError(
+            f"the model does not declare the shape of its input {kind.name!r}\n"
+            "  pass example inputs: letir.onnx.load(model, args=(...))"
+        )
+    shape: list = []
+    for place, dim in enumerate(tensor.shape.dim):
+        if dim.HasField("dim_value"):
+            if dim.dim_value < 0:
+                raise ParseError(f"the input {kind.name!r} has the size {dim.dim_value}")
+            shape.append(dim.dim_value)
+        else:
+            name, shown = kind.size_names(element, place, dim)
+            known.update((name, shown))
+            number = sizes.get(name, sizes.get(shown))
+            shape.append(shown if number is None else int(number))
+    refuse_huge(kind.name, shape)
+    dtype = dtype_of(tensor.elem_type)
+    if dtype.kind not in "biufc":
+        raise DTypeError(
+            f"the input {kind.name!r} contains {dtype.name}, letir computes with numbers of 8 "
+            "to 128 bits\n  convert the model to float32 or float16"
+        )
+    return ShapeDtype(tuple(shape), dtype)
+
+
+def checked_examples(inputs: Sequence, args: Sequence) -> list:
+    """Examples of the declared types. Raises DTypeError or ParseError for other ones."""
+    if len(args) != len(inputs):
+        names = ", ".join(declared.name for declared in inputs)
+        raise ParseError(
+            f"letir.onnx.load: the model has {len(inputs)} inputs ({names}), and args {len(args)}"
+        )
+    pairs = zip(map(InputType.of, inputs), args, strict=True)
+    return [_checked_example(kind, value) for kind, value in pairs]
+
+
+def _checked_example(kind: InputType, value: Any) -> Any:
+    """An example of this type."""
+    if value is None and kind.is_optional:
+        return None
+    if not kind.is_sequence:
+        return _checked_array(kind, value)
+    if not isinstance(value, list | tuple):
+        raise DTypeError(
+            f"the input {kind.name!r} is a sequence, and the example a {type(value).__name__}\n"
+            "  pass a list of arrays"
+        )
+    return [_checked_array(kind, element) for element in value]
+
+
+def _checked_array(kind: InputType, value: Any) -> Any:
+    """An array of the declared dtype and shape."""
+    value, tensor = np.asarray(value) if not is_array(value) else value, kind.tensor
+    found = type_of(value)
+    if found.dtype != dtype_of(tensor.elem_type):
+        raise DTypeError(
+            f"the input {kind.name!r} has dtype {dtype_of(tensor.elem_type)}, and the example "
+            f"{found.dtype}\n  convert it with .astype"
+        )
+    dims = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+    fits = len(dims) == len(found.shape) and all(
+        a in (None, b) for a, b in zip(dims, found.shape, strict=True)
+    )
+    if tensor.HasField("shape") and not fits:
+        raise ParseError(
+            f"the input {kind.name!r} has the shape {tuple(dims)}, and the example {found.shape}"
+        )
+    return value
