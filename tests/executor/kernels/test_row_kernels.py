@@ -154,8 +154,11 @@ def test_sums_are_as_accurate_as_pairwise_ones():
 def test_a_large_sum_loses_no_small_terms():
     x = np.full(2_000_000, 0.1)
     x[0] = 1e9
+    # only additions to the first block, of 2**8 elements, are without compensation; how many of
+    # them meet the large element depends on the width of the processor's vectors
+    most = 2**8 * np.spacing(1e9) / 2
 
-    assert abs(lt.jit(lambda x: (x * 1.0).sum())(x) - 1e9 - 199_999.9) < 1e-6
+    assert abs(lt.jit(lambda x: (x * 1.0).sum())(x) - 1e9 - 199_999.9) < most
 
 
 def test_few_degrees_of_freedom_are_the_warning_of_numpy():
