@@ -31,6 +31,7 @@ STANDARD = os.path.dirname(os.__file__) + os.sep
 _BUILD_LIST = dis.opmap["BUILD_LIST"]
 _MOST = 1 << 12
 _called: dict[int, tuple[CodeType, frozenset[int]]] = {}  # by id, as hashing code is slow
+_on_lists: dict[int, tuple[CodeType, frozenset[str]]] = {}  # likewise
 _users: dict[str | None, bool] = {}  # by the name of the module
 
 
@@ -126,11 +127,20 @@ def _is_users(name: str | None, file: str | None) -> bool:
     return not any(str(getattr(part, "__file__", "")).endswith((".so", ".pyd")) for part in parts)
 
 
-def attributes_called_on_lists(code: CodeType) -> set[str]:
+def attributes_called_on_lists(code: CodeType) -> frozenset[str]:
     """The names of attributes that code calls with a list, as in ``np.exp([s, t])``."""
     inner = [constant for constant in code.co_consts if type(constant) is CodeType]
     if _BUILD_LIST not in code.co_code[::2] and not inner:
-        return set()
+        return frozenset()
+    found = _on_lists.get(id(code))
+    if found is None:
+        if len(_on_lists) >= _MOST:
+            _on_lists.clear()
+        found = _on_lists[id(code)] = code, _attributes_called_on_lists(code)
+    return found[1]
+
+
+def _attributes_called_on_lists(code: CodeType) -> frozenset[str]:
     instructions = [x for x in dis.get_instructions(code) if x.opname != "CACHE"]
     pairs = itertools.pairwise(instructions)
     kept = {y.argval for x, y in pairs if _makes_list(x) and y.opname == "STORE_FAST"}
@@ -145,7 +155,7 @@ def attributes_called_on_lists(code: CodeType) -> set[str]:
         innermost = min(whole, key=lambda call: call[1], default=None)
         if innermost and any(end < first and last <= innermost[1] for first, last in lists):
             found.add(read.argval)
-    return found
+    return frozenset(found)
 
 
 def _reads_one_of(names: set[str], x: dis.Instruction) -> bool:
