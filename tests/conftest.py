@@ -62,8 +62,16 @@ def pytest_sessionstart(session):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_finish(session):
-    freeze_objects()  # the tests themselves, millions of objects
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Without garbage collections, which would take a third of the time, and free nothing."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.set_threshold(10_000, 20, 20)  # few objects of a test are in cycles
+        freeze_objects()  # the tests themselves, millions of objects
 
 
 def pytest_runtest_teardown(item, nextitem):

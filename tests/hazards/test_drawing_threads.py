@@ -35,7 +35,7 @@ def test_draws_of_another_thread_are_not_the_functions(drawing_thread):
     def seeded(x):
         return x + np.random.default_rng(3).normal(size=3)
 
-    for n in range(25):
+    for n in range(12):
         np.testing.assert_array_equal(lt.trace(seeded, np.zeros(3))(np.ones(3)), seeded(np.ones(3)))
         np.testing.assert_array_equal(lt.jit(lambda x, n=n: x * n)(np.ones(3)), np.full(3, n))
         lt.jit(lambda x, rng: x + rng.normal(size=3))(np.ones(3), np.random.default_rng(n))

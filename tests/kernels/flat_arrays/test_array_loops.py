@@ -143,6 +143,7 @@ def until(program: Lambda, n: int, results: tuple) -> Lambda:
 @pytest.mark.parametrize("name", ["recurrent", "products", "moved"])
 def test_the_kernel_means_what_the_interpreter_computes(name):
     f, args = CASES[name]
+    args = [x[:20] if len(x) == STEPS else x for x in args]
     program = lt.trace(f, *args)
     (loop,) = [bind for bind in program.binds if bind.op.bodies is not None]
     made = array_loop(loop)
