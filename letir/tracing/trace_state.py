@@ -152,8 +152,11 @@ class Trace(ChangesArguments, LetBuilder):
                 if folded is not NOT_COMPUTED:
                     return folded
         shows_memory = op.write_through is not None  # a write may have to update this view
-        if current_state() is not self.error_state and not (shows_memory or is_silent(op)):
-            return LATE_BOUND["record_errstate"](self, op, operands, attrs)
+        is_usual = current_state() is self.error_state and warnings.filters is self.filters
+        if not (is_usual or shows_memory or is_silent(op)):
+            recorded = LATE_BOUND["record_errstate"](self, op, operands, attrs)
+            if recorded is not NOT_COMPUTED:
+                return recorded
         tracer = self.make_tracer
         args = tuple(
             [o.arg if type(o) is tracer and o.emitter is self else self.enter(o) for o in operands]

@@ -1,9 +1,11 @@
 """``with np.errstate(...)`` in a traced function: binds recorded inside store the state.
 
 NumPy keeps the state in a context variable, which is the same object unless the state was changed:
-comparing it is faster than reading the state.
+comparing it is faster than reading the state. Where ``warnings.catch_warnings`` surrounds the code
+and its filters ignore a floating-point warning, the stored state ignores the error.
 """
 
+import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -15,19 +17,34 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES, Primitive, unwrap_results
 from letir.errors import LetirError
 from letir.eval.array_modules import is_array, type_of
-from letir.eval.float_warnings import HANDLER
+from letir.eval.float_warnings import HANDLER, current_state
+from letir.tracing.trace_state import NOT_COMPUTED
 
 if TYPE_CHECKING:
     from letir.tracing.trace_state import Trace
 
+_MESSAGES = {
+    "divide": "divide by zero encountered in ",
+    "over": "overflow encountered in ",
+    "under": "underflow encountered in ",
+    "invalid": "invalid value encountered in ",
+}
 _KNOWN = frozenset(["ignore", "warn", "raise", "print"])  # other handlings call user functions
 
 
 def record_errstate(trace: "Trace", op: Primitive, operands: Iterable[Any], attrs: Attrs) -> Any:
-    """``op`` on these operands as a bind that runs in the current error state."""
+    """``op`` on these operands as a bind that runs in the current error state.
+
+    ``NOT_COMPUTED`` if this is the state around the function: then the bind needs no state.
+    """
     state: dict[str, Any] = {**np.geterr()}
     if np.geterrcall() is HANDLER:  # recorded while an operation is computed
         state = {name: "warn" if mode == "log" else mode for name, mode in state.items()}
+    if warnings.filters is not trace.filters:  # catch_warnings has replaced the list
+        hidden = [name for name in state if state[name] == "warn" and _is_hidden(name, op)]
+        if not hidden and current_state() is trace.error_state:
+            return NOT_COMPUTED
+        state.update(dict.fromkeys(hidden, "ignore"))
     if not _KNOWN.issuperset(state.values()):
         raise LetirError(
             "numpy.errstate with 'call' or 'log' is not recorded: use 'ignore', 'warn', 'raise' "
@@ -45,6 +62,21 @@ def record_errstate(trace: "Trace", op: Primitive, operands: Iterable[Any], attr
     body = builder.build(builder.emit(op, tuple(args), attrs))
     results = trace.apply(PRIMITIVES["errstate"], given, Attrs(body=body, **state))
     return unwrap_results(op, results)
+
+
+def _is_hidden(name: str, op: Primitive) -> bool:
+    """Whether the filters of ``warnings`` ignore the warning of a floating-point error in ``op``.
+
+    The first filter that fits decides. Filters for one module or one line do not count.
+    """
+    message = _MESSAGES[name] + op.name
+    for action, text, category, module, line in warnings.filters:
+        is_one_place = module is not None or line != 0
+        if is_one_place or not issubclass(RuntimeWarning, category):
+            continue
+        if text is None or (text.match(message) if hasattr(text, "match") else text == message):
+            return action == "ignore"
+    return False
 
 
 LATE_BOUND.update(record_errstate=record_errstate)
