@@ -22,7 +22,7 @@ from letir.errors import DTypeError, LetirError, TraceError
 from letir.eval.arguments import names_and_tree, parameters_of, positional_names
 from letir.eval.array_modules import is_array, type_of
 from letir.eval.float_warnings import restore_abandoned_state
-from letir.tracing.checks.hidden_random_state import Watch, names_draws
+from letir.tracing.checks.hidden_random_state import Watch, needs_watch
 from letir.tracing.mutation.views import Memory
 from letir.tracing.numpy_protocols.dispatch import refresh_tables
 from letir.tracing.operands import refuse_long_integer
@@ -38,7 +38,6 @@ from letir.tracing.stand_ins import end_stand_ins, start_stand_ins
 from letir.tracing.trace_state import (
     ABSTRACT,
     ACTIVE,
-    DRAW_AT_ONCE,
     EAGER,
     LIFT_STATES,
     REFUSE_DRAWS,
@@ -155,7 +154,7 @@ def record(
             filled = _with_static(statics, tracers) if statics else tracers
             call: Any = spec.unflatten(filled)  # positional and keyword arguments
             new.intercepts = new.intercepts and intercept
-            if draws != DRAW_AT_ONCE or names_draws(f):
+            if needs_watch(f, draws):
                 new.watch = Watch(f, draws)
             result = with_result_guards(new, _call_recorded(f, new, *call))
             _learn_function_of_lists(new)

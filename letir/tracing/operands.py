@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
@@ -111,3 +112,6 @@ def take_along(a: Any, places: Any, axis: int = 0) -> Any:
     item = (*[slice(None)] * axis, places)
     # the method of an ordinary array would convert the traced indices to numbers
     return PRIMITIVES["index"](a, item) if isinstance(places, Value) else a[item]
+
+
+LATE_BOUND["stack_traced"] = stack_traced

@@ -10,10 +10,15 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, TraceError
+from letir.ops.random.draws_from_lists import as_array
 from letir.ops.random.generator_states import state_array, state_of
-from letir.ops.random.numpy_generator import TracedGenerator, as_number, generator_draw
+from letir.ops.random.numpy_generator import (
+    TracedGenerator,
+    as_number,
+    elements_at,
+    generator_draw,
+)
 from letir.ops.shape.shape_and_creation import as_size
 
 
@@ -44,7 +49,8 @@ class TracedRandomState(TracedGenerator):
         found = self.draw("randint", (low, high), size, dtype)
         return as_number(found, size) if dtype is int else found
 
-    def integers(self, *args: Any, **kwargs: Any) -> Any:
+    @property  # type: ignore[override]
+    def integers(self) -> Any:  # hasattr(x, "integers") is False, as for a RandomState
         """Not a method of RandomState."""
         raise AttributeError("'RandomState' object has no attribute 'integers'")
 
@@ -52,20 +58,24 @@ class TracedRandomState(TracedGenerator):
         self, a: Any, size: Any = None, replace: bool = True, p: Any = None
     ) -> Any:
         """Random elements of the array ``a``, or numbers below the int ``a``."""
+        a = as_array(a)
         n = as_size(a) if np.ndim(a) == 0 else np.shape(a)[0]
         given = () if p is None else (p,)
         places = self.draw("choice", given, size or (), np.int64, a=n, replace=bool(replace))
         if np.ndim(a) == 0:
             return as_number(places, size)
-        return PRIMITIVES["index"](a if isinstance(a, Value) else np.asarray(a), (places,))
+        return elements_at(a if isinstance(a, Value) else np.asarray(a), places, 0)
 
     def permutation(self, x: Any) -> Any:  # type: ignore[override]
         """``x`` in random order along its first axis; for an int n, the numbers below n."""
         return super().permutation(x)
 
     def shuffle(self, x: Any) -> None:  # type: ignore[override]
-        """Put the traced array ``x`` in random order along its first axis, in place."""
-        x[...] = self.permutation(x)
+        """Put the traced array or the list ``x`` in random order along its first axis, in place."""
+        if isinstance(x, list):
+            super().shuffle(x)
+        else:
+            x[...] = self.permutation(x)
 
     def seed(self, seed: Any = None) -> None:
         """Set the state that NumPy derives from this number."""

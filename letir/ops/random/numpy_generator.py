@@ -22,6 +22,7 @@ from letir.ast.pytrees import NAMESPACE, Leaf, Static
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
 from letir.errors import MissingRule, ShapeError, TraceError
+from letir.ops import LateModule
 from letir.ops.define.records import broadcast_tangent, define, unbroadcast
 from letir.ops.indexing.basic import index
 from letir.ops.random import generator_states
@@ -60,6 +61,8 @@ def _register_node(cls: type) -> None:
 
 
 LATE_BOUND["generator_node"] = _register_node
+
+_draws_from_lists: Any = LateModule("letir.ops.random.draws_from_lists")
 
 # ---- one draw ----
 
@@ -273,6 +276,7 @@ class TracedGenerator:
 
     def check_parameters(self, name: str, holds: Callable[..., Any], *parameters: Any) -> None:
         """Raise NumPy's error unless ``holds(*parameters)``; records a guard if they are traced."""
+        parameters = tuple(map(_as_operand, parameters))
         values = [x.concrete_value() if isinstance(x, Value) else x for x in parameters]
         numbers = (np.ndarray, np.generic, int, float)
         if not all(isinstance(x, numbers) for x in values):
@@ -324,12 +328,12 @@ class TracedGenerator:
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
         """``x`` in random order along ``axis``; for an int n, the numbers below n."""
+        x = _as_operand(x)
         if np.ndim(x) == 0:
             return self.draw("permutation", (), as_size(x), np.int64, n=as_size(x))
-        x = _as_operand(x)
         axis = axis % x.ndim
         order = self.draw("permutation", (), x.shape[axis], np.int64, n=x.shape[axis])
-        return _index_of(x, order, axis)
+        return elements_at(x, order, axis)
 
     def choice(
         self,
@@ -341,16 +345,20 @@ class TracedGenerator:
         shuffle: bool = True,
     ) -> Any:
         """Random elements of the array ``a``, or numbers below the int ``a``."""
+        a = _as_operand(a)
         n = as_size(a) if np.ndim(a) == 0 else np.shape(a)[axis]
         options = {"a": n, "replace": bool(replace), "shuffle": bool(shuffle)}
         places = self.draw("choice", () if p is None else (p,), size or (), np.int64, **options)
         if np.ndim(a) == 0:
             return as_number(places, size)
-        return _index_of(_as_operand(a), places, axis % np.ndim(a))
+        return elements_at(a, places, axis % np.ndim(a))
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
-        """Put the traced array ``x`` in random order along ``axis``, in place."""
-        x[...] = self.permutation(x, axis)
+        """Put the traced array or the list ``x`` in random order along ``axis``, in place."""
+        if isinstance(x, list):
+            _draws_from_lists.shuffle_list(self, x)
+        else:
+            x[...] = self.permutation(x, axis)
 
 
 def _as_array(x: Any) -> Any:
@@ -368,18 +376,22 @@ def as_number(found: Any, size: Any) -> Any:
     return PRIMITIVES["weaken"](found) if size is None and not found.shape else found
 
 
-def _index_of(x, places, axis: int):
+def elements_at(x: Any, places: Any, axis: int) -> Any:
     """``x`` at these places along ``axis``."""
+    if not _draws_from_lists.is_of_numbers(x):
+        return _draws_from_lists.chosen_objects(x, places, axis)
     return index(x, (*[slice(None)] * axis, places))
 
 
 def _as_operand(x):
     """A parameter as a traced value, an array or a Python number."""
-    return x if isinstance(x, Value) or type(x) in (int, float) else np.asarray(x)
+    if isinstance(x, Value) or type(x) in (int, float):
+        return x
+    return _draws_from_lists.as_array(x) if isinstance(x, list | tuple) else np.asarray(x)
 
 
 def _common_size(size: Any, *parameters: Any) -> Any:
     """``size``, or the broadcast shape of the parameters if it is None."""
     if size is not None:
         return size
-    return broadcast_shapes(*[np.shape(p) for p in parameters])
+    return broadcast_shapes(*[np.shape(_as_operand(p)) for p in parameters])

@@ -11,6 +11,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.errors import MissingRule, ShapeError
+from letir.ops.random.draws_from_lists import as_array
 from letir.ops.shape.shape_and_creation import as_size
 
 _LEAST_SUM = 0.1  # NumPy draws Dirichlet numbers below it by another method
@@ -18,6 +19,7 @@ _LEAST_SUM = 0.1  # NumPy draws Dirichlet numbers below it by another method
 
 def _as_parameter(x: Any) -> Any:
     """A parameter as a traced value or an array."""
+    x = as_array(x)
     return x if isinstance(x, Value) else np.asarray(x, float)
 
 

@@ -45,13 +45,6 @@ _REPLACEMENTS = {
     "binomial": "bernoulli(key, p, shape)",
     "multinomial": "categorical(key, logits)",
 }
-_WITH_PARAMETERS = frozenset(
-    [
-        *("normal", "uniform", "exponential", "gamma", "standard_gamma", "beta", "lognormal"),
-        *("laplace", "logistic", "gumbel", "rayleigh", "chisquare", "poisson", "binomial"),
-        *("geometric", "integers", "randint", "permutation", "shuffle", "choice"),
-    ]
-)
 
 
 # ---- states ----
@@ -216,13 +209,11 @@ def watch_numpy_random(trace: Any) -> None:
         trace.watch.start()
 
 
-def names_draws(f: Callable) -> bool:
-    """Whether the code of ``f`` itself names a method that draws with parameters.
-
-    Where draws are allowed, the stand-ins are needed only for traced parameters: rng.normal(mean).
-    """
-    code = getattr(f, "__code__", None)
-    return code is not None and not _WITH_PARAMETERS.isdisjoint(code.co_names)
+def needs_watch(f: Callable, draws: str) -> bool:
+    """Whether a recording of ``f`` watches draws: where they are allowed, only those of values."""
+    if draws != DRAW_AT_ONCE:
+        return True
+    return "numpy.random" in sys.modules and LATE_BOUND["reaches_draws"](f)
 
 
 class Watch:

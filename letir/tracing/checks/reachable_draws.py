@@ -1,0 +1,83 @@
+"""``reaches_draws``: whether a function may draw random numbers with traced parameters.
+
+Where draws are allowed, as in eager ``grad``, stand-ins for the generators' methods matter only for
+such draws, and most functions need none. So their code is read instead: names of NumPy's functions,
+of arrays' methods, and of numbers and arrays, do not draw.
+"""
+
+import builtins
+import functools
+import math
+from collections.abc import Callable
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+
+_MOST = 32  # functions that are read
+_MOST_CODES = 1 << 10
+_named_by: dict[int, tuple[CodeType, frozenset[str]]] = {}  # by id of the code
+_WITHOUT_DRAWS = frozenset(
+    [
+        *(int, float, complex, bool, str, bytes, type(None), np.ndarray, ModuleType, type),
+        *(np.ufunc, type(np.sum), type(len), *np.sctypeDict.values()),
+    ]
+)
+
+
+@functools.cache
+def _harmless_names() -> frozenset[str]:
+    """The names of NumPy's functions, of builtins, and of the attributes of arrays."""
+    spaces: tuple = (np, np.linalg, np.fft, np.ndarray, np.generic, math, builtins, list, dict, str)
+    return frozenset([name for space in spaces for name in dir(space)]) - {"gamma", "random"}
+
+
+def reaches_draws(f: Callable) -> bool:
+    """Whether ``f``, or a function that it names, may draw with parameters from NumPy's generators.
+
+    True if it is not known, such as for methods of the user's objects.
+    """
+    todo: list[Any] = [f]
+    seen: set[int] = set()
+    while todo:
+        function = todo.pop()
+        kind = type(function)
+        if kind in _WITHOUT_DRAWS or id(function) in seen:
+            continue
+        seen.add(id(function))
+        if kind is MethodType:
+            function = function.__func__
+        if type(function) is not FunctionType or len(seen) > _MOST:
+            return True
+        space = function.__globals__
+        for name in _unusual_names(function.__code__):
+            if name not in space:  # an attribute that arrays do not have
+                return True
+            todo.append(space[name])
+        for cell in function.__closure__ or ():
+            try:
+                todo.append(cell.cell_contents)
+            except ValueError:  # not assigned yet
+                return True
+    return False
+
+
+def _unusual_names(code: CodeType) -> frozenset[str]:
+    """The globals and attributes that code names, except harmless ones."""
+    known = _named_by.get(id(code))
+    if known is None:
+        if len(_named_by) >= _MOST_CODES:
+            _named_by.clear()
+        names: set[str] = set()
+        todo = [code]
+        while todo:
+            inner = todo.pop()
+            names.update(inner.co_names)
+            todo += [constant for constant in inner.co_consts if type(constant) is CodeType]
+        known = _named_by[id(code)] = code, frozenset(names) - _harmless_names()
+    return known[1]
+
+
+LATE_BOUND["reaches_draws"] = reaches_draws
