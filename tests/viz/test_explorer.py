@@ -211,3 +211,65 @@ def test_a_page_of_ten_thousand_binds_is_small():
 
     assert content["program"]["forward"] > 10_000
     assert len(page.html.encode()) < 5e6
+
+
+def test_a_run_stores_the_arguments_and_small_values():
+    args = np.linspace(0, 1, 6).reshape(3, 2), np.ones((4, 3))
+    run = content_of(lt.viz.explorer(loss, *args))["run"]
+
+    assert run["reason"] == run["note"] == run["why"] == ""
+    assert run["args"][0] == ["float64", [3, 2], args[0].ravel().tolist()]
+    assert run["args"][2] == ["float64", [], [1.0]]  # the cotangent
+    (tanh,) = run["values"][1]
+    assert tanh == ["float64", [4, 2], np.tanh(args[1] @ args[0]).ravel().tolist()]
+    assert [step[0] for step in run["code"]["steps"][:2]] == ["matmul", "tanh"]
+
+
+def test_arguments_are_made_up_if_none_are_given():
+    f = lt.parse("lambda %0: float64[3], %1: int64[] { %2: float64[3] = mul(%0, %1); return %2 }")
+    run = content_of(lt.viz.explorer(f))["run"]
+
+    assert [array[:2] for array in run["args"]] == [
+        ["float64", [3]],
+        ["int64", []],
+        ["float64", [3]],
+    ]
+    assert run["note"].startswith("The arguments are made up")
+
+
+def test_a_loop_of_a_stranger_does_not_run():
+    def forever(x):
+        return lt.while_loop(lambda c: c.sum() < np.inf, lambda c: c * 0.5, x)
+
+    f = lt.trace(forever, lt.ShapeDtype((2,)))
+    run = content_of(lt.viz.explorer(f, gradient=False))["run"]
+
+    assert run["values"] is None
+    assert run["why"] == "Not run here: the arguments are made up."
+
+
+def test_effects_do_not_happen_again(capsys):
+    def printing(x):
+        lt.debug.print("x", x)
+        return x * 2
+
+    f = lt.trace(printing, np.ones(2))
+    capsys.readouterr()
+    run = content_of(lt.viz.explorer(f, np.ones(2)))["run"]
+
+    assert "print has an effect" in run["why"]
+    assert capsys.readouterr().out == ""
+
+
+def test_a_program_that_is_too_large_to_run_says_so():
+    f = lt.trace(lambda x: np.sin(x).sum(), np.ones(30_000))
+
+    assert content_of(lt.viz.explorer(f))["run"]["reason"].startswith("The arguments have 30,001")
+
+
+def test_numbers_that_json_lacks_are_texts():
+    f = lt.trace(np.log, np.ones(2))
+    run = content_of(lt.viz.explorer(f, np.array([0.0, np.nan])))["run"]
+
+    assert run["args"][0][2] == [0.0, "nan"]
+    assert run["values"][0][0][2] == ["-inf", "nan"]

@@ -125,11 +125,11 @@ def test_passes_are_scrubbed_by_a_slider_and_by_their_names(opened):
     page = opened(
         lt.viz.explorer(lambda x: (np.exp(x) * np.exp(x)).sum(), np.ones(3), gradient=False)
     )
-    page.point("[role=tab]", 1, click=True)
-    page.run("document.querySelector('input[type=range]').focus()")
+    page.point("[role=tab]", 2, click=True)
+    page.run("document.querySelector('#panel-passes input[type=range]').focus()")
     page.press("ArrowRight")
 
-    assert page.texts("[aria-current]")[0].startswith("common_subexpressions")
+    assert page.texts("#panel-passes [aria-current]")[0].startswith("common_subexpressions")
     assert page.texts("#panel-passes h2")[0] == "common_subexpressions: 4 → 3 binds, -1 exp"
     marked = page.texts("#panel-passes .mark-sign")
     assert marked == ["−", "−", "~"]
@@ -140,7 +140,7 @@ def test_passes_are_scrubbed_by_a_slider_and_by_their_names(opened):
 def test_kernels_are_chosen_from_a_list(opened):
     pytest.importorskip("llvmlite", reason="the extra fast makes kernels")
     page = opened(lt.viz.explorer(lambda x: np.sqrt(x * x + 1.0).sum(), np.ones(20_000)))
-    page.point("[role=tab]", 2, click=True)
+    page.point("[role=tab]", 3, click=True)
 
     assert "sqrt" in page.texts("#panel-kernels pre")[0]
     assert len(page.texts("#panel-kernels .steps button")) > 0
@@ -195,6 +195,79 @@ def test_a_long_program_is_drawn_in_part(opened):
 
     assert page.texts(".here")[0].startswith("return")
     assert len(page.texts(".space .row")) < 100
+
+
+RUN = "#panel-run"
+W = np.linspace(-1, 1, 6).reshape(3, 2)
+
+
+def shown_results(page: Page) -> dict[str, str]:
+    """The results in the panel "Run", by what they are."""
+    return dict(
+        zip(page.texts(f"{RUN} .outcomes dt"), page.texts(f"{RUN} .outcomes dd"), strict=True)
+    )
+
+
+def test_a_program_runs_bind_by_bind(opened):
+    page = opened(lt.viz.explorer(loss, W, ARGS[1]))
+    page.point("[role=tab]", 1, click=True)
+    value = float(loss(W, ARGS[1]))
+
+    assert shown_results(page)["result %7"] == f"{value:.5g}"
+    page.point(f"{RUN} .plain", 0, click=True)  # start
+    before = page.texts(f"{RUN} .space .row .c-line")
+    page.point(f"{RUN} .plain", 2, click=True)  # step
+    page.point(f"{RUN} .plain", 2, click=True)
+    after = page.texts(f"{RUN} .space .row .c-line")
+    assert [text for text in before if text] == before[:3]  # the parameters
+    assert [text for text in after if text] == after[:5]
+    assert page.texts(f"{RUN} .scrub .q") == ["2 of 17 binds, last %4:h tanh"]
+    assert page.texts(f"{RUN} .numbers td")[0] == f"{np.tanh(ARGS[1] @ W)[0, 0]:.5g}"
+    assert page.run(
+        f"document.querySelector('{RUN} canvas').getAttribute('aria-label')"
+    ).startswith("%4:h as an image of 4 rows and 2 columns")
+
+
+def test_a_changed_argument_changes_the_gradient(opened):
+    page = opened(lt.viz.explorer(loss, W, ARGS[1]))
+    page.point("[role=tab]", 1, click=True)
+    first = shown_results(page)
+    page.run(f"document.querySelector('{RUN} .input-grid input').select()")
+    page.type("0.5")
+    changed = W.copy()
+    changed[0, 0] = 0.5
+    (slope, _) = lt.grad(loss, argnums=(0, 1))(changed, ARGS[1])
+    found = shown_results(page)["gradient of %0:w"]
+
+    assert found.startswith(f"[{slope[0, 0]:.5g} {slope[0, 1]:.5g} ")
+    assert f"was {first['gradient of %0:w']}" in found
+    page.run(f"document.querySelector('{RUN} .inputs input[type=range]').focus()")
+    page.press("ArrowRight")
+    assert page.run(f"document.querySelector('{RUN} .input-grid input').value") == "0.52"
+    page.point(f"{RUN} .inputs .plain", click=True)
+    assert shown_results(page) == first
+
+
+def test_operations_that_the_page_lacks_are_named_and_recorded_values_shown(opened):
+    matrix = np.array([[2.0, 1.0], [1.0, 3.0]])
+    page = opened(lt.viz.explorer(lambda x: np.linalg.cholesky(x).sum(), matrix, gradient=False))
+    page.point("[role=tab]", 1, click=True)
+
+    (note,) = page.texts(f"{RUN} .note")
+    assert note.startswith("This page does not have cholesky. It shows the values that Python")
+    assert page.texts(f"{RUN} .inputs") == []
+    total = np.linalg.cholesky(matrix).sum()
+    assert list(shown_results(page).values()) == [f"{total:.5g}"]
+
+
+def test_a_run_that_leaves_the_recorded_path_stops_with_the_reason(opened):
+    page = opened(lt.viz.explorer(lambda x: x * 2 if x > 0 else x, np.float64(1.0)))
+    page.point("[role=tab]", 1, click=True)
+    page.run(f"document.querySelector('{RUN} .input-grid input').select()")
+    page.type("-1")
+
+    (fault,) = page.texts(f"{RUN} .fault")
+    assert "the program was recorded where this was True, now it is False" in fault
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -16,6 +16,7 @@ from letir.viz.explorer_page.memory_steps import memory_content
 from letir.viz.explorer_page.page_file import page_text
 from letir.viz.explorer_page.pass_history import pass_steps
 from letir.viz.explorer_page.row_pool import RowPool
+from letir.viz.explorer_page.run_content import run_content
 from letir.viz.explorer_page.source_lines import source_files
 from letir.viz.explorer_page.subject import Subject, subject_of
 
@@ -111,8 +112,10 @@ def _program_content(subject: Subject) -> dict[str, Any]:
             "results": results,
             "forwardResults": subject.results,
             "reason": subject.reason,
+            "inputs": [pool.numbers[local] for local in subject.inputs],
             "kept": kept,
         },
+        "run": run_content(subject),
         "memory": memory_content(fn),
         "passes": passes,
         "kernels": kernel_content(fn),

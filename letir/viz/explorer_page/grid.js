@@ -7,18 +7,20 @@ let gridCount = 0;
 
 class Grid {
   // `source` gives the lines: what `linesOf` takes. `label` is for screen readers.
-  constructor(label, source) {
+  // `last`, {head, cell}, is another last column: `cell` gives the children of a line's cell.
+  constructor(label, source, last = null) {
     this.id = `grid${gridCount++}`;
     this.label = label;
+    this.column = last;
     this.open = new Set();
     this.wanted = "";
     this.cursor = 0; // a position in `shown`
     this.at = 0; // which name of the line at the cursor
     const head = element("div", { role: "row", class: "row head", "aria-rowindex": 1 });
-    head.append(...HEADS.map((text) => element("span", { role: "columnheader" }, text)));
+    head.append(...HEADS.map((text, i) => element("span", { role: "columnheader" }, last && i === 3 ? last.head : text)));
     this.space = element("div", { class: "space", role: "presentation" });
     this.box = element(
-      "div", { class: "grid", role: "grid", tabindex: 0, "aria-label": label }, head, this.space,
+      "div", { class: last ? "grid with-values" : "grid", role: "grid", tabindex: 0, "aria-label": label }, head, this.space,
     );
     this.box.addEventListener("scroll", () => this.draw(), { passive: true });
     this.box.addEventListener("keydown", (event) => this.onKey(event));
@@ -93,7 +95,9 @@ class Grid {
       "aria-rowindex": index + 2,
     });
     row.style.top = `${index * ROW_HEIGHT}px`;
-    cellsOf(line).forEach((children, i) => {
+    const cells = cellsOf(line);
+    if (this.column) cells[3] = this.column.cell(line);
+    cells.forEach((children, i) => {
       const cell = element("span", { role: "gridcell", class: `cell c-${HEADS[i]}` }, ...children);
       if (i === 0) cell.style.paddingLeft = `${0.4 + line.depth}em`;
       if (cell.textContent.length > 20) cell.title = cell.textContent;

@@ -42,8 +42,11 @@ function searchField(grids) {
 function openPage() {
   const { panel, grids } = programPanel();
   const passes = passesPanel();
-  const all = [...grids, ...passes.grids];
-  const panels = [["Program", panel], ["Passes", passes.panel], ["Kernels", kernelsPanel()]];
+  const running = runPanel();
+  const all = [...grids, ...running.grids, ...passes.grids];
+  const panels = [
+    ["Program", panel], ["Run", running.panel], ["Passes", passes.panel], ["Kernels", kernelsPanel()],
+  ];
   const { list, show } = tabs("views", panels, () => page.tell("tab"));
   page.on("tab", () => all.forEach((grid) => grid.draw(true)));
   const head = element("header", {},

@@ -16,9 +16,14 @@ from letir.viz.view_page import escaped, style_text
 
 _FOLDER = Path(__file__).parent
 # in this order they are one script: each uses only names of those before it
+INTERPRETER = (
+    *("arrays.js", "elementwise.js", "reductions.js", "shapes.js", "indexing.js", "products.js"),
+    "interpreter.js",
+)
 SCRIPTS = (
     *("model.js", "elements.js", "row_text.js", "grid.js", "memory.js", "source_pane.js"),
-    *("program_pane.js", "passes.js", "kernels.js", "main.js"),
+    *("program_pane.js", "passes.js", "kernels.js", *INTERPRETER),
+    *("value_view.js", "run_state.js", "inputs.js", "run_panel.js", "main.js"),
 )
 _PAGE = """\
 <!DOCTYPE html>
@@ -42,7 +47,7 @@ style-src '{style_hash}'; script-src '{script_hash}'">
 
 def page_text(title: str, content: dict[str, Any]) -> str:
     """The page that shows ``content``."""
-    style, script = style_text() + _file_text("page.css"), _script_text(SCRIPTS)
+    style, script = style_text() + _file_text("page.css"), script_text(SCRIPTS)
     return _PAGE.format(
         title=escaped(title, 200),
         style=style,
@@ -60,10 +65,10 @@ def _json_text(content: Any) -> str:
 
 
 @cache
-def _script_text(names: Sequence[str]) -> str:
-    """Files of this folder as one script, whose names are not seen outside of it."""
+def script_text(names: Sequence[str], more: str = "") -> str:
+    """Files of this folder, and ``more``, as one script, whose names are not seen outside of it."""
     parts = "".join([_file_text(name) for name in names])
-    return f'(() => {{\n"use strict";\n{parts}}})();\n'
+    return f'(() => {{\n"use strict";\n{parts}{more}}})();\n'
 
 
 @cache

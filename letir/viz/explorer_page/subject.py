@@ -24,7 +24,8 @@ class Subject:
 
     ``program``: the forward program and the backward program as one; its first ``forward`` binds
     are the forward program, and its first ``results`` results are the forward program's.
-    ``cotangents``: its parameters that are cotangents. ``reason``: why there is no backward
+    ``cotangents``: its parameters that are cotangents; ``inputs``: those with respect to which it
+    differentiates. ``reason``: why there is no backward
     program. ``args``: flat arguments of ``forward_program``; None if none were given.
     """
 
@@ -34,6 +35,7 @@ class Subject:
     forward: int
     results: int
     cotangents: tuple[Local, ...] = ()
+    inputs: tuple[Local, ...] = ()
     reason: str = ""
     args: list | None = None
 
@@ -80,7 +82,8 @@ def _program_subject(
             reason = "No result depends differentiably on a parameter."
         except LetirError as error:
             reason = str(error).partition("\n")[0]
-    return Subject(title, program, program, count, len(program.ret.args), (), reason, leaves)
+    results = len(program.ret.args)
+    return Subject(title, program, program, count, results, reason=reason, args=leaves)
 
 
 def _with_backward(title: str, gradient: Gradient, leaves: list | None) -> Subject:
@@ -94,5 +97,6 @@ def _with_backward(title: str, gradient: Gradient, leaves: list | None) -> Subje
         forward=len(gradient.f.binds),
         results=gradient.f_real_outputs,
         cotangents=tuple([param for param in joined.params if param not in known]),
+        inputs=tuple([gradient.f.params[i] for i in gradient.df_output_vjps]),
         args=leaves,
     )

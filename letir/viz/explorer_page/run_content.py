@@ -1,0 +1,118 @@
+"""``run_content``: what the page needs to run a small program, and the values of one run."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from letir.ast.symbolic_sizes import has_static_shape
+from letir.ast.terms import Bind, Lambda, Local
+from letir.errors import LetirError
+from letir.eval.evaluator import run_flat
+from letir.viz.explorer_page.run_code import CodeWriter, NotShown, array_json
+from letir.viz.explorer_page.subject import Subject
+
+_MOST_BINDS = 400
+_MOST_ARGUMENTS = 20_000  # elements of all arguments
+_MOST_COMPUTED = 3_000_000  # elements of all values
+_MOST_STORED = 20_000  # elements of all values that are stored
+_MOST_OF_ONE = 2_000  # elements of a value that is stored
+_MADE_UP = "The arguments are made up: letir.viz.explorer(f, *args) takes yours."
+
+
+def run_content(subject: Subject) -> dict[str, Any]:
+    """The program as code with its arguments, and the values of a run by ``run_forward``.
+
+    ``values``: for each bind the arrays ``[dtype, shape, elements]`` of its results, or
+    None for those that are too large; ``reason``: why there is nothing to run.
+    """
+    fn = subject.program
+    try:
+        _expect_small(fn)
+        args = _arguments(subject)
+        writer = CodeWriter()
+        code = writer.code(fn)
+    except NotShown as why:
+        return {"reason": str(why)}
+    content = {
+        "code": code,
+        "parts": writer.parts,
+        "args": [array_json(arg) for arg in args],
+        "note": "" if subject.args is not None else _MADE_UP,
+        "reason": "",
+    }
+    return {**content, **_recorded(fn, args, subject.args is not None)}
+
+
+def _expect_small(fn: Lambda) -> None:
+    """Raise NotShown for a program that is too large to run in a page."""
+    if len(fn) > _MOST_BINDS:
+        raise NotShown(f"The program has {len(fn):,} binds; up to {_MOST_BINDS} run in the page.")
+    locals_ = [*fn.params, *(binder for bind in fn.binds for binder in bind.binders)]
+    if not all(has_static_shape(local.type) for local in locals_):
+        raise NotShown("A type is not known, or a size has only a name.")
+    count = sum([local.type.size for local in fn.params])
+    if count > _MOST_ARGUMENTS:
+        raise NotShown(f"The arguments have {count:,} elements, more than {_MOST_ARGUMENTS:,}.")
+    count = sum([local.type.size for local in locals_])
+    if count > _MOST_COMPUTED:
+        raise NotShown(f"The values have {count:,} elements, more than {_MOST_COMPUTED:,}.")
+
+
+def _arguments(subject: Subject) -> list[np.ndarray]:
+    """The arguments of the whole program: given or made up, and cotangents of one."""
+    rng = np.random.default_rng(0)
+    given = dict(zip(subject.forward_program.params, subject.args or (), strict=False))
+    found = []
+    for param in subject.program.params:
+        kind = param.type
+        if param in given:
+            value = np.asarray(given[param], kind.dtype)
+        elif param in subject.cotangents:
+            value = np.ones(kind.shape, kind.dtype)
+        else:
+            value = _made_up(param, rng)
+        found.append(value)
+    return found
+
+
+def _made_up(param: Local, rng: np.random.Generator) -> np.ndarray:
+    """An argument of the type of a parameter."""
+    dtype, shape = param.type.dtype, param.type.shape
+    if dtype.kind in "fc":
+        return rng.normal(size=shape).round(2).astype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(dtype)
+    if dtype.kind in "iu":
+        return rng.integers(0, 2, shape).astype(dtype)
+    raise NotShown(f"An argument of dtype {dtype} cannot be made up.")
+
+
+def _recorded(fn: Lambda, args: Sequence[np.ndarray], is_asked: bool) -> dict[str, Any]:
+    """The values of a run, as far as they are small.
+
+    A program whose arguments are made up runs only if it surely ends: it may be a stranger's.
+    """
+    effects = [bind for bind in fn.binds if bind.op.effect and bind.op.role != "guard"]
+    if effects:
+        return {"values": None, "why": f"Not run here: {effects[0].op.name} has an effect."}
+    if not is_asked and any(bind.op.holds_lambdas for bind in fn.binds):
+        return {"values": None, "why": "Not run here: the arguments are made up."}
+    found: list[list[list] | None] = []
+    left = _MOST_STORED
+
+    def note(bind: Bind, results: tuple) -> None:
+        nonlocal left
+        arrays = [np.asarray(result) for result in results]
+        count = sum([array.size for array in arrays])
+        is_stored = count <= min(left, _MOST_OF_ONE)
+        left -= count * is_stored
+        found.append([array_json(array) for array in arrays] if is_stored else None)
+
+    try:
+        with np.errstate(all="ignore"):
+            run_flat(fn, [arg.copy() for arg in args], note)
+    except (LetirError, ArithmeticError, ValueError, LookupError) as error:
+        why = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        return {"values": None, "why": why}
+    return {"values": found, "why": ""}
