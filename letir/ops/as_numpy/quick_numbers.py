@@ -64,7 +64,9 @@ def makes_array(bind: Bind) -> bool:
 
 def makes_plain_view(bind: Bind) -> bool:
     """Whether the result is part or all of the first operand's memory, each element once."""
-    return bind.op.name in _PLAIN_VIEWS and len(bind.args) == 1
+    if bind.op.name not in _PLAIN_VIEWS or len(bind.args) != 1:
+        return False
+    return bind.op.name != "index" or not _selects_one(bind)
 
 
 def copies_elements(bind: Bind) -> bool:
@@ -72,12 +74,14 @@ def copies_elements(bind: Bind) -> bool:
     op = bind.op
     if op.memory == "new":
         return not (op.effect or op.is_users or op.holds_lambdas)
-    return op.role == "guard" or (op.name == "index" and len(bind.args) > 1)
+    return op.role == "guard" or (op.name == "index" and (len(bind.args) > 1 or _selects_one(bind)))
 
 
 def _selects_one(bind: Bind) -> bool:
     """Whether an index selects an element, not a 0-d array."""
     item, kind = bind.attrs["item"], bind.args[0].type
+    if kind is None:
+        return False
     entries = item if type(item) is tuple else (item,)
     return len(entries) == kind.ndim and all(type(entry) is int for entry in entries)
 

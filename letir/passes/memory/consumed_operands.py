@@ -44,14 +44,15 @@ def in_place_check(fn: Lambda) -> Lambda:
 def _copy_needed_operands(fn: Lambda) -> Lambda:
     if not any(bind.op.update is not None or bind.op.role == "write_back" for bind in fn.binds):
         return fn
-    memory = _Memory(fn)
+    memory = _Memory(fn, is_shared_by_numbers=False)
+    with_numbers = _Memory(fn) if any(b.op.role == "write_back" for b in fn.binds) else memory
     binds: list[Bind] = []
     names: dict[Local, Local] = {}
     for i, bind in enumerate(fn.binds):
         args = substitute_args(bind.args, names)
         if bind.op.role == "write_back":
             param = bind.args[0]
-            for local in memory.read_later(param, i) if type(param) is Local else ():
+            for local in with_numbers.read_later(param, i) if type(param) is Local else ():
                 binds.append(_copy_bind(names.get(local, local), bind))
                 if local in memory.numbers:  # the copy of a NumPy scalar would be a 0-d array
                     binds.append(_number_bind(binds[-1]))
@@ -91,10 +92,13 @@ def shares_memory(bind: Bind) -> bool:
 class _Memory:
     """The groups of locals that may share memory (a union-find), and the last use of each group.
 
-    ``numbers``: locals that are one element of an array, in NumPy a scalar.
+    ``numbers``: locals that are one element of an array: a scalar in NumPy, a view in CuPy.
+    ``is_shared_by_numbers``: whether they count as views. An update may leave them out: in CuPy it
+    finds that the array has a view, and copies it.
     """
 
     fn: Lambda
+    is_shared_by_numbers: bool = True
     parents: dict[Local, Local] = field(factory=dict)  # lead to the representative of the group
     last: dict[Local, int] = field(factory=dict)  # by representative
     fixed: set[Local] = field(factory=set)  # representatives of groups with a constant
@@ -103,9 +107,10 @@ class _Memory:
 
     def __attrs_post_init__(self):
         for bind in self.fn.binds:
-            if reads_number(bind):
+            is_number = reads_number(bind)
+            if is_number:
                 self.numbers.update(bind.binders)
-            if shares_memory(bind):
+            if shares_memory(bind) and (self.is_shared_by_numbers or not is_number):
                 group = [*bind.binders, *bind.locals()]
                 for local in group[1:]:
                     self.join(group[0], local)

@@ -40,6 +40,11 @@ KEPT = {
     "used before": lambda x: ((y := x * 2).sum(), y.at[0].set(1.0)),
     "a chain": lambda x: (x * 2).at[0].set(1.0).at[1].set(2.0),
     "an argument": lambda x: x.at[0].set(1.0),
+    "elements used later": lambda x: (
+        (a := (y := x * 2)[0]),
+        (b := y[1]),
+        y.at[0].set(b).at[1].set(a),
+    ),
     "a copy of it is used": lambda x: ((y := x * 2) + 1, y.at[0].set(1.0)),
     "no update": lambda x: x * 2,
 }
@@ -110,6 +115,19 @@ def test_updates_of_new_arrays_need_no_copies():
     fn = lt.trace(step, np.ones(3), np.ones(3))
 
     assert fn is in_place_check(fn)
+
+
+def test_elements_that_are_swapped_are_the_only_copies():
+    def f(x):
+        y = x * 2
+        for i in range(len(y) // 2):
+            y[i], y[-1 - i] = y[-1 - i], y[i]
+        return y
+
+    jitted = lt.jit(f)
+
+    assert np.array_equal([8.0, 6.0, 4.0, 2.0, 0.0], jitted(np.arange(5.0)))
+    assert "copy" not in ops(jitted.debug_state().plans[0].optimized)
 
 
 def test_bodies_of_loops_are_checked():
