@@ -330,3 +330,17 @@ def test_gradients_of_generated_loops_are_the_same_with_kernels(everything_pays,
     fn = lt.trace(lt.grad(loss, (0, 1)), *args[:2])
     with np.errstate(all="ignore"):
         assert_close(lt.run_forward(fn, *args[:2]), lt.compile(fn)(*args[:2]), rtol=1e-3)
+
+
+def test_a_loop_on_values_of_unknown_types_is_left_to_numpy():
+    fn = parse("""
+    lambda %0: float64[] {
+      %1: float64[] = fori_loop(0, 1000, %0, body=lambda %2: int64*[], %3: float64[] {
+        %4 = add(%3, 1.0)
+        %5 = mul(%4, 0.5)
+        return %5
+      })
+      return %1
+    }""")
+
+    assert loop_kernels.with_loop_kernels(fn, False) is fn
