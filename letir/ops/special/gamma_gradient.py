@@ -29,34 +29,59 @@ def _digamma(xp, a):
     return first, second + 1 / b + r / 2 + series * r / b
 
 
-def _slope_impl(xp, a, x, *, order=1):
-    """dx/da at a fixed F(x; a), and its derivative by a at a fixed x, from the series of F.
+def _tail(xp, a, x):
+    """(1 - F) / f and its first and second derivative with respect to a, for x above a.
 
-    Abramowitz and Stegun, 6.5.29, of which each term is differentiated. Beyond a = 1e6, where there
-    are thousands of terms, the expansion for large a is right to 1e-9.
+    The continued fraction of Abramowitz and Stegun, 6.5.31, in its even part, from its end.
+    """
+    steps = 60 + int(0.3 * float(xp.max(a)) ** 0.5)  # enough for all digits
+    value, by_a, twice = x + (2 * steps + 1) - a, -xp.ones_like(x), xp.zeros_like(x)
+    for k in range(steps, 0, -1):
+        part = -k * (k - a) / value
+        part_by_a = (k - part * by_a) / value
+        part_twice = -(2 * part_by_a * by_a + part * twice) / value
+        value, by_a, twice = x + (2 * k - 1) - a + part, part_by_a - 1, part_twice
+    total = x / value
+    rise = -total * by_a / value
+    return total, rise, -(2 * rise * by_a + total * twice) / value
+
+
+def _slope_impl(xp, a, x, *, order=1):
+    """dx/da at a fixed F(x; a), and its derivative by a at a fixed x.
+
+    From the series of F, Abramowitz and Stegun, 6.5.29, of which each term is differentiated. For x
+    well above a its terms cancel: there from 1 - F. Beyond a = 1e6, where there are thousands of
+    terms, the expansion for large a is right to 1e-9.
     """
     dtype = xp.result_type(a, x, 0.0)
     a, x = xp.broadcast_arrays(xp.asarray(a, "float64"), xp.asarray(x, "float64"))
     near = xp.where((a > 0) & (a <= 1e6), a, 1.0)
-    y = xp.where(a > 1e6, 1.0, xp.where(x > 0, x, 1.0))
+    y = xp.where(a > 1e6, 1.0, xp.where(x > 0, xp.minimum(x, 1e300), 1.0))
+    is_above = y > xp.maximum(near + 2 * xp.sqrt(near), 3.0)
     psi, trigamma = _digamma(xp, near)
     start = xp.log(y) - psi
-    ratio, by_a, twice = y / near, xp.zeros_like(y), xp.zeros_like(y)
-    level, curve, shift = start - 1 / near, trigamma - 1 / near**2, near
+    below = xp.where(is_above, near, y)
+    ratio, by_a, twice = below / near, xp.zeros_like(y), xp.zeros_like(y)
+    level, curve, shift = xp.log(below) - psi - 1 / near, trigamma - 1 / near**2, near
     while True:
         term = ratio * level
         by_a, twice = by_a + term, twice + ratio * (level * level - curve)
         # the terms grow up to a + n = x, and fall from there on
-        if bool(xp.all((shift > y) & (ratio * (1 + level * level) < 1e-17 * (1 + abs(by_a))))):
+        if bool(xp.all((shift > below) & (ratio * (1 + level * level) < 1e-17 * (1 + abs(by_a))))):
             break
         shift = shift + 1
-        ratio, level, curve = ratio * (y / shift), level - 1 / shift, curve - 1 / shift**2
+        ratio, level, curve = ratio * (below / shift), level - 1 / shift, curve - 1 / shift**2
+    total, rise, bend = _tail(xp, near, xp.where(is_above, y, 2 * near + 3))
     far = xp.where(a > 1e6, (x - a) / xp.where(a > 0, a, 1), 0)
     if order == 1:
-        out = xp.where(a > 1e6, 1 + far / 2 - (far * far - 1 / xp.maximum(a, 1)) / 6, -by_a)
+        out = xp.where(is_above, start * total + rise, -by_a)
+        out = xp.where(a > 1e6, 1 + far / 2 - (far * far - 1 / xp.maximum(a, 1)) / 6, out)
     else:
-        out = xp.where(a > 1e6, -x / (2 * xp.maximum(a, 1) ** 2), start * by_a - twice)
-    return xp.where(x > 0, xp.where(a > 0, out, xp.nan), 0.0).astype(dtype)[()]
+        above = start * rise + bend - trigamma * total
+        out = xp.where(is_above, above, start * by_a - twice)
+        out = xp.where(a > 1e6, -x / (2 * xp.maximum(a, 1) ** 2), out)
+    out = xp.where((a > 0) & (x > 0), out, xp.nan)
+    return xp.where(x <= 0, 0.0, out).astype(dtype)[()]
 
 
 def _slope_aval(a, x, *, order):
@@ -90,5 +115,5 @@ gamma_slope = define(
     jvp=lambda t, y, a, x, *, order: (_SECOND if order > 1 else _FIRST)[1](t, y, a, x),
     batch=pointwise_rule("gamma_slope"),
     elementwise=True,
-    source=copied_function(_slope_impl, _digamma),
+    source=copied_function(_slope_impl, _digamma, _tail),
 )
