@@ -346,3 +346,15 @@ def test_results_together_with_several_draws_are_numpys_scalars():
         actual = jitted(z, np.random.default_rng(3))
         assert [np.float64] * 4 == list(map(type, actual))
         np.testing.assert_allclose(actual, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("axis", ["none", "(0,)", "2"])
+def test_a_permutation_in_a_text_has_an_axis_of_its_array(axis):
+    text = f"""
+    lambda %0: uint64[2], %1: float64[3] {{
+      %2: float64[3] = random_permutation(%0, %1, axis={axis})
+      return %2
+    }}"""
+
+    with pytest.raises(lt.LetirError, match="axis"):
+        lt.check(lt.parse(text))

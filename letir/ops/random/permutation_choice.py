@@ -50,6 +50,7 @@ def _permutation_aval(key, x, *, axis):
             "permutation takes one key; use letir.vmap for a batch of them\n"
             "  letir.vmap(letir.random.permutation, (0, None))(keys, x)"
         )
+    normalize_axes(as_size(axis), x.ndim)
     return x.with_shape(x.shape)
 
 
