@@ -6,6 +6,11 @@ BIN := .venv/bin
 demo: .venv/demo.stamp
 	$(BIN)/letir demo
 
+# Compiled Python goes to .venv, also where the environment forbids it: each process of the tests
+# that has to compile all of letir takes eight seconds more.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.venv/pycache
+
 test: .venv/test.stamp
 	$(BIN)/pytest -n 2
 
