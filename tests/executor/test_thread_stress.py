@@ -32,7 +32,7 @@ def switching():
     sys.setswitchinterval(before)
 
 
-def together(work, threads: int = THREADS, seconds: float = 60.0) -> list:
+def together(work, threads: int = THREADS, seconds: float = 600.0) -> list:
     """The results of ``work(number)`` in this many threads, all started at once."""
     barrier, results = threading.Barrier(threads), [None] * threads
 
