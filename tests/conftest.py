@@ -11,6 +11,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+# before NumPy is imported: each worker has a core, which threads that wait would keep busy
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from hypothesis import settings

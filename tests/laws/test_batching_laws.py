@@ -82,23 +82,41 @@ class Case:
 
 
 CASES = (Case(3), Case(2, last=True), Case(1), Case(3, known=False), Case(0))
+MOST = max(case.size for case in CASES)
 
 
-def check_batch(op: Primitive, sample: Sample, mask: tuple, case: Case) -> None:
-    """Raise AssertionError unless the batch of these operands agrees with a loop."""
+@frozen
+class Loop:
+    """The program of a single example, and its results for each of ``MOST`` examples.
+
+    ``columns``: for each operand its values, all the same for an operand that is not mapped.
+    """
+
+    fn: lt.Lambda
+    columns: list
+    results: list
+
+
+def loop_over(op: Primitive, sample: Sample, mask: tuple) -> Loop:
+    """The loop that a batch of these operands has to agree with."""
     args = [arg for arg in sample.args if arg is not None and arg is not Undef]
-    count = max(case.size, 1)
-    columns = [examples(a, count) if m else [a] * count for a, m in zip(args, mask, strict=True)]
+    columns = [examples(a, MOST) if m else [a] * MOST for a, m in zip(args, mask, strict=True)]
     fn, _ = applied(op, specimen(sample, [column[0] for column in columns]))
-    axes = [case.last * np.ndim(a) if m else None for a, m in zip(args, mask, strict=True)]
+    return Loop(fn, columns, [run_flat(fn, list(row)) for row in zip(*columns, strict=True)])
+
+
+def check_batch(loop: Loop, mask: tuple, case: Case) -> None:
+    """Raise AssertionError unless the batch of these operands agrees with the loop."""
+    count = max(case.size, 1)
+    columns, expected = [column[:count] for column in loop.columns], loop.results[:count]
+    axes = [case.last * np.ndim(c[0]) if m else None for c, m in zip(columns, mask, strict=True)]
     given = [
         c[0] if axis is None else np.stack(c, axis) for c, axis in zip(columns, axes, strict=True)
     ]
     if case.size == 0:
         given = [g if a is None else g.take([], a) for g, a in zip(given, axes, strict=True)]
-    expected = [run_flat(fn, list(row)) for row in zip(*columns, strict=True)]
 
-    program, out_axes = batched(fn, axes, case.size if case.known else Size.named("batch"))
+    program, out_axes = batched(loop.fn, axes, case.size if case.known else Size.named("batch"))
     found = run_flat(lt.check(program), given)
 
     for i, (result, axis) in enumerate(zip(found, out_axes, strict=True)):
@@ -134,11 +152,14 @@ def test_a_batch_agrees_with_a_loop(op, sample):
     """For every choice of mapped operands."""
     count = sum(arg is not None and arg is not Undef for arg in sample.args)
 
-    for mask, case in itertools.product(masks(count), cases(op, sample)):
-        if is_possible(op, sample, mask):
-            with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+    for mask in masks(count):
+        if not is_possible(op, sample, mask):
+            continue
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            loop = loop_over(op, sample, mask)
+            for case in cases(op, sample):
                 try:
-                    check_batch(op, sample, mask, case)
+                    check_batch(loop, mask, case)
                 # some operations need the number of examples, and say so
                 except lt.ShapeError as error:
                     assert "pass axis_size" in str(error)
