@@ -120,6 +120,11 @@ class Emission:
         """The random numbers of a key that the program holds, as constants of the model."""
         known = g.top.known
         names = g.operands(bind)
+        if names and names[0] in known and not all(name in known for name in names):
+            raise Unexportable(
+                "how many random numbers it draws, or from which distribution, depends on an "
+                "input: give the symbolic sizes numbers, or draw outside of the model"
+            )
         if not all(name in known for name in names):
             raise Unexportable(_reason_for(bind.op))
         _warn_of(g.bind or bind, "its random numbers become constants, the same in each run")

@@ -31,7 +31,7 @@ from letir.onnx.importing.values import (
 from letir.onnx.package import onnx_package
 from letir.tracing.tracer import Tracer
 
-MOST_NODES = 20_000  # runs of nodes in repeated bodies and in functions
+MOST_NODES = 10_000  # runs of nodes in repeated bodies and in functions
 _MOST_WORK = 1 << 26  # the product of the sizes of arrays that are combined while loading
 _MOST_ELEMENTS, _MOST_ALONG_AN_AXIS = 1 << 40, 1 << 26
 _MOST_DEPTH = 40  # levels of functions that call functions
@@ -87,6 +87,15 @@ class Body:
     def output_count(self) -> int:
         """The number of outputs."""
         return len(self.graph.output)
+
+    @property
+    def has_bodies(self) -> bool:
+        """Whether a node has a body itself, or is a function of the model."""
+        return any(
+            (node.domain, node.op_type, node.overload) in self.runner.functions
+            or any(attribute.HasField("g") for attribute in node.attribute)
+            for node in self.graph.node
+        )
 
     def __call__(self, *inputs: Any) -> list:
         """The outputs."""

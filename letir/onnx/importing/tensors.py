@@ -14,6 +14,9 @@ from letir.errors import DTypeError, ParseError
 from letir.onnx.importing.values import MOST_ELEMENTS
 from letir.onnx.package import onnx_package
 
+_MOST_ZEROS = 1 << 24  # elements of a sparse array of few values,
+_MOST_ZEROS_EACH = 1_000  # and for each of its values
+
 
 def dtype_of(number: int) -> np.dtype:
     """The dtype of an element type of ONNX. Raises DTypeError for one without arrays."""
@@ -61,17 +64,23 @@ def array_of_tensor(tensor: Any, folder: str | None) -> np.ndarray:
 
 def array_of_sparse(sparse: Any, folder: str | None) -> np.ndarray:
     """The dense array of a SparseTensorProto."""
-    dims = list(sparse.dims)
-    if any(n < 0 for n in dims) or math.prod(dims) > MOST_ELEMENTS:
-        raise ParseError(
-            f"{sparse.values.name or 'a sparse tensor'} has the shape {tuple(dims)}, which is too "
-            f"large to be stored densely: more than {MOST_ELEMENTS} elements"
-        )
+    dims, name = list(sparse.dims), sparse.values.name or "a sparse tensor"
     values = array_of_tensor(sparse.values, folder)
+    most = max(_MOST_ZEROS, _MOST_ZEROS_EACH * values.size)
+    if any(n < 0 for n in dims) or math.prod(dims) > min(most, MOST_ELEMENTS):
+        raise ParseError(
+            f"{name} has the shape {tuple(dims)} and {values.size} values, which is too large to "
+            "be stored densely"
+        )
     indices = array_of_tensor(sparse.indices, folder)
     made = np.zeros(dims, values.dtype)
-    flat = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), dims)
-    made.reshape(-1)[flat] = values
+    try:
+        flat = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), dims)
+        made.reshape(-1)[flat] = values
+    except (IndexError, ValueError, TypeError) as error:
+        raise ParseError(
+            f"the indices of {name} do not fit its shape {tuple(dims)}: {error}"
+        ) from None
     return made
 
 
@@ -95,9 +104,15 @@ def _external_data(tensor: Any, folder: str | None, most: int) -> bytes:
             f"the data of {tensor.name!r} are bytes {offset} to {offset + length} of {location!r}, "
             f"which has {size}\n  the file is damaged or another one"
         )
-    with open(path, "rb") as file:
-        file.seek(offset)
-        return file.read(min(length, most + 1))
+    try:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            return file.read(min(length, most + 1))
+    except MemoryError:
+        raise ParseError(
+            f"the data of {tensor.name!r} do not fit into memory: {min(length, most)} bytes of "
+            f"{location!r}"
+        ) from None
 
 
 def _checked_path(folder: str, location: str, name: str) -> str:

@@ -22,6 +22,7 @@ from letir.tracing.tracer import Tracer
 
 _MOST_NUMBERS = 10_000  # in a vector of sizes
 MOST_ELEMENTS = 1 << 28  # in an array that is made from sizes alone
+MOST_COMPUTED = 1_000  # iterations on known values, while a model is loaded
 _MOST_LOADED = 1 << 24  # elements of such an array that is made while a model is loaded
 
 

@@ -188,3 +188,11 @@ def test_a_key_that_is_an_input_is_refused_with_the_remedy():
     with pytest.raises(lt.ExportError, match="make the key in the program") as caught:
         exported(f, args=(X, lt.random.key(0)))
     assert "test_node_emission.py:" in str(caught.value)
+
+
+def test_random_numbers_of_a_symbolic_size_are_refused_with_the_remedy():
+    def f(x):
+        return x + lt.random.normal(lt.random.key(3), x.shape)
+
+    with pytest.raises(lt.ExportError, match="give the symbolic sizes numbers"):
+        exported(f, args=(lt.ShapeDtype(("n",), float),))

@@ -158,6 +158,91 @@ def test_large_arrays_are_made_when_the_program_runs(kind):
     assert peak < 1 << 27
 
 
+def body_of(nodes, inputs: str, outputs: str):
+    """A body; a letter names a value and its type: i is an integer, c a bool, others are arrays."""
+    kinds = {"i": TensorProto.INT64, "c": TensorProto.BOOL, "d": TensorProto.BOOL}
+    rows = [
+        [
+            helper.make_tensor_value_info(name, kinds.get(name, TensorProto.FLOAT), None)
+            for name in x
+        ]
+        for x in (inputs, outputs)
+    ]
+    return helper.make_graph(nodes, "body", *rows)
+
+
+ADD_LARGEST = [node("ReduceMax", ["q"], ["s"], keepdims=0), node("Add", ["x", "s"], ["y"])]
+
+
+def loop_over(body, *inputs: str, **attrs):
+    """A model of a loop over constants, whose result is added to x."""
+    kind = "Scan" if attrs else "Loop"
+    weights = [integers("n", 1 << 62, shape=[]), integers("m", 1 << 20, shape=[])]
+    weights += [helper.make_tensor("t", TensorProto.BOOL, [], [True])]
+    rows = helper.make_tensor("r", TensorProto.FLOAT, [1 << 18, 1, 1], bytes(1 << 20), raw=True)
+    weights += [helper.make_tensor("z", TensorProto.FLOAT, [1, 1], [1.0]), rows]
+    nodes = [node(kind, inputs, ["q"], body=body, **attrs), *ADD_LARGEST]
+    return model_of(nodes, weights)
+
+
+GOES_ON, TWICE = node("Identity", ["c"], ["d"]), node("Add", ["v", "v"], ["w"])
+LOOP = body_of([GOES_ON, TWICE], "icv", "dw")
+INNER = body_of([GOES_ON, node("Loop", ["m", "", "v"], ["w"], body=LOOP)], "icv", "dw")
+WEIGHT = helper.make_tensor("w", TensorProto.FLOAT, [1, 4, 1], [1.0] * 4)
+LONG = {  # loops over constants, which would be computed for hours
+    "a counted loop": loop_over(LOOP, "n", "", "z"),
+    "an endless loop": loop_over(LOOP, "", "t", "z"),
+    "an endless loop without a condition": loop_over(LOOP, "", "", "z"),
+    "a loop that tests its counter": loop_over(
+        body_of([node("Less", ["i", "n"], ["d"]), TWICE], "icv", "dw"), "", "t", "z"
+    ),
+    "a loop without a state": loop_over(
+        body_of([GOES_ON, node("Identity", ["z"], ["w"])], "ic", "dw"), "m", ""
+    ),
+    "loops in a loop": loop_over(INNER, "m", "", "z"),
+    "a scan": loop_over(
+        body_of([node("Add", ["v", "r"], ["w"])], "vr", "w"), "z", "r", num_scan_inputs=1
+    ),
+    "a recurrent network": model_of(
+        [node("LSTM", ["r", "w", "w"], ["q"]), *ADD_LARGEST],
+        [WEIGHT, *loop_over(LOOP, "n", "", "z").graph.initializer],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_long_loops_over_constants_are_left_to_the_program(kind):
+    start = time.process_time()
+
+    program = lt.onnx.load(LONG[kind])
+
+    assert {"scan", "while_loop"} & {bind.op.name for bind in program.binds}
+    assert time.process_time() - start < 10
+
+
+def test_loops_are_not_run_for_hours_on_example_inputs():
+    model = model_of(
+        [node("Loop", ["n", "", "x"], ["y"], body=LOOP)], [integers("n", 1 << 62, shape=[])]
+    )
+
+    with pytest.raises(lt.ParseError, match="load the model without args"):
+        lt.onnx.load(model, args=(np.ones((2, 2), np.float32),))
+
+
+@pytest.mark.parametrize(
+    ("dims", "place", "message"),
+    [([1 << 28], 0, "too large"), ([1 << 20] * 3, 0, "too large"), ([9], 1 << 40, "do not fit")],
+)
+def test_sparse_arrays_of_few_values(dims, place, message):
+    model = model_of(ADD_W)
+    values = helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])
+    sparse = helper.make_sparse_tensor(values, integers("places", place), dims)
+    model.graph.sparse_initializer.append(sparse)
+
+    with pytest.raises(lt.ParseError, match=message):
+        lt.onnx.load(model)
+
+
 @pytest.mark.parametrize("data", [b"", b"not a model", bytes(100), os.urandom(200)])
 def test_bytes_that_are_not_a_model(data):
     with pytest.raises(lt.LetirError):

@@ -13,9 +13,11 @@ from letir.ast.types import Size
 from letir.errors import LetirError, ParseError, TraceError
 from letir.onnx.importing.tensors import dtype_of
 from letir.onnx.importing.values import (
+    MOST_COMPUTED,
     NeedsConstant,
     active_trace,
     as_array,
+    as_traced,
     axis_of,
     is_known,
     is_shape,
@@ -26,6 +28,8 @@ from letir.tracing.control_flow.conditionals import cond
 from letir.tracing.control_flow.scans import scan
 from letir.tracing.control_flow.while_and_fori import while_loop
 from letir.tracing.trace_state import EAGER
+
+_MOST_WITH_EXAMPLES = 1_000_000  # iterations on example inputs
 
 # ---- If ----
 
@@ -81,7 +85,7 @@ def _loop(trips: Any, condition: Any, *carried: Any, body: Any) -> tuple:
             raise TraceError("a sequence cannot be carried by a recorded loop")
         if trips is not None and is_known(trips) and trips.item() == 0:
             raise TraceError("a loop without iterations is not recorded")
-        state = tuple(map(as_array, carried))
+        state = _first_state(trips, is_endless, carried, body)
         if is_endless and trips is not None and (is_known(trips) or is_shape(trips)):
             try:
                 return _counted_loop(trips, state, body, rows)
@@ -96,6 +100,25 @@ def _loop(trips: Any, condition: Any, *carried: Any, body: Any) -> tuple:
         return _unrolled_loop(trips, condition, carried, body, error)
 
 
+def _first_state(trips: Any, is_endless: bool, carried: tuple, body: Any) -> tuple:
+    """(the number 0 of the first iteration, the values that are carried).
+
+    They are traced if the loop would otherwise be computed while the model is loaded, except for a
+    short loop.
+    """
+    state = (np.zeros((), np.int64), *map(as_array, carried))
+    n = trips.item() if is_endless and is_known(trips) and trips is not None else None
+    is_short = n is not None and n <= MOST_COMPUTED and not body.has_bodies
+    if active_trace().mode is EAGER and n is not None and n > _MOST_WITH_EXAMPLES:
+        raise ParseError(
+            f"Loop: {n} iterations, at most {_MOST_WITH_EXAMPLES} are run on example inputs\n"
+            "  load the model without args"
+        )
+    if is_short or not is_known(list(state)):
+        return state
+    return tuple([as_traced(value) for value in state])
+
+
 class _ConditionChanges(Exception):
     """Raised if the condition that a body returns is not always true."""
 
@@ -103,7 +126,6 @@ class _ConditionChanges(Exception):
 def _counted_loop(trips: Any, state: tuple, body: Any, rows: int) -> tuple:
     """A loop of a known number of iterations, whose condition stays true."""
     n = known_int(trips, "Loop: the number of iterations")
-    zero = np.zeros((), np.int64)
 
     def step(carry: tuple, _: Any) -> tuple:
         place, *values = carry
@@ -114,7 +136,7 @@ def _counted_loop(trips: Any, state: tuple, body: Any, rows: int) -> tuple:
         kept = len(results) - rows
         return (place + 1, *results[:kept]), tuple(results[kept:])
 
-    last, stacked = scan(step, (zero, *state), None, n)
+    last, stacked = scan(step, state, None, n)
     return *last[1:], *stacked
 
 
@@ -132,7 +154,7 @@ def _conditional_loop(trips: Any, condition: Any, state: tuple, body: Any) -> tu
         return place + 1, lnp.asarray(holds).reshape(()), tuple(results)
 
     first = np.array(True) if condition is None else condition.reshape(())
-    return tuple(while_loop(goes_on, step, (np.zeros((), np.int64), first, state))[2])
+    return tuple(while_loop(goes_on, step, (state[0], first, state[1:]))[2])
 
 
 def _unrolled_loop(
@@ -205,6 +227,9 @@ def _scanned(states: tuple, rows: list, body: Any) -> tuple[tuple, tuple]:
         results = [_recordable(value) for value in body(*carry, *row)]
         return tuple(results[: len(states)]), tuple(results[len(states) :])
 
+    is_long = body.has_bodies or any(len(row) > MOST_COMPUTED for row in rows[:1])
+    if is_long and is_known([*states, *rows]):
+        rows = [as_traced(row) for row in rows]
     return scan(step, tuple(states), tuple(rows))
 
 
