@@ -191,6 +191,10 @@ def test_a_gradient_whose_numbers_do_not_fit_is_not_loaded(tmp_path, numbers):
         "lambda %0: float64[3] { %1 = ufunc_reduce(%0, ufunc=2); return %1 }",
         "lambda %0: uint64[2] { %1 = random_draw(%0, distribution=7, shape=(2,), dtype=float64); "
         "return %1 }",
+        "lambda %0 { %1 = when_defined(%0, n_cts=(1,), body=lambda %2 { return %2 }); return %1 }",
+        "lambda %0 { %1 = when_defined(%0, n_cts=2, body=lambda %2 { return %2 }); return %1 }",
+        "lambda %0, %1 { %2 = grad_of(%0, %1, op=exp, n_cts=1.0, body=lambda %3, %4 { return %4 })"
+        "; return %2 }",
     ],
 )
 def test_check_refuses_what_cannot_run(text):
@@ -204,6 +208,16 @@ def test_an_attribute_that_no_rule_saw_is_an_error_of_letir():
     for run in (program, lt.compile(program), lt.jit(program)):
         with pytest.raises(lt.DTypeError, match="not the name of a ufunc"):
             run(np.ones(3))
+
+
+def test_a_tolerance_that_no_rule_saw_is_an_error_of_letir():
+    pytest.importorskip("scipy")
+    body = "lambda %2, %3 { return %2 }"
+    program = lt.parse(
+        f"lambda %0, %1 {{ %4 = odeint(%0, %1, body={body}, rtol=((1, 2), (3, 4)))\n return %4 }}"
+    )
+    with pytest.raises(lt.DTypeError, match="tolerance"):
+        program(np.ones(2), np.arange(3.0))
 
 
 def test_a_program_without_types_is_recorded_with_those_of_its_arguments():

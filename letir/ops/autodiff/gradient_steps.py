@@ -261,6 +261,16 @@ def _instantiate_type(ct, kind: ArrayType):
     )
 
 
+def _count_results(n_cts: int, body: Lambda) -> int:
+    """The number of results of a step whose first ``n_cts`` operands are cotangents."""
+    if type(n_cts) is not int or not 0 <= n_cts <= len(body.params):
+        raise ShapeError(
+            f"n_cts={n_cts!r}: the number of cotangents among the {len(body.params)} parameters of "
+            "the body\n  pass an integer that is not larger"
+        )
+    return len(body.ret.args)
+
+
 grad_of = define(
     "grad_of",
     _grad_of_impl,
@@ -272,7 +282,7 @@ grad_of = define(
         body, _with_defined_cotangents(args, n_cts, body), ts
     ),
     batch=partial(batching.mapped_step, "grad_of"),
-    results=lambda *, op, n_cts, body: len(body.ret.args),
+    results=lambda *, op, n_cts, body: _count_results(n_cts, body),
     holds_lambdas=True,
     source=control.gradient_step,
     role="grad_of",
@@ -293,7 +303,7 @@ when_defined = define(
         body, _with_defined_cotangents(args, n_cts, body), ts
     ),
     batch=partial(batching.mapped_step, "when_defined"),
-    results=lambda *, n_cts, body: len(body.ret.args),
+    results=lambda *, n_cts, body: _count_results(n_cts, body),
     holds_lambdas=True,
     source=control.gradient_step,
     role="when_defined",

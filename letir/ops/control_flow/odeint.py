@@ -24,6 +24,7 @@ def _odeint_impl(xp, y0, t, *args, call, body, rtol=None, atol=None, method=None
     """The solution at each time of ``t``; ``y0`` is the state at the first."""
     if len(t) == 0 or y0.size == 0:
         return xp.zeros((len(t), *y0.shape))
+    _check_tolerances(rtol, atol)
 
     def slope(y, s):
         return call(body, (y, t.dtype.type(s), *args))[0]
@@ -47,7 +48,15 @@ def _solved_by_steps(solve, slope, y0, t, rtol, atol, method):
     return np.concatenate([y0[None], found.y.T])
 
 
-_TOLERANCES = (int, float, np.number, np.ndarray, tuple)
+def _check_tolerances(*given) -> None:
+    """Raise DTypeError unless each is None, a number, or a number for each part of the state."""
+    for tolerance in given:
+        try:
+            found = np.asarray(0.0 if tolerance is None else tolerance, dtype=float)
+        except (TypeError, ValueError):
+            found = None
+        if found is None or found.ndim > 1:
+            raise DTypeError(f"odeint: a tolerance is {tolerance!r}\n  pass numbers")
 
 
 def _odeint_aval(y0, t, *args, body, rtol, atol, method):
@@ -57,8 +66,7 @@ def _odeint_aval(y0, t, *args, body, rtol, atol, method):
             f"odeint: y0 and t have one axis, found {y0} and {t}\n"
             "  ravel the state, and pass the times as a vector"
         )
-    if not all(tol is None or isinstance(tol, _TOLERANCES) for tol in (rtol, atol)):
-        raise DTypeError(f"odeint: the tolerances are {rtol!r} and {atol!r}\n  pass numbers")
+    _check_tolerances(rtol, atol)
     state = body.params[0].type
     if state is not None and state.shape != y0.shape:
         raise ShapeError(
