@@ -284,6 +284,13 @@ def pulled_by_plan(f: Lambda) -> None:
     lt.eager.backward(first(compile_differentiable(f, [True] * len(f.params))(*inputs)))
 
 
+def explored(f: Lambda) -> None:
+    """The explorer page. Without kernels: some kinds of them are tried on long programs only."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LETIR_KERNELS", "off")
+        lt.viz.explorer(f, gradient=False)
+
+
 FUNCTIONS = {
     "dumps": lt.dumps,
     "parse": lambda f: parse(lt.dumps(f)),
@@ -292,6 +299,7 @@ FUNCTIONS = {
     "html": Lambda._repr_html_,
     "graph": lambda f: lt.viz.graph(f)._repr_html_(),
     "memory timeline": lambda f: lt.viz.memory(lt.compile(f, optimize=False)),
+    "explorer": explored,
     "html of a gradient": lambda f: lt.differentiate(f)._repr_html_(),
     "hash": hash,
     "equal": lambda f: f == rename(f),

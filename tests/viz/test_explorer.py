@@ -86,6 +86,13 @@ def test_a_program_without_derivative_says_why():
     )
 
 
+def test_kernels_that_are_switched_off_are_not_shown(monkeypatch):
+    monkeypatch.setenv("LETIR_KERNELS", "off")
+    kernels = content_of(lt.viz.explorer(loss, *ARGS))["kernels"]
+
+    assert kernels == {"kernels": [], "reason": "Kernels are switched off by LETIR_KERNELS."}
+
+
 def test_texts_of_a_program_cannot_end_the_script():
     page = lt.viz.explorer(evil_program())
 
@@ -184,8 +191,9 @@ def test_memory_of_symbolic_sizes_is_not_known():
     assert "n" in memory["reason"]
 
 
-def test_kernels_show_their_loops():
+def test_kernels_show_their_loops(monkeypatch):
     pytest.importorskip("llvmlite", reason="the extra fast makes kernels")
+    monkeypatch.setenv("LETIR_KERNELS", "on")
     f = lt.trace(lambda x: np.sqrt(x * x + 1.0), np.ones(20_000))
     (kernel,) = content_of(lt.viz.explorer(f, gradient=False))["kernels"]["kernels"]
 
@@ -194,6 +202,7 @@ def test_kernels_show_their_loops():
 
 
 def test_without_llvmlite_the_page_says_so(monkeypatch):
+    monkeypatch.setenv("LETIR_KERNELS", "on")
     monkeypatch.setattr("letir.viz.explorer_page.kernel_code.has_compiler", lambda: False)
     kernels = content_of(lt.viz.explorer(loss, *ARGS))["kernels"]
 

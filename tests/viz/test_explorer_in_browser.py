@@ -137,8 +137,9 @@ def test_passes_are_scrubbed_by_a_slider_and_by_their_names(opened):
     assert page.texts("#panel-passes .mark-sign") == []
 
 
-def test_kernels_are_chosen_from_a_list(opened):
+def test_kernels_are_chosen_from_a_list(opened, monkeypatch):
     pytest.importorskip("llvmlite", reason="the extra fast makes kernels")
+    monkeypatch.setenv("LETIR_KERNELS", "on")
     page = opened(lt.viz.explorer(lambda x: np.sqrt(x * x + 1.0).sum(), np.ones(20_000)))
     page.point("[role=tab]", 3, click=True)
 
@@ -268,6 +269,37 @@ def test_a_run_that_leaves_the_recorded_path_stops_with_the_reason(opened):
 
     (fault,) = page.texts(f"{RUN} .fault")
     assert "the program was recorded where this was True, now it is False" in fault
+
+
+def odd_programs() -> dict[str, object]:
+    """Pages of programs that lack what others have, or have more."""
+    x, texts = np.ones(4), {"w": np.ones(4), "b": 2.0}
+    sine = lt.trace(lambda x: np.sin(x).sum(), x)
+    return {
+        "untyped": lt.viz.explorer(lt.parse("lambda %0 { %1 = exp(%0); return %1 }")),
+        "no binds": lt.viz.explorer(lt.parse("lambda %0: float64[] { return %0 }")),
+        "nothing": lt.viz.explorer(lt.parse("lambda { return 1.0 }")),
+        "constants": lt.viz.explorer(lambda x: (x, 2.0, x.sum()), x),
+        "symbolic": lt.viz.explorer(lt.trace(lambda x: (x @ x.T).sum(), lt.ShapeDtype(("n", 3)))),
+        "complex": lt.viz.explorer(lambda z: abs(z * z).sum(), 1j * x),
+        "gradient program": lt.viz.explorer(lt.differentiate(sine).df),
+        "tree": lt.viz.explorer(lambda p, *, n: (p["w"] * n).sum(), texts, n=3),
+        "markup": lt.viz.explorer(evil_program()),
+        "empty arrays": lt.viz.explorer(lambda x: x * 2, np.ones((0, 3))),
+        "three axes": lt.viz.explorer(lambda x: np.tanh(x).sum(axis=1), np.ones((2, 3, 4))),
+    }
+
+
+def test_all_tabs_of_odd_programs_open(opened):
+    panel = "document.querySelector('[role=tabpanel]:not([hidden])')"
+    for name, shown in odd_programs().items():
+        page = opened(shown)
+        for tab in range(4):
+            page.run(f"document.querySelectorAll('[role=tab]')[{tab}].click()")
+            page.run(f"{panel}?.querySelector('[role=grid]')?.focus()")
+            page.press("ArrowDown", "End", "Enter")
+        assert page.faults == [], name
+        assert page.run("document.querySelectorAll('img').length") == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

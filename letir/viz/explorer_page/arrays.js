@@ -1,7 +1,11 @@
-// Arrays of the interpreter: {dtype, shape, data}, elements in C order as numbers; a bool is 0 or 1.
+// Arrays of the interpreter: {dtype, shape, data}, with elements in C order; bools are 0 or 1.
 
 const DTYPES = {
-  float64: Float64Array, float32: Float32Array, int64: Float64Array, int32: Int32Array, bool: Uint8Array,
+  float64: Float64Array,
+  float32: Float32Array,
+  int64: Float64Array,
+  int32: Int32Array,
+  bool: Uint8Array,
 };
 const MOST_EXACT = 2 ** 53; // integers beyond it are not exact numbers of JavaScript
 
@@ -20,7 +24,8 @@ const isTrue = (x) => x !== 0 && x !== false;
 
 // An array with these elements, converted to its dtype as NumPy converts.
 function arrayOf(dtype, shape, elements) {
-  const made = zerosOf(dtype, shape), data = made.data;
+  const made = zerosOf(dtype, shape),
+    data = made.data;
   if (dtype === "bool") for (let i = 0; i < data.length; i++) data[i] = isTrue(elements[i]) ? 1 : 0;
   else for (let i = 0; i < data.length; i++) data[i] = elements[i];
   if (dtype.startsWith("int")) expectExact(dtype, elements, data.length);
@@ -59,7 +64,9 @@ function stridesOf(shape) {
 
 // The positions of elements that lie `strides` apart, in C order of `shape`.
 function positionsOf(shape, strides, offset = 0) {
-  const count = sizeOf(shape), found = new Int32Array(count), index = new Array(shape.length).fill(0);
+  const count = sizeOf(shape),
+    found = new Int32Array(count),
+    index = new Array(shape.length).fill(0);
   let at = offset;
   for (let i = 0; i < count; i++) {
     found[i] = at;
@@ -75,7 +82,8 @@ function positionsOf(shape, strides, offset = 0) {
 
 // The shape to which shapes broadcast.
 function broadcastShape(shapes) {
-  const rank = Math.max(0, ...shapes.map((shape) => shape.length)), found = new Array(rank).fill(1);
+  const rank = Math.max(0, ...shapes.map((shape) => shape.length)),
+    found = new Array(rank).fill(1);
   for (const shape of shapes) {
     shape.forEach((size, i) => {
       const axis = rank - shape.length + i;
@@ -89,11 +97,15 @@ function broadcastShape(shapes) {
 
 // The elements of an array broadcast to a shape; its own elements where nothing changes.
 function broadcastData(array, shape) {
-  if (array.shape.length === shape.length && array.shape.every((n, i) => n === shape[i])) return array.data;
+  if (array.shape.length === shape.length && array.shape.every((n, i) => n === shape[i]))
+    return array.data;
   const count = sizeOf(shape);
   if (array.data.length === 1) return new array.data.constructor(count).fill(array.data[0]);
-  const own = stridesOf(array.shape), lead = shape.length - array.shape.length;
-  const strides = shape.map((_, axis) => (axis < lead || array.shape[axis - lead] === 1 ? 0 : own[axis - lead]));
+  const own = stridesOf(array.shape),
+    lead = shape.length - array.shape.length;
+  const strides = shape.map((_, axis) =>
+    axis < lead || array.shape[axis - lead] === 1 ? 0 : own[axis - lead],
+  );
   return gather(array.data, positionsOf(shape, strides));
 }
 

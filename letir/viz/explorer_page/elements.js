@@ -68,7 +68,8 @@ function tabs(label, panels, onShow = () => {}) {
     const steps = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
     const step = steps[event.key];
     if (step === undefined) return;
-    const last = buttons.length - 1, now = buttons.indexOf(document.activeElement);
+    const last = buttons.length - 1,
+      now = buttons.indexOf(document.activeElement);
     const next = Math.abs(step) === 1 ? (now + step + last + 1) % (last + 1) : step < 0 ? 0 : last;
     event.preventDefault();
     show(next);
@@ -76,4 +77,23 @@ function tabs(label, panels, onShow = () => {}) {
   });
   list.append(...buttons);
   return { list, show };
+}
+
+// A list of buttons, [[name, about], ...], one of which is the present one: {list, choose}.
+function listOfChoices(entries, onChoose) {
+  const list = element("ol", { class: "steps" });
+  const buttons = entries.map(([name, about], i) => {
+    const parts = [element("strong", {}, name), element("span", { class: "q" }, about)];
+    const button = element("button", { type: "button", onclick: () => onChoose(i) }, ...parts);
+    list.append(element("li", {}, button));
+    return button;
+  });
+  function choose(index) {
+    buttons.forEach((button, i) => {
+      if (i === index) button.setAttribute("aria-current", "step");
+      else button.removeAttribute("aria-current");
+    });
+    buttons[index].scrollIntoView({ block: "nearest" });
+  }
+  return { list, choose };
 }

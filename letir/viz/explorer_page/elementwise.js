@@ -14,7 +14,8 @@ const floorDivide = (x, y) => {
   return quotient - floor > 0.5 ? floor + 1 : floor;
 };
 const roundEven = (x) => {
-  const floor = Math.floor(x), part = x - floor;
+  const floor = Math.floor(x),
+    part = x - floor;
   if (part !== 0.5) return part < 0.5 ? copySign(floor, x) : copySign(floor + 1, x);
   return copySign(floor % 2 === 0 ? floor : floor + 1, x);
 };
@@ -26,46 +27,102 @@ const logaddexp = (x, y) => {
   const high = larger(x, y);
   return Number.isFinite(high) ? high + Math.log1p(Math.exp(-Math.abs(x - y))) : high;
 };
-const power = (x, y) => (x === 1 || y === 0 ? 1 : Math.abs(x) === 1 && !Number.isFinite(y) && y === y ? 1 : x ** y);
+const power = (x, y) =>
+  x === 1 || y === 0 ? 1 : Math.abs(x) === 1 && !Number.isFinite(y) && y === y ? 1 : x ** y;
 
 const ELEMENTWISE = {
-  add: (x, y) => x + y, sub: (x, y) => x - y, mul: (x, y) => x * y, div: (x, y) => x / y,
+  add: (x, y) => x + y,
+  sub: (x, y) => x - y,
+  mul: (x, y) => x * y,
+  div: (x, y) => x / y,
   autograd_add: (x, y) => x + y,
   quotient: (x, y) => (x === 0 && y === 0 ? 0 : x / y),
-  power, float_power: power, remainder: floorMod, floor_divide: floorDivide, fmod: (x, y) => x % y,
-  neg: (x) => -x, positive: (x) => x, abs: Math.abs, fabs: Math.abs, sign: Math.sign,
-  maximum: larger, minimum: smaller, square: (x) => x * x, reciprocal: (x) => 1 / x,
+  power,
+  float_power: power,
+  remainder: floorMod,
+  floor_divide: floorDivide,
+  fmod: (x, y) => x % y,
+  neg: (x) => -x,
+  positive: (x) => x,
+  abs: Math.abs,
+  fabs: Math.abs,
+  sign: Math.sign,
+  maximum: larger,
+  minimum: smaller,
+  square: (x) => x * x,
+  reciprocal: (x) => 1 / x,
   fmax: (x, y) => (x !== x ? y : y !== y ? x : larger(x, y)),
   fmin: (x, y) => (x !== x ? y : y !== y ? x : smaller(x, y)),
-  sqrt: Math.sqrt, cbrt: Math.cbrt, exp: Math.exp, exp2: (x) => 2 ** x, expm1: Math.expm1,
-  log: Math.log, log2: Math.log2, log10: Math.log10, log1p: Math.log1p,
-  sin: Math.sin, cos: Math.cos, tan: Math.tan, arcsin: Math.asin, arccos: Math.acos,
-  arctan: Math.atan, arctan2: Math.atan2, hypot: Math.hypot,
-  sinh: Math.sinh, cosh: Math.cosh, tanh: Math.tanh,
-  arcsinh: Math.asinh, arccosh: Math.acosh, arctanh: Math.atanh,
-  floor: Math.floor, ceil: Math.ceil, trunc: Math.trunc, rint: roundEven,
-  radians: (x) => (x * Math.PI) / 180, degrees: (x) => (x * 180) / Math.PI,
-  copysign: copySign, heaviside: (x, y) => (x !== x ? x : x === 0 ? y : x > 0 ? 1 : 0),
-  logaddexp, expit: (x) => 1 / (1 + Math.exp(-x)),
-  equal: (x, y) => x === y, not_equal: (x, y) => x !== y,
-  less: (x, y) => x < y, less_equal: (x, y) => x <= y,
-  greater: (x, y) => x > y, greater_equal: (x, y) => x >= y,
-  logical_and: (x, y) => isTrue(x) && isTrue(y), logical_or: (x, y) => isTrue(x) || isTrue(y),
-  logical_xor: (x, y) => isTrue(x) !== isTrue(y), logical_not: (x) => !isTrue(x),
-  isnan: (x) => x !== x, isinf: (x) => Math.abs(x) === Infinity, isfinite: Number.isFinite,
+  sqrt: Math.sqrt,
+  cbrt: Math.cbrt,
+  exp: Math.exp,
+  exp2: (x) => 2 ** x,
+  expm1: Math.expm1,
+  log: Math.log,
+  log2: Math.log2,
+  log10: Math.log10,
+  log1p: Math.log1p,
+  sin: Math.sin,
+  cos: Math.cos,
+  tan: Math.tan,
+  arcsin: Math.asin,
+  arccos: Math.acos,
+  arctan: Math.atan,
+  arctan2: Math.atan2,
+  hypot: Math.hypot,
+  sinh: Math.sinh,
+  cosh: Math.cosh,
+  tanh: Math.tanh,
+  arcsinh: Math.asinh,
+  arccosh: Math.acosh,
+  arctanh: Math.atanh,
+  floor: Math.floor,
+  ceil: Math.ceil,
+  trunc: Math.trunc,
+  rint: roundEven,
+  radians: (x) => (x * Math.PI) / 180,
+  degrees: (x) => (x * 180) / Math.PI,
+  copysign: copySign,
+  heaviside: (x, y) => (x !== x ? x : x === 0 ? y : x > 0 ? 1 : 0),
+  logaddexp,
+  expit: (x) => 1 / (1 + Math.exp(-x)),
+  equal: (x, y) => x === y,
+  not_equal: (x, y) => x !== y,
+  less: (x, y) => x < y,
+  less_equal: (x, y) => x <= y,
+  greater: (x, y) => x > y,
+  greater_equal: (x, y) => x >= y,
+  logical_and: (x, y) => isTrue(x) && isTrue(y),
+  logical_or: (x, y) => isTrue(x) || isTrue(y),
+  logical_xor: (x, y) => isTrue(x) !== isTrue(y),
+  logical_not: (x) => !isTrue(x),
+  isnan: (x) => x !== x,
+  isinf: (x) => Math.abs(x) === Infinity,
+  isfinite: Number.isFinite,
   signbit: (x) => x < 0 || Object.is(x, -0),
   where: (c, x, y) => (isTrue(c) ? x : y),
   clip: (x, low, high) => smaller(larger(x, low), high),
-  cast: (x) => x, weaken: (x) => x, copy: (x) => x, stop_gradient: (x) => x, barrier: (x) => x,
-  real: (x) => x, conj: (x) => x,
+  cast: (x) => x,
+  weaken: (x) => x,
+  copy: (x) => x,
+  stop_gradient: (x) => x,
+  barrier: (x) => x,
+  real: (x) => x,
+  conj: (x) => x,
 };
 const BITWISE = {
-  bitwise_and: (x, y) => x & y, bitwise_or: (x, y) => x | y, bitwise_xor: (x, y) => x ^ y, invert: (x) => ~x,
+  bitwise_and: (x, y) => x & y,
+  bitwise_or: (x, y) => x | y,
+  bitwise_xor: (x, y) => x ^ y,
+  invert: (x) => ~x,
 };
 // Operations of integers whose results NumPy defines otherwise than for floating numbers.
 const OF_INTEGERS = {
-  floor_divide: (x, y) => (y === 0 ? 0 : Math.floor(x / y)), remainder: (x, y) => (y === 0 ? 0 : floorMod(x, y) + 0),
-  reciprocal: (x) => { throw new Unsupported("reciprocal of integers"); },
+  floor_divide: (x, y) => (y === 0 ? 0 : Math.floor(x / y)),
+  remainder: (x, y) => (y === 0 ? 0 : floorMod(x, y) + 0),
+  reciprocal: (x) => {
+    throw new Unsupported("reciprocal of integers");
+  },
 };
 // Conversions to integers drop the fraction.
 const CONVERSIONS = new Set(["cast", "weaken", "copy", "stop_gradient", "barrier"]);
@@ -74,7 +131,8 @@ const CONVERSIONS = new Set(["cast", "weaken", "copy", "stop_gradient", "barrier
 function commonDtype(operands) {
   const strong = operands.filter((operand) => !operand.isNumber);
   const dtypes = new Set((strong.length ? strong : operands).map((operand) => operand.dtype));
-  if (dtypes.has("float32") && !["float64", "int64", "int32"].some((dtype) => dtypes.has(dtype))) return "float32";
+  if (dtypes.has("float32") && !["float64", "int64", "int32"].some((dtype) => dtypes.has(dtype)))
+    return "float32";
   return [...dtypes].every((dtype) => dtype === "bool") ? "bool" : "other";
 }
 
@@ -87,10 +145,15 @@ function computeElementwise(name, operands, [dtype, shape]) {
   const common = commonDtype(operands);
   const inputs = operands.map((operand) => {
     const data = broadcastData(operand, shape);
-    return common === "float32" && operand.dtype !== "float32" && name !== "cast" ? Float32Array.from(data) : data;
+    return common === "float32" && operand.dtype !== "float32" && name !== "cast"
+      ? Float32Array.from(data)
+      : data;
   });
-  const count = sizeOf(shape), found = new Float64Array(count), [x, y, z] = inputs;
-  for (let i = 0; i < count; i++) found[i] = Number(y ? (z ? compute(x[i], y[i], z[i]) : compute(x[i], y[i])) : compute(x[i]));
+  const count = sizeOf(shape),
+    found = new Float64Array(count),
+    [x, y, z] = inputs;
+  for (let i = 0; i < count; i++)
+    found[i] = Number(y ? (z ? compute(x[i], y[i], z[i]) : compute(x[i], y[i])) : compute(x[i]));
   if (dtype.startsWith("int")) {
     for (let i = 0; i < count; i++) found[i] = wholeNumber(found[i], CONVERSIONS.has(name), name);
   }

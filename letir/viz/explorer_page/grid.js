@@ -17,10 +17,17 @@ class Grid {
     this.cursor = 0; // a position in `shown`
     this.at = 0; // which name of the line at the cursor
     const head = element("div", { role: "row", class: "row head", "aria-rowindex": 1 });
-    head.append(...HEADS.map((text, i) => element("span", { role: "columnheader" }, last && i === 3 ? last.head : text)));
+    head.append(
+      ...HEADS.map((text, i) =>
+        element("span", { role: "columnheader" }, last && i === 3 ? last.head : text),
+      ),
+    );
     this.space = element("div", { class: "space", role: "presentation" });
     this.box = element(
-      "div", { class: last ? "grid with-values" : "grid", role: "grid", tabindex: 0, "aria-label": label }, head, this.space,
+      "div",
+      { class: last ? "grid with-values" : "grid", role: "grid", tabindex: 0, "aria-label": label },
+      head,
+      this.space,
     );
     this.box.addEventListener("scroll", () => this.draw(), { passive: true });
     this.box.addEventListener("keydown", (event) => this.onKey(event));
@@ -91,7 +98,9 @@ class Grid {
   rowElement(index) {
     const line = this.shown[index];
     const row = element("div", {
-      role: "row", class: `row ${line.kind} ${line.mark || ""}`, id: `${this.id}-${index}`,
+      role: "row",
+      class: `row ${line.kind} ${line.mark || ""}`,
+      id: `${this.id}-${index}`,
       "aria-rowindex": index + 2,
     });
     row.style.top = `${index * ROW_HEIGHT}px`;
@@ -111,7 +120,9 @@ class Grid {
   point() {
     const row = this.elementAt(this.cursor);
     this.space.querySelectorAll(".here, .now").forEach((e) => e.classList.remove("here", "now"));
-    this.space.querySelectorAll("[aria-selected]").forEach((e) => e.removeAttribute("aria-selected"));
+    this.space
+      .querySelectorAll("[aria-selected]")
+      .forEach((e) => e.removeAttribute("aria-selected"));
     if (!row) {
       this.box.removeAttribute("aria-activedescendant");
       return;
@@ -124,7 +135,9 @@ class Grid {
   }
 
   elementAt(index) {
-    return index >= this.first && index < this.last ? this.space.children[index - this.first] : null;
+    return index >= this.first && index < this.last
+      ? this.space.children[index - this.first]
+      : null;
   }
 
   // Light up the definition and the uses of the lit local, where they are in view.
@@ -153,15 +166,18 @@ class Grid {
   go(index, at = 0) {
     if (!this.shown.length) return;
     this.cursor = Math.max(0, Math.min(index, this.shown.length - 1));
-    const line = this.line(), count = bindersOf(line).length + readsOf(line).length;
+    const line = this.line(),
+      count = bindersOf(line).length + readsOf(line).length;
     this.at = Math.max(0, Math.min(at, count - 1));
     this.reveal();
     this.tell();
   }
 
   reveal() {
-    const top = this.cursor * ROW_HEIGHT, room = this.box.clientHeight - 2 * ROW_HEIGHT;
-    const above = this.box.scrollTop - top, below = top - this.box.scrollTop - room;
+    const top = this.cursor * ROW_HEIGHT,
+      room = this.box.clientHeight - 2 * ROW_HEIGHT;
+    const above = this.box.scrollTop - top,
+      below = top - this.box.scrollTop - room;
     const isFar = Math.max(above, below) > 2 * ROW_HEIGHT; // then some lines around it are shown
     if (above > 0) this.box.scrollTop = isFar ? top - room / 3 : top;
     else if (below > 0) this.box.scrollTop = isFar ? top - room / 3 : top - room;
@@ -194,12 +210,15 @@ class Grid {
     const way = [];
     const isIn = (row) =>
       (row[BODIES] || []).some((body) => {
-        const found = body[BODY_PARAMS].includes(local) ||
+        const found =
+          body[BODY_PARAMS].includes(local) ||
           body[BODY_ROWS].some((inner) => inner[BINDERS].includes(local) || isIn(inner));
         if (found) way.push(body);
         return found;
       });
-    const found = this.source.rows.some((row) => content.rows[row][BODIES] && isIn(content.rows[row]));
+    const found = this.source.rows.some(
+      (row) => content.rows[row][BODIES] && isIn(content.rows[row]),
+    );
     way.forEach((body) => this.open.add(body));
     if (found) this.refresh();
     return found;
@@ -259,7 +278,10 @@ class Grid {
 
 // Whether two lines show the same part of a program.
 const isSameLine = (a, b) =>
-  a.kind === b.kind && a.row === b.row && a.body === b.body && a.local === b.local &&
+  a.kind === b.kind &&
+  a.row === b.row &&
+  a.body === b.body &&
+  a.local === b.local &&
   (a.operands || null) === (b.operands || null);
 
 // The sign of a line that a pass changed: not by colour alone.

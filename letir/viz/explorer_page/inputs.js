@@ -17,10 +17,20 @@ class Inputs {
     this.fields = element("div", { class: "fields" });
     this.slider = element("input", { type: "range" });
     this.slider.addEventListener("input", () => this.set(this.chosen, Number(this.slider.value)));
-    const reset = element("button", { type: "button", class: "plain", onclick: () => this.reset() }, "reset");
+    const reset = element(
+      "button",
+      { type: "button", class: "plain", onclick: () => this.reset() },
+      "reset",
+    );
     const head = element("div", { class: "input-head" }, this.select, reset);
-    this.box = element("section", { class: "inputs", "aria-label": "arguments" },
-      element("h2", {}, "arguments"), head, this.fields, this.slider);
+    this.box = element(
+      "section",
+      { class: "inputs", "aria-label": "arguments" },
+      element("h2", {}, "arguments"),
+      head,
+      this.fields,
+      this.slider,
+    );
     this.show();
   }
 
@@ -29,21 +39,27 @@ class Inputs {
   }
 
   nameOf(index) {
-    const { shape } = this.array(), strides = stridesOf(shape);
+    const { shape } = this.array(),
+      strides = stridesOf(shape);
     const places = shape.map((n, axis) => Math.floor(index / strides[axis]) % n);
     const name = localText(program.params[Number(this.select.value)]);
     return places.length ? `${name}[${places.join(", ")}]` : name;
   }
 
+  // Fields for the elements of the argument that is selected.
   show() {
-    const array = this.array(), [, columns] = rowsAndColumns(array);
+    const array = this.array(),
+      [, columns] = rowsAndColumns(array);
     const count = Math.min(array.data.length, MOST_INPUTS);
     this.chosen = 0;
     this.inputs = Array.from({ length: count }, (_, i) => this.field(array, i));
     const left = array.data.length - count;
     const grid = element("div", { class: "input-grid" }, ...this.inputs);
     grid.style.gridTemplateColumns = `repeat(${Math.min(columns, 4)}, minmax(4em, 6em))`;
-    this.fields.replaceChildren(grid, left ? element("p", { class: "q" }, `… ${left} more, not shown`) : "");
+    this.fields.replaceChildren(
+      grid,
+      left ? element("p", { class: "q" }, `… ${left} more, not shown`) : "",
+    );
     this.slider.hidden = !count;
     if (count) this.choose(0);
   }
@@ -51,22 +67,33 @@ class Inputs {
   field(array, index) {
     const whole = array.dtype !== "float64" && array.dtype !== "float32";
     const field = element("input", {
-      type: "number", step: whole ? 1 : "any", "aria-label": this.nameOf(index), value: fieldText(array, index),
+      type: "number",
+      step: whole ? 1 : "any",
+      "aria-label": this.nameOf(index),
+      value: fieldText(array, index),
     });
     field.addEventListener("focus", () => this.choose(index));
     field.addEventListener("input", () => {
-      if (field.value !== "" && Number.isFinite(Number(field.value))) this.set(index, Number(field.value), field);
+      if (field.value !== "" && Number.isFinite(Number(field.value)))
+        this.set(index, Number(field.value), field);
     });
     return field;
   }
 
   // Let the slider change this element.
   choose(index) {
-    const { dtype, data } = this.array(), value = data[index];
-    const isFloat = dtype.startsWith("float"), reach = Math.max(3, Math.ceil(Math.abs(value)) * 2);
+    const { dtype, data } = this.array(),
+      value = data[index];
+    const isFloat = dtype.startsWith("float"),
+      reach = Math.max(3, Math.ceil(Math.abs(value)) * 2);
     this.chosen = index;
     const [low, high] = dtype === "bool" ? [0, 1] : [-reach, reach];
-    for (const [name, to] of Object.entries({ min: low, max: high, step: isFloat ? reach / 150 : 1 })) this.slider[name] = to;
+    for (const [name, to] of Object.entries({
+      min: low,
+      max: high,
+      step: isFloat ? reach / 150 : 1,
+    }))
+      this.slider[name] = to;
     this.slider.value = value;
     this.slider.setAttribute("aria-label", `change ${this.nameOf(index)}`);
   }

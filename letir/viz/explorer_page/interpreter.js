@@ -9,6 +9,9 @@ const CONTROL = {
     run((numberIn(choice) ? on_true : on_false).code, rest),
   switch: ([index, ...rest], { branches }, _, run) =>
     run(branches[Math.min(Math.max(numberIn(index), 0), branches.length - 1)].code, rest),
+  // in programs of gradients, and around parts that are computed again
+  grad_of: (operands, { body }, _, run) => run(body.code, operands),
+  checkpoint: (operands, { body }, _, run) => run(body.code, operands),
   fori_loop: ([lower, upper, ...rest], { body }, types, run) => {
     let carry = rest.slice(0, types.length);
     const captured = rest.slice(types.length);
@@ -28,21 +31,25 @@ const CONTROL = {
   scan: (operands, attrs, types, run) => {
     const { body, n_carry: carried, n_xs: count, length, reverse } = attrs;
     let carry = operands.slice(0, carried);
-    const xs = operands.slice(carried, carried + count), captured = operands.slice(carried + count);
+    const xs = operands.slice(carried, carried + count),
+      captured = operands.slice(carried + count);
     const trips = length ?? xs[0].shape[0];
     const stacks = types.slice(carried).map(([dtype, shape]) => zerosOf(dtype, shape));
     for (let k = 0; k < trips; k++) {
       const i = reverse ? trips - 1 - k : k;
       const found = run(body.code, [...carry, ...xs.map((x) => itemAt(x, i)), ...captured]);
       carry = found.slice(0, carried);
-      stacks.forEach((stack, n) => stack.data.set(found[carried + n].data, i * found[carried + n].data.length));
+      stacks.forEach((stack, n) =>
+        stack.data.set(found[carried + n].data, i * found[carried + n].data.length),
+      );
     }
     return [...carry, ...stacks];
   },
 };
 
 function itemAt(x, i) {
-  const shape = x.shape.slice(1), size = sizeOf(shape);
+  const shape = x.shape.slice(1),
+    size = sizeOf(shape);
   return { dtype: x.dtype, shape, data: x.data.subarray(i * size, (i + 1) * size) };
 }
 
@@ -51,29 +58,36 @@ function expectRecorded([x], { value }) {
   const recorded = value && value.array ? numberFrom(value.array[2][0]) : numberFrom(value);
   const text = (n) => (x.dtype === "bool" ? (n ? "True" : "False") : String(n));
   if (!Object.is(Number(numberIn(x)), Number(recorded)))
-    throw new Error(`the program was recorded where this was ${text(recorded)}, now it is ${text(numberIn(x))}`);
+    throw new Error(
+      `the program was recorded where this was ${text(recorded)}, now it is ${text(numberIn(x))}`,
+    );
   return [];
 }
 
 // Whether the interpreter has an operation itself; composites may run by their parts.
 const hasOwn = (name) =>
-  [ELEMENTWISE, BITWISE, REDUCTIONS, RUNNING, SHAPES, INDEXING, CONTROL].some((table) => Object.hasOwn(table, name)) ||
+  [ELEMENTWISE, BITWISE, REDUCTIONS, RUNNING, SHAPES, INDEXING, CONTROL].some((table) =>
+    Object.hasOwn(table, name),
+  ) ||
   ["matmul", "dot", "einsum", "sum_to_size", "sort", "argsort", "split", "guard"].includes(name);
 
 function computeOwn(name, operands, attrs, types, run) {
   const [type] = types;
   if (Object.hasOwn(CONTROL, name)) return CONTROL[name](operands, attrs, types, run);
-  if (Object.hasOwn(ELEMENTWISE, name) || Object.hasOwn(BITWISE, name)) return [computeElementwise(name, operands, type)];
+  if (Object.hasOwn(ELEMENTWISE, name) || Object.hasOwn(BITWISE, name))
+    return [computeElementwise(name, operands, type)];
   if (Object.hasOwn(REDUCTIONS, name)) return [computeReduction(name, operands, attrs, type)];
   if (Object.hasOwn(RUNNING, name)) return [computeRunning(name, operands, attrs, type)];
   if (Object.hasOwn(SHAPES, name)) return [SHAPES[name](operands, attrs, type)];
   if (Object.hasOwn(INDEXING, name)) return [INDEXING[name](operands, attrs, type)];
   if (name === "sort" || name === "argsort") return [computeSort(name, operands, attrs, type)];
   const others = {
-    matmul: () => [computeMatmul(operands, type)], dot: () => [computeDot(operands, type)],
+    matmul: () => [computeMatmul(operands, type)],
+    dot: () => [computeDot(operands, type)],
     einsum: () => [computeEinsum(operands, attrs, type)],
     sum_to_size: () => [computeSumToSize(operands, attrs, type)],
-    split: () => computeSplit(operands, attrs, types), guard: () => expectRecorded(operands, attrs),
+    split: () => computeSplit(operands, attrs, types),
+    guard: () => expectRecorded(operands, attrs),
   };
   return others[name]();
 }
@@ -87,9 +101,11 @@ class Interpreter {
 
   // The results of a code; `observe(i, results)` is told of each step.
   run(code, args, observe = () => {}) {
-    if (++this.trips > MOST_TRIPS) throw new Error("the loops of the program are too long for a page");
+    if (++this.trips > MOST_TRIPS)
+      throw new Error("the loops of the program are too long for a page");
     const values = args.map((value, i) => ofType(value, code.params[i]));
-    const operandAt = (operand) => (typeof operand === "number" ? values[operand] : constant(operand));
+    const operandAt = (operand) =>
+      typeof operand === "number" ? values[operand] : constant(operand);
     code.steps.forEach((step, i) => {
       const results = this.step(step, step[STEP_OPERANDS].map(operandAt));
       values.push(...results);
@@ -99,7 +115,8 @@ class Interpreter {
   }
 
   step(step, operands) {
-    const name = step[STEP_OPERATION], types = step[STEP_TYPES];
+    const name = step[STEP_OPERATION],
+      types = step[STEP_TYPES];
     const run = (code, args) => this.run(code, args);
     if (types.includes(null)) throw new Unsupported(`${name} of an unknown type`);
     let results;
@@ -107,7 +124,10 @@ class Interpreter {
       const given = withoutNone(name, operands);
       results = computeOwn(name, given, step[STEP_ATTRIBUTES], types, run);
     } else if (step[STEP_PARTS] >= 0) {
-      results = this.run(this.parts[step[STEP_PARTS]], operands.filter((x) => x !== null));
+      results = this.run(
+        this.parts[step[STEP_PARTS]],
+        operands.filter((x) => x !== null),
+      );
     } else throw new Unsupported(`the operation ${name}`);
     return results.map((result, i) => ofType(result, types[i]));
   }
@@ -121,7 +141,8 @@ class Interpreter {
           if (value && value.code) this.missing(value.code, found);
       } else if (step[STEP_PARTS] >= 0) this.missing(this.parts[step[STEP_PARTS]], found);
       else found.add(name);
-      for (const type of step[STEP_TYPES]) if (!type || !DTYPES[type[0]]) found.add(type ? type[0] : name);
+      for (const type of step[STEP_TYPES])
+        if (!type || !DTYPES[type[0]]) found.add(type ? type[0] : name);
     }
     for (const type of code.params) if (type && !DTYPES[type[0]]) found.add(type[0]);
     return found;
@@ -144,6 +165,9 @@ function constant([kind, value]) {
 
 // The operands of an operation; only a bound of clip may be missing.
 function withoutNone(name, operands) {
-  if (name !== "clip" && operands.includes(null)) throw new Unsupported(`${name} without an operand`);
-  return operands.map((x, i) => x ?? { ...arrayOf("float64", [], [i === 1 ? -Infinity : Infinity]), isNumber: true });
+  if (name !== "clip" && operands.includes(null))
+    throw new Unsupported(`${name} without an operand`);
+  return operands.map(
+    (x, i) => x ?? { ...arrayOf("float64", [], [i === 1 ? -Infinity : Infinity]), isNumber: true },
+  );
 }

@@ -5,6 +5,7 @@ from typing import Any
 from letir.ast.terms import Lambda
 from letir.errors import LetirError
 from letir.executor.compiled import compile as compile_program
+from letir.executor.compiled import kernels_setting
 from letir.executor.default_pipeline import has_compiler
 
 _MOST_BINDS = 5_000  # of a program that is compiled for its page
@@ -21,6 +22,8 @@ def kernel_content(fn: Lambda) -> dict[str, Any]:
     if not has_compiler():
         reason = "llvmlite is not installed: NumPy computes all operations."
         return {"kernels": [], "reason": reason}
+    if kernels_setting() == "off":
+        return {"kernels": [], "reason": "Kernels are switched off by LETIR_KERNELS."}
     if len(fn) > _MOST_BINDS:
         return {"kernels": [], "reason": f"Left out: the program has {len(fn):,} binds."}
     try:

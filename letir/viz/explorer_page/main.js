@@ -45,15 +45,24 @@ function openPage() {
   const running = runPanel();
   const all = [...grids, ...running.grids, ...passes.grids];
   const panels = [
-    ["Program", panel], ["Run", running.panel], ["Passes", passes.panel], ["Kernels", kernelsPanel()],
+    ["Program", panel],
+    ["Run", running.panel],
+    ["Passes", passes.panel],
+    ["Kernels", kernelsPanel()],
   ];
   const { list, show } = tabs("views", panels, () => page.tell("tab"));
   page.on("tab", () => all.forEach((grid) => grid.draw(true)));
-  const head = element("header", {},
+  const head = element(
+    "header",
+    {},
     element("h1", {}, content.title, " ", element("span", { class: "q" }, content.about)),
-    searchField(all));
-  const help = element("p", { class: "q keys" },
-    "Keys: / search · arrows move · Enter definition or use · Space unfold · Escape all lines");
+    searchField(all),
+  );
+  const help = element(
+    "p",
+    { class: "q keys" },
+    "Keys: / search · arrows move · Enter definition or use · Space unfold · Escape all lines",
+  );
   const main = element("main", {}, list, ...panels.map(([, one]) => one));
   document.body.append(head, main, element("footer", {}, status, help));
   show(0);

@@ -1,6 +1,7 @@
 // The memory of a call over the binds of the program, with the cursor in it.
 
-const MEMORY_WIDTH = 1000, MEMORY_HEIGHT = 46; // units of the picture
+const MEMORY_WIDTH = 1000,
+  MEMORY_HEIGHT = 46; // units of the picture
 const MOST_HELD = 6; // arrays listed at the cursor
 
 class MemoryStrip {
@@ -35,7 +36,8 @@ class MemoryStrip {
 
   // An area with a step for each bind; of many binds each column shows the highest.
   draw() {
-    const { live } = this.memory, columns = Math.min(live.length, MEMORY_WIDTH);
+    const { live } = this.memory,
+      columns = Math.min(live.length, MEMORY_WIDTH);
     const heights = new Array(columns).fill(0);
     live.forEach((bytes, i) => {
       const column = Math.floor((i * columns) / live.length);
@@ -43,19 +45,31 @@ class MemoryStrip {
     });
     const y = (bytes) => MEMORY_HEIGHT - (bytes / (this.peak || 1)) * (MEMORY_HEIGHT - 2);
     const wide = MEMORY_WIDTH / columns;
-    const steps = heights.map((bytes, i) => `V${y(bytes).toFixed(1)}H${((i + 1) * wide).toFixed(1)}`);
+    const steps = heights.map(
+      (bytes, i) => `V${y(bytes).toFixed(1)}H${((i + 1) * wide).toFixed(1)}`,
+    );
     const label = `memory over ${counted(live.length, "bind")}, ${this.peakText()}`;
     const picture = shape("svg", {
-      viewBox: `0 0 ${MEMORY_WIDTH} ${MEMORY_HEIGHT}`, preserveAspectRatio: "none", role: "img",
+      viewBox: `0 0 ${MEMORY_WIDTH} ${MEMORY_HEIGHT}`,
+      preserveAspectRatio: "none",
+      role: "img",
       "aria-label": label,
     });
-    picture.append(shape("path", { class: "area c0", d: `M0 ${MEMORY_HEIGHT}${steps.join("")}V${MEMORY_HEIGHT}Z` }));
+    picture.append(
+      shape("path", {
+        class: "area c0",
+        d: `M0 ${MEMORY_HEIGHT}${steps.join("")}V${MEMORY_HEIGHT}Z`,
+      }),
+    );
     if (program.cotangents.length) {
       const x = this.x(program.forward);
       picture.append(shape("line", { class: "axis", x1: x, x2: x, y1: 0, y2: MEMORY_HEIGHT }));
     }
     const peak = this.x(this.peakAt + 0.5);
-    picture.append(shape("line", { class: "mark", x1: peak, x2: peak, y1: 0, y2: MEMORY_HEIGHT }), this.line);
+    picture.append(
+      shape("line", { class: "mark", x1: peak, x2: peak, y1: 0, y2: MEMORY_HEIGHT }),
+      this.line,
+    );
     return picture;
   }
 
@@ -78,7 +92,9 @@ class MemoryStrip {
   // The arrays that exist at a bind, the largest first: [[text, bytes, first bind], ...].
   heldAt(position) {
     if (this.memory.reason || position < 0) return [];
-    const held = this.memory.arrays.filter(([first, last]) => first <= position && position <= last);
+    const held = this.memory.arrays.filter(
+      ([first, last]) => first <= position && position <= last,
+    );
     held.sort((a, b) => b[2] - a[2]);
     return held;
   }
@@ -105,5 +121,10 @@ function heldElement(strip, position) {
   const more = held.length - items.length;
   if (more > 0) items.push(element("li", { class: "q" }, `and ${more.toLocaleString("en")} more`));
   const title = element("h2", {}, `${counted(held.length, "array")} here`);
-  return element("section", { class: "held", "aria-label": "arrays that exist here" }, title, element("ul", {}, ...items));
+  return element(
+    "section",
+    { class: "held", "aria-label": "arrays that exist here" },
+    title,
+    element("ul", {}, ...items),
+  );
 }

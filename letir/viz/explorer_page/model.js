@@ -2,12 +2,13 @@
 
 const content = JSON.parse(document.getElementById("program").textContent);
 const program = content.program;
-// A row: [binders, operation, operands, attributes, place, bodies]; a body: [name, parameters, rows,
-// results, binds left out]. Locals are numbers, constants are texts.
+// A row: [binders, operation, operands, attributes, place, bodies]; a body: [name, parameters,
+// rows, results, binds left out]. Locals are numbers, constants are texts.
 const [BINDERS, OPERATION, OPERANDS, ATTRIBUTES, PLACE, BODIES] = [0, 1, 2, 3, 4, 5];
 const [BODY_NAME, BODY_PARAMS, BODY_ROWS, BODY_RESULTS, BODY_LEFT] = [0, 1, 2, 3, 4];
 
-const textAt = (position) => (position < 0 || position === undefined ? "" : content.texts[position]);
+const textAt = (position) =>
+  position < 0 || position === undefined ? "" : content.texts[position];
 const numberText = (local) => (local < 0 ? "%_" : `%${local}`);
 const typeText = (local) => textAt(content.types[local]);
 const isLocal = (operand) => typeof operand === "number";
@@ -57,7 +58,11 @@ const counted = (count, word) => `${count.toLocaleString("en")} ${word}${count =
 // A number of bytes with three digits and a unit, as letir.viz writes it: 1.23 MB.
 function bytesText(count) {
   if (typeof count !== "number") return count ? `${count} bytes` : "";
-  for (const [unit, size] of [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]]) {
+  for (const [unit, size] of [
+    ["GB", 1e9],
+    ["MB", 1e6],
+    ["kB", 1e3],
+  ]) {
     if (count >= size) return `${Number((count / size).toPrecision(3))} ${unit}`;
   }
   return `${count} B`;

@@ -6,58 +6,74 @@ function passesPanel() {
   const { steps, count, reason } = content.passes;
   const panel = element("div", { id: "panel-passes" });
   if (!steps.length) {
-    const text = reason || `None of ${counted(count, "pass").replace("passs", "passes")} changes the program.`;
-    panel.append(element("p", {}, text));
+    panel.append(element("p", {}, reason || `None of ${count} passes changes the program.`));
     return { panel, grids: [] };
   }
-  const first = { params: program.params, rows: program.rows, results: program.results };
-  const grid = new Grid("program after the pass", first);
-  const title = element("h2", { "aria-live": "polite" });
-  const slider = element("input", {
-    type: "range", min: 0, max: steps.length, value: 0, step: 1, "aria-label": "step of the passes",
-  });
-  const names = ["recorded", ...steps.map((step) => step.name)];
-  const list = element("ol", { class: "steps" });
-  const buttons = names.map((name, i) => {
-    const change = i ? steps[i - 1].change : counted(program.rows.length, "bind");
-    const button = element("button", { type: "button", onclick: () => show(i) }, element("strong", {}, name), element("span", { class: "q" }, change));
-    list.append(element("li", {}, button));
-    return button;
-  });
-  const only = element("input", { type: "checkbox" });
-
-  function show(index) {
-    slider.value = index;
-    slider.setAttribute("aria-valuetext", `${index} of ${steps.length}: ${names[index]}`);
-    buttons.forEach((button, i) => {
-      if (i === index) button.setAttribute("aria-current", "step");
-      else button.removeAttribute("aria-current");
-    });
-    buttons[index].scrollIntoView({ block: "nearest" });
-    title.textContent = index ? stepTitle(steps[index - 1]) : `recorded: ${counted(program.rows.length, "bind")}`;
-    grid.show(index ? stepLines(steps[index - 1], only.checked) : first);
-    const change = grid.shown.findIndex((line) => line.mark);
-    grid.go(Math.max(change, 0));
-  }
-
-  slider.addEventListener("input", () => show(Number(slider.value)));
-  only.addEventListener("change", () => show(Number(slider.value)));
-  const note = `${steps.length} of ${count} passes change the program. ${reason}`;
-  const tools = element("div", { class: "scrub" }, slider, element("label", {}, only, " only what changes"), element("span", { class: "q" }, note));
+  const { grid, tools, left, list } = new PassesPanel(steps);
+  tools.append(
+    element(
+      "span",
+      { class: "q" },
+      `${steps.length} of ${count} passes change the program. ${reason}`,
+    ),
+  );
   const aside = element("nav", { class: "aside", "aria-label": "passes" }, list);
-  const pane = element("section", { class: "pane", "aria-label": "program after the pass" }, title, grid.box);
-  panel.append(tools, element("div", { class: "with-aside" }, element("div", { class: "left" }, pane), aside));
-  show(0);
+  panel.append(tools, element("div", { class: "with-aside" }, left, aside));
   return { panel, grids: [grid] };
 }
 
-function stepTitle(step) {
-  return `${step.name}: ${step.before.toLocaleString("en")} → ${step.after.toLocaleString("en")} binds, ${step.change}`;
+class PassesPanel {
+  constructor(steps) {
+    this.steps = steps;
+    this.grid = new Grid("program after the pass", program);
+    this.title = element("h2", { "aria-live": "polite" });
+    const range = { type: "range", min: 0, max: steps.length, value: 0, step: 1 };
+    this.slider = element("input", { ...range, "aria-label": "step of the passes" });
+    this.slider.addEventListener("input", () => this.show(Number(this.slider.value)));
+    this.only = element("input", { type: "checkbox" });
+    this.only.addEventListener("change", () => this.show(Number(this.slider.value)));
+    const only = element("label", {}, this.only, " only what changes");
+    this.tools = element("div", { class: "scrub" }, this.slider, only);
+    const about = ["recorded", counted(program.rows.length, "bind")];
+    const entries = [about, ...steps.map(({ name, change }) => [name, change])];
+    const choices = listOfChoices(entries, (index) => this.show(index));
+    this.list = choices.list;
+    this.choose = choices.choose;
+    const label = { class: "pane", "aria-label": "program after the pass" };
+    this.left = element(
+      "div",
+      { class: "left" },
+      element("section", label, this.title, this.grid.box),
+    );
+    this.show(0);
+  }
+
+  show(index) {
+    const step = this.steps[index - 1];
+    this.slider.value = index;
+    this.slider.setAttribute("aria-valuetext", step ? `${index}: ${step.name}` : "recorded");
+    this.choose(index);
+    this.title.textContent = step
+      ? stepTitle(step)
+      : `recorded: ${counted(program.rows.length, "bind")}`;
+    this.grid.show(step ? stepLines(step, this.only.checked) : program);
+    this.grid.go(
+      Math.max(
+        this.grid.shown.findIndex((line) => line.mark),
+        0,
+      ),
+    );
+  }
+}
+
+function stepTitle({ name, before, after, change }) {
+  return `${name}: ${before.toLocaleString("en")} → ${after.toLocaleString("en")} binds, ${change}`;
 }
 
 // The lines of a step: its rows with marks, or only those with a mark.
 function stepLines(step, isOnly) {
-  const rows = [], marks = [];
+  const rows = [],
+    marks = [];
   for (const [mark, first, count] of step.runs) {
     if (isOnly && !mark) continue;
     for (let row = first; row < first + count; row++) {

@@ -10,17 +10,27 @@ function programGrids() {
   const ownParams = params.filter((local) => !cotangents.includes(local));
   return [
     new Grid("forward program", {
-      params: ownParams, rows: rows.slice(0, forward), results: results.slice(0, forwardResults),
+      params: ownParams,
+      rows: rows.slice(0, forward),
+      results: results.slice(0, forwardResults),
     }),
     new Grid("backward program", {
-      params: cotangents, cotangents, rows: rows.slice(forward), results: results.slice(forwardResults),
+      params: cotangents,
+      cotangents,
+      rows: rows.slice(forward),
+      results: results.slice(forwardResults),
     }),
   ];
 }
 
 // A grid below its title.
 function titledGrid(grid, title) {
-  return element("section", { class: "pane", "aria-label": title }, element("h2", {}, title), grid.box);
+  return element(
+    "section",
+    { class: "pane", "aria-label": title },
+    element("h2", {}, title),
+    grid.box,
+  );
 }
 
 function programPanel() {
@@ -33,11 +43,10 @@ function programPanel() {
   const notes = element("p", { class: "q note" });
   if (program.cotangents.length) {
     const numbers = [...keptBytes.values()];
-    const total = numbers.every((n) => typeof n === "number") ? numbers.reduce((a, b) => a + b, 0) : "";
-    notes.append(
-      `${counted(numbers.length, "residual")}${total === "" ? "" : `, ${bytesText(total)}`}: values of ` +
-      "the forward program that the backward program reads.",
-    );
+    const isKnown = numbers.every((n) => typeof n === "number");
+    const total = isKnown ? `, ${bytesText(numbers.reduce((a, b) => a + b, 0))}` : "";
+    const about = "values of the forward program that the backward program reads.";
+    notes.append(`${counted(numbers.length, "residual")}${total}: ${about}`);
   } else notes.append(`No backward program. ${program.reason}`);
   const strip = new MemoryStrip(content.memory, (position) => {
     const [binder] = content.rows[program.rows[position]][BINDERS];
@@ -80,8 +89,14 @@ class Detail {
     this.facts = element("div", { class: "facts" });
     this.more = element("div", {}); // other parts of the page add what they know
     this.code = new SourcePane();
-    this.box = element("aside", { class: "aside", "aria-label": "at the cursor" },
-      element("h2", {}, "at the cursor"), this.facts, this.more, this.code.box);
+    this.box = element(
+      "aside",
+      { class: "aside", "aria-label": "at the cursor" },
+      element("h2", {}, "at the cursor"),
+      this.facts,
+      this.more,
+      this.code.box,
+    );
     page.on("cursor", (grid, line) => this.grids.includes(grid) && this.show(grid, line));
     page.on("lit", (local) => this.count(local));
   }
@@ -90,7 +105,8 @@ class Detail {
     const local = grid.named();
     const facts = [];
     const add = (name, ...values) => {
-      if (values.some((v) => v !== "")) facts.push(element("dt", {}, name), element("dd", {}, ...values));
+      if (values.some((v) => v !== ""))
+        facts.push(element("dt", {}, name), element("dd", {}, ...values));
     };
     if (local !== null) {
       const title = element("b", { class: "name" }, localText(local));
@@ -105,8 +121,10 @@ class Detail {
     if (local !== null && keptBytes.has(local)) add("kept", bytesText(keptBytes.get(local)));
     if (local !== null) add("read by", ...this.usesOf(local));
     this.facts.replaceChildren(element("dl", {}, ...facts));
-    const position = line.kind === "bind" && this.places.has(line.row) ? this.places.get(line.row) : null;
-    if (position !== null || line.kind === "param") this.strip.point(position === null ? -1 : position);
+    const position =
+      line.kind === "bind" && this.places.has(line.row) ? this.places.get(line.row) : null;
+    if (position !== null || line.kind === "param")
+      this.strip.point(position === null ? -1 : position);
     this.more.replaceChildren(position === null ? "" : heldElement(this.strip, position));
     this.code.show(line.kind === "bind" ? line.row[PLACE] : -1);
   }

@@ -2,10 +2,17 @@
 
 // The elements of each result, one after the other: the reduced axes are moved to the end.
 function gatherGroups(array, axes) {
-  const rank = array.shape.length, strides = stridesOf(array.shape);
+  const rank = array.shape.length,
+    strides = stridesOf(array.shape);
   const kept = Array.from({ length: rank }, (_, i) => i).filter((axis) => !axes.includes(axis));
   const order = [...kept, ...axes];
-  const data = gather(array.data, positionsOf(order.map((a) => array.shape[a]), order.map((a) => strides[a])));
+  const data = gather(
+    array.data,
+    positionsOf(
+      order.map((a) => array.shape[a]),
+      order.map((a) => strides[a]),
+    ),
+  );
   const length = sizeOf(axes.map((axis) => array.shape[axis]));
   return { data, length, count: sizeOf(kept.map((axis) => array.shape[axis])) };
 }
@@ -50,11 +57,14 @@ const REDUCTIONS = {
 };
 
 function computeReduction(name, operands, attrs, [dtype, shape]) {
-  if (operands.length !== 1 || (attrs.initial ?? null) !== null) throw new Unsupported(`${name} with a start`);
-  const [x] = operands, axes = axesOf(attrs.axis, x.shape.length);
+  if (operands.length !== 1 || (attrs.initial ?? null) !== null)
+    throw new Unsupported(`${name} with a start`);
+  const [x] = operands,
+    axes = axesOf(attrs.axis, x.shape.length);
   const { data, length, count } = gatherGroups(x, axes);
   const found = new Float64Array(count);
-  for (let i = 0; i < count; i++) found[i] = Number(REDUCTIONS[name](data, i * length, (i + 1) * length));
+  for (let i = 0; i < count; i++)
+    found[i] = Number(REDUCTIONS[name](data, i * length, (i + 1) * length));
   return arrayOf(dtype, shape, found);
 }
 
@@ -65,7 +75,8 @@ function computeRunning(name, [x], attrs, [dtype, shape]) {
   const isFlat = (attrs.axis ?? null) === null;
   const from = isFlat ? [x.data.length] : x.shape;
   const [axis] = axesOf(isFlat ? 0 : attrs.axis, from.length);
-  const step = stridesOf(from)[axis], found = Float64Array.from(x.data);
+  const step = stridesOf(from)[axis],
+    found = Float64Array.from(x.data);
   const round = dtype === "float32" ? Math.fround : (y) => y;
   for (let i = 0; i < found.length; i++) {
     const place = Math.floor(i / step) % from[axis];
@@ -77,7 +88,9 @@ function computeRunning(name, [x], attrs, [dtype, shape]) {
 // The sum over the axes along which an array was broadcast.
 function computeSumToSize([x], { shape: wanted }, type) {
   const lead = x.shape.length - wanted.length;
-  const axes = x.shape.map((n, i) => i).filter((i) => i < lead || (wanted[i - lead] === 1 && x.shape[i] !== 1));
+  const axes = x.shape
+    .map((n, i) => i)
+    .filter((i) => i < lead || (wanted[i - lead] === 1 && x.shape[i] !== 1));
   return computeReduction("sum", [x], { axis: axes }, type);
 }
 
@@ -85,16 +98,24 @@ function computeSumToSize([x], { shape: wanted }, type) {
 function computeSort(name, [x], attrs, [dtype, shape]) {
   const isFlat = attrs.axis === null;
   const array = isFlat ? { ...x, shape: [x.data.length] } : x;
-  const rank = array.shape.length, [axis] = axesOf(attrs.axis ?? rank - 1, rank);
+  const rank = array.shape.length,
+    [axis] = axesOf(attrs.axis ?? rank - 1, rank);
   if (rank === 0) return arrayOf(dtype, shape, name === "sort" ? x.data : [0]);
   const { data, length, count } = gatherGroups(array, [axis]);
-  const found = new Float64Array(data.length), strides = stridesOf(array.shape);
-  const kept = array.shape.map((_, i) => i).filter((i) => i !== axis), order = [...kept, axis];
-  const places = positionsOf(order.map((a) => array.shape[a]), order.map((a) => strides[a]));
+  const found = new Float64Array(data.length),
+    strides = stridesOf(array.shape);
+  const kept = array.shape.map((_, i) => i).filter((i) => i !== axis),
+    order = [...kept, axis];
+  const places = positionsOf(
+    order.map((a) => array.shape[a]),
+    order.map((a) => strides[a]),
+  );
   for (let i = 0; i < count; i++) {
     const part = Array.from(data.subarray(i * length, (i + 1) * length));
     const ranked = part.map((_, k) => k).sort((a, b) => compareNumbers(part[a], part[b]) || a - b);
-    ranked.forEach((from, k) => (found[places[i * length + k]] = name === "sort" ? part[from] : from));
+    ranked.forEach(
+      (from, k) => (found[places[i * length + k]] = name === "sort" ? part[from] : from),
+    );
   }
   return arrayOf(dtype, shape, found);
 }

@@ -5,7 +5,10 @@
 // with `all`, every body is.
 function linesOf({ params = [], rows, results, marks, cotangents = [] }, open, all = false) {
   const lines = params.map((local) => ({
-    kind: "param", local, depth: 0, word: cotangents.includes(local) ? "cotangent" : "parameter",
+    kind: "param",
+    local,
+    depth: 0,
+    word: cotangents.includes(local) ? "cotangent" : "parameter",
   }));
   rows.forEach((row, i) => addBind(lines, content.rows[row], 0, open, all, marks && marks[i]));
   if (results) lines.push({ kind: "return", operands: results, depth: 0 });
@@ -20,7 +23,11 @@ function addBind(lines, row, depth, open, all, mark) {
     if (!isOpen) continue;
     for (const inner of body[BODY_ROWS]) addBind(lines, inner, depth + 2, open, all);
     if (body[BODY_LEFT])
-      lines.push({ kind: "cut", depth: depth + 2, text: `… ${counted(body[BODY_LEFT], "bind")} more` });
+      lines.push({
+        kind: "cut",
+        depth: depth + 2,
+        text: `… ${counted(body[BODY_LEFT], "bind")} more`,
+      });
     lines.push({ kind: "result", operands: body[BODY_RESULTS], depth: depth + 2 });
   }
 }
@@ -64,7 +71,9 @@ function nameElements(operands, tag) {
   const parts = [];
   operands.forEach((operand, i) => {
     if (i) parts.push(", ");
-    parts.push(isLocal(operand) ? element(tag, { "data-v": operand }, localText(operand)) : operand);
+    parts.push(
+      isLocal(operand) ? element(tag, { "data-v": operand }, localText(operand)) : operand,
+    );
   });
   return parts;
 }
@@ -75,10 +84,10 @@ function cellsOf(line) {
   const names = nameElements(binders, "b");
   const types = [binders.map(typeText).filter(Boolean).join(", ")];
   for (const local of binders) {
-    if (keptBytes.has(local) && line.kind !== "body")
-      types.push(" ", keptElement(local));
+    if (keptBytes.has(local) && line.kind !== "body") types.push(" ", keptElement(local));
   }
-  if (line.kind === "param") return [names, types, [element("span", { class: "q" }, line.word)], []];
+  if (line.kind === "param")
+    return [names, types, [element("span", { class: "q" }, line.word)], []];
   if (line.kind === "body") {
     const sign = line.isOpen ? "▾ " : "▸ ";
     return [names, types, [element("span", { class: "fold" }, sign + bodyHead(line.body))], []];
@@ -88,7 +97,8 @@ function cellsOf(line) {
     const word = element("strong", {}, line.kind === "return" ? "return" : "→");
     return [[], [], [word, " ", ...nameElements(line.operands, "i")], []];
   }
-  const row = line.row, attributes = textAt(row[ATTRIBUTES]);
+  const row = line.row,
+    attributes = textAt(row[ATTRIBUTES]);
   const inside = nameElements(row[OPERANDS], "i");
   if (attributes)
     inside.push(element("span", { class: "q" }, (inside.length ? ", " : "") + attributes));

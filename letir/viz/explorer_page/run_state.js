@@ -12,7 +12,7 @@ class RunState {
     try {
       this.given = run.args.map(arrayFrom);
     } catch (error) {
-      this.missing.push(error.message);
+      if (!this.missing.length) this.missing.push(error.message);
     }
     this.isLive = !this.missing.length;
     if (this.isLive) this.reset();

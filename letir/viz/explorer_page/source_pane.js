@@ -2,8 +2,18 @@
 class SourcePane {
   constructor() {
     this.title = element("h2", {}, "source");
-    this.text = element("div", { class: "source", tabindex: 0, role: "region", "aria-label": "source" });
-    this.box = element("section", { class: "source-pane", "aria-label": "your code" }, this.title, this.text);
+    this.text = element("div", {
+      class: "source",
+      tabindex: 0,
+      role: "region",
+      "aria-label": "source",
+    });
+    this.box = element(
+      "section",
+      { class: "source-pane", "aria-label": "your code" },
+      this.title,
+      this.text,
+    );
     this.file = -1;
   }
 
