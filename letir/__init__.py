@@ -234,12 +234,14 @@ _LATE_BOUND = {
     "tracing.library_stand_ins": (
         "watch_imports",
         "restore_new_modules",
-        *("library_methods", "library_modules", "loaded_modules", "function_stand_in"),
+        *("library_methods", "library_modules", "function_stand_in", "sized_stand_in"),
         *("list_taking_function", "recorded_function"),
     ),
     "tracing.math_stand_ins": (
         *("cached_stand_ins", "named_stand_ins", "python_stand_ins", "scalar_stand_ins"),
     ),
+    "tracing.numpy_functions.testing_functions": ("assertion_stand_in",),
+    "tracing.numpy_functions.late_modules": ("loaded_modules",),
     "tracing.numpy_functions.list_arguments": (
         *("learn_function_of_lists", "note_function_of_lists", "watch_list_arguments"),
     ),
@@ -248,7 +250,8 @@ _LATE_BOUND = {
     "tracing.numpy_protocols.python_protocols": ("with_known_keys",),
     "tracing.numpy_protocols.python_numbers": ("apply_python_operator", "is_users_operator"),
     "tracing.numpy_protocols.text_formats": (
-        *("float_for_text", "formatted", "guard_printed", "text_by_function", "text_of"),
+        *("float_for_text", "formatted", "guard_printed", "json_stand_in", "text_by_function"),
+        "text_of",
     ),
     "tracing.statistics_stand_ins": ("statistics_module",),
     "tracing.random_draws": (*("draw_watch", "generator_states", "generators_of", "record_draw"),),

@@ -6,8 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from letir.ast import LATE_BOUND
-from letir.tracing.scipy_stand_ins import LOADING
-from letir.tracing.stand_ins import add_loaded_modules
+from letir.tracing.stand_ins import LOADING, add_loaded_modules
 
 
 class _Loader(Loader):

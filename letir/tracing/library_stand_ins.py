@@ -1,7 +1,6 @@
 """The stand-ins for NumPy's functions: array makers, and functions that take lists of numbers."""
 
 import functools
-import operator
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +10,20 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import has_size
+from letir.errors import TraceError
 from letir.tracing.math_stand_ins import as_numpy_scalar, math_modules
 from letir.tracing.numpy_protocols.array_value import numpy_namespace
 from letir.tracing.operands import first_traced, traced_or_array
-from letir.tracing.stand_ins import LibraryModule, add_methods, is_recording, stand_in_of
+from letir.tracing.refusals import note_refusal
+from letir.tracing.source_locations import at_user
+from letir.tracing.stand_ins import (
+    LOADED_LATE,
+    LibraryModule,
+    add_methods,
+    is_recording,
+    stand_in_of,
+)
+from letir.tracing.trace_state import ACTIVE
 
 # functions that letir.numpy has under the same name
 _MAKERS = """arange array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray
@@ -46,6 +55,7 @@ def library_modules() -> list[LibraryModule]:
     makers |= dict.fromkeys(_OF_COUNTS.split(), _counted_stand_in)
     makers |= dict.fromkeys(_OF_SIZES.split(), _sized_stand_in)
     makers |= dict.fromkeys(("r_", "c_", "mgrid", "ogrid"), _IndexTrick)
+    makers["frombuffer"] = _frombuffer_stand_in
     linalg = dict.fromkeys(_LINALG.split(), _recorded_stand_in)
     polynomials = LibraryModule(
         np.polynomial.polynomial,
@@ -88,29 +98,13 @@ def _scalar_stand_in(original: Any) -> Callable:
     return stand_in
 
 
-def loaded_modules(known: list[LibraryModule]) -> list[LibraryModule]:
-    """The modules of libraries that are loaded, except the ``known`` ones."""
-    found = list(LATE_BOUND["loaded_scipy_modules"](known)) if "scipy" in sys.modules else []
-    random = sys.modules.get("numpy.random")
-    if random is not None and all(library.module is not random for library in known):
-        found.append(LibraryModule(random, {"default_rng": _seeded_stand_in}))
-    fourier = sys.modules.get("numpy.fft")
-    if fourier is not None and all(library.module is not fourier for library in known):
-        names = dict.fromkeys(("fftfreq", "rfftfreq"), _sized_stand_in)
-        found.append(LibraryModule(fourier, names))
-    statistics = sys.modules.get("statistics")
-    if statistics is not None and all(library.module is not statistics for library in known):
-        found.append(LATE_BOUND["statistics_module"](statistics))
-    return found
-
-
 class _ImportWatch:
     """A finder of modules that finds none itself, but notices imports of modules with stand-ins."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         """The specification that another finder gives, or None for modules without stand-ins."""
         is_part = fullname.startswith("scipy.") and "._" not in fullname
-        if not is_part and fullname != "statistics":
+        if not is_part and fullname not in LOADED_LATE:
             return None
         return LATE_BOUND["watched_spec"](fullname, path, target)
 
@@ -140,28 +134,6 @@ def restore_new_modules(libraries: list[LibraryModule], known: set[str]) -> None
             for key, value in list(space.items()):
                 if id(value) in originals:
                     space[key] = originals[id(value)]
-
-
-def _seeded_stand_in(original: Any) -> Callable:
-    """The stand-in for ``numpy.random.default_rng``: traced seeds are guarded."""
-
-    @functools.wraps(original, updated=())
-    def stand_in(*args, **kwargs):
-        seeds = (*args, *kwargs.values())
-        if not is_recording() or first_traced(seeds) is None:
-            return original(*args, **kwargs)
-        return original(_guarded_integers(seeds[0]))
-
-    return stand_in
-
-
-def _guarded_integers(seed: Any) -> Any:
-    """Traced integers, also in a list, as Python integers with guards."""
-    if isinstance(seed, list | tuple):
-        return [_guarded_integers(number) for number in seed]
-    if issubclass(type(seed), Value):
-        return [operator.index(n) for n in seed] if seed.ndim else operator.index(seed)
-    return seed
 
 
 def _maker_stand_in(original: Any) -> Callable:
@@ -235,6 +207,21 @@ def _as_strided_stand_in(original: Any) -> Callable:
     def recorded(x, *args, **kwargs):
         strided = LATE_BOUND["as_strided"] if isinstance(x, Value) else original
         return strided(x, *args, **kwargs)
+
+    return _stand_in(original, lambda _: recorded)
+
+
+def _frombuffer_stand_in(original: Any) -> Callable:
+    def recorded(buffer, *args, **kwargs):
+        read = vars(ACTIVE.get()).get("bytes_read", ())
+        if any(buffer is found for found in read):
+            raise note_refusal(
+                TraceError(
+                    "numpy.frombuffer of the bytes of a traced value would lose its derivative"
+                    f"{at_user()}\n  copy the array: x.copy(), or convert it: x.astype(dtype)"
+                )
+            )
+        return original(buffer, *args, **kwargs)
 
     return _stand_in(original, lambda _: recorded)
 
@@ -381,10 +368,10 @@ def _vectorized(self, *args, **kwargs):
 
 
 LATE_BOUND["function_stand_in"] = _recorded_stand_in
+LATE_BOUND["sized_stand_in"] = _sized_stand_in
 LATE_BOUND["list_taking_function"] = list_taking_function
 LATE_BOUND["recorded_function"] = recorded_function
 LATE_BOUND["library_modules"] = library_modules
 LATE_BOUND["library_methods"] = library_methods
-LATE_BOUND["loaded_modules"] = loaded_modules
 LATE_BOUND["watch_imports"] = watch_imports
 LATE_BOUND["restore_new_modules"] = restore_new_modules

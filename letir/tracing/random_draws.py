@@ -27,7 +27,7 @@ from letir.errors import TraceError
 from letir.ops import LateModule
 from letir.tracing import callers, entry
 from letir.tracing.checks.hidden_random_state import draw_elsewhere, drawn_from
-from letir.tracing.checks.own_generators import note_own, note_unseeded, own_generators
+from letir.tracing.checks.own_generators import is_seeding, note_own, note_unseeded, own_generators
 from letir.tracing.checks.system_randomness import RANDOM_FILE, is_importing, system_bytes
 from letir.tracing.operands import first_traced
 from letir.tracing.refusals import note_refusal
@@ -249,7 +249,7 @@ def _noted(original: Callable, note: Callable) -> Callable:
 
 def _draw(active: Trace, generator: Any, name: str, original: Callable, args, kwargs) -> Any:
     """A draw while ``active`` records."""
-    if name == "seed" and _is_made_with(args):
+    if name == "seed" and is_seeding(args, sys._getframe(2)):
         note_own(active, generator)
         return original(*args, **kwargs)
     bits = getattr(generator, "bit_generator", None) or getattr(generator, "_bit_generator", None)
@@ -284,13 +284,6 @@ def _drawn_at_once(active: Trace, draw: Callable) -> Any:
         return LATE_BOUND["as_buffer"](active, draw())
     finally:
         del active.__dict__["is_drawing"]
-
-
-def _is_made_with(seed: tuple) -> bool:
-    """Whether ``Random.__init__`` is calling ``seed`` for a generator that was given a seed."""
-    frame = sys._getframe(3)  # of Random.seed
-    is_init = frame.f_back is not None and frame.f_back.f_code.co_name == "__init__"
-    return is_init and frame.f_code.co_filename == RANDOM_FILE and seed not in ((), (None,))
 
 
 def _refused_draw(generator: Any, name: str, is_own: bool) -> TraceError:
@@ -366,13 +359,19 @@ def record_draw(root: Any, record: Callable) -> Any:
 
 
 def _record_within(root: Trace, record: Callable) -> Any:
-    """The result of ``record``, recorded by ``root`` while a trace inside it is active."""
+    """The result of ``record``, recorded by ``root`` while a trace inside it is active.
+
+    Arrays are copied: the active trace's function may write into them.
+    """
     before = ACTIVE.get()
     ACTIVE.set(root)
     try:
-        return record()
+        found = record()
     finally:
         ACTIVE.set(before)
+    return (
+        found.copy() if isinstance(found, Value) and found.shape and before is not root else found
+    )
 
 
 def generators_of(lifted: tuple, is_possible: bool) -> tuple:

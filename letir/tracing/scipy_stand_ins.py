@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from letir.ast import LATE_BOUND
-from letir.tracing.stand_ins import LibraryModule, add_methods, is_recording
+from letir.tracing.stand_ins import LOADING, LibraryModule, add_methods, is_recording
 
 _FUNCTIONS = {
     "fft": """dct dst fft fft2 fftn fftshift idct idst ifft ifft2 ifftn ifftshift irfft irfft2
@@ -33,9 +33,6 @@ _FUNCTIONS = {
     "stats": """beta cauchy chi2 dirichlet expon gamma gmean hmean kurtosis laplace logistic
         multivariate_normal norm poisson sem skew t uniform zscore""",
 }
-
-
-LOADING: set[str] = set()  # modules that are being imported, without all of their names
 
 
 def loaded_scipy_modules(known: Collection[LibraryModule]) -> list[LibraryModule]:

@@ -35,7 +35,10 @@ _modules: set[str] = set()  # the names of the modules that have been searched f
 # id of a dict of globals -> (the dict, its possible lengths, sites in it, those for sizes)
 _spaces: dict[int, tuple[dict, tuple, list, list]] = {}
 _named_by: dict[int, tuple] = {}  # id of code -> (code, stand-ins for builtins that it names)
-_LOADED_LATE = frozenset(["numpy.fft", "numpy.random", "scipy", "statistics"])
+LOADED_LATE = frozenset(
+    ["json", "numpy.fft", "numpy.random", "numpy.testing", "scipy", "statistics"]
+)
+LOADING: set[str] = set()  # modules that are being imported, without all of their names
 _MOST = 1024  # dicts that are kept alive in addition to the dicts of modules
 _libraries: list["LibraryModule"] = []
 _methods: list[tuple] = []  # (class, name, original, stand-in)
@@ -60,7 +63,7 @@ def start_stand_ins(f: Callable[..., Any], started: list, has_sizes: bool) -> No
                 _methods[:] = LATE_BOUND["library_methods"]()
                 _libraries[:] = LATE_BOUND["library_modules"]()
             if len(sys.modules) != len(_modules) or _has_grown(sys.modules["__main__"].__dict__):
-                if not _LOADED_LATE.isdisjoint(sys.modules):
+                if not LOADED_LATE.isdisjoint(sys.modules):
                     add_loaded_modules()
                 _search_modules()
             LATE_BOUND["watch_imports"](True)

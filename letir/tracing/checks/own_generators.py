@@ -6,9 +6,11 @@ outlives the function is found by its next call, which then draws other numbers.
 
 import gc
 import weakref
+from types import FrameType
 from typing import Any
 
 from letir.ast import LATE_BOUND
+from letir.tracing.checks.system_randomness import RANDOM_FILE
 from letir.tracing.trace_state import DRAW_AT_ONCE, Trace
 
 
@@ -51,6 +53,16 @@ def own_generators(active: Trace, bits: Any) -> tuple[Trace, list, bool]:
             break
         trace = trace.parent
     return trace, own, not _is_among(getattr(bits, "seed_seq", None), unseeded)
+
+
+def is_seeding(seed: tuple, frame: FrameType) -> bool:
+    """Whether ``Random.__init__`` is calling ``seed`` for a generator that was given a seed.
+
+    ``frame``: of ``Random.seed``.
+    """
+    caller = frame.f_back
+    is_init = caller is not None and caller.f_code.co_name == "__init__"
+    return is_init and frame.f_code.co_filename == RANDOM_FILE and seed not in ((), (None,))
 
 
 def _is_among(sequence: Any, numbers: list) -> bool:

@@ -45,7 +45,6 @@ METHODS: dict[Any, str] = {
     np.ndarray.dumps: _BYTES,
     np.ndarray.getfield: "structured arrays are not recorded; pass the fields as arrays",
     np.ndarray.setfield: "structured arrays are not recorded; pass the fields as arrays",
-    np.ndarray.tobytes: _BYTES,
     np.ndarray.tofile: _BYTES,
 }
 

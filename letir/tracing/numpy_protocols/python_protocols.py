@@ -193,6 +193,14 @@ class PythonProtocols(ArrayValue):
             element = self.reshape(()) if self.shape else self
         return weaken_result(element)
 
+    def tobytes(self, order: Any = "C") -> bytes:
+        """NumPy's ``tobytes``, with a guard: such as for the key of a cache."""
+        if (value := self.paused()) is not None:
+            return value.tobytes(order)
+        found = self.guarded(copy, "tobytes()").tobytes(order)
+        vars(self.emitter).setdefault("bytes_read", []).append(found)
+        return found
+
     def tolist(self) -> Any:
         """NumPy's ``tolist``: nested lists of traced Python numbers."""
         if (value := self.paused()) is not None:

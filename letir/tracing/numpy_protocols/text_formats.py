@@ -6,16 +6,20 @@ condition, so the formatted number is guarded.
 """
 
 import dis
+import functools
 import itertools
 import sys
 from collections.abc import Callable, Iterator
+from copy import copy
 from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
 from letir.tracing.source_locations import at_user, is_users
+from letir.tracing.stand_ins import is_recording
 from letir.tracing.trace_state import ABSENT
 
 # methods of files, loggers and progress bars; what they return is not used
@@ -115,6 +119,28 @@ def _python_number(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
+def json_stand_in(original: Callable) -> Callable:
+    """The stand-in for ``json.dumps`` and ``json.dump``, whose C code takes no traced values.
+
+    The values of the text are guarded.
+    """
+
+    @functools.wraps(original)
+    def stand_in(obj, *args, **kwargs):
+        return original(_with_known_values(obj) if is_recording() else obj, *args, **kwargs)
+
+    return stand_in
+
+
+def _with_known_values(tree: Any) -> Any:
+    """Nested lists, tuples and dicts with ordinary values in place of traced ones."""
+    if isinstance(tree, Value):
+        return tree.known_number("the text") if not tree.shape else tree.guarded(copy, "the text")
+    if isinstance(tree, dict):
+        return {_with_known_values(key): _with_known_values(x) for key, x in tree.items()}
+    return [_with_known_values(x) for x in tree] if isinstance(tree, list | tuple) else tree
+
+
 def _asking_frame() -> FrameType | None:
     """The user's frame that formats the number; None if other code does."""
     frame: FrameType | None = sys._getframe(3)
@@ -162,6 +188,7 @@ LATE_BOUND.update(
     float_for_text=float_for_text,
     formatted=formatted,
     guard_printed=guard_printed,
+    json_stand_in=json_stand_in,
     text_by_function=text_by_function,
     text_of=text_of,
 )

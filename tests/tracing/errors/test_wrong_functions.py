@@ -43,11 +43,11 @@ def test_an_unsupported_function_says_how_to_add_it(told, program, short, name):
 
 def test_an_unsupported_method_of_arrays_is_named(told):
     message = """\
-ndarray.tobytes of a traced value is not recorded
+ndarray.dumps of a traced value is not recorded
   at test_wrong_functions.py:NN
   its bytes would be baked into the program; return the array, and take the bytes of the result"""
 
-    assert (AttributeError, message) == told(lambda x: x.tobytes(), X)
+    assert (AttributeError, message) == told(lambda x: x.dumps(), X)
 
 
 def test_an_attribute_that_arrays_do_not_have_is_named(told):

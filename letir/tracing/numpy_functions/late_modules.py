@@ -1,0 +1,92 @@
+"""The stand-ins for modules that a program need not have loaded: ``numpy.random``, ``numpy.fft``,
+``numpy.testing``, ``statistics``, ``json`` and SciPy's.
+"""
+
+import functools
+import operator
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
+from letir.tracing.operands import first_traced
+from letir.tracing.stand_ins import LOADING, LibraryModule, is_recording
+
+_ASSERTIONS = """assert_allclose assert_almost_equal assert_approx_equal assert_array_almost_equal
+assert_array_almost_equal_nulp assert_array_equal assert_array_less assert_array_max_ulp
+assert_equal"""
+_SEEDED = "SeedSequence MT19937 PCG64 PCG64DXSM Philox SFC64"
+
+
+def loaded_modules(known: list[LibraryModule]) -> list[LibraryModule]:
+    """The modules of libraries that are loaded, except the ``known`` ones."""
+    found = list(LATE_BOUND["loaded_scipy_modules"](known)) if "scipy" in sys.modules else []
+    for name, library_of in _MODULES.items():
+        module = None if name in LOADING else sys.modules.get(name)
+        if module is not None and all(library.module is not module for library in known):
+            found.append(library_of(module))
+    return found
+
+
+def _random_module(module: ModuleType) -> LibraryModule:
+    classes = dict.fromkeys(_SEEDED.split(), _seeded_stand_in)
+    return LibraryModule(module, {"default_rng": _seeded_stand_in}, classes)
+
+
+def _fourier_module(module: ModuleType) -> LibraryModule:
+    maker = LATE_BOUND["sized_stand_in"]
+    return LibraryModule(module, dict.fromkeys(("fftfreq", "rfftfreq"), maker))
+
+
+def _testing_module(module: ModuleType) -> LibraryModule:
+    return LibraryModule(module, dict.fromkeys(_ASSERTIONS.split(), _assertion))
+
+
+def _json_module(module: ModuleType) -> LibraryModule:
+    return LibraryModule(module, dict.fromkeys(("dump", "dumps"), _json))
+
+
+_MODULES: dict[str, Callable[[ModuleType], LibraryModule]] = {
+    "numpy.random": _random_module,
+    "numpy.fft": _fourier_module,
+    "numpy.testing": _testing_module,
+    "statistics": lambda module: LATE_BOUND["statistics_module"](module),  # noqa: PLW0108  late
+    "json": _json_module,
+}
+
+
+def _assertion(original: Any) -> Callable:
+    return LATE_BOUND["assertion_stand_in"](original)
+
+
+def _json(original: Any) -> Callable:
+    return LATE_BOUND["json_stand_in"](original)
+
+
+def _seeded_stand_in(original: Any) -> Callable:
+    """The stand-in for ``numpy.random.default_rng`` and calls of classes that take a seed: traced
+    seeds are guarded.
+    """
+
+    @functools.wraps(original, updated=())
+    def stand_in(*args, **kwargs):
+        if not is_recording() or first_traced((*args, *kwargs.values())) is None:
+            return original(*args, **kwargs)
+        known = {name: _guarded_integers(value) for name, value in kwargs.items()}
+        return original(*map(_guarded_integers, args), **known)
+
+    return stand_in
+
+
+def _guarded_integers(seed: Any) -> Any:
+    """Traced integers, also in a list, as Python integers with guards."""
+    if isinstance(seed, list | tuple):
+        return [_guarded_integers(number) for number in seed]
+    if issubclass(type(seed), Value):
+        return [operator.index(n) for n in seed] if seed.ndim else operator.index(seed)
+    return seed
+
+
+LATE_BOUND["loaded_modules"] = loaded_modules
