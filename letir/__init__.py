@@ -245,6 +245,7 @@ _LATE_BOUND = {
     "tracing.numpy_functions.list_arguments": (
         *("learn_function_of_lists", "note_function_of_lists", "watch_list_arguments"),
     ),
+    "tracing.numpy_functions.select_and_grid": ("piecewise",),
     "tracing.numpy_protocols.errstate_regions": ("record_errstate",),
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),
     "tracing.numpy_protocols.python_protocols": ("with_known_keys",),

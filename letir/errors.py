@@ -5,10 +5,13 @@ so that callers can catch either. ``TraceError`` does not: NumPy replaces some V
 TypeErrors by its own.
 """
 
+import sys
 from collections.abc import Callable
-from typing import TypeVar
+from types import FrameType
+from typing import Any, TypeVar
 
 from numpy.exceptions import AxisError
+from numpy.linalg import LinAlgError
 
 E = TypeVar("E", bound=Exception)  # an error that is returned as it is
 # called with each error that NumPy's own functions would not raise, in the order of creation
@@ -22,7 +25,20 @@ def watched(error: E) -> E:
     return error
 
 
-TEXT_WATCHERS: list[Callable[[], None]] = []  # called when the text of an error is read
+# called with an error and the frame that reads its text; they return NumPy's error in its place
+TEXT_WATCHERS: list[Callable[[Exception, FrameType], Exception | None]] = []
+
+
+def _as_numpys(error: Exception) -> Exception | None:
+    """NumPy's error in place of letir's, for the recorded function that reads its text."""
+    for told in TEXT_WATCHERS:
+        found = told(error, sys._getframe(2))
+        if found is not None:
+            return found
+    return None
+
+
+_ARGS: Any = vars(BaseException)["args"]
 
 
 class LetirError(Exception):
@@ -38,9 +54,22 @@ class LetirError(Exception):
     """
 
     def __str__(self) -> str:
-        for told in TEXT_WATCHERS:
-            told()
-        return super().__str__()
+        found = _as_numpys(self)
+        return super().__str__() if found is None else str(found)
+
+    def __repr__(self) -> str:
+        found = _as_numpys(self)
+        return super().__repr__() if found is None else repr(found)
+
+    @property  # type: ignore[override]
+    def args(self) -> tuple:
+        """The arguments of the error; NumPy's arguments for the function that is recorded."""
+        found = _as_numpys(self)
+        return _ARGS.__get__(self) if found is None else found.args
+
+    @args.setter
+    def args(self, args: tuple) -> None:
+        _ARGS.__set__(self, args)
 
 
 class _Refusal(LetirError):
@@ -61,6 +90,19 @@ class ShapeError(LetirError, ValueError):
     ... except ShapeError as error:
     ...     print(str(error).splitlines()[0])
     matmul: inner sizes differ, (2,) @ (3,)
+    """
+
+
+class MatrixError(ShapeError, LinAlgError):
+    """An array that is not a matrix, or not a square one, where linear algebra needs one.
+
+    >>> import numpy as np
+    >>> from letir import trace
+    >>> try:
+    ...     trace(np.linalg.inv, np.ones((2, 3)))
+    ... except np.linalg.LinAlgError as error:
+    ...     print(str(error).splitlines()[0])
+    inv: the last two axes of shape (2, 3) are not a square matrix
     """
 
 

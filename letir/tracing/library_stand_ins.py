@@ -32,8 +32,8 @@ require zeros zeros_like"""
 # functions whose results are new arrays, into which traced values may be written
 _NEW_ARRAYS = """append array_split average block column_stack concatenate copy cov cross cumprod
 cumsum delete diag diagflat diff dot dstack einsum geomspace hstack inner
-insert interp kron linspace logspace matmul meshgrid outer pad repeat resize roll select sort stack
-tensordot tile tril triu trapezoid vander vdot vstack where"""
+insert interp kron linspace logspace matmul meshgrid outer pad repeat resize roll select
+sort stack tensordot tile tril triu trapezoid vander vdot vstack where"""
 # functions of a list of numbers
 _OF_LISTS = """all amax amin any argmax argmin argsort count_nonzero max mean median min nanmax
 nanmean nanmin nansum percentile polyfit polyval prod ptp quantile std sum trace transpose var"""
@@ -55,7 +55,7 @@ def library_modules() -> list[LibraryModule]:
     makers |= dict.fromkeys(_OF_COUNTS.split(), _counted_stand_in)
     makers |= dict.fromkeys(_OF_SIZES.split(), _sized_stand_in)
     makers |= dict.fromkeys(("r_", "c_", "mgrid", "ogrid"), _IndexTrick)
-    makers["frombuffer"] = _frombuffer_stand_in
+    makers |= {"frombuffer": _frombuffer_stand_in, "piecewise": _piecewise_stand_in}
     linalg = dict.fromkeys(_LINALG.split(), _recorded_stand_in)
     polynomials = LibraryModule(
         np.polynomial.polynomial,
@@ -209,6 +209,10 @@ def _as_strided_stand_in(original: Any) -> Callable:
         return strided(x, *args, **kwargs)
 
     return _stand_in(original, lambda _: recorded)
+
+
+def _piecewise_stand_in(original: Any) -> Callable:
+    return _stand_in(original, lambda _: LATE_BOUND["piecewise"])
 
 
 def _frombuffer_stand_in(original: Any) -> Callable:

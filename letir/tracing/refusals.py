@@ -5,7 +5,7 @@ import re
 import sys
 import threading
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
@@ -14,11 +14,12 @@ from letir.errors import (
     WATCHERS,
     DTypeError,
     EscapedTracerError,
+    LetirError,
     ShapeError,
     TraceError,
 )
 from letir.tracing.source_locations import at_user, is_letirs, is_users, user_place
-from letir.tracing.trace_state import ACTIVE, Trace
+from letir.tracing.trace_state import ABSENT, ACTIVE, Trace
 
 _ARRAY_REMEDY = """\
 arrays made elsewhere and functions written in C take numbers, not recordings
@@ -152,13 +153,31 @@ def _remember(error: Exception) -> None:
         active.raised = (*active.raised, error)
 
 
-def _note_text() -> None:
-    """Note that the recorded function reads the text of an error, which differs from NumPy's."""
+def _numpys_error(error: Exception, frame: FrameType) -> Exception | None:
+    """NumPy's error in place of ``error``, whose text ``frame`` reads; None in letir's own code.
+
+    If there is none, the trace notes that the function has read a text that is letir's.
+    """
     active = ACTIVE.get()
-    if isinstance(active, Trace) and not is_letirs(sys._getframe(2).f_code.co_filename):
-        while isinstance(active, Trace):
-            active.reads_errors = True
-            active = active.parent
+    if not isinstance(active, Trace) or is_letirs(frame.f_code.co_filename):
+        return None
+    found = _raised_by_numpy(*vars(error).get("letir_recorded", ()))
+    while found is None and isinstance(active, Trace):
+        active.reads_errors = True
+        active = active.parent
+    return found
+
+
+def _raised_by_numpy(op: Any = None, operands: tuple = (), attrs: Any = None) -> Exception | None:
+    """The error that NumPy raises for an operation on these operands, if their values are known."""
+    values = [x.concrete_value() if isinstance(x, Value) else x for x in operands]
+    if op is None or any(value is ABSENT for value in values):
+        return None
+    try:
+        LATE_BOUND["compute"](op, values, attrs)
+    except Exception as error:  # whatever the operation raises
+        return None if isinstance(error, LetirError) else error
+    return None
 
 
 def settle_refusals(trace: Trace) -> None:
@@ -224,7 +243,7 @@ def no_index(value: Value) -> DTypeError:
 
 
 WATCHERS.append(_remember)
-TEXT_WATCHERS.append(_note_text)
+TEXT_WATCHERS.append(_numpys_error)
 LATE_BOUND.update(
     ambiguous_truth=ambiguous_truth,
     escaped_error=escaped_error,

@@ -194,6 +194,7 @@ class Trace(ChangesArguments, LetBuilder):
         try:
             binders = self.emit(op, args, attrs)
         except LetirError as error:
+            error.letir_recorded = op, operands, attrs  # type: ignore[attr-defined]  # see refusals
             if any(Size in map(type, getattr(arg.type, "shape", ())) for arg in args):
                 LATE_BOUND["note_refusal"](error)  # other sizes may not raise this error
             raise

@@ -413,3 +413,13 @@ def test_the_named_results_of_linalg_take_traced_values():
 
     for expected, actual in zip(f(3.0), fn(3.0), strict=True):
         np.testing.assert_array_equal(expected, actual)
+
+
+def test_piecewise_of_an_array_that_the_function_makes_takes_traced_values():
+    def f(s):
+        t = np.linspace(0, 1, 5)
+        by_value = np.piecewise(t, [t < 0.3], [lambda v: v * 2, s])
+        return by_value, np.piecewise(t, [t < s, t > 0.8], [lambda v: v * s, 1.0])
+
+    for recorded in (lt.trace(f, 0.7), lt.jit(f)):
+        assert_same(f(0.6), recorded(0.6))

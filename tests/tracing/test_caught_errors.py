@@ -101,3 +101,44 @@ def test_the_error_of_hashing_an_array_may_be_caught():
             return -x
 
     assert_same(program(X), lt.trace(program, X)(X))
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        lambda x: x + np.zeros(2),
+        lambda x: x @ np.zeros((2, 2)),
+        lambda x: x.reshape(2, 2),
+        lambda x: np.concatenate([x, np.eye(2)]),
+        lambda x: x[7],
+        lambda x: x[0, 0],
+        lambda x: np.linalg.solve(np.eye(2), x),
+        lambda x: np.einsum("ij->i", x),
+    ],
+)
+def test_the_text_of_an_error_that_the_function_catches_is_numpys(action):
+    def f(x):
+        try:
+            return action(x)
+        except (ValueError, IndexError) as error:
+            return str(error), repr(error), error.args, type(error).__name__, f"{error}"
+
+    x = np.array([1.0, 2.0, 3.0])
+
+    assert f(x) == lt.trace(f, x)(x)
+    assert f(x) == lt.jit(f)(x)
+
+
+@pytest.mark.parametrize("name", ["inv", "cholesky", "det", "eigh", "matrix_power"])
+@pytest.mark.parametrize("shape", [(3,), (2, 3)])
+def test_the_error_of_an_array_that_is_no_square_matrix_is_numpys(name, shape):
+    def f(a):
+        try:
+            return getattr(np.linalg, name)(a, *([2] if name == "matrix_power" else ()))
+        except np.linalg.LinAlgError as error:
+            return np.linalg.norm(a), str(error)
+
+    a = np.arange(np.prod(shape), dtype=float).reshape(shape)
+
+    assert f(a) == lt.trace(f, a)(a)
+    assert f(a) == lt.jit(f)(a)

@@ -7,7 +7,7 @@ import numpy as np
 
 from letir.ast.symbolic_sizes import smaller_size
 from letir.ast.types import ArrayType
-from letir.errors import GuardError, ShapeError
+from letir.errors import GuardError, MatrixError
 from letir.ops.define.records import composite
 from letir.ops.linalg.matrix_parts import (
     conjugate,
@@ -46,7 +46,7 @@ def _lstsq_aval(a, b, *, rcond, full_rank):
     """
     lead, m, n = matrix_shape("lstsq", a)
     if lead or b.ndim not in (1, 2) or b.shape[0] != m:
-        raise ShapeError(
+        raise MatrixError(
             f"lstsq: {a.shape} and {b.shape} are not a least-squares problem\n"
             "  pass a of shape (m, n) and b of shape (m,) or (m, k)"
         )

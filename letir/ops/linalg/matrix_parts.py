@@ -13,7 +13,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType, broadcast_shapes
-from letir.errors import DTypeError, MissingRule, ShapeError
+from letir.errors import DTypeError, MatrixError, MissingRule
 from letir.ops.define.batch_rules import batch_first, emit_op
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.rounding_sign_parts import conj, real
@@ -46,11 +46,11 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def matrix_shape(name: str, x: ArrayType) -> tuple:
-    """(leading axes, rows, columns) of stacked matrices. Raises ShapeError for fewer than 2
+    """(leading axes, rows, columns) of stacked matrices. Raises MatrixError for fewer than 2
     axes.
     """
     if x.ndim < 2:
-        raise ShapeError(
+        raise MatrixError(
             f"{name}: an array of shape {x.shape} is not a matrix or a stack of them\n"
             "  pass an array with at least two axes"
         )
@@ -58,10 +58,10 @@ def matrix_shape(name: str, x: ArrayType) -> tuple:
 
 
 def square_shape(name: str, x: ArrayType) -> tuple:
-    """(leading axes, n) of stacked square matrices. Raises ShapeError if they are not square."""
+    """(leading axes, n) of stacked square matrices. Raises MatrixError if they are not square."""
     lead, rows, columns = matrix_shape(name, x)
     if rows != columns:
-        raise ShapeError(
+        raise MatrixError(
             f"{name}: the last two axes of shape {x.shape} are not a square matrix\n"
             "  pass matrices of shape (n, n), or see pinv and lstsq"
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.sizes.size import Size
 from letir.errors import DTypeError, ShapeError, TraceError
@@ -14,6 +15,7 @@ from letir.tracing.numpy_functions.join_split_rotate import axis_from_front, bro
 from letir.tracing.numpy_protocols.array_value import numpy_namespace
 from letir.tracing.operands import traced_or_array
 from letir.tracing.source_locations import at_user
+from letir.tracing.trace_state import active_trace
 
 # ---- grids ----
 
@@ -130,9 +132,22 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
             f"piecewise: {len(conditions)} conditions for {len(funclist)} functions\n"
             "  pass one function for each condition, and one more for the rest if needed"
         )
+    if not any(isinstance(value, Value) for value in (x, *conditions)):
+        return _pieces_of_known(x, conditions, funclist, args, kw)
     out = np.zeros_like(x)
     for condition, piece in zip(conditions, funclist, strict=True):
         out = _replace_where(out, x, condition, piece, args, kw)
+    return out
+
+
+def _pieces_of_known(x, conditions: list, funclist: list, args: tuple, kw: dict):
+    """np.piecewise of ordinary arrays, with functions that may give traced values."""
+    out = LATE_BOUND["as_buffer"](active_trace(), np.zeros_like(x))
+    for condition, piece in zip(conditions, funclist, strict=True):
+        if not callable(piece):
+            out[condition] = piece
+        elif condition.any():
+            out[condition] = piece(x[condition], *args, **kw)
     return out
 
 
@@ -255,3 +270,6 @@ FUNCTIONS = {
     np.astype: lambda x, dtype, /, *, copy=True, device=None: x.astype(dtype, copy=copy),
     np.common_type: lambda *arrays: np.common_type(*[np.zeros(0, a.dtype) for a in arrays]),
 }
+
+
+LATE_BOUND["piecewise"] = piecewise
