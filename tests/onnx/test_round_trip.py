@@ -6,7 +6,14 @@ import pytest
 from onnx import parser
 
 import letir as lt
+from letir.ast.primitive import PRIMITIVES
+from letir.testing.samples import SAMPLES
+from letir.testing.samples.sample import applied
+from tests.laws.test_batch_sizes import DIFFERENTIABLE, batched_positions, named
+from tests.onnx.exporting.test_node_emission import QUICK
+from tests.onnx.exporting.test_other_sizes import replays, with_rows
 from tests.onnx.importing.backend_cases import UNSUPPORTED, node_cases, stored_cases
+from tests.onnx.running import gradient_of, real_pairs
 
 HEAD = '<ir_version: 9, opset_import: ["" : 21]> '
 NETWORK = """f (float[2, 1, 4, 4] x) => (float[2, 3] y) <float[2, 1, 3, 3] K =
@@ -75,3 +82,49 @@ def test_the_cases_of_the_package_survive_import_and_export():
                 problems[case.name] = found
 
     assert {} == problems
+
+
+NEED_EXAMPLES = {  # operations whose models need example inputs if a size has a name
+    **dict.fromkeys(["fori_loop", "while_loop", "scan"], "counts of steps, read from inputs"),
+    **dict.fromkeys(["index", "index_set"], "slices that may be cut off by the end of an axis"),
+    "roll": "a slice from a remainder",
+    "rfftn": "half a size, rounded",
+}
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in QUICK if n in DIFFERENTIABLE and n not in NEED_EXAMPLES]
+)
+def test_operations_and_gradients_of_named_sizes_survive_export_and_import(name):
+    """The exported shape computations are computed on symbolic sizes again."""
+    op = PRIMITIVES[name]
+    for sample in SAMPLES[name][:4]:
+        positions = batched_positions(sample)
+        if not positions or not len(sample.args[positions[0]]):
+            continue
+        args = applied(op, sample, constants=True)[1]
+        try:
+            program = named(op, sample, positions)
+            gradient = gradient_of(program, args)
+        except lt.LetirError:  # there is no derivative for all sizes
+            continue
+        for exportable in (program, gradient):
+            if exportable is not None:
+                rows = 2 * len(sample.args[positions[0]])
+                check_again(exportable, op, with_rows(sample, positions, rows))
+
+
+def check_again(program, op, case) -> None:
+    """Export a program and load it, and compare the numbers at other sizes."""
+    try:
+        model = lt.onnx.export(program)
+    except lt.ExportError:
+        return
+    if not replays(op, case):
+        return
+    args = applied(op, case, constants=True)[1]
+    expected = program(*args)
+    found = lt.onnx.load(model)(*map(real_pairs, args))
+    rows = [rows if isinstance(rows, tuple) else (rows,) for rows in (found, expected)]
+    for x, y in zip(*rows, strict=True):
+        np.testing.assert_allclose(x, real_pairs(y), 1e-5, 1e-6)

@@ -16,6 +16,7 @@ from attrs import Factory, define, frozen
 
 from letir.ast.bodies import bodies_of
 from letir.ast.terms import Source
+from letir.ast.types import Size
 from letir.errors import LetirError, MissingRule, ParseError, ShapeError, TraceError
 from letir.onnx.importing.declared_types import check_call, schema_of, type_proto
 from letir.onnx.importing.operator_table import ON_SIZES, OPERATORS, SHAPE_OPERATORS
@@ -27,6 +28,7 @@ from letir.onnx.importing.values import (
     as_traced,
     is_known,
     is_shape,
+    vector_of_sizes,
 )
 from letir.onnx.package import onnx_package
 from letir.tracing.tracer import Tracer
@@ -200,7 +202,10 @@ class Runner:
         run, extras = found
         has_sizes = any(map(is_shape, inputs)) and all(type(x) is np.ndarray for x in inputs)
         if has_sizes and node.op_type in ON_SIZES and not domain:
-            return [ON_SIZES[node.op_type](*inputs, **attrs)]
+            # NumPy gives a bare element in place of an array without axes
+            made = ON_SIZES[node.op_type](*inputs, **attrs)
+            is_bare = type(made) in (Size, int)
+            return [vector_of_sizes([made]).reshape(()) if is_bare else made]
         if node.op_type not in SHAPE_OPERATORS or domain:
             inputs = [as_array(value) for value in inputs]
         if _is_large(inputs):

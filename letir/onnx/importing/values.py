@@ -151,12 +151,14 @@ def check_elements(shape: Sequence, what: str) -> None:
 
 
 def made_later(x: Any, shape: Sequence, what: str) -> Any:
-    """``x``, as a constant of the program if its result of this shape is too large to be made while
-    a model is loaded. Raises ShapeError for a shape that is too large for the program, too.
+    """``x``, as a constant of the program if its result of this shape cannot be made while a model
+    is loaded: the shape has symbolic sizes, or is too large. Raises ShapeError for a shape that is
+    too large for the program, too.
     """
     check_elements(shape, what)
-    is_large = math.prod([n for n in shape if type(n) is not Size]) > _MOST_LOADED
-    return as_traced(np.array(x)) if is_large and type(x) is np.ndarray else x
+    sizes = [n for n in shape if type(n) is not Size]
+    is_later = len(sizes) < len(shape) or math.prod(sizes) > _MOST_LOADED
+    return as_traced(np.array(x)) if is_later and type(x) is np.ndarray else x
 
 
 def recorded_array(name: str, *args: Any, **kwargs: Any) -> Any:

@@ -64,12 +64,17 @@ def _sizes_gather(x: Any, indices: Any, axis: int = 0) -> Any:
     return found if type(found) is np.ndarray else vector_of_sizes([found]).reshape(())
 
 
+def _sizes_remainder(a: Any, b: Any, fmod: int = 0) -> Any:
+    """Mod of vectors of sizes; with ``fmod`` of their numbers."""
+    return np.fmod(as_array(a), as_array(b)) if fmod else np.mod(a, b)
+
+
 # {operator: the function that replaces it for vectors with symbolic sizes}
 ON_SIZES: dict[str, Any] = {
     **{"Equal": _sizes_equal, "Where": _sizes_where, "Cast": _sizes_cast},
     **{"ReduceProd": _sizes_product, "Gather": _sizes_gather},
     **{"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.floor_divide},
-    "Identity": lambda x: x,
+    **{"Mod": _sizes_remainder, "Identity": lambda x: x},
 }
 # operators whose usual functions take vectors with symbolic sizes
 TAKES_SIZES = frozenset(
