@@ -34,7 +34,7 @@ def _tail(xp, a, x):
 
     The continued fraction of Abramowitz and Stegun, 6.5.31, in its even part, from its end.
     """
-    steps = 60 + int(0.3 * float(xp.max(a)) ** 0.5)  # enough for all digits
+    steps = 60 + int(0.3 * float(xp.max(a, initial=1.0)) ** 0.5)  # enough for all digits
     value, by_a, twice = x + (2 * steps + 1) - a, -xp.ones_like(x), xp.zeros_like(x)
     for k in range(steps, 0, -1):
         part = -k * (k - a) / value
