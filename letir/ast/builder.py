@@ -203,7 +203,7 @@ class LetBuilder:
             if retyped:
                 try:
                     types = result_types(bind.op, operands, attrs)
-                except LetirError:
+                except (LetirError, RecursionError, MemoryError):
                     raise
                 except Exception as error:
                     raise error_of_rule(bind.op, error) from error

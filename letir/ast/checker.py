@@ -38,6 +38,8 @@ def check(fn: Lambda) -> Lambda:
             _check_level(body)
     except LetirError as error:
         raise LATE_BOUND["error_in_text"](error, fn) from None
+    except (RecursionError, MemoryError):
+        raise
     except Exception as error:  # a part of a wrong class
         raise LATE_BOUND["ill_made_error"](fn, error) from None
     return fn
@@ -170,6 +172,8 @@ def _infer_types(fn: Lambda, bind: Bind, args=None, attrs=None, bound: int | Non
         return types
     except LetirError as error:
         raise error_in_let(error, line_of(fn, bind), bind.source) from None
+    except (RecursionError, MemoryError):  # of the process, not of the operands
+        raise
     except Exception as error:  # whatever a rule runs into
         found = error_of_rule(op, error)
         raise error_in_let(found, line_of(fn, bind), bind.source) from error

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 import letir.ops  # noqa: F401  registers all operations
 from letir.ast.attrs import NO_ATTRS, Attrs
@@ -24,6 +25,21 @@ def test_a_well_formed_program_is_returned():
     f = parse("lambda %0: float64[3] { %1: float64[3] = exp(%0); return %1 }")
 
     assert check(f) is f
+
+
+@pytest.mark.parametrize("kind", [RecursionError, MemoryError])
+def test_a_lack_of_stack_or_memory_is_not_an_error_of_the_operands(kind, monkeypatch):
+    def aval(x):
+        raise kind("not enough")
+
+    op = evolve(PRIMITIVES["neg"], aval=aval)
+    monkeypatch.setitem(PRIMITIVES, "neg", op)
+    f = Lambda((X,), [Bind((Y,), op, (X,), NO_ATTRS, None)], Ret((Y,)))
+
+    with pytest.raises(kind, match="not enough"):
+        check(f)
+    with pytest.raises(kind, match="not enough"):
+        retype(f, ArrayType("float32"))
 
 
 def test_unknown_types_are_accepted():
