@@ -31,8 +31,8 @@ from letir.transforms.hessians import reverse_product
 from letir.visitors.substitution import from_dag, inline, lambda_lift, rename, substitute, to_dag
 from letir.visitors.usedef import use_counts
 
-SHORT, LONG = 100, 1000
-MOST_GROWTH = 1.2  # of the lines per bind
+SHORT, LONG = 100, 500
+MOST_GROWTH = 1.1  # of the lines per bind; a quadratic part of 1 in 4,000 is found
 SCALAR = ArrayType(float)
 ONE = np.float64(1.0)
 
@@ -470,4 +470,4 @@ def test_a_quadratic_function_is_detected():
 
     short, long = (lines_per_bind(quadratic, chain(n), n) for n in (SHORT, LONG))
 
-    assert long > 5 * short
+    assert long > 3 * short

@@ -11,9 +11,12 @@ from letir.ast.process_state import paused_gc
 
 @pytest.fixture(autouse=True)
 def thawed():
-    """Unfreeze all objects, as in a user's program."""
+    """Unfreeze all objects, and collect as often as in a user's program."""
+    before = gc.get_threshold()
     gc.unfreeze()
+    gc.set_threshold(700, 10, 10)
     yield
+    gc.set_threshold(*before)
     gc.freeze()
 
 
