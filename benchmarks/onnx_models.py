@@ -1,7 +1,8 @@
 """``python -m benchmarks.onnx_models``: imported networks by a plan, beside other runtimes.
 
 Each line has letir's time divided by onnxruntime's and by that of onnx's reference evaluator, for
-single precision on one thread: the least CPU times of interleaved rounds.
+single precision on one thread: the least CPU times of interleaved rounds. The first line has the
+seconds of an export.
 """
 
 import os
@@ -87,6 +88,8 @@ def networks() -> Iterator[tuple[str, onnx.ModelProto]]:
     yield "LSTM of 64 units, 50 steps, batch 1", recurrent(1)
     yield "LSTM of 64 units, 50 steps, batch 8", recurrent(8)
     yield "LSTM of 128 units, 50 steps, batch 8", recurrent(8, 128)
+    yield "LSTM of 256 units, 50 steps, batch 1", recurrent(1, 256)
+    yield "LSTM of 256 units, 50 steps, batch 8", recurrent(8, 256)
     yield "CNN 16-32 on 28 x 28, batch 8", convolutional(8)
 
 
@@ -120,9 +123,24 @@ def ratios(model: onnx.ModelProto) -> tuple[float, float]:
     return times[0] / times[1], times[0] / times[2]
 
 
+def export_seconds(count: int) -> float:
+    """The CPU seconds of the export of a chain of operations."""
+
+    def chain(x):
+        for _ in range(count // 2):
+            x = np.sin(x) * 1.001
+        return x
+
+    program = lt.trace(chain, np.ones(3))
+    start = time.process_time()
+    lt.onnx.export(program)
+    return time.process_time() - start
+
+
 if __name__ == "__main__":
     pin_to_one_core()
     lt.set_num_threads(1)
+    print(f"export of 10,000 binds: {min(export_seconds(10_000) for _ in range(3)):.2f} s")
     for name, network in networks():
         print(
             "{}: {:.2f} x onnxruntime, {:.3f} x the reference evaluator".format(
