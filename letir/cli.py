@@ -152,6 +152,9 @@ def view_command(options: argparse.Namespace) -> int:
     shown: Callable | Lambda | letir.Gradient
     if ":" in name and not os.path.exists(name):
         shown, title = function_in(name), name.rpartition(":")[2]
+    elif options.size:
+        sizes = dict(map(parse_size, options.size))
+        shown, title = check(letir.onnx.load(name, sizes=sizes)), Path(name).stem
     else:
         shown, title = content_of(name, options), Path(name).stem
     path = options.output or f"{title}.html"
@@ -306,6 +309,13 @@ LIMITS = tuple(
         ("--max-text-bytes", MOST_TEXT_BYTES, "the most bytes of text in it"),
     )
 )
+SIZES = cli_option(
+    "--size",
+    action="append",
+    default=[],
+    metavar="NAME=N",
+    help="a number for a named size of the model; others stay symbolic",
+)
 ARGS = cli_option("--arg", action="append", default=[], metavar="ARG", help=ARGUMENT)
 OUT_HELP = (
     "where to save the results: once for each result, or once to have them numbered, y.0.npy, "
@@ -340,13 +350,7 @@ COMMANDS: tuple[Any, ...] = (
             default="constants",
             help="whether the weights are constants (the default) or further parameters",
         ),
-        cli_option(
-            "--size",
-            action="append",
-            default=[],
-            metavar="NAME=N",
-            help="a number for a named size of the model; others stay symbolic",
-        ),
+        SIZES,
     ),
     (
         export_command,
@@ -371,6 +375,7 @@ COMMANDS: tuple[Any, ...] = (
         *LIMITS,
         ARGS,
         cli_option("-o", "--output", metavar="FILE", help="the page (default: NAME.html)"),
+        SIZES,
         cli_option("--no-gradient", action="store_true", help="without the backward program"),
     ),
     (check_command, "letir check loss.letir", FILE, *LIMITS),

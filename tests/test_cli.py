@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from letir import __version__, diff, differentiate, load, parse, save, trace
+from letir import ShapeDtype, __version__, diff, differentiate, load, parse, save, trace
 from letir.cli import COMMANDS, main
 
 MODEL = """\
@@ -318,6 +318,18 @@ def test_a_closed_pipe_causes_no_traceback(saved):
 
     assert shown.returncode == 1
     assert errors == b""
+
+
+def test_view_gives_sizes_of_a_model_numbers(folder, capsys):
+    pytest.importorskip("onnx")
+    f = trace(lambda x: np.tanh(x).sum(axis=1), ShapeDtype(("batch", 3)))
+    save(f, "rows.letir")
+    assert main(["export", "rows.letir", "-o", "rows.onnx"]) == 0
+
+    assert main(["view", "rows.onnx"]) == 0
+    assert main(["view", "rows.onnx", "--size", "batch=2", "-o", "two.html"]) == 0
+    assert "float64[batch, 3]" in (folder / "rows.html").read_text(encoding="utf-8")
+    assert "float64[2, 3]" in (folder / "two.html").read_text(encoding="utf-8")
 
 
 def test_export_writes_an_onnx_model_and_grad_one_of_gradients(saved, capsys):

@@ -1,5 +1,7 @@
 """The explorer page: what it says of programs, without a browser."""
 
+import functools
+import html
 import json
 import re
 
@@ -102,11 +104,11 @@ def test_texts_of_a_program_cannot_end_the_script():
 
 
 def test_a_page_loads_nothing():
-    html = lt.viz.explorer(loss, *ARGS).html
+    text = lt.viz.explorer(loss, *ARGS).html
 
-    assert "default-src 'none'" in html
+    assert "default-src 'none'" in text
     loading = r"(?:src|href)\s*=|url\(|@import|fetch\(|https?://(?!www\.w3\.org/2000/svg)"
-    assert not re.findall(loading, html)
+    assert not re.findall(loading, text)
 
 
 def test_other_values_are_refused():
@@ -244,6 +246,16 @@ def test_arguments_are_made_up_if_none_are_given():
         ["float64", [3]],
     ]
     assert run["note"].startswith("The arguments are made up")
+    assert run["values"][0][0][:2] == ["float64", [3]]
+
+
+def test_composites_of_a_stranger_run():
+    f = lt.trace(lambda x: lt.nn.relu(x).sum(), lt.ShapeDtype((2,)))
+
+    run = content_of(lt.viz.explorer(f, gradient=False))["run"]
+    (relu,), (total,) = run["values"]  # not those of the parts
+    assert relu[2] == [max(x, 0.0) for x in run["args"][0][2]]
+    assert total[2] == [sum(relu[2])]
 
 
 def test_a_loop_of_a_stranger_does_not_run():
@@ -282,3 +294,30 @@ def test_numbers_that_json_lacks_are_texts():
 
     assert run["args"][0][2] == [0.0, "nan"]
     assert run["values"][0][0][2] == ["-inf", "nan"]
+
+
+def test_an_argument_of_another_kind_is_named():
+    class DeviceArray:
+        shape, dtype = (3,), np.dtype(float)
+
+    run = content_of(lt.viz.explorer(lt.trace(np.sin, np.ones(3)), DeviceArray()))["run"]
+
+    assert run["reason"] == "An argument is a DeviceArray, not an array of numbers."
+
+
+def test_a_decorated_function_is_recorded_with_its_decorator():
+    @functools.wraps(loss)
+    def doubled(w, x):
+        return 2 * loss(w, x)
+
+    assert "6 binds" in str(lt.viz.explorer(doubled, *ARGS))
+    assert "5 binds" in str(lt.viz.explorer(lt.jit(loss), *ARGS))
+
+
+def test_a_notebook_shows_the_page_in_a_frame_that_cannot_reach_it():
+    page = lt.viz.explorer(evil_program())
+    frame = page._repr_html_()
+
+    assert html.unescape(re.search(r'srcdoc="([^"]*)"', frame)[1]) == page.html
+    assert 'sandbox="allow-scripts"' in frame
+    assert frame.count("<") == 2  # of the frame itself

@@ -82,9 +82,10 @@ function nameElements(operands, tag) {
 function cellsOf(line) {
   const binders = bindersOf(line);
   const names = nameElements(binders, "b");
-  const types = [binders.map(typeText).filter(Boolean).join(", ")];
+  const typed = binders.map(typeText).filter(Boolean).join(", ");
+  const types = typed ? [element("span", { class: "of-type" }, typed)] : [];
   for (const local of binders) {
-    if (keptBytes.has(local) && line.kind !== "body") types.push(" ", keptElement(local));
+    if (keptBytes.has(local) && line.kind !== "body") types.push(keptElement(local));
   }
   if (line.kind === "param")
     return [names, types, [element("span", { class: "q" }, line.word)], []];

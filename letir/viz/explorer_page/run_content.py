@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast.bodies import bodies_of
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.errors import LetirError
@@ -67,13 +68,20 @@ def _arguments(subject: Subject) -> list[np.ndarray]:
     for param in subject.program.params:
         kind = param.type
         if param in given:
-            value = np.asarray(given[param], kind.dtype)
+            value = _as_array(given[param], kind.dtype)
         elif param in subject.cotangents:
             value = np.ones(kind.shape, kind.dtype)
         else:
             value = _made_up(param, rng)
         found.append(value)
     return found
+
+
+def _as_array(value: Any, dtype: np.dtype) -> np.ndarray:
+    """An argument as an array. Raises NotShown for a generator, and for an array of a device."""
+    if not isinstance(value, np.ndarray | np.generic | bool | int | float | complex):
+        raise NotShown(f"An argument is a {type(value).__name__}, not an array of numbers.")
+    return np.asarray(value, dtype)
 
 
 def _made_up(param: Local, rng: np.random.Generator) -> np.ndarray:
@@ -96,18 +104,22 @@ def _recorded(fn: Lambda, args: Sequence[np.ndarray], is_asked: bool) -> dict[st
     effects = [bind for bind in fn.binds if bind.op.effect and bind.op.role != "guard"]
     if effects:
         return {"values": None, "why": f"Not run here: {effects[0].op.name} has an effect."}
-    if not is_asked and any(bind.op.holds_lambdas for bind in fn.binds):
+    if not is_asked and any(bodies_of(bind) for bind in fn.binds):
         return {"values": None, "why": "Not run here: the arguments are made up."}
-    found: list[list[list] | None] = []
+    places = {id(bind): i for i, bind in enumerate(fn.binds)}  # parts of composites run too
+    found: list[list[list] | None] = [None] * len(fn)
     left = _MOST_STORED
 
     def note(bind: Bind, results: tuple) -> None:
         nonlocal left
+        if id(bind) not in places:
+            return
         arrays = [np.asarray(result) for result in results]
         count = sum([array.size for array in arrays])
         is_stored = count <= min(left, _MOST_OF_ONE)
-        left -= count * is_stored
-        found.append([array_json(array) for array in arrays] if is_stored else None)
+        if is_stored:
+            left -= count
+            found[places[id(bind)]] = [array_json(array) for array in arrays]
 
     try:
         with np.errstate(all="ignore"):

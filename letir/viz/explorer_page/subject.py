@@ -50,7 +50,7 @@ def subject_of(value: Any, args: Sequence, kwargs: dict, has_gradient: bool) -> 
         shown_plan("explorer", value)  # raises if there is no plan yet
         value = value.debug_state().plans[0].graph
     elif callable(value) and not isinstance(value, Lambda | Gradient):
-        value = trace(getattr(value, "__wrapped__", value), *args, **kwargs)
+        value = trace(value.f if isinstance(value, Executor) else value, *args, **kwargs)
     program = value.f if isinstance(value, Gradient) else value
     if not isinstance(program, Lambda):
         raise DTypeError(
