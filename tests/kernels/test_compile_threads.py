@@ -175,7 +175,7 @@ expect(200)
 def test_a_process_forks_while_kernels_compile_in_threads():
     environment = {**os.environ, "LETIR_KERNELS": "on", "LETIR_NUM_THREADS": "3"}
     done = subprocess.run(
-        [sys.executable, "-c", FORKS],
+        [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", FORKS],
         env=environment,
         capture_output=True,
         text=True,
