@@ -218,7 +218,7 @@ _LATE_BOUND = {
     ),
     "tracing.called_programs": ("replay_each",),
     "tracing.static_leaves": ("with_static",),
-    "tracing.structured_buffers": ("structured_buffer",),
+    "tracing.structured_buffers": ("structured_buffer", "structured_rows"),
     "tracing.mutation.adopted_arrays": ("adopt_item_write", "adopt_result_array"),
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
     "executor.outside_state": (

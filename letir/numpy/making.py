@@ -264,6 +264,8 @@ def array(
         if not (isinstance(object, np.ndarray) and in_one_memory(made, object)):
             return as_buffer(trace, made)
     if trace is not None:
+        if type(dtype) in (list, np.dtype) and np.dtype(dtype).names:
+            return LATE_BOUND["structured_rows"](trace, object, np.dtype(dtype))
         made = _as_traced_array(trace, object, dtype)
     elif first_traced(object) is not None:  # a Variable
         made = strong_element(stack_traced(object))

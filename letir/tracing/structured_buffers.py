@@ -13,6 +13,8 @@ from letir.errors import TraceError
 from letir.tracing.buffers import Buffer, new_buffer
 from letir.tracing.trace_state import Trace
 
+_SIZES = (np.shape, np.ndim, np.size)
+
 
 class StructuredBuffer:
     """The fields of a structured array, or of a part of it.
@@ -128,8 +130,33 @@ class StructuredBuffer:
         self[...] = value
 
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None) -> None:
-        """Sort the elements in place, if no traced value is among them."""
-        self[...] = np.sort(self.__array__(), axis, kind, order)
+        """Sort the elements in place, by the fields ``order`` first."""
+        self[...] = self[self.argsort(axis, kind, order)]
+
+    def argsort(self, axis: int = -1, kind: Any = None, order: Any = None) -> Any:
+        """The places of the sorted elements: traced, or an array if no traced value is among them.
+
+        As in NumPy, elements that are equal in the fields ``order`` are compared by the others.
+        """
+        names = self.dtype.names or ()
+        first = [order] if isinstance(order, str) else list(order or ())
+        keys = [self[name] for name in [*first, *[n for n in names if n not in first]]]
+        if all(map(_is_known, keys)):
+            return np.argsort(self.__array__(), axis, kind, order)
+        if self.ndim != 1 or any(isinstance(key, StructuredBuffer) or key.ndim > 1 for key in keys):
+            raise _unsupported_error("sorting other than one axis of records of numbers")
+        return np.lexsort(tuple([np.positive(key) for key in reversed(keys)]))
+
+    def __array_function__(self, func: Any, types: Any, args: tuple, kwargs: dict) -> Any:
+        if func is np.argsort and args[0] is self:
+            return self.argsort(*args[1:], **kwargs)
+        if func is np.sort and args[0] is self:
+            made = self.copy()
+            made.sort(*args[1:], **kwargs)
+            return made
+        if func in _SIZES and args[0] is self and len(args) == 1 and not kwargs:
+            return getattr(self, func.__name__)
+        return func(*_as_arrays(args), **_as_arrays(kwargs))
 
     def copy(self) -> "StructuredBuffer":
         """A copy of all fields."""
@@ -141,7 +168,7 @@ class StructuredBuffer:
         made = np.empty(self.shape, self.dtype)
         for name in self.dtype.names or ():
             field = self[name]
-            if isinstance(field, Buffer | StructuredBuffer | np.generic):
+            if _is_known(field):
                 made[name] = field
             else:
                 raise _unsupported_error("a structured array with traced fields as one array")
@@ -166,6 +193,20 @@ class StructuredBuffer:
         return f"<structured array of shape {self.shape} and dtype {self.dtype}>"
 
 
+def _is_known(field: Any) -> bool:
+    """Whether no traced value is in a field."""
+    return isinstance(field, Buffer | StructuredBuffer | np.generic)
+
+
+def _as_arrays(tree: Any) -> Any:
+    """Nested arguments with ordinary arrays in place of structured ones."""
+    if type(tree) is StructuredBuffer:
+        return tree.__array__()
+    if type(tree) is dict:
+        return {name: _as_arrays(item) for name, item in tree.items()}
+    return type(tree)(map(_as_arrays, tree)) if type(tree) in (list, tuple) else tree
+
+
 def _unsupported_error(what: str) -> TraceError:
     """The error for an operation on structured arrays that cannot be recorded."""
     return TraceError(
@@ -184,4 +225,18 @@ def structured_buffer(trace: Trace, array: np.ndarray) -> StructuredBuffer:
     return StructuredBuffer(array.dtype, array.shape, fields)
 
 
+def structured_rows(trace: Trace, rows: Any, dtype: np.dtype) -> StructuredBuffer:
+    """``np.array(rows, dtype)`` of a list of tuples with traced values."""
+    if type(rows) is not list or not all(type(row) is tuple for row in rows):
+        raise _unsupported_error(f"an array of dtype {dtype} of anything but a list of tuples")
+    names = dtype.names or ()
+    if any(len(row) != len(names) for row in rows):
+        raise ValueError(f"could not assign tuples to structure: it has {len(names)} fields")
+    made = structured_buffer(trace, np.zeros(len(rows), dtype))
+    for place, name in enumerate(names):
+        made[name] = [row[place] for row in rows]
+    return made
+
+
 LATE_BOUND["structured_buffer"] = structured_buffer
+LATE_BOUND["structured_rows"] = structured_rows

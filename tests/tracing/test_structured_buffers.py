@@ -64,11 +64,26 @@ def known_contents(s):
     return found, z["size"] * s, (z == z).sum(), isinstance(z, np.ndarray)
 
 
+def rows_of_tuples(s):
+    z = np.array([(1, s), (2, -s), (3, 0.5)], dtype=[("id", "i4"), ("score", "f4")])
+    taken = np.sort(z, order="score")[::-1]
+    return taken["id"], taken["score"], z[0]["score"], np.array([row["score"] for row in z])
+
+
+def sorted_by_fields(s):
+    z = np.zeros(4, [("a", int), ("b", float)])
+    z["a"] = [1, 0, 1, 0]
+    z["b"] = [s, -s, -s, s]
+    order = np.argsort(z, order=["a", "b"])
+    z.sort(order="b")
+    return z["a"], z["b"], order, np.shape(z), z[z["b"] > 0]["a"]
+
+
 @pytest.mark.parametrize(
     "f",
     [
         *(fields_and_elements, parts_of_parts, nested_fields, selections),
-        *(elements_in_a_loop, known_contents),
+        *(elements_in_a_loop, known_contents, rows_of_tuples, sorted_by_fields),
     ],
 )
 def test_a_structured_array_agrees_with_numpys(f):
@@ -86,6 +101,15 @@ def test_traced_fields_are_not_one_array():
 
     with pytest.raises(TraceError, match="read and write the fields"):
         lt.trace(f, 2.0)
+
+
+def test_an_array_of_records_is_made_of_a_list_of_tuples():
+    kinds = [("a", int), ("b", float)]
+
+    with pytest.raises(ValueError, match="it has 2 fields"):
+        lt.trace(lambda s: np.array([(1, s, s)], dtype=kinds)["b"], 2.0)
+    with pytest.raises(TraceError, match="anything but a list of tuples"):
+        lt.trace(lambda s: np.array((1, s), dtype=kinds)["b"], 2.0)
 
 
 def test_a_write_through_a_copy_is_an_error():

@@ -93,6 +93,14 @@ def structured_records(height, age):
     )
 
 
+@program(lambda rng: (rng.normal(size=6),))
+def structured_sort(v):
+    """Records made of tuples, sorted by a field."""
+    data = np.array([(i, x) for i, x in enumerate(v)], dtype=[("id", int), ("score", float)])
+    data = np.sort(data, order="score")[::-1]
+    return data["id"], data["score"]
+
+
 @program(lambda rng: (rng.normal(size=4), rng.uniform(-1, 1)), smooth=0)
 def polynomial_classes(c, x):
     """Polynomial, Chebyshev and Legendre series."""
