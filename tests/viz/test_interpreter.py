@@ -46,6 +46,7 @@ cumsum sum_to_size matmul dot einsum broadcast_to reshape transpose concatenate 
 index_set index_add assemble take sort zeros ones full constant arange eye tril flip roll pad
 expand_dims squeeze softmax logsumexp relu sigmoid linear var std cond fori_loop scan while_loop
 layer_norm cross_entropy mse_loss quotient diagonal trace outer inner tensordot
+conv conv_transpose conv_weight unfold fold max_pool
 """
 
 

@@ -66,7 +66,7 @@ function expectRecorded([x], { value }) {
 
 // Whether the interpreter has an operation itself; composites may run by their parts.
 const hasOwn = (name) =>
-  [ELEMENTWISE, BITWISE, REDUCTIONS, RUNNING, SHAPES, INDEXING, CONTROL].some((table) =>
+  [ELEMENTWISE, BITWISE, REDUCTIONS, RUNNING, SHAPES, INDEXING, WINDOWS, CONTROL].some((table) =>
     Object.hasOwn(table, name),
   ) ||
   ["matmul", "dot", "einsum", "sum_to_size", "sort", "argsort", "split", "guard"].includes(name);
@@ -80,6 +80,7 @@ function computeOwn(name, operands, attrs, types, run) {
   if (Object.hasOwn(RUNNING, name)) return [computeRunning(name, operands, attrs, type)];
   if (Object.hasOwn(SHAPES, name)) return [SHAPES[name](operands, attrs, type)];
   if (Object.hasOwn(INDEXING, name)) return [INDEXING[name](operands, attrs, type)];
+  if (Object.hasOwn(WINDOWS, name)) return [WINDOWS[name](operands, attrs, type)];
   if (name === "sort" || name === "argsort") return [computeSort(name, operands, attrs, type)];
   const others = {
     matmul: () => [computeMatmul(operands, type)],

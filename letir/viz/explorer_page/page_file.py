@@ -18,7 +18,7 @@ _FOLDER = Path(__file__).parent
 # in this order they are one script: each uses only names of those before it
 INTERPRETER = (
     *("arrays.js", "elementwise.js", "reductions.js", "shapes.js", "indexing.js", "products.js"),
-    "interpreter.js",
+    *("windows.js", "interpreter.js"),
 )
 SCRIPTS = (
     *("model.js", "elements.js", "row_text.js", "grid.js", "memory.js", "source_pane.js"),
