@@ -38,7 +38,10 @@ _MOST_LINES = 40  # lines of binds in the text; of more binds the slowest are sh
 
 @frozen
 class PassReport:
-    """The effect of one pass: binds before and after, time, and operations removed and added."""
+    """The effect of one pass: binds before and after, time, and operations removed and added.
+
+    ``is_changed``: whether the program is another one, perhaps with the same operations.
+    """
 
     name: str
     before: int
@@ -46,21 +49,22 @@ class PassReport:
     seconds: float
     removed: Counter
     added: Counter
+    is_changed: bool
 
     @classmethod
     def of(cls, name: str, before: Lambda, after: Lambda, seconds: float) -> "PassReport":
         """The report for one step of a pipeline."""
-        if after is before:
-            return cls(name, len(before), len(after), seconds, Counter(), Counter())
+        if after is before or after == before:
+            return cls(name, len(before), len(after), seconds, Counter(), Counter(), False)
         had, has = _operation_counts(before), _operation_counts(after)
-        return cls(name, len(before), len(after), seconds, had - has, has - had)
+        return cls(name, len(before), len(after), seconds, had - has, has - had, True)
 
     @property
     def change(self) -> str:
         """A readable list of the operations removed and added."""
         gone = [f"-{n} {name}" for name, n in sorted(self.removed.items())]
         come = [f"+{n} {name}" for name, n in sorted(self.added.items())]
-        return ", ".join(gone + come) or ("" if self.before == self.after else "other operands")
+        return ", ".join(gone + come) or "other operands or bodies" * self.is_changed
 
 
 @frozen

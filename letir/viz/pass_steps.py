@@ -63,8 +63,7 @@ def diff(before: Any, *steps: Lambda | Callable[[Lambda], Lambda]) -> View:
     parts: list[str] = []
     texts = [title]
     for report, f, g in changes:
-        change = report.change or "other operands"
-        head = f"{report.name}: {report.before} -> {report.after} binds, {change}"
+        head = f"{report.name}: {report.before} -> {report.after} binds, {report.change}"
         compared = compare(f, g)
         body = comparison_table(compared, f"{len(parts)}.")
         parts.append(folded(head, body, is_open=len(changes) == 1))

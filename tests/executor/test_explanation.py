@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import letir as lt
-from letir import Variable, explain, jit
+from letir import Variable, explain, jit, parse
+from letir.executor.explanation import PassReport
 
 X, W = np.ones((3, 4)), np.ones((4, 4))
 
@@ -41,6 +42,14 @@ def test_the_changes_of_each_pass_are_counted():
     assert steps["fuse"].before > steps["fuse"].after == len(found.optimized)
     assert "+1 fused" in steps["fuse"].change
     assert len(found.program) == found.passes[0].before
+
+
+def test_a_pass_that_changes_operands_only_is_a_change():
+    f = parse("lambda %0 { %1 = exp(%0); %2 = add(%1, 0); return %1 }")
+    g = parse("lambda %0 { %1 = exp(%0); %2 = add(%0, 0); return %1 }")
+
+    assert "other operands or bodies" == PassReport.of("a", f, g, 0.0).change
+    assert "" == PassReport.of("a", f, parse(lt.dumps(f)), 0.0).change
 
 
 def test_every_bind_has_a_time_and_the_size_of_its_result():

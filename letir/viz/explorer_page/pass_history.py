@@ -50,7 +50,7 @@ def pass_steps(fn: Lambda, pool: RowPool) -> dict[str, Any]:
                 "seconds": seconds,
                 "before": report.before,
                 "after": report.after,
-                "change": report.change or "operands or bodies",
+                "change": report.change,
                 "params": pool.params(after),
                 "results": pool.operands(after.ret.args),
                 "runs": runs,
