@@ -31,8 +31,11 @@ TEXT_WATCHERS: list[Callable[[Exception, FrameType], Exception | None]] = []
 
 def _as_numpys(error: Exception) -> Exception | None:
     """NumPy's error in place of letir's, for the recorded function that reads its text."""
+    frame = sys._getframe(1).f_back
+    if frame is None:  # the interpreter shows an error that nothing has caught
+        return None
     for told in TEXT_WATCHERS:
-        found = told(error, sys._getframe(2))
+        found = told(error, frame)
         if found is not None:
             return found
     return None

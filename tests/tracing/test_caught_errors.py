@@ -1,6 +1,8 @@
 """Tracing errors that a traced function catches are raised at the end of the trace [B2]."""
 
 import statistics
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -142,3 +144,13 @@ def test_the_error_of_an_array_that_is_no_square_matrix_is_numpys(name, shape):
 
     assert f(a) == lt.trace(f, a)(a)
     assert f(a) == lt.jit(f)(a)
+
+
+def test_an_error_that_nothing_catches_is_shown_with_its_text():
+    code = "import numpy as np, letir as lt\nlt.trace(lambda x: x @ np.ones((2, 2)), np.ones(3))"
+
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+
+    assert "ShapeError: matmul: inner sizes differ, (3,) @ (2, 2)" in found.stderr
