@@ -7,7 +7,7 @@ from pathlib import Path
 from letir.viz.explorer_page import page_file
 
 FOLDER = Path(page_file.__file__).parent
-SCRIPTS = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.js")}
+SCRIPTS = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("scripts/*.js")}
 FUNCTION = re.compile(r"^( *)function \w+\(.*\{$|^(  )(?!if|for|while)\w+\([^()]*\) \{$")
 
 

@@ -1,6 +1,6 @@
 """The explorer: a program as one HTML page to search, step through and run.
 
 Read ``explorer.py`` first; ``row_pool.py`` says how programs are written as JSON. The files
-``*.js`` are the script of the page, in the order of ``SCRIPTS`` in ``page_file.py``, and
+``scripts/*.js`` are the script of the page, in the order of ``SCRIPTS`` in ``page_file.py``, and
 ``page.css`` is its style.
 """

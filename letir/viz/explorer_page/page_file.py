@@ -66,15 +66,15 @@ def _json_text(content: Any) -> str:
 
 @cache
 def script_text(names: Sequence[str], more: str = "") -> str:
-    """Files of this folder, and ``more``, as one script, whose names are not seen outside of it."""
-    parts = "".join([_file_text(name) for name in names])
+    """Files of ``scripts``, and ``more``, as one script, whose names are not seen outside of it."""
+    parts = "".join([_file_text(f"scripts/{name}") for name in names])
     return f'(() => {{\n"use strict";\n{parts}{more}}})();\n'
 
 
 @cache
-def _file_text(name: str) -> str:
-    """A file of this folder without its lines of comments, and without indentation."""
-    lines = [line.strip() for line in (_FOLDER / name).read_text(encoding="utf-8").splitlines()]
+def _file_text(path: str) -> str:
+    """A file of this package without its lines of comments, and without indentation."""
+    lines = [line.strip() for line in (_FOLDER / path).read_text(encoding="utf-8").splitlines()]
     return "".join([f"{x}\n" for x in lines if x and not x.startswith(("//", "/* "))])
 
 
