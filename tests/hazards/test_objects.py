@@ -163,7 +163,7 @@ HAZARDS = {
     "id": (lambda x, y: x if id(x) == id(y) else y, [X, Y], [([Y, X], "right")]),
     "deepcopy": (deep, [X], [([Y], "right"), ([LONG], SHAPE)]),
     "pickle": (lambda x: pickle.loads(pickle.dumps(x)), [X], REFUSED),
-    "json": (lambda x: json.dumps(x.tolist()), [X], "TypeError"),
+    "json": (lambda x: json.dumps(x.tolist()), [X], [([X + 1], GUARD)]),
     "str": (lambda x: len(str(x)) * 0.0 * x, [X], [([Y], GUARD)]),
     "a format": (lambda x: float(f"{x.sum():.3f}") * x, [X], [([Y], GUARD)]),
     "percent": (lambda s: float("%.2f" % s) * X, [S], [([S + 1], GUARD)]),  # noqa: UP031
@@ -259,8 +259,12 @@ HAZARDS = {
         [([{"a": X, "b": Y}], "right")],
     ),
     "random.random": (lambda x: x * random.Random(3).random(), [X], [([Y], "right")]),
-    "testing": (lambda x: np.testing.assert_allclose(x, X) or x, [X], REFUSED),
-    "assert_array_equal": (lambda x: np.testing.assert_array_equal(x, x) or x, [X], REFUSED),
+    "testing": (lambda x: np.testing.assert_allclose(x, X) or x, [X], [([X + 1], GUARD)]),
+    "assert_array_equal": (
+        lambda x: np.testing.assert_array_equal(x, x) or x,
+        [X],
+        [([X + 1], "right")],
+    ),
     "concrete": (lambda x: math.sin(lt.concrete(x[0])) * x, [X], [([X], "right"), ([Y], GUARD)]),
 }
 FOREIGN = {
