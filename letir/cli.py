@@ -426,7 +426,8 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"letir {__version__}")
-    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    top.set_defaults(command=lambda options: top.print_help() or 0)  # without a command
+    commands = top.add_subparsers(metavar="COMMAND")
     for run, example, *options in COMMANDS:
         name, about = run.__name__.removesuffix("_command"), run.__doc__
         added = commands.add_parser(

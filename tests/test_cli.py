@@ -73,6 +73,14 @@ def test_view_writes_a_page_of_a_program_or_of_a_function(saved, capsys):
     assert (saved / "page.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
+def test_without_a_command_the_commands_and_examples_are_shown(capsys):
+    assert main([]) == 0
+
+    shown = capsys.readouterr().out
+    assert "letir demo --quick" in shown
+    assert all(run.__name__.removesuffix("_command") in shown for run, *_ in COMMANDS)
+
+
 def test_a_number_may_be_an_argument(folder, capsys):
     assert main(["trace", "model.py:scaled", "--arg", "w.npy", "--arg", "0.5", "-o", "f"]) == 0
 
