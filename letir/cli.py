@@ -426,7 +426,13 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"letir {__version__}")
-    top.set_defaults(command=lambda options: top.print_help() or 0)  # without a command
+
+    def shown_help(options: argparse.Namespace) -> int:
+        """Print what there is to do next."""
+        top.print_help()
+        return 0
+
+    top.set_defaults(command=shown_help)
     commands = top.add_subparsers(metavar="COMMAND")
     for run, example, *options in COMMANDS:
         name, about = run.__name__.removesuffix("_command"), run.__doc__

@@ -257,7 +257,7 @@ def test_a_failing_replay_names_the_let_line(folder, capsys):
     assert any("guard(" in line for line in lines)
 
 
-@pytest.mark.parametrize("argv", [[], ["bogus"], ["grad", "f"], ["trace", "model.py:loss"]])
+@pytest.mark.parametrize("argv", [["bogus"], ["grad", "f"], ["trace", "model.py:loss"]])
 def test_an_invalid_command_line_exits_with_code_2(argv, capsys):
     with pytest.raises(SystemExit) as exit_:
         main(argv)
