@@ -162,6 +162,20 @@ def number_dtype(dtype: Any) -> np.dtype:
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
+def requested_dtype(dtype: Any) -> np.dtype:
+    """``number_dtype`` of a dtype that the user names for a result.
+
+    Raises DTypeError for one in the other byte order: results are in native byte order.
+    """
+    found = number_dtype(dtype)
+    if not np.dtype(dtype).isnative:
+        raise DTypeError(
+            f"letir computes in native byte order, not with dtype {np.dtype(dtype).str}\n"
+            f"  convert the result outside: result.astype({np.dtype(dtype).str!r})"
+        )
+    return found
+
+
 _DTYPE_REMEDIES = {
     "O": "an object array: convert it with .astype(float), or make its rows equally long",
     "U": "strings: encode them as integers first, with np.unique(x, return_inverse=True)",

@@ -105,10 +105,8 @@ _types = BoundedCache(1 << 14)  # (dtype, shape) -> ArrayType
 
 
 def _is_ordinary(kind: type[np.ndarray]) -> bool:
-    """Whether functions of arrays of this class compute what they do of ordinary arrays."""
-    names = ("__array_ufunc__", "__array_function__")
-    same = all(getattr(kind, name) is getattr(np.ndarray, name) for name in names)
-    return same or "__letir_state__" in vars(kind)
+    """Whether functions of arrays of this class compute ordinary arrays, as they do of memmaps."""
+    return kind.__module__.partition(".")[0] == "numpy" or "__letir_state__" in vars(kind)
 
 
 def type_of(value: Any) -> ArrayType:
@@ -134,7 +132,9 @@ def type_of(value: Any) -> ArrayType:
     bases = [base.__name__ for base in kind.__mro__]  # subclasses are refused like their bases
     remedy = next((_REFUSED[name] for name in bases if name in _REFUSED), None)
     if remedy is None and issubclass(kind, np.ndarray) and not _is_ordinary(kind):
-        remedy = "its class decides what functions compute; convert it first: np.asarray(x)"
+        remedy = (
+            "results would be of this class, which is not recorded; convert it first: np.asarray(x)"
+        )
     if remedy is None and is_array(value):
         return ArrayType(value.dtype, value.shape)
     raise DTypeError(

@@ -19,6 +19,7 @@ from letir.ast.terms import Local
 from letir.errors import TraceError
 from letir.ops.shape.shape_and_creation import shape_from_call
 from letir.tracing.buffers import NUMBERS, Recipe, as_buffer, has_traced, new_buffer, unwrap
+from letir.tracing.mutation.memory_order import made_in_c_order
 from letir.tracing.mutation.views import Memory, in_one_memory, mark_as_array
 from letir.tracing.operands import first_traced, stack_traced, strong_element
 from letir.tracing.source_locations import user_place
@@ -267,6 +268,8 @@ def array(
         if type(dtype) in (list, np.dtype) and np.dtype(dtype).names:
             return LATE_BOUND["structured_rows"](trace, object, np.dtype(dtype))
         made = _as_traced_array(trace, object, dtype)
+        if type(object) is list and issubclass(type(made), Value) and made.ndim > 2:
+            made = made_in_c_order(made)  # rows are in C order when they are stacked
     elif first_traced(object) is not None:  # a Variable
         made = strong_element(stack_traced(object))
         made = made if dtype is None else made.astype(dtype, copy=False)
@@ -297,8 +300,9 @@ def asarray(
     made: Any = array(a, dtype, copy=copy)
     if trace is None or not issubclass(type(made), Value):  # a structured array
         return made
-    if order in ("C", "F") and isinstance(made, Value) and made.ndim > 1:
-        made = _in_memory_order(made, order)
+    if order in ("C", "F") and isinstance(made, Value) and made.ndim:
+        # whether a row is contiguous is decided when the program runs
+        made = _in_memory_order(made, order) if made.ndim > 1 else made.ravel()
     is_ordinary = isinstance(a, np.ndarray) and not isinstance(a, Value)
     if is_ordinary and a.dtype == made.dtype and not copy:
         made.sharing = Memory(made.arg, reason=(f"{made.type} of an ordinary array", ORDINARY))
@@ -323,6 +327,9 @@ def _as_traced_array(trace: Trace, object: Any, dtype: Any) -> Any:
         frozen_copy, local = trace.frozen(made)
         made = trace.make_tracer(trace, local, frozen_copy)
     elif made.is_scalar():
+        is_real = dtype is not None and np.dtype(dtype).kind in "biuf"
+        if is_real and object.type.weak and made.dtype.kind == "c":  # as NumPy says it
+            raise TypeError("float() argument must be a string or a real number, not 'complex'")
         made = full((), made)  # NumPy makes a 0-d array of a scalar
     return made if dtype is None or made.dtype == dtype else made.astype(dtype)
 

@@ -262,7 +262,7 @@ def _convert_traced(x: Value, kind: _NumberClass) -> Any:
 
 def as_numpy_scalar(x: Value, kind: type) -> Any:
     """``kind(x)`` of a class of NumPy's scalars: of a 0-d array a scalar, of others an array."""
-    found = x.astype(kind)
+    found = x.astype(kind, copy=False)
     is_array = isinstance(x, ArrayValue) and not x.shape and not x.is_scalar()
     return found[()] if is_array else found
 

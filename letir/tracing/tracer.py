@@ -259,11 +259,16 @@ class Tracer(PythonProtocols):
         base.emitter.note_change(base)
         if base.sharing is None and (not base.shape or base.is_argument()):
             base.sharing = Memory(base.arg)  # known to be an array, with its current memory order
-        # the object stays the same: all Python names for it see the new array
-        base.arg, base.held_value = whole.arg, whole.held_value
-        if base.sharing is not None:
-            forget_views(base.sharing, ABSENT)
+        base.become(whole)
         return self
+
+    def become(self, whole: "Tracer") -> None:
+        """Stand for ``whole``, which has this memory order: all Python names for this object and
+        its views see the new array.
+        """
+        self.arg, self.held_value = whole.arg, whole.held_value
+        if self.sharing is not None:
+            forget_views(self.sharing, ABSENT)
 
     def unchangeable(self, new: "Tracer") -> tuple[str, str] | None:
         """(description, remedy) if an in-place change cannot be recorded."""

@@ -2,6 +2,7 @@
 
 import math
 import operator
+import sys
 
 import numpy as np
 import pytest
@@ -14,7 +15,12 @@ RUNS = {
     "compile": lambda f, *args: lt.compile(lt.trace(f, *args), exact=True)(*args),
     "jit": lambda f, *args: lt.jit(f)(*args),
 }
+LITTLE = sys.byteorder == "little"
 HALF = np.array([-0.0, np.nan, np.inf, 4.0], np.float16)
+
+
+class Plain(np.ndarray):
+    """A subclass without functions of its own."""
 
 
 class WithoutArrays(np.ndarray):
@@ -40,6 +46,11 @@ def set_item(item, value):
         return x
 
     return call
+
+
+def in_place(x):
+    x += 1
+    return x
 
 
 SAME = {
@@ -69,6 +80,11 @@ SAME = {
     "a sum into an array, of a Python number": (into(np.sum, float), 3),
     "a roll by long integers": (lambda x: np.roll(x, [2**63 - 1, 2**63 - 1]), np.arange(5)),
     "take at booleans": (lambda x: np.take([1.5, 2.5], x), np.array([True, False])),
+    "a product of complex scalars": (lambda x: x * x, np.complex64(3.4e38 + 2.5e38j)),
+    "a power of a scalar": (lambda x: 2**x, np.float32(1.4)),
+    "a row made contiguous": (np.ascontiguousarray, np.arange(5)[::-1]),
+    "iscomplex of a Python number": (np.iscomplex, 3),
+    "an array in place": (in_place, np.asfortranarray(np.ones((2, 3)))),
     "an outer product with a Python number": (lambda x: np.power.outer(x, 2), np.ones(2, "f2")),
 }
 ERRORS = {
@@ -84,6 +100,17 @@ ERRORS = {
     "an index into floats": (into(np.argmin, float), np.ones(3)),
     "derivatives of rows of coefficients": (np.polyder, np.ones((2, 3))),
     "zeros that are a number": (np.poly, np.float64(3.0)),
+    "a subclass": (np.exp, np.ones(2).view(Plain)),
+    "a cast to the other byte order": (lambda x: x.astype(np.dtype(float).newbyteorder()), HALF),
+    "zeros in the other byte order": (lambda x: np.zeros_like(x, ">f8" if LITTLE else "<f8"), HALF),
+    "a number split": (lambda x: np.array_split(x, 2), 3),
+}
+ORDERED = {
+    "an array of a list": lambda x: np.array([x, x]),
+    "a selection": lambda x: np.select([x > 1, x < 0], [x, 2 * x], 1),
+    "zeros like an array": np.zeros_like,
+    "a scalar class": lambda x: np.float64(x),  # noqa: PLW0108
+    "a row": lambda x: np.ascontiguousarray(x[:, 0]),
 }
 REFUSED_BY_NUMPY = {
     "an item of a scalar": (set_item(..., math.nan), np.complex64(1.0), TypeError),
@@ -92,6 +119,11 @@ REFUSED_BY_NUMPY = {
     "an element of a scalar": (lambda x: 0 in x, np.float64(0.0), TypeError),
     "copyto of a number": (lambda x: np.copyto(x, 1), 3, TypeError),
     "put into a number": (lambda x: np.put(x, [0], [5]), 3.0, TypeError),
+    "a ufunc's result into a scalar": (lambda x: np.add(x, 1, out=x), np.float64(3), TypeError),
+    "a complex number as real": (lambda x: np.asarray(x, "f4"), 1 + 2j, TypeError),
+    "a determinant of no matrix": (np.linalg.det, np.ones(3), np.linalg.LinAlgError),
+    "an inverse of no square": (np.linalg.inv, np.ones((2, 3)), np.linalg.LinAlgError),
+    "int of a complex number": (int, 1j, TypeError),
     "byteswap": (lambda x: x.byteswap(), np.arange(3), AttributeError),
 }
 
@@ -119,3 +151,17 @@ def test_what_numpy_refuses_is_refused(name, run):
     f, arg, kind = REFUSED_BY_NUMPY[name]
     with pytest.raises(kind):
         RUNS[run](f, arg)
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("name", ORDERED)
+def test_the_memory_order_is_numpys(name, run):
+    f = ORDERED[name]
+    for x in (np.ones((2, 3)), np.ones((3, 2)).T, np.ones((2, 6))[:, ::2]):
+        assert f(x).strides == RUNS[run](f, x).strides
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_an_argument_changed_in_place_is_the_result(run):
+    for x in (np.ones((2, 3)), np.ones((3, 2)).T, np.ones((2, 6))[:, ::2]):
+        assert RUNS[run](in_place, x) is x

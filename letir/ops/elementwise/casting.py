@@ -6,7 +6,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import never
-from letir.ast.types import WEAK, ArrayType, number_dtype
+from letir.ast.types import WEAK, ArrayType, requested_dtype
 from letir.errors import DTypeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import identity_batch, pointwise_rule
@@ -17,7 +17,7 @@ from letir.ops.define.records import define, recast, unbroadcast
 
 def _cast_prepare(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
     """``ndarray.astype``: ``casting`` is checked here; memory order and ``subok`` do not matter."""
-    dtype = number_dtype(dtype)
+    dtype = requested_dtype(dtype)
     if x.type is not None and not np.can_cast(x.dtype, dtype, casting):
         raise DTypeError(
             f"astype: cannot cast {x.dtype} to {dtype} with casting={casting!r}\n"

@@ -7,7 +7,7 @@ import numpy as np
 
 from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import has_size
-from letir.ast.types import ArrayType, number_dtype
+from letir.ast.types import ArrayType, requested_dtype
 from letir.errors import ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import NO_BATCHED_OPERAND
@@ -27,7 +27,7 @@ eye = define(
             "n": as_size(n),
             "m": as_size(n if m is None else m),
             "k": as_size(k),
-            "dtype": number_dtype(dtype),
+            "dtype": requested_dtype(dtype),
         },
     ),
     source=arrays.eye,
@@ -43,7 +43,7 @@ def _arange_prepare(start, stop=None, step=1, dtype=None, **_):
     """np.arange, where a single bound is the stop."""
     given = (start, step) if stop is None else (start, stop, step)
     start, stop = (0, start) if stop is None else (start, stop)
-    dtype = _dtype_of_range(*given) if dtype is None else number_dtype(dtype)
+    dtype = _dtype_of_range(*given) if dtype is None else requested_dtype(dtype)
     return (), {"start": start, "stop": stop, "step": step, "dtype": dtype}
 
 

@@ -19,7 +19,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive, never
 from letir.ast.sizes.size import differs, exact_quotient
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import NO_TYPE
-from letir.ast.types import ArrayType, Size, broadcast_shapes, number_dtype
+from letir.ast.types import ArrayType, Size, broadcast_shapes, requested_dtype
 from letir.errors import DTypeError, ShapeError
 from letir.ops import LateModule
 from letir.ops.as_numpy import arrays
@@ -350,7 +350,7 @@ def _created_aval(*sizes, shape, dtype, **_):
 def _created_prepare(shape, dtype=float, order="C", *, device=None, like=None):
     """np.zeros and np.ones. A Value as ``shape`` stands for the shape that it has."""
     sizes, shape = shape_operands(shape)
-    return sizes, {"shape": shape, "dtype": number_dtype(dtype)}
+    return sizes, {"shape": shape, "dtype": requested_dtype(dtype)}
 
 
 # The fields that the records of zeros and ones share.
@@ -389,7 +389,7 @@ def _full_prepare(shape, fill_value, dtype=None, order="C", *, device=None, like
     sizes, shape = shape_operands(shape)
     if dtype is None:
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else np.dtype(type(fill_value))
-    return (fill_value, *sizes), {"shape": shape, "dtype": number_dtype(dtype)}
+    return (fill_value, *sizes), {"shape": shape, "dtype": requested_dtype(dtype)}
 
 
 def _full_aval(fill, *sizes, shape, dtype):

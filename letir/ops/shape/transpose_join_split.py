@@ -376,6 +376,8 @@ def _array_split_prepare(ary, indices_or_sections, axis=0):
     divide the axis.
     """
     operands, attrs = _split_prepare(ary, indices_or_sections, axis)
+    if not ary.ndim:
+        raise AxisBoundsError("array_split: a number has no axes\n  pass an array")
     parts, n = attrs["sections"], ary.shape[axis]
     if type(parts) is int and type(n % parts) is Size:
         raise SeveralBinds(lambda: _uneven_parts(ary, parts, axis % ary.ndim))

@@ -138,8 +138,11 @@ def _misfit_of_callback(error: BaseException, name: str, arguments: dict) -> DTy
         for f in value if isinstance(value, list | tuple) else (value,):
             called = f"{getattr(f, '__qualname__', '')}() "
             if callable(f) and type(error) is TypeError and str(error).startswith(called):
-                remedy = f"it takes {parameters_text(inspect.signature(f))}: see help(letir.{name})"
-                return DTypeError(f"{name}: {parameter}: {error}\n  {remedy}")
+                try:
+                    remedy = f"it takes {parameters_text(inspect.signature(f))}: "
+                except ValueError:  # a class in C such as int, whose own error says what is wrong
+                    return None
+                return DTypeError(f"{name}: {parameter}: {error}\n  {remedy}see help(letir.{name})")
     return None
 
 

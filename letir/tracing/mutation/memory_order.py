@@ -136,8 +136,23 @@ def ordered_like(made: Any, like: Any, order: str = "K") -> Any:
     axes = sorted(range(made.ndim), key=lambda i: -steps[i])
     if axes == list(range(made.ndim)):
         return made
+    fix_order(trace, like.arg)
     rows = PRIMITIVES["copy"](PRIMITIVES["transpose"](made, tuple(axes)), "C")
     return PRIMITIVES["transpose"](rows, tuple(sorted(range(made.ndim), key=axes.__getitem__)))
+
+
+def made_in_c_order(made: Any) -> Any:
+    """A new array in C order: ``made``, or a copy if its operands have another memory order."""
+    trace = made.emitter
+    if made.ndim < 2 or not hasattr(trace, "orders"):  # a Variable is no argument of a trace
+        return made
+    if trace.in_c_order and _is_in_c_order(trace, made.arg):
+        return made
+    value = made.concrete_value()  # none in an abstract trace, where C order is assumed
+    if not isinstance(value, np.ndarray) or value.flags.c_contiguous:
+        return made
+    fix_order(trace, made.arg)
+    return PRIMITIVES["copy"](made, "C")
 
 
 def raveled_as_it_lies(a: Any, order: str = "C") -> Any:

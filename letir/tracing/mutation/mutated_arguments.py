@@ -50,7 +50,7 @@ class ChangesArguments:
         for param, value in tuple(self.changed.items()):
             # not by apply: only runs of the program write into arrays
             binders = self.emit(PRIMITIVES["write_back"], (param, value.arg))
-            value.replace(self.make_tracer(self, binders[0], value.held_value))
+            value.become(self.make_tracer(self, binders[0], value.held_value))
 
     def forget_changes(self) -> None:
         """Drop all traced values at the end of the trace."""

@@ -38,6 +38,14 @@ def _is_infinite(is_negative: bool):
     return asked
 
 
+def _is_complex(x):
+    """np.iscomplex, whose result is in C order where no element is complex."""
+    if x.dtype.kind == "c":
+        return np.not_equal(PRIMITIVES["imag"](strong_element(x)), 0)
+    found = np.zeros_like(x, bool, order="C")
+    return found if x.ndim else found[()]
+
+
 def _as_python_bool(found):
     """A traced boolean that behaves as a Python bool, where NumPy returns one."""
     return weaken_result(found) if isinstance(found, Value) else bool(found)
@@ -170,7 +178,7 @@ _EMATH = {
 FUNCTIONS = {
     **_EMATH,
     np.fix: lambda x, out=None: np.trunc(x) if out is None else np.trunc(x, out=out),
-    np.iscomplex: lambda x: PRIMITIVES["imag"](x) != 0,
+    np.iscomplex: _is_complex,
     np.isreal: lambda x: PRIMITIVES["imag"](x) == 0,
     np.isposinf: _is_infinite(False),
     np.isneginf: _is_infinite(True),

@@ -10,6 +10,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.sizes.size import Size
 from letir.errors import DTypeError, ShapeError, TraceError
+from letir.tracing.mutation.memory_order import made_in_c_order
 from letir.tracing.mutation.views import view_base
 from letir.tracing.numpy_functions.join_split_rotate import axis_from_front, broadcast_arrays
 from letir.tracing.numpy_protocols.array_value import numpy_namespace
@@ -110,7 +111,8 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     dtype = np.result_type(*choices, out)
     for condition, choice in reversed(list(zip(conditions, choices, strict=True))):
         out = np.where(condition, choice, out)
-    return out.astype(dtype, copy=False)
+    out = out.astype(dtype, copy=False)
+    return made_in_c_order(out) if isinstance(out, Value) else out
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:

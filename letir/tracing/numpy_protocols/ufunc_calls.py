@@ -173,6 +173,10 @@ def _cross_operands(a, b) -> tuple:
 
 def _write_where(ufunc, result: Value, out, mask, casting: Casting):
     """A result written into ``out`` where the mask is true."""
+    if isinstance(out, Value) and out.is_scalar():
+        known = out.concrete_value()  # none in an abstract trace, where it may be an array
+        if isinstance(known, np.generic | int | float | complex):
+            raise TypeError(f"return arrays must be of ArrayType{at_user()}")  # as NumPy says it
     if not isinstance(out, Value):
         raise into_ordinary_array()
     if not np.can_cast(result.dtype, out.dtype, casting):
