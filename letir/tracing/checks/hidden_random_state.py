@@ -14,11 +14,11 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, load_module
 from letir.ast.process_state import new_lock
 from letir.ast.terms import Lambda, Source
 from letir.errors import TraceError
@@ -52,10 +52,9 @@ _REPLACEMENTS = {
 
 def _numpy_state():
     """A fingerprint that changes with each draw from ``numpy.random``; None if not imported."""
-    module = sys.modules.get("numpy.random.mtrand")
-    if module is None:
+    state = getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None)
+    if state is None:
         return None
-    state = module._rand
     bits = state._bit_generator
     if type(bits).__name__ != "MT19937":  # set_bit_generator
         return repr(bits.state)
@@ -226,6 +225,9 @@ class Watch:
     __slots__ = ("after", "before", "draws", "elsewhere", "f", "generators", "stand_ins", "thread")
 
     def __init__(self, f: Callable | None, draws: str):
+        numpy: Any = sys.modules.get("numpy.random")
+        if numpy is not None and numpy.__spec__._initializing:
+            load_module("numpy.random")  # waits for the thread that imports it
         self.draws: str = draws
         self.stand_ins: Any = None
         self.f, self.generators = f, [] if draws == DRAW_AT_ONCE else _generators_of(f)
@@ -249,7 +251,9 @@ class Watch:
         if "numpy.random" in sys.modules or "random" in sys.modules:
             self.stand_ins = LATE_BOUND["draw_watch"](self.draws)
             self.stand_ins.start()
-        with _drawing:
+        # a draw of another thread that began before there were stand-ins holds NumPy's lock
+        hidden = getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None)
+        with _drawing, nullcontext() if hidden is None else hidden._bit_generator.lock:
             _started.append(self)
             self.before = self.before or self.states()
 
