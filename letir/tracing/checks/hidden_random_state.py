@@ -18,7 +18,7 @@ from contextlib import nullcontext, suppress
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any
 
-from letir.ast import LATE_BOUND, load_module
+from letir.ast import LATE_BOUND
 from letir.ast.process_state import new_lock
 from letir.ast.terms import Lambda, Source
 from letir.errors import TraceError
@@ -227,7 +227,7 @@ class Watch:
     def __init__(self, f: Callable | None, draws: str):
         numpy: Any = sys.modules.get("numpy.random")
         if numpy is not None and numpy.__spec__._initializing:
-            load_module("numpy.random")  # waits for the thread that imports it
+            getattr(sys.modules["numpy"], "random")  # noqa: B009  waits for the thread that imports
         self.draws: str = draws
         self.stand_ins: Any = None
         self.f, self.generators = f, [] if draws == DRAW_AT_ONCE else _generators_of(f)
