@@ -56,6 +56,7 @@ class Compiled:
         later: bool = False,
     ):
         self.program, self.optimized, self.reason = program, made, reason
+        self.options = reason, donated, kernels
         # after a failed guard other plans are tried on the same arguments
         donated, run = () if any(map(is_guard, made.binds)) else donated, made
         self.changed = changed_params(program)
@@ -165,6 +166,9 @@ class Compiled:
                 leaves += LATE_BOUND["generator_states"](self.generators)
             check_writable(self.program, leaves, self.changed)
         return self.fallback.run(leaves, array_module(leaves), log=log)
+
+    def __reduce__(self):
+        return Compiled, (self.program, self.optimized, *self.options)  # the plan is made again
 
     def _repr_html_(self):
         return LATE_BOUND["compiled_html"](self)

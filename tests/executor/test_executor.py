@@ -624,6 +624,17 @@ def picklable(x):
     return x
 
 
+@pytest.mark.parametrize("options", [{}, {"exact": True}, {"donate": (0,)}], ids=str)
+def test_a_compiled_program_is_pickled_with_its_options(options):
+    import copy
+    import pickle
+
+    compiled = lt.compile(lt.trace(lambda x: np.tanh(x * 2) + x.sum(), X), **options)
+    for same in (pickle.loads(pickle.dumps(compiled)), copy.deepcopy(compiled)):
+        assert_same(compiled(X.copy()), same(X.copy()))
+        assert (compiled.optimized, compiled.options) == (same.optimized, same.options)
+
+
 KINDS = st.sampled_from([np.float64, np.float32, np.int64, np.complex128, np.bool_])
 ARGUMENTS = st.one_of(
     st.builds(lambda kind, n: np.arange(n).astype(kind), KINDS, st.integers(0, 5)),
