@@ -68,9 +68,6 @@ def direct_ufunc(bind: Bind) -> np.ufunc | None:
     ufunc = getattr(impl, "ufunc", None)
     if ufunc is None or not impl.exact_integers:
         return ufunc
-    kind = bind.binders[0].type
-    if kind is not None and not kind.shape and kind.dtype.type in impl.rounded:
-        return None
     # on Python integers alone ``impl`` computes exactly; only these have a weak type
     for arg in bind.args:
         kind = arg.type

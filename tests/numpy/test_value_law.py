@@ -143,7 +143,9 @@ def differences(name, inputs):
 # (expression, layout): what differs, and why
 _NATIVE = "no copy is made: in a trace the dtype is native already"
 _ORDER = "guards of memory order, and keys of jit, do not tell broadcast arrays from spaced ones"
+_PRODUCTS = "products of complex scalars are computed, and warn, as those of arrays"
 KNOWN = {
+    ("np.select", "largest scalar"): _PRODUCTS,
     **{(f"np.{name}_like", "broadcast"): _ORDER for name in ("zeros", "ones", "full")},
     ("np.asarray('f2')", "the other byte order"): _NATIVE,
     ("np.float32(x)", "the other byte order"): _NATIVE,

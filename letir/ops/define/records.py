@@ -29,7 +29,7 @@ SAFE: dict[str, Any] = {"exact": True, "never_fails": "biuf", "cost": "cheap"}
 PYTHON_TYPES: dict[str, type] = {"i": int, "f": float, "c": complex}
 Rule = Callable | Absent
 _INTEGERS = frozenset([bool, int])
-_PYTHON_OPERATORS: dict[str, Callable] = {  # ufuncs of integers, whose results may not fit 64 bits
+_PYTHON_INTEGERS: dict[str, Callable] = {  # ufuncs whose results may not fit 64 bits, in Python
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
@@ -41,10 +41,6 @@ _PYTHON_OPERATORS: dict[str, Callable] = {  # ufuncs of integers, whose results 
     "square": lambda x: x * x,
     "left_shift": operator.lshift,
 }
-# the classes of scalars that Python's operator rounds otherwise than the ufunc
-_COMPLEX = frozenset([np.complex64, np.complex128])
-_ROUNDED = {"multiply": _COMPLEX, "power": _COMPLEX | {np.float16, np.float32, np.float64}}
-_NUMBERS = frozenset(np.sctypeDict.values()) | WEAK.keys()
 
 
 def define(
@@ -112,7 +108,7 @@ def ufunc_impl(ufunc: np.ufunc) -> Callable:
     computed exactly.
     """
     name = ufunc.__name__  # looked up by name: CuPy has its own ufuncs
-    exact = name in _PYTHON_OPERATORS
+    exact = name in _PYTHON_INTEGERS
 
     def impl(xp, *arrays):
         return getattr(xp, name)(*arrays)
@@ -121,19 +117,14 @@ def ufunc_impl(ufunc: np.ufunc) -> Callable:
         return getattr(xp, name)(x) if type(x) is not int else _python_integer_result(xp, name, x)
 
     def binary_impl(xp, x, y):
-        types = {type(x), type(y)}
-        if types <= _INTEGERS and not type(x) is type(y) is bool:
+        if {type(x), type(y)} <= _INTEGERS and not type(x) is type(y) is bool:
             return _python_integer_result(xp, name, int(x), int(y))
-        if types & rounded and types <= _NUMBERS:
-            return _PYTHON_OPERATORS[name](x, y)
         return getattr(xp, name)(x, y)
 
-    rounded = _ROUNDED.get(name, frozenset())
     made: Any = impl if not exact else unary_impl if ufunc.nin == 1 else binary_impl
     if getattr(np, name, None) is ufunc:
         # a plan calls the ufunc itself on NumPy arrays, unless all operands may be Python integers
-        # or scalars of these classes
-        made.ufunc, made.exact_integers, made.rounded = ufunc, exact, rounded
+        made.ufunc, made.exact_integers = ufunc, exact
     return made
 
 
@@ -147,7 +138,7 @@ def _python_integer_result(xp, name: str, *numbers: int) -> Any:
     # refused before it is computed: 9**9**9 would take forever
     grows = {"power": abs(numbers[0]) > 1, "left_shift": numbers[0] != 0}.get(name, False)
     is_huge = grows and numbers[1] > 64
-    found = None if is_huge else _PYTHON_OPERATORS[name](*numbers)
+    found = None if is_huge else _PYTHON_INTEGERS[name](*numbers)
     if found is None or not -(2**63) <= found < 2**63:
         listed = ", ".join(map(str, numbers))
         raise OverflowError(
