@@ -16,7 +16,7 @@ from letir.ast.primitive import Primitive
 FOLDER = Path(__file__).with_name("api")
 INDEX = FOLDER.with_suffix(".md")
 EXTEND = "Extending"
-NAMESPACES = ("debug", "eager", "nn", "passes", "random", "testing", "viz")
+NAMESPACES = ("debug", "eager", "nn", "passes", "random", "testing", "tree", "viz")
 KINDS = (FunctionType, classmethod, property, staticmethod)  # of the members that pages list
 HEAD = """\
 # All public names

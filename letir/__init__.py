@@ -118,7 +118,7 @@ _PUBLIC = {  # theme -> module -> names; a name loads its module on first use
 }
 _NAMESPACES = (
     *("debug", "eager", "extend", "nn", "numpy", "onnx", "passes", "random", "scipy", "testing"),
-    "viz",
+    *("tree", "viz"),
 )
 _HOME = {
     name: f"letir.{module}"

@@ -10,6 +10,7 @@ from letir import passes as passes
 from letir import random as random
 from letir import scipy as scipy
 from letir import testing as testing
+from letir import tree as tree
 from letir import viz as viz
 
 # recording
@@ -240,6 +241,7 @@ __all__ = [
     "trace",
     "tracer_enter",
     "tracer_exit",
+    "tree",
     "uses",
     "value_and_grad",
     "verify",

@@ -21,7 +21,7 @@ ORDER = [
     *("errors", "ast", "ops visitors", "eval", "kernels", "plan tracing", "numpy", "passes", "ad"),
     *("transforms", "source", "eager", "executor"),
     "scripting random scipy nn",
-    "onnx viz testing datasets storage debug",
+    "onnx viz testing datasets storage debug tree",
     *("extend", "letir", "demo command_arguments", "cli"),
 ]
 LAYERS = {package: layer for layer, packages in enumerate(ORDER) for package in packages.split()}

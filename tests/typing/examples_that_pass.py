@@ -106,3 +106,9 @@ double = lt.script_op("package.double")
 assert_type(lt.ravel({"a": X})[1](X), Any)
 with lt.no_grad():
     lt.Variable(X, requires_grad=True)
+
+# trees
+assert_type(lt.tree.leaves({"a": X}), list[Any])
+assert_type(lt.tree.all((True, False)), bool)
+leaves, structure = lt.tree.flatten((X, X))
+assert_type(lt.tree.unflatten(structure, leaves), Any)
