@@ -26,15 +26,23 @@ class _Forward(ExprVisitor):
     """Emits the tangents of a body into ``builder``; returns the results' tangents, None for zero.
 
     ``capture(local)``: the operand for a primal value. ``with_residuals(bind, mask)``: a loop with
-    the residuals that its tangents read as further results.
+    the residuals that its tangents read as further results. ``wanted``: the locals on which the
+    results to differentiate depend; None for all.
     """
 
-    def __init__(self, builder: LetBuilder, capture, with_residuals=None):
+    def __init__(self, builder: LetBuilder, capture, with_residuals=None, wanted=None):
         self.builder, self.capture, self.with_residuals = builder, capture, with_residuals
+        self.wanted: set[Local] | None = wanted
+
+    def mask(self, bind: Bind, tangents: dict) -> tuple[bool, ...]:
+        """Which operands have a tangent; none if no wanted result depends on the bind."""
+        if self.wanted is not None and self.wanted.isdisjoint(bind.binders):
+            return (False,) * len(bind.args)
+        return tuple([type(arg) is Local and arg in tangents for arg in bind.args])
 
     def visit_let(self, let: Let, tangents: dict):
         bind = let.bind
-        mask = tuple([type(arg) is Local and arg in tangents for arg in bind.args])
+        mask = self.mask(bind, tangents)
         # a final rule is missing because the derivative is zero; others raise MissingRule
         if True in mask and not is_final(bind.op.jvp):
             if bind.op.with_tangent_residuals is not None and self.with_residuals is not None:
@@ -69,8 +77,7 @@ class _Interleaving(_Forward):
 
     def visit_let(self, let: Let, tangents: dict):
         bind = let.bind
-        mask = tuple([type(arg) is Local and arg in tangents for arg in bind.args])
-        if True in mask and bind.op.fused_jvp is not None:
+        if True in self.mask(bind, tangents) and bind.op.fused_jvp is not None:
             self.join(bind, tangents)
             return TailCall(let.body, tangents)
         self.builder.binds.append(bind)
@@ -149,10 +156,14 @@ def linear_program(f: Lambda, inputs: Sequence[int]) -> Linearization:
         )
 
 
-def jvp_program(f: Lambda, inputs: Sequence[int]) -> tuple[Lambda, tuple[int, ...]]:
+def jvp_program(
+    f: Lambda, inputs: Sequence[int], count: int | None = None
+) -> tuple[Lambda, tuple[int, ...]]:
     """(program, outputs): the program returns the results of ``f``, then tangents of ``outputs``.
 
-    Its parameters are those of ``f``, then a tangent for each position in ``inputs``.
+    Its parameters are those of ``f``, then a tangent for each position in ``inputs``. ``count``:
+    the number of results to differentiate, the first ones; what only the others depend on needs no
+    derivative. Linear in the number of binds.
     """
     f = without_combinators(f)
     builder = LetBuilder()
@@ -162,10 +173,21 @@ def jvp_program(f: Lambda, inputs: Sequence[int]) -> tuple[Lambda, tuple[int, ..
     tangents: dict[Local, Arg] = dict(zip([f.params[i] for i in inputs], given, strict=True))
     with paused_gc():
         kind = _Forward if apart else _Interleaving
-        found = kind(builder, lambda local: local).visit(f.body, tangents)  # nothing is captured
+        wanted = None if count is None else _ancestors(f, f.ret.args[:count])
+        # nothing is captured
+        found = kind(builder, lambda local: local, wanted=wanted).visit(f.body, tangents)[:count]
     builder.params = [*f.params, *given]
     outputs = tuple(i for i, tangent in enumerate(found) if tangent is not None)
     return builder.build([*f.ret.args, *(found[i] for i in outputs)]), outputs
+
+
+def _ancestors(f: Lambda, results: Sequence[Arg]) -> set[Local]:
+    """The locals on which these results depend, with themselves."""
+    found = {arg for arg in results if type(arg) is Local}
+    for bind in reversed(f.binds):
+        if not found.isdisjoint(bind.binders):
+            found.update(bind.locals())
+    return found
 
 
 def _push_forward(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None, ...]:

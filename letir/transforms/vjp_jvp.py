@@ -163,12 +163,29 @@ def as_direction(value: Any, kind: ArrayType | None, what: str) -> Any:
     )
 
 
+@overload
+def jvp(
+    f: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    f: Callable[..., tuple[R, A]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[R, R, A]: ...
 @entry_point
-def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[R, R]:
+def jvp(
+    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]:
     """(f(*primals), tangent of the result), for tangents that nest as the primals.
 
     None stands for a zero tangent. A result that does not depend on the primals, or is not
-    floating, has zeros as its tangent.
+    floating, has zeros as its tangent. With ``has_aux``, ``f`` returns (out, aux), and ``jvp``
+    returns (out, tangent of out, aux); what only ``aux`` depends on needs no derivative.
 
     >>> jvp(lambda x: x**2, (3.0,), (1.0,))
     (9.0, np.float64(6.0))
@@ -179,16 +196,21 @@ def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) ->
     )
     call = record_call(f, primals, {})
     inputs, directions = directions_of(call, primals, tangents)
-    program, outputs = jvp_program(call.fn, inputs)
+    first = call.out_tree  # the nesting of the results that are differentiated
+    if has_aux:
+        _check_pair(nested_example(first))
+        first = Tree.of(nested_example(first)[0])
+    program, outputs = jvp_program(call.fn, inputs, first.arrays if has_aux else None)
     xp = array_module(call.leaves)
     # dead_code: some emitted tangents reach no result
     results = run_flat(dead_code(program), [*call.leaves, *directions])
     count = len(call.fn.ret.args)
     found = dict(zip(outputs, results[count:], strict=True))
     out = call.out_tree.unflatten(results[:count])
-    return out, call.out_tree.unflatten(
-        [tangent_of(r, found.get(i), xp) for i, r in enumerate(results[:count])]
+    pushed = first.unflatten(
+        [tangent_of(r, found.get(i), xp) for i, r in enumerate(results[: first.arrays])]
     )
+    return (out[0], pushed, out[1]) if has_aux else (out, pushed)
 
 
 def entries_of(values: Any, function: str, name: str) -> tuple:

@@ -142,6 +142,56 @@ def test_vjp_returns_aux_separately():
     np.testing.assert_array_equal(X + 1, aux["n"])
 
 
+@pytest.mark.parametrize(
+    "f", [lambda x: (x**2, {"n": x + 1}), lt.jit(lambda x: (x**2, {"n": x + 1}))]
+)
+def test_jvp_returns_aux_without_a_tangent(f):
+    out, tangent, aux = lt.jvp(f, (X,), (np.ones(3),), has_aux=True)
+
+    assert_same(X**2, out)
+    np.testing.assert_array_equal(2 * X, tangent)
+    assert_same({"n": X + 1}, aux)
+
+
+def test_jvp_with_aux_nests_and_is_recorded():
+    def f(params, x):
+        out = np.tanh(x @ params.w)
+        return {"y": out, "sizes": [out.sum(), 3]}, (out.max(), "text", None)
+
+    def pushed(x):
+        return lt.jvp(lambda p: f(p, x), (PARAMS,), (PARAMS,), has_aux=True)
+
+    out, tangent, aux = pushed(X)
+    expected = lt.jvp(lambda p: f(p, X)[0], (PARAMS,), (PARAMS,))
+    assert_same(expected, (out, tangent))
+    assert_same(f(PARAMS, X)[1], aux)
+    assert_same((out, tangent, aux), lt.trace(pushed, X)(X))
+    assert_same((out, tangent, aux), lt.jit(pushed)(X))
+
+
+def test_jvp_needs_no_rule_for_what_only_aux_depends_on():
+    """In plain code, and beside a loop, where values and tangents are computed together."""
+    odd = lt.primitive("tests.no_jvp", lambda xp, x: x + 1, lambda x: x)
+
+    def f(x, loops):
+        y = lt.fori_loop(0, 2, lambda i, y: y * x, x) if loops else x**3
+        return y, odd(lt.cond(x.sum() > 0, np.sin, np.cos, x))
+
+    for loops in (False, True):
+        _, tangent, aux = lt.jvp(lambda x: f(x, loops), (X,), (np.ones(3),), True)  # noqa: B023
+        np.testing.assert_allclose(tangent, 3 * X**2)
+        assert_same(f(X, loops)[1], aux)
+        with pytest.raises(lt.MissingRule):
+            lt.jvp(lambda x: f(x, loops), (X,), (np.ones(3),))  # noqa: B023
+
+
+def test_jvp_with_aux_needs_a_pair():
+    with pytest.raises(lt.ShapeError, match=r"has_aux: the function must return \(value, aux\)"):
+        lt.jvp(np.sin, (X,), (X,), has_aux=True)
+    with pytest.raises(lt.DTypeError, match="has_aux"):
+        lt.jvp(np.sin, (X,), (X,), has_aux="no")
+
+
 def test_a_cotangent_of_the_wrong_shape_or_nesting_is_refused():
     _, pull = lt.vjp(np.exp, X)
 

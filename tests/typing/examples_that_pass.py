@@ -37,6 +37,7 @@ out, pull = lt.vjp(network, (X, X), X)
 assert_type(out, Array)
 assert_type(pull.program, lt.Lambda)
 assert_type(lt.jvp(loss, (X, 0.5), (X, 0.0)), tuple[float, float])
+assert_type(lt.jvp(lambda x: (x, "aux"), (X,), (X,), has_aux=True)[1:], tuple[Any, str])
 assert_type(lt.linearize(loss, X, 0.5)[0], float)
 assert_type(lt.hvp(program), lt.Lambda)
 
