@@ -47,6 +47,7 @@ _PUBLIC = {  # theme -> module -> names; a name loads its module on first use
         "transforms.jacobians": ("jacfwd", "jacobian", "jacrev"),
         "transforms.pytree_vector": ("ravel",),
         "transforms.residual_report": ("explain_residuals",),
+        "transforms.result_types": ("eval_shape",),
         "transforms.stopped_gradients": ("stop_gradient",),
         "transforms.transposition": ("linear_transpose",),
         "transforms.vjp_jvp": ("jvp", "linearize", "vjp"),

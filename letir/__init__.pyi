@@ -50,6 +50,7 @@ from letir.transforms.jacobians import jacobian as jacobian
 from letir.transforms.jacobians import jacrev as jacrev
 from letir.transforms.pytree_vector import ravel as ravel
 from letir.transforms.residual_report import explain_residuals as explain_residuals
+from letir.transforms.result_types import eval_shape as eval_shape
 from letir.transforms.stopped_gradients import stop_gradient as stop_gradient
 from letir.transforms.transposition import linear_transpose as linear_transpose
 from letir.transforms.vjp_jvp import jvp as jvp
@@ -188,6 +189,7 @@ __all__ = [
     "differentiate",
     "dumps",
     "eager",
+    "eval_shape",
     "explain",
     "explain_residuals",
     "extend",

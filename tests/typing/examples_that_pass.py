@@ -108,7 +108,8 @@ assert_type(lt.ravel({"a": X})[1](X), Any)
 with lt.no_grad():
     lt.Variable(X, requires_grad=True)
 
-# trees
+# types and trees
+assert_type(lt.eval_shape(loss, X, 0.5), Any)
 assert_type(lt.tree.leaves({"a": X}), list[Any])
 assert_type(lt.tree.all((True, False)), bool)
 leaves, structure = lt.tree.flatten((X, X))
