@@ -172,8 +172,20 @@ def _assemble(b: Builder, *parts: Scalars, items, shape) -> Scalars:
     return out
 
 
+def _sum_to_size(b: Builder, x: Scalars, *, shape: tuple | None) -> Scalars:
+    """The sum over leading axes, and over the axes that have the length 1 in ``shape``."""
+    if shape is None or not x.size or x.ravel()[0].dtype.kind != "f":
+        raise TypeError("an unknown or empty shape, or integers, which are added modulo 2^n")
+    lead = x.ndim - len(shape)
+    summed = [lead + n for n, length in enumerate(shape) if length == 1 != x.shape[lead + n]]
+    axes = (*range(lead), *summed)
+    return _reduction(_sum_of_row)(b, x, axis=axes, keepdims=True).reshape(shape)
+
+
 # names of forms that give NumPy's scalars where the result has no axes
-GIVE_SCALARS = frozenset(["matmul", "dot", "sum", "mean", "max", "min", "argmax", "argmin"])
+GIVE_SCALARS = frozenset(
+    ["matmul", "dot", "sum", "sum_to_size", "mean", "max", "min", "argmax", "argmin"]
+)
 _SUMS = {"b": "i8", "i": "i8", "u": "u8"}
 _FORMS: dict[str, ArrayForm] = {
     "matmul": _matmul,
@@ -184,6 +196,7 @@ _FORMS: dict[str, ArrayForm] = {
     "full": _full,
     "cumsum": _cumsum,
     "sum": _reduction(_sum_of_row),
+    "sum_to_size": _sum_to_size,
     "mean": _reduction(_mean),
     "max": _reduction(_extreme("maximum")),
     "min": _reduction(_extreme("minimum")),

@@ -179,6 +179,7 @@ sum_to_size: Primitive = define(
     cost="moderate",
     spreads=True,
     takes_shape=True,
+    scalar="sum_to_size",
     reduction="sum",
 )
 

@@ -52,6 +52,14 @@ def root(a):
     return lt.while_loop(lambda x: np.abs(x * x - a) > 1e-9, lambda x: x - (x * x - a) / (2 * x), a)
 
 
+def springs(x):
+    def step(x, _):
+        length = np.sqrt((x * x).sum(axis=1, keepdims=True))
+        return x - 0.01 * (length - 1) * x / length * np.array([1.0, 0.5]), length.sum()
+
+    return lt.scan(step, x, length=300)
+
+
 def escape(c):
     def go_on(state):
         return (state[0] < 200) & (state[1] ** 2 + state[2] ** 2 < 4)
@@ -87,6 +95,7 @@ PROGRAMS = {
     "runge kutta": (runge_kutta, (X[:3],)),
     "a recurrent network": (recurrent, (X[:9].reshape(3, 3), X[:3], X.reshape(200, 3))),
     "in reverse": (reverse_sums, (X,)),
+    "broadcasting": (springs, (X[:8].reshape(4, 2),)),
     "newton": (root, (np.float64(7),)),
     "escape": (escape, (np.array([-0.1, 0.65]),)),
     "rotation": (fibonacci, (X[:2],)),
@@ -130,7 +139,9 @@ def test_a_loop_is_one_kernel(name):
     assert_close(lt.run_forward(fn, *args), lt.compile(fn)(*args))
 
 
-@pytest.mark.parametrize("name", ["runge kutta", "a recurrent network", "in reverse", "newton"])
+@pytest.mark.parametrize(
+    "name", ["runge kutta", "a recurrent network", "broadcasting", "in reverse", "newton"]
+)
 def test_the_gradient_of_a_loop_runs_in_kernels(name):
     f, args = PROGRAMS[name]
 
