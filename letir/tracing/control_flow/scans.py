@@ -15,7 +15,7 @@ from letir.ast import entry_point
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.pytrees import NAMESPACE, Tree, flatten
 from letir.ast.signatures import C
-from letir.ast.terms import Lambda, Source
+from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.arguments import leaf_names
@@ -37,6 +37,7 @@ def scan(
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
+    unroll: int | bool = 1,
     *,
     checkpoint_every: int | None = None,
 ) -> tuple[C, Any]:
@@ -46,10 +47,12 @@ def scan(
     size of the program does not depend on the number of steps. If ``xs`` is None, ``length`` is the
     number of steps. ``reverse`` goes from the last ``x`` to the first; each y has the position of
     its x. The carry must keep its structure, shapes and dtypes; Python numbers in ``init`` become
-    arrays of the dtype that ``f`` returns. The backward pass keeps the residuals of each step; with
-    ``checkpoint_every=k`` it keeps every k-th carry and recomputes the steps between (Chen et al.,
-    Training deep nets with sublinear memory cost, 2016). Traced values that ``f`` closes over are
-    differentiated too. Raises TraceError, ShapeError or DTypeError that names the leaf.
+    arrays of the dtype that ``f`` returns. ``unroll=k`` computes k steps in each trip of the loop,
+    and the remaining ones after it; True unrolls the whole loop. The backward pass keeps the
+    residuals of each step; with ``checkpoint_every=k`` it keeps every k-th carry and recomputes the
+    steps between (Chen et al., Training deep nets with sublinear memory cost, 2016). Traced values
+    that ``f`` closes over are differentiated too. Raises TraceError, ShapeError or DTypeError that
+    names the leaf.
 
     >>> import numpy as np
     >>> total, sums = scan(lambda s, x: (s + x, s + x), 0.0, np.array([1.0, 2.0, 3.0]))
@@ -64,7 +67,9 @@ def scan(
     if every is not None:
         every = positive_int(every, "scan: checkpoint_every")
     leaves = [*step.init, *[as_row(x) for x in rows], *step.lifted]
-    program = _loop_program(step, leaves, n, bool(reverse), every, source)
+    size = _unrolled_steps(unroll, n)
+    loop = ScanLoop(step.fn, len(step.init), len(step.lifted), bool(reverse), source, size)
+    program = _loop_program(loop, leaves, n, every)
     outs = run_program(program, leaves)
     count = len(step.init)
     carry: Any = step.carry_spec.unflatten(outs[:count])
@@ -295,20 +300,34 @@ def carry_as_array(leaf: Any, kind: ArrayType | None) -> Any:
 # ---- the program ----
 
 
-def _loop_program(
-    step: _Step, leaves: Sequence, n, reverse: bool, every: int | None, source: Source | None
-) -> Lambda:
-    """The program of the loop: one bind, or a few with checkpoints."""
-    if every is not None and type(n) is not int:
-        raise ShapeError(
-            f"checkpoint_every needs a known number of steps, found {n}{at_user()}\n"
-            "  trace with concrete arrays"
-        )
+def _unrolled_steps(unroll: int | bool, n: Size | int) -> int:
+    """The number of steps in a trip of the loop."""
+    if unroll is False:
+        return 1
+    size = positive_int(unroll, "scan: unroll")
+    if size == 1 and unroll is not True:
+        return 1
+    count = _known_steps("unroll", n)
+    return max(count, 1) if unroll is True else size
+
+
+def _known_steps(option: str, n: Size | int) -> int:
+    """The number of steps. Raises ShapeError if it is symbolic."""
+    if type(n) is int:
+        return n
+    raise ShapeError(
+        f"scan: {option} needs a known number of steps, found {n}{at_user()}\n"
+        "  trace with concrete arrays"
+    )
+
+
+def _loop_program(loop: ScanLoop, leaves: Sequence, n: Size | int, every: int | None) -> Lambda:
+    """The program of the loop: one bind, or a few around segments."""
     builder = LetBuilder()
-    builder.source = source
-    pairs = zip(leaves, step.fn.params, strict=True)
+    builder.source = loop.source
+    pairs = zip(leaves, loop.body.params, strict=True)
     operands = [builder.param(type_of(leaf), param.name) for leaf, param in pairs]
-    loop = ScanLoop(step.fn, len(step.init), len(step.lifted), reverse, source)
     if every is None:
         return builder.build(loop.emit(builder, operands, n if type(n) is int else None))
-    return builder.build(loop.in_segments(builder, operands, n, every))
+    count = _known_steps("checkpoint_every", n)
+    return builder.build(loop.emit_checkpointed(builder, operands, count, every))

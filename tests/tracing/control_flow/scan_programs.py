@@ -8,7 +8,7 @@ RNG = np.random.default_rng(0)
 W = RNG.normal(size=(3, 3)) * 0.5
 
 
-def network(w, h, xs, *, reverse=False, every=None):
+def network(w, h, xs, *, reverse=False, every=None, unroll=1):
     """A scan with nested carry and ys, a Python number in the carry, and a closed-over w."""
 
     def step(carry, x):
@@ -16,7 +16,9 @@ def network(w, h, xs, *, reverse=False, every=None):
         return {"h": h, "s": carry["s"] + 2 * h.sum()}, (h**2, [h.sum()])
 
     start = {"h": h, "s": 0}
-    carry, (rows, [sums]) = lt.scan(step, start, xs, reverse=reverse, checkpoint_every=every)
+    carry, (rows, [sums]) = lt.scan(
+        step, start, xs, reverse=reverse, unroll=unroll, checkpoint_every=every
+    )
     weights = np.arange(1, len(xs) + 1)
     return (rows * weights[:, None]).sum() + carry["s"] + (sums * weights).sum()
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir.testing import assert_same
 from tests.tracing.control_flow.scan_programs import RNG, W, network, plain_network, scans
 
 
@@ -28,6 +29,76 @@ def test_value_and_gradient_agree_with_the_python_loop(n, reverse, every):
     for ct, other in zip(gradient, by_loop, strict=True):
         assert (ct.dtype, ct.shape) == (other.dtype, other.shape)
         np.testing.assert_allclose(ct, other, rtol=1e-12, atol=1e-14)
+
+
+# ---- several steps in a trip ----
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    "n, unroll, every",
+    [
+        *((0, 2, None), (7, 3, None), (6, 3, None), (7, 9, None), (7, True, None)),
+        *((1, True, None), (7, False, None), (7, 2, 3), (7, True, 2)),
+    ],
+)
+def test_unrolled_values_and_gradients_agree_with_the_python_loop(n, unroll, every, reverse):
+    args = W, np.full(3, 0.2), RNG.normal(size=(n, 3))
+
+    def loop(*args):
+        return network(*args, reverse=reverse, unroll=unroll, every=every)
+
+    value, gradient = lt.value_and_grad(loop, (0, 1, 2))(*args)
+    expected, by_loop = lt.value_and_grad(
+        lambda *args: plain_network(*args, reverse=reverse), (0, 1, 2)
+    )(*args)
+    np.testing.assert_allclose(value, expected, rtol=1e-13)
+    for ct, other in zip(gradient, by_loop, strict=True):
+        np.testing.assert_allclose(ct, other, rtol=1e-12, atol=1e-14)
+
+
+def test_unrolled_steps_have_the_same_bits_under_every_evaluator():
+    args = W, np.full(3, 0.2), RNG.normal(size=(7, 3))
+
+    def unrolled(w, h, xs):
+        step = lambda h, x: ((h := np.tanh(h @ w + x)), {"h": h, "n": 1})  # noqa: E731
+        return lt.scan(step, h, xs, unroll=3)
+
+    once = lt.scan(lambda h, x: ((h := np.tanh(h @ W + x)), {"h": h, "n": 1}), *args[1:])
+    program = lt.trace(unrolled, *args)
+    text = lt.dumps(program)
+    assert lt.parse(text) == program
+    assert text.count("tanh") == 3 + 1  # a trip, and the step that remains
+    source: dict = {}
+    exec(lt.to_source(program), source)
+    found = [unrolled(*args), program(*args), lt.compile(program, exact=True)(*args)]
+    found += [lt.jit(unrolled, exact=True)(*args), source["f"](*args)]
+    for result in found:
+        assert_same(once, result)
+
+
+def test_unrolled_loops_have_tangents_and_batches():
+    xs, ws = RNG.normal(size=(7, 3)), RNG.normal(size=(2, 3, 3))
+
+    def f(w, unroll):
+        return network(w, np.full(3, 0.2), xs, unroll=unroll)
+
+    for transformed in (lambda g: lt.hessian(g)(W), lambda g: lt.vmap(lt.grad(g))(ws)):
+        found, expected = (transformed(lambda w, k=k: f(w, k)) for k in (3, 1))
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
+
+
+def test_a_full_unrolling_has_no_loop_and_sizes_of_rows_may_be_symbolic():
+    def f(unroll):
+        kinds = lt.ShapeDtype((5, "m")), lt.ShapeDtype("m")
+        return lt.trace(
+            lambda xs, h: lt.scan(lambda h, x: (h + x, h * x), h, xs, unroll=unroll), *kinds
+        )
+
+    xs, h = RNG.normal(size=(5, 4)), np.ones(4)
+    for unroll, loops in [(True, 0), (5, 0), (2, 1), (1, 1)]:
+        assert loops == len(scans(f(unroll)))
+        assert_same(f(1)(xs, h), f(unroll)(xs, h))
 
 
 # ---- batches, types and values ----
@@ -234,6 +305,26 @@ WRONG = {
     "every, no integer": (
         lambda: lt.scan(lambda c, x: (c, x), 0.0, ONES, checkpoint_every=2.5),
         "scan: checkpoint_every must be an int, found 2.5",
+    ),
+    "unroll": (
+        lambda: lt.scan(lambda c, x: (c, x), 0.0, ONES, unroll=0),
+        "scan: unroll must be 1 or more, found 0",
+    ),
+    "unroll, no integer": (
+        lambda: lt.scan(lambda c, x: (c, x), 0.0, ONES, unroll=2.5),
+        "unroll must be .* found 2.5",
+    ),
+    "unroll, symbolic": (
+        lambda: lt.trace(
+            lambda xs: lt.scan(lambda c, x: (c, x), 0.0, xs, unroll=2), lt.ShapeDtype("n")
+        ),
+        "scan: unroll needs a known number of steps, found n",
+    ),
+    "every, symbolic": (
+        lambda: lt.trace(
+            lambda xs: lt.scan(lambda c, x: (c, x), 0.0, xs, checkpoint_every=2), lt.ShapeDtype("n")
+        ),
+        "scan: checkpoint_every needs a known number of steps, found n",
     ),
 }
 
