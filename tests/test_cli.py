@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from letir import ShapeDtype, __version__, diff, differentiate, load, parse, save, trace
-from letir.cli import COMMANDS, main
+from letir.cli import main
+from letir.cli.command_line import COMMANDS
 
 MODEL = """\
 import numpy as np
@@ -421,7 +422,7 @@ def test_an_interrupt_causes_no_traceback(saved, capsys, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("letir.cli.describe_program", interrupted)
+    monkeypatch.setattr("letir.cli.program_commands.describe_program", interrupted)
 
     assert main(["check", "loss.letir"]) == 130
     assert capsys.readouterr().err == "letir: interrupted\n"

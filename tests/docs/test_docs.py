@@ -15,7 +15,7 @@ import pytest
 import letir as lt
 import letir.numpy as lnp
 from letir.ast.primitive import PRIMITIVES
-from letir.cli import build_parser
+from letir.cli.command_line import build_parser
 from letir.ops import load_all
 
 ROOT = Path(__file__).parents[2]

@@ -1,0 +1,215 @@
+"""The commands of ``letir`` on programs: a function for each, which returns its exit code."""
+
+import argparse
+import os
+from collections.abc import Callable, Sized
+from pathlib import Path
+
+import numpy as np
+
+import letir
+from letir import (
+    Lambda,
+    LetirError,
+    check,
+    diff,
+    dumps,
+    grad,
+    load,
+    passes,
+    save,
+    trace,
+    value_and_grad,
+)
+from letir.cli.command_arguments import function_in, parse_argument, parse_size
+from letir.demo.story import FULL, QUICK, tell_story
+from letir.eval.evaluator import run_flat
+from letir.executor.default_pipeline import optimize_program
+from letir.executor.explanation import PassReport
+from letir.passes.pipeline import run_pipeline
+
+# functions that letir.passes exports and that are not passes
+NO_PASSES = frozenset(["is_differentiable", "propagate_requires_grad", "register", "unregister"])
+
+
+def demo_command(options: argparse.Namespace) -> int:
+    """Train a classifier written in plain NumPy."""
+    return 0 if tell_story(QUICK if options.quick else FULL, options.save) else 1
+
+
+def trace_command(options: argparse.Namespace) -> int:
+    """Record a function of a Python file."""
+    program = trace(function_in(options.function), *map(parse_argument, options.arg))
+    save(program, options.output)
+    print(f"{options.output}: {describe_program(program)}")
+    return 0
+
+
+def import_command(options: argparse.Namespace) -> int:
+    """Make a program of an ONNX model."""
+    sizes = dict(map(parse_size, options.size))
+    program = check(letir.onnx.load(options.file, options.params, sizes=sizes))
+    save(program, options.output)
+    print(f"{options.output}: {describe_program(program)}")
+    return 0
+
+
+def export_command(options: argparse.Namespace) -> int:
+    """Make an ONNX model of a program."""
+    program = program_in(options.file, options)
+    model = letir.onnx.export(program, options.output, opset=options.opset or letir.onnx.OPSET)
+    print(f"{options.output}: {describe_program(program)}, {counted(model.graph.node, 'node')}")
+    return 0
+
+
+def show_command(options: argparse.Namespace) -> int:
+    """Print a program."""
+    if options.listing:
+        print(program_in(options.file, options).listing().rstrip())
+    elif options.full:
+        print(dumps(program_in(options.file, options)))
+    else:
+        print(content_of(options.file, options))
+    return 0
+
+
+def view_command(options: argparse.Namespace) -> int:
+    """Write a page on which to explore a program: one HTML file."""
+    name, args = options.file, list(map(parse_argument, options.arg))
+    shown: Callable | Lambda | letir.Gradient
+    if ":" in name and not os.path.exists(name):
+        shown, title = function_in(name), name.rpartition(":")[2]
+    elif options.size:
+        sizes = dict(map(parse_size, options.size))
+        shown, title = check(letir.onnx.load(name, sizes=sizes)), Path(name).stem
+    else:
+        shown, title = content_of(name, options), Path(name).stem
+    path = options.output or f"{title}.html"
+    page = letir.viz.explorer(shown, *args, gradient=not options.no_gradient, title=title)
+    page.save(path)
+    print(f"{path}: {page}")
+    return 0
+
+
+def check_command(options: argparse.Namespace) -> int:
+    """Check that a file holds a well-formed program."""
+    program = program_in(options.file, options)  # which checks it, for all commands
+    print(f"{options.file}: well-formed, {describe_program(program)}")
+    return 0
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """Replay a program on arrays."""
+    program = program_in(options.file, options)
+    paths = output_paths(options.out, len(program.ret.args))  # wrong options fail before a long run
+    results = run_flat(program, list(map(parse_argument, options.arg)))
+    for path, result in zip(paths, results, strict=False):
+        np.save(path, result, allow_pickle=False)
+    if not paths:
+        print(*results, sep="\n")
+    return 0
+
+
+def grad_command(options: argparse.Namespace) -> int:
+    """Differentiate a program."""
+    argnums = options.argnums[0] if len(options.argnums) == 1 else tuple(options.argnums)
+    program = program_in(options.file, options)
+    if is_onnx(options.file) and [arg.type.shape for arg in program.ret.args] != [()]:
+        program = letir.onnx.weighted_sum(program)
+    program = (value_and_grad if options.value else grad)(program, argnums)
+    write_program(program, options.output)
+    print(f"{options.output}: {describe_program(program)}")
+    return 0
+
+
+def optimize_command(options: argparse.Namespace) -> int:
+    """Run the optimising passes, and say what each of them changed."""
+    program, steps = program_in(options.file, options), []
+
+    def note(*step) -> None:
+        steps.append(PassReport.of(*step))
+
+    if options.passes:
+        found = run_pipeline(tuple(map(pass_named, options.passes)), program, observe=note)
+    else:
+        found = optimize_program(program, exact=options.exact, observe=note)
+    write_program(found, options.output)
+    for step in steps:
+        if step.change:
+            print(f"{step.name:22} {step.before} -> {step.after}  {step.change}")
+    print(f"{options.output}: {describe_program(found)}")
+    return 0
+
+
+def diff_command(options: argparse.Namespace) -> int:
+    """Show two programs side by side, aligned."""
+    print(diff(program_in(options.first, options), program_in(options.second, options)))
+    return 0
+
+
+# ---- files, passes and arguments ----
+
+
+def pass_named(name: str) -> Callable:
+    """The pass of this name."""
+    if name not in passes.__all__ or name in NO_PASSES:
+        known = ", ".join(sorted(set(passes.__all__) - NO_PASSES))
+        raise LetirError(f"there is no pass {name!r}\n  there are {known}")
+    return getattr(passes, name)
+
+
+def content_of(path: str, limits: argparse.Namespace) -> Lambda | letir.Gradient:
+    """The program or Gradient in a file, or the program of an ONNX model, checked."""
+    if is_onnx(path):
+        return check(letir.onnx.load(path))
+    return load(path, max_bytes=limits.max_bytes, max_text_bytes=limits.max_text_bytes)
+
+
+def program_in(path: str, limits: argparse.Namespace) -> Lambda:
+    """The program in a file, or of an ONNX model. Raises LetirError for a Gradient, which is two
+    programs.
+    """
+    program = content_of(path, limits)
+    if not isinstance(program, Lambda):
+        raise LetirError(
+            f"{path} holds a {type(program).__name__}: only `letir show` takes one\n"
+            "  save the program itself: letir.save(gradient.df, path)"
+        )
+    return program
+
+
+def write_program(program: Lambda, path: str) -> None:
+    """Save a program, or an ONNX model of it if the name of the file says so."""
+    if is_onnx(path):
+        letir.onnx.export(program, path)
+    else:
+        save(program, path)
+
+
+def is_onnx(path: str) -> bool:
+    """Whether a file is an ONNX model, by its name."""
+    return path.lower().endswith(".onnx")
+
+
+def describe_program(program: Lambda) -> str:
+    """The numbers of parameters, binds and results of a program, as text."""
+    parts = (program.params, "parameter"), (program, "bind"), (program.ret.args, "result")
+    return ", ".join(counted(*part) for part in parts)
+
+
+def counted(things: Sized, word: str) -> str:
+    """The number of things, as in 3 binds."""
+    return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
+
+
+def output_paths(given: list[str], count: int) -> list[str]:
+    """A path for each result: as given, or numbered if one path is given for several results."""
+    if len(given) in (0, count):
+        return given
+    if len(given) > 1:
+        raise LetirError(
+            f"the program has {count} results: give --out once or {count} times, "
+            f"not {len(given)} times\n  leave --out away to print the results"
+        )
+    stem, dot, suffix = given[0].rpartition(".")
+    return [f"{stem}.{i}.{suffix}" if dot else f"{suffix}.{i}" for i in range(count)]
