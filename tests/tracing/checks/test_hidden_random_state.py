@@ -14,6 +14,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_same
+from letir.tracing.checks import hidden_random_state
 
 X = np.ones(3)
 RNG = np.random.default_rng(0)
@@ -282,6 +283,31 @@ def test_nothing_is_left_in_place_after_an_error_and_other_threads_draw():
 
     assert 1 == len(found)
     assert before == [dict(kind.__dict__) for kind in kinds]
+
+
+class OneRead:
+    """A bit generator whose state can be read once."""
+
+    def __init__(self):
+        self.bits = np.random.MT19937(0)
+        self.capsule, self.lock, self.reads = self.bits.capsule, self.bits.lock, 0
+
+    @property
+    def state(self):
+        self.reads += 1
+        if self.reads > 1:
+            raise MemoryError
+        return self.bits.state
+
+
+def test_nothing_is_left_in_place_if_states_cannot_be_compared():
+    before, rng = dict(vars(np.random.Generator)), np.random.Generator(OneRead())
+
+    with pytest.raises(MemoryError):
+        lt.trace(lambda x: x if rng else -x, 1.0)
+
+    assert before == dict(vars(np.random.Generator))
+    assert not hidden_random_state._started
 
 
 def test_a_program_for_variables_refuses_generators_that_are_not_arguments():
