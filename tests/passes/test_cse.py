@@ -231,6 +231,28 @@ def test_draws_in_bodies_are_not_merged():
     assert common_subexpressions(f) is f
 
 
+def test_effects_in_bodies_happen_as_often_as_before():
+    """[F4]"""
+    branch = "lambda %A: float64[] { print(%A, text='{}'); return %A }"
+    cond = f"cond(%0, %1, on_true={branch}, on_false={branch.replace('A', 'B')})"
+    first, second = [cond.replace("A", str(i)).replace("B", str(i + 1)) for i in (4, 6)]
+    f = parse(f"""
+    lambda %0: bool[], %1: float64[] {{
+      %2: float64[] = {first}
+      %3: float64[] = {second}
+      %8: float64[] = add(%2, %3)
+      return %8
+    }}""")
+
+    assert common_subexpressions(f) is f
+
+
+def test_an_operation_without_types_does_not_replace_a_typed_one():
+    f = parse("lambda %0 { %1 = exp(%0); %2: float64[3] = exp(%0); return %2 }")
+
+    assert common_subexpressions(f) is f
+
+
 def test_operations_of_users_are_never_merged():
     """[B12]"""
     count = iter(range(9))
