@@ -73,6 +73,13 @@ def swapped(x):
     return y
 
 
+def swapped_elements(x):
+    y = x[0] * 1.0
+    for i in range(3):
+        y[i], y[i + 1] = y[i + 1], y[i]
+    return y
+
+
 def written_argument(x):
     y = x.T
     z = x.copy()
@@ -82,7 +89,7 @@ def written_argument(x):
 
 PROGRAMS = [
     *(recurrence, copied_borders, through_a_view, row_kept, rows_in_a_list, swapped),
-    written_argument,
+    *(swapped_elements, written_argument),
 ]
 
 
@@ -95,7 +102,7 @@ def test_results_and_sharing_are_the_steps_ones(f):
     assert_same(f(X.copy()), lt.run_forward(fn, X))
 
 
-@pytest.mark.parametrize("f", [recurrence, copied_borders])
+@pytest.mark.parametrize("f", [recurrence, copied_borders, swapped_elements])
 def test_writes_into_new_arrays_need_no_test(f):
     assert "getrefcount" not in lines_of(lt.trace(f, X))
 
