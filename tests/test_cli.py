@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from letir import ShapeDtype, __version__, diff, differentiate, load, parse, save, trace
+from letir import ShapeDtype, Size, __version__, diff, differentiate, load, parse, save, trace
 from letir.cli import main
 from letir.cli.command_line import COMMANDS
 
@@ -232,6 +232,111 @@ def test_an_error_prints_one_line_and_exits_with_code_1(argv, expected, saved, c
     assert not (saved / "f").exists()
 
 
+SLIPS = """\
+def fails(x):
+    return 1 / 0
+def decides(x):
+    return x if x.sum() > 0 else -x
+def reads(x):
+    return open("nothing.txt").read()
+def endless(x):
+    return endless(x)
+def exits(x):
+    raise SystemExit(3)
+def leaves(x):
+    raise GeneratorExit("gone")
+def asserts(x):
+    assert False, "no"
+def made(x):
+    return object()
+def named(x, *, y):
+    return x + y
+def lists(x):
+    return [x[i] for i in (0, 9)]
+async def waits(x):
+    return x
+def yields(x):
+    yield x
+"""
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        ("slips.py", "slips.py: a Python file and a function are expected"),
+        ("slips.py:", "slips.py has no function ''"),
+        (":fails", ":fails: a Python file and a function are expected"),
+        ("slips.fails", "slips.fails: a Python file and a function"),
+        ("slips.py:fails:x", "slips.py:fails:x: a Python file and a function"),
+        ("slips.py:fail", "slips.py has no function 'fail'; it has asserts, decides"),
+        ("nowhere.py:f", "nowhere.py: No such file or directory"),
+        ("folder:f", "folder:f: a Python file and a function"),
+        ("no.module:f", "no.module:f: a Python file and a function"),
+        ("1abc:f", "1abc:f: a Python file and a function"),
+        ("imports.py:f", "imports.py:1: ModuleNotFoundError: No module named 'nothing_of"),
+        ("exits.py:f", "exits.py ends the process while it is imported, by exit('bye')"),
+        ("nul.py:f", "nul.py: SyntaxError: source code"),
+        ("model.py:loss --arg nothing.npy", "--arg 'nothing.npy': No such file or directory"),
+        ("model.py:loss --arg=", "--arg '': No such file"),
+        ("model.py:loss --arg folder", "folder: Is a directory"),
+        ("model.py:loss --arg empty.npy", "empty.npy is not a .npy file of numbers"),
+        ("model.py:loss --arg objects.npy", "objects.npy is not a .npy file of numbers"),
+        ("model.py:loss --arg several.npz", "several.npz is not a .npy file of numbers"),
+        ("model.py:loss --arg float64[n,3", "--arg 'float64[n,3': No such file"),
+        ("model.py:loss --arg flot64[n]", "--arg 'flot64[n]' is not a type: expected a dtype"),
+        ("model.py:loss --arg float64[-3]", "--arg 'float64[-3]' is not a type: a size is neg"),
+        ("model.py:loss --arg float64[n;3]", "--arg 'float64[n;3]' is not a type: expected a s"),
+        ("model.py:loss --arg float64[,]", "--arg 'float64[,]' is not a type"),
+        ("model.py:loss --arg object[3]", "--arg 'object[3]' is not a type"),
+        ("model.py:loss --arg float64[2] --arg float64[n,3]", "matmul: inner sizes differ"),
+        ("model.py:loss --arg 99999999999999999999 --arg 1", "argument w: the integer 99999"),
+        ("slips.py:fails --arg 1", "slips.py:2: ZeroDivisionError"),
+        ("slips.py:decides --arg float64[n]", "the truth value of a traced value"),
+        ("slips.py:reads --arg 1", "nothing.txt: No such file"),
+        ("slips.py:endless --arg 1", "slips.py:8: RecursionError"),
+        ("slips.py:exits --arg 1", "slips.py:10: SystemExit: 3"),
+        ("slips.py:leaves --arg 1", "slips.py:12: GeneratorExit: gone"),
+        ("slips.py:asserts --arg 1", "slips.py:14: AssertionError: no"),
+        ("slips.py:made --arg 1", "the traced function returned <object"),
+        ("slips.py:named --arg 1", "the function named(x, *, y) is called with"),
+        ("slips.py:lists --arg float64[3]", "index 9 is out of bounds"),
+        ("slips.py:waits --arg 1", "the traced function returned <coroutine"),
+        ("slips.py:yields --arg 1", "the traced function returned <generator"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")
+def test_a_slip_in_a_trace_causes_no_traceback(argv, expected, folder, capsys):
+    (folder / "folder").mkdir()
+    (folder / "slips.py").write_text(SLIPS)
+    (folder / "imports.py").write_text("import nothing_of_this_name\n")
+    (folder / "exits.py").write_text("raise SystemExit('bye')\n")
+    (folder / "nul.py").write_text("x = 1\0\n")
+    (folder / "empty.npy").write_bytes(b"")
+    np.save("objects.npy", np.array([{}], dtype=object), allow_pickle=True)
+    np.savez("several.npz", x=np.ones(3))
+
+    line = failure(capsys, "trace", *argv.split())[0]
+
+    assert line.removeprefix("letir: ").removeprefix(f"{folder}/").startswith(expected)
+
+
+def test_trace_prints_the_program_of_abstract_arguments(folder, capsys):
+    args = ["--arg", "float64[2*m]", "--arg", "float64[n, 2*m]"]
+    assert main(["trace", "model.py:loss", *args]) == 0
+    shown = capsys.readouterr().out
+    assert parse(shown).params[1].type == ShapeDtype(("n", 2 * Size.named("m"))).type
+
+    assert main(["trace", "model:scaled", "--arg", "float32[3]", "--arg", "float64*[]"]) == 0
+    assert "%2: float32[3] = mul(%0, %1)" in capsys.readouterr().out
+
+
+def test_view_takes_abstract_arguments(folder, capsys):
+    argv = ["view", "model.py:loss", "--arg", "float64[3]", "--arg", "float64[n, 3]"]
+    assert main(argv) == 0
+
+    assert "float64[n, 3]" in (folder / "loss.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
@@ -258,7 +363,7 @@ def test_a_failing_replay_names_the_let_line(folder, capsys):
     assert any("guard(" in line for line in lines)
 
 
-@pytest.mark.parametrize("argv", [["bogus"], ["grad", "f"], ["trace", "model.py:loss"]])
+@pytest.mark.parametrize("argv", [["bogus"], ["grad", "f"], ["trace"]])
 def test_an_invalid_command_line_exits_with_code_2(argv, capsys):
     with pytest.raises(SystemExit) as exit_:
         main(argv)

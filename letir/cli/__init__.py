@@ -30,12 +30,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("letir: interrupted", file=sys.stderr)
         return 130  # as shells report it
-    except Exception as error:  # a file of the user may raise any
+    except BaseException as error:  # a file of the user may raise any, SystemExit too
         print("\n".join([f"letir: {error_message(error)}", *error_notes(error)]), file=sys.stderr)
         return 1
 
 
-def error_message(error: Exception) -> str:
+def error_message(error: BaseException) -> str:
     """The message of an error, with the file name for an OSError.
 
     For an error of the user's file: with its class, and the line of that file.
@@ -47,7 +47,8 @@ def error_message(error: Exception) -> str:
         return "\n".join([x for x in lines if not x.startswith(f"  at {sys.argv[0]}:")])
     place = ""
     if isinstance(error, SyntaxError):
-        place = f"{error.filename}:{error.lineno}: "
+        line = "" if error.lineno is None else f":{error.lineno}"
+        place = f"{error.filename}{line}: "
     else:
         frames = traceback.extract_tb(error.__traceback__)
         place = next(
@@ -57,6 +58,6 @@ def error_message(error: Exception) -> str:
     return f"{place}{type(error).__name__}: {message}"
 
 
-def error_notes(error: Exception) -> list[str]:
+def error_notes(error: BaseException) -> list[str]:
     """The notes of an error: the let line, the file."""
     return [f"  {note.removeprefix('letir: ')}" for note in getattr(error, "__notes__", ())]

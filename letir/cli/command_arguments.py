@@ -1,9 +1,10 @@
-"""The arguments of commands that name functions, arrays and numbers."""
+"""The arguments of commands that name functions, arrays, numbers and types."""
 
 import contextlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
@@ -13,7 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast.text.literals import TYPE, parse_type
+from letir.ast.types import ShapeDtype
 from letir.errors import LetirError
+
+FORMS = "write a .npy file or a number"
+TRACED_FORMS = f"{FORMS}, or a type such as 'float64[n, 3]' for an argument without a value"
+_TYPE = re.compile(TYPE)
 
 
 def function_in(place: str) -> Callable:
@@ -64,17 +71,42 @@ def _run_module(spec: ModuleSpec) -> ModuleType:
     """The module of a spec, imported."""
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # before it runs: dataclasses and pickle look there
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        error.filename = error.filename or spec.origin  # missing for some kinds of text
+        raise
+    except SystemExit as error:
+        raise LetirError(
+            f"{spec.origin} ends the process while it is imported, by exit({error.code!r})\n"
+            '  write what a script does below: if __name__ == "__main__":'
+        ) from None
     return module
 
 
-def parse_argument(text: str) -> Any:
-    """The array in a .npy file, or a Python number."""
+def parse_traced_argument(text: str) -> Any:
+    """The array in a .npy file, a Python number, or a type, whose named sizes are symbolic."""
+    if not _TYPE.fullmatch(text.strip()):
+        return parse_argument(text, TRACED_FORMS)
+    try:
+        kind = parse_type(text.strip())
+        return ShapeDtype(kind.shape, kind.dtype, kind.weak)
+    except (LetirError, ValueError) as error:
+        raise LetirError(
+            f"--arg {text!r} is not a type: {str(error).splitlines()[0]}\n"
+            "  write a dtype and a size for each axis, as in 'float64[n, 3]'"
+        ) from None
+
+
+def parse_argument(text: str, forms: str = FORMS) -> Any:
+    """The array in a .npy file, or a Python number. ``forms``: the forms that an error names."""
     for number in (int, float, complex):  # text that reads as a number is not a file name
         try:
             return number(text)
         except ValueError:
             continue
+    if not os.path.exists(text):
+        raise LetirError(f"--arg {text!r}: No such file or directory\n  {forms}")
     with open(text, "rb") as stream:
         try:
             # mapped first: its size is compared with the header's before memory is taken

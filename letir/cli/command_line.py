@@ -22,6 +22,7 @@ from letir.cli.program_commands import (
 EXAMPLES = """\
 examples:
   letir demo --quick
+  letir trace model.py:loss --arg 'float64[784, 10]' --arg 'float64[n, 784]'
   letir trace model.py:loss --arg weights.npy --arg images.npy -o loss.letir
   letir import classifier.onnx -o classifier.letir
   letir show loss.letir
@@ -31,7 +32,12 @@ examples:
   letir optimize slope.letir -o fast.letir
   letir export fast.letir -o fast.onnx
 """
-ARGUMENT = "a .npy file or a number; once for each argument, in the order of the parameters"
+EACH = "once for each argument, in the order of the parameters"
+ARGUMENT = f"a .npy file or a number; {EACH}"
+TRACED_ARGUMENT = (
+    "a .npy file, a number, or a type such as 'float64[n, 3]' for an argument without a value, "
+    f"whose named sizes stay symbolic; {EACH}"
+)
 
 
 def cli_option(*names: str, **settings: Any) -> tuple[tuple, dict]:
@@ -60,6 +66,8 @@ SIZES = cli_option(
     help="a number for a named size of the model; others stay symbolic",
 )
 ARGS = cli_option("--arg", action="append", default=[], metavar="ARG", help=ARGUMENT)
+TRACED_ARGS = cli_option("--arg", action="append", default=[], metavar="ARG", help=TRACED_ARGUMENT)
+FUNCTION = "the function, as in model.py:loss or package.model:loss; the module is imported"
 OUT_HELP = (
     "where to save the results: once for each result, or once to have them numbered, y.0.npy, "
     "y.1.npy; by default they are printed"
@@ -77,10 +85,12 @@ COMMANDS: tuple[Any, ...] = (
     ),
     (
         trace_command,
-        "letir trace model.py:loss --arg x.npy --arg 0.5 -o loss.letir",
-        cli_option("function", metavar="FILE.py:FUNCTION", help="the function; FILE.py is run"),
-        ARGS,
-        output_option("where to save the program"),
+        "letir trace model.py:loss --arg 'float64[n, 3]' --arg 0.5 -o loss.letir",
+        cli_option("function", metavar="FILE.py:FUNCTION", help=FUNCTION),
+        TRACED_ARGS,
+        cli_option(
+            "-o", "--output", metavar="FILE", help="where to save the program, not print it"
+        ),
     ),
     (
         import_command,
@@ -116,7 +126,7 @@ COMMANDS: tuple[Any, ...] = (
         "letir view model.py:loss --arg x.npy --arg 0.5 -o loss.html",
         cli_option("file", metavar="FILE", help=VIEWED),
         *LIMITS,
-        ARGS,
+        TRACED_ARGS,
         cli_option("-o", "--output", metavar="FILE", help="the page (default: NAME.html)"),
         SIZES,
         cli_option("--no-gradient", action="store_true", help="without the backward program"),

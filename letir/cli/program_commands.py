@@ -21,7 +21,12 @@ from letir import (
     trace,
     value_and_grad,
 )
-from letir.cli.command_arguments import function_in, parse_argument, parse_size
+from letir.cli.command_arguments import (
+    function_in,
+    parse_argument,
+    parse_size,
+    parse_traced_argument,
+)
 from letir.demo.story import FULL, QUICK, tell_story
 from letir.eval.evaluator import run_flat
 from letir.executor.default_pipeline import optimize_program
@@ -38,8 +43,11 @@ def demo_command(options: argparse.Namespace) -> int:
 
 
 def trace_command(options: argparse.Namespace) -> int:
-    """Record a function of a Python file."""
-    program = trace(function_in(options.function), *map(parse_argument, options.arg))
+    """Record a function of a Python file, and print its program, or save it."""
+    program = trace(function_in(options.function), *map(parse_traced_argument, options.arg))
+    if options.output is None:
+        print(program)
+        return 0
     save(program, options.output)
     print(f"{options.output}: {describe_program(program)}")
     return 0
@@ -75,7 +83,7 @@ def show_command(options: argparse.Namespace) -> int:
 
 def view_command(options: argparse.Namespace) -> int:
     """Write a page on which to explore a program: one HTML file."""
-    name, args = options.file, list(map(parse_argument, options.arg))
+    name, args = options.file, list(map(parse_traced_argument, options.arg))
     shown: Callable | Lambda | letir.Gradient
     if ":" in name and not os.path.exists(name):
         shown, title = function_in(name), name.rpartition(":")[2]
