@@ -27,6 +27,7 @@ from letir.cli.command_arguments import (
     parse_size,
     parse_traced_argument,
 )
+from letir.cli.terminal_colors import print_program
 from letir.demo.story import FULL, QUICK, tell_story
 from letir.eval.evaluator import run_flat
 from letir.executor.default_pipeline import optimize_program
@@ -46,7 +47,7 @@ def trace_command(options: argparse.Namespace) -> int:
     """Record a function of a Python file, and print its program, or save it."""
     program = trace(function_in(options.function), *map(parse_traced_argument, options.arg))
     if options.output is None:
-        print(program)
+        print_program(str(program))
         return 0
     save(program, options.output)
     print(f"{options.output}: {describe_program(program)}")
@@ -73,11 +74,11 @@ def export_command(options: argparse.Namespace) -> int:
 def show_command(options: argparse.Namespace) -> int:
     """Print a program."""
     if options.listing:
-        print(program_in(options.file, options).listing().rstrip())
+        print_program(program_in(options.file, options).listing().rstrip())
     elif options.full:
-        print(dumps(program_in(options.file, options)))
+        print_program(dumps(program_in(options.file, options)))
     else:
-        print(content_of(options.file, options))
+        print_program(str(content_of(options.file, options)))
     return 0
 
 

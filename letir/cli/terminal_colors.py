@@ -1,0 +1,38 @@
+"""Programs in the colours of the terminal: plain ANSI codes, which follow the user's theme."""
+
+import os
+import re
+import sys
+from typing import TextIO
+
+_CODES = {  # kind of a piece of text -> its ANSI code
+    "string": "33",  # yellow
+    "comment": "2",  # faint
+    "local": "36",  # cyan
+    "type": "32",  # green
+    "keyword": "35",  # magenta
+    "operation": "1",  # bold
+}
+_PIECE = re.compile(
+    r"""(?P<string>'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")"""
+    r"|(?P<comment>\#[^\n]*)"
+    r"|(?P<local>%\d+)"
+    r"|(?P<type>\b(?:bool|u?int\d+|float\d+|complex\d+)\*?\[[^][\n]*\])"
+    r"|(?P<keyword>\b(?:lambda|return)\b)"
+    r"|(?P<operation>(?<==[ ])[\w.]+(?=[ ([]))"
+)
+
+
+def print_program(text: str, out: TextIO | None = None) -> None:
+    """Print the text of a program, in colours if ``out`` is a terminal that shows them.
+
+    No colours with NO_COLOR in the environment, or on a terminal that calls itself dumb.
+    """
+    out = out or sys.stdout
+    is_plain = not out.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    print(text if is_plain else colored_program(text), file=out)
+
+
+def colored_program(text: str) -> str:
+    """The text of a program with ANSI codes, without which it is the text itself."""
+    return _PIECE.sub(lambda piece: f"\x1b[{_CODES[piece.lastgroup]}m{piece[0]}\x1b[0m", text)
