@@ -6,6 +6,7 @@ from attrs import evolve
 
 import letir.ops  # noqa: F401  registers all operations
 from letir.ast.attrs import NO_ATTRS, Attrs
+from letir.ast.builder import LetBuilder
 from letir.ast.checker import check, retype
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret, Source
@@ -40,6 +41,9 @@ def test_a_lack_of_stack_or_memory_is_not_an_error_of_the_operands(kind, monkeyp
         check(f)
     with pytest.raises(kind, match="not enough"):
         retype(f, ArrayType("float32"))
+    builder = LetBuilder()
+    with pytest.raises(kind, match="not enough"):  # inlined with operands of other types
+        builder.inline(f, [builder.param(ArrayType("float32")).arg])
 
 
 def test_unknown_types_are_accepted():
