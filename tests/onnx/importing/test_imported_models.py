@@ -98,6 +98,19 @@ def test_a_program_is_compiled_saved_and_loaded(tmp_path):
     assert lt.load(tmp_path / "f.letir") == f
 
 
+def test_remainders_of_symbolic_sizes_are_sizes():
+    f = lt.onnx.load(
+        model_of("""f (float[n, 4] x) => (float[a, b] y) <int64[2] three = {3, 3}> {
+          s = Shape(x)
+          rest = Mod(s, three)
+          y = ConstantOfShape(rest)
+        }""")
+    )
+
+    assert (2, 1) == f(np.ones((5, 4), np.float32)).shape
+    assert (0, 1) == f(np.ones((6, 4), np.float32)).shape
+
+
 def test_shape_computations_fold_away():
     f = lt.onnx.load(
         model_of("""f (float[n, 2, m] x) => (float[n, k] y)
