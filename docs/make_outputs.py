@@ -41,11 +41,11 @@ def refreshed(page: str) -> str:
 
 
 def printed(code: str, names: dict) -> str:
-    """What ``code`` prints; source lines of programs in it count from the start of the block."""
+    """What ``code`` prints to stdout; lines of programs in it count from the start of the block."""
     out = io.StringIO()
     lines = code.splitlines(keepends=True)
     linecache.cache["example.py"] = (len(code), None, lines, "example.py")  # for inspect
-    with contextlib.redirect_stdout(out):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
         exec(compile(code, "example.py", "exec"), names)
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
