@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all test-gpu fuzz coverage mutants bench lint notebooks clean
+.PHONY: demo test test-all test-gpu fuzz coverage mutants bench lint notebooks docs docs-links clean
 
 demo: .venv/demo.stamp
 	$(BIN)/letir demo
@@ -31,7 +31,7 @@ mutants: .venv/test.stamp
 
 # The empty -m lifts the default "not slow"; the peers are those of the benchmarks, and the makers
 # those of the ONNX models in tests/data.
-test-all: .venv/test.stamp .venv/bench.stamp .venv/makers.stamp
+test-all: .venv/test.stamp .venv/bench.stamp .venv/makers.stamp .venv/docs.stamp
 	$(BIN)/pytest -n 2 -m ""
 
 # The tests on a CUDA device, with CuPy for CUDA 12; make test-gpu CUDA=13.
@@ -50,6 +50,15 @@ lint: .venv/test.stamp .venv/lint.stamp
 
 notebooks: .venv/test.stamp
 	$(BIN)/jupyter-execute --inplace notebooks/*.ipynb
+
+# The site, in build/site. Warnings are errors, and links inside the site are followed.
+docs: .venv/docs.stamp
+	$(BIN)/sphinx-build -q -W --keep-going -n -d build/site-cache -c docs . build/site
+	$(BIN)/python docs/check_site.py build/site
+
+# Addresses of other sites, which takes the network.
+docs-links: .venv/docs.stamp
+	$(BIN)/sphinx-build -q -b linkcheck -d build/site-cache -c docs . build/links
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage*
