@@ -9,6 +9,7 @@ from letir.cli.program_commands import (
     check_command,
     demo_command,
     diff_command,
+    doctor_command,
     export_command,
     grad_command,
     import_command,
@@ -82,6 +83,11 @@ COMMANDS: tuple[Any, ...] = (
         "letir demo --quick",
         cli_option("--quick", action="store_true", help="fewer passes over the data"),
         cli_option("--save", metavar="FILE", help="keep the trained program in this file"),
+    ),
+    (
+        doctor_command,
+        "letir doctor --json",
+        cli_option("--json", action="store_true", help="as JSON, for programs and bug reports"),
     ),
     (
         trace_command,

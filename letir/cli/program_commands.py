@@ -1,6 +1,7 @@
 """The commands of ``letir`` on programs: a function for each, which returns its exit code."""
 
 import argparse
+import json
 import os
 from collections.abc import Callable, Sized
 from pathlib import Path
@@ -27,6 +28,7 @@ from letir.cli.command_arguments import (
     parse_size,
     parse_traced_argument,
 )
+from letir.cli.machine_report import machine_report, report_text
 from letir.cli.terminal_colors import print_program
 from letir.demo.story import FULL, QUICK, tell_story
 from letir.eval.evaluator import run_flat
@@ -41,6 +43,13 @@ NO_PASSES = frozenset(["is_differentiable", "propagate_requires_grad", "register
 def demo_command(options: argparse.Namespace) -> int:
     """Train a classifier written in plain NumPy."""
     return 0 if tell_story(QUICK if options.quick else FULL, options.save) else 1
+
+
+def doctor_command(options: argparse.Namespace) -> int:
+    """Report what letir finds on this machine, and what to mend."""
+    report = machine_report()
+    print(json.dumps(report, indent=2) if options.json else report_text(report))
+    return 0
 
 
 def trace_command(options: argparse.Namespace) -> int:

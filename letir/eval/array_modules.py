@@ -35,6 +35,20 @@ def cupy_module() -> Any:
     return sys.modules.get("cupy")
 
 
+def device_report() -> dict:
+    """The version of CuPy and its device: for the report on a machine, imports CuPy."""
+    try:
+        import cupy
+    except ImportError:
+        return {"cupy": "missing"}
+    found = {"cupy": cupy.__version__}
+    try:
+        name = cupy.cuda.runtime.getDeviceProperties(0)["name"]
+        return {**found, "device": name.decode() if isinstance(name, bytes) else str(name)}
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return {**found, "device": "none", "advice": f"CuPy finds no device: {error}"}
+
+
 def array_module(arrays: Iterable) -> Any:
     """The array module of these arrays. Raises DTypeError for a mix of NumPy and CuPy arrays."""
     cupy = cupy_module()

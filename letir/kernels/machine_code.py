@@ -208,6 +208,19 @@ def _llvm_binding() -> Any:
     return binding
 
 
+def compiler_report() -> dict:
+    """The compiler of kernels: llvmlite's version and LLVM's, and the processor it compiles for."""
+    try:
+        binding = _llvm_binding()
+    except ImportError:
+        return {
+            "llvmlite": "missing",
+            "advice": "no kernels are compiled without llvmlite: pip install 'letir[fast]'",
+        }
+    llvm = ".".join(map(str, binding.llvm_version_info))
+    return {"llvmlite": version("llvmlite"), "LLVM": llvm, "processor": _processor()[0]}
+
+
 @cache
 def _platform_key() -> tuple[str, ...]:
     """The versions and the processor on which object code depends besides its LLVM text."""

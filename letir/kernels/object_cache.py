@@ -22,7 +22,7 @@ _HASH_BYTES = 32
 
 def cached_code(key: tuple[str, ...], compiled: Callable[[], bytes]) -> bytes:
     """The object code for a key: from the cache, or else ``compiled()``, which is then stored."""
-    folder = _cache_folder(os.environ.get("LETIR_CACHE_DIR"))
+    folder = cache_folder(os.environ.get("LETIR_CACHE_DIR"))
     if folder is None:
         return compiled()
     file = folder / hashlib.sha256("\0".join(key).encode()).hexdigest()
@@ -34,7 +34,7 @@ def cached_code(key: tuple[str, ...], compiled: Callable[[], bytes]) -> bytes:
 
 
 @cache
-def _cache_folder(asked: str | None) -> Path | None:
+def cache_folder(asked: str | None) -> Path | None:
     """The folder of the cache: ``LETIR_CACHE_DIR``, by default in the user's cache folder.
 
     None if the variable is empty, if the folder cannot be made, or if other users may write to it:
