@@ -1,6 +1,9 @@
 """``letir demo``: it reaches the accuracy that it states, and prints the same in every run."""
 
 import io
+import shlex
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ from letir.demo.models import loss, loss_and_slopes, new_layers
 from letir.demo.story import QUICK, print_progress, tell_story
 from letir.demo.training import BATCH, Model, split_digits
 
-UNSTABLE = ("    by hand", "    compiled", "    replayed")
+UNSTABLE = ("    by hand", "    jit", "    replayed", "Saved as", "To ")
 
 
 @pytest.fixture
@@ -23,7 +26,8 @@ def stable_lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith(UNSTABLE)]
 
 
-def test_the_demo_command_reaches_its_accuracy_and_is_reproducible(capsys, tmp_path):
+def test_the_demo_command_reaches_its_accuracy_and_is_reproducible(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     code = main(["demo", "--quick", "--save", str(tmp_path / "digits.letir")])
     first, second = capsys.readouterr().out, io.StringIO()
     reached = tell_story(QUICK, None, second)
@@ -33,7 +37,13 @@ def test_the_demo_command_reaches_its_accuracy_and_is_reproducible(capsys, tmp_p
     assert "loaded again, it classifies" in first
     assert stable_lines(first) == stable_lines(second.getvalue())
     assert "two-layer network: 15 binds, with gradient" in first
+    assert f"Saved as {tmp_path}/digits.letir\n" in first
     assert (tmp_path / "digits.letir").exists()
+    saved, _, command = second.getvalue().partition("Saved as ")[2].partition("\n")
+    assert Path(saved).exists()
+    words = shlex.split(command.partition("letir view ")[2])
+    assert main(["view", *words[:2], str(tmp_path / words[2])]) == 0
+    assert (tmp_path / "digits.html").exists()
 
 
 @pytest.mark.parametrize("sizes", [(64, 10), (64, 32, 10), (64, 16, 16, 10)])

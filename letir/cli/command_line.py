@@ -82,7 +82,7 @@ COMMANDS: tuple[Any, ...] = (
         demo_command,
         "letir demo --quick",
         cli_option("--quick", action="store_true", help="fewer passes over the data"),
-        cli_option("--save", metavar="FILE", help="keep the trained program in this file"),
+        cli_option("--save", metavar="FILE", help="where to save the trained program"),
     ),
     (
         doctor_command,

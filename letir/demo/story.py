@@ -4,6 +4,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Any, TextIO
 
 import numpy as np
@@ -37,7 +38,7 @@ def tell_story(
 ) -> bool:
     """Run the demo and print it to ``out``; return whether the network reaches its accuracy.
 
-    The trained program is saved at ``path``, by default in a temporary folder.
+    The trained program is saved at ``path``, by default in a new folder for temporary files.
     """
     out = out or sys.stdout
     rng = np.random.default_rng(SEED)
@@ -47,14 +48,14 @@ def tell_story(
     regression = Model.recorded("softmax regression", (64, 10), digits[:BATCH], rng)
     network = Model.recorded("two-layer network", (64, 64, 10), digits[:BATCH], rng)
     _show_programs(regression, out)
-    print(f"Training with the compiled gradient, in batches of {BATCH}", file=out)
+    print(f"Training with jit(value_and_grad(loss)), in batches of {BATCH}", file=out)
     _train_model(regression, digits, held_out, effort, out)
     layers = _train_model(network, digits, held_out, effort, out)
     print("\nA step (gradient and update), compared with the gradient derived by hand", file=out)
     for model in (regression, network):
         _compare_steps(model, digits[:BATCH], effort, out)
-    with tempfile.TemporaryDirectory() as folder:
-        return _save_and_reload(layers, held_out, Path(path or Path(folder, "digits.letir")), out)
+    path = Path(path or Path(tempfile.mkdtemp(prefix="letir-"), "digits.letir"))
+    return _save_and_reload(layers, held_out, path, out)
 
 
 # ---- the chapters ----
@@ -82,10 +83,10 @@ def _train_model(
 
 
 def _compare_steps(model: Model, batch: Digits, effort: Effort, out: TextIO) -> None:
-    """Print binds, time and memory of a training step: derived by hand, replayed and compiled."""
+    """Print binds, time and memory of a training step: derived by hand, jitted and replayed."""
     gradients = {
         "by hand": loss_and_slopes,
-        "compiled": model.plan,
+        "jit": model.step,
         "replayed": lambda *args: run_forward(model.gradient, *args),
     }
     steps = [_training_step(gradient, model.layers, batch) for gradient in gradients.values()]
@@ -113,8 +114,11 @@ def _save_and_reload(layers: list, held_out: Digits, path: Path, out: TextIO) ->
     program: Any = load(path)  # not a Gradient
     right = accuracy(run_forward(program, held_out.images), held_out)
     print(
-        f"\nSaved as {path.name}: {len(program)} binds, {path.stat().st_size / 1024:.0f} KiB; "
-        f"loaded again, it classifies {right:.1%} of the held-out digits correctly",
+        f"\nSaved as {path}\n"
+        f"  {len(program)} binds, {path.stat().st_size / 1024:.0f} KiB; "
+        f"loaded again, it classifies {right:.1%} of the held-out digits correctly\n"
+        f"To print it:            letir show {quote(str(path))}\n"
+        f"To write a page of it:  letir view {quote(str(path))} -o digits.html",
         file=out,
     )
     return right >= EXPECTED_ACCURACY

@@ -1,4 +1,4 @@
-"""Training: the loss is recorded once, and the plan of its gradient runs on every batch."""
+"""Training: a jitted function gives the loss and its gradient on every batch."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from letir import Lambda, compile, trace, value_and_grad
+from letir import Lambda, jit, trace, value_and_grad
 from letir.datasets import load_digits
 from letir.demo.models import descent_step, loss, new_layers, scores
 
@@ -43,14 +43,14 @@ class Model:
     """A classifier to train.
 
     ``layers``: the initial layers; ``loss``: their recorded loss; ``gradient``: the program of its
-    value and gradient; ``plan``: the compiled form of that program.
+    value and gradient; ``step``: the jitted function that training calls for them.
     """
 
     name: str
     layers: list
     loss: Lambda
     gradient: Lambda
-    plan: Callable
+    step: Callable
 
     @classmethod
     def recorded(
@@ -60,7 +60,7 @@ class Model:
         layers = new_layers(sizes, rng)
         program = trace(loss, layers, batch.images, batch.targets)
         gradient = value_and_grad(program)
-        return cls(name, layers, program, gradient, compile(gradient))
+        return cls(name, layers, program, gradient, jit(value_and_grad(loss)))
 
     def epochs(
         self, digits: Digits, count: int, rate: float, rng: np.random.Generator
@@ -69,10 +69,10 @@ class Model:
         layers = self.layers
         for _ in range(count):
             order, values = rng.permutation(len(digits)), []
-            # full batches only: the program was recorded for their size
+            # full batches only: another size would be compiled for one batch
             for start in range(0, len(digits) - BATCH + 1, BATCH):
                 batch = digits[order[start : start + BATCH]]
-                value, slopes = self.plan(layers, batch.images, batch.targets)
+                value, slopes = self.step(layers, batch.images, batch.targets)
                 layers = descent_step(layers, slopes, rate)
                 values.append(value)
             yield layers, float(np.mean(values))
