@@ -24,6 +24,7 @@ DISTRIBUTIONS = {"cupy": "cupy-cuda12x", "cupyx": "cupy-cuda12x"}
 EXTRAS = {
     "hypothesis": ("letir/testing", "testing"),
     "llvmlite": ("letir/kernels", "fast"),
+    "matplotlib": ("letir/viz", "figures"),
     "networkx": ("letir/ad/remat", "residuals"),
     "onnx": ("letir/onnx", "onnx"),
     "scipy": ("letir/eval", "scipy"),

@@ -226,6 +226,10 @@ class Primitive:
     # "moderate": a few passes, or elements are moved; "dear"; "bodies": that of the dearest bind
     # in its bodies. The default is "moderate" for elementwise operations.
     cost: str | None = None
+    # work(result, *types, **attrs) is the number of arithmetic operations, from the types of the
+    # result and of the operands; None: elementwise operations and reductions, whose number follows
+    # from their forms, and operations whose number is unknown
+    work: Callable | None = None
 
     # ---- numpy ----
     # the NumPy callables that record the operation; a dict gives each its own `prepare`

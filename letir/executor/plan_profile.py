@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from letir.ast import LATE_BOUND
 from letir.ast.bodies import all_bodies
@@ -31,7 +31,7 @@ class StepTime:
     """One step of a run: a call of NumPy or of a kernel.
 
     ``begin``: seconds since the start of the run; ``bytes``: of all operands and results, 0 for a
-    view.
+    view; ``bind``: what the step computes.
     """
 
     name: str
@@ -39,6 +39,7 @@ class StepTime:
     begin: float
     seconds: float
     bytes: int
+    bind: Bind = field(repr=False)
 
 
 @frozen
@@ -168,7 +169,8 @@ def _group_times(where: tuple, times: list, begun: float) -> Iterator[GroupTime]
             steps = []
         current = outer
         line = inner.source.short if inner.source else ""
-        steps.append(StepTime(_operation_name(inner), line, begin - begun, end - begin, size))
+        name, begin_at = _operation_name(inner), begin - begun
+        steps.append(StepTime(name, line, begin_at, end - begin, size, inner))
     if steps:
         yield _group_time(steps)
 

@@ -6,6 +6,7 @@
     live_ranges(program)      when each array of a call exists
     memory(program)           the memory of a call over its steps, and its peak
     profile(f, *args)         where the time and the bytes of a call go, by line
+    roofline(f, *args)        how close each kernel comes to what the machine can do
     save_page(value, path)    what a notebook shows of a value, as one HTML file
 
 A name loads its module on first use.
@@ -20,9 +21,10 @@ _HOME = {
     "live_ranges": "letir.viz.memory_chart",
     "memory": "letir.viz.memory_chart",
     "profile": "letir.viz.profile_chart",
+    "roofline": "letir.viz.roofline_chart",
     "save_page": "letir.viz.view_page",
 }
-__all__ = ["diff", "explorer", "graph", "live_ranges", "memory", "profile", "save_page"]
+__all__ = ["diff", "explorer", "graph", "live_ranges", "memory", "profile", "roofline", "save_page"]
 
 
 def __getattr__(name: str):

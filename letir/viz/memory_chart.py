@@ -9,8 +9,8 @@ from attrs import define, field
 from letir.ast import entry_point
 from letir.ast.terms import Bind
 from letir.executor.memory_timeline import LiveArray, MemoryTimeline, memory_timeline
+from letir.viz.chart import Chart
 from letir.viz.picture import (
-    Picture,
     bytes_words,
     line_shape,
     rect_shape,
@@ -34,7 +34,7 @@ _COLUMNS = 64  # of the text
 
 
 @entry_point
-def memory(program: Any, **sizes: int) -> Picture:
+def memory(program: Any, **sizes: int) -> Chart:
     """The memory of a call over the steps of its plan, by the line of your code that made it.
 
     The peak is marked, and the arrays that exist then are listed. ``program``: a Lambda, which is
@@ -56,13 +56,13 @@ def memory(program: Any, **sizes: int) -> Picture:
          8 kB  sort: float64[1000]  model.py:4
     """
     found = memory_timeline(shown_plan("memory", program), sizes)
-    chart = _Chart(found)
+    chart = _Timeline(found)
     held = _held_at_peak(found)
     heads = ("bytes", "arrays", "array", "line", "code")
     rows = [(f"{size:,}", count, *texts) for size, count, *texts in held]
     table = table_of(heads, rows, numbers=(0, 1), label="arrays at the peak")
     head = "<h4>what exists at the peak</h4>"
-    return Picture(
+    return Chart(
         title=chart.title(),
         body=(head + table if held else "") + _inexact_note(found),
         text=chart.text(held),
@@ -70,11 +70,12 @@ def memory(program: Any, **sizes: int) -> Picture:
         width=_LEFT + _WIDTH + 10,
         height=_TOP + _HEIGHT + 30 + _ROW * (len(chart.lines) + 1),
         about=chart.title() + ". " + ", ".join(chart.lines),
+        draw=chart.draw_memory,
     )
 
 
 @entry_point
-def live_ranges(program: Any, **sizes: int) -> Picture:
+def live_ranges(program: Any, **sizes: int) -> Chart:
     """When each array of a call exists: a bar from the step that makes it to that which frees it.
 
     The largest arrays are shown, in the order in which they are made, coloured by the line of your
@@ -97,8 +98,8 @@ def live_ranges(program: Any, **sizes: int) -> Picture:
     left = len(found.arrays) - len(shown)
     more = f", the {len(shown)} largest" if left else ""
     title = f"{len(found.arrays):,} arrays in {len(found.steps):,} steps{more}"
-    chart = _Chart(found)
-    return Picture(
+    chart = _Timeline(found)
+    return Chart(
         title=title,
         body=_inexact_note(found),
         text="\n".join([title, *_range_lines(shown, len(found.steps))]),
@@ -110,6 +111,7 @@ def live_ranges(program: Any, **sizes: int) -> Picture:
         + 120,
         height=_TOP + _ROW * (len(shown) + len(chart.lines) + 3),
         about=title,
+        draw=lambda axes: chart.draw_ranges(axes, shown),
     )
 
 
@@ -163,7 +165,7 @@ def _range_lines(shown: Sequence[LiveArray], count: int) -> Iterator[str]:
 
 
 @define(eq=False)
-class _Chart:
+class _Timeline:
     """Draws a timeline. ``lines``: the lines of code that make most bytes, then "other lines"."""
 
     found: MemoryTimeline
@@ -282,6 +284,34 @@ class _Chart:
             yield text_shape(_LEFT + _RANGES + 10, y + 11, text)
         yield from self.steps(bottom, _RANGES)
         yield from self.legend(bottom + 36)
+
+    # ---- matplotlib ----
+
+    def draw_memory(self, axes: Any) -> None:
+        """Draw the picture of the memory on the axes of matplotlib."""
+        heights = [(0,) * (len(self.lines) + 1), *self.heights()]
+        rows = [[row[color] for row in heights] for color in range(len(self.lines) + 1)]
+        count = len(self.found.live)
+        ends = [count * n / max(len(heights) - 1, 1) for n in range(len(heights))]
+        labels = [*self.lines, *(["inside a step"] if any(rows[-1]) else [])]
+        axes.stackplot(ends, *rows[: len(labels)], step="pre", labels=labels)
+        axes.set(xlabel="step", title=self.title(), xlim=(0, max(count, 1)))
+        axes.yaxis.set_major_formatter(lambda size, _: bytes_words(size))
+        if labels:
+            axes.legend(fontsize="small")
+
+    def draw_ranges(self, axes: Any, shown: Sequence[LiveArray]) -> None:
+        """Draw the picture of the live ranges on the axes of matplotlib."""
+        first = [one.first for one in shown]
+        ends = [min(one.last + 1, len(self.found.steps)) for one in shown]
+        colors = [f"C{self.color(one.bind)}" for one in shown]
+        widths = [end - start for start, end in zip(first, ends, strict=True)]
+        places = range(len(shown))
+        axes.barh(places, widths, left=first, color=colors)
+        names = [f"{shortened(one.text, _LONGEST)}, {bytes_words(one.bytes)}" for one in shown]
+        axes.set_yticks(places, names)
+        axes.invert_yaxis()
+        axes.set_xlabel("step")
 
     # ---- text ----
 

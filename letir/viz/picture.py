@@ -94,6 +94,12 @@ def rect_shape(
     )
 
 
+def circle_shape(x: float, y: float, radius: float, kind: str, *, title: str = "") -> str:
+    """A circle of this kind around a point; ``title``: shown when it is pointed at."""
+    inside = f"<title>{escaped(title)}</title>" if title else ""
+    return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">{inside}</circle>'
+
+
 def text_shape(x: float, y: float, text: str, kind: str = "", *, end: str = "") -> str:
     """A line of text that begins at a point; ``end``: "middle" or "end", what is there instead."""
     anchor = f' text-anchor="{end}"' if end else ""

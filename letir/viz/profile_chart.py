@@ -15,8 +15,8 @@ from letir.executor.compiled import compile as compile_program
 from letir.executor.executor import Executor
 from letir.executor.plan_profile import PlanProfile
 from letir.tracing.entry import trace
+from letir.viz.chart import Chart
 from letir.viz.picture import (
-    Picture,
     bytes_words,
     rect_shape,
     seconds_words,
@@ -51,7 +51,7 @@ class _LineTime:
 
 
 @entry_point
-def profile(f: Any, *args: Any) -> Picture:
+def profile(f: Any, *args: Any) -> Chart:
     """Where the time of the call ``f(*args)`` goes, and how many bytes are read and written, by the
     line of your code.
 
@@ -65,12 +65,7 @@ def profile(f: Any, *args: Any) -> Picture:
     >>> found.title.endswith("s in 1 line")
     True
     """
-    if isinstance(f, Executor):
-        f = f.f
-    if callable(f) and not isinstance(f, Lambda | Compiled | Gradient):
-        f = trace(f, *args)
-    compiled = f if isinstance(f, Compiled) else compile_program(shown_program("profile", f))
-    found = compiled.profile(*args)
+    compiled, found = profiled("profile", f, args)
     lines = _times_of_lines(found, _sources_in(compiled.program))
     total = sum([one.seconds for one in lines])
     left = len(lines) - _MOST_LINES
@@ -85,7 +80,7 @@ def profile(f: Any, *args: Any) -> Picture:
     heads = ("time", "share", "bytes", "operations", "line", "code")
     texts = [f"{one.line}  {one.code}".rstrip() for one in shown]
     groups = table_of(found.heads, found.rows(), numbers=range(4), label="groups of the plan")
-    return Picture(
+    return Chart(
         title=title,
         body=table_of(heads, rows, numbers=range(3), label="lines") + f"<h4>plan</h4>{groups}",
         text="\n".join([title, *_text_lines(shown, total)]),
@@ -93,7 +88,18 @@ def profile(f: Any, *args: Any) -> Picture:
         width=_LEFT + _BARS + 20 + width_of([shortened(text, _LONGEST) for text in texts]),
         height=_ROW * len(shown) + 12,
         about=title + ": " + ", ".join([f"{one.line} {one.words(total)[1]}" for one in shown[:5]]),
+        draw=lambda axes: _draw(axes, shown, texts),
     )
+
+
+def profiled(name: str, f: Any, args: tuple) -> tuple[Compiled, PlanProfile]:
+    """The compiled program of ``f`` and its profile; ``name``: the function that asks."""
+    if isinstance(f, Executor):
+        f = f.f
+    if callable(f) and not isinstance(f, Lambda | Compiled | Gradient):
+        f = trace(f, *args)
+    compiled = f if isinstance(f, Compiled) else compile_program(shown_program(name, f))
+    return compiled, compiled.profile(*args)
 
 
 def _sources_in(fn: Lambda) -> dict[str, Source]:
@@ -135,6 +141,16 @@ def _bar_shapes(shown: Sequence[_LineTime], total: float) -> Iterator[str]:
         yield rect_shape(_LEFT, y + 3, width, _ROW - 5, "c0", title=_names_of(one))
         text = shortened(f"{one.line}  {one.code}".rstrip(), _LONGEST)
         yield text_shape(_LEFT + _BARS + 10, y + 13, text)
+
+
+def _draw(axes: Any, shown: Sequence[_LineTime], texts: Sequence[str]) -> None:
+    """Draw the bars with matplotlib."""
+    places = range(len(shown))
+    axes.barh(places, [one.seconds for one in shown])
+    axes.set_yticks(places, [shortened(text, _LONGEST) for text in texts])
+    axes.invert_yaxis()
+    axes.xaxis.set_major_formatter(lambda seconds, _: seconds_words(seconds))
+    axes.set_xlabel("time")
 
 
 def _text_lines(shown: Sequence[_LineTime], total: float) -> Iterator[str]:

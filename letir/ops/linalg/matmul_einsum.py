@@ -135,6 +135,7 @@ matmul = define(
     only_float_warnings=True,
     order="all",
     scalar="matmul",
+    work=lambda out, x, y: 2 * out.size * x.shape[-1],
 )
 
 # ---- dot ----
@@ -195,6 +196,7 @@ dot = define(
     only_float_warnings=True,
     order="C",
     scalar="dot",
+    work=lambda out, x, y: out.size * (2 * x.shape[-1] if x.shape and y.shape else 1),
 )
 
 # ---- einsum ----
@@ -369,6 +371,13 @@ def _einsum_views(x, *others, subscripts, **_) -> bool:
     return not others and bool(arrow) and set(labels) == set(kept)
 
 
+def _einsum_work(result, *arrays, subscripts, optimize):
+    """The terms of the one sum over all labels, each of as many operations as factors."""
+    labels, _ = parse_subscripts(subscripts, [x.ndim for x in arrays])
+    count = len(arrays) * math.prod(_label_sizes(labels, [x.shape for x in arrays]).values())
+    return None if optimize and len(arrays) > 2 else count  # depends on the path
+
+
 einsum = define(
     "einsum",
     lambda xp, *arrays, subscripts, optimize=False: xp.einsum(
@@ -384,6 +393,7 @@ einsum = define(
     source=arrays.einsum,
     memory="may_alias",
     scalar="einsum",
+    work=_einsum_work,
     views=_einsum_views,
     write_through="by_place",
 )

@@ -350,8 +350,19 @@ def _define_convolution(
     )
 
 
+def _work(y, w) -> int:
+    """A multiplication and an addition for each output and each weight of its channel."""
+    return 2 * y.size * w.size // w.shape[0]
+
+
 conv = _define_convolution(
-    "conv", _conv_aval, _conv_vjp, "xwy", _taps, _patches, _product, onnx="Conv"
+    "conv",
+    _conv_aval,
+    _conv_vjp,
+    "xwy",
+    *(_taps, _patches, _product),
+    onnx="Conv",
+    work=lambda y, x, w, **_: _work(y, w),
 )
 conv_transpose = _define_convolution(
     "conv_transpose",
@@ -360,7 +371,13 @@ conv_transpose = _define_convolution(
     "ywx",
     *(_taps, _product),
     onnx="ConvTranspose",
+    work=lambda x, y, w, **_: _work(y, w),
 )
 conv_weight = _define_convolution(
-    "conv_weight", _conv_weight_aval, _conv_weight_vjp, "xyw", _taps, _patches, _product
+    "conv_weight",
+    _conv_weight_aval,
+    _conv_weight_vjp,
+    "xyw",
+    *(_taps, _patches, _product),
+    work=lambda w, x, y, **_: _work(y, w),
 )
