@@ -118,8 +118,8 @@ _PUBLIC = {  # theme -> module -> names; a name loads its module on first use
     },
 }
 _NAMESPACES = (
-    *("debug", "eager", "extend", "nn", "numpy", "onnx", "passes", "random", "scipy", "testing"),
-    *("tree", "viz"),
+    *("dask", "debug", "eager", "extend", "nn", "numpy", "onnx", "passes", "random", "scipy"),
+    *("testing", "tree", "viz"),
 )
 _HOME = {
     name: f"letir.{module}"
@@ -147,9 +147,10 @@ _LATE_BOUND = {
         *("bind_text", "dumps", "line_of", "listing", "numbered_local", "text"),
         "untyped_text",
     ),
+    "dask.block_evaluator": ("dask_evaluator",),
     "eager.grad_mode": ("is_grad_enabled",),
     "eval.array_modules": ("scipy",),
-    "eval.evaluator": ("call", "compute"),
+    "eval.evaluator": ("call", "compute", "evaluator"),
     "eval.failures": ("caught_failure", "forget_values", "add_location_note"),
     "eval.float_warnings": ("in_warning_state",),
     "eval.nan_checks": ("observer",),

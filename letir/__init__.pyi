@@ -1,5 +1,6 @@
 # Written by docs/make_stub.py from the table in __init__.py, which loads names on first use.
 
+from letir import dask as dask
 from letir import debug as debug
 from letir import eager as eager
 from letir import extend as extend
@@ -184,6 +185,7 @@ __all__ = [
     "cond",
     "custom_jvp",
     "custom_vjp",
+    "dask",
     "debug",
     "diff",
     "differentiate",

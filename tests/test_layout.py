@@ -21,7 +21,7 @@ ORDER = [
     *("errors", "ast", "ops visitors", "eval", "kernels", "plan tracing", "numpy", "passes", "ad"),
     *("transforms", "source", "eager", "executor"),
     "scripting random scipy nn",
-    "onnx viz testing datasets storage debug tree",
+    "onnx dask viz testing datasets storage debug tree",
     *("extend", "letir", "demo", "cli"),
 ]
 LAYERS = {package: layer for layer, packages in enumerate(ORDER) for package in packages.split()}
@@ -34,6 +34,7 @@ LOADING_ON_USE |= {
     "viz/__init__.py",
     "testing/samples/__init__.py",
     "passes/__init__.py",
+    "dask/__init__.py",
     "eager/__init__.py",
 }
 LOADING_ON_USE |= {"executor/autodiff/__init__.py", "ops/as_numpy/__init__.py", "ast/__init__.py"}

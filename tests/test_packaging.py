@@ -22,12 +22,14 @@ SETUP.read(ROOT / "setup.cfg", encoding="utf-8")
 DISTRIBUTIONS = {"cupy": "cupy-cuda12x", "cupyx": "cupy-cuda12x"}
 # where letir imports an optional package, and the extra that contains it
 EXTRAS = {
+    "dask": ("letir/dask", "dask"),
     "hypothesis": ("letir/testing", "testing"),
     "llvmlite": ("letir/kernels", "fast"),
     "matplotlib": ("letir/viz", "figures"),
     "networkx": ("letir/ad/remat", "residuals"),
     "onnx": ("letir/onnx", "onnx"),
     "scipy": ("letir/eval", "scipy"),
+    "cupy": ("letir/eval", "cuda12"),
     "cupyx": ("letir/eval", "cuda12"),
 }
 

@@ -19,8 +19,8 @@ from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import Undef
 from letir.errors import ShapeError
 from letir.eval.arguments import checked_arguments, flat_arguments
-from letir.eval.array_modules import array_module
-from letir.eval.evaluator import Evaluator, run_flat
+from letir.eval.array_modules import array_module, evaluator_of
+from letir.eval.evaluator import run_flat
 
 Policy = str | Callable[[Bind], bool]  # chooses the residuals, see letir.ad.remat.policies
 
@@ -125,7 +125,7 @@ class Gradient:
         args = [*(Undef if ct is None else ct for ct in cts), *missing, *residuals]
         # residuals may be the only arrays, if all cotangents are None
         xp = array_module(arg for arg in args if arg is not Undef)
-        found = Evaluator(xp).call(self.df, args)
+        found = evaluator_of(args).call(self.df, args)
         return tuple(
             zeros_for(self.f.params[i], ct, xp)
             for i, ct in zip(self.df_output_vjps, found, strict=True)

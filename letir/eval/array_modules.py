@@ -1,6 +1,7 @@
-"""The array module (NumPy or CuPy) and types of arrays: the only module that knows CuPy."""
+"""The array module (NumPy, CuPy or Dask) and types of arrays: the only module that knows CuPy."""
 
 import functools
+import math
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -49,9 +50,27 @@ def device_report() -> dict:
         return {**found, "device": "none", "advice": f"CuPy finds no device: {error}"}
 
 
+def dask_module() -> Any:
+    """``dask.array`` if it has been imported (Dask arrays can exist only then), else None."""
+    return sys.modules.get("dask.array")
+
+
+def is_lazy(value: Any) -> bool:
+    """Whether a value is a Dask array, which is computed on demand."""
+    dask = dask_module()
+    return dask is not None and isinstance(value, dask.Array)
+
+
 def array_module(arrays: Iterable) -> Any:
-    """The array module of these arrays. Raises DTypeError for a mix of NumPy and CuPy arrays."""
-    cupy = cupy_module()
+    """The array module of these arrays, Dask's if one of them is a Dask array.
+
+    Raises DTypeError for a mix of NumPy and CuPy arrays.
+    """
+    cupy, dask = sys.modules.get("cupy"), sys.modules.get("dask.array")
+    if dask is not None:
+        arrays = list(arrays)
+        if any(isinstance(array, dask.Array) for array in arrays):
+            return dask
     if cupy is None:
         return np
     on_device = on_host = False
@@ -67,6 +86,13 @@ def array_module(arrays: Iterable) -> Any:
             "  move them to one side: cupy.asarray(x) or cupy.asnumpy(x)"
         )
     return cupy if on_device else np
+
+
+def evaluator_of(arrays: Iterable, observe: Callable | None = None) -> Any:
+    """The evaluator for these arrays: ``Evaluator``, or ``letir.dask.block_evaluator``'s."""
+    xp = array_module(arrays)
+    name = "evaluator" if xp is np or xp is not dask_module() else "dask_evaluator"
+    return LATE_BOUND[name](xp, observe)
 
 
 @functools.cache
@@ -112,7 +138,7 @@ def is_array(value: Any) -> bool:
     if issubclass(type(value), _ARRAYS):  # not isinstance: a tracer claims to be an ndarray
         return True
     cupy = cupy_module()
-    return cupy is not None and isinstance(value, cupy.ndarray)
+    return (cupy is not None and isinstance(value, cupy.ndarray)) or is_lazy(value)
 
 
 _types = BoundedCache(1 << 14)  # (dtype, shape) -> ArrayType
@@ -149,6 +175,8 @@ def type_of(value: Any) -> ArrayType:
         remedy = (
             "results would be of this class, which is not recorded; convert it first: np.asarray(x)"
         )
+    if remedy is None and is_lazy(value) and any(map(math.isnan, value.shape)):
+        remedy = "its sizes are unknown: call x.compute_chunk_sizes() first"
     if remedy is None and is_array(value):
         return ArrayType(value.dtype, value.shape)
     raise DTypeError(

@@ -14,7 +14,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.primitive import Primitive, results_tuple
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
-from letir.eval.array_modules import array_module
+from letir.eval.array_modules import array_module, evaluator_of
 from letir.eval.memory_checks import check_writable, own_results, update_in_place
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.visitors.usedef import use_counts
@@ -142,7 +142,7 @@ def run_fitting(f: Lambda, leaves: list) -> tuple:
     for leaf in leaves:
         if hasattr(type(leaf), "__letir_run__"):
             return run_flat(f, leaves)
-    return Evaluator(array_module(leaves)).call(f, leaves)
+    return evaluator_of(leaves).call(f, leaves)
 
 
 def run_flat(f: Lambda, leaves: list, observe: Callable | None = None) -> tuple:
@@ -154,7 +154,7 @@ def run_flat(f: Lambda, leaves: list, observe: Callable | None = None) -> tuple:
     leaves = checked_arguments(f, leaves)
     if changed := changed_params(f):
         check_writable(f, leaves, changed)
-    return Evaluator(array_module(leaves), observe).call(f, leaves)
+    return evaluator_of(leaves, observe).call(f, leaves)
 
 
 def compute(
@@ -174,4 +174,4 @@ def _computed_with(call: Callable, op: Primitive, xp, operands: list, attrs: Att
     return op.impl(xp, *operands, call=call, **attrs)
 
 
-LATE_BOUND.update(call=run_forward, compute=compute)
+LATE_BOUND.update(call=run_forward, compute=compute, evaluator=Evaluator)

@@ -18,7 +18,7 @@ from letir.ast.terms import Arg, Lambda
 from letir.ast.types import Undef
 from letir.errors import DTypeError, TraceError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
-from letir.eval.array_modules import array_module
+from letir.eval.array_modules import array_module, dask_module, evaluator_of
 from letir.eval.float_warnings import restore_abandoned_state
 from letir.eval.memory_checks import check_writable
 from letir.executor.default_pipeline import has_compiler, optimize_program
@@ -157,7 +157,10 @@ class Compiled:
             if self.generators:
                 leaves += LATE_BOUND["generator_states"](self.generators)
             check_writable(self.program, leaves, self.changed)
-        return self.plan.run(leaves, array_module(leaves), tries, log)
+        xp = array_module(leaves)
+        if xp is not np and xp is dask_module():
+            return evaluator_of(leaves).call(self.optimized, leaves)
+        return self.plan.run(leaves, xp, tries, log)
 
     def run_fallback(self, leaves: list, log: EffectLog | None = None) -> tuple:
         """``run`` of the recorded program, whose sums are not reassociated."""
@@ -165,7 +168,10 @@ class Compiled:
             if self.generators:
                 leaves += LATE_BOUND["generator_states"](self.generators)
             check_writable(self.program, leaves, self.changed)
-        return self.fallback.run(leaves, array_module(leaves), log=log)
+        xp = array_module(leaves)
+        if xp is not np and xp is dask_module():
+            return evaluator_of(leaves).call(self.program, leaves)
+        return self.fallback.run(leaves, xp, log=log)
 
     def __reduce__(self):
         return Compiled, (self.program, self.optimized, *self.options)  # the plan is made again

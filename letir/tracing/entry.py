@@ -20,7 +20,7 @@ from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype
 from letir.errors import DTypeError, LetirError, TraceError
 from letir.eval.arguments import names_and_tree, parameters_of, positional_names
-from letir.eval.array_modules import is_array, type_of
+from letir.eval.array_modules import is_array, is_lazy, type_of
 from letir.eval.float_warnings import restore_abandoned_state
 from letir.tracing.checks.hidden_random_state import Watch, needs_watch
 from letir.tracing.mutation.views import Memory
@@ -365,7 +365,10 @@ def add_parameter(new: Trace, leaf: Any, name: str | None) -> Tracer:
     try:
         if type(leaf) is int:
             refuse_long_integer(leaf, 1 << 63)
-        made = new.parameter(type_of(leaf), name, leaf)
+        kind = type_of(leaf)
+        if type(leaf) is not np.ndarray and is_lazy(leaf):  # no value is known while recording
+            leaf = ShapeDtype(kind.shape, kind.dtype)
+        made = new.parameter(kind, name, leaf)
         if not made.shape and isinstance(leaf, np.ndarray):
             made.sharing = Memory(made.arg)  # marks an array, even without a value
         return made

@@ -1,0 +1,22 @@
+"""Programs on Dask arrays: data on many machines, or larger than memory.
+
+Every program, jitted function and gradient takes Dask arrays in place of NumPy's, and gives Dask
+arrays, which Dask computes on demand, block by block. ``value_and_grad`` and ``grad`` are those of
+letir with results that are computed at once, for a loss of many rows of data.
+"""
+
+from letir.ast import load_module
+
+_ON_USE = {"grad": "data_parallel", "value_and_grad": "data_parallel"}  # name -> its module
+
+__all__ = ["grad", "value_and_grad"]
+
+
+def __getattr__(name: str):
+    if name not in _ON_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(load_module(f"{__name__}.{_ON_USE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,125 @@
+"""``DASK_FUNCTIONS``: the array module that operations compute with on Dask arrays.
+
+``dask.array`` with the parameters of NumPy's functions that it lacks and operations pass.
+"""
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+
+def _new_array(*_args: Any, **_options: Any) -> Any:
+    """Refuses to make an array that its caller is going to write into.
+
+    Views of a Dask array have no memory in common with it: what is written into one is lost.
+    """
+    raise NotImplementedError("it is computed by writing into an array")
+
+
+def _reshape(x: Any, shape: Any, order: str = "C", **_options: Any) -> Any:
+    """``np.reshape`` in C order."""
+    if order != "C":
+        raise NotImplementedError("reshape in another order than C")
+    return da.reshape(x, shape)
+
+
+def _concatenate(arrays: Sequence, axis: int | None = 0, dtype: Any = None, **_options: Any) -> Any:
+    """``np.concatenate``; without an axis, of the flattened arrays."""
+    if axis is None:
+        arrays, axis = [da.ravel(da.asarray(x)) for x in arrays], 0
+    found = da.concatenate(arrays, axis=axis)
+    return found if dtype is None else found.astype(dtype)
+
+
+def _stack(arrays: Sequence, axis: int = 0, dtype: Any = None, **_options: Any) -> Any:
+    """``np.stack`` with a dtype."""
+    found = da.stack(arrays, axis=axis)
+    return found if dtype is None else found.astype(dtype)
+
+
+def _split(x: Any, sections: Any, axis: int = 0) -> list:
+    """``np.split``: equal parts, or parts between positions."""
+    size = x.shape[axis]
+    if isinstance(sections, int | np.integer):
+        ends: list = [size * n // sections for n in range(1, sections)]
+    else:
+        ends = list(sections)
+    places = zip([0, *ends], [*ends, size], strict=True)
+    whole = (slice(None),) * (axis % x.ndim)
+    return [x[(*whole, slice(start, end))] for start, end in places]
+
+
+def _count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """``np.count_nonzero`` with ``keepdims``."""
+    return da.sum(da.asarray(x).astype(bool), axis=axis, keepdims=keepdims, dtype=np.intp)
+
+
+def _full(shape: Any, value: Any, dtype: Any = None, **_options: Any) -> Any:
+    """``np.full``, of a value that may be an array without axes."""
+    value = da.asarray(value)
+    found = da.broadcast_to(value, shape)
+    return found if dtype is None else found.astype(dtype)
+
+
+def _take(
+    x: Any, places: Any, axis: int | None = None, mode: str = "raise", **_options: Any
+) -> Any:
+    """``np.take`` that raises for places outside, as Dask's indexing does."""
+    if mode != "raise":
+        raise NotImplementedError(f"take with mode={mode!r}")
+    return da.take(da.ravel(x), places, axis=0) if axis is None else da.take(x, places, axis=axis)
+
+
+def _searchsorted(a: Any, v: Any, side: str = "left", **_options: Any) -> Any:
+    """``np.searchsorted``, of one value too."""
+    if getattr(v, "ndim", 0):
+        return da.searchsorted(a, v, side=side)
+    return da.searchsorted(a, da.reshape(da.asarray(v), (1,)), side=side)[0]
+
+
+class _DaskFunctions:
+    """``dask.array`` and what is defined above; attributes are those of a module.
+
+    ``makes_arrays``: whether arrays of zeros and ones can be made, for operations that return them.
+    """
+
+    def __init__(self, makes_arrays: bool = False):
+        if makes_arrays:
+            vars(self).update({name: getattr(da, name) for name in _MAKERS})
+
+    ndarray = da.Array
+    newaxis = None
+    pi, e, inf, nan = math.pi, math.e, math.inf, math.nan
+    array = copy = copyto = put_along_axis = fill_diagonal = staticmethod(_new_array)
+    empty = zeros = ones = empty_like = zeros_like = ones_like = staticmethod(_new_array)
+    ascontiguousarray = staticmethod(da.asarray)
+    reshape = staticmethod(_reshape)
+    concatenate = staticmethod(_concatenate)
+    stack = staticmethod(_stack)
+    split = staticmethod(_split)
+    count_nonzero = staticmethod(_count_nonzero)
+    full = staticmethod(_full)
+    take = staticmethod(_take)
+    searchsorted = staticmethod(_searchsorted)
+    index = operator.getitem
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return getattr(da, name)
+        except AttributeError:
+            found = getattr(np, name)
+            if isinstance(found, type):  # a dtype, such as np.float64
+                return found
+            raise
+
+    def __repr__(self) -> str:
+        return "dask.array"
+
+
+_MAKERS = ("zeros", "ones", "zeros_like", "ones_like")
+DASK_FUNCTIONS: Any = _DaskFunctions()
+DASK_MAKERS: Any = _DaskFunctions(makes_arrays=True)

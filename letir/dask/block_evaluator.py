@@ -1,0 +1,199 @@
+"""``DaskEvaluator``: runs programs on Dask arrays; results are Dask arrays, computed on demand.
+
+Groups of elementwise operations become one task for each block. An operation whose operands have
+one block each becomes one task. Others are computed by Dask's own functions, such as its trees of
+sums, and refused if Dask has none.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dask
+import dask.array as da
+
+from letir import passes
+from letir.ast import LATE_BOUND
+from letir.ast.attrs import Attrs
+from letir.ast.checker import retype
+from letir.ast.primitive import results_tuple
+from letir.ast.symbolic_sizes import has_static_shape
+from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
+from letir.ast.types import ArrayType, Undef
+from letir.dask.array_functions import DASK_FUNCTIONS, DASK_MAKERS
+from letir.dask.blocks import (
+    BlockProgram,
+    as_dask,
+    elementwise,
+    has_one_block,
+    in_one_block,
+    in_one_task,
+    same_rows,
+)
+from letir.errors import DTypeError, LetirError
+from letir.eval.array_modules import type_of
+from letir.eval.evaluator import Environment, Evaluator, compute
+from letir.ops.effects.writes_to_arguments import changed_params
+from letir.visitors.visitor import TailCall
+
+# roles of operations that ask which of their operands are ``Undef``
+_OF_COTANGENTS = ("grad_of", "when_defined", "autograd_add", "instantiate")
+
+
+class DaskEvaluator(Evaluator):
+    """Evaluates programs on Dask arrays, with NumPy for what no Dask array takes part in."""
+
+    def __init__(self, xp: Any = DASK_FUNCTIONS, observe: Callable | None = None):
+        super().__init__(DASK_FUNCTIONS, observe)
+
+    def call(self, fn: Lambda, args: Sequence) -> tuple:
+        types = [
+            param.type if arg is Undef else type_of(arg)
+            for param, arg in zip(fn.params, args, strict=True)
+        ]
+        if any(param.type is not kind for param, kind in zip(fn.params, types, strict=True)):
+            fn = retype(fn, *types)
+        return super().call(fn.memo(_in_groups), args)
+
+    def visit_let(self, let: Let, env: Environment) -> TailCall:
+        env.at = bind = let.bind
+        results = self.results_of(bind, env.operands(bind.args))
+        if self.observe is not None:
+            self.observe(bind, results)
+        env.bind(bind.binders, results)
+        return TailCall(let.body, env)
+
+    def results_of(self, bind: Bind, operands: list) -> tuple:
+        """The results of a bind."""
+        op = bind.op
+        if op.effect:  # guards and printing need the values now
+            operands = list(dask.compute(*operands))
+        if not any(isinstance(x, da.Array) for x in operands):
+            return results_tuple(op, compute(op, operands, bind.attrs))
+        if op.role in _OF_COTANGENTS:
+            call = {"call": self.call} if op.holds_lambdas else {}
+            return results_tuple(op, op.impl(DASK_MAKERS, *operands, **call, **bind.attrs))
+        if any(0 in x.shape for x in operands if isinstance(x, da.Array)):
+            operands = list(
+                map(in_one_block, operands)
+            )  # Dask's own functions fail for no elements
+        kinds = [binder.type for binder in bind.binders]
+        if not all(map(has_static_shape, kinds)):
+            raise self._refusal(bind, operands, "the sizes of its result depend on values")
+        if op.role == "fused":
+            return self._fused(bind, operands, kinds)
+        if op.elementwise:
+            return elementwise(BlockProgram(program_of(bind)), _values(bind, operands), kinds)
+        if all(map(has_one_block, operands)):
+            return in_one_task(BlockProgram(program_of(bind)), _values(bind, operands), kinds)
+        return self._by_dask(bind, operands, kinds)
+
+    def _fused(self, bind: Bind, operands: list, kinds: list[ArrayType]) -> tuple:
+        """The results of a group of elementwise binds."""
+        fn = bind.attrs["body"]
+        if all(inner.op.elementwise for inner in fn.binds) and len({k.shape for k in kinds}) == 1:
+            return elementwise(BlockProgram(fn), operands, kinds)
+        return Evaluator.call(self, fn, operands)  # a group that ends by joining its results
+
+    def _by_dask(self, bind: Bind, operands: list, kinds: list[ArrayType]) -> tuple:
+        """The results by Dask's own functions. Raises LetirError if there is none that fits."""
+        op, operands = bind.op, [as_dask(x) for x in operands]
+        if _is_scan(bind):
+            return self._scan(bind, operands)
+        if op.holds_lambdas or op.random:
+            raise self._refusal(bind, operands, "it runs on whole arrays only")
+        try:
+            xp = DASK_MAKERS if op.reads_sizes_only else self.xp
+            found = results_tuple(op, op.impl(xp, *operands, **bind.attrs))
+        except Exception as error:
+            raise self._refusal(bind, operands, str(error).partition("\n")[0]) from None
+        if len(found) != len(kinds):
+            raise self._refusal(bind, operands, "its number of results depends on values")
+        return tuple(map(functools.partial(self._as_typed, bind, operands), found, kinds))
+
+    def _scan(self, bind: Bind, operands: list) -> tuple:
+        """The results of a loop over the first axis of some operands, block after block."""
+        layout, attrs = bind.op.bodies, bind.attrs
+        n_carry, end = layout.n_carry(bind), layout.n_carry(bind) + layout.n_elements(bind)
+        carry, rows, captured = operands[:n_carry], operands[n_carry:end], operands[end:]
+        if not all(map(has_one_block, [*carry, *captured])) or not rows:
+            raise self._refusal(bind, operands, "only the axis of its steps may be split")
+        try:
+            rows = same_rows(rows)
+        except ValueError as error:
+            raise self._refusal(bind, operands, str(error)) from None
+        stacks: list[list] = []
+        places = range(rows[0].numblocks[0])
+        for k in reversed(places) if attrs["reverse"] else places:
+            block = [*carry, *[row.blocks[k] for row in rows], *captured]
+            step = _with_operands(bind, tuple(map(type_of, block)))
+            found = in_one_task(BlockProgram(step), block, [arg.type for arg in step.ret.args])
+            carry = list(found[:n_carry])
+            stacks.append(list(found[n_carry:]))
+        ordered = stacks[::-1] if attrs["reverse"] else stacks
+        return (*carry, *[da.concatenate(parts) for parts in zip(*ordered, strict=True)])
+
+    def _as_typed(self, bind: Bind, operands: list, found: Any, kind: ArrayType) -> Any:
+        """A result of Dask's with the dtype that NumPy's result has."""
+        found = da.asarray(found)
+        if has_static_shape(kind) and found.shape != kind.shape:
+            raise self._refusal(bind, operands, f"Dask gives a shape of {found.shape}")
+        return found if found.dtype == kind.dtype else found.astype(kind.dtype)
+
+    def _refusal(self, bind: Bind, operands: list, why: str) -> LetirError:
+        """The error for a bind that cannot be computed on the blocks of its operands."""
+        split = [
+            f"operand {n} has {x.numblocks} blocks along its axes"
+            for n, x in enumerate(operands)
+            if not has_one_block(x)
+        ]
+        found = "; ".join(split) or "its operands have one block each"
+        return LetirError(
+            f"{bind.op.name} cannot be computed on these blocks: {why}\n"
+            f"  {found}: give each one block before, by x.rechunk(-1), or split another axis"
+        )
+
+
+def _in_groups(fn: Lambda) -> Lambda:
+    """``fn`` without composites and bodies that run once, its elementwise binds in groups."""
+    if changed_params(fn):
+        raise DTypeError(
+            "the program writes into its arguments, and Dask arrays cannot be written into\n"
+            "  return the new values, or trace a function that copies its argument first"
+        )
+    fn = passes.without_combinators(passes.without_barriers(fn))
+    fn = passes.inline_bodies(fn, keep_rules=False)
+    return passes.fuse(passes.decompose(fn, keep_rules=False, exact=False))
+
+
+def program_of(bind: Bind) -> Lambda:
+    """A program of this bind alone, whose parameters are its operands but None and Undef."""
+    args = tuple([Local(arg.type) if _is_value(arg) else arg for arg in bind.args])
+    binders = tuple([Local(binder.type) for binder in bind.binders])
+    params = tuple([arg for arg in args if type(arg) is Local])
+    return Lambda(params, (Bind(binders, bind.op, args, bind.attrs),), Ret(binders))
+
+
+def _is_scan(bind: Bind) -> bool:
+    """Whether a bind loops over the first axis of operands, step after step."""
+    layout = bind.op.bodies
+    return layout is not None and layout.loop == "elements" and "reverse" in bind.attrs
+
+
+def _with_operands(bind: Bind, types: tuple[ArrayType, ...]) -> Lambda:
+    """``program_of`` the loop ``bind`` for operands of other types, that is, other lengths."""
+    attrs = Attrs({**bind.attrs, "length": None}) if "length" in bind.attrs else bind.attrs
+    return retype(program_of(Bind(bind.binders, bind.op, bind.args, attrs, bind.source)), *types)
+
+
+def _values(bind: Bind, operands: list) -> list:
+    """The operands that are parameters of ``program_of``."""
+    return [x for x, arg in zip(operands, bind.args, strict=True) if _is_value(arg)]
+
+
+def _is_value(arg: Arg) -> bool:
+    """Whether an operand is an array or a number, not None or ``Undef``."""
+    return type(arg) is Local or type(arg.type) is ArrayType
+
+
+LATE_BOUND["dask_evaluator"] = DaskEvaluator

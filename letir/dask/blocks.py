@@ -1,0 +1,125 @@
+"""Programs computed on blocks: the tasks that Dask's workers run, and the arrays made of them.
+
+A task holds a program, which travels as its terms and never as code of the user's. A worker
+compiles it once for each type of its blocks.
+"""
+
+import operator
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from attrs import field, frozen
+
+from letir.ast.bounded_cache import BoundedCache
+from letir.ast.checker import retype
+from letir.ast.terms import Lambda
+from letir.ast.types import ArrayType
+from letir.eval.array_modules import type_of
+from letir.executor.compiled import Compiled, compile
+
+_compiled = BoundedCache(1 << 10)  # (token of a program, types of blocks) -> Compiled
+
+
+@frozen(eq=False)
+class BlockProgram:
+    """A program as a function of blocks, with arrays as results; several results are a tuple.
+
+    ``is_sized``: its sizes are symbolic, so that blocks of all sizes fit; another program gets the
+    types of the blocks.
+    """
+
+    fn: Lambda
+    is_sized: bool = False
+    token: str = field(factory=lambda: uuid.uuid4().hex)
+
+    def __call__(self, *blocks: Any) -> Any:
+        pairs = zip(self.fn.params, blocks, strict=True)
+        values = [_as_operand(param.type, block) for param, block in pairs]
+        results = self._compiled_for(tuple(map(type_of, values))).run_flat(values)
+        arrays = [np.asarray(result)[()] for result in results]
+        return arrays[0] if len(arrays) == 1 else tuple(arrays)
+
+    def __dask_tokenize__(self) -> str:
+        return self.token
+
+    def _compiled_for(self, types: tuple[ArrayType, ...]) -> Compiled:
+        key = self.token, types
+        found = _compiled.get(key)
+        if found is None:
+            fn = self.fn if self.is_sized else retype(self.fn, *types)
+            found = _compiled[key] = compile(fn)
+        return found
+
+
+def _as_operand(kind: ArrayType | None, block: Any) -> Any:
+    """A block as an operand: Python numbers stay such, other values of no axes are scalars."""
+    if type(block) is not np.ndarray or block.ndim:
+        return block.item() if kind is not None and kind.weak and hasattr(block, "item") else block
+    return block.item() if kind is not None and kind.weak else block[()]
+
+
+def elementwise(program: BlockProgram, operands: Sequence, kinds: Sequence[ArrayType]) -> tuple:
+    """The results of an elementwise program, computed once for each block.
+
+    ``kinds``: the types of the results, which have one shape. Operands are broadcast, and chunks
+    are aligned, as Dask's own operators do.
+    """
+    axes = tuple(range(kinds[0].ndim))
+    pairs: list = []
+    for operand in map(as_dask, operands):
+        has_blocks = isinstance(operand, da.Array)
+        pairs += [operand, axes[len(axes) - operand.ndim :] if has_blocks else None]
+    if len(kinds) == 1:
+        return (da.blockwise(program, axes, *pairs, meta=_meta(kinds[0])),)
+    # blocks of tuples, from which each result takes its own
+    bundle = da.blockwise(program, axes, *pairs, meta=np.empty((0,) * len(axes), object))
+    return tuple(
+        da.blockwise(operator.itemgetter(i), axes, bundle, axes, meta=_meta(kind))
+        for i, kind in enumerate(kinds)
+    )
+
+
+def in_one_task(program: BlockProgram, operands: Sequence, kinds: Sequence[ArrayType]) -> tuple:
+    """The results of a program whose operands have one block each."""
+    parts = [x.to_delayed().item() if isinstance(x, da.Array) else x for x in operands]
+    task = dask.delayed(program, pure=False)(*parts)
+    tasks = [task] if len(kinds) == 1 else [task[i] for i in range(len(kinds))]
+    return tuple(
+        da.from_delayed(task, kind.shape, meta=_meta(kind))
+        for task, kind in zip(tasks, kinds, strict=True)
+    )
+
+
+def as_dask(operand: Any) -> Any:
+    """An array with axes as a Dask array of one block; other values as they are."""
+    if isinstance(operand, np.ndarray) and operand.ndim:
+        return da.from_array(operand, chunks=-1)
+    return operand
+
+
+def in_one_block(operand: Any) -> Any:
+    """An operand that is not split."""
+    return operand.rechunk(-1) if isinstance(operand, da.Array) else operand
+
+
+def same_rows(arrays: Sequence) -> list:
+    """The arrays with the same blocks along axis 0. Raises ValueError if another axis is split."""
+    arrays = [as_dask(x) for x in arrays]
+    if any(n > 1 for x in arrays for n in x.numblocks[1:]):
+        raise ValueError("only the axis of its steps may be split")
+    pairs = [item for x in arrays for item in (x, (0, *(f"{id(x)}.{n}" for n in range(1, x.ndim))))]
+    return da.core.unify_chunks(*pairs)[1]
+
+
+def has_one_block(operand: Any) -> bool:
+    """Whether an operand is not split."""
+    return not isinstance(operand, da.Array) or all(n == 1 for n in operand.numblocks)
+
+
+def _meta(kind: ArrayType) -> np.ndarray:
+    """An empty array of a type, by which Dask knows dtype and number of axes."""
+    return np.empty((0,) * kind.ndim, kind.dtype)

@@ -1,0 +1,209 @@
+"""Programs, jitted functions and gradients on Dask arrays, compared with NumPy."""
+
+import pickle
+
+import dask
+import dask.array as da
+import numpy as np
+import optree
+import pytest
+
+import letir as lt
+from letir.errors import DTypeError, GuardError, LetirError, TraceError
+
+
+@pytest.fixture(autouse=True)
+def in_this_thread():
+    with dask.config.set(scheduler="sync"):
+        yield
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 3)), (rng.random(60) > 0.5).astype(float)
+    return x, y, da.from_array(x, chunks=(17, 3)), da.from_array(y, chunks=25)
+
+
+def logistic_loss(w, x, y):
+    z = x @ w["slope"] + w["offset"]
+    return np.mean(np.logaddexp(0.0, z) - y * z) + 0.1 * np.sum(w["slope"] ** 2)
+
+
+W = {"offset": np.float64(0.3), "slope": np.array([0.5, -1.0, 2.0])}
+
+
+def assert_same(found, expected):
+    for a, b in zip(*map(optree.tree_leaves, (found, expected)), strict=True):
+        assert np.shape(a) == np.shape(b) and np.asarray(a).dtype == np.asarray(b).dtype
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+def test_every_way_to_run_a_program_gives_lazy_results(data):
+    x, y, lazy_x, lazy_y = data
+    program = lt.trace(logistic_loss, W, x, y)
+    gradient = lt.differentiate(program)
+    expected = program(W, x, y)
+    ways = {
+        "call": program(W, lazy_x, lazy_y),
+        "run_forward": lt.run_forward(program, W, lazy_x, lazy_y),
+        "compile": lt.compile(program)(W, lazy_x, lazy_y),
+        "jit": lt.jit(logistic_loss)(W, lazy_x, lazy_y),
+        "forward": gradient.forward(W, lazy_x, lazy_y)[0],
+    }
+    for way, result in ways.items():
+        assert isinstance(result, da.Array), way
+        assert_same(result.compute(), expected)
+
+
+def test_gradients_equal_those_of_the_whole_arrays(data):
+    x, y, lazy_x, lazy_y = data
+    for argnums in (0, 1, (0, 2)):
+        expected = lt.value_and_grad(logistic_loss, argnums)(W, x, y)
+        for transform in (lt.value_and_grad, lambda f, n: lt.jit(lt.value_and_grad(f, n))):
+            found = transform(logistic_loss, argnums)(W, lazy_x, lazy_y)
+            assert_same(dask.compute(found)[0], expected)
+
+
+def test_a_gradient_program_runs_backward_on_blocks(data):
+    x, y, lazy_x, lazy_y = data
+    gradient = lt.differentiate(lt.trace(logistic_loss, W, x, y))
+    expected = gradient.backward(gradient.forward(W, x, y)[1], 1.0)
+    found = gradient.backward(gradient.forward(W, lazy_x, lazy_y)[1], 1.0)
+    assert_same(dask.compute(found)[0], expected)
+
+
+def test_second_derivatives(data):
+    x, y, lazy_x, lazy_y = data
+
+    def loss(w, x, y):
+        return logistic_loss({**W, "slope": w}, x, y)
+
+    direction = np.array([1.0, 2.0, 3.0])
+    args = W["slope"], direction
+
+    def product(w, v, x, y):
+        return lt.jvp(lambda w: lt.grad(loss)(w, x, y), (w,), (v,))[1]
+
+    assert_same(lt.jit(product)(*args, lazy_x, lazy_y).compute(), product(*args, x, y))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_scan_goes_from_block_to_block(data, reverse):
+    x, _, lazy_x, _ = data
+
+    def run(h, x):
+        return lt.scan(lambda h, row: (np.tanh(0.5 * h + row), h.sum()), h, x, reverse=reverse)
+
+    h = np.zeros(3)
+    assert_same(dask.compute(lt.jit(run)(h, lazy_x))[0], run(h, x))
+    gradient = lt.grad(lambda h, x: run(h, x)[1].sum(), argnums=(0, 1))
+    found = gradient(h, lazy_x)
+    assert found[1].numblocks == (4, 1)
+    assert_same(dask.compute(found)[0], gradient(h, x))
+
+
+def test_blocks_along_several_axes():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(20, 30)), rng.normal(size=(30, 10))
+    f = lt.jit(lambda x, y: np.tanh(x @ y).sum(axis=0) + y.max(axis=0) * x.mean())
+    found = f(da.from_array(x, chunks=(7, 11)), da.from_array(y, chunks=(4, 5)))
+    assert_same(found.compute(), f(x, y))
+
+
+def test_python_numbers_stay_weak():
+    x = np.arange(6, dtype=np.float32)
+    f = lt.trace(lambda x, s: x * s + 0.1, x, 0.5)
+    found = f(da.from_array(x, chunks=4), 0.5).compute()
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, f(x, 0.5))
+
+
+def test_results_are_not_computed_early():
+    calls = []
+
+    def note(block):
+        calls.append(1)
+        return block
+
+    x = da.ones(6, chunks=2).map_blocks(note, dtype=float)
+    calls.clear()
+    result = lt.grad(lambda x: np.sin(x).sum())(x)
+    assert not calls
+    result.compute()
+    assert len(calls) == 3
+
+
+def test_group_of_elementwise_operations_is_one_task_for_each_block():
+    x = da.from_array(np.ones(40), chunks=10)
+    found = lt.trace(lambda x: np.exp(np.sin(x) * 2.0 + x**2), np.ones(40))(x)
+    programs = [layer for layer in found.dask.layers if layer.startswith("BlockProgram")]
+    assert len(programs) == 1
+
+
+def test_what_mixes_blocks_is_refused_with_the_line_and_the_remedy(data):
+    with pytest.raises(LetirError, match=r"sort cannot be computed on these blocks") as caught:
+        lt.jit(lambda x: np.sort(x, axis=0))(data[2])
+    text = "\n".join([str(caught.value), *caught.value.__notes__])
+    assert "(4, 1) blocks" in text and "x.rechunk(-1)" in text and "test_programs.py" in text
+    whole = data[2].rechunk(-1)
+    assert_same(lt.jit(lambda x: np.sort(x, axis=0))(whole).compute(), np.sort(data[0], axis=0))
+
+
+def test_a_question_about_values_is_an_error():
+    with pytest.raises(TraceError):
+        lt.jit(lambda x: x if x.sum() > 0 else -x)(da.ones(4, chunks=2))
+
+
+def test_a_guard_of_a_recorded_program_is_answered_at_once():
+    f = lt.trace(lambda x: x if x.sum() > 0 else -x, np.ones(4))
+    assert_same(f(da.ones(4, chunks=2)).compute(), np.ones(4))
+    with pytest.raises(GuardError):
+        f(-da.ones(4, chunks=2))
+
+
+def test_unknown_sizes_and_writes_are_refused():
+    x = da.ones(4, chunks=2)
+    with pytest.raises(DTypeError, match="compute_chunk_sizes"):
+        lt.jit(np.sin)(x[x > 0])
+
+    def write(x):
+        x[0] = 1.0
+        return x
+
+    with pytest.raises(LetirError, match="written"):
+        lt.trace(write, np.ones(4))(x)
+
+
+def test_losses_are_computed_on_blocks(data):
+    x, y, lazy_x, lazy_y = data
+    expected = lt.value_and_grad(logistic_loss)(W, x, y)
+    step = lt.dask.value_and_grad(logistic_loss)
+    assert_same(step(W, lazy_x, lazy_y), expected)
+    assert_same(lt.dask.grad(logistic_loss)(W, lazy_x, lazy_y), expected[1])
+    first, second = step(W, lazy_x, lazy_y), step(W, lazy_x, lazy_y)
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(optree.tree_leaves(first), optree.tree_leaves(second), strict=True)
+    )
+    with pytest.raises(DTypeError, match="none of the arguments is a Dask array"):
+        step(W, x, y)
+
+
+def test_a_task_is_compiled_once_for_blocks_of_one_type(monkeypatch):
+    from letir.dask import blocks
+
+    made = []
+    compile = blocks.compile
+    monkeypatch.setattr(blocks, "compile", lambda fn: made.append(fn) or compile(fn))
+    x = da.from_array(np.ones(50), chunks=10)
+    lt.trace(lambda x: np.exp(np.sin(x)), np.ones(50))(x).compute()
+    assert len(made) == 1
+
+
+def test_tasks_pickle_without_code():
+    from letir.dask.blocks import BlockProgram
+
+    task = BlockProgram(lt.trace(lambda x: np.sin(x) * 2.0, np.ones(3)))
+    copy = pickle.loads(pickle.dumps(task))
+    np.testing.assert_array_equal(copy(np.ones(5)), np.sin(np.ones(5)) * 2.0)
