@@ -15,7 +15,7 @@ RUNS = {
     "compile": lambda f, *args: lt.compile(lt.trace(f, *args), exact=True)(*args),
     "jit": lambda f, *args: lt.jit(f)(*args),
 }
-LITTLE = sys.byteorder == "little"
+OTHER = ">f8" if sys.byteorder == "little" else "<f8"
 HALF = np.array([-0.0, np.nan, np.inf, 4.0], np.float16)
 
 
@@ -100,7 +100,10 @@ ERRORS = {
     "zeros that are a number": (np.poly, np.float64(3.0)),
     "a subclass": (np.exp, np.ones(2).view(Plain)),
     "a cast to the other byte order": (lambda x: x.astype(np.dtype(float).newbyteorder()), HALF),
-    "zeros in the other byte order": (lambda x: np.zeros_like(x, ">f8" if LITTLE else "<f8"), HALF),
+    "zeros in the other byte order": (lambda x: np.zeros_like(x, OTHER), HALF),
+    "a full array in the other byte order": (lambda x: np.full(3, x, OTHER), 1.0),
+    "a range in the other byte order": (lambda x: np.arange(3, dtype=OTHER, like=x), 1.0),
+    "an identity in the other byte order": (lambda x: np.eye(3, dtype=OTHER, like=x), 1.0),
     "a number split": (lambda x: np.array_split(x, 2), 3),
 }
 ORDERED = {

@@ -193,6 +193,15 @@ def test_gradient_programs_run_as_in_python():
             expect_same(one, other, is_single=f is float32s)
 
 
+def test_numbers_of_single_precision_are_rounded():
+    f = lt.trace(lambda x: x.astype(np.float32).astype(float), np.ones(2))
+    x = np.array([0.1, 1e-50])
+    ((state, found),) = outcomes([case_of(f, [x])])
+
+    assert state == "done"
+    assert [float(text) for text in found[0][2]] == f(x).tolist()
+
+
 def test_what_would_be_another_number_is_refused():
     """Integers beyond those that JavaScript represents, and a path that was not recorded."""
     large = lt.trace(lambda n: n * n, np.int64(2))
