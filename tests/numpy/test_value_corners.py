@@ -1,5 +1,6 @@
 """Values on which recorded programs differed from NumPy, one example of each cause."""
 
+import contextlib
 import math
 import operator
 import sys
@@ -111,6 +112,7 @@ ORDERED = {
     "a selection": lambda x: np.select([x > 1, x < 0], [x, 2 * x], 1),
     "zeros like an array": np.zeros_like,
     "a scalar class": lambda x: np.float64(x),  # noqa: PLW0108
+    "iscomplex of real numbers": np.iscomplex,
     "a row": lambda x: np.ascontiguousarray(x[:, 0]),
 }
 REFUSED_BY_NUMPY = {
@@ -154,15 +156,27 @@ def test_what_numpy_refuses_is_refused(name, run):
         RUNS[run](f, arg)
 
 
+LAYOUTS = (np.ones((2, 3)), np.ones((3, 2)).T, np.ones((2, 6))[:, ::2])
+
+
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("name", ORDERED)
 def test_the_memory_order_is_numpys(name, run):
     f = ORDERED[name]
-    for x in (np.ones((2, 3)), np.ones((3, 2)).T, np.ones((2, 6))[:, ::2]):
+    for x in LAYOUTS:
         assert f(x).strides == RUNS[run](f, x).strides
+
+
+@pytest.mark.parametrize("name", [name for name in ORDERED if name != "a row"])
+def test_a_program_of_a_transposed_array_refuses_another_memory_order(name):
+    f, (rows, columns, _) = ORDERED[name], LAYOUTS
+    program = lt.trace(f, columns)
+
+    with contextlib.suppress(lt.GuardError):
+        assert f(rows).strides == program(rows).strides
 
 
 @pytest.mark.parametrize("run", RUNS)
 def test_an_argument_changed_in_place_is_the_result(run):
-    for x in (np.ones((2, 3)), np.ones((3, 2)).T, np.ones((2, 6))[:, ::2]):
+    for x in LAYOUTS:
         assert RUNS[run](in_place, x) is x

@@ -82,6 +82,7 @@ def test_only_the_ignored_warnings_are_ignored():
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="divide by zero")
             warnings.filterwarnings("ignore", category=DeprecationWarning)
+            warnings.filterwarnings("ignore", module="another_module")
             return np.log(x)
 
     program = lt.trace(f, VALUES[0])
