@@ -4,6 +4,7 @@ python docs/make_api.py
 """
 
 import inspect
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,10 @@ from letir.ast.primitive import Primitive
 FOLDER = Path(__file__).with_name("api")
 INDEX = FOLDER.with_suffix(".md")
 EXTEND = "Extending"
-NAMESPACES = ("debug", "eager", "nn", "passes", "random", "testing", "tree", "viz")
+NAMESPACES = (
+    *("datasets", "debug", "eager", "nn", "nn.initializers", "nn.optim", "onnx", "passes"),
+    *("random", "testing", "tree", "viz"),
+)
 KINDS = (FunctionType, classmethod, property, staticmethod)  # of the members that pages list
 HEAD = """\
 # All public names
@@ -33,7 +37,7 @@ def pages() -> dict[Path, str]:
     themes = {theme: names_of(modules) for theme, modules in letir._PUBLIC.items()}
     themes[EXTEND] = {name: getattr(letir.extend, name) for name in letir.extend.__all__}
     found = {FOLDER / f"{slug(theme)}.md": page(theme, names) for theme, names in themes.items()}
-    spaces = {f"letir.{name}": members(getattr(letir, name)) for name in NAMESPACES}
+    spaces = {f"letir.{name}": members(namespace(name)) for name in NAMESPACES}
     for title, names in spaces.items():
         found[FOLDER / f"{slug(title)}.md"] = namespace_page(title, names)
     found[INDEX] = HEAD + "\n".join(
@@ -46,6 +50,11 @@ def names_of(modules: Mapping[str, tuple[str, ...]]) -> dict:
     """The public names of a theme, with their values, in alphabetical order."""
     names = [name for found in modules.values() for name in found]
     return {name: getattr(letir, name) for name in sorted(names, key=str.lower)}
+
+
+def namespace(name: str) -> ModuleType:
+    """The module of a namespace, such as ``nn.optim``."""
+    return operator.attrgetter(name)(letir)
 
 
 def members(module: ModuleType) -> dict:
@@ -77,8 +86,8 @@ def page(title: str, names: Mapping) -> str:
 def namespace_page(title: str, names: Mapping) -> str:
     """The page of a namespace, which begins with the docstring of the module."""
     head, _, names_page = page(f"`{title}`", names).partition("\n\n")
-    module = getattr(letir, title.removeprefix("letir."))
-    return f"{head}\n\n{described(inspect.getdoc(module))}\n\n{names_page}"
+    module = namespace(title.removeprefix("letir."))
+    return f"{head}\n\n{described(documentation(module))}\n\n{names_page}"
 
 
 def section(name: str, value) -> str:
@@ -93,7 +102,9 @@ def section(name: str, value) -> str:
 
 def signature(name: str, value) -> str:
     """How a name is called, with short names of types; '' for what is not called."""
-    if isinstance(value, Primitive | ModuleType) or not callable(value):
+    if isinstance(value, Primitive):
+        return inspect.getdoc(value).partition("\n\n")[0] if is_described(value) else ""
+    if isinstance(value, ModuleType) or not callable(value):
         return ""
     try:
         text = f"{name}{inspect.signature(value)}"
@@ -106,7 +117,17 @@ def signature(name: str, value) -> str:
 
 def documentation(value) -> str:
     """The docstring of a public object, without references to numbered promises such as [B2]."""
-    return re.sub(r"\s*\[[A-G]\d+(?:(?:, | - )[A-G]\d+)*\]", "", inspect.getdoc(value) or "")
+    text = inspect.getdoc(value) or ""
+    if isinstance(value, Primitive):
+        ufunc = next(iter(value.numpy), None)
+        of_numpy = f"NumPy's ``{ufunc.__name__}``, recorded as one operation." if ufunc else text
+        text = text.partition("\n\n")[2] if is_described(value) else of_numpy
+    return re.sub(r"\s*\[[A-G]\d+(?:(?:, | - )[A-G]\d+)*\]", "", text)
+
+
+def is_described(record: Primitive) -> bool:
+    """Whether an operation has a docstring of its own, which begins with its signature."""
+    return inspect.getdoc(record) != inspect.getdoc(Primitive)
 
 
 def summary(value) -> str:

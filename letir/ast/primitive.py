@@ -86,6 +86,18 @@ def _keywords(function) -> dict[str, Any]:
     return {name: defaults.get(name, Required) for name in names if name != "call"}
 
 
+class _Documentation:
+    """``__doc__`` of the class ``Primitive``, and of each record: what ``help`` shows of it."""
+
+    def __init__(self, of_class: str | None):
+        self.of_class = of_class
+
+    def __get__(self, record: "Primitive | None", owner: type) -> str | None:
+        if record is None:
+            return self.of_class
+        return LATE_BOUND["record_documentation"](record) or self.of_class
+
+
 # eq=False: binds of one operation share one record, and are compared by `is`.
 @define(eq=False, repr=False)
 class Primitive:
@@ -99,6 +111,8 @@ class Primitive:
     >>> tanh.name, tanh.elementwise, tanh.effect, [f.__name__ for f in tanh.numpy]
     ('tanh', True, False, ['tanh'])
     """
+
+    __doc__ = _Documentation(__doc__)  # type: ignore
 
     name: str  # words and dots; an operation of a user is called ``package.name``
     # impl(xp, *arrays, **attrs) computes the results, with xp NumPy or CuPy. Its keyword-only

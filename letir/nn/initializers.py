@@ -20,6 +20,20 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import ShapeError
 
+__all__ = [
+    "constant",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "zeros",
+]
+
 GAINS = {
     "linear": 1.0,
     "sigmoid": 1.0,
@@ -34,19 +48,35 @@ GAINS = {
 
 @entry_point
 def zeros(key: Any, shape: tuple, dtype: Any = np.float64) -> np.ndarray:
-    """Zeros."""
+    """An array of zeros.
+
+    >>> from letir.random import key
+    >>> zeros(key(0), (2, 3))
+    array([[0., 0., 0.],
+           [0., 0., 0.]])
+    """
     return np.zeros(shape, dtype)
 
 
 @entry_point
 def ones(key: Any, shape: tuple, dtype: Any = np.float64) -> np.ndarray:
-    """Ones."""
+    """An array of ones.
+
+    >>> from letir.random import key
+    >>> ones(key(0), (3,), "float32")
+    array([1., 1., 1.], dtype=float32)
+    """
     return np.ones(shape, dtype)
 
 
 @entry_point
 def constant(key: Any, shape: tuple, value: Any, dtype: Any = np.float64) -> np.ndarray:
-    """``value`` everywhere."""
+    """An array with ``value`` everywhere.
+
+    >>> from letir.random import key
+    >>> constant(key(0), (2,), 0.5)
+    array([0.5, 0.5])
+    """
     return np.full(shape, value, dtype)
 
 
@@ -57,7 +87,13 @@ def constant(key: Any, shape: tuple, value: Any, dtype: Any = np.float64) -> np.
 def uniform(
     key: Any, shape: tuple, low: float = 0.0, high: float = 1.0, dtype: Any = np.float64
 ) -> Any:
-    """Uniform numbers in [low, high)."""
+    """Uniform numbers in [low, high).
+
+    >>> from letir.random import key
+    >>> x = uniform(key(0), (1000,), -1.0, 1.0)
+    >>> bool(-1 <= x.min() < -0.9), bool(0.9 < x.max() < 1)
+    (True, True)
+    """
     return PRIMITIVES["random_uniform"](key, shape, low, high, dtype)
 
 
@@ -65,7 +101,12 @@ def uniform(
 def normal(
     key: Any, shape: tuple, mean: float = 0.0, std: float = 1.0, dtype: Any = np.float64
 ) -> Any:
-    """Normal numbers."""
+    """Normal numbers with this mean and standard deviation.
+
+    >>> from letir.random import key
+    >>> float(normal(key(0), (10_000,), std=2.0).std().round(1))
+    2.0
+    """
     return PRIMITIVES["random_normal"](key, shape, mean, std, dtype)
 
 
@@ -78,7 +119,12 @@ def truncated_normal(
     bound: float = 2.0,
     dtype: Any = np.float64,
 ) -> Any:
-    """Normal numbers within ``bound`` standard deviations of ``mean``. Needs SciPy."""
+    """Normal numbers within ``bound`` standard deviations of ``mean``. Needs SciPy.
+
+    >>> from letir.random import key
+    >>> bool(abs(truncated_normal(key(0), (1000,), bound=1.5)).max() <= 1.5)
+    True
+    """
     drawn = PRIMITIVES["random_truncated_normal"](key, -bound, bound, shape, dtype)
     return drawn * std + mean
 
@@ -100,6 +146,10 @@ def glorot_uniform(key: Any, shape: tuple, gain: float = 1.0, dtype: Any = np.fl
     """Uniform numbers of variance 2 / (fan-in + fan-out).
 
     Glorot and Bengio, Understanding the difficulty of training deep feedforward networks, 2010.
+
+    >>> from letir.random import key
+    >>> float(glorot_uniform(key(0), (100, 300)).var().round(3))  # 2 / (100 + 300)
+    0.005
     """
     bound = gain * math.sqrt(6 / sum(fan_in_and_out(shape)))
     return uniform(key, shape, -bound, bound, dtype)
@@ -107,7 +157,12 @@ def glorot_uniform(key: Any, shape: tuple, gain: float = 1.0, dtype: Any = np.fl
 
 @entry_point
 def glorot_normal(key: Any, shape: tuple, gain: float = 1.0, dtype: Any = np.float64) -> Any:
-    """Normal numbers of variance 2 / (fan-in + fan-out)."""
+    """Normal numbers of variance 2 / (fan-in + fan-out).
+
+    >>> from letir.random import key
+    >>> float(glorot_normal(key(0), (100, 300)).var().round(3))  # 2 / (100 + 300)
+    0.005
+    """
     return normal(key, shape, 0.0, gain * math.sqrt(2 / sum(fan_in_and_out(shape))), dtype)
 
 
@@ -116,6 +171,10 @@ def he_uniform(key: Any, shape: tuple, nonlinearity: str = "relu", dtype: Any = 
     """Uniform numbers for which layers with this nonlinearity preserve the variance.
 
     He, Zhang, Ren and Sun, Delving deep into rectifiers, ICCV 2015.
+
+    >>> from letir.random import key
+    >>> float(he_uniform(key(0), (100, 200)).var().round(3))  # 2 / 200
+    0.01
     """
     bound = GAINS[nonlinearity] * math.sqrt(3 / fan_in_and_out(shape)[0])
     return uniform(key, shape, -bound, bound, dtype)
@@ -123,7 +182,14 @@ def he_uniform(key: Any, shape: tuple, nonlinearity: str = "relu", dtype: Any = 
 
 @entry_point
 def he_normal(key: Any, shape: tuple, nonlinearity: str = "relu", dtype: Any = np.float64) -> Any:
-    """Normal numbers for which layers with this nonlinearity preserve the variance."""
+    """Normal numbers of a variance that layers with this nonlinearity preserve.
+
+    ``nonlinearity``: a key of ``GAINS``: "linear", "sigmoid", "tanh", "relu", "selu", "leaky_relu".
+
+    >>> from letir.random import key
+    >>> float(he_normal(key(0), (100, 200)).var().round(3))  # 2 / 200
+    0.01
+    """
     return normal(key, shape, 0.0, GAINS[nonlinearity] / math.sqrt(fan_in_and_out(shape)[0]), dtype)
 
 
@@ -133,6 +199,12 @@ def orthogonal(key: Any, shape: tuple, gain: float = 1.0, dtype: Any = np.float6
 
     Saxe, McClelland and Ganguli, Exact solutions to the nonlinear dynamics of learning in deep
     linear neural networks, ICLR 2014.
+
+    >>> from letir.random import key
+    >>> w = orthogonal(key(0), (2, 5))
+    >>> (w @ w.T).round(3) + 0.0
+    array([[1., 0.],
+           [0., 1.]])
     """
     fan_in_and_out(shape)  # raises for fewer than two axes
     rows, columns = shape[0], math.prod(shape[1:])

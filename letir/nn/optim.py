@@ -15,7 +15,6 @@ learning rate is a number, or a function of the number of the step (from 0), suc
 """
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +26,23 @@ from letir.ast.builder import Value
 from letir.ast.pytrees import Tree, flatten
 from letir.errors import DTypeError, ShapeError
 from letir.eval.array_modules import type_of
+from letir.nn.schedules import cosine_decay, exponential_decay, rate_at_step, warmup
 from letir.ops.nn.losses import safe_sqrt
+
+__all__ = [
+    "Optimizer",
+    "adagrad",
+    "adam",
+    "adamw",
+    "clip_by_global_norm",
+    "cosine_decay",
+    "exponential_decay",
+    "global_norm",
+    "momentum",
+    "rmsprop",
+    "sgd",
+    "warmup",
+]
 
 # ---- parts of optimisers ----
 
@@ -65,7 +80,12 @@ def _update_for_users(update: Callable[..., Any]) -> Callable[..., Any]:
 
 @frozen
 class Optimizer:
-    """``init(params)`` returns a state, ``update(grads, state, params)`` new params and state."""
+    """``init(params)`` returns a state, ``update(grads, state, params)`` new params and state.
+
+    >>> by_hand = Optimizer(lambda w: {"step": 0}, lambda grads, state, w: (w - grads, state))
+    >>> by_hand.update(np.array([0.5, -1.0]), {"step": 0}, np.array([1.0, 2.0]))[0]
+    array([0.5, 3. ])
+    """
 
     init: Callable[[Any], Any] = field(converter=_init_for_users)
     update: Callable[[Any, Any, Any], tuple[Any, Any]] = field(converter=_update_for_users)
@@ -125,12 +145,6 @@ def cast_to_leaf(number: Any, leaf: Any) -> Any:
     return number.astype(leaf.dtype) if hasattr(number, "dtype") else number
 
 
-@entry_point
-def rate_at_step(learning_rate: float | Callable, step: Any) -> Any:
-    """The learning rate at this step: a number, or the value of a schedule."""
-    return learning_rate(step) if callable(learning_rate) else learning_rate
-
-
 FIRST_STEP = np.int64(0)  # not a Python int: replays return NumPy integers, and types must agree
 
 # ---- optimisers ----
@@ -146,6 +160,10 @@ def sgd(
     """Gradient descent; with ``momentum``, the factor by which the sum of past gradients decays.
 
     Sutskever, Martens, Dahl and Hinton, On the importance of initialization and momentum, 2013.
+
+    >>> optimizer, w = sgd(0.1, momentum=0.9), np.array([1.0, 2.0])
+    >>> optimizer.update(np.array([0.5, -1.0]), optimizer.init(w), w)[0].round(3)
+    array([0.95, 2.1 ])
     """
 
     _refuse_rate("sgd", learning_rate, momentum=momentum)
@@ -174,7 +192,12 @@ def sgd(
 def momentum(
     learning_rate: float | Callable, decay: float = 0.9, nesterov: bool = False
 ) -> Optimizer:
-    """``sgd`` with momentum."""
+    """``sgd`` with momentum.
+
+    >>> optimizer, w = momentum(0.1), np.array([1.0, 2.0])
+    >>> optimizer.update(np.array([0.5, -1.0]), optimizer.init(w), w)[0].round(3)
+    array([0.95, 2.1 ])
+    """
     return sgd(learning_rate, momentum=decay, nesterov=nesterov)
 
 
@@ -191,6 +214,10 @@ def adam(
     ``weight_decay`` times the parameters is added to the gradients.
 
     Kingma and Ba, Adam, ICLR 2015.
+
+    >>> optimizer, w = adam(0.1), np.array([1.0, 2.0])
+    >>> optimizer.update(np.array([0.5, -1.0]), optimizer.init(w), w)[0].round(3)
+    array([0.9, 2.1])
     """
     return build_adam(learning_rate, b1, b2, eps, added=weight_decay, taken=0.0)
 
@@ -206,6 +233,10 @@ def adamw(
     """``adam`` with decoupled ``weight_decay``: the parameters themselves decay.
 
     Loshchilov and Hutter, Decoupled weight decay regularization, ICLR 2019.
+
+    >>> optimizer, w = adamw(0.1, weight_decay=0.5), np.array([1.0, 2.0])
+    >>> optimizer.update(np.array([0.5, -1.0]), optimizer.init(w), w)[0].round(3)
+    array([0.85, 2.  ])
     """
     return build_adam(learning_rate, b1, b2, eps, added=0.0, taken=weight_decay)
 
@@ -248,7 +279,12 @@ def build_adam(
 def rmsprop(
     learning_rate: float | Callable = 1e-2, decay: float = 0.99, eps: float = 1e-8
 ) -> Optimizer:
-    """Gradients divided by the root of their running mean square. Tieleman and Hinton, 2012."""
+    """Gradients divided by the root of their running mean square. Tieleman and Hinton, 2012.
+
+    >>> optimizer, w = rmsprop(0.1), np.array([1.0, 2.0])
+    >>> optimizer.update(np.array([0.5, -1.0]), optimizer.init(w), w)[0].round(3)
+    array([0., 3.])
+    """
 
     _refuse_rate("rmsprop", learning_rate, decay=decay)
 
@@ -273,6 +309,10 @@ def adagrad(learning_rate: float | Callable = 1e-2, eps: float = 1e-10) -> Optim
     """Gradients divided by the root of the sum of their squares.
 
     Duchi, Hazan and Singer, Adaptive subgradient methods, JMLR 2011.
+
+    >>> optimizer, w = adagrad(0.1), np.array([1.0, 2.0])
+    >>> optimizer.update(np.array([0.5, -1.0]), optimizer.init(w), w)[0].round(3)
+    array([0.9, 2.1])
     """
 
     _refuse_rate("adagrad", learning_rate)
@@ -293,7 +333,7 @@ def adagrad(learning_rate: float | Callable = 1e-2, eps: float = 1e-10) -> Optim
     return Optimizer(init, update)
 
 
-# ---- gradients and rates ----
+# ---- gradients ----
 
 
 @entry_point
@@ -321,50 +361,3 @@ def clip_by_global_norm(tree: Any, most: float) -> Any:
     scale = most / np.maximum(global_norm(tree), most)
     leaves, spec = flatten(tree)
     return spec.unflatten([leaf * cast_to_leaf(scale, leaf) for leaf in leaves])
-
-
-def _make_schedule(name: str, steps: Any, rate: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The schedule ``rate``, which changes over a number of steps that must be positive."""
-    if type(steps) in (int, float) and not steps > 0:
-        raise ShapeError(
-            f"{name}: the number of steps must be positive, found {steps}\n"
-            "  pass the number of steps over which the rate changes"
-        )
-
-    def rate_at(step: float) -> Any:
-        return rate(step)
-
-    rate_at.__name__ = rate_at.__qualname__ = name
-    return entry_point(rate_at)
-
-
-@entry_point
-def exponential_decay(learning_rate: float, steps: int, factor: float) -> Callable:
-    """A schedule that smoothly multiplies the learning rate by ``factor`` every ``steps`` steps."""
-    return _make_schedule(
-        "exponential_decay", steps, lambda step: learning_rate * factor ** (step / steps)
-    )
-
-
-@entry_point
-def cosine_decay(learning_rate: float, steps: int, last: float = 0.0) -> Callable:
-    """A schedule that falls to ``last`` times the learning rate in ``steps`` steps, by a cosine.
-
-    Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts, ICLR 2017.
-    """
-
-    def rate(step):
-        share = np.minimum(step, steps) / steps
-        return learning_rate * (last + (1 - last) * 0.5 * (1 + np.cos(math.pi * share)))
-
-    return _make_schedule("cosine_decay", steps, rate)
-
-
-@entry_point
-def warmup(learning_rate: float | Callable, steps: int) -> Callable:
-    """A schedule that rises linearly to ``learning_rate`` (or schedule) over ``steps`` steps."""
-
-    def rate(step):
-        return rate_at_step(learning_rate, step) * np.minimum((step + 1) / steps, 1.0)
-
-    return _make_schedule("warmup", steps, rate)

@@ -14,7 +14,7 @@ import pytest
 
 import letir as lt
 import letir.numpy as lnp
-from letir.ast.primitive import PRIMITIVES
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.cli.command_line import build_parser
 from letir.ops import load_all
 
@@ -70,13 +70,30 @@ def test_the_reference_of_public_names_is_up_to_date():
         assert text == path.read_text(encoding="utf-8"), path.name
 
 
-@pytest.mark.parametrize("name", [*dir(lt), *(f"extend.{name}" for name in lt.extend.__all__)])
+def public_names() -> list[str]:
+    """The names of letir, and those in its namespaces."""
+    spaces = ["extend", *API["NAMESPACES"]]
+    return [
+        *dir(lt),
+        *(f"{space}.{n}" for space in spaces for n in API["namespace"](space).__all__),
+    ]
+
+
+@pytest.mark.parametrize("name", public_names())
 def test_a_public_function_or_class_has_an_example(name):
-    """Doctest runs it."""
+    """Doctest runs it. NumPy documents its own functions."""
     value = operator.attrgetter(name)(lt)
 
-    if not inspect.ismodule(value) and (callable(value) or inspect.isclass(value)):
-        assert ">>> " in inspect.getdoc(value)
+    if callable(value) and not (isinstance(value, Primitive) and value.numpy):
+        assert ">>> " in API["documentation"](value)
+
+
+def test_help_of_an_operation_has_its_signature_and_its_docstring():
+    shown = inspect.getdoc(lt.nn.dropout)
+
+    assert shown.startswith("dropout(x, key=None, *, rate=0.5, train=True")
+    assert "with probability ``rate``" in shown
+    assert inspect.getdoc(Primitive).startswith("One operation")
 
 
 def test_every_operation_is_on_its_page():

@@ -23,6 +23,12 @@ def _attention_decompose(query, key, value, mask=None, *, causal=False, scale=No
     ``scale``: by default 1 / sqrt(E). A query that attends to no key gets 0 with a zero gradient.
 
     Vaswani et al., Attention is all you need, NeurIPS 2017.
+
+    >>> import numpy as np
+    >>> key = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> attention(10 * key, key, np.array([[1.0], [2.0]])).round(3)
+    array([[1.001],
+           [1.999]])
     """
     if min(query.ndim, key.ndim, value.ndim) < 2 or query.shape[-1] != key.shape[-1]:
         raise ShapeError(

@@ -16,7 +16,11 @@ from letir.ops.reductions.reductions import max_, sum_
 
 
 def _log_softmax_decompose(x, *, axis=-1):
-    """x - log(sum(exp(x))) with the maximum subtracted first, so that nothing overflows."""
+    """x - log(sum(exp(x))) with the maximum subtracted first, so that nothing overflows.
+
+    >>> log_softmax(np.zeros(4)).round(3)
+    array([-1.386, -1.386, -1.386, -1.386])
+    """
     # the result does not depend on the shift: stop_gradient drops a derivative that is zero
     shifted = x - stop_gradient(max_(x, axis=axis, keepdims=True))
     return shifted - log(sum_(exp(shifted), axis=axis, keepdims=True))
@@ -33,7 +37,12 @@ log_softmax = composite(
 
 
 def _linear_decompose(x, weight, bias=None):
-    """x @ weight.T + bias, for a weight of shape (outputs, inputs)."""
+    """x @ weight.T + bias, for a weight of shape (outputs, inputs).
+
+    >>> linear(np.ones((2, 3)), np.array([[1.0, 2.0, 3.0]]), np.array([0.5]))
+    array([[6.5],
+           [6.5]])
+    """
     out = x @ weight.T
     return out if bias is None else out + bias
 
@@ -77,6 +86,10 @@ embedding = composite("embedding", _embedding_decompose, onnx="Gather", raises=T
 def _dropout_decompose(x, key=None, *, rate=0.5, train=True, inplace=False):
     """``x`` with elements set to 0 with probability ``rate`` and the others scaled by 1 / (1 -
     rate).
+
+    >>> from letir import random
+    >>> dropout(np.ones(6), random.key(3), rate=0.5)
+    array([2., 0., 0., 2., 2., 0.])
     """
     if not train or rate == 0:
         return x * 1

@@ -110,7 +110,12 @@ checked_classes: Primitive = define(
 
 
 def _one_hot_decompose(x, *, classes, dtype=_FLOAT64):
-    """A new last axis of length ``classes`` with 1 at the place given by ``x``, else 0."""
+    """A new last axis of length ``classes`` with 1 at the place given by ``x``, else 0.
+
+    >>> one_hot(np.array([2, 0]), classes=3)
+    array([[0., 0., 1.],
+           [1., 0., 0.]])
+    """
     classes = as_size(classes)
     if classes < 1:
         raise ShapeError(
@@ -192,6 +197,10 @@ def _nll_loss_decompose(x, target, weight=None, *, ignore_index=-100, reduction=
     ``x``: log probabilities of shape (N, classes, *sizes) or (classes,); ``target``: integers of
     shape (N, *sizes) or (). Examples whose target is ``ignore_index`` are left out; the mean is
     weighted by the ``weight`` of the classes.
+
+    >>> x = np.log(np.array([[0.5, 0.5], [0.1, 0.9]]))
+    >>> nll_loss(x, np.array([0, 1]), reduction="none").round(3)
+    array([0.693, 0.105])
     """
     losses, weights = _class_losses(x, target, weight, ignore_index)
     return _reduce_weighted(losses, weights, reduction)
@@ -204,6 +213,10 @@ def _cross_entropy_decompose(
 
     ``target``: classes as integers, or probabilities of the shape of x. ``label_smoothing``: the
     share of the target's probability that is distributed evenly over all classes.
+
+    >>> x = np.array([[2.0, 0.0], [0.0, 2.0]])
+    >>> float(cross_entropy(x, np.array([0, 0])).round(3))
+    1.127
     """
     axis = _class_axis(x)
     logs, share = log_softmax(x, axis=axis), label_smoothing / x.shape[axis]
@@ -228,7 +241,12 @@ cross_entropy = _define_loss("cross_entropy", _cross_entropy_decompose, raises=T
 
 
 def _binary_cross_entropy_decompose(x, target, weight=None, *, reduction="mean"):
-    """-(target * log(x) + (1 - target) * log(1 - x)) for probabilities x."""
+    """-(target * log(x) + (1 - target) * log(1 - x)) for probabilities x.
+
+    >>> x = np.array([0.5, 0.9])
+    >>> binary_cross_entropy(x, np.array([1.0, 1.0]), reduction="none").round(3)
+    array([0.693, 0.105])
+    """
     _check_same_shape("binary_cross_entropy", x, target)
     rest = 1 - target
     no = where(equal(rest, 0), 0, rest * log1p(-where(equal(rest, 0), 0, x)))
@@ -239,7 +257,12 @@ def _binary_cross_entropy_decompose(x, target, weight=None, *, reduction="mean")
 def _binary_cross_entropy_with_logits_decompose(
     x, target, weight=None, pos_weight=None, *, reduction="mean"
 ):
-    """binary_cross_entropy of ``sigmoid(x)``; positive targets count ``pos_weight`` times."""
+    """binary_cross_entropy of ``sigmoid(x)``; positive targets count ``pos_weight`` times.
+
+    >>> x, target = np.array([0.0, 800.0]), np.array([1.0, 0.0])
+    >>> binary_cross_entropy_with_logits(x, target, reduction="none").round(3)
+    array([6.93e-01, 8.00e+02])
+    """
     _check_same_shape("binary_cross_entropy_with_logits", x, target)
     positive = 1 if pos_weight is None else 1 + (pos_weight - 1) * target
     losses = (1 - target) * x + positive * logaddexp(-x, 0)
@@ -251,6 +274,10 @@ def _kl_div_decompose(x, target, *, log_target=False, reduction="mean"):
 
     ``log_target``: the target is given as log probabilities too. A further reduction is
     ``"batchmean"``, the sum divided by the number of examples.
+
+    >>> x, target = np.log(np.array([0.5, 0.5])), np.array([0.9, 0.1])
+    >>> float(kl_div(x, target, reduction="sum").round(3))
+    0.368
     """
     _check_same_shape("kl_div", x, target)
     losses = exp(target) * (target - x)
@@ -272,13 +299,21 @@ kl_div = _define_loss("kl_div", _kl_div_decompose)
 
 
 def _mse_loss_decompose(x, target, *, reduction="mean"):
-    """(x - target)**2."""
+    """(x - target)**2.
+
+    >>> float(mse_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0])))
+    2.0
+    """
     _check_same_shape("mse_loss", x, target)
     return _reduce_losses(square(x - target), reduction)
 
 
 def _l1_loss_decompose(x, target, *, reduction="mean"):
-    """abs(x - target), with a derivative of 0 at 0."""
+    """abs(x - target), with a derivative of 0 at 0.
+
+    >>> l1_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0]), reduction="none")
+    array([0., 2.])
+    """
     _check_same_shape("l1_loss", x, target)
     return _reduce_losses(abs_(x - target), reduction)
 
@@ -287,6 +322,9 @@ def _huber_loss_decompose(x, target, *, delta=1.0, reduction="mean"):
     """Half the squared difference up to ``delta``, beyond it a line that continues smoothly.
 
     Huber, Robust estimation of a location parameter, Ann. Math. Statist., 1964.
+
+    >>> huber_loss(np.array([0.5, 3.0]), np.zeros(2), reduction="none")
+    array([0.125, 2.5  ])
     """
     _check_same_shape("huber_loss", x, target)
     far = abs_(x - target)
@@ -295,20 +333,34 @@ def _huber_loss_decompose(x, target, *, delta=1.0, reduction="mean"):
 
 
 def _smooth_l1_loss_decompose(x, target, *, beta=1.0, reduction="mean"):
-    """huber_loss divided by ``beta``; abs(x - target) for a beta of 0."""
+    """huber_loss divided by ``beta``; abs(x - target) for a beta of 0.
+
+    >>> smooth_l1_loss(np.array([0.5, 3.0]), np.zeros(2), beta=2.0, reduction="none")
+    array([0.0625, 2.    ])
+    """
     if beta == 0:
         return _l1_loss_decompose(x, target, reduction=reduction)
     return _huber_loss_decompose(x, target, delta=beta, reduction=reduction) / beta
 
 
 def _poisson_nll_loss_decompose(x, target, *, log_input=True, reduction="mean"):
-    """Minus the log likelihood of Poisson counts, up to a constant; ``x``: logs of the rates."""
+    """Minus the log likelihood of Poisson counts, up to a constant; ``x``: logs of the rates.
+
+    >>> x, counts = np.log(np.array([2.0, 3.0])), np.array([2.0, 5.0])
+    >>> poisson_nll_loss(x, counts, reduction="none").round(3)
+    array([ 0.614, -2.493])
+    """
     _check_same_shape("poisson_nll_loss", x, target)
     return _reduce_losses(exp(x) - target * x if log_input else x - target * log(x), reduction)
 
 
 def _gaussian_nll_loss_decompose(x, target, var, *, eps=1e-6, reduction="mean"):
-    """Minus the normal log likelihood, up to a constant; ``var`` is taken as at least ``eps``."""
+    """Minus the normal log likelihood, up to a constant; ``var`` is taken as at least ``eps``.
+
+    >>> x, target, var = np.array([0.0, 0.0]), np.array([0.0, 2.0]), np.ones(2)
+    >>> gaussian_nll_loss(x, target, var, reduction="none")
+    array([0., 2.])
+    """
     _check_same_shape("gaussian_nll_loss", x, target)
     var = where(var < eps, eps, var)
     return _reduce_losses(0.5 * (log(var) + square(x - target) / var), reduction)
@@ -325,19 +377,32 @@ gaussian_nll_loss = _define_loss("gaussian_nll_loss", _gaussian_nll_loss_decompo
 
 
 def _soft_margin_loss_decompose(x, target, *, reduction="mean"):
-    """log(1 + exp(-target * x)) for targets of 1 and -1."""
+    """log(1 + exp(-target * x)) for targets of 1 and -1.
+
+    >>> soft_margin_loss(np.array([0.0, 3.0]), np.array([1, -1]), reduction="none").round(3)
+    array([0.693, 3.049])
+    """
     _check_same_shape("soft_margin_loss", x, target)
     return _reduce_losses(logaddexp(-target * x, 0), reduction)
 
 
 def _hinge_embedding_loss_decompose(x, target, *, margin=1.0, reduction="mean"):
-    """x where the target is 1; max(0, margin - x) where the target is -1."""
+    """x where the target is 1; max(0, margin - x) where the target is -1.
+
+    >>> hinge_embedding_loss(np.array([0.5, 0.25]), np.array([1, -1]), reduction="none")
+    array([0.5 , 0.75])
+    """
     _check_same_shape("hinge_embedding_loss", x, target)
     return _reduce_losses(where(equal(target, 1), x, relu(margin - x)), reduction)
 
 
 def _margin_ranking_loss_decompose(x, y, target, *, margin=0.0, reduction="mean"):
-    """max(0, margin - target * (x - y)): x should exceed y by ``margin`` for a target of 1."""
+    """max(0, margin - target * (x - y)): x should exceed y by ``margin`` for a target of 1.
+
+    >>> x, y = np.array([2.0, 1.0]), np.array([1.0, 2.0])
+    >>> margin_ranking_loss(x, y, np.ones(2), margin=0.5, reduction="none")
+    array([0. , 1.5])
+    """
     _check_same_shape("margin_ranking_loss", x, y, target)
     return _reduce_losses(relu(margin - target * (x - y)), reduction)
 
@@ -355,7 +420,11 @@ def safe_sqrt(total: Any) -> Any:
 
 
 def _pairwise_distance_decompose(x, y, *, p=2.0, eps=1e-6):
-    """The p-norm of x - y + eps along the last axis."""
+    """The p-norm of x - y + eps along the last axis.
+
+    >>> pairwise_distance(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]])).round(3)
+    array([5.])
+    """
     _check_same_shape("pairwise_distance", x, y)
     far = x - y + eps
     if p == 2:
@@ -369,13 +438,22 @@ def _pairwise_distance_decompose(x, y, *, p=2.0, eps=1e-6):
 
 
 def _cosine_similarity_decompose(x, y, *, axis=1, eps=1e-8):
-    """The cosine of the angle between x and y along ``axis``; norms are taken as >= ``eps``."""
+    """The cosine of the angle between x and y along ``axis``; norms are taken as >= ``eps``.
+
+    >>> cosine_similarity(np.array([[1.0, 0.0]]), np.array([[3.0, 4.0]])).round(3)
+    array([0.6])
+    """
     lengths = [maximum(safe_sqrt(sum_(square(v), axis=axis)), eps) for v in (x, y)]
     return sum_(x * y, axis=axis) / (lengths[0] * lengths[1])
 
 
 def _cosine_embedding_loss_decompose(x, y, target, *, margin=0.0, reduction="mean"):
-    """1 - cosine where the target is 1; max(0, cosine - margin) where the target is -1."""
+    """1 - cosine where the target is 1; max(0, cosine - margin) where the target is -1.
+
+    >>> x, y = np.array([[1.0, 0.0]] * 2), np.array([[3.0, 4.0]] * 2)
+    >>> cosine_embedding_loss(x, y, np.array([1, -1]), reduction="none").round(3)
+    array([0.4, 0.6])
+    """
     _check_same_shape("cosine_embedding_loss", x, y)
     cosine = cosine_similarity(x, y, axis=-1)
     return _reduce_losses(where(equal(target, 1), 1 - cosine, relu(cosine - margin)), reduction)
@@ -388,6 +466,10 @@ def _triplet_margin_loss_decompose(
 
     ``swap``: the distance of the negative is the smaller of its distances from anchor and positive.
     Schroff, Kalenichenko and Philbin, FaceNet, CVPR 2015.
+
+    >>> anchor, near, far = np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]), np.array([[3.0, 3.0]])
+    >>> float(triplet_margin_loss(anchor, near, far).round(3))
+    1.757
     """
     near = pairwise_distance(anchor, positive, p=p, eps=eps)
     far = pairwise_distance(anchor, negative, p=p, eps=eps)

@@ -68,6 +68,13 @@ def _batch_norm_decompose(
     normalised by the running statistics, which are returned unchanged.
 
     Ioffe and Szegedy, Batch normalization, ICML 2015.
+
+    >>> import numpy as np
+    >>> x = np.array([[1.0, 0.0], [3.0, 0.0]])
+    >>> out, mean, variance = batch_norm(x, np.zeros(2), np.ones(2), momentum=0.5)
+    >>> out.round(3), mean, variance
+    (array([[-1.,  0.],
+           [ 1.,  0.]]), array([1., 0.]), array([1.5, 0.5]))
     """
     if x.ndim < 2:
         raise ShapeError(
@@ -120,6 +127,11 @@ def _layer_norm_decompose(x, weight=None, bias=None, *, axis=-1, eps=1e-5):
 
     ``axis``: an int or a tuple; ``weight`` and ``bias`` have these axes. Ba, Kiros and Hinton,
     Layer normalization, arXiv:1607.06450.
+
+    >>> import numpy as np
+    >>> layer_norm(np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]])).round(3)
+    array([[-1.225,  0.   ,  1.225],
+           [-1.225,  0.   ,  1.225]])
     """
     axes = normalize_axes(axis, x.ndim)
     return _scale_and_shift(_standardize(x, axes, eps)[0], weight, bias, axes)
@@ -129,6 +141,10 @@ def _rms_norm_decompose(x, weight=None, *, axis=-1, eps=1e-6):
     """x divided by the root of its mean square along ``axis``, times ``weight``.
 
     Zhang and Sennrich, Root mean square layer normalization, NeurIPS 2019.
+
+    >>> import numpy as np
+    >>> rms_norm(np.array([1.0, -1.0, 7.0, 7.0])).round(3)
+    array([ 0.2, -0.2,  1.4,  1.4])
     """
     axes = normalize_axes(axis, x.ndim)
     scale = sqrt(mean(square(x), axis=axes, keepdims=True) + eps)
@@ -140,6 +156,10 @@ def _group_norm_decompose(x, weight=None, bias=None, *, groups, eps=1e-5):
 
     ``x``: shape (N, channels, *sizes); ``weight`` and ``bias``: shape (channels,). Wu and He, Group
     normalization, ECCV 2018.
+
+    >>> import numpy as np
+    >>> group_norm(np.array([[1.0, 3.0, 10.0, 30.0]]), groups=2).round(3)
+    array([[-1.,  1., -1.,  1.]])
     """
     if x.ndim < 2 or x.shape[1] % groups:
         raise ShapeError(

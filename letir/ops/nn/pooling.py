@@ -21,7 +21,17 @@ from letir.ops.shape.shape_and_creation import ones_like
 
 
 def _unfold_impl(xp, x, *, window, stride, padding, dilation, value=0.0):
-    """A copy for each element of the window."""
+    """The elements of each window: the window's axes, the leading axes of x, the places.
+
+    ``window``: its size along each of the last axes; ``stride`` and ``dilation``: a step for each
+    of these axes, ``padding``: (low, high) for each, filled with ``value``.
+
+    >>> import numpy as np
+    >>> spacing = {"stride": (1,), "padding": ((0, 0),), "dilation": (1,)}
+    >>> unfold(np.arange(4.0), window=(2,), **spacing)
+    array([[0., 1., 2.],
+           [1., 2., 3.]])
+    """
     lead = x.ndim - len(window)
     if any(low or high for low, high in padding):
         x = xp.pad(x, ((0, 0),) * lead + padding, constant_values=value)
@@ -40,7 +50,15 @@ def _unfold_impl(xp, x, *, window, stride, padding, dilation, value=0.0):
 
 
 def _fold_impl(xp, y, *, sizes, stride, padding, dilation):
-    """The sum of all copies."""
+    """The sum of all windows at their places, the transpose of ``unfold``.
+
+    ``sizes``: those of the array that was unfolded, along the axes of the window.
+
+    >>> import numpy as np
+    >>> spacing = {"stride": (1,), "padding": ((0, 0),), "dilation": (1,)}
+    >>> fold(np.ones((2, 3)), sizes=(4,), **spacing)
+    array([1., 2., 2., 1.])
+    """
     n = len(sizes)
     padded = [low + size + high for size, (low, high) in zip(sizes, padding, strict=True)]
     out = xp.zeros((*y.shape[n:-n], *padded), y.dtype)

@@ -1,0 +1,31 @@
+"""What ``help`` shows of an operation: how it is called, and the docstring of what it computes."""
+
+import inspect
+from collections.abc import Callable
+
+from letir.ast import LATE_BOUND
+from letir.ast.primitive import Primitive
+
+_INTERNAL = ("xp", "call")  # parameters that callers do not pass
+
+
+def record_documentation(record: Primitive) -> str | None:
+    """The signature and the docstring of an operation that has one; None for the others.
+
+    A composite is described by the function of which it consists, other operations by ``impl``.
+    """
+    described = inspect.getdoc(record.decompose or record.impl)
+    if described is None or record.numpy:
+        return None
+    return f"{record.name}{_signature(record)}\n\n{described}"
+
+
+def _signature(record: Primitive) -> inspect.Signature:
+    """How users call an operation."""
+    function: Callable = record.prepare or record.decompose or record.impl
+    signature = inspect.signature(function)
+    found = [p for name, p in signature.parameters.items() if name not in _INTERNAL]
+    return signature.replace(parameters=found)
+
+
+LATE_BOUND["record_documentation"] = record_documentation
