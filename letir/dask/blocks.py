@@ -43,6 +43,12 @@ class BlockProgram:
         arrays = [np.asarray(result)[()] for result in results]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
+    @property
+    def label(self) -> str:
+        """A name for tasks: the operation, or the first and the last one."""
+        names = list(dict.fromkeys(bind.op.name for bind in self.fn.binds))
+        return "letir-" + "-".join(names if len(names) < 3 else [names[0], "to", names[-1]])
+
     def __dask_tokenize__(self) -> str:
         return self.token
 
@@ -74,9 +80,10 @@ def elementwise(program: BlockProgram, operands: Sequence, kinds: Sequence[Array
         has_blocks = isinstance(operand, da.Array)
         pairs += [operand, axes[len(axes) - operand.ndim :] if has_blocks else None]
     if len(kinds) == 1:
-        return (da.blockwise(program, axes, *pairs, meta=_meta(kinds[0])),)
+        return (da.blockwise(program, axes, *pairs, meta=_meta(kinds[0]), token=program.label),)
     # blocks of tuples, from which each result takes its own
-    bundle = da.blockwise(program, axes, *pairs, meta=np.empty((0,) * len(axes), object))
+    meta = np.empty((0,) * len(axes), object)
+    bundle = da.blockwise(program, axes, *pairs, meta=meta, token=program.label)
     return tuple(
         da.blockwise(operator.itemgetter(i), axes, bundle, axes, meta=_meta(kind))
         for i, kind in enumerate(kinds)
@@ -86,7 +93,8 @@ def elementwise(program: BlockProgram, operands: Sequence, kinds: Sequence[Array
 def in_one_task(program: BlockProgram, operands: Sequence, kinds: Sequence[ArrayType]) -> tuple:
     """The results of a program whose operands have one block each."""
     parts = [x.to_delayed().item() if isinstance(x, da.Array) else x for x in operands]
-    task = dask.delayed(program, pure=False)(*parts)
+    name = f"{program.label}-{uuid.uuid4().hex}"
+    task = dask.delayed(program)(*parts, dask_key_name=name)
     tasks = [task] if len(kinds) == 1 else [task[i] for i in range(len(kinds))]
     return tuple(
         da.from_delayed(task, kind.shape, meta=_meta(kind))

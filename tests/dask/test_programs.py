@@ -137,7 +137,7 @@ def test_results_are_not_computed_early():
 def test_group_of_elementwise_operations_is_one_task_for_each_block():
     x = da.from_array(np.ones(40), chunks=10)
     found = lt.trace(lambda x: np.exp(np.sin(x) * 2.0 + x**2), np.ones(40))(x)
-    programs = [layer for layer in found.dask.layers if layer.startswith("BlockProgram")]
+    programs = [layer for layer in found.dask.layers if layer.startswith("letir-")]
     assert len(programs) == 1
 
 
