@@ -27,7 +27,7 @@ from letir.eager.unrecorded_calls import (
     writes_into_array,
 )
 from letir.errors import DTypeError, TraceError
-from letir.eval.array_modules import type_of
+from letir.eval.array_modules import is_lazy, type_of
 from letir.eval.memory_checks import copy_in_order
 from letir.ops.indexing.index_expressions import item_with_places
 from letir.tracing.numpy_functions.registry import PLAIN
@@ -89,6 +89,8 @@ class Variable(ArrayValue):
             )
         elif type(array) in (bool, int, float, complex, list, tuple):
             array, copy = array_of_nested(array), False  # it is new already
+        elif is_lazy(array):
+            raise DTypeError("a Variable holds values, found a Dask array\n  use letir.grad")
         self.arg = _new_origin(type_of(array), requires_grad, name)
         self.array, self.sharing = copy_in_order(array) if copy else array, None
         if not isinstance(array, np.ndarray | np.generic):  # an array on a device

@@ -138,7 +138,7 @@ def is_array(value: Any) -> bool:
     if issubclass(type(value), _ARRAYS):  # not isinstance: a tracer claims to be an ndarray
         return True
     cupy = cupy_module()
-    return (cupy is not None and isinstance(value, cupy.ndarray)) or is_lazy(value)
+    return cupy is not None and isinstance(value, cupy.ndarray)
 
 
 _types = BoundedCache(1 << 14)  # (dtype, shape) -> ArrayType
@@ -177,7 +177,7 @@ def type_of(value: Any) -> ArrayType:
         )
     if remedy is None and is_lazy(value) and any(map(math.isnan, value.shape)):
         remedy = "its sizes are unknown: call x.compute_chunk_sizes() first"
-    if remedy is None and is_array(value):
+    if remedy is None and (is_array(value) or is_lazy(value)):
         return ArrayType(value.dtype, value.shape)
     raise DTypeError(
         f"{kind.__module__}.{kind.__name__} is not an array of numbers\n"

@@ -16,6 +16,7 @@ from letir.ast.error_locations import source_line
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Lambda
 from letir.errors import ShapeError, TraceError
+from letir.eval.array_modules import is_lazy
 
 
 def _references_to_first(operands: list) -> int:
@@ -141,6 +142,8 @@ def copy_in_order(array: Any) -> Any:
     Sums and products read memory in this order, and their rounding depends on it.
     """
     if not hasattr(array, "copy") or isinstance(array, np.generic):
+        return array
+    if is_lazy(array):  # it cannot be written into
         return array
     if not isinstance(array, np.ndarray) or min(array.strides, default=0) >= 0:
         return array.copy(order="K")

@@ -287,7 +287,10 @@ class Trace(ChangesArguments, LetBuilder):
                 return self.enter(number(operand))
         check_array_type(operand)
         raise error_at_user_line(
-            DTypeError(f"{operand!r} cannot be an operand\n  pass arrays and numbers")
+            DTypeError(
+                f"{operand!r} cannot be an operand\n"
+                "  pass arrays and numbers, and a Dask array as an argument of the function"
+            )
         )
 
     def lift(self, outer: Value) -> Local:

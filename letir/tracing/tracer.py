@@ -238,7 +238,9 @@ class Tracer(PythonProtocols):
         raise conversion_error(self)
 
     def __reduce_ex__(self, protocol):
-        raise self.refused("a pickle", "return it from the traced function first")
+        # Dask pickles what it computes with
+        remedy = "return it from the traced function first, and pass Dask arrays as arguments"
+        raise self.refused("a pickle", remedy)
 
     def __deepcopy__(self, memo):
         return self.copy()

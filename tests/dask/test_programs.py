@@ -207,3 +207,35 @@ def test_tasks_pickle_without_code():
     task = BlockProgram(lt.trace(lambda x: np.sin(x) * 2.0, np.ones(3)))
     copy = pickle.loads(pickle.dumps(task))
     np.testing.assert_array_equal(copy(np.ones(5)), np.sin(np.ones(5)) * 2.0)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda w, x: (x @ w).sum(),
+        lambda w, x: np.dot(x, w).sum(),
+        lambda w, x: (w * x).sum(),
+        lambda w, x: (w.sum(), x),
+    ],
+)
+def test_a_dask_array_from_outside_is_refused(data, use):
+    with pytest.raises(LetirError, match=r"argument|nested in tuples"):
+        lt.trace(lambda w: use(w, data[2]), np.ones(3))
+    with pytest.raises(DTypeError, match=r"use letir\.grad"):
+        lt.Variable(data[2])
+
+
+def test_other_transforms_take_dask_arrays(data):
+    x, _, lazy_x, _ = data
+    w = np.array([0.1, 0.2, 0.3])
+
+    def f(x):
+        return np.tanh(x).sum(axis=1)
+
+    ct = np.linspace(-1.0, 1.0, 60)
+    assert_same(lt.vjp(f, lazy_x)[1](ct)[0].compute(), lt.vjp(f, x)[1](ct)[0])
+    assert_same(lt.linearize(f, lazy_x)[1](lazy_x).compute(), lt.linearize(f, x)[1](x))
+    assert_same(lt.jvp(f, (lazy_x,), (lazy_x,))[1].compute(), lt.jvp(f, (x,), (x,))[1])
+    assert_same(lt.vmap(lambda row: np.sin(row).sum())(lazy_x).compute(), np.sin(x).sum(axis=1))
+    hessian = lt.hessian(lambda w, x: (np.tanh(x @ w) ** 2).sum())
+    assert_same(hessian(w, lazy_x).compute(), hessian(w, x))

@@ -239,6 +239,6 @@ def test_a_traced_value_cannot_be_pickled(told):
     message = """\
 a pickle of a traced value of type float64[3] cannot be recorded
   at test_wrong_programs.py:NN
-  return it from the traced function first"""
+  return it from the traced function first, and pass Dask arrays as arguments"""
 
     assert (TraceError, message) == told(lambda x: pickle.dumps([x]), X)
