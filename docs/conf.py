@@ -50,7 +50,9 @@ def prepare(app, name: str, source: list[str]) -> None:
     elif name == "docs/api":
         source[0] += site_pages.toctree(dict.fromkeys(site_pages.below("docs/api"), ""))
     text = site_figures.with_frames(source[0])
-    source[0] = text.replace("```text\nlambda %", "```letir\nlambda %")
+    for start, language in (("lambda %", "letir"), ("import ", "python"), ("def ", "python")):
+        text = text.replace(f"```text\n{start}", f"```{language}\n{start}")
+    source[0] = text
 
 
 def write_figures(app, error: Exception | None) -> None:

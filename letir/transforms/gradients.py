@@ -74,16 +74,33 @@ def grad(
 ) -> Callable[..., Any]:
     """The gradient of a scalar function ``f`` with respect to the positional arguments ``argnums``.
 
-    It nests as these arguments. A Lambda gives a Lambda, a function gives a function. With
-    ``has_aux``, ``f`` returns (value, aux) and the result is (gradient, aux). For a complex
-    argument z = x + iy the gradient is df/dx - i df/dy, as in JAX and autograd; a complex result
-    needs ``holomorphic``. Raises DTypeError for integer arguments, ShapeError if the result is not
-    a scalar. ``policy`` chooses the residuals, the values kept for the backward pass, which
-    recomputes others: "keep_all", "recompute_cheap", "min_bytes", or a function of a bind.
-    ``exact`` finds the residuals of fewest bytes.
+    A function gives a function of the same arguments, a Lambda gives a Lambda. The gradient nests
+    as the argument: that of a dict of arrays is a dict of arrays.
+
+    - ``argnums``: the position of an argument; for several positions the result is a tuple.
+    - ``has_aux``: ``f`` returns (value, aux), and the result is (gradient, aux).
+    - ``holomorphic``: ``f`` is holomorphic, with complex arguments and a complex result. Otherwise
+      the gradient for z = x + iy is df/dx - i df/dy, as in JAX and autograd.
+    - ``policy``: the residuals, which are the values that the backward pass keeps instead of
+      recomputing them: "keep_all", "recompute_cheap", "min_bytes", or a function of a bind.
+    - ``exact``: find the residuals of fewest bytes.
+
+    Raises DTypeError for integer arguments, ShapeError if the result is not a scalar, MissingRule
+    for an operation without a derivative.
 
     >>> grad(lambda x: (x**3).sum())(np.array([1.0, 2.0]))
     array([ 3., 12.])
+    >>> grad(lambda params, x: params["w"] * x + params["b"] ** 2)({"w": 2.0, "b": 1.0}, 3.0)
+    {'w': np.float64(3.0), 'b': np.float64(2.0)}
+
+    The gradient of a program is a program:
+
+    >>> from letir import trace
+    >>> print(grad(trace(lambda x: x * x, 3.0)).listing(), end="")
+    %1 = ones (), float64
+    %2 = mul %1, %0
+    %3 = add %2, %2
+    return %3
     """
     return _gradient_transform(f, argnums, has_aux, holomorphic, (policy, exact), with_value=False)
 
@@ -120,8 +137,13 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """``grad`` with the value: (value, gradient), or ((value, aux), gradient) with ``has_aux``.
 
+    Arguments, options and errors are those of ``grad``. Both come from one program, which computes
+    the forward part once.
+
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, np.float64(6.0))
+    >>> value_and_grad(lambda x: (x * x, "seen"), has_aux=True)(3.0)
+    ((9.0, 'seen'), np.float64(6.0))
     """
     return _gradient_transform(f, argnums, has_aux, holomorphic, (policy, exact), with_value=True)
 
