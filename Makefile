@@ -49,7 +49,7 @@ lint: .venv/test.stamp .venv/lint.stamp
 	$(BIN)/basedpyright
 
 notebooks: .venv/test.stamp
-	$(BIN)/jupyter-execute --inplace notebooks/*.ipynb
+	$(BIN)/python docs/make_notebooks.py
 
 # The site, in build/site. Warnings are errors, and links inside the site are followed.
 docs: .venv/docs.stamp

@@ -1,8 +1,13 @@
 """Run the notebooks and store what they show, without times and versions.
 
 python docs/make_notebooks.py
+python docs/make_notebooks.py notebooks/03_language_model.ipynb
+
+A cell with the tag "varies" shows times, or what depends on the machine: no test compares it. Number
+10 needs the packages of the extra "bench" and is run only if it is named.
 """
 
+import sys
 from pathlib import Path
 
 import nbclient
@@ -29,5 +34,6 @@ def executed(path: Path) -> nbformat.NotebookNode:
 
 
 if __name__ == "__main__":
-    for notebook_path in PATHS:
+    named = [Path(name).resolve() for name in sys.argv[1:]]
+    for notebook_path in named or [path for path in PATHS if not path.stem.startswith("10_")]:
         nbformat.write(executed(notebook_path), notebook_path)

@@ -38,7 +38,7 @@ class Roofs:
 def machine_roofs(dtype: str) -> Roofs:
     """The roofs of this machine for a dtype, with as many threads as kernels use.
 
-    Takes about a quarter of a second, and 100 MB of memory, at the first call.
+    Takes about half a second, and 100 MB of memory, at the first call.
     """
     return Roofs(_bytes_per_second(), _operations_per_second(dtype), dtype)
 
