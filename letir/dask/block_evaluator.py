@@ -11,6 +11,7 @@ from typing import Any
 
 import dask
 import dask.array as da
+import numpy as np
 
 from letir import passes
 from letir.ast import LATE_BOUND
@@ -30,6 +31,7 @@ from letir.dask.blocks import (
     in_one_task,
     same_rows,
 )
+from letir.dask.picked_rows import counts_rows, for_rows
 from letir.errors import DTypeError, LetirError
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import Environment, Evaluator, compute
@@ -86,6 +88,8 @@ class DaskEvaluator(Evaluator):
             return elementwise(BlockProgram(program_of(bind)), _values(bind, operands), kinds)
         if all(map(has_one_block, operands)):
             return in_one_task(BlockProgram(program_of(bind)), _values(bind, operands), kinds)
+        if counts_rows(bind, operands):
+            return self._picked_rows(bind, operands)
         return self._by_dask(bind, operands, kinds)
 
     def _fused(self, bind: Bind, operands: list, kinds: list[ArrayType]) -> tuple:
@@ -132,6 +136,20 @@ class DaskEvaluator(Evaluator):
             stacks.append(list(found[n_carry:]))
         ordered = stacks[::-1] if attrs["reverse"] else stacks
         return (*carry, *[da.concatenate(parts) for parts in zip(*ordered, strict=True)])
+
+    def _picked_rows(self, bind: Bind, operands: list) -> tuple:
+        """The results of a bind that reads or writes one element of each row."""
+        try:
+            rows = same_rows([operands[0], *operands[2:]])
+        except ValueError as error:
+            raise self._refusal(bind, operands, str(error)) from None
+        parts = []
+        for k, count in enumerate(rows[0].chunks[0]):
+            first, *others = [row.blocks[k] for row in rows]
+            block = [first, np.arange(count), *others]
+            fn = retype(program_of(for_rows(bind, count)), *map(type_of, block))
+            parts += in_one_task(BlockProgram(fn), block, [arg.type for arg in fn.ret.args])
+        return (da.concatenate(parts),)
 
     def _as_typed(self, bind: Bind, operands: list, found: Any, kind: ArrayType) -> Any:
         """A result of Dask's with the dtype that NumPy's result has."""

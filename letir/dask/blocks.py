@@ -118,7 +118,7 @@ def same_rows(arrays: Sequence) -> list:
     """The arrays with the same blocks along axis 0. Raises ValueError if another axis is split."""
     arrays = [as_dask(x) for x in arrays]
     if any(n > 1 for x in arrays for n in x.numblocks[1:]):
-        raise ValueError("only the axis of its steps may be split")
+        raise ValueError("only axis 0 may be split")
     pairs = [item for x in arrays for item in (x, (0, *(f"{id(x)}.{n}" for n in range(1, x.ndim))))]
     return da.core.unify_chunks(*pairs)[1]
 

@@ -1,6 +1,7 @@
 """Losses computed by two worker processes of a ``distributed`` cluster, one of which dies."""
 
 import os
+import resource
 import signal
 import threading
 import time
@@ -60,6 +61,29 @@ def test_a_worker_that_dies_changes_nothing_in_the_result(client):
     assert victim not in client.run(os.getpid).values()
     np.testing.assert_allclose(value, expected[0], rtol=1e-12)
     np.testing.assert_allclose(gradient, expected[1], rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_memory_stays_below_a_quarter_of_the_data():
+    x = da.random.default_rng(1).normal(size=(4_800_000, 64), chunks=(40_000, 64))  # 2.4 GB
+    y = (x[:, 0] > 0.1).astype(float)
+    w = np.zeros(64)
+    options = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": x.nbytes // 8}
+    with (
+        distributed.LocalCluster(**options, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        before = client.run(os.getpid)
+        step = lt.dask.value_and_grad(loss)
+        values = []
+        for _ in range(3):
+            value, gradient = step(w, x, y)
+            w = w - gradient
+            values.append(value)
+        assert client.run(os.getpid) == before  # no worker was ended for its memory
+        peaks = client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    assert sum(peaks.values()) < x.nbytes / 4
+    assert values == sorted(values, reverse=True)
 
 
 def slowly(block):

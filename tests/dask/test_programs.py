@@ -239,3 +239,20 @@ def test_other_transforms_take_dask_arrays(data):
     assert_same(lt.vmap(lambda row: np.sin(row).sum())(lazy_x).compute(), np.sin(x).sum(axis=1))
     hessian = lt.hessian(lambda w, x: (np.tanh(x @ w) ** 2).sum())
     assert_same(hessian(w, lazy_x).compute(), hessian(w, x))
+
+
+def test_labels_pick_one_score_of_each_row(data):
+    x, _, lazy_x, _ = data
+    labels = np.arange(60) % 3
+    lazy_labels = da.from_array(labels, chunks=10)
+
+    def cross_entropy(x, labels):
+        shifted = x - x.max(axis=1, keepdims=True)
+        picked = shifted[np.arange(len(labels)), labels]
+        return (np.log(np.exp(shifted).sum(axis=1)) - picked).mean()
+
+    for picks in (lazy_labels, labels):
+        found = lt.value_and_grad(cross_entropy)(lazy_x, picks)
+        assert_same(dask.compute(found)[0], lt.value_and_grad(cross_entropy)(x, labels))
+    with pytest.raises(LetirError, match="index cannot be computed on these blocks"):
+        lt.jit(lambda x, i, j: x[i, j])(lazy_x, lazy_labels, lazy_labels)
