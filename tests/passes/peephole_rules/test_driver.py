@@ -35,10 +35,10 @@ def shortened(function, *types: ArrayType) -> list[str]:
     return ops(peephole(program(function, *types)))
 
 
-def made(name: str, x):
-    """Zeros or ones of the type of ``x``, in its program."""
+def made(name: str, x, *fill):
+    """Zeros, ones or ``full(fill)`` of the type of ``x``, in its program."""
     op = OPS[name]
-    return x.emitter.apply(op, (), op.complete({"shape": x.shape, "dtype": x.dtype}))
+    return x.emitter.apply(op, fill, op.complete({"shape": x.shape, "dtype": x.dtype}))
 
 
 # ---- neutral operations: (function, the dtypes for which the operation is removed) ----
@@ -76,6 +76,7 @@ NOTHING = {
     "x where True": (lambda x: OPS["where"](True, x, x * x), "?" + NUMBERS),
     "x + zeros": (lambda x: x + made("zeros", x), INT),
     "x - zeros": (lambda x: x - made("zeros", x), NUMBERS),
+    "x - full of zeros": (lambda x: x - made("full", x, 0), NUMBERS),
     "x * ones": (lambda x: x * made("ones", x), "?" + REAL),
     "same cast": (lambda x: OPS["cast"](x, x.dtype), "?" + NUMBERS),
     "copy": (OPS["copy"], "?" + NUMBERS),
@@ -206,6 +207,11 @@ def test_casts_that_round_twice_are_not_merged():
     assert not is_direct(np.dtype("i8"), np.dtype("f8"), np.dtype("f4"))
     assert not is_direct(np.dtype("f8"), np.dtype("f4"), np.dtype("f2"))
     assert is_direct(np.dtype("f4"), np.dtype("f8"), np.dtype("f2"))
+
+
+def test_integers_lose_the_same_bits_through_another_width():
+    assert is_direct(np.dtype("i8"), np.dtype("u4"), np.dtype("i2"))
+    assert not is_direct(np.dtype("i8"), np.dtype("i2"), np.dtype("u4"))
 
 
 SHAPES = [(12,), (1, 12), (3, 4), (4, 3), (2, 6), (2, 2, 3), (3, 1, 4), (12, 1), (6, 2), (3, 2, 2)]
