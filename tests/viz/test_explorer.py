@@ -12,6 +12,7 @@ import letir as lt
 from letir.errors import DTypeError, LetirError
 from letir.executor.compiled import kernel_mode
 from letir.executor.default_pipeline import optimize_program
+from letir.viz.explorer_page.kernel_code import kernel_content
 from tests.viz.views import EVIL, evil_program
 
 
@@ -228,6 +229,15 @@ def test_without_llvmlite_the_page_says_so(monkeypatch):
     kernels = content_of(lt.viz.explorer(loss, *ARGS))["kernels"]
 
     assert kernels["reason"].startswith("llvmlite is not installed")
+
+
+def test_kernels_of_a_long_program_are_left_out(monkeypatch):
+    pytest.importorskip("llvmlite", reason="the extra fast makes kernels")
+    monkeypatch.setenv("LETIR_KERNELS", "on")
+    binds = "".join([f"%{i + 1}: float64[] = neg(%{i});" for i in range(5001)])
+    f = lt.parse(f"lambda %0: float64[] {{ {binds} return %5001 }}")
+
+    assert kernel_content(f)["reason"] == "Left out: the program has 5,001 binds."
 
 
 def test_a_page_of_ten_thousand_binds_is_small():

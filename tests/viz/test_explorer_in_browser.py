@@ -249,6 +249,13 @@ def test_a_changed_argument_changes_the_gradient(opened):
     assert shown_results(page) == first
 
 
+def test_results_that_are_constants_are_shown(opened):
+    page = opened(lt.viz.explorer(lambda x: (x.sum(), 2.5), np.ones(4), gradient=False))
+    page.point("[role=tab]", 1, click=True)
+
+    assert list(shown_results(page).items()) == [("result %1", "4"), ("result 2.5", "2.5")]
+
+
 def test_operations_that_the_page_lacks_are_named_and_recorded_values_shown(opened):
     matrix = np.array([[2.0, 1.0], [1.0, 3.0]])
     page = opened(lt.viz.explorer(lambda x: np.linalg.cholesky(x).sum(), matrix, gradient=False))
