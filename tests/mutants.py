@@ -93,9 +93,13 @@ def replacements(node: ast.AST, source: str) -> Iterator[str]:
 
 
 def parts_of(nodes: list[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes in some nodes, without messages of errors: ``raise``, ``assert`` and f-strings."""
+    """All nodes in some nodes, without messages of errors: ``raise``, ``assert`` and f-strings.
+
+    Nor ``strict=`` of ``zip``, which asserts that lengths are equal.
+    """
     for node in nodes:
-        if not isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr):
+        is_strict = isinstance(node, ast.keyword) and node.arg == "strict"
+        if not (is_strict or isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr)):
             yield node
             yield from parts_of(list(ast.iter_child_nodes(node)))
 
