@@ -143,7 +143,7 @@ class DaskEvaluator(Evaluator):
             rows = same_rows([operands[0], *operands[2:]])
         except ValueError as error:
             raise self._refusal(bind, operands, str(error)) from None
-        parts = []
+        parts: list = []
         for k, count in enumerate(rows[0].chunks[0]):
             first, *others = [row.blocks[k] for row in rows]
             block = [first, np.arange(count), *others]
