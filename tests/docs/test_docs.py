@@ -1,6 +1,7 @@
 """The pages are correct: their examples run, their outputs are real, their links resolve."""
 
 import inspect
+import json
 import math
 import operator
 import re
@@ -24,6 +25,11 @@ OPERATIONS = runpy.run_path(str(ROOT / "docs" / "make_operations.py"))
 API = runpy.run_path(str(ROOT / "docs" / "make_api.py"))
 TABLE = np.arange(5.0)
 PAGES = [*OUTPUTS["PAGES"], "CHANGELOG.md", "CONTRIBUTING.md"]
+LINKING = [
+    str(path.relative_to(ROOT))
+    for pattern in ("docs/api/*.md", "letir/datasets/*.md", "notebooks/*.ipynb")
+    for path in sorted(ROOT.glob(pattern))
+]
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
@@ -114,14 +120,20 @@ def test_the_replacement_of_each_idiom_is_recorded(code):
     lt.check(recorded(code))
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, *LINKING])
 def test_links_lead_to_files_and_headings(page):
-    prose = re.sub(r"```.*?```|`[^`\n]*`", "", text_of(page), flags=re.DOTALL)
+    text = prose_of_notebook(page) if page.endswith(".ipynb") else text_of(page)
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
     for target, anchor in LINK.findall(prose):
         path = (ROOT / page).parent / target if target else ROOT / page
         assert path.exists(), target
         if anchor:
             assert anchor in anchors(path.read_text(encoding="utf-8"))
+
+
+def prose_of_notebook(page: str) -> str:
+    cells = json.loads(text_of(page))["cells"]
+    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
 
 
 def anchors(page: str) -> Iterator[str]:
