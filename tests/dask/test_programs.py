@@ -40,6 +40,7 @@ def assert_same(found, expected):
 
 
 def test_every_way_to_run_a_program_gives_lazy_results(data):
+    """[C3]"""
     x, y, lazy_x, lazy_y = data
     program = lt.trace(logistic_loss, W, x, y)
     gradient = lt.differentiate(program)
