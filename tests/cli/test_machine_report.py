@@ -6,7 +6,7 @@ import pytest
 
 from letir.cli import machine_report as reports
 from letir.cli import main
-from letir.cli.blas_report import blas_report, core_advice
+from letir.cli.blas_report import _openblas, blas_report, core_advice
 from letir.kernels import object_cache
 
 SECTIONS = ["letir", "python", "processor", "blas", "compiler", "cache", "device", "extras"]
@@ -91,3 +91,10 @@ def test_the_advice_says_that_the_environment_chose_the_core(monkeypatch):
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
 
     assert "as OPENBLAS_CORETYPE=Prescott asks" in core_advice("Katmai", WITH_AVX512)
+
+
+def test_a_file_that_is_no_library_is_left_out(tmp_path):
+    damaged = tmp_path / "libopenblas.so"
+    damaged.write_text("no library")
+
+    assert _openblas([damaged]) == {}

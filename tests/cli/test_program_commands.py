@@ -1,5 +1,6 @@
 """The ``letir`` command: what it prints, what it writes, and how it fails."""
 
+import runpy
 import subprocess
 import sys
 
@@ -531,3 +532,13 @@ def test_an_interrupt_causes_no_traceback(saved, capsys, monkeypatch):
 
     assert main(["check", "loss.letir"]) == 130
     assert capsys.readouterr().err == "letir: interrupted\n"
+
+
+def test_the_package_is_the_command(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["letir", "--version"])
+
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("letir.cli", run_name="__main__")
+
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"letir {__version__}\n"
