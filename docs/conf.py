@@ -55,6 +55,11 @@ def prepare(app, name: str, source: list[str]) -> None:
     source[0] = text
 
 
+def pages_with_lists(app, env, added: set, changed: set, removed: set) -> list[str]:
+    """The pages to read again in every build, because they list others."""
+    return [site_pages.INDEX, "docs/api"]
+
+
 def write_figures(app, error: Exception | None) -> None:
     """Write the files that figures and frames show."""
     logging.getLogger("letir").setLevel(logging.WARNING)  # Sphinx prints what is below too
@@ -65,5 +70,6 @@ def write_figures(app, error: Exception | None) -> None:
 def setup(app) -> None:
     """Register what the build of this site adds to Sphinx."""
     app.add_lexer("letir", ProgramLexer)
+    app.connect("env-get-outdated", pages_with_lists)
     app.connect("source-read", prepare)
     app.connect("build-finished", write_figures)
