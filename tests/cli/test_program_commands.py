@@ -535,10 +535,10 @@ def test_an_interrupt_causes_no_traceback(saved, capsys, monkeypatch):
 
 
 def test_the_package_is_the_command(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["letir", "--version"])
+    monkeypatch.setattr(sys, "argv", ["letir", "show", "missing.letir"])
 
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("letir.cli", run_name="__main__")
 
-    assert ended.value.code == 0
-    assert capsys.readouterr().out == f"letir {__version__}\n"
+    assert ended.value.code == main(["show", "missing.letir"]) != 0
+    assert "missing.letir" in capsys.readouterr().err
