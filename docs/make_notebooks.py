@@ -7,6 +7,7 @@ A cell with the tag "varies" shows times, or what depends on the machine: no tes
 10 needs the packages of the extra "bench" and is run only if it is named.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -28,7 +29,8 @@ def executed(path: Path) -> nbformat.NotebookNode:
         coalesce_streams=True,
         resources={"metadata": {"path": FOLDER}},
     )
-    client.execute()
+    # without lines of progress, which a busy machine would show in other cells
+    client.execute(env={**os.environ, "LETIR_PROGRESS": "0"})
     notebook.metadata.language_info = {"name": "python"}
     return notebook
 

@@ -142,6 +142,7 @@ _LATE_BOUND = {
     "ast.alpha_equality": ("equal", "hash"),
     "ast.checker": ("check", "retype"),
     "ast.ill_made": ("ill_made_error",),
+    "progress": ("counted", "with_progress"),
     "ast.text.positions": ("error_in_text",),
     "ast.text.printer": (
         *("bind_text", "dumps", "line_of", "listing", "numbered_local", "text"),

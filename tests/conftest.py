@@ -21,6 +21,7 @@ from hypothesis import settings
 import letir as lt
 import letir.ops
 
+os.environ["LETIR_PROGRESS"] = "0"  # also in processes on terminals
 os.environ.setdefault("LETIR_CHECK", "1")  # every pass is followed by ``check``
 # compiled kernels, not among the user's
 _KERNELS = Path(tempfile.gettempdir()) / f"letir-tests-{getpass.getuser()}"

@@ -29,6 +29,7 @@ EXTRAS = {
     "networkx": ("letir/ad/remat", "residuals"),
     "onnx": ("letir/onnx", "onnx"),
     "scipy": ("letir/eval", "scipy"),
+    "tqdm": ("letir", "progress"),
     "cupy": ("letir/eval", "cuda12"),
     "cupyx": ("letir/eval", "cuda12"),
 }

@@ -70,6 +70,37 @@ class _LateBound(LoadingTable):
 LATE_BOUND: LoadingTable = _LateBound(lambda name: None)
 
 
+def is_watched() -> bool:
+    """Whether somebody sees what is written to stderr: on a terminal, or in a notebook.
+
+    False with ``LETIR_PROGRESS=0``, which asks for silence.
+    """
+    if os.environ.get("LETIR_PROGRESS") == "0" or sys.stderr is None:
+        return False
+    try:
+        return is_notebook() or sys.stderr.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def is_notebook() -> bool:
+    """Whether stderr is shown in a notebook."""
+    return type(sys.stderr).__module__.startswith("ipykernel")
+
+
+WATCHED = is_watched()
+
+
+def shown(title: str) -> Callable[[F], F]:
+    """A decorator: long calls show a line of progress with ``title``, see ``letir.progress``.
+
+    Functions stay as they are where nobody watches.
+    """
+    if not WATCHED:
+        return functools.partial(cast, object)
+    return functools.partial(LATE_BOUND["with_progress"], title)
+
+
 def _refuse_other_kinds(function: Callable, plain: dict, arguments: tuple) -> None:
     """Raise DTypeError for one of the (name, argument) pairs that is not of its annotated kind.
 

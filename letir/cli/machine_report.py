@@ -23,6 +23,7 @@ _EXTRAS = {
     "onnx": "onnx",
     "testing": "hypothesis",
     "residuals": "networkx",
+    "progress": "tqdm",
 }
 
 

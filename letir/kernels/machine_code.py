@@ -17,7 +17,7 @@ import numpy as np
 from attrs import define, field
 from numpy._core.umath import _UFUNC_API  # NumPy's functions for C extensions
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, WATCHED, shown
 from letir.ast.bounded_cache import BoundedCache
 from letir.kernels.compile_threads import begin_compilation, llvm_lock
 from letir.kernels.llvm_text import llvm_text
@@ -42,9 +42,11 @@ def ufunc_of(kernel: Kernel, signature: str | None = None) -> np.ufunc:
     return begin_ufunc(kernel, signature)()
 
 
+@shown("compiling kernels")
 def ufuncs_of(kernels: list[tuple[Kernel, str | None]]) -> list[np.ufunc]:
     """The ufuncs of kernels with these signatures, which are compiled side by side."""
-    return [finished() for finished in [begin_ufunc(*one) for one in kernels]]
+    begun = [begin_ufunc(*one) for one in kernels]
+    return [finished() for finished in (LATE_BOUND["counted"](begun) if WATCHED else begun)]
 
 
 def begin_ufunc(kernel: Kernel, signature: str | None = None) -> Callable[[], np.ufunc]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import frozen
 
-from letir.ast import LATE_BOUND, entry_point
+from letir.ast import LATE_BOUND, WATCHED, entry_point, shown
 from letir.ast.process_state import new_lock
 from letir.ast.terms import Lambda
 from letir.errors import LetirError
@@ -28,6 +28,7 @@ _lock = new_lock()
 _numbers = itertools.count(1)  # numbers the files in the folder
 
 
+@shown("running passes")
 def run_pipeline(pipeline: Pipeline, fn: Lambda, *, observe: Callable | None = None) -> Lambda:
     """``fn`` after all passes of ``pipeline`` in order.
 
@@ -41,7 +42,7 @@ def run_pipeline(pipeline: Pipeline, fn: Lambda, *, observe: Callable | None = N
     2 1
     """
     folder, checks = os.environ.get("LETIR_DUMP"), os.environ.get("LETIR_CHECK", "0") != "0"
-    for pass_ in pipeline:
+    for pass_ in LATE_BOUND["counted"](pipeline) if WATCHED else pipeline:
         begin = time.perf_counter()
         try:
             after = pass_(fn)

@@ -11,7 +11,7 @@ import numpy as np
 import optree
 from attrs import frozen
 
-from letir.ast import LATE_BOUND, entry_point
+from letir.ast import LATE_BOUND, entry_point, shown
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.process_state import TemporaryChange, paused_gc
@@ -119,6 +119,7 @@ def _arguments_with(spec: optree.PyTreeSpec, leaves: list) -> tuple[tuple, dict]
     return arguments
 
 
+@shown("recording")
 @paused_gc()  # a trace may make millions of objects, but no garbage
 def record(
     f: Callable,
@@ -135,9 +136,8 @@ def record(
     ``writes``: the treatment of writes into arguments. ``WRITE_BACK``: the program writes into the
     arrays that it gets; ``DISCARD_WRITES``: it only computes with the new values; None: they are an
     error. ``lifts_variables``: eager Variables that ``f`` uses become parameters, like traced
-    values of an enclosing trace. ``intercept``: NumPy's array makers and math's functions record,
-    see ``stand_ins``. ``draws``: the treatment of draws from generators that are not arguments, see
-    ``random_draws``.
+    values of an enclosing trace. ``intercept``: NumPy's array makers and math's functions record.
+    ``draws``: the treatment of draws from generators that are not arguments, see ``random_draws``.
     """
     restore_abandoned_state()
     leaves, spec = flatten((args, kwargs))

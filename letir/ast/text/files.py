@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from letir.ast import shown
 from letir.ast.bodies import all_bodies
 from letir.ast.builder import freeze
 from letir.ast.checker import check
@@ -69,6 +70,7 @@ def save_programs(
     _write(Path(path), {HEAD: json.dumps(head, indent=1), **texts}, arrays)
 
 
+@shown("loading")
 def load_programs(
     path: str | os.PathLike,
     *,

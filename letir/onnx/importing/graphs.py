@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from attrs import Factory, define, frozen
 
+from letir.ast import LATE_BOUND, WATCHED
 from letir.ast.bodies import bodies_of
 from letir.ast.terms import Source
 from letir.ast.types import Size
@@ -131,7 +132,8 @@ class Runner:
         for tensor in graph.initializer:
             if tensor.name not in frame.values:
                 frame.enter(tensor.name, array_of_tensor(tensor, self.folder))
-        for place, node in enumerate(graph.node, 1):
+        nodes = LATE_BOUND["counted"](graph.node) if WATCHED and is_main else graph.node
+        for place, node in enumerate(nodes, 1):
             self.place = place if is_main else self.place
             self.run_node(node, frame)
         return [frame.look_up(result.name) for result in graph.output]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from letir.ast import entry_point
+from letir.ast import entry_point, shown
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, ParseError
@@ -79,6 +79,7 @@ def weights(model: str | os.PathLike | bytes | Any) -> dict[str, np.ndarray]:
     return _loaded(model, "inputs", None, None, None)[1]
 
 
+@shown("importing the model")
 def _loaded(
     model: Any, params: str, args: Any, sizes: Any, lengths: Any
 ) -> tuple[Lambda, dict[str, Any]]:
