@@ -51,9 +51,10 @@ lint: .venv/test.stamp .venv/lint.stamp
 notebooks: .venv/test.stamp
 	$(BIN)/python docs/make_notebooks.py
 
-# The site, in build/site. Warnings are errors, and links inside the site are followed.
+# The site, in build/site. Warnings are errors, and links inside the site are followed. All pages
+# are written each time (-a), because each has the navigation.
 docs: .venv/docs.stamp
-	$(BIN)/sphinx-build -q -W --keep-going -n -d build/site-cache -c docs . build/site
+	$(BIN)/sphinx-build -q -a -W --keep-going -n -d build/site-cache -c docs . build/site
 	$(BIN)/python docs/check_site.py build/site
 
 # Addresses of other sites, which takes the network.
