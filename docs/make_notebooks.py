@@ -25,6 +25,7 @@ def executed(path: Path) -> nbformat.NotebookNode:
     client = nbclient.NotebookClient(
         notebook,
         timeout=SECONDS,
+        startup_timeout=SECONDS,
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": FOLDER}},
