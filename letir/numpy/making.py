@@ -16,6 +16,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import has_sizes
 from letir.ast.terms import Local
+from letir.ast.types import requested_dtype
 from letir.errors import TraceError
 from letir.ops.shape.shape_and_creation import shape_from_call
 from letir.tracing.buffers import NUMBERS, Recipe, as_buffer, has_traced, new_buffer, unwrap
@@ -157,7 +158,9 @@ def arange(
     bounds = [start, stop, step]
     if any(isinstance(b, Value) and b.dtype.kind not in "iub" for b in bounds):
         first, last = (0, start) if stop is None else (start, stop)
-        return _floating_range(first, last, step, float if dtype is None else dtype)
+        return _floating_range(
+            first, last, step, requested_dtype(float if dtype is None else dtype)
+        )
     return _make_array("arange", np.arange, *map(_range_bound, bounds), dtype=dtype)
 
 

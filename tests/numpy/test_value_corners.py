@@ -104,6 +104,7 @@ ERRORS = {
     "zeros in the other byte order": (lambda x: np.zeros_like(x, OTHER), HALF),
     "a full array in the other byte order": (lambda x: np.full(3, x, OTHER), 1.0),
     "a range in the other byte order": (lambda x: np.arange(3, dtype=OTHER, like=x), 1.0),
+    "a range to a traced end in the other byte order": (lambda x: np.arange(x, dtype=OTHER), 3.0),
     "an identity in the other byte order": (lambda x: np.eye(3, dtype=OTHER, like=x), 1.0),
     "a number split": (lambda x: np.array_split(x, 2), 3),
 }
