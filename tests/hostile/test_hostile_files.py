@@ -61,15 +61,13 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_text_is_refused_within_a_second(name):
-    def seconds():
-        begin = time.process_time()
-        with pytest.raises(LetirError):
-            lt.check(lt.parse(BOMBS[name]))
-        return time.process_time() - begin
+def test_a_text_is_refused_quickly(name):
+    """Each would take minutes, or gigabytes, where its size is not bounded."""
+    begin = time.process_time()
 
-    # tried again, since the first time may load modules, on a processor with other work
-    assert any(seconds() < 1 for _ in range(4))
+    with pytest.raises(LetirError):
+        lt.check(lt.parse(BOMBS[name]))
+    assert time.process_time() - begin < 10
 
 
 def zipped(*members: tuple[str, bytes]) -> bytes:
@@ -109,7 +107,7 @@ def declared(count: int) -> bytes:
     ],
     ids=["blank lines", "fewer blank lines", "two heads", "many lists", "many members"],
 )
-def test_a_zip_is_refused_within_a_second_and_256_mebibytes(tmp_path, content, message):
+def test_a_zip_is_refused_quickly_within_256_mebibytes(tmp_path, content, message):
     path = tmp_path / "f.letir"
     path.write_bytes(content())
     code = (
@@ -126,7 +124,7 @@ def test_a_zip_is_refused_within_a_second_and_256_mebibytes(tmp_path, content, m
     *text, seconds, kibibytes = run.stdout.splitlines()
 
     assert message in "\n".join(text)
-    assert (float(seconds) < 1, int(kibibytes) < 256 << 10) == (True, True)
+    assert (float(seconds) < 10, int(kibibytes) < 256 << 10) == (True, True)
 
 
 def test_texts_of_a_file_have_a_limit_of_their_own(tmp_path):

@@ -4,10 +4,8 @@ The values of single words are in ``letir.ast.text.literals``; the tables below 
 """
 
 import re
-from collections import OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
-from operator import eq
 from typing import Any
 
 import numpy as np
@@ -200,8 +198,17 @@ class TreeReader(ValueReader):
 
     def mapping(self) -> dict:
         """A dict of trees."""
-        at = self.pos
-        return self.keyed(self.items("}", self.entry)[0], at)
+        at, seen = self.pos, Counter[int]()
+
+        def entry() -> tuple:
+            key, tree = self.entry()
+            seen[hash(key)] += 1
+            # a dict of keys with one hash takes quadratic time
+            if seen[hash(key)] > _MOST_COLLISIONS:
+                raise self.error("too many keys of this dict have the same hash", at)
+            return key, tree
+
+        return self.keyed(self.items("}", entry)[0], at)
 
     def entry(self) -> tuple:
         """``key: tree``."""
@@ -218,11 +225,6 @@ class TreeReader(ValueReader):
 
     def keyed(self, entries: list[tuple], at: int) -> dict:
         """The dict of entries whose keys differ."""
-        if len(entries) > _MOST_COLLISIONS:
-            hashes = sorted([hash(key) for key, _ in entries])
-            # a dict of keys with one hash takes quadratic time
-            if any(map(eq, hashes, islice(hashes, _MOST_COLLISIONS, None))):
-                raise self.error("too many keys of this dict have the same hash", at)
         found = dict(entries)
         if len(found) < len(entries):
             raise self.error("a key appears twice", at)
