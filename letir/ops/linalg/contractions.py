@@ -218,6 +218,8 @@ def _multi_dot_decompose(*arrays):
         raise ShapeError(
             "multi_dot: expecting at least two arrays\n  pass a list of two arrays or more"
         )
+    if len(arrays) == 2:  # of any rank, as in NumPy
+        return dot(*arrays)
     if any(x.ndim != 2 for x in arrays[1:-1]) or {arrays[0].ndim, arrays[-1].ndim} - {1, 2}:
         raise ShapeError(
             "multi_dot: only the first and the last array may be vectors\n"

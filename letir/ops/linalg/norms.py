@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.errors import ShapeError
+from letir.errors import MatrixError, ShapeError
 from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, shift_axes
 from letir.ops.define.records import composite, composite_rules, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import isnan, where
@@ -156,7 +156,7 @@ _BY_SINGULAR_VALUES = {2: max_, -2: min_, "nuc": sum_}
 def _matrix_norm_decompose(x, *, keepdims=False, ord="fro"):
     """The Frobenius norm, an extremum of sums of rows or columns, or a norm of singular values."""
     x = _as_floating(x)
-    matrix_shape("matrix_norm", x.type)
+    normalize_axes((-2, -1), x.ndim)
     if ord in (None, "fro", "f"):
         return _euclidean_norm(x, (-2, -1), keepdims)
     start = {"initial": 0} if ord in (1, math.inf, 2) else {}
@@ -261,6 +261,12 @@ def _condition_number_decompose(x, *, p=None):
     """The ratio of the extreme singular values, or the product of the norms of the matrix and its
     inverse.
     """
+    _, rows, columns = matrix_shape("cond", x.type)
+    if 0 in (rows, columns):
+        raise MatrixError(
+            f"cond: a matrix of shape {x.shape} has no condition number\n"
+            "  pass a matrix with at least one row and one column"
+        )
     if p is None or p in (2, -2):
         s = svdvals(x)
         first, last = s[..., 0], s[..., -1]

@@ -14,7 +14,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
-from letir.errors import DTypeError, ShapeError
+from letir.errors import DTypeError, MatrixError, ShapeError
 from letir.ops.define.batch_rules import align_ranks, batch_first, emit_op, rank_of
 from letir.ops.define.records import add_terms, composite, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import where
@@ -296,7 +296,7 @@ def _tensorsolve_decompose(a, b, *, axes=None):
     shape = a.shape[b.ndim :]
     n = math.prod(shape)
     if a.size != n * n or b.size != n:
-        raise ShapeError(
+        raise MatrixError(
             f"tensorsolve: {a.shape} and {b.shape} are not a linear system: "
             "prod(a.shape[b.ndim:]) must be prod(a.shape[:b.ndim])\n"
             "  reshape a to the shape of b followed by the shape of x"

@@ -422,3 +422,11 @@ def test_the_gradient_of_a_matrix_that_a_stack_is_multiplied_by_holds_no_stack_o
     y = x @ w
     expected = np.einsum("bij,bik->jk", x, np.sin(2 * y))
     np.testing.assert_allclose(slope(w), expected, rtol=1e-13)
+
+
+def test_multi_dot_of_two_arrays_takes_all_ranks():
+    stack, line = np.arange(12.0).reshape(2, 2, 3), np.arange(3.0)
+    program = lt.trace(lambda x, y: np.linalg.multi_dot([x, y]), stack, line)
+
+    assert_same(stack @ (line + 1), program(stack, line + 1))
+    assert lt.grad(lambda x: np.linalg.multi_dot([x, 2.0]).sum())(line).tolist() == [2.0] * 3
