@@ -125,6 +125,8 @@ def numbers_of(
     given = {} if hasattr(generator, "set_state") else {"dtype": dtype}
     if method == "permutation":
         found = generator.permutation(options["n"])
+    elif method == "permuted":  # places along the axis
+        found = generator.permuted(np.indices(shape)[options["axis"]], **options)
     elif method == "choice":
         p = operands[0] if operands else None
         found = generator.choice(size=shape or None, p=p, **options)

@@ -1,4 +1,5 @@
-"""Draws of vectors from a traced generator: normal and Dirichlet numbers, multinomial counts.
+"""Draws of vectors from a traced generator: normal and Dirichlet numbers, multinomial counts, and
+orders in which ``permuted`` puts rows.
 
 Normal and Dirichlet vectors are computed from independent numbers as NumPy computes them, so that
 their parameters have derivatives.
@@ -10,9 +11,11 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
 from letir.errors import MissingRule, ShapeError
 from letir.ops.random.draws_from_lists import as_array
 from letir.ops.shape.shape_and_creation import as_size
+from letir.ops.shape.transpose_join_split import normalize_axes
 
 _LEAST_SUM = 0.1  # NumPy draws Dirichlet numbers below it by another method
 
@@ -97,10 +100,44 @@ def _multinomial(generator: Any, n: Any, pvals: Any, size: Any = None) -> Any:
     return generator.draw("multinomial", (n, pvals), shape, np.int64)
 
 
+def _permuted(generator: Any, x: Any, axis: Any = None, out: Any = None) -> Any:
+    """``x`` with each row along ``axis``, or all elements, in a random order of its own."""
+    x = x if isinstance(x, Value) else as_array(x) if isinstance(x, list) else np.asarray(x)
+    if not x.ndim:
+        raise TypeError("len() of unsized object")
+    if axis is None:
+        found = _permuted_in_memory_order(generator, x)
+    else:
+        axis = normalize_axes(as_size(axis), x.ndim)[0]
+        order = generator.draw("permuted", (), x.shape, np.int64, axis=axis)
+        found = np.take_along_axis(x, order, axis)
+    if out is None:
+        return found
+    if out.shape != x.shape:
+        raise ValueError("out must have the same shape as x")
+    out[...] = found
+    return out
+
+
+def _permuted_in_memory_order(generator: Any, x: Any) -> Any:
+    """``x`` with all elements permuted, in the order in which they lie in memory, as NumPy does."""
+    flat = x.ravel("K")  # a guard fixes the layout of a traced array
+    order = generator.draw("permuted", (), flat.shape, np.int64, axis=0)
+    known = x.concrete_value() if isinstance(x, Value) else x
+    found = PRIMITIVES["index"](flat, (order,))
+    if isinstance(known, np.ndarray) and not known.flags.c_contiguous:
+        places = np.arange(known.size).reshape(known.shape)
+        laid_out = np.empty_like(known, dtype=np.int64)
+        laid_out[...] = places
+        found = found[np.argsort(laid_out.ravel("K"))]
+    return found.reshape(x.shape)
+
+
 _DRAWS = {
     "multivariate_normal": _multivariate_normal,
     "dirichlet": _dirichlet,
     "multinomial": _multinomial,
+    "permuted": _permuted,
 }
 
 

@@ -23,6 +23,12 @@ DRAWS = {
 GENERATOR_DRAWS = {
     "by eigenvalues": lambda g, x: g.multivariate_normal(x, COV, 3, method="eigh"),
     "by a Cholesky factor": lambda g, x: g.multivariate_normal(x, COV, 3, method="cholesky"),
+    "permuted": lambda g, x: g.permuted(np.outer(x, x + 1)),
+    "permuted in columns": lambda g, x: g.permuted(np.outer(x, [1.0, 2.0, 3.0]).T),
+    "permuted along an axis": lambda g, x: g.permuted(np.outer(x, np.arange(4.0)), axis=1),
+    "permuted rows": lambda g, x: g.permuted(np.outer(np.arange(4.0), x), axis=-2),
+    "permuted numbers": lambda g, x: x[0] * g.permuted([1.0, 2.0, 3.0]),
+    "permuted into an array": lambda g, x: g.permuted(x, out=np.empty(2)) + x,
 }
 
 
