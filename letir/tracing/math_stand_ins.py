@@ -209,29 +209,12 @@ def _convert_one_element(ndim: int, called: str) -> None:
 # ---- float, complex, type ----
 
 
-class _NumberClass(type):
-    """The metaclass of the stand-ins for ``float`` and ``complex``, which makes ``isinstance``,
-    ``issubclass`` and ``==`` treat them as the classes that they replace.
+class ClassStandIn(type):
+    """A metaclass of stand-ins for classes, which makes ``isinstance``, ``issubclass`` and ``==``
+    treat them as the classes that they replace.
     """
 
     original: type
-
-    def __call__(cls, *args, **kwargs):
-        if "original" not in vars(cls):
-            return super().__call__(*args, **kwargs)  # a user's subclass
-        if len(args) == 1 and type(args[0]) is Size and not kwargs:
-            return _convert_traced(args[0].number(), cls)
-        if cls.original is complex and is_recording():
-            parts = {**dict(zip(("real", "imag"), args, strict=False)), **kwargs}
-            if len(parts) == 2 and first_traced(tuple(parts.values())) is not None:
-                return _complex_of(**parts)
-        is_asked = len(args) == 1 and isinstance(args[0], Value) and not kwargs
-        if is_asked and is_recording():
-            constant = args[0].as_constant()
-            return (
-                cls.original(constant) if constant is not args[0] else _convert_traced(*args, cls)
-            )
-        return cls.original(*args, **kwargs)
 
     def __instancecheck__(cls, value) -> bool:
         if "original" not in vars(cls):
@@ -251,6 +234,27 @@ class _NumberClass(type):
 
     def __repr__(cls) -> str:
         return repr(vars(cls)["original"]) if "original" in vars(cls) else super().__repr__()
+
+
+class _NumberClass(ClassStandIn):
+    """The metaclass of the stand-ins for ``float`` and ``complex``."""
+
+    def __call__(cls, *args, **kwargs):
+        if "original" not in vars(cls):
+            return super().__call__(*args, **kwargs)  # a user's subclass
+        if len(args) == 1 and type(args[0]) is Size and not kwargs:
+            return _convert_traced(args[0].number(), cls)
+        if cls.original is complex and is_recording():
+            parts = {**dict(zip(("real", "imag"), args, strict=False)), **kwargs}
+            if len(parts) == 2 and first_traced(tuple(parts.values())) is not None:
+                return _complex_of(**parts)
+        is_asked = len(args) == 1 and isinstance(args[0], Value) and not kwargs
+        if is_asked and is_recording():
+            constant = args[0].as_constant()
+            return (
+                cls.original(constant) if constant is not args[0] else _convert_traced(*args, cls)
+            )
+        return cls.original(*args, **kwargs)
 
 
 def _convert_traced(x: Value, kind: _NumberClass) -> Any:
@@ -282,7 +286,7 @@ def _number_class(original: type) -> type:
     return _NumberClass(original.__name__, (original,), names)
 
 
-_CLASSES: dict[type, type] = {float: _number_class(float), complex: _number_class(complex)}
+CLASSES_REPLACED: dict[type, type] = {float: _number_class(float), complex: _number_class(complex)}
 # a pickle names the original class: type(0.0)
 _pickled: Any = lambda cls: (type, (cls.original(),))  # noqa: E731
 copyreg.pickle(_NumberClass, _pickled)
@@ -300,7 +304,7 @@ class _TypeClass(type):
             numpys = next(kind for kind in found.__mro__ if kind.__module__ != "letir.errors")
             return found if numpys is Exception else numpys
         # in a module where ``float`` is a stand-in, ``type(x) is float`` has to hold
-        return _CLASSES.get(found, found)
+        return CLASSES_REPLACED.get(found, found)
 
     def __instancecheck__(cls, value) -> bool:
         return isinstance(value, type) if cls is _Type else super().__instancecheck__(value)
@@ -391,7 +395,11 @@ def _length(x: Any, /) -> Any:
     return shape[0] if shape and type(shape[0]) is Size else len(x)
 
 
-_BUILTINS: dict[str, Any] = {"float": _CLASSES[float], "complex": _CLASSES[complex], "type": _Type}
+_BUILTINS: dict[str, Any] = {
+    "float": CLASSES_REPLACED[float],
+    "complex": CLASSES_REPLACED[complex],
+    "type": _Type,
+}
 _BUILTINS |= {"len": _length, "pow": _power, "hasattr": has_attribute, "isinstance": is_instance}
 _NAMES = frozenset(_BUILTINS)
 _OF_METHODS = frozenset(["Iterable", "Sized", "Container", "Collection", "Sequence", "Reversible"])

@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import pickle
 
 import numpy as np
 import pytest
+from numpy.random import PCG64, SeedSequence
 from numpy.testing import assert_array_less
 
 import letir as lt
@@ -121,6 +123,22 @@ def test_seeds_of_any_kind_may_be_traced():
 
     for seed in (3, 4, 3):
         assert_same(f(seed, 2.0), jitted(seed, 2.0))
+
+
+def test_classes_that_take_seeds_may_be_imported_by_name():
+    def f(seed, x):
+        from numpy.random import SFC64
+
+        bits = [PCG64(seed), SFC64(seed), PCG64(SeedSequence(seed).spawn(2)[1])]
+        assert type(bits[0]) is PCG64 and isinstance(bits[2], PCG64)
+        assert type(pickle.loads(pickle.dumps([PCG64, bits[1]]))[1]) is SFC64
+        return x * [np.random.Generator(each).normal() for each in bits]
+
+    program, jitted = lt.trace(f, 3, X), lt.jit(f)
+
+    assert_same(f(3, X + 1), program(3, X + 1))
+    for seed in (3, 4, 3):
+        assert_same(f(seed, X), jitted(seed, X))
 
 
 def test_an_array_made_of_the_bytes_of_a_traced_value_is_refused():

@@ -2,6 +2,7 @@
 ``numpy.testing``, ``statistics``, ``json`` and SciPy's.
 """
 
+import copyreg
 import functools
 import operator
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
+from letir.tracing.math_stand_ins import CLASSES_REPLACED, ClassStandIn
 from letir.tracing.operands import first_traced
 from letir.tracing.stand_ins import LOADING, LibraryModule, is_recording
 
@@ -31,8 +33,8 @@ def loaded_modules(known: list[LibraryModule]) -> list[LibraryModule]:
 
 
 def _random_module(module: ModuleType) -> LibraryModule:
-    classes = dict.fromkeys(_SEEDED.split(), _seeded_stand_in)
-    return LibraryModule(module, {"default_rng": _seeded_stand_in}, classes)
+    makers: dict[str, Callable] = dict.fromkeys(_SEEDED.split(), _seeded_class)
+    return LibraryModule(module, makers | {"default_rng": _seeded_stand_in})
 
 
 def _fourier_module(module: ModuleType) -> LibraryModule:
@@ -66,18 +68,42 @@ def _json(original: Any) -> Callable:
 
 
 def _seeded_stand_in(original: Any) -> Callable:
-    """The stand-in for ``numpy.random.default_rng`` and calls of classes that take a seed: traced
-    seeds are guarded.
-    """
+    """The stand-in for ``numpy.random.default_rng``: traced seeds are guarded."""
 
     @functools.wraps(original, updated=())
     def stand_in(*args, **kwargs):
-        if not is_recording() or first_traced((*args, *kwargs.values())) is None:
-            return original(*args, **kwargs)
-        known = {name: _guarded_integers(value) for name, value in kwargs.items()}
-        return original(*map(_guarded_integers, args), **known)
+        return _call_seeded(original, args, kwargs)
 
     return stand_in
+
+
+def _seeded_class(original: type) -> type:
+    """The stand-in for a class that takes a seed: traced seeds are guarded."""
+    names = {"original": original, "__module__": original.__module__}
+    names |= {"__qualname__": original.__qualname__, "__doc__": original.__doc__}
+    made = CLASSES_REPLACED[original] = _SeededClass(original.__name__, (original,), names)
+    return made
+
+
+class _SeededClass(ClassStandIn):
+    """The metaclass of the stand-ins for classes that take a seed."""
+
+    def __call__(cls, *args, **kwargs):
+        if "original" not in vars(cls):
+            return super().__call__(*args, **kwargs)  # a user's subclass
+        return _call_seeded(cls.original, args, kwargs)
+
+
+# a pickle names the original class
+_pickled: Any = lambda cls: (type, (cls.original(0),))  # noqa: E731
+copyreg.pickle(_SeededClass, _pickled)
+
+
+def _call_seeded(original: Callable, args: tuple, kwargs: dict) -> Any:
+    if not is_recording() or first_traced((*args, *kwargs.values())) is None:
+        return original(*args, **kwargs)
+    known = {name: _guarded_integers(value) for name, value in kwargs.items()}
+    return original(*map(_guarded_integers, args), **known)
 
 
 def _guarded_integers(seed: Any) -> Any:
