@@ -5,7 +5,7 @@
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dask.array as da
@@ -81,6 +81,11 @@ def _searchsorted(a: Any, v: Any, side: str = "left", **_options: Any) -> Any:
     return da.searchsorted(a, da.reshape(da.asarray(v), (1,)), side=side)[0]
 
 
+def _maker(make: Callable) -> Callable:
+    """``np.zeros`` or another maker; Dask's own ignore a dtype that is not a keyword."""
+    return lambda like, dtype=None, **options: make(like, dtype=dtype)
+
+
 class _DaskFunctions:
     """``dask.array`` and what is defined above; attributes are those of a module.
 
@@ -89,7 +94,7 @@ class _DaskFunctions:
 
     def __init__(self, makes_arrays: bool = False):
         if makes_arrays:
-            vars(self).update({name: getattr(da, name) for name in _MAKERS})
+            vars(self).update({name: _maker(getattr(da, name)) for name in _MAKERS})
 
     ndarray = da.Array
     newaxis = None

@@ -1,8 +1,9 @@
 """``DaskEvaluator``: runs programs on Dask arrays; results are Dask arrays, computed on demand.
 
-Groups of elementwise operations become one task for each block. An operation whose operands have
-one block each becomes one task. Others are computed by Dask's own functions, such as its trees of
-sums, and refused if Dask has none.
+If arrays are split along one axis, all that acts on their rows becomes one task for each block
+(``row_partition``). Of what remains, groups of elementwise operations become one task for each
+block, and an operation whose operands have one block each becomes one task. Others are computed by
+Dask's own functions, such as its trees of sums, and refused if Dask has none.
 """
 
 import functools
@@ -16,6 +17,7 @@ import numpy as np
 from letir import passes
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.checker import retype
 from letir.ast.primitive import results_tuple
 from letir.ast.symbolic_sizes import has_static_shape
@@ -30,12 +32,16 @@ from letir.dask.blocks import (
     in_one_block,
     in_one_task,
     same_rows,
+    without_empty_blocks,
 )
 from letir.dask.picked_rows import counts_rows, for_rows
+from letir.dask.row_partition import MIXED, in_row_groups
+from letir.dask.row_tasks import rows_by_task
 from letir.errors import DTypeError, LetirError
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import Environment, Evaluator, compute
 from letir.ops.effects.writes_to_arguments import changed_params
+from letir.passes.fusion.regrouping import without_groups
 from letir.visitors.visitor import TailCall
 
 # roles of operations that ask which of their operands are ``Undef``
@@ -53,9 +59,12 @@ class DaskEvaluator(Evaluator):
             param.type if arg is Undef else type_of(arg)
             for param, arg in zip(fn.params, args, strict=True)
         ]
-        if any(param.type is not kind for param, kind in zip(fn.params, types, strict=True)):
-            fn = retype(fn, *types)
-        return super().call(fn.memo(_in_groups), args)
+        args = list(map(without_empty_blocks, args))
+        axes = tuple(map(_axis_of_rows, args))
+        found = fn.memo(_plans).get((*types, *axes))
+        if found is None:
+            found = fn.memo(_plans)[*types, *axes] = _plan(fn, types, axes)
+        return super().call(found, args)
 
     def visit_let(self, let: Let, env: Environment) -> TailCall:
         env.at = bind = let.bind
@@ -72,13 +81,15 @@ class DaskEvaluator(Evaluator):
             operands = list(dask.compute(*operands))
         if not any(isinstance(x, da.Array) for x in operands):
             return results_tuple(op, compute(op, operands, bind.attrs))
+        if op.role == "rows":
+            kinds = [binder.type for binder in bind.binders]
+            return rows_by_task(bind.attrs["group"], operands, kinds)
         if op.role in _OF_COTANGENTS:
             call = {"call": self.call} if op.holds_lambdas else {}
             return results_tuple(op, op.impl(DASK_MAKERS, *operands, **call, **bind.attrs))
         if any(0 in x.shape for x in operands if isinstance(x, da.Array)):
-            operands = list(
-                map(in_one_block, operands)
-            )  # Dask's own functions fail for no elements
+            # Dask's own functions fail for no elements
+            operands = list(map(in_one_block, operands))
         kinds = [binder.type for binder in bind.binders]
         if not all(map(has_static_shape, kinds)):
             raise self._refusal(bind, operands, "the sizes of its result depend on values")
@@ -172,8 +183,33 @@ class DaskEvaluator(Evaluator):
         )
 
 
-def _in_groups(fn: Lambda) -> Lambda:
-    """``fn`` without composites and bodies that run once, its elementwise binds in groups."""
+def _plans(_fn: Lambda) -> BoundedCache:
+    """The programs made of one: types and axes of rows of the arguments -> the program."""
+    return BoundedCache(16)
+
+
+def _plan(fn: Lambda, types: Sequence, axes: tuple[int | None, ...]) -> Lambda:
+    """``fn`` for arguments of these types, in groups of binds that one task computes."""
+    if any(param.type is not kind for param, kind in zip(fn.params, types, strict=True)):
+        fn = retype(fn, *types)
+    fn = fn.memo(_flattened)
+    if any(axis is not None and axis != MIXED for axis in axes):
+        fn = in_row_groups(without_groups(fn), axes)
+    return passes.fuse(fn)
+
+
+def _axis_of_rows(arg: Any) -> int | None:
+    """The axis along which an argument is split; ``MIXED`` for several; None if it is not."""
+    if not isinstance(arg, da.Array):
+        return None
+    split = [axis for axis, blocks in enumerate(arg.numblocks) if blocks > 1]
+    if len(split) == 1 and arg.size and arg.shape[split[0]] > 1:
+        return split[0]
+    return MIXED if split else None
+
+
+def _flattened(fn: Lambda) -> Lambda:
+    """``fn`` without composites and bodies that run once."""
     if changed_params(fn):
         raise DTypeError(
             "the program writes into its arguments, and Dask arrays cannot be written into\n"
@@ -181,7 +217,7 @@ def _in_groups(fn: Lambda) -> Lambda:
         )
     fn = passes.without_combinators(passes.without_barriers(fn))
     fn = passes.inline_bodies(fn, keep_rules=False)
-    return passes.fuse(passes.decompose(fn, keep_rules=False, exact=False))
+    return passes.decompose(fn, keep_rules=False, exact=False)
 
 
 def program_of(bind: Bind) -> Lambda:

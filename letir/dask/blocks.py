@@ -38,7 +38,7 @@ class BlockProgram:
 
     def __call__(self, *blocks: Any) -> Any:
         pairs = zip(self.fn.params, blocks, strict=True)
-        values = [_as_operand(param.type, block) for param, block in pairs]
+        values = [as_operand(param.type, block) for param, block in pairs]
         results = self._compiled_for(tuple(map(type_of, values))).run_flat(values)
         arrays = [np.asarray(result)[()] for result in results]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
@@ -61,7 +61,7 @@ class BlockProgram:
         return found
 
 
-def _as_operand(kind: ArrayType | None, block: Any) -> Any:
+def as_operand(kind: ArrayType | None, block: Any) -> Any:
     """A block as an operand: Python numbers stay such, other values of no axes are scalars."""
     if type(block) is not np.ndarray or block.ndim:
         return block.item() if kind is not None and kind.weak and hasattr(block, "item") else block
@@ -80,12 +80,12 @@ def elementwise(program: BlockProgram, operands: Sequence, kinds: Sequence[Array
         has_blocks = isinstance(operand, da.Array)
         pairs += [operand, axes[len(axes) - operand.ndim :] if has_blocks else None]
     if len(kinds) == 1:
-        return (da.blockwise(program, axes, *pairs, meta=_meta(kinds[0]), token=program.label),)
+        return (da.blockwise(program, axes, *pairs, meta=meta_of(kinds[0]), token=program.label),)
     # blocks of tuples, from which each result takes its own
     meta = np.empty((0,) * len(axes), object)
     bundle = da.blockwise(program, axes, *pairs, meta=meta, token=program.label)
     return tuple(
-        da.blockwise(operator.itemgetter(i), axes, bundle, axes, meta=_meta(kind))
+        da.blockwise(operator.itemgetter(i), axes, bundle, axes, meta=meta_of(kind))
         for i, kind in enumerate(kinds)
     )
 
@@ -97,7 +97,7 @@ def in_one_task(program: BlockProgram, operands: Sequence, kinds: Sequence[Array
     task = dask.delayed(program)(*parts, dask_key_name=name)
     tasks = [task] if len(kinds) == 1 else [task[i] for i in range(len(kinds))]
     return tuple(
-        da.from_delayed(task, kind.shape, meta=_meta(kind))
+        da.from_delayed(task, kind.shape, meta=meta_of(kind))
         for task, kind in zip(tasks, kinds, strict=True)
     )
 
@@ -114,6 +114,17 @@ def in_one_block(operand: Any) -> Any:
     return operand.rechunk(-1) if isinstance(operand, da.Array) else operand
 
 
+def without_empty_blocks(operand: Any) -> Any:
+    """An array without blocks that have no elements, unless it has none; other values as they are.
+
+    Dask's own functions fail for such blocks, and so do extrema.
+    """
+    if not isinstance(operand, da.Array) or not any(0 in sizes for sizes in operand.chunks):
+        return operand
+    chunks = tuple([tuple([n for n in sizes if n]) or (0,) for sizes in operand.chunks])
+    return operand.rechunk(chunks)
+
+
 def same_rows(arrays: Sequence) -> list:
     """The arrays with the same blocks along axis 0. Raises ValueError if another axis is split."""
     arrays = [as_dask(x) for x in arrays]
@@ -128,6 +139,6 @@ def has_one_block(operand: Any) -> bool:
     return not isinstance(operand, da.Array) or all(n == 1 for n in operand.numblocks)
 
 
-def _meta(kind: ArrayType) -> np.ndarray:
+def meta_of(kind: ArrayType) -> np.ndarray:
     """An empty array of a type, by which Dask knows dtype and number of axes."""
     return np.empty((0,) * kind.ndim, kind.dtype)

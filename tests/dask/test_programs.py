@@ -142,6 +142,117 @@ def test_group_of_elementwise_operations_is_one_task_for_each_block():
     assert len(programs) == 1
 
 
+def test_a_loss_is_one_task_for_each_block():
+    def tasks(blocks: int) -> int:
+        x = dask.persist(da.ones((10 * blocks, 3), chunks=(10, 3)))[0]
+        found = lt.jit(lt.value_and_grad(mixture_loss))(MIXTURE, x)
+        (*graphs,) = (dict(v.__dask_graph__()) for v in dask.optimize(*optree.tree_leaves(found)))
+        return len({key for graph in graphs for key in graph})
+
+    # the data, the task of the block, and its part of a tree of eight partial results a task
+    assert tasks(64) - tasks(8) <= (64 - 8) * (2 + 1 / 7)
+
+
+def mixture_loss(w, x):
+    """The mean negative logarithm of the density of a Gaussian mixture."""
+    scaled = (x[:, None, :] - w["means"]) * np.exp(w["scales"])
+    terms = w["weights"] + w["scales"].sum(axis=1) - 0.5 * (scaled**2).sum(axis=2)
+    top = terms.max(axis=1, keepdims=True)
+    return -(np.log(np.exp(terms - top).sum(axis=1)) + top[:, 0]).mean()
+
+
+MIXTURE = {
+    "means": np.array([[0.0, 1.0, 0.5], [1.0, -1.0, 0.0]]),
+    "scales": np.zeros((2, 3)),
+    "weights": np.array([0.1, -0.2]),
+}
+
+
+@pytest.mark.parametrize("chunks", [(60,), (1,) * 60, (1, 0, 30, 0, 29), (59, 1), (7, 53)])
+def test_blocks_of_all_sizes_give_the_same_gradient(data, chunks):
+    x = data[0]
+    expected = lt.value_and_grad(mixture_loss)(MIXTURE, x)
+    found = lt.dask.value_and_grad(mixture_loss)(MIXTURE, da.from_array(x, chunks=(chunks, 3)))
+    assert_same(found, expected)
+    across = lt.jit(lt.grad(lambda w, x: mixture_loss(w, x.T)))
+    assert_same(
+        dask.compute(across(MIXTURE, da.from_array(x.T, chunks=(3, chunks))))[0], expected[1]
+    )
+
+
+def test_means_of_all_dtypes_are_numpys(data):
+    for dtype in (np.float32, np.float16, np.complex64, np.int8, bool):
+        x = (data[0] * 3).astype(dtype)
+        lazy = da.from_array(x, chunks=(17, 3))
+        for f in (lambda x: x.mean(), lambda x: x.mean(axis=0), lambda x: x.sum(axis=0)):
+            found, expected = lt.jit(f)(lazy).compute(), f(x)
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, rtol=2e-3 if dtype == np.float16 else 1e-5)
+
+
+def test_not_a_number_in_one_block_reaches_sums_and_extrema(data):
+    x = data[0].copy()
+    x[40, 1] = np.nan
+    f = lt.jit(lambda x: (x.sum(axis=0), x.max(axis=0), x.min(), x.mean()))
+    assert_same(dask.compute(f(da.from_array(x, chunks=(17, 3))))[0], f(x))
+
+
+def sorted_rows(x):
+    ranks = np.argsort(x, axis=1)
+    return np.take_along_axis(x, ranks, axis=1).cumsum(axis=1), np.median(x, axis=1)
+
+
+def written_rows(x):
+    x = x.copy()
+    x[:, 0] = 1.0
+    x[:, 1] += x[:, 2]
+    return x
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        sorted_rows,
+        written_rows,
+        lambda x: np.linalg.inv(np.eye(3) + x[:, :, None] * x[:, None, :]),
+        lambda x: (x - x.mean(axis=0)) / x.std(axis=0),  # two phases
+        lambda x: np.cov(x.T) @ np.linalg.solve(x.T @ x, np.ones(3)),
+        lambda x: np.einsum("ni,nj,nj->ij", x, x, x),
+        lambda x: np.concatenate([x, np.ones((len(x), 1))], axis=1) @ np.arange(4.0),
+        lambda x: x @ x.T,
+        lambda x: (np.ones((60, 60)) @ x).sum() + np.ones((60, 60)).sum(),
+    ],
+)
+def test_what_acts_in_rows_runs_in_each_block(data, f):
+    assert_same(dask.compute(lt.jit(f)(data[2]))[0], f(data[0]))
+
+
+def test_rows_of_a_table_are_read_and_added_up(data):
+    table, places = np.arange(12.0).reshape(4, 3), np.arange(60) % 4
+    read = lt.value_and_grad(lambda table, i: (table[i] ** 2).sum())
+    found = lt.jit(read)(table, da.from_array(places, chunks=17))
+    assert_same(dask.compute(found)[0], read(table, places))
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_an_error_in_a_block_names_the_operation_and_the_line(scheduler):
+    places = da.from_array(np.array([0, 1, 9, 2]), chunks=2)
+    found = lt.jit(lambda table, i: table[i].sum())(np.ones((4, 3)), places)
+    with pytest.raises(IndexError, match="index 9") as caught:
+        found.compute(scheduler=scheduler)
+    (note,) = caught.value.__notes__
+    assert "= index(" in note and "test_programs.py" in note
+
+
+def test_a_second_step_compiles_nothing(data, monkeypatch):
+    from letir.dask import row_tasks
+
+    step = lt.dask.value_and_grad(logistic_loss)
+    step(W, *data[2:])
+    monkeypatch.setattr(row_tasks, "compile", lambda fn: pytest.fail("compiled again"))
+    step({**W, "offset": np.float64(1.0)}, *data[2:])
+
+
 def test_what_mixes_blocks_is_refused_with_the_line_and_the_remedy(data):
     with pytest.raises(LetirError, match=r"sort cannot be computed on these blocks") as caught:
         lt.jit(lambda x: np.sort(x, axis=0))(data[2])
@@ -192,11 +303,11 @@ def test_losses_are_computed_on_blocks(data):
 
 
 def test_a_task_is_compiled_once_for_blocks_of_one_type(monkeypatch):
-    from letir.dask import blocks
+    from letir.dask import row_tasks
 
     made = []
-    compile = blocks.compile
-    monkeypatch.setattr(blocks, "compile", lambda fn: made.append(fn) or compile(fn))
+    compile = row_tasks.compile
+    monkeypatch.setattr(row_tasks, "compile", lambda fn: made.append(fn) or compile(fn))
     x = da.from_array(np.ones(50), chunks=10)
     lt.trace(lambda x: np.exp(np.sin(x)), np.ones(50))(x).compute()
     assert len(made) == 1

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import Undef
+from letir.dask.row_rules import _REPEATING, _RULES
 from letir.errors import LetirError
 from letir.testing import SAMPLES, applied
 from tests.each_sample import described, each_sample, samples_of
@@ -33,21 +35,53 @@ def in_blocks(value, parts: int):
     return da.from_array(value, chunks=tuple(max(1, -(-n // parts)) for n in value.shape))
 
 
+def in_rows(value, axis: int):
+    """An array in blocks along one axis: the first of one row, the second empty."""
+    if not isinstance(value, np.ndarray) or not -value.ndim <= axis < value.ndim:
+        return value
+    chunks: list = list(value.shape)
+    n = chunks[axis]
+    chunks[axis] = (1, 0, n // 2, n - 1 - n // 2) if n > 1 else n
+    return da.from_array(value, chunks=tuple(chunks))
+
+
+def ways_to_split(args) -> list:
+    """The arguments with one operand, or all of them, in rows along one axis."""
+    ranks = [arg.ndim if isinstance(arg, np.ndarray) else 0 for arg in args]
+    found = [
+        [in_rows(arg, axis) if i == k else arg for i, arg in enumerate(args)]
+        for k, rank in enumerate(ranks)
+        for axis in range(rank)
+    ]
+    most = max(ranks, default=0)
+    if sum(rank > 0 for rank in ranks) > 1:
+        found += [[in_rows(arg, axis) for arg in args] for axis in range(-most, most)]
+    return found
+
+
 def check_on_blocks(op, sample, parts: int) -> None:
     """Compare the results on blocks with those of NumPy. Skips if letir refuses to compute them."""
     program, args = applied(op, sample)
+    check(program, args, [in_blocks(arg, parts) for arg in args], parts > 1)
+
+
+def check(program, args, blocks, is_split: bool) -> None:
+    """Compare the results on blocks with those on arrays, or skip."""
     expected = program(*args)
     try:
-        found = program(*[in_blocks(arg, parts) for arg in args])
+        found = program(*blocks)
     except LetirError as error:
         assert "rechunk" in str(error) or "depend on values" in str(error)
-        assert parts > 1 or "depend on values" in str(error), "one block is always computed"
+        assert is_split or "depend on values" in str(error), "one block is always computed"
         pytest.skip(str(error))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a block may be empty of numbers
         found = dask.compute(found, scheduler="sync")[0]
     pairs = zip(as_list(found), as_list(expected), strict=True)
     for a, b in pairs:
+        if b is Undef:
+            assert a is Undef
+            continue
         assert np.shape(a) == np.shape(b) and np.asarray(a).dtype == np.asarray(b).dtype
         # sums in another order round differently
         is_half = np.asarray(b).dtype == np.float16
@@ -69,6 +103,34 @@ def test_one_block_gives_numpys_values(op, sample):
 @each_sample(is_first, in_one_test=True)
 def test_several_blocks_give_numpys_values_or_an_error(op, sample):
     check_on_blocks(op, sample, 2)
+
+
+def check_rows(op, sample) -> None:
+    """Compare the results on blocks along one axis, for each operand and axis."""
+    program, args = applied(op, sample)
+    for blocks in ways_to_split(args):
+        with contextlib.suppress(pytest.skip.Exception):
+            check(program, args, blocks, True)
+
+
+def test_rules_for_rows_are_of_operations_that_exist():
+    assert [] == [name for name in (*_RULES, *_REPEATING) if name not in PRIMITIVES]
+
+
+@each_sample(lambda op, sample: op.name in _RULES and is_first(op, sample), in_one_test=True)
+def test_blocks_of_rows_give_numpys_values_or_an_error(op, sample):
+    check_rows(op, sample)
+
+
+@pytest.mark.slow
+def test_further_samples_in_blocks_of_rows():
+    for name in SAMPLES:
+        for index, sample in samples_of(name, lambda op, s: is_first(op, s) or is_another(op, s)):
+            try:
+                check_rows(PRIMITIVES[name], sample)
+            except Exception as error:
+                error.add_note(described(name, index, sample))
+                raise
 
 
 @pytest.mark.slow

@@ -1,0 +1,140 @@
+"""Rules of operations that read and write by indices, for ``row_rules``."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from letir.ast.attrs import Here
+from letir.ast.terms import Bind
+from letir.ast.types import ArrayType
+from letir.dask.row_rule import SUM, Axes, RowRule, Split, aligned, resized
+from letir.ops.indexing.index_expressions import group_parts, indexed_shape
+
+
+def _entries(item: Any, ndim: int) -> list | None:
+    """The entries of an index, one for each axis; None for masks."""
+    parts = list(item if type(item) is tuple else (item,))
+    if any(type(part) is Here and part.count is not None for part in parts):
+        return None
+    used = sum(part is not None and part is not ... for part in parts)
+    whole = [slice(None)] * (ndim - used)
+    place = parts.index(...) if any(part is ... for part in parts) else len(parts)
+    parts[place : place + 1] = whole
+    return [part for part in parts if part is not None]
+
+
+def _rows_of(kind: ArrayType, axis: int, item: Any, arrays: Sequence, split: Split) -> Any:
+    """(the axes that index arrays need, which of them number the rows) if an index of an array
+    of ``kind`` selects among the elements of each row; else None.
+    """
+    entries = _entries(item, kind.ndim)
+    if entries is None or axis >= len(entries):
+        return None
+    entry = entries[axis]
+    if type(entry) is slice:
+        if entry != slice(None):
+            return None
+        return (None,) * len(arrays), ()
+    if type(entry) is not Here:
+        return None
+    which = sum(type(part) is Here for part in entries[:axis])
+    value = split.values.get(arrays[which])
+    places = () if value is None else [i for i, n in enumerate(value.shape) if n == split.count]
+    if value is None or len(places) != 1 or value.size != split.count:
+        return None
+    if not np.array_equal(value.ravel(), np.arange(split.count)):
+        return None
+    kinds = [arg.type for arg in arrays]
+    own = [places[0] if i == which else None for i in range(len(arrays))]
+    found = aligned(kinds, tuple(own), split.count)
+    return found and (found[0], (which,))
+
+
+def index_rule(bind: Bind, split: Split) -> RowRule | None:
+    """``x[item]``: elements of each row, or of a whole array for rows of indices."""
+    x, *arrays = bind.args
+    item, axis = bind.attrs["item"], split.axes[0]
+    if axis is None:
+        found = aligned([arg.type for arg in arrays], split.axes[1:], split.count)
+        return found and RowRule((None, *found[0])) if _entries(item, x.type.ndim) else None
+    found = _rows_of(x.type, axis, item, arrays, split)
+    if found is None or _differs(split.axes[1:], found[0]):
+        return None
+    return RowRule((axis, *found[0]), numbers=tuple([1 + i for i in found[1]]))
+
+
+def _differs(axes: Axes, needed: Axes) -> bool:
+    """Whether an operand is split along another axis than the one that is needed."""
+    pairs = zip(axes, needed, strict=True)
+    return any(axis is not None and axis != need for axis, need in pairs)
+
+
+def _part_axis(kind: ArrayType, axes: Axes, item: Any, arrays: Sequence, count: int) -> int | None:
+    """The axis of rows of ``x[item]``, for ``x`` and arrays with these axes of rows."""
+    shapes = []
+    for n in (count, count + 1):
+        first, *others = [
+            resized(k, a, n) for k, a in zip([kind, *[x.type for x in arrays]], axes, strict=True)
+        ]
+        shapes.append(indexed_shape(first.shape, item, tuple(others)))
+    places = [i for i, (n, m) in enumerate(zip(*shapes, strict=True)) if n != m]
+    return places[0] if len(places) == 1 else None
+
+
+def index_write_rule(bind: Bind, split: Split) -> RowRule | None:
+    """``x[item] = new`` and ``x[item] += new`` in each row."""
+    x, new, *arrays = bind.args
+    item, axis = bind.attrs["item"], split.axes[0]
+    if axis is None:
+        return None
+    found = _rows_of(x.type, axis, item, arrays, split)
+    if found is None:
+        return None
+    place = _part_axis(x.type, (axis, *found[0]), item, arrays, split.count)
+    if place is None:
+        return None
+    rank = len(indexed_shape(x.type.shape, item, tuple([arg.type for arg in arrays])))
+    own = new.type.ndim - rank + place
+    is_split = own >= 0 and new.type.shape[own] == split.count
+    needed = (axis, own if is_split else None, *found[0])
+    if _differs(split.axes, needed):
+        return None
+    return RowRule(needed, numbers=tuple([2 + i for i in found[1]]))
+
+
+def assemble_rule(bind: Bind, split: Split) -> RowRule | None:
+    """The sum of parts in zeros: parts of rows, or rows of parts at places in a whole array."""
+    shape, parts = bind.attrs["shape"], group_parts(bind.attrs["items"], bind.args)
+    kind = bind.binders[0].type
+    for axis in [i for i, n in enumerate(shape) if n == split.count]:
+        needed: list = []
+        numbers: list = []
+        for item, _, arrays in parts:
+            found = _rows_of(kind, axis, item, arrays, split)
+            place = found and _part_axis(kind, (axis, *found[0]), item, arrays, split.count)
+            if found is None or place is None:
+                break
+            numbers += [len(needed) + 1 + i for i in found[1]]
+            needed += [place, *found[0]]
+        else:
+            if not _differs(split.axes, tuple(needed)):
+                return RowRule(tuple(needed), shape_axis=axis, numbers=tuple(numbers))
+    return _scattered(split, kind, parts)
+
+
+def _scattered(split: Split, kind: ArrayType, parts: list) -> RowRule | None:
+    """The rule for rows of parts that are added at places in a whole array."""
+    needed: list = []
+    for item, _, arrays in parts:
+        axes = split.axes[len(needed) + 1 : len(needed) + 1 + len(arrays)]
+        found = aligned([arg.type for arg in arrays], axes, split.count)
+        if found is None or _entries(item, kind.ndim) is None:
+            return None
+        place = _part_axis(kind, (None, *found[0]), item, arrays, split.count)
+        if place is None:
+            return None
+        needed += [place, *found[0]]
+    if _differs(split.axes, tuple(needed)) or kind.dtype.kind == "b":
+        return None
+    return RowRule(tuple(needed), (None,), SUM)

@@ -1,0 +1,313 @@
+"""``in_row_groups``: a program in which all that acts row by row is in groups, one task a block.
+
+Binds belong to phases. Phase 0 needs the arguments only, the next one also sums over all rows that
+the first one gave, and so on. In each phase the binds that act on rows (``row_rules``) are one
+group, which is one bind of the operation ``ROWS``; all others stay as they are.
+"""
+
+import uuid
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import define, field, frozen
+
+from letir import passes
+from letir.ast.attrs import Attrs
+from letir.ast.primitive import PRIMITIVES, Primitive, never
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.ast.types import ArrayType
+from letir.dask.row_rule import Partial, RowRule, Split, attrs_for, resized
+from letir.dask.row_rules import repeats, rule_for
+
+MIXED = -1  # the axis of arrays that are split in another way
+
+
+@frozen(eq=False)
+class RowGroup:
+    """What one task computes of a block: a program, recorded for all ``count`` rows.
+
+    ``params``: the axis of rows of each parameter, None for whole values; the last ``numbers``
+    parameters are the numbers of the rows of a block. ``rows`` and ``shape_axes``: the axes of rows
+    of the results of each bind, and of its attribute ``shape``. ``results``: the axis of rows of
+    each result, or what joins partial results.
+    """
+
+    fn: Lambda
+    count: int
+    params: tuple[int | None, ...]
+    numbers: int
+    rows: tuple[tuple[int | None, ...], ...]
+    shape_axes: tuple[int | None, ...]
+    results: tuple[int | Partial, ...]
+    token: str = field(factory=lambda: uuid.uuid4().hex)
+
+    def for_rows(self, count: int) -> Lambda:
+        """The program for a block of so many rows."""
+        names: dict = {}
+        for param, axis in zip(self.fn.params, self.params, strict=True):
+            names[param] = Local(resized(param.type, axis, count), param.name)
+        params = [names[param] for param in self.fn.params]
+        binds = []
+        for bind, axes, shape_axis in zip(self.fn.binds, self.rows, self.shape_axes, strict=True):
+            for binder, axis in zip(bind.binders, axes, strict=True):
+                names[binder] = Local(resized(binder.type, axis, count), binder.name)
+            binders = tuple([names[binder] for binder in bind.binders])
+            args = tuple([names.get(arg, arg) for arg in bind.args])
+            attrs = attrs_for(bind.attrs, shape_axis, count)
+            binds.append(Bind(binders, bind.op, args, attrs, bind.source))
+        return Lambda(params, binds, Ret(tuple([names[arg] for arg in self.fn.ret.args])))
+
+
+ROWS = Primitive(
+    "rows",
+    lambda xp, *arrays, group: NotImplemented,  # the evaluator on Dask arrays computes it
+    lambda *types, group: tuple([arg.type for arg in group.fn.ret.args]),
+    vjp=never("made after differentiation"),
+    jvp=never("made after differentiation"),
+    results=lambda *, group: len(group.results),
+    role="rows",
+)
+
+
+@frozen
+class Place:
+    """Where a value is: its axis of rows, or None; how many rows; from which phase on it is known
+    in groups, and outside of them.
+
+    ``repeats``: it is whole too, because it is computed from whole values that are repeated.
+    """
+
+    axis: int | None = None
+    count: int = 0
+    phase: int = 0
+    ready: int = 0
+    repeats: bool = False
+
+    @property
+    def is_split(self) -> bool:
+        """Whether it has blocks."""
+        return self.axis is not None and not self.repeats
+
+
+def in_row_groups(fn: Lambda, axes: Sequence[int | None]) -> Lambda:
+    """``fn`` with its binds in groups, for arguments of which these axes are split.
+
+    Linear in the number of binds. What draws, prints, or has bodies stays outside of groups.
+    """
+    partition = Partition(fn, axes)
+    for index in range(len(fn.binds)):
+        partition.add(index)
+    return partition.program() if partition.groups else fn
+
+
+@define(eq=False)
+class Partition:
+    """The partition under way: places of values, phases of binds, and binds in groups."""
+
+    fn: Lambda
+    axes: Sequence[int | None]
+    places: dict = field(factory=dict)  # local -> Place
+    makers: dict = field(factory=dict)  # binder -> number of its bind
+    values: dict = field(factory=dict)  # local -> elements of a constant
+    rules: dict[int, RowRule] = field(factory=dict)
+    whole: dict[int, list[int]] = field(factory=dict)  # phase -> binds outside of groups
+    groups: dict[tuple[int, int], set[int]] = field(factory=dict)  # (phase, rows) -> binds
+    counts: set[int] = field(factory=set)  # the numbers of rows that arguments have
+    last_effect: int = 0  # the phase of the last effect: effects keep their order
+
+    def __attrs_post_init__(self):
+        for param, axis in zip(self.fn.params, self.axes, strict=True):
+            count = 0 if axis is None or axis == MIXED else param.type.shape[axis]
+            self.places[param] = Place(axis, count)
+            self.counts |= {count} - {0}
+
+    def add(self, index: int) -> None:
+        """Give a bind its place: outside of groups, in one, or both until it is used."""
+        bind = self.fn.binds[index]
+        self.makers.update(dict.fromkeys(bind.binders, index))
+        if bind.op.role == "constant":
+            self.values[bind.binders[0]] = bind.attrs["value"]
+        places = [self._place(arg) for arg in bind.args]
+        rule, count = self._rule(bind, places)
+        if rule is None:
+            self._add_whole(index, places)
+            return
+        self.rules[index] = rule
+        phase = max([place.phase for place in places], default=0)
+        repeats = rule.combine is None and not any(place.is_split for place in places)
+        ready = self._add_whole(index, places) if repeats else phase + 1
+        for binder, axis in zip(bind.binders, rule.results, strict=True):
+            self.places[binder] = (
+                Place(None, 0, phase + 1, phase + 1)
+                if axis is None
+                else Place(axis, count, phase, ready, repeats)
+            )
+        if not repeats:  # repeated values are in a group only if one asks for them
+            self._add_to_group(index, (phase, count))
+
+    def _place(self, arg: Arg) -> Place:
+        return self.places[arg] if type(arg) is Local else Place()
+
+    def _rule(self, bind: Bind, places: list[Place]) -> tuple[RowRule | None, int]:
+        """The rule of a bind for operands at these places, and the number of rows."""
+        if any(place.axis == MIXED for place in places):
+            return None, 0
+        sure = {place.count for place in places if place.is_split}
+        maybe = {place.count for place in places if place.axis is not None}
+        if not maybe:
+            return self._repeating(bind)
+        if len(sure) > 1 or (not sure and len(maybe) > 1):
+            return None, 0
+        (count,) = sure or maybe
+        axes = tuple([place.axis if place.count == count else None for place in places])
+        found = rule_for(bind, Split(axes, count, self.values))
+        if found is None and sure:  # with the repeated values as whole ones
+            axes = tuple([a if not p.repeats else None for a, p in zip(axes, places, strict=True)])
+            found = rule_for(bind, Split(axes, count, self.values))
+        return found, count
+
+    def _repeating(self, bind: Bind) -> tuple[RowRule | None, int]:
+        """The rule of a bind that repeats a whole value along as many rows as an argument has."""
+        shape = bind.attrs["shape"] if repeats(bind) else None
+        old = bind.args[0].type.shape if bind.args and shape else ()
+        for axis, n in enumerate(shape or ()):
+            place = axis - len(shape) + len(old)
+            if n in self.counts and (place < 0 or old[place] == 1):
+                return RowRule((None,) * len(bind.args), (axis,), shape_axis=axis), n
+        return None, 0
+
+    def _add_whole(self, index: int, places: list[Place]) -> int:
+        """Leave a bind outside of groups, after all groups that it needs; returns its phase."""
+        bind = self.fn.binds[index]
+        phase = max([place.ready for place in places], default=0)
+        if bind.op.effect:
+            phase = self.last_effect = max(phase, self.last_effect)
+        self.whole.setdefault(phase, []).append(index)
+        axis = MIXED if any(place.is_split for place in places) else None
+        self.places.update(dict.fromkeys(bind.binders, Place(axis, 0, phase, phase)))
+        return phase
+
+    def _add_to_group(self, index: int, key: tuple[int, int]) -> None:
+        """Put a bind into a group, with the repeated values that it reads as rows."""
+        group, stack = self.groups.setdefault(key, set()), [index]
+        while stack:
+            index = stack.pop()
+            if index in group:
+                continue
+            group.add(index)
+            pairs = zip(self.fn.binds[index].args, self.rules[index].needed, strict=True)
+            stack += [
+                self.makers[arg]
+                for arg, axis in pairs
+                if axis is not None and arg in self.makers and self._place(arg).repeats
+            ]
+
+    def program(self) -> Lambda:
+        """The program of all phases, one after the other."""
+        phases = 1 + max([*self.whole, *[phase for phase, _ in self.groups]])
+        order: list[list] = [[] for _ in range(phases)]
+        for phase, indices in self.whole.items():
+            order[phase] += [self.fn.binds[i] for i in indices]
+        members = {key: sorted(group) for key, group in sorted(self.groups.items())}
+        outside = set(self.fn.ret.locals())
+        outside.update(arg for binds in order for bind in binds for arg in bind.locals())
+        for (phase, count), group in reversed(members.items()):
+            made = self._group(group, count, outside)
+            outside.update(made.locals())
+            order[phase].append(made)
+        return passes.dead_code(self.fn.with_binds([bind for binds in order for bind in binds]))
+
+    def _group(self, indices: list[int], count: int, outside: set) -> Bind:
+        """The bind of a group, whose results are what is used outside."""
+        inputs = _Inputs(count)
+        binds = [self._member(index, inputs) for index in indices]
+        found = [
+            (binder, inputs.made[binder], self.rules[i].combine or axis)
+            for i in indices
+            for binder, axis in zip(self.fn.binds[i].binders, self.rules[i].results, strict=True)
+            if binder in outside and not self.places[binder].repeats
+        ]
+        if not any(axis is not None and self.places[arg].is_split for arg, axis in inputs.params):
+            inputs.param(*self._any_rows(count))  # for its blocks
+        params = sorted(inputs.params.items(), key=lambda item: item[0][1] is None)
+        group = RowGroup(
+            Lambda(
+                [*[local for _, local in params], *inputs.numbers],
+                binds,
+                Ret(tuple([inner for _, inner, _ in found])),
+            ),
+            count,
+            (*[axis for (_, axis), _ in params], *inputs.number_axes),
+            len(inputs.numbers),
+            tuple([self.rules[i].results for i in indices]),
+            tuple([self.rules[i].shape_axis for i in indices]),
+            tuple([result for _, _, result in found]),
+        )
+        args = tuple([arg for (arg, _), _ in params])
+        return Bind(tuple([b for b, _, _ in found]), ROWS, args, Attrs(group=group))
+
+    def _any_rows(self, count: int) -> tuple[Local, int]:
+        """An argument that is split into so many rows."""
+        return next(
+            (param, place.axis)
+            for param in self.fn.params
+            if (place := self.places[param]).count == count
+        )
+
+    def _member(self, index: int, inputs: "_Inputs") -> Bind:
+        """A bind as it is computed in a group."""
+        bind, rule = self.fn.binds[index], self.rules[index]
+        args: list[Arg] = []
+        for i, (arg, axis) in enumerate(zip(bind.args, rule.needed, strict=True)):
+            if i in rule.numbers:
+                args.append(inputs.number(arg, axis))
+            else:
+                args.append(inputs.param(arg, axis))
+        binders = tuple([Local(binder.type, binder.name) for binder in bind.binders])
+        attrs = bind.attrs if rule.attrs is None else rule.attrs
+        op = bind.op
+        if rule.combine is not None and rule.combine.divisor:
+            # a mean: its sum here, which the root of the tree divides
+            op, attrs = PRIMITIVES["sum"], _sum_for_mean(bind)
+            binders = (Local(ArrayType(attrs["dtype"], binders[0].type.shape), binders[0].name),)
+        inputs.made.update(zip(bind.binders, binders, strict=True))
+        return Bind(binders, op, tuple(args), attrs, bind.source)
+
+
+@define(eq=False)
+class _Inputs:
+    """The parameters of a group under way, and the values that it has made."""
+
+    count: int
+    params: dict = field(factory=dict)  # (local outside, axis of rows) -> parameter
+    made: dict = field(factory=dict)  # local of the program -> local of the group
+    numbers: list[Local] = field(factory=list)  # parameters that number the rows
+    number_axes: list[int | None] = field(factory=list)
+
+    def param(self, arg: Arg, axis: int | None) -> Arg:
+        """What an operand is called in the group."""
+        if type(arg) is not Local:
+            return arg
+        if axis is not None and arg in self.made:
+            return self.made[arg]
+        return self.params.setdefault((arg, axis), Local(arg.type, arg.name))
+
+    def number(self, arg: Arg, axis: int | None) -> Local:
+        """A parameter for the numbers of the rows."""
+        found = Local(arg.type)
+        self.numbers.append(found)
+        self.number_axes.append(axis)
+        return found
+
+
+def _sum_for_mean(bind: Bind) -> Attrs:
+    """The attributes of the sum of which a mean is a quotient, in the dtype in which NumPy adds."""
+    dtype = bind.attrs["dtype"] or bind.args[0].type.dtype
+    dtype = np.dtype(dtype)
+    if dtype.kind in "biu":
+        dtype = np.dtype(float)
+    elif dtype == np.float16:
+        dtype = np.dtype(np.float32)
+    return Attrs(
+        axis=bind.attrs["axis"], dtype=dtype, keepdims=bind.attrs["keepdims"], initial=None
+    )

@@ -1,0 +1,86 @@
+"""The terms in which ``row_rules`` speaks: split operands, rules, and partial results."""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from letir.ast.attrs import Attrs
+from letir.ast.terms import Bind
+from letir.ast.types import ArrayType
+
+Axes = tuple[int | None, ...]
+
+
+@frozen
+class Split:
+    """The operands of a bind: ``axes``, the axis of each that is split or None, into blocks of
+    ``count`` rows altogether, and ``values``, the elements of constants.
+    """
+
+    axes: Axes
+    count: int
+    values: dict
+
+
+@frozen
+class Partial:
+    """How partial results are joined: by a ufunc, and then divided, if ``divisor`` is not 0."""
+
+    ufunc: str
+    divisor: int = 0
+
+
+SUM = Partial("add")
+
+
+@frozen
+class RowRule:
+    """How a bind acts on rows.
+
+    ``needed``: for each operand the axis along which a block of it is needed, None for the whole
+    operand. ``results``: the axis of rows of each result; None for a partial result, which
+    ``combine`` joins with those of other blocks. ``attrs``: the attributes. ``shape_axis``: where
+    the attribute ``shape`` has the number of rows. ``numbers``: the operands that count the rows.
+    """
+
+    needed: Axes
+    results: tuple[int | None, ...] = ()
+    combine: Partial | None = None
+    attrs: Attrs | None = None
+    shape_axis: int | None = None
+    numbers: tuple[int, ...] = ()
+
+
+def resized(kind: ArrayType, axis: int | None, count: int) -> ArrayType:
+    """The type with ``count`` rows."""
+    if axis is None:
+        return kind
+    return kind.with_shape((*kind.shape[:axis], count, *kind.shape[axis + 1 :]))
+
+
+def attrs_for(attrs: Attrs, shape_axis: int | None, count: int) -> Attrs:
+    """The attributes with ``count`` rows in the attribute ``shape``."""
+    if shape_axis is None:
+        return attrs
+    shape = list(attrs["shape"])
+    shape[shape_axis] = count
+    return Attrs({**attrs, "shape": tuple(shape)})
+
+
+def aligned(kinds: Sequence[ArrayType], axes: Axes, count: int) -> tuple[Axes, int] | None:
+    """(the axes that operands need, the place of the rows counted from the last axis)."""
+    places = {kind.ndim - axis for kind, axis in zip(kinds, axes, strict=True) if axis is not None}
+    if len(places) != 1:
+        return None
+    (place,) = places
+    return tuple(
+        [
+            kind.ndim - place if kind.ndim >= place and kind.shape[-place] == count else None
+            for kind in kinds
+        ]
+    ), place
+
+
+def operand_types(bind: Bind) -> list[ArrayType]:
+    """The types of the operands."""
+    return [arg.type for arg in bind.args]

@@ -1,0 +1,283 @@
+"""``rule_for``: how an operation acts on arrays that are split into blocks of rows.
+
+One axis of some operands is split, and this axis is called their rows. An operation acts row by row
+if each block of its results needs only the same block of its operands; it gives partial results if
+those of all blocks can be added up, multiplied or compared. Other operations have no rule.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from letir.ast.attrs import Attrs
+from letir.ast.terms import Bind
+from letir.ast.types import ArrayType
+from letir.dask.row_indexing import assemble_rule, index_rule, index_write_rule
+from letir.dask.row_letters import letters_of_dot, letters_of_einsum, letters_of_matmul
+from letir.dask.row_rule import (
+    SUM,
+    Partial,
+    RowRule,
+    Split,
+    aligned,
+    attrs_for,
+    operand_types,
+    resized,
+)
+from letir.errors import LetirError
+
+
+def rule_for(bind: Bind, split: Split) -> RowRule | None:
+    """The rule of a bind for these operands, None if it has none."""
+    op, types = bind.op, [arg.type for arg in bind.args]
+    if op.effect or op.random or op.holds_lambdas or not all(type(t) is ArrayType for t in types):
+        return None
+    if "shape" in bind.attrs and bind.attrs["shape"] is None:
+        return None
+    rule = _RULES.get(op.name, _elementwise if op.elementwise else None)
+    found = None if rule is None else rule(bind, split)
+    if found is None or found.combine is not None:
+        return found
+    results = _axes_of_results(bind, split, found)
+    if results is None:
+        return None
+    return RowRule(found.needed, results, None, found.attrs, found.shape_axis, found.numbers)
+
+
+def _axes_of_results(bind: Bind, split: Split, rule: RowRule) -> tuple[int, ...] | None:
+    """The axis of rows of each result: the one that grows if there is one more row."""
+    more = split.count + 1
+    kinds = [
+        resized(arg.type, axis, more) for arg, axis in zip(bind.args, rule.needed, strict=True)
+    ]
+    attrs = attrs_for(rule.attrs or bind.attrs, rule.shape_axis, more)
+    try:
+        found = bind.op.aval(*kinds, **attrs)
+    except LetirError:
+        return None
+    grown = found if type(found) is tuple else (found,)
+    axes = []
+    for kind, binder in zip(grown, bind.binders, strict=True):
+        shape = binder.type.shape
+        places = [i for i, n in enumerate(shape) if n == split.count]
+        fits = [i for i in places if resized(binder.type, i, more) is kind]
+        if len(fits) != 1:
+            return None
+        axes += fits
+    return tuple(axes)
+
+
+# ---- operands that are broadcast ----
+
+
+def _elementwise(bind: Bind, split: Split) -> RowRule | None:
+    """Operands are broadcast, and an element of the result depends on those at its place."""
+    found = aligned(operand_types(bind), split.axes, split.count)
+    return found and RowRule(found[0])
+
+
+def _in_sorted(bind: Bind, split: Split, place: int) -> RowRule | None:
+    """A search for the operand at ``place``, which is in blocks, among those of the other."""
+    others = [axis for i, axis in enumerate(split.axes) if i != place]
+    if any(axis is not None for axis in others) or split.axes[place] is None:
+        return None
+    return RowRule(split.axes)
+
+
+# ---- reductions, and what acts along axes ----
+
+
+def _axes_named(bind: Bind, default: Any = None) -> tuple[int, ...]:
+    """The axes that the attribute ``axis`` or ``axes`` names; None names all."""
+    ndim = bind.args[0].type.ndim
+    axis = bind.attrs.get("axis", bind.attrs.get("axes", default))
+    if axis is None:
+        return tuple(range(ndim))
+    return tuple([a % ndim for a in (axis if type(axis) is tuple else (axis,))])
+
+
+def _reduction(bind: Bind, split: Split, combine: Partial | None = None) -> RowRule | None:
+    """A reduction, of elements that a mask may choose; ``combine`` joins those of several rows."""
+    found = aligned(operand_types(bind), split.axes, split.count)
+    if found is None or found[0][0] is None:
+        return None
+    if found[0][0] not in _axes_named(bind):
+        return RowRule(found[0])
+    return None if combine is None else RowRule(found[0], (None,), combine)
+
+
+def _accumulation(bind: Bind, split: Split, combine: Partial) -> RowRule | None:
+    """A sum or product, which must not begin with another number in each block."""
+    return _reduction(bind, split, combine if bind.attrs["initial"] is None else None)
+
+
+def _mean(bind: Bind, split: Split) -> RowRule | None:
+    """A mean: the quotient of a sum, unless a mask chooses how many numbers there are."""
+    kind, dtype = bind.args[0].type, bind.attrs["dtype"]
+    is_sum = len(bind.args) == 1 and (dtype is None or np.dtype(dtype).kind in "fc")
+    count = math.prod(kind.shape[i] for i in _axes_named(bind))
+    return _reduction(bind, split, Partial("add", count) if is_sum else None)
+
+
+def _along_axes(bind: Bind, split: Split) -> RowRule | None:
+    """An operation along other axes than the rows, such as a sort."""
+    axis = split.axes[0]
+    same = all(a == axis for a in split.axes)
+    return RowRule(split.axes) if same and axis not in _axes_named(bind, -1) else None
+
+
+def _stacked(bind: Bind, split: Split) -> RowRule | None:
+    """A join of parts of one shape along a new axis."""
+    axes = {axis for axis in split.axes if axis is not None}
+    if len(axes) != 1:
+        return None
+    (axis,) = axes
+    if any(arg.type.ndim <= axis or arg.type.shape[axis] != split.count for arg in bind.args):
+        return None
+    return RowRule((axis,) * len(bind.args))
+
+
+def _concatenated(bind: Bind, split: Split) -> RowRule | None:
+    """A join of parts along another axis than the rows."""
+    found = _stacked(bind, split)
+    return None if found is None or found.needed[0] in _axes_named(bind) else found
+
+
+def _of_matrices(bind: Bind, split: Split) -> RowRule | None:
+    """An operation on stacks of matrices whose rows are an axis of the stack."""
+    stacks = [arg.type.ndim - 2 for arg in bind.args]
+    if any(a is not None and a >= n for a, n in zip(split.axes, stacks, strict=True)):
+        return None
+    if len(bind.args) == 1:
+        return RowRule(split.axes)
+    found = aligned(operand_types(bind), split.axes, split.count)
+    return found and RowRule(found[0]) if found and found[1] > 2 else None
+
+
+# ---- shapes ----
+
+
+def _moved(bind: Bind, split: Split) -> RowRule | None:
+    """An operation that moves axes, or adds axes of size 1."""
+    return RowRule(split.axes)
+
+
+def _squeeze(bind: Bind, split: Split) -> RowRule | None:
+    """A squeeze; its axes are named, because a block may have one row."""
+    shape = bind.args[0].type.shape
+    dropped = bind.attrs["axis"]
+    if dropped is None:
+        dropped = tuple([i for i, n in enumerate(shape) if n == 1])
+    return RowRule(split.axes, attrs=Attrs({**bind.attrs, "axis": dropped}))
+
+
+def _reshape(bind: Bind, split: Split) -> RowRule | None:
+    """A reshape that keeps the rows as an axis."""
+    (axis,), (kind,) = split.axes, operand_types(bind)
+    shape = bind.binders[0].type.shape
+    before = math.prod(kind.shape[:axis])
+    places = [i for i, n in enumerate(shape) if n == split.count]
+    fits = [i for i in places if math.prod(shape[:i]) == before]
+    if len(fits) != 1 or bind.attrs["order"] != "C" or 0 in kind.shape:
+        return None
+    attrs = Attrs({**bind.attrs, "shape": shape})
+    return RowRule(split.axes, attrs=attrs, shape_axis=fits[0])
+
+
+def _to_shape(bind: Bind, split: Split) -> RowRule | None:
+    """``broadcast_to`` of rows."""
+    (axis, *_), shape = split.axes, bind.attrs["shape"]
+    place = len(shape) - bind.args[0].type.ndim + axis
+    return RowRule(split.axes, shape_axis=place) if shape[place] == split.count else None
+
+
+def _sum_to_size(bind: Bind, split: Split) -> RowRule | None:
+    """The sum over the axes that a broadcast added or repeated."""
+    (axis,), shape = split.axes, bind.attrs["shape"]
+    place = len(shape) - bind.args[0].type.ndim + axis
+    if place >= 0 and shape[place] == split.count:
+        return RowRule(split.axes, shape_axis=place)
+    return RowRule(split.axes, (None,), SUM)
+
+
+# ---- products ----
+
+
+def _product(bind: Bind, split: Split, letters_of: Callable) -> RowRule | None:
+    """A product of arrays: over rows a partial one. ``letters_of``: see ``row_letters``."""
+    letters = letters_of(bind)
+    if letters is None:
+        return None
+    operands, result = letters
+    rows = {
+        names[axis] for names, axis in zip(operands, split.axes, strict=True) if axis is not None
+    }
+    if len(rows) != 1 or any(names.count(next(iter(rows))) > 1 for names in operands):
+        return None
+    (row,) = rows
+    needed = tuple([names.index(row) if row in names else None for names in operands])
+    pairs = zip(bind.args, needed, strict=True)
+    if any(axis is not None and arg.type.shape[axis] != split.count for arg, axis in pairs):
+        return None  # one that is broadcast
+    if row in result:
+        return RowRule(needed)
+    return None if bind.binders[0].type.dtype.kind == "b" else RowRule(needed, (None,), SUM)
+
+
+def _of_examples(bind: Bind, split: Split) -> RowRule | None:
+    """A convolution of examples, which the first axis counts, with whole weights."""
+    return RowRule(split.axes) if split.axes == (0, None) else None
+
+
+def _over_examples(bind: Bind, split: Split) -> RowRule | None:
+    """The derivative of a convolution with respect to its weights."""
+    return RowRule((0, 0), (None,), SUM) if set(split.axes) <= {0, None} else None
+
+
+def repeats(bind: Bind) -> bool:
+    """Whether a bind repeats a value, or makes one, in the shape of its attribute ``shape``."""
+    return bind.op.name in _REPEATING and bind.attrs["shape"] is not None
+
+
+def _named(names: str, rule: Callable, **options: Any) -> dict[str, Callable]:
+    return dict.fromkeys(names.split(), functools.partial(rule, **options))
+
+
+_REPEATING = frozenset(["broadcast_to", "full", "zeros", "ones"])
+_RULES: dict[str, Callable] = {
+    **_named("real imag round nan_to_num modf frexp divmod isclose complex_of i0", _elementwise),
+    **_named("i0_slope copy", _elementwise),
+    **_named("searchsorted", _in_sorted, place=1),
+    **_named("digitize", _in_sorted, place=0),
+    **_named("sum", _accumulation, combine=SUM),
+    **_named("prod", _accumulation, combine=Partial("multiply")),
+    **_named("mean", _mean),
+    **_named("count_nonzero", _reduction, combine=SUM),
+    **_named("max", _reduction, combine=Partial("maximum")),
+    **_named("min", _reduction, combine=Partial("minimum")),
+    **_named("any", _reduction, combine=Partial("logical_or")),
+    **_named("all", _reduction, combine=Partial("logical_and")),
+    **_named("argmax argmin nanargmax nanargmin", _reduction),
+    **_named("sort argsort partition argpartition cumsum cumprod flip unwrap lexsort", _along_axes),
+    **_named("ufunc_accumulate fftn ifftn rfftn irfftn split packbits unpackbits", _along_axes),
+    **_named("concatenate", _concatenated),
+    **_named("stack", _stacked),
+    **_named("cholesky det inv eig eigh eigvals eigvalsh svd svdvals qr slogdet", _of_matrices),
+    **_named("expm sqrtm tril triu solve solve_triangular", _of_matrices),
+    **_named("transpose expand_dims", _moved),
+    **_named("squeeze", _squeeze),
+    **_named("reshape", _reshape),
+    **_named("broadcast_to", _to_shape),
+    **_named("sum_to_size", _sum_to_size),
+    **_named("matmul", _product, letters_of=letters_of_matmul),
+    **_named("dot", _product, letters_of=letters_of_dot),
+    **_named("einsum", _product, letters_of=letters_of_einsum),
+    **_named("conv conv_transpose", _of_examples),
+    **_named("conv_weight", _over_examples),
+    **_named("index", index_rule),
+    **_named("index_set index_add", index_write_rule),
+    **_named("assemble", assemble_rule),
+}
