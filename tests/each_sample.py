@@ -69,12 +69,15 @@ def each_sample(
     *,
     among: Callable = lambda op: True,
     in_one_test: bool = False,
+    quick: int | None = None,
 ):
     """Make a law ``law(op, sample)`` one test for each operation, over its samples.
 
     ``holds(op, sample)``: whether the law applies to the sample; an operation without such a sample
     has no test. ``among(op)``: the same for whole operations. ``in_one_test``: make a law that is
-    checked quickly one test for all operations.
+    checked quickly one test for all operations. ``quick``: a law that takes long is checked by
+    `make test` on this many samples of an operation, by each law on others, and by the slow run on
+    the rest.
     """
 
     def decorate(law: Callable) -> Callable:
@@ -93,7 +96,7 @@ def each_sample(
 
         if in_one_test:
             return _test_over(law, partial(cases_of, names))
-        return _parametrized(law, names, lambda name: cases_of([name]))
+        return _parametrized(law, names, lambda name: cases_of([name]), quick)
 
     return decorate
 
@@ -112,14 +115,27 @@ def _test_over(law: Callable, cases: Callable) -> Callable:
     return _named_like(law, test)
 
 
-def _parametrized(law: Callable, names: Iterable[str], cases_of: Callable) -> Callable:
+def _parametrized(law: Callable, names: Iterable[str], cases_of: Callable, quick) -> Callable:
     """The test, parametrized by name, that a law holds for all ``cases_of(name)``."""
+    params = [pytest.param(name, False, id=name) for name in names]
+    if quick is not None:
+        more = [name for name in names if len(SAMPLES[name]) > quick]
+        params += [pytest.param(n, True, id=f"{n}, others", marks=pytest.mark.slow) for n in more]
 
-    @pytest.mark.parametrize("name", names)
-    def test(name, record_property):
-        _checked(law, cases_of(name), record_property)
+    @pytest.mark.parametrize(("name", "others"), params)
+    def test(name, others, record_property):
+        cases = list(cases_of(name))
+        if quick is not None:
+            chosen = places_of(len(cases), quick, len(law.__name__))
+            cases = [case for i, case in enumerate(cases) if (i in chosen) is not others]
+        _checked(law, cases, record_property)
 
     return _named_like(law, test)
+
+
+def places_of(total: int, count: int, start: int) -> set[int]:
+    """Up to ``count`` evenly spaced numbers below ``total``; ``start`` turns them around."""
+    return {(start + i * total // count) % total for i in range(count)} if total else set()
 
 
 def _checked(law: Callable, cases: Iterable, record_property: Callable) -> None:

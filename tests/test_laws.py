@@ -155,14 +155,14 @@ def modes_of(op: Primitive) -> tuple:
     return tuple(m for m, rule in (("rev", op.vjp), ("fwd", op.jvp)) if type(rule) is not Absent)
 
 
-@each_sample(is_smooth)
+@each_sample(is_smooth, quick=2)
 def test_derivatives_agree_with_differences_and_between_modes(op, sample):
     """To second order, and to first order with complex steps where the op is analytic."""
     order = 1 if "second_derivative" in sample.exempt else 2
     check_grads(*applied(op, sample), order, modes=modes_of(op), analytic=is_analytic(op, sample))
 
 
-@each_sample(has_numbers)
+@each_sample(has_numbers, quick=2)
 def test_derivatives_with_constants_in_the_bind_agree_with_differences(op, sample):
     check_grads(*applied(op, sample, constants=True), modes=modes_of(op))
 
@@ -290,7 +290,7 @@ def test_a_program_survives_text_and_pickle(op, sample):
     assert program == pickle.loads(pickle.dumps(program))
 
 
-@each_sample(is_differentiable)
+@each_sample(is_differentiable, quick=2)
 def test_a_gradient_program_survives_text_and_pickle(op, sample):
     df = differentiate(applied(op, sample)[0]).df
 

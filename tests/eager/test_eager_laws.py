@@ -1,25 +1,22 @@
 """Laws of eager mode, for every operation and every generated program: it agrees with traces."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 
 import letir as lt
 from letir import Variable
-from letir.ast.primitive import PRIMITIVES
 from letir.eager import gradients, history, no_grad
 from letir.eval.evaluator import run_flat
 from letir.testing import assert_same
 from letir.testing.samples import SAMPLES
 from letir.testing.samples.sample import applied
 from letir.testing.strategies import programs
+from tests.each_sample import each_sample
 
-NAMES = [
-    name
-    for name in SAMPLES
-    if PRIMITIVES[name].is_differentiable
-    and not any("eager" in sample.exempt for sample in SAMPLES[name])
-]
+
+def is_eager(op) -> bool:
+    """Whether an operation has a gradient, also in eager mode."""
+    return op.is_differentiable and not any("eager" in s.exempt for s in SAMPLES[op.name])
 
 
 def variables_of(args, requires_grad=True) -> list:
@@ -72,13 +69,15 @@ def compared(fn, args) -> None:
             assert np.asarray(direct[i]).dtype == ct.dtype
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_operation_has_the_values_and_gradients_of_its_program(name):
+def is_defined(op, sample) -> bool:
+    """Whether no cotangent is undefined."""
+    return not any(arg is lt.Undef for arg in sample.args)
+
+
+@each_sample(is_defined, among=is_eager, quick=3)
+def test_every_operation_has_the_values_and_gradients_of_its_program(op, sample):
     """[D15] The same rules, emitted into a builder or computed at once."""
-    for sample in SAMPLES[name]:
-        if lt.Undef not in [arg for arg in sample.args if arg is lt.Undef]:
-            fn, args = applied(PRIMITIVES[name], sample, constants=True)
-            compared(fn, args)
+    compared(*applied(op, sample, constants=True))
 
 
 @given(programs())

@@ -10,39 +10,47 @@ from letir.ast.primitive import PRIMITIVES
 from letir.kernels.elementwise_groups import elementwise_kernel
 from letir.kernels.scalar_forms import form_of
 from letir.ops import load_all
-from letir.testing import SAMPLES, applied
+from letir.testing import applied
+from tests.each_sample import each_sample
 
 pytest.importorskip("llvmlite")
 from letir.kernels.machine_code import ufunc_of
 
 load_all()
-NAMES = [name for name, op in PRIMITIVES.items() if op.elementwise and form_of(op.scalar)]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.5, -3.5, 0.3, 7.0, np.inf, -np.inf, np.nan, 1e300, 5e-324]
 PAIRS = np.array(list(itertools.product(SPECIAL, SPECIAL))).T.copy()
 
 
+def has_form(op) -> bool:
+    """Whether an elementwise operation has a scalar form."""
+    return op.elementwise and form_of(op.scalar)
+
+
 def test_most_elementwise_operations_have_a_form():
-    assert len(NAMES) >= 55
+    assert sum(map(bool, map(has_form, PRIMITIVES.values()))) >= 55
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_form_computes_what_numpy_computes(name):
-    op = PRIMITIVES[name]
-    for sample in SAMPLES[name]:
-        program, args = applied(op, sample)
-        kernel = elementwise_kernel(program)
-        if kernel is None:
-            continue
-        with np.errstate(all="ignore"):
-            expected, found = lt.run_forward(program, *args), ufunc_of(kernel)(*args)
-        is_float = np.asarray(found).dtype.kind == "f"
-        # SciPy's functions have larger errors than kernels
-        units = 4 if hasattr(op.impl, "ufunc") else 16
-        # of complex numbers, NumPy's own absolute values are not rounded correctly
-        is_rounded = op.exact and not (is_float and any(np.iscomplexobj(x) for x in args))
-        bound = 0 if is_rounded or not is_float else units * np.finfo(np.asarray(found).dtype).eps
-        np.testing.assert_allclose(found, expected, rtol=bound, atol=0)
-        assert np.asarray(found).dtype == np.asarray(expected).dtype
+def has_kernel(op, sample) -> bool:
+    """Whether the sample becomes a kernel."""
+    return elementwise_kernel(applied(op, sample)[0]) is not None
+
+
+@each_sample(has_kernel, among=has_form, quick=3)
+def test_a_form_computes_what_numpy_computes(op, sample):
+    program, args = applied(op, sample)
+    with np.errstate(all="ignore"):
+        expected, found = (
+            lt.run_forward(program, *args),
+            ufunc_of(elementwise_kernel(program))(*args),
+        )
+    is_float = np.asarray(found).dtype.kind == "f"
+    # SciPy's functions have larger errors than kernels
+    units = 4 if hasattr(op.impl, "ufunc") else 16
+    # of complex numbers, NumPy's own absolute values are not rounded correctly
+    is_rounded = op.exact and not (is_float and any(np.iscomplexobj(x) for x in args))
+    bound = 0 if is_rounded or not is_float else units * np.finfo(np.asarray(found).dtype).eps
+    np.testing.assert_allclose(found, expected, rtol=bound, atol=0)
+    assert np.asarray(found).dtype == np.asarray(expected).dtype
 
 
 DIVISIONS = {

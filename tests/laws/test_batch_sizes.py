@@ -1,5 +1,7 @@
 """[D14] A gradient program replays at other batch sizes, for every operation that allows it."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 from attrs import evolve
@@ -97,9 +99,11 @@ def compared_at_three_sizes(op: Primitive, sample: Sample) -> bool:
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
+@pytest.mark.parametrize("most", [2, pytest.param(None, marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
-def test_one_df_replays_at_three_batch_sizes(name):
-    """[D14]"""
-    compared = [compared_at_three_sizes(PRIMITIVES[name], sample) for sample in SAMPLES[name]]
+def test_one_df_replays_at_three_batch_sizes(name, most):
+    """[D14] For the first two samples that have a batch size, and for all in the slow run."""
+    op, samples = PRIMITIVES[name], SAMPLES[name]
+    compared = [*islice((s for s in samples if compared_at_three_sizes(op, s)), most)]
 
-    assert any(compared) is not any("named_rows" in sample.exempt for sample in SAMPLES[name])
+    assert bool(compared) is not any("named_rows" in sample.exempt for sample in samples)

@@ -147,7 +147,7 @@ def cases(op: Primitive, sample: Sample) -> tuple[Case, ...]:
     return CASES[:-1] if op.name in BY_LOOP and unknown else CASES
 
 
-@each_sample(has_values)
+@each_sample(has_values, quick=2)
 def test_a_batch_agrees_with_a_loop(op, sample):
     """For every choice of mapped operands."""
     count = sum(arg is not None and arg is not Undef for arg in sample.args)
@@ -186,7 +186,7 @@ def is_smooth(op: Primitive, sample: Sample) -> bool:
     )
 
 
-@each_sample(is_smooth)
+@each_sample(is_smooth, quick=2)
 def test_derivatives_of_a_batch_agree_with_differences(op, sample):
     args = [arg for arg in sample.args if arg is not None and arg is not Undef]
     modes = tuple(m for m, r in (("rev", op.vjp), ("fwd", op.jvp)) if type(r) is not Absent)

@@ -22,7 +22,7 @@ def without_undef(results):
     return tuple(None if r is Undef else r for r in results)
 
 
-@each_sample()
+@each_sample(quick=2)
 def test_the_source_of_an_operation_computes_the_same(op, sample):
     """With operands as parameters, and with Python numbers in the bind."""
     for constants in (False, True):
@@ -34,7 +34,7 @@ def test_the_source_of_an_operation_computes_the_same(op, sample):
         assert_same(expected if len(expected) != 1 else expected[0], found)
 
 
-@each_sample()
+@each_sample(quick=2)
 def test_the_source_of_a_gradient_computes_the_same(op, sample):
     program, args = applied(op, sample)
     try:

@@ -65,7 +65,9 @@ def test_transforms_nest_two_deep(outermost):
 
 @pytest.mark.parametrize("outermost", DEEP)
 def test_transforms_nest_three_deep(outermost):
-    for inner in itertools.product(DEEP, repeat=2):
+    """Every other triple: each pair of transforms is next to each other in some of them."""
+    first = DEEP.index(outermost) % 2
+    for inner in [*itertools.product(DEEP, repeat=2)][first::2]:
         names = (*inner, outermost)
         found, order = nested(names)(X), " of ".join(names)
         np.testing.assert_allclose(derivative_of_wave(3), found, rtol=1e-10, err_msg=order)

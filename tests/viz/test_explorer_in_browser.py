@@ -309,8 +309,15 @@ def test_all_tabs_of_odd_programs_open(opened):
         assert page.run("document.querySelectorAll('img').length") == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [(1280, 800), (480, 900)], ids=["wide", "narrow"])
+@pytest.mark.parametrize(
+    ("size", "scheme"),
+    [
+        pytest.param((1280, 800), "light", id="wide-light"),
+        pytest.param((480, 900), "dark", id="narrow-dark"),
+        pytest.param((1280, 800), "dark", id="wide-dark", marks=pytest.mark.slow),
+        pytest.param((480, 900), "light", id="narrow-light", marks=pytest.mark.slow),
+    ],
+)
 def test_axe_finds_nothing(opened, scheme, size):
     axe = pytest.importorskip("axe_core_python", reason="axe-core-python brings axe-core")
     page = opened(lt.viz.explorer(loss, *ARGS), scheme=scheme, size=size)
