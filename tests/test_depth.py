@@ -1,7 +1,7 @@
 """Depth uses no stack [A3]: long programs under the default recursion limit and on small stacks.
 
-Every function on Lambdas is tested with a chain of 5,000 binds, which would overflow a stack of
-256 KiB at 53 bytes a bind, and with 10^6 in the slow run.
+Every function on Lambdas is tested with a chain of 2,500 binds, which would overflow a stack of
+256 KiB at 105 bytes a bind, and with 10^6 in the slow run.
 """
 
 import copy
@@ -71,7 +71,7 @@ def on_a_small_stack(act):
     return answer
 
 
-@pytest.fixture(scope="module", params=[5_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[2_500, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def deep(request) -> Lambda:
     """A chain of binds."""
     return chain(request.param)

@@ -31,7 +31,7 @@ from letir.transforms.hessians import reverse_product
 from letir.visitors.substitution import from_dag, inline, lambda_lift, rename, substitute, to_dag
 from letir.visitors.usedef import use_counts
 
-SHORT, LONG = 100, 500
+SHORT, LONG = 80, 320
 MOST_GROWTH = 1.1  # of the lines per bind; a quadratic part of 1 in 4,000 is found
 SCALAR = ArrayType(float)
 ONE = np.float64(1.0)

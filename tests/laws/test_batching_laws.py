@@ -186,7 +186,7 @@ def is_smooth(op: Primitive, sample: Sample) -> bool:
     )
 
 
-@each_sample(is_smooth, quick=2)
+@each_sample(is_smooth, quick=1)
 def test_derivatives_of_a_batch_agree_with_differences(op, sample):
     args = [arg for arg in sample.args if arg is not None and arg is not Undef]
     modes = tuple(m for m, r in (("rev", op.vjp), ("fwd", op.jvp)) if type(r) is not Absent)

@@ -117,7 +117,7 @@ def test_programs_of_the_same_operations_share_the_code():
     assert tables(small)[0].ufunc is tables(large)[0].ufunc
 
 
-@pytest.mark.parametrize("steps", [60, 400])
+@pytest.mark.parametrize("steps", [60, 200])
 def test_the_gradient_of_a_long_loop_is_one_table(steps):
     def pendulum(state, forces):
         for force in forces[:steps]:
@@ -128,7 +128,7 @@ def test_the_gradient_of_a_long_loop_is_one_table(steps):
 
     fast, args = (
         lt.jit(lt.value_and_grad(pendulum, (0, 1))),
-        (RNG.normal(size=3), RNG.normal(size=400)),
+        (RNG.normal(size=3), RNG.normal(size=200)),
     )
     program = lt.trace(lt.value_and_grad(pendulum, (0, 1)), *args)
 

@@ -263,7 +263,7 @@ def steps_of_a_pendulum(state, forces):
 
 def test_the_steps_of_a_long_loop_share_a_kernel():
     """They differ in the row that they read; their number does not limit them."""
-    state, forces = np.array([1.0, 0.0]), np.linspace(0, 1, 2000)
+    state, forces = np.array([1.0, 0.0]), np.linspace(0, 1, 1000)
     found = lt.compile(lt.trace(steps_of_a_pendulum, state, forces))
     kernels = [bind for bind in found.plan.binds if bind.op.name == "kernel"]
 
@@ -276,7 +276,7 @@ def test_the_steps_of_a_long_loop_share_a_kernel():
 def test_the_gradient_of_a_long_loop_is_a_table():
     """Its steps have too many residuals for few kernels that they share."""
     gradient = lt.value_and_grad(lambda s, f: np.sum(steps_of_a_pendulum(s, f)), argnums=(0, 1))
-    args = np.array([1.0, 0.0]), np.linspace(0, 1, 600)
+    args = np.array([1.0, 0.0]), np.linspace(0, 1, 300)
     program = lt.trace(gradient, *args)
     found = lt.compile(program)
 
