@@ -233,7 +233,9 @@ _LATE_BOUND = {
     "tracing.operands": ("stack_traced",),
     "tracing.scipy_stand_ins": ("loaded_scipy_modules",),
     "tracing.distribution_methods": ("distribution_methods",),
-    "tracing.checks.warning_places": ("refuse_warnings_as_errors", "warn_at_user"),
+    "tracing.checks.warning_places": (
+        *("call_at_user", "refuse_warnings_as_errors", "warn_at_user"),
+    ),
     "tracing.refusals": ("ambiguous_truth", "escaped_error", "no_index", "note_refusal"),
     "tracing.library_stand_ins": (
         "watch_imports",

@@ -59,6 +59,29 @@ WAYS = {
 }
 
 
+WARNING_CALLS = {  # NumPy warns of these in Python, at the line of its caller
+    "nanmean": (lambda x: np.nanmean(x, axis=0), np.full(2, np.nan)),
+    "nanvar": (lambda x: np.nanvar(x, ddof=2), np.full(2, np.nan)),
+    "nanmax": (lambda x: np.nanmax(x, axis=0), np.full(2, np.nan)),
+    "nanmedian": (lambda x: np.nanmedian(x, axis=0), np.full(2, np.nan)),
+    "cast": (lambda x: x.astype(float), np.full(2, 1j)),
+    "polyfit": (lambda x: np.polyfit(x, x, 2), np.ones(4)),
+}
+
+
+@pytest.mark.parametrize("name", WARNING_CALLS)
+def test_warnings_of_python_are_at_the_users_line(name):
+    f, x = WARNING_CALLS[name]
+    expected = told(lambda: f(x))
+    calls = [lt.jit(f), lambda y: lt.trace(f, y)]
+    with warnings.catch_warnings(action="ignore"):
+        calls += [lt.trace(f, x), lt.compile(lt.trace(f, x))]
+
+    assert len(expected) == 1
+    for call in calls:
+        assert told(lambda call=call: call(x)) == expected
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_two_programs_warn_twice_at_their_lines(way):
     one, other = WAYS[way](first), WAYS[way](second)

@@ -4,6 +4,7 @@ barrier.
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import never
 from letir.ast.types import WEAK, ArrayType, requested_dtype
@@ -26,10 +27,18 @@ def _cast_prepare(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
     return (x,), {"dtype": dtype}
 
 
+def _cast_impl(xp, x, *, dtype):
+    """``x`` in another dtype."""
+    if not hasattr(x, "astype"):  # a weak operand may be a Python number at run time
+        return xp.asarray(x, dtype)[()]
+    if x.dtype.kind == "c" and dtype.kind not in "cb":  # NumPy warns of the imaginary part
+        return LATE_BOUND["call_at_user"](x.astype, dtype)
+    return x.astype(dtype)
+
+
 cast = define(
     "cast",
-    # a weak operand may be a Python number at run time, which has no astype
-    lambda xp, x, *, dtype: x.astype(dtype) if hasattr(x, "astype") else xp.asarray(x, dtype)[()],
+    _cast_impl,
     lambda x, *, dtype: x.with_dtype(dtype),
     # a cast to integers is piecewise constant
     vjp=lambda ct, y, x, *, dtype: (unbroadcast(ct, x) if dtype.kind in "fc" else None,),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.errors import ShapeError
 from letir.ops.define.records import array_dtype, composite, type_of_operand
@@ -67,7 +68,9 @@ def _linalg_cross_prepare(x1, x2, /, *, axis=-1):
 cross = composite(
     "cross",
     _cross_decompose,
-    impl=lambda xp, a, b, *, axisa=-1, axisb=-1, axisc=-1: xp.cross(a, b, axisa, axisb, axisc),
+    impl=lambda xp, a, b, *, axisa=-1, axisb=-1, axisc=-1: LATE_BOUND["call_at_user"](
+        xp.cross, a, b, axisa, axisb, axisc
+    ),
     prepare=_cross_prepare,
     numpy={np.cross: _cross_prepare, np.linalg.cross: _linalg_cross_prepare},
 )

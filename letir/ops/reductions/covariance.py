@@ -6,6 +6,7 @@ decompositions.
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.errors import ShapeError
 from letir.ops.define.records import composite
@@ -119,7 +120,8 @@ def _cov_impl(
     xp, m, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None, dtype=None
 ):
     """np.cov, whose operands are in another order."""
-    return xp.cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype=dtype)
+    given = (m, y, rowvar, bias, ddof, fweights, aweights)
+    return LATE_BOUND["call_at_user"](xp.cov, *given, dtype=dtype)
 
 
 cov = composite(

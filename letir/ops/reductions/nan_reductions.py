@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ops.define.batch_rules import along_axis_rule, reduction_rule
 from letir.ops.define.records import composite, recast
@@ -82,7 +83,8 @@ def _define_nan_reduction(name: str, numpy, decompose, prepare, **fields):
 
     def impl(xp, x, *mask, **attrs):
         axis = attrs.pop("axis")  # None means all axes, not "not given"
-        return getattr(xp, name)(x, axis=axis, **numpy_keywords(mask, **attrs))
+        given = numpy_keywords(mask, **attrs)
+        return LATE_BOUND["call_at_user"](getattr(xp, name), x, axis=axis, **given)
 
     return composite(
         name,

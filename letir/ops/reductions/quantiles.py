@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import WEAK, ArrayType
@@ -148,8 +149,8 @@ def _define_median(name: str, numpy, decompose):
     return composite(
         name,
         decompose,
-        impl=lambda xp, x, *, axis=None, keepdims=False: getattr(xp, name)(
-            x, axis, keepdims=keepdims
+        impl=lambda xp, x, *, axis=None, keepdims=False: LATE_BOUND["call_at_user"](
+            getattr(xp, name), x, axis, keepdims=keepdims
         ),
         aval=lambda x, *, axis, keepdims: ArrayType(
             _median_dtype(x), reduced_shape(x.shape, axis, keepdims)
@@ -315,7 +316,8 @@ def _define_quantile(name: str, numpy, decompose):
 
     def impl(xp, x, q, weights=None, *, axis=None, method="linear", keepdims=False):
         given = {} if weights is None else {"weights": weights}
-        found = getattr(xp, name)(x, q, axis, method=method, keepdims=keepdims, **given)
+        given |= {"method": method, "keepdims": keepdims}
+        found = LATE_BOUND["call_at_user"](getattr(xp, name), x, q, axis, **given)
         if found.shape or found == found:
             return found
         # NumPy returns a single nan in the dtype of the array, whatever the dtype of q

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
@@ -173,7 +174,10 @@ def variance_impl(name: str) -> Callable:
     def impl(xp, x, mask=None, mean=None, *, axis=None, dtype=None, ddof=0, keepdims=False):
         given = {} if mask is None else {"where": mask}
         given = given if mean is None else {**given, "mean": mean}
-        return getattr(xp, name)(x, axis, dtype, ddof=ddof, keepdims=keepdims, **given)
+        given |= {"ddof": ddof, "keepdims": keepdims}
+        if name.startswith("nan"):
+            return LATE_BOUND["call_at_user"](getattr(xp, name), x, axis, dtype, **given)
+        return getattr(xp, name)(x, axis, dtype, **given)
 
     return impl
 

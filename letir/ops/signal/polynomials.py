@@ -8,6 +8,7 @@ import operator
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.errors import DTypeError, GuardError, ShapeError, TraceError
 from letir.ops.define.records import array_dtype, composite, type_of_operand
@@ -156,7 +157,9 @@ def _polyfit_prepare(x, y, deg, rcond=None, w=None):
 polyfit = composite(
     "polyfit",
     _polyfit_decompose,
-    impl=lambda xp, x, y, w=None, *, deg, rcond=None: xp.polyfit(x, y, deg, rcond, w=w),
+    impl=lambda xp, x, y, w=None, *, deg, rcond=None: LATE_BOUND["call_at_user"](
+        xp.polyfit, x, y, deg, rcond, w=w
+    ),
     prepare=_polyfit_prepare,
     source=lambda write, x, y, w="None", *, deg, rcond: write.call(
         "np.polyfit", x, y, str(deg), f"w={w}", rcond=rcond

@@ -1,4 +1,4 @@
-"""``warn_at_user``: warnings that name the innermost line of the user's code, as NumPy's do.
+"""``warn_at_user``, ``call_at_user``: warnings that name the user's innermost line, as NumPy's do.
 
 During recording this line is the line of a frame on the stack; in a replay it is the source line of
 the running bind. Python shows each warning once for each line, and records that in the module.
@@ -7,7 +7,9 @@ the running bind. Python shows each warning once for each line, and records that
 
 import sys
 import warnings
-from types import CodeType
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.ast.error_locations import source_line
@@ -20,32 +22,50 @@ from letir.tracing.source_locations import is_users
 from letir.tracing.trace_state import ACTIVE, Trace, warnings_shown_by
 
 PLACES[Evaluator.call.__code__] = lambda frame: getattr(frame.f_locals["env"].at, "source", None)
-_registries: dict[str, dict] = {}  # for files that are not modules, by name
+_names: dict[str, dict] = {}  # globals by file
+_MOST_FILES = 1 << 10
 
 
 def warn_at_user(text: str) -> None:
     """Issue a RuntimeWarning with this text, which NumPy issued while it computed an operation."""
-    frame = sys._getframe(1)
+    place = _user_place(sys._getframe(1))
+    if place is None:
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        return
+    file, line, names = place
+    registry = names.setdefault("__warningregistry__", {})
+    module = names.get("__name__")
+    warnings.warn_explicit(text, RuntimeWarning, file, line, module, registry)
+
+
+def call_at_user(f: Callable, *args: Any, **kwargs: Any) -> Any:
+    """``f(*args, **kwargs)``, called from the user's line, which Python's warnings name then.
+
+    For functions of NumPy that call ``warnings.warn``, such as ``np.nanmean``.
+    """
+    place = _user_place(sys._getframe(1))
+    if place is None:
+        return f(*args, **kwargs)
+    file, line, names = place
+    code = _CALL.replace(co_filename=file, co_firstlineno=line)
+    return eval(code, names, {"f": f, "args": args, "kwargs": kwargs})
+
+
+_CALL = compile("f(*args, **kwargs)", "call", "eval")
+
+
+def _user_place(frame: FrameType | None) -> tuple[str, int, dict] | None:
+    """(file, line, globals) of the innermost line of the user's code, from ``frame`` on."""
     while frame is not None:
         code = frame.f_code
         if code in PLACES:
             source = PLACES[code](frame)
             if source is not None:
-                registry = _registry_of(source.file)
-                warnings.warn_explicit(
-                    text, RuntimeWarning, source.file, source.line, registry=registry
-                )
-                return
+                return source.file, source.line, _names_of_file(source.file)
         elif is_users(code.co_filename):
-            names = frame.f_globals
-            warnings.warn_explicit(
-                *(text, RuntimeWarning, code.co_filename, frame.f_lineno),
-                module=names.get("__name__"),
-                registry=names.setdefault("__warningregistry__", {}),
-            )
-            return
+            return code.co_filename, frame.f_lineno, frame.f_globals
         frame = frame.f_back
-    warnings.warn(text, RuntimeWarning, stacklevel=2)
+    return None
 
 
 def refuse_warnings_as_errors(code: CodeType, line: int) -> None:
@@ -88,13 +108,18 @@ def refuse_warnings_as_errors(code: CodeType, line: int) -> None:
             return
 
 
-def _registry_of(file: str) -> dict:
-    """The warning registry of a file: the registry of its module, if it is a module."""
-    for module in list(sys.modules.values()):
-        names = getattr(module, "__dict__", {})
-        if names.get("__file__") == file:
-            return names.setdefault("__warningregistry__", {})
-    return _registries.setdefault(file, {})
+def _names_of_file(file: str) -> dict:
+    """The globals of a file, if it is a module, else a dict with the name of the file."""
+    found = _names.get(file)
+    if found is None:
+        if len(_names) >= _MOST_FILES:
+            _names.clear()
+        spaces = [getattr(module, "__dict__", {}) for module in list(sys.modules.values())]
+        other = {"__name__": file.removesuffix(".py") or "<unknown>"}
+        found = next((names for names in spaces if names.get("__file__") == file), other)
+        _names[file] = found
+    return found
 
 
-LATE_BOUND.update(warn_at_user=warn_at_user, refuse_warnings_as_errors=refuse_warnings_as_errors)
+LATE_BOUND.update(call_at_user=call_at_user, warn_at_user=warn_at_user)
+LATE_BOUND.update(refuse_warnings_as_errors=refuse_warnings_as_errors)
