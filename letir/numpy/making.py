@@ -22,7 +22,7 @@ from letir.ops.shape.shape_and_creation import shape_from_call
 from letir.tracing.buffers import NUMBERS, Recipe, as_buffer, has_traced, new_buffer, unwrap
 from letir.tracing.mutation.memory_order import made_in_c_order
 from letir.tracing.mutation.views import Memory, in_one_memory, mark_as_array
-from letir.tracing.operands import first_traced, stack_traced, strong_element
+from letir.tracing.operands import array_of_object, first_traced, stack_traced, strong_element
 from letir.tracing.source_locations import user_place
 from letir.tracing.trace_state import ACTIVE, Trace
 
@@ -261,6 +261,7 @@ def array(
 ) -> Any:
     """numpy.array of numbers, arrays and traced values in nested lists; traced in a trace."""
     trace = active_trace()
+    object = array_of_object(object)
     if isinstance(object, Sequence) and not isinstance(object, str | bytes | range | Value):
         object = list(object)  # also a deque
     if trace is not None and not isinstance(object, Value) and not has_traced(object):

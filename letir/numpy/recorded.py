@@ -12,7 +12,7 @@ from letir.ast.builder import Value
 from letir.numpy.making import as_traced_constant
 from letir.tracing.numpy_functions.registry import PLAIN
 from letir.tracing.numpy_protocols.dispatch import recorder_of
-from letir.tracing.operands import first_traced, stack_traced
+from letir.tracing.operands import array_of_object, first_traced, stack_traced
 
 # functions of lists of arrays, which may be lists themselves and differ in shape
 OF_LISTS = frozenset(
@@ -43,6 +43,9 @@ class Recorded:
                 return cast(Any, args[0]).numpy_call(function, args, kwargs)
         traced: Any = first_traced((*args, *kwargs.values()))
         if traced is None:
+            array = array_of_object(args[0]) if args else None
+            if args and array is not args[0]:
+                return self(array, *args[1:], **kwargs)
             found = self.function(*args, **kwargs)
             return found if isinstance(self.function, np.ufunc) else _new_arrays(found, args)
         if isinstance(self.function, np.ufunc):

@@ -36,7 +36,8 @@ insert interp kron linspace logspace matmul meshgrid outer pad repeat resize rol
 sort stack tensordot tile tril triu trapezoid vander vdot vstack where"""
 # functions of a list of numbers
 _OF_LISTS = """all amax amin any argmax argmin argsort count_nonzero max mean median min nanmax
-nanmean nanmin nansum percentile polyfit polyval prod ptp quantile std sum trace transpose var"""
+nanmean nanmin nansum percentile polyfit prod ptp quantile std sum trace transpose var"""
+_OF_POLYNOMIALS = "polyadd polyder polydiv polyint polymul polysub polyval roots"
 # functions of counts and sizes, which a guard fixes
 _OF_COUNTS = "mask_indices"
 # functions of counts that may be symbolic sizes
@@ -52,6 +53,7 @@ def library_modules() -> list[LibraryModule]:
     """NumPy's and math's modules, with the makers of their stand-ins."""
     makers: dict[str, Callable] = dict.fromkeys(_MAKERS.split(), _maker_stand_in)
     makers |= dict.fromkeys((_NEW_ARRAYS + " " + _OF_LISTS).split(), _recorded_stand_in)
+    makers |= dict.fromkeys(_OF_POLYNOMIALS.split(), _stand_in_for_polynomials)
     makers |= dict.fromkeys(_OF_COUNTS.split(), _counted_stand_in)
     makers |= dict.fromkeys(_OF_SIZES.split(), _sized_stand_in)
     makers |= dict.fromkeys(("r_", "c_", "mgrid", "ogrid"), _IndexTrick)
@@ -79,6 +81,7 @@ def library_methods() -> list[tuple]:
     """
     return [
         (np.vectorize, "_call_as_normal", _plain_call, _vectorized),
+        (np.poly1d, "__init__", _plain_poly1d, _poly1d),
         (_POLYNOMIAL, "__call__", _plain_value, _value_of_polynomial),
         (_POLYNOMIAL, "__init__", _plain_polynomial, _polynomial),
     ]
@@ -203,6 +206,13 @@ def _polynomial_stand_in(original: Any) -> Callable:
     return _stand_in(original, lambda _: recorded)
 
 
+def _stand_in_for_polynomials(original: Any) -> Callable:
+    def recorded(_: Any) -> Callable:
+        return LATE_BOUND["of_polynomials"](original, _accepting_lists(original))
+
+    return _stand_in(original, recorded)
+
+
 def _as_strided_stand_in(original: Any) -> Callable:
     def recorded(x, *args, **kwargs):
         strided = LATE_BOUND["as_strided"] if isinstance(x, Value) else original
@@ -299,6 +309,7 @@ class _IndexTrick:
 
 
 _POLYNOMIAL: Any = np.polynomial.Polynomial.__mro__[1]  # the base of Chebyshev and others too
+_plain_poly1d: Any = vars(np.poly1d)["__init__"]
 _plain_value: Any = _POLYNOMIAL.__call__
 _plain_polynomial: Any = _POLYNOMIAL.__init__
 _ON_COEFFICIENTS: dict[str, Callable] = {  # lowest first, as np.poly1d has them highest first
@@ -347,6 +358,11 @@ def _polynomial(self, coef, *args, **kwargs):
     coefficients = traced_or_array(coef)
     _plain_polynomial(self, np.zeros(coefficients.shape), *args, **kwargs)
     self.coef = coefficients
+
+
+def _poly1d(self, c_or_r, *args, **kwargs):
+    given = LATE_BOUND["coefficients_of"](c_or_r) if is_recording() else c_or_r
+    _plain_poly1d(self, given, *args, **kwargs)
 
 
 def _value_of_polynomial(self, arg):

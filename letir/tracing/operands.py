@@ -5,6 +5,7 @@ Used by ``Trace.enter`` and ``Trace.frozen``.
 """
 
 import operator
+from types import FunctionType
 from typing import Any, Literal
 
 import numpy as np
@@ -13,9 +14,9 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
-from letir.errors import DTypeError, ShapeError, TraceError
+from letir.errors import DTypeError, LetirError, ShapeError, TraceError
 from letir.eval.array_modules import type_of
-from letir.tracing.source_locations import at_user, error_at_user_line
+from letir.tracing.source_locations import at_user, error_at_user_line, is_letirs
 
 # the rules of np.can_cast
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
@@ -51,6 +52,26 @@ def traced_or_array(x: Any) -> Any:
     """An operand as a traced value or an ordinary array; lists are stacked."""
     x = stack_traced(x)
     return x if isinstance(x, Value) else np.asarray(x)
+
+
+def array_of_object(x: Any) -> Any:
+    """The traced array to which an object is converted by its method ``__array__``, else ``x``.
+
+    NumPy would accept only an ordinary array from that method.
+    """
+    if isinstance(x, np.poly1d):  # its method converts in NumPy's own code
+        return x.coeffs if isinstance(x.coeffs, Value) else x
+    convert = getattr(type(x), "__array__", None)
+    if type(convert) is not FunctionType or is_letirs(convert.__code__.co_filename):
+        return x
+    found = convert(x)
+    return found if isinstance(found, Value) else x
+
+
+def value_of_operand(operand: Any) -> Any:
+    """The known value of an operand that is not traced by the active trace."""
+    array = array_of_object(operand)
+    return array.concrete_value() if isinstance(array, Value) else array
 
 
 def first_traced(items: Any) -> Value | None:
@@ -105,6 +126,17 @@ def check_array_type(operand: Any) -> None:
         type_of(operand)
     except DTypeError as error:
         raise error_at_user_line(error) from None
+
+
+def operand_error(operand: Any) -> LetirError:
+    """The error for an object that is not an array of numbers, with the remedy."""
+    check_array_type(operand)
+    return error_at_user_line(
+        DTypeError(
+            f"{operand!r} cannot be an operand\n"
+            "  pass arrays and numbers, and a Dask array as an argument of the function"
+        )
+    )
 
 
 def take_along(a: Any, places: Any, axis: int = 0) -> Any:

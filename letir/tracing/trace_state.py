@@ -42,10 +42,13 @@ from letir.ops.effects.writes_to_arguments import changed_params
 from letir.tracing.mutation.mutated_arguments import ChangesArguments
 from letir.tracing.mutation.views import is_read_number, note_view
 from letir.tracing.operands import (
+    array_of_object,
     captured_array,
     check_array_type,
+    operand_error,
     refuse_long_integer,
     stack_traced,
+    value_of_operand,
 )
 from letir.tracing.source_locations import error_at_user_line, user_place
 
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     from letir.tracing.tracer import Tracer
 
 _type_of = operator.attrgetter("type")
+_ORDINARY = frozenset([np.ndarray, np.float64, np.int64, *PYTHON_NUMBERS])
 
 
 class _NoValue:
@@ -219,8 +223,8 @@ class Trace(ChangesArguments, LetBuilder):
         """
         values, tracer = [], self.make_tracer
         for operand in operands:
-            if type(operand) is not tracer:
-                values.append(operand.concrete_value() if isinstance(operand, Value) else operand)
+            if (kind := type(operand)) is not tracer:
+                values.append(operand if kind in _ORDINARY else value_of_operand(operand))
                 continue
             value = (
                 operand.held_value if operand.held_value is not ABSENT else operand.concrete_value()
@@ -285,13 +289,10 @@ class Trace(ChangesArguments, LetBuilder):
         for number in (int, float, complex):
             if issubclass(kind, number):  # for example a member of an IntEnum
                 return self.enter(number(operand))
-        check_array_type(operand)
-        raise error_at_user_line(
-            DTypeError(
-                f"{operand!r} cannot be an operand\n"
-                "  pass arrays and numbers, and a Dask array as an argument of the function"
-            )
-        )
+        array = array_of_object(operand)
+        if array is operand:
+            raise operand_error(operand)
+        return self.enter(array)
 
     def lift(self, outer: Value) -> Local:
         """The parameter for a traced value of an enclosing trace."""

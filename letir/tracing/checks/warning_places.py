@@ -48,7 +48,11 @@ def call_at_user(f: Callable, *args: Any, **kwargs: Any) -> Any:
         return f(*args, **kwargs)
     file, line, names = place
     code = _CALL.replace(co_filename=file, co_firstlineno=line)
-    return eval(code, names, {"f": f, "args": args, "kwargs": kwargs})
+    try:
+        return eval(code, names, {"f": f, "args": args, "kwargs": kwargs})
+    except Exception as error:  # without the frame, which is not the user's
+        frames = error.__traceback__
+        raise error.with_traceback(frames and frames.tb_next and frames.tb_next.tb_next) from None
 
 
 _CALL = compile("f(*args, **kwargs)", "call", "eval")

@@ -132,7 +132,7 @@ class ArrayValue(ArrayMethods):
         if name.startswith("__"):  # copy, pickle and NumPy expect an AttributeError
             raise AttributeError(name)
         if not hasattr(np.ndarray, name):
-            raise AttributeError(f"{self.called} has no attribute {name!r}, nor has numpy.ndarray")
+            raise AttributeError(f"{self._text_of_class()} has no attribute {name!r}")
         # not for attributes such as shape, which a value of unknown type lacks
         function = getattr(np, name, None) if callable(getattr(np.ndarray, name)) else None
         if name not in _NOT_ALIKE and self.knows(function):
@@ -144,6 +144,14 @@ class ArrayValue(ArrayMethods):
             f"  {why or 'write it with recorded functions: docs/operations.md lists them'}"
         )
         raise LATE_BOUND["note_refusal"](error)  # noted, because hasattr(array, name) is True
+
+    def _text_of_class(self) -> str:
+        """The class that NumPy or Python would have here, as their messages name it."""
+        kind = self.__class__
+        if issubclass(type(self), kind):  # a Variable
+            return f"{self.called}, as an array,"
+        module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+        return f"'{module}{kind.__name__}' object"
 
     def knows(self, function: Any) -> bool:
         """Whether a NumPy function on this value is recorded or computed."""

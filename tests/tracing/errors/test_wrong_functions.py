@@ -52,7 +52,7 @@ ndarray.dumps of a traced value is not recorded
 
 def test_an_attribute_that_arrays_do_not_have_is_named(told):
     message = """\
-a traced value has no attribute 'lenght', nor has numpy.ndarray
+'numpy.ndarray' object has no attribute 'lenght'
 letir: at test_wrong_functions.py:NN"""
 
     assert (AttributeError, message) == told(lambda x: x.lenght, X)

@@ -1,0 +1,67 @@
+"""Objects that NumPy converts to arrays: users' classes with ``__array__``, and ``np.poly1d``."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_same
+
+C = np.array([1.0, -3.0, 2.0, 0.5])
+
+
+class Vector:
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([self.x, self.y], dtype)
+
+
+def converted(c):
+    v = Vector(c[0], c[1] * c[2])
+    return np.asarray(v), np.array(v) + c[:2], np.add(c[:2], v), np.linalg.norm(v), np.sum(v)
+
+
+def products(c):
+    p, q = np.poly1d(c[:3]), np.poly1d([1.0, c[3]])
+    return (p * q - 2 * p + q**2).coeffs, p(0.5), q(c), (p * p).deriv()(c[0])
+
+
+def of_polynomials(c):
+    p, q = np.poly1d(c[:3]), np.poly1d([c[2], 3.0])
+    quotient, rest = np.polydiv(p, q)
+    parts = (np.polyadd(p, q), np.polymul(p, q), np.polyder(p), np.polyint(p, 2), quotient, rest)
+    composed = np.polyval(p, q)
+    assert isinstance(composed, np.poly1d)
+    return [part.coeffs for part in parts], np.polyval(p, c), np.roots(p), composed(c)
+
+
+def from_roots(c):
+    p = np.poly1d([c[0], c[3]], True)
+    assert p.order == 2
+    return p.coeffs, p.roots.sum(), p[1]
+
+
+@pytest.mark.parametrize("f", [converted, products, of_polynomials, from_roots])
+def test_objects_that_hold_traced_values_are_arrays(f):
+    program, jitted = lt.trace(f, C), lt.jit(f)
+
+    for x in (C, C * 1.25):
+        np.testing.assert_allclose(_flat(program(x)), _flat(f(x)), rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(_flat(jitted(x)), _flat(f(x)), rtol=1e-12, atol=1e-14)
+    assert_same(f(C)[0], program(C)[0])
+
+
+@pytest.mark.parametrize("f", [converted, products, of_polynomials, from_roots])
+def test_objects_that_hold_traced_values_have_derivatives(f):
+    def loss(x):
+        return sum((part**2).sum() for part in lt.tree.leaves(f(x)))
+
+    steps = np.eye(4) * 1e-6
+    numeric = [(np.sum(_flat(f(C + h)) ** 2) - np.sum(_flat(f(C - h)) ** 2)) / 2e-6 for h in steps]
+
+    np.testing.assert_allclose(lt.grad(loss)(C), numeric, rtol=1e-5)
+
+
+def _flat(tree):
+    return np.concatenate([np.ravel(leaf) for leaf in lt.tree.leaves(tree)])
