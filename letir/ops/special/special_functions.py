@@ -134,19 +134,29 @@ def _safe_log_product(c, x):
 
 
 def _gamma_density(a, x):
-    """x**(a - 1) * exp(-x) / gamma(a), A&S 6.5.1; at x = 0 it is 1 for a = 1 and 0 for a > 1."""
-    return exp(_safe_log_product(a - 1, x) - x - gammaln(a))
+    """x**(a - 1) * exp(-x) / gamma(a), A&S 6.5.1; at x = 0 it is 1 for a = 1 and 0 for a > 1, and
+    0 at infinity.
+    """
+    is_end = x == math.inf
+    inner = where(is_end, 1, x)
+    return where(is_end, 0, exp(_safe_log_product(a - 1, inner) - inner - gammaln(a)))
+
+
+def _gamma_by_shape(a, x):
+    """The derivative of gammaincc with respect to a, which is 0 at x = infinity."""
+    inner = where(x == math.inf, 1, x)
+    return _gamma_density(a, x) * gamma_slope(a, inner)
 
 
 # With respect to a: gamma_slope is -(dP/da) / density, from the series A&S 6.5.29.
 gammainc = special(
     "gammainc",
-    lambda g, y, a, x: -g * (_gamma_density(a, x) * gamma_slope(a, x)),
+    lambda g, y, a, x: -g * _gamma_by_shape(a, x),
     lambda g, y, a, x: g * _gamma_density(a, x),
 )
 gammaincc = special(
     "gammaincc",
-    lambda g, y, a, x: g * (_gamma_density(a, x) * gamma_slope(a, x)),
+    lambda g, y, a, x: g * _gamma_by_shape(a, x),
     lambda g, y, a, x: -g * _gamma_density(a, x),
 )
 gammaincinv = special(

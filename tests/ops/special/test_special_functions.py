@@ -141,6 +141,16 @@ def test_the_derivative_of_log_ndtr_is_accurate_in_the_tail():
     assert found[2] < 1e-300
 
 
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
+def test_incomplete_gamma_functions_are_flat_at_infinity(name):
+    f = getattr(special, name)
+
+    for order in (1.0, 2.0, 0.5):
+        assert lt.grad(f, (0, 1))(order, np.inf) == (0.0, 0.0)
+    assert lt.grad(lt.grad(f, 1), 1)(2.0, np.inf) == 0.0
+    assert lt.grad(lambda x: f(2.0, x).sum())(np.array([np.inf, 1.0]))[1] != 0
+
+
 @pytest.mark.parametrize("a", [1e-3, 0.5, 3.0, 80.0, 4e3])
 def test_the_derivative_of_gammainc_with_respect_to_its_shape_is_right(a):
     x = a * np.array([0.5, 0.9, 1.0, 1.1, 1.5])
