@@ -178,7 +178,7 @@ _LATE_BOUND = {
     "kernels.interpreted_calls": ("interpreted_call",),
     "passes.peephole_rules.canceling_maxima": ("without_canceling_maxima",),
     "numpy.power_series": ("polynomial_function",),
-    "tracing.numpy_functions.polynomial_objects": ("coefficients_of", "of_polynomials"),
+    "tracing.numpy_functions.polynomial_objects": ("coefficients_of", "horner", "of_polynomials"),
     "numpy.sized": ("sized_function",),
     "plan.generator_draws": ("run_drawing", "run_own_draws"),
     "plan.straight_line": ("rest_of_run", "straight_line_of"),

@@ -369,12 +369,13 @@ def _value_of_polynomial(self, arg):
     """``Polynomial.__call__``: the value of a polynomial with known coefficients at ``arg``."""
     if not is_recording() or first_traced((arg, self.coef)) is None:
         return _plain_value(self, arg)
-    if type(self) is np.polynomial.Polynomial and first_traced(self.coef) is not None:
-        of_traced = LATE_BOUND["polynomial_function"]("polyval")
-        offset, scale = np.polynomial.polyutils.mapparms(self.domain, self.window)
-        return of_traced(offset + scale * traced_or_array(arg), self.coef)
     offset, scale = np.polynomial.polyutils.mapparms(self.domain, self.window)
-    return self._val(offset + scale * traced_or_array(arg), self.coef)
+    is_array = not isinstance(arg, _POLYNOMIAL)
+    x = offset + scale * (traced_or_array(arg) if is_array else arg)
+    if type(self) is np.polynomial.Polynomial and first_traced(self.coef) is not None:
+        polyval = LATE_BOUND["polynomial_function"]("polyval") if is_array else LATE_BOUND["horner"]
+        return polyval(x, self.coef)
+    return self._val(x, self.coef)
 
 
 _plain_call: Any = vars(np.vectorize)["_call_as_normal"]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.polynomial import Chebyshev, Polynomial
 
 import letir as lt
 from letir.testing import assert_same
@@ -42,7 +43,15 @@ def from_roots(c):
     return p.coeffs, p.roots.sum(), p[1]
 
 
-@pytest.mark.parametrize("f", [converted, products, of_polynomials, from_roots])
+def fitted(c):
+    p = Polynomial.fit(np.arange(4.0), c, 2).convert()
+    return p.coef, p(Polynomial([1.0, 2.0])).coef, Chebyshev(c).convert(kind=Polynomial).coef
+
+
+OBJECTS = [converted, products, of_polynomials, from_roots, fitted]
+
+
+@pytest.mark.parametrize("f", OBJECTS)
 def test_objects_that_hold_traced_values_are_arrays(f):
     program, jitted = lt.trace(f, C), lt.jit(f)
 
@@ -52,7 +61,7 @@ def test_objects_that_hold_traced_values_are_arrays(f):
     assert_same(f(C)[0], program(C)[0])
 
 
-@pytest.mark.parametrize("f", [converted, products, of_polynomials, from_roots])
+@pytest.mark.parametrize("f", OBJECTS)
 def test_objects_that_hold_traced_values_have_derivatives(f):
     def loss(x):
         return sum((part**2).sum() for part in lt.tree.leaves(f(x)))

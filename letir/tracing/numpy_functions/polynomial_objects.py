@@ -32,7 +32,7 @@ def of_polynomials(original: Any, recorded: Callable) -> Callable:
         if not any(isinstance(x, np.poly1d) and isinstance(x.coeffs, Value) for x in args):
             return recorded(*args, **kwargs)
         if original.__name__ == "polyval" and isinstance(args[1], np.poly1d):
-            return _composed(traced_or_array(getattr(args[0], "coeffs", args[0])), args[1])
+            return horner(args[1], traced_or_array(getattr(args[0], "coeffs", args[0]))[::-1])
         found = recorded(*[x.coeffs if isinstance(x, np.poly1d) else x for x in args], **kwargs)
         if original.__name__ in _WITHOUT_RESULT:
             return found
@@ -41,13 +41,14 @@ def of_polynomials(original: Any, recorded: Callable) -> Callable:
     return function
 
 
-def _composed(coefficients: Any, inner: Any) -> Any:
-    """The polynomial with these coefficients, of a polynomial (by Horner's scheme)."""
-    out = np.poly1d([0.0])
-    for c in coefficients:
-        out = out * inner + c
+def horner(x: Any, coefficients: Any) -> Any:
+    """The polynomial with these coefficients, lowest first, at ``x``, which is a polynomial too."""
+    out = x * 0 + coefficients[-1]
+    for c in coefficients[-2::-1]:
+        out = out * x + c
     return out
 
 
 LATE_BOUND["of_polynomials"] = of_polynomials
 LATE_BOUND["coefficients_of"] = coefficients_of
+LATE_BOUND["horner"] = horner
