@@ -32,10 +32,20 @@ _MOST = 256
 
 
 KERNEL = "letir kernel"  # how the names of kernels' ufuncs begin
+# LAPACK's gufuncs whose invalid operations NumPy's functions raise as LinAlgError
+INTERRUPTING = frozenset(
+    [
+        *("solve", "solve1", "inv", "cholesky_lo", "cholesky_up", "svd", "svd_f", "svd_s"),
+        *("eigh_lo", "eigh_up", "eigvalsh_lo", "eigvalsh_up"),
+    ]
+)
 
 
 class KernelError(Exception):
-    """Raised for a floating-point error in a kernel; NumPy then computes again and reports it."""
+    """Raised for a floating-point error in a kernel or a gufunc of LAPACK.
+
+    NumPy's function then computes again and reports the error.
+    """
 
 
 def is_silent(op: Primitive) -> bool:
@@ -48,7 +58,7 @@ class _Handler:
 
     def write(self, message: str) -> None:
         """Warn with the text of ``message``, "Warning: overflow encountered in exp"."""
-        if KERNEL in message:
+        if KERNEL in message or message.rpartition(" ")[2].strip() in INTERRUPTING:
             raise KernelError(message)
         # "scalar": NumPy's name for the operators of its scalars, which plans may use
         text = message.removeprefix("Warning: ").rstrip("\n").replace(" in scalar ", " in ")

@@ -9,6 +9,7 @@ import numpy as np
 
 from letir.eval.float_warnings import is_silent
 from letir.ops.as_numpy.quick_forms import part_write_form, quick_form, write_form
+from letir.ops.as_numpy.quick_linalg import lapack_form
 from letir.ops.as_numpy.quick_numbers import OWNED, makes_array
 from letir.plan.instructions import is_pure, numeric_callable
 
@@ -25,15 +26,8 @@ def add_other(write: Any, f: Callable, i: tuple, k: tuple, c: tuple) -> None:
         return
     if made and _add_part_write(write, i, made[0], c):
         return
-    if k and None not in k and not op.effect and is_pure(write.bind, np):
-        f = numeric_callable(write.bind, np)
-        results = "".join([f"s{n}, " for n in k])
-        write.line(f" {results}= {write.call(f, write.bind)}")
-        cleared = tuple([n for n in c if n not in k])
-        write.memory.record_use(write.bind, i)
-        write.forget((*k, *c))
-        if cleared:
-            write.line(f" {write.assign_none(cleared)}")
+    if made and op.results is not None and not op.effect and is_pure(write.bind, np):
+        _add_several_results(write, i, k, c)
         return
     if form is not None:
         test, action = form
@@ -55,6 +49,20 @@ def add_other(write: Any, f: Callable, i: tuple, k: tuple, c: tuple) -> None:
     write.is_loud = write.is_loud or not is_silent(op)
     if op.update is not None and made and write.result is not None and write.result.shape:
         _note_written(write, made[0])
+
+
+def _add_several_results(write: Any, i: tuple, k: tuple, c: tuple) -> None:
+    """Append the call of a function with several results; some may be unused."""
+    form = lapack_form(write)
+    if form is None:
+        form = write.call(numeric_callable(write.bind, np), write.bind)
+    results = "".join(["_, " if n is None else f"s{n}, " for n in k])
+    write.line(f" {results}= {form}")
+    cleared = [f"s{n}" for n in c if n not in k] + ["_"] * (None in k)
+    write.memory.record_use(write.bind, i)
+    write.forget((*[n for n in k if n is not None], *c))
+    if cleared:
+        write.line(f" {' = '.join(cleared)} = None")
 
 
 def _add_part_write(write: Any, i: tuple, k: int, c: tuple) -> bool:

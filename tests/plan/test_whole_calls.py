@@ -10,6 +10,7 @@ import letir as lt
 from letir.testing import assert_same
 
 X = np.array([0.5, 1.5, 2.5])
+POSITIVE = np.array([[2.0, 0.5, 0.25], [0.5, 3.0, 0.0], [0.25, 0.0, 1.0]])
 
 
 def warmed(f, *args):
@@ -57,6 +58,22 @@ FUNCTIONS = {
         lambda x: x.std() + x.mean() * x.sum(),
         (X,),
         [(np.full(3, 1e308),), (np.full(3, np.inf),)],
+    ),
+    "factors": (
+        lambda x, y: (
+            np.linalg.solve(x, y),
+            np.linalg.solve(x, x.T),
+            np.linalg.cholesky(x) + np.linalg.cholesky(x, upper=True),
+            np.linalg.det(x),
+            (np.linalg.slogdet(x).logabsdet, np.linalg.eigvalsh(x, "U")),
+        ),
+        (POSITIVE, X),
+        [(-POSITIVE, X), (np.zeros((3, 3)), X), (POSITIVE * np.nan, X), (POSITIVE * 1e300, X)],
+    ),
+    "values": (
+        lambda x: (*np.linalg.svd(x)[:2], np.linalg.eigh(x @ x.T)[1], np.linalg.svdvals(x[:2])),
+        (POSITIVE,),
+        [(POSITIVE * np.nan,), (POSITIVE + np.inf,), (np.zeros((3, 3)),)],
     ),
     "linalg": (np.linalg.inv, (np.eye(2),), [(np.ones((2, 2)),), (np.eye(2) * np.nan,)]),
     "branches": (lambda s: s * 2 if s > 1 else (s, s + 1), (0.5,), [(2.0,), (np.nan,), (0.5,)]),
@@ -179,3 +196,13 @@ def test_a_program_with_constants_is_one_function():
     fast = warmed(lambda x: (a @ x, np.sort(x)), X[:2])
 
     assert_same(a @ X[:2], fast(X[:2])[0])
+
+
+def test_singular_matrices_raise_beside_functions_that_warn():
+    fast = lt.compile(lt.trace(lambda x: np.linalg.inv(x) + np.unwrap(x), POSITIVE))
+    for _ in range(6):
+        assert_same(np.linalg.inv(POSITIVE) + np.unwrap(POSITIVE), fast(POSITIVE))
+
+    with warnings.catch_warnings(), pytest.raises(np.linalg.LinAlgError, match="Singular"):
+        warnings.simplefilter("ignore")
+        fast(np.zeros((3, 3)))

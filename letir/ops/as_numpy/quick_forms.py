@@ -21,6 +21,7 @@ from letir.ops.as_numpy.quick_functions import (
     std_form,
     var_form,
 )
+from letir.ops.as_numpy.quick_linalg import lapack_form
 from letir.ops.as_numpy.quick_methods import METHOD_FORMS
 from letir.ops.as_numpy.quick_numbers import (
     ARITHMETIC,
@@ -385,6 +386,7 @@ _FORMS: dict[str, Callable] = {
     "matmul": _call_directly(np.matmul),
     "dot": _dot,
     "own_draw": draw_form,
+    **dict.fromkeys(("solve", "inv", "det", "cholesky", "eigvalsh", "svdvals"), lapack_form),
 }
 _WRITES: dict[str, Callable] = {
     "guard": _guard,
