@@ -50,33 +50,36 @@ class _TestWriter:
         self.names[name] = value
         return name
 
-    def add(self, value: Any, text: str) -> None:
-        """Add the tests of a value, whose expression is ``text``, and of its items."""
-        kind = type(value)
+    def add(self, value: Any, text: str, first: str = "") -> None:
+        """Add the tests of a value, whose expression is ``text``, and of its items.
+
+        ``first``: the expression for the first use, which assigns the value to ``text``.
+        """
+        kind, first = type(value), first or text
         if value is None:
             self.tests.append(f"{text} is None")
         elif kind is np.ndarray:
             flag = "" if value.flags.c_contiguous else "not "
             self.tests.append(
-                f"type({text}) is ndarray and {text}.dtype is {self.name(value.dtype)} and "
+                f"type({first}) is ndarray and {text}.dtype is {self.name(value.dtype)} and "
                 f"{text}.shape == {value.shape} and {flag}{text}.flags.c_contiguous"
             )
             self.add_leaf(value, text)
         elif kind in PLAIN_SCALARS:
-            self.tests.append(f"type({text}) is {self.name(kind)}")
+            self.tests.append(f"type({first}) is {self.name(kind)}")
             self.add_leaf(value, text)
         elif kind is bool:
-            self.tests.append(f"{text} is {value}")
+            self.tests.append(f"{first} is {value}")
         elif kind is str:
-            self.tests.append(f"type({text}) is {self.name(str)} and {text} == {self.name(value)}")
+            self.tests.append(f"type({first}) is {self.name(str)} and {text} == {self.name(value)}")
         elif id(value) in self.generators:
             bits = self.name(type(value._bit_generator))
             self.tests.append(
-                f"type({text}) is {self.name(kind)} and type({text}._bit_generator) is {bits}"
+                f"type({first}) is {self.name(kind)} and type({text}._bit_generator) is {bits}"
             )
             self.add_leaf(value, text)
         elif kind in (tuple, list, dict):
-            self.tests.append(f"type({text}) is {kind.__name__} and len({text}) == {len(value)}")
+            self.tests.append(f"type({first}) is {kind.__name__} and len({text}) == {len(value)}")
             self.add_items(value, text)
         else:
             raise _NotPlain
@@ -100,10 +103,7 @@ class _TestWriter:
             self.tests.append(f"{text} is None")
             return
         variable = f"v{len(self.tests)}"
-        # "is not None" makes the assignment true in the chain of ``and``; a missing part fails the
-        # test
-        self.tests.append(f"({variable} := {text}) is not None")
-        self.add(value, variable)
+        self.add(value, variable, f"({variable} := {text})")
 
     def add_leaf(self, value: Any, text: str) -> None:
         """Add a leaf of the plan."""
@@ -136,8 +136,8 @@ def _tests_of(args: tuple, kwargs: dict, leaves: Sequence, generators: Sequence 
     text = _TestWriter(generators)
     try:
         text.tests += [
-            f"len(args) == {len(args)}",
-            f"len(kwargs) == {len(kwargs)}" if kwargs else "not kwargs",
+            f"len(args) == {len(args)} and "
+            + (f"len(kwargs) == {len(kwargs)}" if kwargs else "not kwargs")
         ]
         text.add_items(args, "args")
         text.add_items(kwargs, "kwargs")
@@ -259,7 +259,7 @@ def quick_call(
     else:
         run = version.plan.run_straight_line
     in_parts = _in_parts(tests.made(), run, _nest_of(tree, len(version.plan.ret.args)))
-    is_plain = is_straight and not (version.drawing or version.generators)
+    is_plain = is_straight and not version.generators
     whole = _single_function(version, tests, tree) if is_plain else None
     if whole is None:
         return QuickCall(in_parts, entry, executed, texts)
@@ -289,8 +289,9 @@ def _single_function(version: Compiled, tests: _TestWriter, tree: Tree | None) -
         (text, type(x) is np.ndarray) for text, x in zip(tests.found, tests.leaves, strict=True)
     ]
     conditions = [*tests.tests, *tests_of_writes(version.arrays, leaves)]
+    drawing = [(tests.found[n], tests.leaves[n]) for n in version.drawing]
     try:
-        return whole_call(version.plan, conditions, tests.found, names, nest)
+        return whole_call(version.plan, conditions, tests.found, names, nest, drawing)
     except _NotPlain:
         return None
 

@@ -107,7 +107,7 @@ class _Layout:
         self.rest: list = []
         self.numbers: dict = {}  # slots of the Python numbers among the operands
         self.arrays: list = []  # constants: results must not share memory with them
-        self.fresh: set[Local] = set()  # values that share memory with nothing else
+        self.fresh: set[Local] = set()  # values that share memory with no constant
         self.steps: list[tuple] = []
         self.where: list = []
         self.counts = self.new(None) if donated else None
@@ -116,7 +116,13 @@ class _Layout:
 
     def table(self, fn: Lambda) -> Table:
         """The finished table, once all binds have their steps."""
-        shared = [n for n, arg in enumerate(fn.ret.args) if arg not in self.fresh]
+        shared = [
+            n
+            for n, arg in enumerate(fn.ret.args)
+            if type(arg) is Local
+            and arg not in self.fresh
+            and not getattr(arg.type, "weak", False)  # Python's numbers have no memory
+        ]
         results, _ = self.operands(fn.ret.args, None)
         return Table(
             *(tuple(self.steps), tuple(self.where), self.rest, self.unused, tuple(results)),
@@ -154,15 +160,15 @@ class _Layout:
             if bind.op.update is not None and slots[0] in dying:
                 dying.sort(key=slots[0].__eq__)  # the result takes the place of the array
             self.free += dying
-            if (
-                bind.op.update is not None
-            ):  # in place in an array that no constant shares, or a copy
+            # an update: in place in an array that no constant shares, or of a copy
+            if bind.op.update is not None or (bind.op.memory == "new" and not bind.op.is_users):
                 self.fresh.update(bind.binders)
             made = tuple([self.slot_for(b) if b in self.left else None for b in bind.binders])
             self.steps.append((OTHER, f, tuple(slots), None, made, tuple(dying)))
             return
         (binder,) = bind.binders
-        if bind.op.memory == "new" and not bind.op.is_users:
+        memory = None if bind.op.is_users else bind.op.memory
+        if memory == "new" or (memory == "view" and self.fresh.issuperset(bind.args)):
             self.fresh.add(binder)
         f = numeric_callable(bind, self.xp) if ufunc is None else ufunc
         k = dying[0] if dying else self.slot_for(binder)

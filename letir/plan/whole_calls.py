@@ -21,6 +21,7 @@ from letir.eval.float_warnings import (
     STRICT,
     current_state,
 )
+from letir.ops.random.generator_snapshots import restore, snapshot_text
 from letir.plan.effect_log import is_guard
 from letir.plan.plan import Miss
 from letir.plan.step_writer import bind_at
@@ -32,13 +33,20 @@ SETTING_FILES.add(_FILE)
 
 
 def whole_call(
-    plan: Any, tests: Sequence[str], leaves: Sequence[str], names: dict, nest: Callable
+    plan: Any,
+    tests: Sequence[str],
+    leaves: Sequence[str],
+    names: dict,
+    nest: Callable,
+    drawing: Sequence[tuple[str, Any]] = (),
 ) -> Callable[[tuple, dict], Any] | None:
     """The function of ``args`` and ``kwargs`` that gives the nested results, or ``Miss``.
 
     ``tests``: conditions on the arguments; ``leaves``: the texts of the plan's arguments;
     ``names``: the values of names in both; ``nest(texts)``: the text of the nested results, for the
-    texts of the flat ones. None if the plan is long or has effects.
+    texts of the flat ones; ``drawing``: the text and an example of each random generator among the
+    arguments; they get back their states if the function gives no results. None if the plan is long
+    or has effects.
     """
     table = plan.table
     binds = [bind_at(table, n) for n in range(len(table.steps))]
@@ -46,8 +54,6 @@ def whole_call(
         binds.pop()
     if len(table.steps) > _MOST_STEPS or any(map(_is_once, binds)):
         return None
-    if table.constants and table.shared:
-        return None  # results that may share memory with constants would have to be copied
     weak = weak_params(plan)
     text = written_steps(table, len(plan.params), weak, plan.left > 0, misses=True)
     body = text.needed_lines()[1 + 2 * bool(plan.params) + len(weak) :]
@@ -56,7 +62,13 @@ def whole_call(
     if text.kernels:
         lines.append(f" if STATES[current_state()] < {text.kernels}: return Miss")
     lines += [f" s{n} = {leaf}" for n, leaf in enumerate(leaves)]
-    body.append(f" return {nest([f's{n}' for n in table.results])}")
+    results = [f"s{n}" for n in table.results]
+    if table.constants and table.shared:
+        body.append(f" r = {text.results(LATE_BOUND['without_constants'])}")
+        results = [f"r[{n}]" for n in range(len(results))]
+    body.append(f" return {nest(results)}")
+    if drawing:
+        body = _restoring_states(body, drawing, names)
     lines += _in_strict_state(body) if text.is_loud or text.plain else body
     names = {**names, **text.names, "Miss": Miss, "STATES": KERNEL_STATES}
     names["SHARED"] = np.may_share_memory
@@ -106,9 +118,24 @@ def _in_strict_state(body: list[str]) -> list[str]:
     ]
 
 
+def _restoring_states(body: list[str], drawing: Sequence[tuple[str, Any]], names: dict) -> list:
+    """The lines with a ``try`` statement that restores the states of generators."""
+    names["restore"], saved, restored = restore, [], []
+    for n, (text, generator) in enumerate(drawing):
+        state, used = snapshot_text(generator, text)
+        names.update(used)
+        saved.append(f" g{n} = {state}")
+        restored.append(f"restore({text}, g{n})")
+    back = "; ".join(restored)
+    tried = [f" {line.replace('return Miss', f'{back}; return Miss')}" for line in body]
+    return [*saved, " try:", *tried, f" except BaseException: {back}; raise"]
+
+
 def _is_once(bind: Bind) -> bool:
-    """Whether a bind must not be executed twice."""
+    """Whether a bind must not be executed twice, unless generators get back their states."""
     op = bind.op
+    if op.role == "own_draw":
+        return False
     is_effect = (op.effect and not is_guard(bind)) or op.random or op.is_users
     return is_effect or (op.holds_lambdas and has_effect(bind))
 

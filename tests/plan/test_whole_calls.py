@@ -198,6 +198,49 @@ def test_a_program_with_constants_is_one_function():
     assert_same(a @ X[:2], fast(X[:2])[0])
 
 
+def test_results_beside_constants_need_no_second_function():
+    names = {0: "none", 2: "two"}
+
+    def f(x, s):
+        y = np.linalg.solve(POSITIVE, x)
+        return {n: len(word) for n, word in names.items()}, POSITIVE, y[::-1], [s * 2.0, None]
+
+    fast = warmed(f, X, 0.5)
+
+    assert_same(f(X, 1.5), fast(X, 1.5))
+    fast(X, 0.5)[1][:] = 0.0
+    assert_same(f(X, 0.5), fast(X, 0.5))
+
+
+def test_lists_of_numbers_become_arrays_without_numpys_scalars():
+    def f(a, b, x):
+        first = np.float64(a)
+        return np.array([a, b, first, a * b]), np.array([a, b]), first + x
+
+    narrow = X.astype(np.float32)
+    fast = warmed(f, 0.5, 2.5, narrow)
+
+    for args in ((0.5, 2.5, narrow), (1.5, -0.0, narrow), (1e300, 1e300, narrow)):
+        expected, _ = outcome(f, *args)
+        found, _ = outcome(fast, *args)
+        assert_same(expected, found)
+
+
+def test_generators_get_back_their_states_if_a_call_runs_another_way():
+    def f(x, g):
+        y = g.normal(size=3) * x
+        return (np.log(y.sum() + 3.0), g.random()) if g.random() < 0.7 else (y, g.integers(5))
+
+    fast, ours, numpys = lt.jit(f), np.random.default_rng(4), np.random.default_rng(4)
+    for _ in range(60):
+        expected, told = outcome(f, X, numpys)
+        found, warned = outcome(fast, X, ours)
+        assert_same(expected, found)
+        assert told == warned
+    assert numpys.random() == ours.random()
+    assert all(quick.in_parts is not None for quick in fast.quick)
+
+
 def test_singular_matrices_raise_beside_functions_that_warn():
     fast = lt.compile(lt.trace(lambda x: np.linalg.inv(x) + np.unwrap(x), POSITIVE))
     for _ in range(6):

@@ -32,6 +32,21 @@ def snapshot(generator: Any) -> Any:
     return (state, _bytes_at(id(generator) + _HEAD, rest)) if rest else state
 
 
+def snapshot_text(generator: Any, text: str) -> tuple[str, dict[str, Any]]:
+    """The expression for the snapshot of a generator of the same classes, which is called ``text``.
+
+    The second result has the values of the names in the expression.
+    """
+    place = _place_of_state((type(generator), type(generator._bit_generator)))
+    if place is None or place[2]:
+        return f"snapshot({text})", {"snapshot": snapshot}
+    start, size, _ = place
+    memory = f"bytes{size}"
+    return f"{memory}.from_address(id({text}._bit_generator) + {start}).raw", {
+        memory: ctypes.c_char * size
+    }
+
+
 def restore(generator: Any, saved: Any) -> None:
     """Put a generator into the state of a snapshot."""
     bits = generator._bit_generator
