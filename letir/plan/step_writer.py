@@ -62,6 +62,7 @@ class StepWriter:
     n_params: int
     plain: bool
     misses: bool = False  # whether a failed guard makes the function return Miss
+    stacked: frozenset[int] = frozenset()  # the casts whose results are operands of stack alone
     lines: list[str] = field(factory=list)
     steps: list[int] = field(factory=list)
     may_repeat: list[bool] = field(factory=list)
@@ -132,6 +133,11 @@ class StepWriter:
     def is_dying(self, i: int) -> bool:
         """Whether this is the last use of an operand."""
         return self.slots[i] in self.dying
+
+    @property
+    def is_stacked(self) -> bool:
+        """Whether this step is a cast whose result is only used as an operand of ``stack``."""
+        return self.step in self.stacked
 
     def is_argument(self, i: int) -> bool:
         """Whether an operand is an argument of the plan."""
@@ -314,6 +320,8 @@ class StepWriter:
 
     def store(self, form: str, k: int, cleared: tuple, may_repeat: bool = True) -> None:
         """Store a result, and clear the variables that are not used any more."""
+        if form == f"s{k}" and not cleared:
+            return
         text = f" s{k} = {form}"
         if cleared:
             text += f"; {self.assign_none(cleared)}"

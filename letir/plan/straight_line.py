@@ -16,8 +16,8 @@ from attrs import frozen
 
 from letir.ast import LATE_BOUND
 from letir.ast.process_state import paused_gc
-from letir.ops.as_numpy.quick_numbers import number_fact
-from letir.plan.step_writer import StepWriter, bind_at
+from letir.ops.as_numpy.quick_numbers import casts_for_stack, number_fact
+from letir.plan.step_writer import OTHER, StepWriter, bind_at
 
 _MOST_STEPS = 16_000  # compiling a function takes about 15 us a step
 _MOST_LEFT = 8  # runs by steps before the function is made again without scalar operators
@@ -77,7 +77,7 @@ def written_steps(
     misses: bool = False,
 ) -> StepWriter:
     """The text of a function for the steps of a table, without its end; see ``straight_line``."""
-    text = StepWriter(table, n_params, plain, misses)
+    text = StepWriter(table, n_params, plain, misses, _stacked_casts(table))
     text.start(n_params, weak_params)
     skip = False
     for n, step in enumerate(table.steps):
@@ -89,6 +89,15 @@ def written_steps(
     if text.is_loud and text.has_integers:
         return written_steps(table, n_params, weak_params, True, misses)
     return text
+
+
+def _stacked_casts(table: Any) -> frozenset[int]:
+    """The casts whose results are used by ``stack`` alone, see ``casts_for_stack``."""
+    steps = []
+    for n, (kind, _, i, j, k, _) in enumerate(table.steps):
+        read = i if type(i) is tuple else (i,) if j is None else (i, j)
+        steps.append((bind_at(table, n).op.name, read, k if kind == OTHER else (k,)))
+    return casts_for_stack(steps, table.results)
 
 
 def _compiled(text: StepWriter) -> StraightLine:

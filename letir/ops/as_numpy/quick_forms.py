@@ -26,6 +26,7 @@ from letir.ops.as_numpy.quick_methods import METHOD_FORMS
 from letir.ops.as_numpy.quick_numbers import (
     ARITHMETIC,
     COMPARISONS,
+    FLOAT,
     INT,
     NUMBERS,
     OWNED,
@@ -298,6 +299,8 @@ def _copy(write, *, order) -> str | None:
 
 def _cast(write, *, dtype) -> str | None:
     if write.fact(0) in NUMBERS and dtype == _FLOAT:
+        if write.is_stacked and write.fact(0) == FLOAT:
+            return write.operand(0)  # NumPy takes Python's float sooner than its own
         return f"{write.constant(np.float64)}({write.operand(0)})"
     return f"{write.slot(0)}.astype({write.constant(dtype)})" if _is_numpys(write, 0) else None
 

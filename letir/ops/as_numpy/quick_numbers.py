@@ -5,7 +5,7 @@ form.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,8 +53,29 @@ def result_fact(write: Any, bind: Bind) -> str | None:
     if hasattr(bind.op.impl, "ufunc") or name in _GIVE_SCALARS:
         return SCALAR
     if name == "cast":
+        if write.is_stacked and write.fact(0) == FLOAT and kind.dtype == _FLOAT:
+            return FLOAT
         return SCALAR if write.fact(0) in (*NUMBERS, SCALAR) else None
     return SCALAR if name == "index" and _selects_one(bind) else None
+
+
+def casts_for_stack(steps: Sequence[tuple], results: Iterable[int]) -> frozenset[int]:
+    """The numbers of the casts whose results are used by ``stack`` alone.
+
+    A cast of a Python number may keep it there, because ``stack`` makes the same array of it.
+    ``steps``: (name of the operation, slots read, slots written); ``results``: the slots that hold
+    the results in the end. Linear time.
+    """
+    used = set(results)  # the slots that later steps read in another way
+    found = []
+    for n in range(len(steps) - 1, -1, -1):
+        name, read, written = steps[n]
+        if name == "cast" and used.isdisjoint(written):
+            found.append(n)
+        used.difference_update(written)
+        if name != "stack":
+            used.update(read)
+    return frozenset(found)
 
 
 def makes_array(bind: Bind) -> bool:
