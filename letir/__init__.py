@@ -172,7 +172,7 @@ _LATE_BOUND = {
     "executor.plan_memory": ("plan_memory",),
     "executor.plan_profile": ("plan_profile",),
     "executor.profiling": ("profiled_plan",),
-    "executor.quick_calls": ("quick_call", "quick_plan"),
+    "executor.quick_calls": ("quick_call", "quick_plan", "with_kind"),
     "executor.transformed_executors": ("pickled_executor", "transformed_executor"),
     "kernels.elementary.complex_numbers": ("as_pair", "complex_form_of", "number_pair"),
     "kernels.interpreted_calls": ("interpreted_call",),

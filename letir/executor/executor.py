@@ -100,6 +100,7 @@ class Executor(Generic[P, R]):
         self.known_call = self.keys.get  # bound once, which makes it as fast as ``dict.get``
         self.quick: tuple = ()  # plans for calls like some before, see ``quick_call``
         self.quick_made = 0
+        self.as_python: tuple = ()  # tests for arguments for which the Python function is called
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
         self.latest: ArgumentSpec | None = None
         self.runs_python = False  # for arguments whose plan is not known by key
@@ -141,12 +142,13 @@ class Executor(Generic[P, R]):
         """
         restore_abandoned_state()
         leaves: Any = args
-        key = None if kwargs or self.marker.is_needed else key_of_arrays(args)
-        if key is None:
+        is_python = self.as_python and any(fits(args, kwargs) for fits in self.as_python)
+        key = None if is_python or kwargs or self.marker.is_needed else key_of_arrays(args)
+        if key is None and not is_python:
             key, leaves = key_of_call(*self.marker.apart(args, kwargs))
         known = self.known_call(key)
         try:
-            if known is None and self.runs_python:
+            if known is None and (is_python or self.runs_python):
                 next(self.calls), next(self.missed)
                 return self.f(*args, **kwargs)
             if known is None:
@@ -154,6 +156,8 @@ class Executor(Generic[P, R]):
             entry, run, tree, executed, places = known
             entry.used = number = next(self.calls)
             if run is None:
+                if number % _CALLS_BY_KEY == 0 and not self.marker.is_needed:
+                    self.as_python = LATE_BOUND["with_kind"](self.as_python, args, kwargs)
                 next(self.missed)
                 return self.f(*args, **kwargs)
             results = None
@@ -384,14 +388,14 @@ class Executor(Generic[P, R]):
     def forget_keys(self) -> None:
         """Drop all short keys, which may lead to an evicted entry."""
         self.keys.clear()
-        self.quick = ()
+        self.quick = self.as_python = ()
 
     def clear(self) -> None:
         """Drop all plans."""
         self.cache.clear()
         self.families.families.clear()
         self.keys.clear()
-        self.quick = ()
+        self.quick = self.as_python = ()
         self.runs_python = False
         self.latest = None
 

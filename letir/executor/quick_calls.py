@@ -27,6 +27,8 @@ from letir.plan.whole_calls import tests_of_writes, whole_call
 
 _MOST_FAILURES = 8
 _MOST_LEAVES = 200
+_MOST_AS_PYTHON = 4
+_GENERATORS = (np.random.Generator, np.random.RandomState)
 _PLAIN = frozenset([np.ndarray, *PLAIN_SCALARS])
 
 
@@ -37,8 +39,9 @@ class _NotPlain(Exception):
 class _TestWriter:
     """Writes the text of the test, a function of nested arguments, and the names that it uses."""
 
-    def __init__(self, generators: Sequence):
+    def __init__(self, generators: Sequence, draws_in_python: bool = False):
         self.names: dict[str, Any] = {"ndarray": np.ndarray}
+        self.draws_in_python = draws_in_python  # whether any generator has a test
         self.generators = [*map(id, generators)]  # that draw without copies of their states
         self.tests: list[str] = []
         self.leaves: list = []
@@ -72,7 +75,7 @@ class _TestWriter:
             self.tests.append(f"{first} is {value}")
         elif kind is str:
             self.tests.append(f"type({first}) is {self.name(str)} and {text} == {self.name(value)}")
-        elif id(value) in self.generators:
+        elif id(value) in self.generators or (self.draws_in_python and kind in _GENERATORS):
             bits = self.name(type(value._bit_generator))
             self.tests.append(
                 f"type({first}) is {self.name(kind)} and type({text}._bit_generator) is {bits}"
@@ -83,6 +86,13 @@ class _TestWriter:
             self.add_items(value, text)
         else:
             raise _NotPlain
+
+    def add_call(self, args: tuple, kwargs: dict) -> None:
+        """Add the tests of the arguments of a call."""
+        names = f"len(kwargs) == {len(kwargs)}" if kwargs else "not kwargs"
+        self.tests.append(f"len(args) == {len(args)} and {names}")
+        self.add_items(args, "args")
+        self.add_items(kwargs, "kwargs")
 
     def add_items(self, value: Any, text: str) -> None:
         """Add the tests of the items of a tuple, list or dict."""
@@ -135,16 +145,22 @@ def _tests_of(args: tuple, kwargs: dict, leaves: Sequence, generators: Sequence 
     """
     text = _TestWriter(generators)
     try:
-        text.tests += [
-            f"len(args) == {len(args)} and "
-            + (f"len(kwargs) == {len(kwargs)}" if kwargs else "not kwargs")
-        ]
-        text.add_items(args, "args")
-        text.add_items(kwargs, "kwargs")
+        text.add_call(args, kwargs)
     except _NotPlain:
         return None
     # in the order in which the executor found them
     return text if [*map(id, text.leaves)] == [*map(id, leaves)] else None
+
+
+def with_kind(tests: tuple, args: tuple, kwargs: dict) -> tuple:
+    """The tests of kinds of arguments, and one for arguments like these, if that can be made."""
+    text = _TestWriter((), draws_in_python=True)
+    try:
+        text.add_call(args, kwargs)
+    except _NotPlain:
+        return tests
+    text.found.append("True")  # so that the test gives a true value without arrays too
+    return (text.made(), *tests)[:_MOST_AS_PYTHON]
 
 
 def _nest_of(tree: Tree | None, count: int) -> Callable:
@@ -314,4 +330,4 @@ def quick_plan(compiled: Compiled, args: tuple, kwargs: dict) -> tuple | None:
     return tests.made(), compiled.plan.run, _nest_of(program.out_tree, len(program.ret.args))
 
 
-LATE_BOUND.update(quick_call=quick_call, quick_plan=quick_plan)
+LATE_BOUND.update(quick_call=quick_call, quick_plan=quick_plan, with_kind=with_kind)

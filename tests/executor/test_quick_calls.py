@@ -249,3 +249,27 @@ def test_a_compiled_program_called_often_keeps_no_argument():
     del x
     gc.collect()
     assert seen() is None
+
+
+def test_a_function_that_runs_as_python_is_called_without_a_key():
+    def f(x, g, scale=2.0):
+        path = [x.sum()]
+        for _ in range(5):
+            path.append(g.normal() * scale)
+        order = sorted(path)
+        return order, [*map(path.index, order)]
+
+    fast, ours, numpys = lt.jit(f), np.random.default_rng(2), np.random.default_rng(2)
+    with pytest.warns(RuntimeWarning, match="compiled 10 times"):
+        for _ in range(60):
+            assert_same(f(X, numpys), fast(X, ours))
+
+    assert len(fast.as_python) == 1
+    assert not fast.as_python[0]((X[0], ours), {})
+    assert_same(f(X[0], numpys, scale=0.5), fast(X[0], ours, scale=0.5))
+    compiles = fast.counters["compiles"]
+    fast(X, ours)
+    assert compiles == fast.counters["compiles"]
+    assert 62 == fast.counters["invocations"] == fast.counters["misses"] + fast.counters["hits"]
+    fast.clear()
+    assert not fast.as_python
