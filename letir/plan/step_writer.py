@@ -298,7 +298,7 @@ class StepWriter:
             self.facts[k] = fact
         if is_new and self.result is not None and self.result.shape:
             self.memory.add_new(k)
-        elif shared:
+        elif shared is not None:  # empty if the view takes the slot of the array
             self.memory.share(k, shared)
 
     def forget(self, slots: Iterable[int]) -> None:

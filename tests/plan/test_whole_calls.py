@@ -249,3 +249,55 @@ def test_singular_matrices_raise_beside_functions_that_warn():
     with warnings.catch_warnings(), pytest.raises(np.linalg.LinAlgError, match="Singular"):
         warnings.simplefilter("ignore")
         fast(np.zeros((3, 3)))
+
+
+FORMS = {
+    "cross": (
+        lambda a, b: (np.cross(a, b), np.cross(b * 2.0, a)),
+        [(X, X[::-1].copy()), (X * 1e300, -X * 1e300), (np.array([0.0, -0.0, 1.0]), X)],
+    ),
+    "crosses": (
+        lambda a, b: np.cross(a, b) + np.cross(a, b, axis=1),
+        [(np.outer(X, X), np.eye(3)), (np.outer(X, X) * 1e300, np.ones((3, 3)) * 1e300)],
+    ),
+    "norms": (
+        lambda a, b: (np.linalg.norm(a), np.linalg.norm(np.outer(a, b)), np.sqrt(a.sum() - 3.0)),
+        [(X, X), (X - 1.0, X), (X * 1e300, X), (X * np.nan, X), (X * 0.0 + 1.0, X)],
+    ),
+    "clipped": (
+        lambda a, b: (np.clip(a @ b, -1, 1), np.clip(a.sum(), -3.0, 5)),
+        [(X, X), (X * 1e-9, X), (X * np.nan, X)],
+    ),
+    "counts": (
+        lambda a, b: ((a > b).sum(), np.count_nonzero(a), (a < b).mean(), (a > 1).sum(axis=0)),
+        [(X, X[::-1].copy()), (X * 0.0, X)],
+    ),
+    "convolved": (
+        lambda a, b: [np.convolve(*ab, m) for ab in ((a, b), (b, a)) for m in ("full", "same")],
+        [(np.arange(6.0), X), (np.arange(6.0) * np.nan, X)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_short_forms_give_numpys_bits(name):
+    f, calls = FORMS[name]
+    fast = warmed(f, *calls[0])
+
+    for args in [*calls, calls[0]]:
+        (expected, told), (found, ours) = outcome(f, *args), outcome(fast, *args)
+        assert_same(expected, found)
+        assert told == ours
+
+
+def test_a_view_of_a_new_array_is_written_to_in_place():
+    def f(x):
+        y = np.sqrt(x @ x.T)
+        np.fill_diagonal(y, np.inf)
+        return y.min(1)
+
+    fast = warmed(f, POSITIVE)
+
+    assert_same(f(POSITIVE), fast(POSITIVE))
+    used = fast.quick[0].run.__globals__.values()
+    assert not [v for v in used if getattr(v, "__module__", "") == "letir.plan.instructions"]

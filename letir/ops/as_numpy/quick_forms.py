@@ -16,6 +16,7 @@ from letir.ast.attrs import Here
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Const
 from letir.ops.as_numpy.quick_functions import (
+    cross_form,
     draw_form,
     norm_form,
     std_form,
@@ -27,31 +28,31 @@ from letir.ops.as_numpy.quick_numbers import (
     ARITHMETIC,
     COMPARISONS,
     FLOAT,
-    INT,
     NUMBERS,
     OWNED,
-    SCALAR,
-    is_local,
     math_function_form,
-    number_test,
     python_operator_form,
+)
+from letir.ops.as_numpy.quick_scalars import (
+    abs_form,
+    neg_form,
+    scalar_extremum,
+    scalar_operator,
+    sqrt_form,
 )
 
 _FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
 _OPERATORS = {**ARITHMETIC, "div": "/", **COMPARISONS}
-_COMPLEX = np.dtype(np.complex128)
-_EXACT_COMPLEX = ("add", "sub", "div")  # operators may round complex products differently
 _PYTHON_NUMBERS = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
 _AVERAGED = (_FLOAT, _INT, np.dtype(np.float32), np.dtype(np.bool_))
 _MOST_COUNTED = 1 << 24  # float32 holds such counts
-_MOST_EXACT = 1 << 53  # integers up to this one are exact as floats
 
 
 def quick_form(write: Any, bind: Bind) -> str | None:
     """The expression for the result of a bind; None if there is no form cheaper than the call."""
     name = bind.op.name
     if name in _OPERATORS:
-        return _scalar_operator(write, bind, _OPERATORS[name])
+        return scalar_operator(write, bind, _OPERATORS[name])
     form = _FORMS.get(name)
     return None if form is None else form(write, **bind.attrs)
 
@@ -92,80 +93,6 @@ def _weaken(write) -> str | None:
     return f"{name}({write.slot(0)})" if name else f"{write.slot(0)}.item()"
 
 
-# ---- NumPy scalars ----
-
-
-def _scalar_operator(write, bind: Bind, symbol: str) -> str | None:
-    """Python's operator, which NumPy's scalars compute without a ufunc."""
-    result = write.result
-    if write.plain or result is None or result.shape or result.weak:
-        return None
-    if not all(_is_scalar(write, i) for i in range(2)):
-        return None
-    if all(write.fact(i) in NUMBERS for i in range(2)):
-        test = number_test(write, bind)
-        if test is None:
-            return None
-        return f"{write.constant(np.True_)} if {test} else {write.constant(np.False_)}"
-    is_integer = [_is_integer(write, i) for i in range(2)]
-    if result.dtype == _COMPLEX and bind.op.name not in _EXACT_COMPLEX:
-        return None
-    if not all(is_integer) and any(write.fact(i) == INT and is_local(write, i) for i in range(2)):
-        return None  # NumPy converts the integer, which may be too large to be exact
-    if all(is_integer) and result.dtype != np.bool_:
-        write.has_integers = True  # overflow warns here, and wraps around in a ufunc
-    return f"{write.operand(0)} {symbol} {write.operand(1)}"
-
-
-def _is_scalar(write, i: int) -> bool:
-    """Whether an operand is a float64 or int64 scalar, or a Python number that becomes one."""
-    arg = write.bind.args[i]
-    if type(arg) is Const:
-        value = arg.value
-        is_small = type(value) is int and abs(value) <= _MOST_EXACT
-        return is_small or (type(value) is float and math.isfinite(value))
-    kind = write.type(i)
-    if kind is None or kind.shape or kind.dtype not in (_FLOAT, _INT, _COMPLEX):
-        return False
-    return not kind.weak or write.fact(i) in NUMBERS
-
-
-def _is_integer(write, i: int) -> bool:
-    arg = write.bind.args[i]
-    return type(arg.value) is int if type(arg) is Const else write.type(i).dtype == _INT
-
-
-def _scalar_extremum(ufunc: np.ufunc, symbol: str) -> Callable:
-    """The smaller or larger scalar; the ufunc's result for nan and signed zeros."""
-
-    def form(write) -> str | None:
-        types = {write.type(i) for i in range(2)}
-        if write.plain or len(types) > 1 or any(write.fact(i) != SCALAR for i in range(2)):
-            return None
-        if types.pop().dtype not in (_FLOAT, _INT):
-            return None
-        x, y = write.slot(0), write.slot(1)
-        other = f"{write.constant(ufunc)}({x}, {y})"
-        other = f"{x} if {x} == {y} != 0 else {other}"
-        return f"{x} if {x} {symbol} {y} else {y} if {y} {symbol} {x} else {other}"
-
-    return form
-
-
-def _neg(write) -> str | None:
-    kind = write.type(0)
-    is_scalar = kind is not None and kind.shape == () and not kind.weak and kind.dtype == _FLOAT
-    return f"-{write.slot(0)}" if is_scalar and not write.plain else None
-
-
-def _abs(write) -> str | None:
-    kind = write.type(0)
-    if write.plain or write.fact(0) != SCALAR or kind is None or kind.dtype not in (_FLOAT, _INT):
-        return None
-    write.has_integers |= kind.dtype == _INT  # abs of the smallest integer warns here
-    return f"abs({write.slot(0)})"
-
-
 def _is_numpys(write, i: int) -> bool:
     """Whether an operand is an array or a NumPy scalar, not a Python number."""
     kind = write.type(i)
@@ -186,6 +113,10 @@ def _reduction(ufunc: np.ufunc) -> Callable:
     def form(write, *, axis, keepdims, dtype=None, initial=None) -> str | None:
         if not _is_array(write, 0) or len(write.bind.args) > 1 or initial is not None:
             return None
+        if ufunc is np.add and write.type(0).dtype == np.bool_ and dtype in (None, _FLOAT):
+            count = METHOD_FORMS["count_nonzero"](write, axis=axis, keepdims=keepdims)
+            if count is not None:  # exact as a float too
+                return count if dtype is None else f"{write.constant(np.float64)}({count})"
         call = f"{write.constant(ufunc.reduce)}({write.slot(0)}, {axis!r}"
         if dtype is not None or keepdims:
             call += f", {None if dtype is None else write.constant(dtype)}"
@@ -363,10 +294,12 @@ _FORMS: dict[str, Callable] = {
     "math_function": math_function_form,
     "python_operator": python_operator_form,
     "weaken": _weaken,
-    "neg": _neg,
-    "abs": _abs,
-    "minimum": _scalar_extremum(np.minimum, "<"),
-    "maximum": _scalar_extremum(np.maximum, ">"),
+    "cross": cross_form,
+    "neg": neg_form,
+    "sqrt": sqrt_form,
+    "abs": abs_form,
+    "minimum": scalar_extremum(np.minimum, "<"),
+    "maximum": scalar_extremum(np.maximum, ">"),
     "sum": _sum,
     "prod": _reduction(np.multiply),
     "max": _reduction(np.maximum),

@@ -27,7 +27,31 @@ def variance(x: np.ndarray, axis: Any, count: float, divisor: float, keepdims: b
 def _flat_norm(x: np.ndarray) -> Any:
     """``np.linalg.norm`` of float64 without further arguments."""
     flat = x.ravel("K")
-    return np.sqrt(flat.dot(flat))
+    return np.float64(math.sqrt(flat.dot(flat)))  # rounded correctly, like NumPy's
+
+
+def _vector_norm(x: np.ndarray) -> Any:
+    """``np.linalg.norm`` of float64 with one axis."""
+    return np.float64(math.sqrt(x.dot(x)))
+
+
+def _cross_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """``np.cross`` of two float64 arrays of one shape, whose last axis has three elements."""
+    a0, a1, a2 = a[..., 0], a[..., 1], a[..., 2]
+    b0, b1, b2 = b[..., 0], b[..., 1], b[..., 2]
+    found = np.empty(a.shape)
+    for n, (x, y, z, w) in enumerate(((a1, b2, a2, b1), (a2, b0, a0, b2), (a0, b1, a1, b0))):
+        np.subtract(x * y, z * w, found[..., n])
+    return found
+
+
+def _cross_of_vectors(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """``np.cross`` of two float64 arrays of three elements."""
+    (a0, a1, a2), (b0, b1, b2) = a.tolist(), b.tolist()
+    x, y, z = a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0
+    if x - x or y - y or z - z:  # infinite or nan: NumPy may warn
+        return _cross_product(a, b)
+    return np.array((x, y, z))
 
 
 def var_form(write: Any, *, axis: Any, dtype: Any, ddof: Any, keepdims: bool) -> str | None:
@@ -56,8 +80,20 @@ def norm_form(write: Any, *, ord: Any, axis: Any, keepdims: bool) -> str | None:
     kind = write.type(0)
     if ord is not None or axis is not None or keepdims or not _is_float(kind):
         return None
+    function = _vector_norm if len(kind.shape) == 1 else _flat_norm
+    return f"{write.constant(function)}({write.slot(0)})"
+
+
+def cross_form(write: Any, *, axisa: int, axisb: int, axisc: int) -> str | None:
+    """The call of ``_cross_product`` for the last axis."""
+    a, b = write.type(0), write.type(1)
+    if not _is_float(a) or a is not b or a.shape[-1] != 3 or not is_static_shape(a.shape):
+        return None
+    if not {axisa, axisb, axisc} <= {-1, len(a.shape) - 1}:
+        return None
     write.is_loud = True
-    return f"{write.constant(_flat_norm)}({write.slot(0)})"
+    function = _cross_of_vectors if len(a.shape) == 1 else _cross_product
+    return f"{write.constant(function)}({write.slot(0)}, {write.slot(1)})"
 
 
 def _is_float(kind: Any) -> bool:

@@ -13,8 +13,11 @@ import numpy as np
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Const
 
-# absent from the public names: without it the plan calls np.clip
-_CLIP = getattr(getattr(getattr(np, "_core", None), "umath", None), "clip", None)
+# absent from the public names: without them the plan calls np.clip and np.convolve
+_CORE = getattr(np, "_core", None)
+_CLIP = getattr(getattr(_CORE, "umath", None), "clip", None)
+_CORRELATE = getattr(getattr(_CORE, "multiarray", None), "correlate", None)
+_COUNT = getattr(getattr(_CORE, "multiarray", None), "count_nonzero", np.count_nonzero)
 _MOST_BOUND = 1e4  # float16 holds such bounds
 Form = Callable[..., str | None]
 
@@ -115,7 +118,7 @@ def _sort(write: Any, *, axis: int | None, kind: Any) -> str | None:
 def _clip(write: Any) -> str | None:
     """The ufunc that ``np.clip`` calls, for floats between finite numbers."""
     kind, bounds = write.type(0), write.bind.args[1:]
-    if _CLIP is None or not _is_plain_array(write, 0) or kind.dtype.kind != "f":
+    if _CLIP is None or kind is None or kind.weak or kind.dtype.kind != "f":
         return None
     if not all(type(b) is Const and type(b.value) in (int, float) for b in bounds):
         return None
@@ -123,6 +126,24 @@ def _clip(write: Any) -> str | None:
         return None
     items = ", ".join(map(write.slot, range(3)))
     return f"{write.constant(_CLIP)}({items})"
+
+
+def _count_nonzero(write: Any, *, axis: Any, keepdims: bool) -> str | None:
+    """The function that ``np.count_nonzero`` calls, whose result may be a Python int."""
+    if axis is not None or keepdims or not _is_plain_array(write, 0):
+        return None
+    return f"{write.constant(np.intp)}({write.constant(_COUNT)}({write.slot(0)}))"
+
+
+def _convolve(write: Any, *, mode: str) -> str | None:
+    """The correlation that ``np.convolve`` calls."""
+    if _CORRELATE is None or not all(_is_plain_array(write, i) for i in range(2)):
+        return None
+    a, v = write.type(0).shape, write.type(1).shape
+    if not is_static_shape((*a, *v)) or len(a) != 1 or len(v) != 1 or not a[0] >= v[0] > 0:
+        return None
+    reverse = write.constant(slice(None, None, -1))
+    return f"{write.constant(_CORRELATE)}({write.slot(0)}, {write.slot(1)}[{reverse}], {mode!r})"
 
 
 def _full(write: Any, *, shape: Any, dtype: Any) -> str | None:
@@ -162,6 +183,8 @@ METHOD_FORMS: dict[str, Form] = {
     "diff": _diff,
     "sort": _sort,
     "clip": _clip,
+    "count_nonzero": _count_nonzero,
+    "convolve": _convolve,
     "full": _full,
     **{f"{name}n": _along_one(name) for name in ("fft", "ifft", "rfft", "irfft")},
 }

@@ -1,0 +1,99 @@
+"""Quick forms of NumPy's scalars: Python's operators and functions in place of ufuncs.
+
+See ``quick_forms``, which takes these forms in, for the ``write`` of a form.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from letir.ast.terms import Bind, Const
+from letir.ops.as_numpy.quick_numbers import INT, NUMBERS, SCALAR, is_local, number_test
+
+_FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
+_COMPLEX = np.dtype(np.complex128)
+_EXACT_COMPLEX = ("add", "sub", "div")  # operators may round complex products differently
+_MOST_EXACT = 1 << 53  # integers up to this one are exact as floats
+
+
+def scalar_operator(write: Any, bind: Bind, symbol: str) -> str | None:
+    """Python's operator, which NumPy's scalars compute without a ufunc."""
+    result = write.result
+    if write.plain or result is None or result.shape or result.weak:
+        return None
+    if not all(_is_scalar(write, i) for i in range(2)):
+        return None
+    if all(write.fact(i) in NUMBERS for i in range(2)):
+        test = number_test(write, bind)
+        if test is None:
+            return None
+        return f"{write.constant(np.True_)} if {test} else {write.constant(np.False_)}"
+    is_integer = [_is_integer(write, i) for i in range(2)]
+    if result.dtype == _COMPLEX and bind.op.name not in _EXACT_COMPLEX:
+        return None
+    if not all(is_integer) and any(write.fact(i) == INT and is_local(write, i) for i in range(2)):
+        return None  # NumPy converts the integer, which may be too large to be exact
+    if all(is_integer) and result.dtype != np.bool_:
+        write.has_integers = True  # overflow warns here, and wraps around in a ufunc
+    return f"{write.operand(0)} {symbol} {write.operand(1)}"
+
+
+def _is_scalar(write: Any, i: int) -> bool:
+    """Whether an operand is a float64 or int64 scalar, or a Python number that becomes one."""
+    arg = write.bind.args[i]
+    if type(arg) is Const:
+        value = arg.value
+        is_small = type(value) is int and abs(value) <= _MOST_EXACT
+        return is_small or (type(value) is float and math.isfinite(value))
+    kind = write.type(i)
+    if kind is None or kind.shape or kind.dtype not in (_FLOAT, _INT, _COMPLEX):
+        return False
+    return not kind.weak or write.fact(i) in NUMBERS
+
+
+def _is_integer(write: Any, i: int) -> bool:
+    arg = write.bind.args[i]
+    return type(arg.value) is int if type(arg) is Const else write.type(i).dtype == _INT
+
+
+def scalar_extremum(ufunc: np.ufunc, symbol: str) -> Callable:
+    """The smaller or larger scalar; the ufunc's result for nan and signed zeros."""
+
+    def form(write: Any) -> str | None:
+        types = {write.type(i) for i in range(2)}
+        if write.plain or len(types) > 1 or any(write.fact(i) != SCALAR for i in range(2)):
+            return None
+        if types.pop().dtype not in (_FLOAT, _INT):
+            return None
+        x, y = write.slot(0), write.slot(1)
+        other = f"{write.constant(ufunc)}({x}, {y})"
+        other = f"{x} if {x} == {y} != 0 else {other}"
+        return f"{x} if {x} {symbol} {y} else {y} if {y} {symbol} {x} else {other}"
+
+    return form
+
+
+def neg_form(write: Any) -> str | None:
+    kind = write.type(0)
+    is_scalar = kind is not None and kind.shape == () and not kind.weak and kind.dtype == _FLOAT
+    return f"-{write.slot(0)}" if is_scalar and not write.plain else None
+
+
+def abs_form(write: Any) -> str | None:
+    kind = write.type(0)
+    if write.plain or write.fact(0) != SCALAR or kind is None or kind.dtype not in (_FLOAT, _INT):
+        return None
+    write.has_integers |= kind.dtype == _INT  # abs of the smallest integer warns here
+    return f"abs({write.slot(0)})"
+
+
+def sqrt_form(write: Any) -> str | None:
+    """Python's square root, which is rounded correctly, like NumPy's."""
+    kind = write.type(0)
+    if write.plain or write.fact(0) != SCALAR or kind is None or kind.dtype != _FLOAT:
+        return None
+    x = write.slot(0)
+    root = f"{write.constant(np.float64)}({write.constant(math.sqrt)}({x}))"
+    return f"{root} if {x} >= 0.0 else {write.constant(np.sqrt)}({x})"
