@@ -73,9 +73,8 @@ def merge_equal_binds(
                     continue
                 if not op.holds_lambdas:  # whose bodies may draw
                     equal.update(zip(bind.binders, found.binders, strict=True))
-        elif op.role == "write_back":  # views of the argument now have new contents
+        elif op.role == "write_back":  # views of the argument now have new contents, equal ones too
             first.clear()
-            equal.clear()
         elif op.role == "guard" and first.setdefault((op, args, attrs.token), bind) is not bind:
             n_guards += 1
             continue
