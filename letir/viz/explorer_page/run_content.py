@@ -123,7 +123,7 @@ def _recorded(fn: Lambda, args: Sequence[np.ndarray], is_asked: bool) -> dict[st
 
     try:
         with np.errstate(all="ignore"):
-            run_flat(fn, [arg.copy() for arg in args], note)
+            run_flat(fn, list(args), note)
     except (LetirError, ArithmeticError, ValueError, LookupError) as error:
         why = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         return {"values": None, "why": why}

@@ -106,6 +106,20 @@ def test_an_argument_is_read_before_it_changes():
     assert_same(np.ones(4), changed)
 
 
+def test_a_number_is_read_before_the_argument_changes():
+    """CuPy has no scalars: the element of an array is a view of it, which would change as well."""
+
+    def function(x, new):
+        number = x[1]
+        changed = OPS["write_back"](x, new)
+        return number, changed
+
+    found = in_place_check(program(function, X, X))
+
+    assert ops(found)[:2] == ["index", "copy"]
+    assert found.ret.args[0] not in found.binds[0].binders
+
+
 def test_updates_of_new_arrays_need_no_copies():
     def step(w, g):
         w -= g
