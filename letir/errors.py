@@ -135,7 +135,10 @@ class AxisBoundsError(BoundsError, AxisError):
     """
 
     __init__ = ValueError.__init__  # NumPy's takes an axis and a number of axes
-    __str__ = ValueError.__str__
+
+    def __str__(self) -> str:
+        found = _as_numpys(self)  # not super(): NumPy's text is made of the axis
+        return ValueError.__str__(self) if found is None else str(found)
 
 
 class DTypeError(LetirError, TypeError):

@@ -116,6 +116,7 @@ def test_the_error_of_hashing_an_array_may_be_caught():
         lambda x: x[0, 0],
         lambda x: np.linalg.solve(np.eye(2), x),
         lambda x: np.einsum("ij->i", x),
+        lambda x: x.sum(axis=2),
     ],
 )
 def test_the_text_of_an_error_that_the_function_catches_is_numpys(action):
