@@ -8,10 +8,12 @@ the running bind. Python shows each warning once for each line, and records that
 import sys
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
 from letir.ast import LATE_BOUND
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.error_locations import source_line
 from letir.ast.source import Source
 from letir.errors import TraceError
@@ -47,7 +49,9 @@ def call_at_user(f: Callable, *args: Any, **kwargs: Any) -> Any:
     if place is None:
         return f(*args, **kwargs)
     file, line, names = place
-    code = _CALL.replace(co_filename=file, co_firstlineno=line)
+    code = _calls.get((file, line))
+    if code is None:
+        code = _calls[file, line] = _CALL.replace(co_filename=file, co_firstlineno=line)
     try:
         return eval(code, names, {"f": f, "args": args, "kwargs": kwargs})
     except Exception as error:  # without the frame, which is not the user's
@@ -56,6 +60,8 @@ def call_at_user(f: Callable, *args: Any, **kwargs: Any) -> Any:
 
 
 _CALL = compile("f(*args, **kwargs)", "call", "eval")
+_calls: Any = BoundedCache(_MOST_FILES)  # (file, line) -> ``_CALL`` at this line
+_is_users = lru_cache(_MOST_FILES)(is_users)  # asked for each frame of each such call
 
 
 def _user_place(frame: FrameType | None) -> tuple[str, int, dict] | None:
@@ -66,7 +72,7 @@ def _user_place(frame: FrameType | None) -> tuple[str, int, dict] | None:
             source = PLACES[code](frame)
             if source is not None:
                 return source.file, source.line, _names_of_file(source.file)
-        elif is_users(code.co_filename):
+        elif _is_users(code.co_filename):
             return code.co_filename, frame.f_lineno, frame.f_globals
         frame = frame.f_back
     return None
