@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir.plan.plan import Miss
 from letir.testing import assert_same
 
 X = np.array([0.5, 1.5, 2.5])
@@ -249,6 +250,16 @@ def test_singular_matrices_raise_beside_functions_that_warn():
     with warnings.catch_warnings(), pytest.raises(np.linalg.LinAlgError, match="Singular"):
         warnings.simplefilter("ignore")
         fast(np.zeros((3, 3)))
+
+
+def test_a_guard_of_a_rounded_number_holds_for_all_numbers_that_round_to_it():
+    fast = warmed(lambda limit: sum(range(int(limit**0.5))) * limit, 37.0)
+    compiles = fast.counters["compiles"]
+
+    assert [fast.quick[0].run((limit,), {}) for limit in (37.0, 40.5)] == [555.0, 607.5]
+    assert fast.quick[0].run((49.0,), {}) is Miss
+    assert fast(49.0) == 21 * 49.0 and fast(36.0) == 540.0
+    assert fast.counters["compiles"] == compiles + 1
 
 
 FORMS = {

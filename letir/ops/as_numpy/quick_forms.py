@@ -194,9 +194,12 @@ def _index_set(write, *, item) -> tuple[str, str] | None:
 
 
 def _guard(write, *, value) -> tuple[str, str] | None:
+    x, kind = write.slot(0), write.type(0)
     if type(value) is bool:
-        return (write.slot(0) if value else f"not {write.slot(0)}"), ""
-    return (f"{write.slot(0)} == {value!r}", "") if type(value) is int else None
+        return (x if value else f"not {x}"), ""
+    if type(value) is not int or kind is None or kind.dtype.kind not in "biuf":
+        return None
+    return (f"int({x}) == {value!r}" if kind.dtype.kind == "f" else f"{x} == {value!r}"), ""
 
 
 def _write_back(write) -> tuple[str, str] | None:
