@@ -25,7 +25,7 @@ from letir.errors import TraceError
 from letir.tracing.refusals import of_outside_state
 from letir.tracing.source_locations import at_user
 from letir.tracing.stand_ins import add_loaded_modules
-from letir.tracing.trace_state import DRAW_AT_ONCE
+from letir.tracing.trace_state import DRAW_AT_ONCE, LIFT_STATES
 
 _HEAD = object.__basicsize__  # the size of an object's header in CPython
 _BLOCK = 624  # words of the Mersenne twister; the position follows them
@@ -144,7 +144,7 @@ def _nested_values(values: list) -> list:
 def _generator_types() -> tuple[type, ...]:
     """The classes of random generators, as far as they are loaded."""
     numpy, python = sys.modules.get("numpy.random"), sys.modules.get("random")
-    found = () if numpy is None else (numpy.Generator, numpy.RandomState)
+    found = () if numpy is None else (numpy.Generator, numpy.RandomState, numpy.SeedSequence)
     return found if python is None else (*found, python.Random)
 
 
@@ -178,8 +178,10 @@ def _closure_of(function: FunctionType) -> dict:
 
 
 def _generator_state(generator):
-    """The comparable state of a generator."""
+    """The comparable state of a generator, or of seeds for further ones."""
     kind = type(generator).__name__
+    if kind == "SeedSequence":
+        return generator.n_children_spawned
     if kind == "Random":
         return generator.getstate()
     return repr(
@@ -231,6 +233,8 @@ class Watch:
         self.draws: str = draws
         self.stand_ins: Any = None
         self.f, self.generators = f, [] if draws == DRAW_AT_ONCE else _generators_of(f)
+        if draws == LIFT_STATES:  # ``jit`` finds by itself which seeds were spawned
+            self.generators = [g for g in self.generators if type(g).__name__ != "SeedSequence"]
         self.thread = threading.get_ident()
         self.before = self.after = ()
         # (states before, states after) draws of other threads

@@ -82,6 +82,24 @@ def test_a_captured_generator_is_found_in_a_closure_and_a_method():
             lt.trace(f, X)
 
 
+def test_seeds_spawned_from_a_captured_sequence_are_an_error():
+    seeds = np.random.SeedSequence(5)
+
+    def f(x):
+        return x + np.random.default_rng(seeds.spawn(1)[0]).normal()
+
+    def g(x):
+        return x + np.random.default_rng(np.random.SeedSequence(5).spawn(1)[0]).normal()
+
+    with pytest.raises(lt.TraceError, match="not an argument of the function"):
+        lt.trace(f, 1.0)
+    seeds, jitted = np.random.SeedSequence(5), lt.jit(f)
+    assert [jitted(1.0) for _ in range(3)] == [
+        1.0 + np.random.default_rng(seed).normal() for seed in np.random.SeedSequence(5).spawn(3)
+    ]
+    assert lt.trace(g, 1.0)(2.0) == g(2.0)
+
+
 def test_draws_before_and_after_a_trace_are_allowed():
     np.random.normal()
     f = lt.trace(lambda x: x + 1, X)
