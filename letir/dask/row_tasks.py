@@ -17,6 +17,7 @@ from letir.dask.blocks import as_operand, meta_of
 from letir.dask.row_partition import RowGroup
 from letir.dask.row_rule import Partial
 from letir.executor.compiled import Compiled, compile
+from letir.kernels.threads import one_thread
 
 _compiled = BoundedCache(1 << 10)  # (token of a group, number of rows) -> Compiled
 _SPLIT_EVERY = 8  # partial results that one task of the tree joins
@@ -104,7 +105,8 @@ def _results(whole: tuple, *blocks: Any) -> tuple:
         arrays.append(np.arange(count, dtype=param.type.dtype).reshape(shape))
     pairs = zip(group.fn.params, arrays, strict=True)
     arrays = [as_operand(param.type, array) for param, array in pairs]
-    found = _compiled_for(group, count).run_flat(arrays)
+    with one_thread():  # the scheduler computes as many blocks at once as there are cores
+        found = _compiled_for(group, count).run_flat(arrays)
     return tuple([np.asarray(result)[()] for result in found])
 
 

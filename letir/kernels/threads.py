@@ -10,7 +10,8 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import Context, copy_context
 from functools import cache
 from queue import Empty, SimpleQueue
@@ -63,7 +64,30 @@ def get_num_threads() -> int:
     """
     for n in _set_by_user:  # not [0]: another thread may clear it
         return n
-    return _threads_of_environment(os.environ.get(_VARIABLE, "")) or _usable_cores()
+    asked = _threads_of_environment(os.environ.get(_VARIABLE, ""))
+    return asked or (1 if _here.is_alone else _usable_cores())
+
+
+class _Here(threading.local):
+    """What holds for the calls of this thread."""
+
+    is_alone = False
+
+
+_here = _Here()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let kernels that this thread calls run in it alone, unless the user has set a number.
+
+    For tasks of which a scheduler computes as many at once as there are cores.
+    """
+    before, _here.is_alone = _here.is_alone, True
+    try:
+        yield
+    finally:
+        _here.is_alone = before
 
 
 @cache

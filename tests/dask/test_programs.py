@@ -244,6 +244,26 @@ def test_an_error_in_a_block_names_the_operation_and_the_line(scheduler):
     assert "= index(" in note and "test_programs.py" in note
 
 
+def test_kernels_use_one_thread_for_a_block(monkeypatch):
+    from letir.dask import row_tasks
+
+    monkeypatch.delenv("LETIR_NUM_THREADS", raising=False)
+    found, run = [], row_tasks.Compiled.run_flat
+    monkeypatch.setattr(
+        row_tasks.Compiled,
+        "run_flat",
+        lambda self, leaves: found.append(lt.get_num_threads()) or run(self, leaves),
+    )
+    lt.jit(lambda x: np.exp(x).sum())(da.ones(40, chunks=10)).compute()
+    assert found == [1] * 4
+    lt.set_num_threads(3)
+    try:
+        lt.jit(lambda x: np.exp(x).sum())(da.ones(40, chunks=20)).compute()
+    finally:
+        lt.set_num_threads(None)
+    assert found[4:] == [3] * 2
+
+
 def test_a_second_step_compiles_nothing(data, monkeypatch):
     from letir.dask import row_tasks
 
