@@ -18,10 +18,10 @@ def shown(notebook) -> list[str]:
 
 
 def cases() -> list:
-    """All notebooks; the one that compares letir with others takes long."""
+    """All notebooks; those that compare letir with others, or compute on much data, take long."""
     slow = [pytest.mark.slow]
     return [
-        pytest.param(path, id=path.stem, marks=slow if path.stem.startswith("10_") else [])
+        pytest.param(path, id=path.stem, marks=slow if path.stem.startswith(("10_", "11_")) else [])
         for path in MAKE["PATHS"]
     ]
 
