@@ -190,6 +190,19 @@ def test_means_of_all_dtypes_are_numpys(data):
             np.testing.assert_allclose(found, expected, rtol=2e-3 if dtype == np.float16 else 1e-5)
 
 
+def test_a_mean_of_half_precision_adds_in_single_precision():
+    x = np.full(2_000, 100.0, np.float16)  # its sum is not a number of half precision
+    assert lt.jit(lambda x: x.mean())(da.from_array(x, chunks=900)).compute() == x.mean() == 100
+
+
+def test_extrema_leave_out_empty_blocks(data):
+    x = da.from_array(data[0], chunks=((0, 30, 0, 30), 3))
+    assert_same(
+        dask.compute(lt.jit(lambda x: (x.max(), x.min(axis=0)))(x))[0],
+        (data[0].max(), data[0].min(axis=0)),
+    )
+
+
 def test_not_a_number_in_one_block_reaches_sums_and_extrema(data):
     x = data[0].copy()
     x[40, 1] = np.nan
