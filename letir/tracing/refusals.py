@@ -161,7 +161,8 @@ def _numpys_error(error: Exception, frame: FrameType) -> Exception | None:
     active = ACTIVE.get()
     if not isinstance(active, Trace) or is_letirs(frame.f_code.co_filename):
         return None
-    found = _raised_by_numpy(*vars(error).get("letir_recorded", ()))
+    known = vars(error)
+    found = known.get("letir_numpys") or _raised_by_numpy(*known.get("letir_recorded", ()))
     while found is None and isinstance(active, Trace):
         active.reads_errors = True
         active = active.parent

@@ -117,6 +117,11 @@ def test_the_error_of_hashing_an_array_may_be_caught():
         lambda x: np.linalg.solve(np.eye(2), x),
         lambda x: np.einsum("ij->i", x),
         lambda x: x.sum(axis=2),
+        lambda x: x[1.5],
+        lambda x: x["a"],
+        lambda x: x[x],
+        lambda x: x[x[0]],
+        lambda x: x[[0.5]],
     ],
 )
 def test_the_text_of_an_error_that_the_function_catches_is_numpys(action):

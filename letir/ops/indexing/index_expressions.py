@@ -49,11 +49,18 @@ def _entry_with_places(entry, arrays: list) -> Any:
     if type(found) is int:
         return found
     if found is None or found.dtype.kind not in "biu":
-        raise BoundsError(
+        error: Any = BoundsError(
             "an index is made of integers, slices, None, ... and integer or boolean arrays, "
             f"found {entry!r}\n"
             "  cast it with .astype(int) if its values are integers"
         )
+        error.letir_numpys = IndexError(
+            "arrays used as indices must be of integer (or boolean) type"
+            if isinstance(entry, np.ndarray)  # also a traced array, but no traced number
+            else "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and "
+            "integer or boolean arrays are valid indices"
+        )
+        raise error
     arrays.append(found)
     # __index__ of a traced mask's count records a guard
     return Here(found.sum().__index__() if found.dtype.kind == "b" else None)
