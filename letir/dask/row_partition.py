@@ -7,6 +7,7 @@ group, which is one bind of the operation ``ROWS``; all others stay as they are.
 
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from attrs import define, field, frozen
@@ -17,7 +18,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive, never
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.dask.row_rule import Partial, RowRule, Split, attrs_for, resized
-from letir.dask.row_rules import repeats, rule_for
+from letir.dask.row_rules import is_masked_mean, repeats, rule_for
 
 MIXED = -1  # the axis of arrays that are split in another way
 
@@ -94,6 +95,7 @@ def in_row_groups(fn: Lambda, axes: Sequence[int | None]) -> Lambda:
 
     Linear in the number of binds. What draws, prints, or has bodies stays outside of groups.
     """
+    fn = _without_masked_means(fn)
     partition = Partition(fn, axes)
     for index in range(len(fn.binds)):
         partition.add(index)
@@ -311,3 +313,35 @@ def _sum_for_mean(bind: Bind) -> Attrs:
     return Attrs(
         axis=bind.attrs["axis"], dtype=dtype, keepdims=bind.attrs["keepdims"], initial=None
     )
+
+
+def _without_masked_means(fn: Lambda) -> Lambda:
+    """``fn`` with means of chosen elements as quotients of sums and counts, which can be joined."""
+    binds: list[Bind] = []
+    for bind in fn.binds:
+        if is_masked_mean(bind):
+            binds += _mean_of_chosen(bind)
+        else:
+            binds.append(bind)
+    return fn.with_binds(binds) if len(binds) > len(fn.binds) else fn
+
+
+def _mean_of_chosen(bind: Bind) -> list[Bind]:
+    """A mean with a mask: its sum, its count, and their quotient in the dtype of the mean."""
+    (x, mask), (mean,), total = bind.args, bind.binders, _sum_for_mean(bind)
+    found: list[Bind] = []
+
+    def emit(name: str, kind: ArrayType, *args: Arg, **attrs: Any) -> Local:
+        local = Local(kind)
+        found.append(Bind((local,), PRIMITIVES[name], args, Attrs(**attrs), bind.source))
+        return local
+
+    shape, whole = mean.type.shape, x.type.shape
+    added = emit("sum", ArrayType(total["dtype"], shape), x, mask, **total)
+    everywhere = emit("broadcast_to", ArrayType(bool, whole), mask, shape=whole)
+    axes = {name: bind.attrs[name] for name in ("axis", "keepdims")}
+    count = emit("count_nonzero", ArrayType(np.intp, shape), everywhere, **axes)
+    dtype = np.result_type(total["dtype"], np.intp)
+    quotient = emit("div", ArrayType(dtype, shape), added, count)
+    cast = PRIMITIVES["cast"]
+    return [*found, Bind((mean,), cast, (quotient,), Attrs(dtype=mean.type.dtype), bind.source)]

@@ -242,6 +242,11 @@ def repeats(bind: Bind) -> bool:
     return bind.op.name in _REPEATING and bind.attrs["shape"] is not None
 
 
+def is_masked_mean(bind: Bind) -> bool:
+    """Whether a bind is a mean of the elements that a mask chooses."""
+    return bind.op.name == "mean" and len(bind.args) == 2
+
+
 def _named(names: str, rule: Callable, **options: Any) -> dict[str, Callable]:
     return dict.fromkeys(names.split(), functools.partial(rule, **options))
 

@@ -195,6 +195,17 @@ def test_a_mean_of_half_precision_adds_in_single_precision():
     assert lt.jit(lambda x: x.mean())(da.from_array(x, chunks=900)).compute() == x.mean() == 100
 
 
+def test_means_of_chosen_elements_are_quotients_of_sums(data):
+    x, chosen = data[0].astype(np.float32), data[0][:1] > -2
+    f = lt.jit(lambda x: (x.mean(where=x > 0), np.nanmean(np.where(x > 0, x, np.nan), axis=0)))
+    g = lt.jit(lambda x: np.mean(x, axis=0, keepdims=True, where=chosen))
+    for h in (f, g):
+        found = dask.compute(h(da.from_array(x, chunks=(17, 3))))[0]
+        for a, b in zip(*map(optree.tree_leaves, (found, h(x))), strict=True):
+            assert a.dtype == b.dtype and a.shape == b.shape
+            np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
 def test_extrema_leave_out_empty_blocks(data):
     x = da.from_array(data[0], chunks=((0, 30, 0, 30), 3))
     assert_same(
