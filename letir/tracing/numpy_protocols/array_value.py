@@ -149,7 +149,7 @@ class ArrayValue(ArrayMethods):
         """The class that NumPy or Python would have here, as their messages name it."""
         kind = self.__class__
         if issubclass(type(self), kind):  # a Variable
-            return f"{self.called}, as an array,"
+            return self.called
         module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
         return f"'{module}{kind.__name__}' object"
 
