@@ -343,7 +343,10 @@ def test_view_takes_abstract_arguments(folder, capsys):
     [
         ("def f(x: return", "program.py:1: SyntaxError: invalid syntax"),
         ("1 / 0", "program.py:1: ZeroDivisionError: division by zero"),
-        ("def f(x):\n    return x.nothing", "program.py:2: AttributeError: a traced value has no"),
+        (
+            "def f(x):\n    return x.nothing",
+            "program.py:2: AttributeError: 'numpy.ndarray' object has no attribute 'nothing'",
+        ),
     ],
 )
 def test_an_error_of_a_users_file_names_its_line(folder, capsys, code, expected):
