@@ -50,7 +50,7 @@ LONGER_FILES = {
         *("ops/nn/activations.py", "ops/reductions/ufunc_methods.py"),
         *("ops/shape/transpose_join_split.py", "kernels/loop_language.py", "tracing/entry.py"),
         *("tracing/trace_state.py", "tracing/checks/hidden_random_state.py", "eager/variable.py"),
-        *("executor/executor.py", "scripting/frontend/expressions.py", "tracing/stand_ins.py"),
+        *("executor/executor.py", "scripting/frontend/expressions.py"),
     },
     # the examples of many functions make the second one long
     500: {"ops/shape/shape_and_creation.py", "ops/nn/losses.py", "tracing/math_stand_ins.py"},

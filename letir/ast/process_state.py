@@ -6,15 +6,19 @@ adds each change, with its own frame, to a list before making it. Every public f
 process undoes the changes of the parent's other threads.
 """
 
+import collections
 import functools
 import gc
+import operator
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakSet
+
+from attrs import define
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -177,3 +181,106 @@ def _age() -> None:
         gc.unfreeze()
     else:
         gc.collect(0)
+
+
+# ---- exchanges of functions: stand-ins for originals, and back ----
+
+
+class NamesSite:
+    """A dict, such as the globals of a module, in which names are bound to originals.
+
+    ``old`` and ``new``: name -> original, and name -> stand-in. ``added``: name -> stand-in for
+    names of builtins, which the dict does not contain otherwise.
+    """
+
+    def __init__(self, space: dict, old: dict, new: dict, added: dict | None = None) -> None:
+        self.space, self.added = space, added or {}
+        self.steps = {True: (old, new), False: (new, old)}
+        # a single call in C; it returns a tuple only for two or more names
+        self.read = operator.itemgetter(*new, *new) if new else None
+        self.rows = {True: tuple([*old.values()] * 2), False: tuple([*new.values()] * 2)}
+
+    def exchange(self, is_start: bool) -> None:
+        """Bind the names to stand-ins or originals, except names that the user has rebound."""
+        space, (before, after) = self.space, self.steps[is_start]
+        try:
+            if self.read is not None and self.read(space) == self.rows[is_start]:
+                space.update(after)  # the usual case
+            elif self.read is not None:
+                self._exchange_some(before, after)
+        except (KeyError, ValueError):  # a name is missing, or is bound to an array now
+            self._exchange_some(before, after)
+        for name, stand_in in self.added.items():
+            if is_start:
+                space.setdefault(name, stand_in)
+            elif space.get(name) is stand_in:
+                del space[name]
+
+    def _exchange_some(self, before: dict, after: dict) -> None:
+        for name, value in after.items():
+            if self.space.get(name) is before[name]:
+                self.space[name] = value
+
+
+class ModuleSites:
+    """The sites in the globals of users' modules, hundreds in a process with many packages.
+
+    Each recording exchanges all of them, so the usual case, in which no name has been rebound,
+    consists of a few loops in C.
+    """
+
+    def __init__(self, sites: Iterable[NamesSite] = ()) -> None:
+        self.sites = list(sites)
+        replacing = [site for site in self.sites if site.read is not None]
+        self.replaced = [site.space for site in replacing]
+        self.read = [site.read for site in replacing]
+        self.rows = {key: [site.rows[key] for site in replacing] for key in (True, False)}
+        self.values = {key: [site.steps[key][1] for site in replacing] for key in (True, False)}
+        added = [(site.space, *item) for site in self.sites for item in site.added.items()]
+        self.extended, self.names, self.stand_ins = ([row[i] for row in added] for i in range(3))
+
+    def add(self, site: NamesSite) -> None:
+        """Add a site whose stand-ins are in place."""
+        self.__init__([*self.sites, site])
+
+    def exchange(self, is_start: bool) -> None:
+        """Bind the names to stand-ins or originals, except names that the user has rebound."""
+        try:
+            is_usual = list(map(operator.call, self.read, self.replaced)) == self.rows[is_start]
+            if is_start:
+                is_usual &= not any(map(operator.contains, self.extended, self.names))
+            else:
+                found = map(operator.getitem, self.extended, self.names)
+                is_usual &= all(map(operator.is_, found, self.stand_ins))
+        except (KeyError, ValueError):  # a name is missing, or is bound to an array now
+            is_usual = False
+        if not is_usual:
+            for site in self.sites:
+                site.exchange(is_start)
+            return
+        _call_each(dict.update, self.replaced, self.values[is_start])
+        if is_start:
+            _call_each(operator.setitem, self.extended, self.names, self.stand_ins)
+        else:
+            _call_each(operator.delitem, self.extended, self.names)
+
+
+def _call_each(function: Callable, *columns: list) -> None:
+    """Call a function of C's with each row of arguments, in a loop in C."""
+    collections.deque(map(function, *columns), maxlen=0)
+
+
+@define(eq=False)
+class PlaceSite:
+    """An attribute of an object: the contents of a cell, the defaults of a function."""
+
+    owner: Any
+    name: str
+    old: Any
+    new: Any
+
+    def exchange(self, is_start: bool) -> None:
+        """Set the attribute to the stand-in or to the original."""
+        before, after = (self.old, self.new) if is_start else (self.new, self.old)
+        if getattr(self.owner, self.name, None) is before:
+            setattr(self.owner, self.name, after)

@@ -9,17 +9,14 @@ everything.
 """
 
 import functools
-import operator
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from attrs import define
-
 from letir.ast import LATE_BOUND
-from letir.ast.process_state import new_lock
+from letir.ast.process_state import ModuleSites, NamesSite, PlaceSite, new_lock
 from letir.tracing.callers import (
     LIBRARIES,
     STANDARD,
@@ -42,7 +39,7 @@ LOADING: set[str] = set()  # modules that are being imported, without all of the
 _MOST = 1024  # dicts that are kept alive in addition to the dicts of modules
 _libraries: list["LibraryModule"] = []
 _methods: list[tuple] = []  # (class, name, original, stand-in)
-_in_place: list = []  # the sites in users' modules
+_in_place = ModuleSites()
 _for_sizes: list = []  # sites of ``len``, which matters only for symbolic sizes
 
 
@@ -71,8 +68,8 @@ def start_stand_ins(f: Callable[..., Any], started: list, has_sizes: bool) -> No
                 library.module.__class__ = library.recording
             for owner, name, _, stand_in in _methods:
                 setattr(owner, name, stand_in)
-            for site in _in_place:
-                site.exchange(True)
+            if _in_place.sites:
+                _in_place.exchange(True)
         if has_sizes:
             own = _spaces.get(id(getattr(f, "__globals__", None)), ((), (), (), []))[3]
             for site in [*_for_sizes, *own]:
@@ -87,7 +84,7 @@ def start_stand_ins(f: Callable[..., Any], started: list, has_sizes: bool) -> No
         if is_plain and not _has_grown(f.__globals__) and not _spaces[id(f.__globals__)][2]:
             return
         for site in _sites_of(f):
-            if site not in _in_place:
+            if site not in _in_place.sites:
                 started.append(site)
                 site.exchange(True)
 
@@ -105,8 +102,8 @@ def end_stand_ins(started: list) -> None:
                 library.module.__class__ = library.plain
             for owner, name, original, _ in _methods:
                 setattr(owner, name, original)
-            for site in _in_place:
-                site.exchange(False)
+            if _in_place.sites:
+                _in_place.exchange(False)
             if len(sys.modules) != len(_modules):
                 LATE_BOUND["restore_new_modules"](_libraries, _modules)
         del _under_way[id(started)]
@@ -138,8 +135,9 @@ def take_lists(ufunc: Any) -> None:
                 names = _names_of(ufunc, space)
                 if names:
                     new = dict.fromkeys(names, stand_in)
-                    _in_place.append(NamesSite(space, dict.fromkeys(names, ufunc), new))
-                    _in_place[-1].exchange(True)
+                    site = NamesSite(space, dict.fromkeys(names, ufunc), new)
+                    site.exchange(True)
+                    _in_place.add(site)
 
 
 def _names_of(value: Any, space: dict) -> list[str]:
@@ -169,7 +167,7 @@ def _has_grown(space: dict) -> bool:
     return known is None or len(space) not in known[1]
 
 
-# ---- sites: places where originals are bound ----
+# ---- libraries, and sites: places where their functions are bound ----
 
 
 class LibraryModule:
@@ -242,58 +240,6 @@ def stand_in_of(original: Any) -> Any:
     return None if found is None else found[0].stand_in(found[1])
 
 
-class NamesSite:
-    """A dict, such as the globals of a module, in which names are bound to originals.
-
-    ``old`` and ``new``: name -> original, and name -> stand-in. ``added``: name -> stand-in for
-    names of builtins, which the dict does not contain otherwise.
-    """
-
-    def __init__(self, space: dict, old: dict, new: dict, added: dict | None = None) -> None:
-        self.space, self.added = space, added or {}
-        self.steps = {True: (old, new), False: (new, old)}
-        # a single call in C; it returns a tuple only for two or more names
-        self.read = operator.itemgetter(*new, *new) if new else None
-        self.rows = {True: tuple([*old.values()] * 2), False: tuple([*new.values()] * 2)}
-
-    def exchange(self, is_start: bool) -> None:
-        """Bind the names to stand-ins or originals, except names that the user has rebound."""
-        space, (before, after) = self.space, self.steps[is_start]
-        try:
-            if self.read is not None and self.read(space) == self.rows[is_start]:
-                space.update(after)  # the usual case
-            elif self.read is not None:
-                self._exchange_some(before, after)
-        except (KeyError, ValueError):  # a name is missing, or is bound to an array now
-            self._exchange_some(before, after)
-        for name, stand_in in self.added.items():
-            if is_start:
-                space.setdefault(name, stand_in)
-            elif space.get(name) is stand_in:
-                del space[name]
-
-    def _exchange_some(self, before: dict, after: dict) -> None:
-        for name, value in after.items():
-            if self.space.get(name) is before[name]:
-                self.space[name] = value
-
-
-@define(eq=False)
-class PlaceSite:
-    """An attribute of an object: the contents of a cell, the defaults of a function."""
-
-    owner: Any
-    name: str
-    old: Any
-    new: Any
-
-    def exchange(self, is_start: bool) -> None:
-        """Set the attribute to the stand-in or to the original."""
-        before, after = (self.old, self.new) if is_start else (self.new, self.old)
-        if getattr(self.owner, self.name, None) is before:
-            setattr(self.owner, self.name, after)
-
-
 def _search_modules() -> None:
     """Search all modules of users for sites."""
     sites: list = []
@@ -309,9 +255,10 @@ def _search_modules() -> None:
         if name == "__main__" or (not is_standard and is_users(space)):
             sites += _sites_in(space)
             for_sizes += _spaces[id(space)][3]
-    _modules.clear()
+    _modules.clear()  # an interrupted search is made again
+    _in_place.__init__(sites)
+    _for_sizes[:] = for_sizes
     _modules.update(sys.modules)
-    _in_place[:], _for_sizes[:] = sites, for_sizes
 
 
 def _sites_in(space: dict) -> list:

@@ -407,6 +407,7 @@ def helpers(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     yield importlib.import_module("hazard_helpers")
     del sys.modules["hazard_helpers"]
+    lt.trace(buffer, T)  # forgets the module, which the next test imports anew
 
 
 def test_functions_of_other_modules_in_objects_and_containers_record(helpers):
@@ -453,6 +454,44 @@ def test_nothing_is_left_behind_by_an_error_or_an_interrupt(helpers, error):
     assert before == (dict(vars(np)), dict(vars(helpers)), dict(globals()))
     assert type(math) is type(np) is type(np.linalg) is type(sys)
     assert np.ndarray is type(buffer(T))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("zeros", listed), ("zeros", np.arange(2)), ("zeros", None), ("float", complex)],
+)
+def test_a_name_that_is_rebound_while_recording_keeps_its_value(helpers, name, value):
+    """Those of other names and modules are restored."""
+
+    def program(t):
+        if value is None:
+            del helpers.zeros
+        else:
+            setattr(helpers, name, value)
+        return buffer(t)
+
+    helpers.same = eval("lambda x: float(x)", vars(helpers))
+    before, own = dict(vars(helpers)), dict(globals())
+    lt.trace(program, T)
+    after = dict(vars(helpers))
+
+    assert after.pop(name, None) is value
+    before.pop(name, None)
+    assert before == after
+    assert own == dict(globals())
+
+
+def test_a_name_that_is_rebound_between_recordings_keeps_its_value(helpers):
+    helpers.same = eval("lambda x: float(x)", vars(helpers))
+    lt.trace(buffer, T)
+    del helpers.TABLE
+    helpers.float = complex
+    seen = []
+
+    lt.trace(lambda t: seen.append(helpers.float) or buffer(t), T)
+
+    assert seen == [complex]
+    assert helpers.float is complex
 
 
 def test_nested_recordings_and_other_threads_leave_nothing_behind():
