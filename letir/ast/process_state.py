@@ -229,7 +229,11 @@ class ModuleSites:
     consists of a few loops in C.
     """
 
-    def __init__(self, sites: Iterable[NamesSite] = ()) -> None:
+    def __init__(self) -> None:
+        self.assign(())
+
+    def assign(self, sites: Iterable[NamesSite]) -> None:
+        """Make these all the sites."""
         self.sites = list(sites)
         replacing = [site for site in self.sites if site.read is not None]
         self.replaced = [site.space for site in replacing]
@@ -241,7 +245,7 @@ class ModuleSites:
 
     def add(self, site: NamesSite) -> None:
         """Add a site whose stand-ins are in place."""
-        self.__init__([*self.sites, site])
+        self.assign([*self.sites, site])
 
     def exchange(self, is_start: bool) -> None:
         """Bind the names to stand-ins or originals, except names that the user has rebound."""

@@ -256,7 +256,7 @@ def _search_modules() -> None:
             sites += _sites_in(space)
             for_sizes += _spaces[id(space)][3]
     _modules.clear()  # an interrupted search is made again
-    _in_place.__init__(sites)
+    _in_place.assign(sites)
     _for_sizes[:] = for_sizes
     _modules.update(sys.modules)
 
