@@ -33,6 +33,7 @@ _MOST = 1 << 12
 _called: dict[int, tuple[CodeType, frozenset[int]]] = {}  # by id, as hashing code is slow
 _on_lists: dict[int, tuple[CodeType, frozenset[str]]] = {}  # likewise
 _users: dict[str | None, bool] = {}  # by the name of the module
+_extensions: list = [0, set()]  # the number of modules when they were searched, packages found
 
 
 def is_read_by_user(frame: FrameType, name: str) -> bool:
@@ -122,15 +123,28 @@ def _is_users(name: str | None, file: str | None) -> bool:
         return package not in sys.builtin_module_names
     if "-packages" not in file:
         return not file.startswith(STANDARD)
-    # an installed package with C extensions, whose Python code passes ordinary arrays to them
-    parts = [module for n, module in list(sys.modules.items()) if n.partition(".")[0] == package]
-    return not any(str(getattr(part, "__file__", "")).endswith((".so", ".pyd")) for part in parts)
+    # the Python code of a package with C extensions passes ordinary arrays to them
+    return package not in _packages_with_extensions()
+
+
+def _packages_with_extensions() -> set[str]:
+    """The packages of which a module in C is loaded."""
+    modules = list(sys.modules.items())
+    if _extensions[0] != len(modules):
+        found = set()
+        for name, module in modules:
+            space = getattr(module, "__dict__", None)  # others may import when asked for a name
+            file = space.get("__file__") if type(space) is dict else None
+            if type(file) is str and file.endswith((".so", ".pyd")):
+                found.add(name.partition(".")[0])
+        _extensions[:] = len(modules), found
+    return _extensions[1]
 
 
 def attributes_called_on_lists(code: CodeType) -> frozenset[str]:
     """The names of attributes that code calls with a list, as in ``np.exp([s, t])``."""
-    inner = [constant for constant in code.co_consts if type(constant) is CodeType]
-    if _BUILD_LIST not in code.co_code[::2] and not inner:
+    names = [getattr(constant, "co_name", None) for constant in code.co_consts]
+    if _BUILD_LIST not in code.co_code[::2] and "<listcomp>" not in names:
         return frozenset()
     found = _on_lists.get(id(code))
     if found is None:
