@@ -15,7 +15,7 @@ from letir.ast.pytrees import flatten
 from letir.testing import assert_same
 from tests.numpy.value_cases import EXPRESSIONS, INPUTS
 
-SAMPLE = 37  # one of so many inputs without the marker "slow"
+SAMPLE = 73  # one of so many inputs without the marker "slow"
 
 
 def traced(f, make):

@@ -1,6 +1,7 @@
 """The explorer page in Chromium: what it shows, and what pointers and keys do."""
 
 import linecache
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -278,35 +279,43 @@ def test_a_run_that_leaves_the_recorded_path_stops_with_the_reason(opened):
     assert "the program was recorded where this was True, now it is False" in fault
 
 
-def odd_programs() -> dict[str, object]:
-    """Pages of programs that lack what others have, or have more."""
+def explorers_of_odd_programs() -> dict[str, Callable]:
+    """The makers of pages of programs that lack what others have, or have more."""
     x, texts = np.ones(4), {"w": np.ones(4), "b": 2.0}
-    sine = lt.trace(lambda x: np.sin(x).sum(), x)
+    shown = lt.viz.explorer
     return {
-        "untyped": lt.viz.explorer(lt.parse("lambda %0 { %1 = exp(%0); return %1 }")),
-        "no binds": lt.viz.explorer(lt.parse("lambda %0: float64[] { return %0 }")),
-        "nothing": lt.viz.explorer(lt.parse("lambda { return 1.0 }")),
-        "constants": lt.viz.explorer(lambda x: (x, 2.0, x.sum()), x),
-        "symbolic": lt.viz.explorer(lt.trace(lambda x: (x @ x.T).sum(), lt.ShapeDtype(("n", 3)))),
-        "complex": lt.viz.explorer(lambda z: abs(z * z).sum(), 1j * x),
-        "gradient program": lt.viz.explorer(lt.differentiate(sine).df),
-        "tree": lt.viz.explorer(lambda p, *, n: (p["w"] * n).sum(), texts, n=3),
-        "markup": lt.viz.explorer(evil_program()),
-        "empty arrays": lt.viz.explorer(lambda x: x * 2, np.ones((0, 3))),
-        "three axes": lt.viz.explorer(lambda x: np.tanh(x).sum(axis=1), np.ones((2, 3, 4))),
+        "untyped": lambda: shown(lt.parse("lambda %0 { %1 = exp(%0); return %1 }")),
+        "nothing": lambda: shown(lt.parse("lambda { return 1.0 }")),
+        "symbolic": lambda: shown(lt.trace(lambda x: (x @ x.T).sum(), lt.ShapeDtype(("n", 3)))),
+        "gradient program": lambda: shown(
+            lt.differentiate(lt.trace(lambda x: np.sin(x).sum(), x)).df
+        ),
+        "tree": lambda: shown(lambda p, *, n: (p["w"] * n).sum(), texts, n=3),
+        "markup": lambda: shown(evil_program()),
+        "no binds": lambda: shown(lt.parse("lambda %0: float64[] { return %0 }")),
+        "constants": lambda: shown(lambda x: (x, 2.0, x.sum()), x),
+        "complex": lambda: shown(lambda z: abs(z * z).sum(), 1j * x),
+        "empty arrays": lambda: shown(lambda x: x * 2, np.ones((0, 3))),
+        "three axes": lambda: shown(lambda x: np.tanh(x).sum(axis=1), np.ones((2, 3, 4))),
     }
 
 
-def test_all_tabs_of_odd_programs_open(opened):
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(make, id=name, marks=[pytest.mark.slow] if i > 5 else [])
+        for i, (name, make) in enumerate(explorers_of_odd_programs().items())
+    ],
+)
+def test_all_tabs_of_an_odd_program_open(opened, make):
     panel = "document.querySelector('[role=tabpanel]:not([hidden])')"
-    for name, shown in odd_programs().items():
-        page = opened(shown)
-        for tab in range(4):
-            page.run(f"document.querySelectorAll('[role=tab]')[{tab}].click()")
-            page.run(f"{panel}?.querySelector('[role=grid]')?.focus()")
-            page.press("ArrowDown", "End", "Enter")
-        assert page.faults == [], name
-        assert page.run("document.querySelectorAll('img').length") == 0
+    page = opened(make())
+    for tab in range(4):
+        page.run(f"document.querySelectorAll('[role=tab]')[{tab}].click()")
+        page.run(f"{panel}?.querySelector('[role=grid]')?.focus()")
+        page.press("ArrowDown", "End", "Enter")
+    assert page.faults == []
+    assert page.run("document.querySelectorAll('img').length") == 0
 
 
 @pytest.mark.parametrize(
