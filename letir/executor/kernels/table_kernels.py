@@ -32,8 +32,8 @@ _MOST_FAILURES = 16  # attempts to find a chain, each without the bind that made
 _GAIN = 0.85  # a table may take at most this fraction of NumPy's estimated time
 _DTYPES = tuple(map(np.dtype, "fd"))
 # approximate nanoseconds of calls of NumPy: a call on arrays, a call on numbers, an index, and
-# what an element, or a term of a sum, adds to them
-_CALL, _NUMBERS, _INDEX, _ELEMENT, _TERM = 400, 80, 130, 0.4, 0.3
+# what an element, a term of a sum, or an operand beyond the second adds to them
+_CALL, _NUMBERS, _INDEX, _ELEMENT, _TERM, _JOINED = 400, 80, 130, 0.4, 0.3, 400
 # of a table: a call, and what an operand or result, or an element of these, adds to it
 _START, _ARRAY, _COPIED = 3_000, 500, 0.3
 # of an unrolled kernel: a call, and what an array or a scalar adds to it
@@ -213,7 +213,7 @@ def _cost_of(bind: Bind) -> float:
     if op.elementwise or op.update is not None:
         return _CALL + _ELEMENT * size
     read = [arg.type.size for arg in bind.args if type(arg) is Local]
-    return 2 * _CALL + _TERM * max(size, *read)
+    return 2 * _CALL + _TERM * max(size, *read) + _JOINED * max(len(read) - 2, 0)
 
 
 def _has_size(arg: Arg) -> bool:

@@ -61,6 +61,7 @@ def moved_runs(bind: Bind, shapes: list[tuple[int, ...]]) -> list[MovedRun]:
     flat = found.ravel()
     owners = np.searchsorted(starts, flat, "right") - 1
     runs: list[MovedRun] = []
+    most = max(_MOST_RUNS, len(shapes))  # joined operands are at least one run each
     at = 0
     while at < len(flat):
         step = int(flat[at + 1] - flat[at]) if at + 1 < len(flat) else 1
@@ -69,6 +70,6 @@ def moved_runs(bind: Bind, shapes: list[tuple[int, ...]]) -> list[MovedRun]:
         owner = int(owners[at])
         runs.append(MovedRun(owner, int(flat[at] - starts[owner]), step, at, count))
         at += count
-        if len(runs) > _MOST_RUNS:
+        if len(runs) > most:
             raise NoKernel
     return runs

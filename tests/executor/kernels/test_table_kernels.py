@@ -136,6 +136,25 @@ def test_the_gradient_of_a_long_loop_is_one_table(steps):
     assert len(tables(fast)) == (steps > 100)
 
 
+def test_the_gradient_of_a_recurrent_network_joins_its_steps_in_one_table():
+    """Products that are added over the steps become products of stacks of up to 67 vectors."""
+
+    def network(w, u, b, xs):
+        state = total = b * 0
+        for x in xs:
+            state = np.tanh(np.dot(w, x) + np.dot(u, state) + b)
+            total = total + state
+        return total.sum()
+
+    shapes = (33, 33), (33, 33), 33, (70, 33)
+    args = [RNG.normal(scale=0.1, size=shape) for shape in shapes]
+    gradient = lt.value_and_grad(network, (0, 1, 2, 3))
+    fast, program = lt.jit(gradient), lt.trace(gradient, *args)
+
+    lt.testing.assert_close(lt.run_forward(program, *args), fast(*args), rtol=1e-10)
+    assert [bind.op.name for bind in fast.debug_state().plans[0].plan.binds] == ["kernel"]
+
+
 def test_exact_tables_have_the_bits_of_numpy():
     def sweep(a):
         for i in range(1, len(a) - 1):
