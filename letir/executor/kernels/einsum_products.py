@@ -21,6 +21,7 @@ from letir.ops.linalg.matmul_einsum import parse_subscripts
 _LEAST_WORK = 1 << 15  # the fewest multiplications for which matrix products are faster
 _LEAST_MATRIX = 512  # the fewest multiplications of one product of a batch
 _LEAST_REUSE = 4  # the fewest multiplications per element of the operands and the result
+_BLOCK, _LEAST_ROWS = 1 << 15, 16  # elements, and the fewest rows, that are multiplied together
 _NO_RULE = never("products are chosen after derivatives are taken")
 
 
@@ -143,7 +144,7 @@ class _Products:
         columns = columns.reshape(*self.shape(batch), self.size(inner), *self.shape(right))
         made = np.empty(self.shape(order), self.dtype)
         with np.errstate(all="ignore"):  # np.einsum has no floating-point errors
-            np.matmul(rows, columns, out=_transpose_view(made, order, batch + left + right))
+            _multiply(rows, columns, _transpose_view(made, order, batch + left + right))
         return _transpose_view(made, order, self.out)
 
     def order(self, *orders: tuple[int, ...]) -> str:
@@ -160,6 +161,63 @@ class _Products:
             axes = sorted(range(found.ndim), key=lambda n: (-found.strides[n], n))
             self.orders[orders] = "".join([self.out[n] for n in axes])
         return self.orders[orders]
+
+
+def _multiply(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
+    """``np.matmul(x, y, out=out)`` in blocks that fit into the processor's cache.
+
+    The rows of one matrix may lie far apart in memory, with those of the other matrices between
+    them: then each block has some rows of all matrices.
+    """
+    n_rows, n_inner, n_columns = x.shape[-2], *y.shape[-2:]
+    if n_columns > max(n_rows, n_inner):
+        transposed = [a.swapaxes(-1, -2) for a in (y, x, out)]
+        return _multiply(*transposed)
+    if n_inner > n_rows:
+        blocks = _blocks(n_inner, x, x.swapaxes(-1, -2), y)
+        _add_blocks(x, y, out, blocks)
+    else:
+        blocks = _blocks(n_rows, x, x, out)
+        _write_blocks(x, y, out, blocks)
+
+
+def _blocks(length: int, x: np.ndarray, *operands: np.ndarray) -> list[slice]:
+    """The blocks of a long axis, the second last of these operands; one if these need no blocks."""
+    size = max(_LEAST_ROWS, _BLOCK * length // x.size)
+    is_between = any(a.strides[-2] > min(a.strides[:-2], default=a.strides[-2]) for a in operands)
+    if not is_between or length < 2 * size:
+        return [slice(None)]
+    return [slice(start, start + size) for start in range(0, length, size)]
+
+
+def _write_blocks(x: np.ndarray, y: np.ndarray, out: np.ndarray, blocks: list[slice]) -> None:
+    """Compute blocks of the rows of a product."""
+    if len(blocks) == 1:
+        np.matmul(x, y, out=out)
+        return
+    y = np.ascontiguousarray(y)  # each block reads it
+    is_direct = out.itemsize in out.strides[-2:]  # BLAS writes rows or columns without gaps
+    rows = blocks[0].stop
+    memory = None if is_direct else np.empty((*out.shape[:-2], rows, out.shape[-1]), out.dtype)
+    for block in blocks:
+        part = out[..., block, :]
+        if memory is None:
+            np.matmul(x[..., block, :], y, out=part)
+        else:
+            made = memory[..., : part.shape[-2], :]
+            part[...] = np.matmul(x[..., block, :], y, out=made)
+
+
+def _add_blocks(x: np.ndarray, y: np.ndarray, out: np.ndarray, blocks: list[slice]) -> None:
+    """Add the products of blocks of columns of ``x`` and of rows of ``y``."""
+    if len(blocks) == 1:
+        np.matmul(x, y, out=out)
+        return
+    total = np.matmul(x[..., blocks[0]], y[..., blocks[0], :])
+    part = np.empty_like(total)
+    for block in blocks[1:]:
+        total += np.matmul(x[..., block], y[..., block, :], out=part)
+    out[...] = total
 
 
 def _axis_order(x: np.ndarray) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from letir.testing import assert_close
 
 RNG = np.random.default_rng(0)
 FACTORS, POINTS = RNG.normal(size=(25, 10, 10)), RNG.normal(size=(400, 25, 10))
+SELECTED = FACTORS.reshape(25, 100)[:, np.arange(100).reshape(10, 10)]
 X, Y = RNG.normal(size=(60, 70)), RNG.normal(size=(80, 70))
 MANY = RNG.normal(size=(6, 30, 30))
 
@@ -25,6 +26,8 @@ PRODUCTS = {
         np.asfortranarray(FACTORS),
         POINTS[:, :, ::2].repeat(2, 2),
     ),
+    # the rows and columns of the result have gaps in memory
+    "factors selected by an index": ("kij,nkj->nki", SELECTED, POINTS),
     "single precision": ("ij,kj->ki", X.astype("f4"), Y.astype("f4")),
 }
 OTHERS = {
