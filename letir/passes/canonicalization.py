@@ -44,13 +44,7 @@ from letir.ops.elementwise.ufuncs import (
 )
 from letir.ops.reductions.reductions import all_, any_, argmax, argmin, max_, mean, min_, sum_
 from letir.ops.shape.shape_and_creation import reshape
-from letir.ops.shape.transpose_join_split import (
-    concatenate,
-    normalize_axes,
-    split,
-    stack,
-    transpose,
-)
+from letir.ops.shape.transpose_join_split import normalize_axes, transpose
 from letir.ops.shape.unit_axes_and_flip import expand_dims, flip, squeeze
 from letir.passes.peephole_rules.algebra import power_of, replace_operation
 from letir.passes.peephole_rules.driver import apply_rules, merge_rules
@@ -292,11 +286,11 @@ _RULES: dict[Primitive | str, tuple[Callable, ...]] = {
     reciprocal: (_reciprocal_as_quotient,),
     where: (_negated_condition,),
     **dict.fromkeys((sum_, mean, "prod", max_, min_, any_, all_), _SETS),
-    **dict.fromkeys((argmax, argmin, concatenate, flip), _ONE),
-    **dict.fromkeys((expand_dims, stack), (_nonnegative_axes(_added_axes),)),
+    **dict.fromkeys((argmax, argmin, "concatenate", flip), _ONE),
+    **dict.fromkeys((expand_dims, "stack"), (_nonnegative_axes(_added_axes),)),
     squeeze: (_squeezed_axes,),
     transpose: (_transposed_axes,),
     reshape: (_known_shape,),
-    split: (_counted_parts,),
+    "split": (_counted_parts,),
 }
 _BY_NAME = merge_rules(_RULES)
