@@ -48,7 +48,7 @@ LONGER_FILES = {
     450: {
         *("ast/builder.py", "ast/primitive.py", "ast/sizes/size.py", "ops/define/records.py"),
         *("ops/nn/activations.py", "ops/reductions/ufunc_methods.py"),
-        *("ops/shape/transpose_join_split.py", "kernels/loop_language.py", "tracing/entry.py"),
+        *("kernels/loop_language.py", "tracing/entry.py"),
         *("tracing/trace_state.py", "tracing/checks/hidden_random_state.py", "eager/variable.py"),
         *("executor/executor.py", "scripting/frontend/expressions.py"),
     },

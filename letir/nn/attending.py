@@ -8,7 +8,7 @@ from letir.errors import ShapeError
 from letir.ops.nn.attention import attention
 from letir.ops.nn.embedding_linear_dropout import linear
 from letir.ops.shape.shape_and_creation import reshape
-from letir.ops.shape.transpose_join_split import transpose
+from letir.ops.shape.transpose import transpose
 
 
 @entry_point

@@ -16,7 +16,7 @@ from letir.ops.elementwise.ufuncs import tanh
 from letir.ops.nn.activations import relu, sigmoid
 from letir.ops.nn.embedding_linear_dropout import dropout, linear
 from letir.ops.random.keys_and_draws import random_fold_in, random_key
-from letir.ops.shape.transpose_join_split import split, stack
+from letir.ops.shape.concatenate_stack_split import split, stack
 
 NONLINEARITIES = {"tanh": tanh, "relu": relu}
 

@@ -13,7 +13,7 @@ from letir.errors import DTypeError, ShapeError
 from letir.eval.array_modules import type_of
 from letir.ops.define.records import array_dtype
 from letir.ops.elementwise.casting import weaken
-from letir.ops.shape.transpose_join_split import concatenate
+from letir.ops.shape.concatenate_stack_split import concatenate
 
 
 @entry_point

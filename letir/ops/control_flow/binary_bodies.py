@@ -16,8 +16,8 @@ from letir.ast.liveness import has_effect, live_binds
 from letir.ast.terms import Lambda
 from letir.errors import LetirError
 from letir.ops.autodiff.gradient_step_batching import mapped_body
+from letir.ops.shape.concatenate_stack_split import concatenate, stack
 from letir.ops.shape.shape_and_creation import reshape
-from letir.ops.shape.transpose_join_split import concatenate, stack
 
 # associative ufuncs, by the name of the record
 _ASSOCIATIVE = frozenset(

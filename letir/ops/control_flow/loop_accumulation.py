@@ -14,7 +14,7 @@ from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Local
 from letir.ops.define.records import add_terms
 from letir.ops.shape.shape_and_creation import reshape
-from letir.ops.shape.transpose_join_split import transpose
+from letir.ops.shape.transpose import transpose
 
 _WIDER = 4  # the gates of a recurrent cell are four times as wide as its state
 

@@ -15,8 +15,8 @@ from letir.ast.types import ArrayType
 from letir.errors import DTypeError, GuardError, MissingRule, ShapeError
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.records import define, takes_gradient, unbroadcast
+from letir.ops.shape.concatenate_stack_split import concatenate, stack
 from letir.ops.shape.shape_and_creation import zeros_like
-from letir.ops.shape.transpose_join_split import concatenate, stack
 from letir.ops.special.define import by_scipy
 
 

@@ -24,8 +24,8 @@ from letir.ops.control_flow.scan_vjp import emit_scan
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.ufuncs import minimum
 from letir.ops.indexing.basic import index_add, index_set
+from letir.ops.shape.concatenate_stack_split import concatenate
 from letir.ops.shape.shape_and_creation import Sizes, broadcast_to, reshape, zeros
-from letir.ops.shape.transpose_join_split import concatenate
 
 
 def _clip_indices(indices: Value, count) -> Value:

@@ -41,7 +41,7 @@ from letir.ops.elementwise.ufuncs import (
     power_by_exponent,
 )
 from letir.ops.shape.shape_and_creation import as_size
-from letir.ops.shape.transpose_join_split import normalize_axes
+from letir.ops.shape.transpose import normalize_axes
 
 
 def _angle_decompose(x, *, deg=False):

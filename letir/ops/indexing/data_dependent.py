@@ -19,7 +19,7 @@ from letir.ops.indexing.basic import assemble, index, index_add
 from letir.ops.indexing.index_expressions import item_with_places
 from letir.ops.reductions.reductions import any_
 from letir.ops.shape.shape_and_creation import reshape, zeros
-from letir.ops.shape.transpose_join_split import normalize_axes
+from letir.ops.shape.transpose import normalize_axes
 
 _INTEGER = np.dtype(np.int64)
 _NONZERO = """

@@ -19,7 +19,7 @@ from letir.ops.define.records import DISCRETE, define
 from letir.ops.indexing.take import as_indices, known_mode
 from letir.ops.shape.repeat_and_diagonal import one_or_more
 from letir.ops.shape.shape_and_creation import as_size
-from letir.ops.shape.transpose_join_split import normalize_axes
+from letir.ops.shape.transpose import normalize_axes
 
 # ---- flat and multi-dimensional indices ----
 

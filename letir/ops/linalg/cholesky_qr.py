@@ -35,8 +35,8 @@ from letir.ops.linalg.matrix_parts import (
     stacked_rule,
 )
 from letir.ops.linalg.solve_inv_det import inv
+from letir.ops.shape.concatenate_stack_split import concatenate
 from letir.ops.shape.shape_and_creation import zeros_like
-from letir.ops.shape.transpose_join_split import concatenate
 
 # ---- cholesky ----
 

@@ -26,7 +26,7 @@ from letir.ops.elementwise.ufuncs import mul
 from letir.ops.linalg.matmul_einsum import dot, einsum, known_rank, matmul
 from letir.ops.linalg.matrix_parts import conjugate
 from letir.ops.shape.shape_and_creation import as_size, reshape
-from letir.ops.shape.transpose_join_split import int_or_tuple, normalize_axes, transpose
+from letir.ops.shape.transpose import int_or_tuple, normalize_axes, transpose
 from letir.ops.shape.unit_axes_and_flip import expand_dims, squeeze
 
 # ---- tensordot ----

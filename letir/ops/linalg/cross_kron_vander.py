@@ -14,8 +14,9 @@ from letir.errors import ShapeError
 from letir.ops.define.records import array_dtype, composite, type_of_operand
 from letir.ops.elementwise.casting import cast
 from letir.ops.reductions.cumulative import cumprod
+from letir.ops.shape.concatenate_stack_split import concatenate, stack
 from letir.ops.shape.shape_and_creation import as_size, broadcast_to, ones_like, reshape
-from letir.ops.shape.transpose_join_split import concatenate, move_axes, normalize_axes, stack
+from letir.ops.shape.transpose import move_axes, normalize_axes
 from letir.ops.shape.unit_axes_and_flip import expand_dims, flip
 
 # ---- the cross product ----

@@ -22,8 +22,8 @@ from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.ufuncs import log
 from letir.ops.linalg.matmul_einsum import swap_last_axes
 from letir.ops.linalg.matrix_parts import known_type, square_shape
+from letir.ops.shape.concatenate_stack_split import concatenate
 from letir.ops.shape.shape_and_creation import zeros_like
-from letir.ops.shape.transpose_join_split import concatenate
 from letir.ops.shape.unit_axes_and_flip import expand_dims, squeeze
 from letir.ops.special.define import by_scipy
 from letir.ops.special.densities import LOG_ROOT_TWO_PI

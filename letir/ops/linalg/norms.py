@@ -22,7 +22,7 @@ from letir.ops.linalg.solve_inv_det import inv
 from letir.ops.linalg.svd import svdvals
 from letir.ops.reductions.reductions import any_, broadcast_back, max_, min_, sum_
 from letir.ops.shape.shape_and_creation import as_flag
-from letir.ops.shape.transpose_join_split import int_or_tuple, move_axes, normalize_axes
+from letir.ops.shape.transpose import int_or_tuple, move_axes, normalize_axes
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 # ---- the Euclidean norm and its derivative rules ----

@@ -54,8 +54,8 @@ from letir.ops.linalg.matrix_parts import (
     stacked_rule,
 )
 from letir.ops.reductions.reductions import any_, max_, sum_
+from letir.ops.shape.concatenate_stack_split import concatenate
 from letir.ops.shape.shape_and_creation import ones_like
-from letir.ops.shape.transpose_join_split import concatenate
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 # ---- svd ----

@@ -17,8 +17,8 @@ from letir.ops.elementwise.logaddexp import logaddexp
 from letir.ops.elementwise.rounding_sign_parts import abs_
 from letir.ops.elementwise.ufuncs import exp, expm1, log, tanh
 from letir.ops.reductions.reductions import broadcast_back, max_, sum_
+from letir.ops.shape.concatenate_stack_split import split
 from letir.ops.shape.shape_and_creation import reshape
-from letir.ops.shape.transpose_join_split import split
 from letir.ops.shape.unit_axes_and_flip import squeeze
 from letir.ops.special.normal_cdf import normal_cdf
 

@@ -10,7 +10,7 @@ from letir.ops.nn.activations import softmax
 from letir.ops.reductions.cumulative import cumsum
 from letir.ops.reductions.reductions import any_
 from letir.ops.shape.shape_and_creation import ones_like
-from letir.ops.shape.transpose_join_split import move_axes
+from letir.ops.shape.transpose import move_axes
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 

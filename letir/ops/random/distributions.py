@@ -20,7 +20,7 @@ from letir.ops.elementwise.ufuncs import log
 from letir.ops.random.keys_and_draws import NO_ONNX, as_key, check_key, random_draw
 from letir.ops.reductions.reductions import argmax, reduced_shape
 from letir.ops.shape.shape_and_creation import Sizes, as_size, runtime_shape, shape_operands
-from letir.ops.shape.transpose_join_split import move_axes
+from letir.ops.shape.transpose import move_axes
 
 # ---- shapes and dtypes ----
 

@@ -24,7 +24,7 @@ from letir.ops.random.keys_and_draws import (
     stack_results,
 )
 from letir.ops.shape.shape_and_creation import as_size, shape_operands
-from letir.ops.shape.transpose_join_split import normalize_axes
+from letir.ops.shape.transpose import normalize_axes
 
 
 def _take_copy(x: Value, places: Value, axis: int) -> Value:

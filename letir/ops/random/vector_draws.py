@@ -15,7 +15,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.errors import MissingRule, ShapeError
 from letir.ops.random.draws_from_lists import as_array
 from letir.ops.shape.shape_and_creation import as_size
-from letir.ops.shape.transpose_join_split import normalize_axes
+from letir.ops.shape.transpose import normalize_axes
 
 _LEAST_SUM = 0.1  # NumPy draws Dirichlet numbers below it by another method
 

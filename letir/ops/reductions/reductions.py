@@ -19,7 +19,7 @@ from letir.ops.define.batch_rules import arg_reduction_rule, reduction_rule
 from letir.ops.define.records import DISCRETE, define, recast, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import equal, where
 from letir.ops.shape.shape_and_creation import as_flag, broadcast_to, size
-from letir.ops.shape.transpose_join_split import int_or_tuple, normalize_axes
+from letir.ops.shape.transpose import int_or_tuple, normalize_axes
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 

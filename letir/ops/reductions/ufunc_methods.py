@@ -51,8 +51,9 @@ from letir.ops.reductions.reductions import (
     reduced_shape,
     sum_,
 )
+from letir.ops.shape.concatenate_stack_split import concatenate, stack
 from letir.ops.shape.shape_and_creation import full, ones_like, reshape, zeros_like
-from letir.ops.shape.transpose_join_split import concatenate, move_axes, normalize_axes, stack
+from letir.ops.shape.transpose import move_axes, normalize_axes
 from letir.ops.shape.unit_axes_and_flip import flip
 
 # ---- the ufunc of a record ----

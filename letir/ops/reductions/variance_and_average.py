@@ -45,7 +45,7 @@ from letir.ops.reductions.reductions import (
     sum_,
 )
 from letir.ops.shape.shape_and_creation import as_flag, reshape
-from letir.ops.shape.transpose_join_split import normalize_axes, transpose
+from letir.ops.shape.transpose import normalize_axes, transpose
 
 # ---- variance and deviation ----
 

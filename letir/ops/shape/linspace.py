@@ -28,7 +28,7 @@ from letir.ops.elementwise.ufuncs import log, maximum
 from letir.ops.reductions.cumulative import cumsum
 from letir.ops.shape.shape_and_creation import as_size, ones_like
 from letir.ops.shape.size_numbers import number_from
-from letir.ops.shape.transpose_join_split import move_axes, normalize_axes
+from letir.ops.shape.transpose import move_axes, normalize_axes
 
 
 def _spaced_dtype(function, types: tuple, dtype) -> np.dtype:

@@ -26,7 +26,7 @@ from letir.ops.indexing.basic import assemble
 from letir.ops.linalg.matmul_einsum import einsum
 from letir.ops.reductions.reductions import reduced_axis, sum_
 from letir.ops.shape.shape_and_creation import as_size, broadcast_to, reshape
-from letir.ops.shape.transpose_join_split import int_or_tuple, move_axes, normalize_axes
+from letir.ops.shape.transpose import int_or_tuple, move_axes, normalize_axes
 
 
 def count_axes(a: Any) -> int:

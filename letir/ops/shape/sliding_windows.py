@@ -13,7 +13,7 @@ from letir.ops.define.records import define
 from letir.ops.indexing.basic import assemble
 from letir.ops.indexing.index_expressions import item_with_places
 from letir.ops.shape.repeat_and_diagonal import one_or_more
-from letir.ops.shape.transpose_join_split import normalize_axes
+from letir.ops.shape.transpose import normalize_axes
 
 # up to this many elements of a window, one slice for each is faster than one index array
 _FEW = 64

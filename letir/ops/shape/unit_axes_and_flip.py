@@ -7,7 +7,7 @@ from letir.errors import ShapeError
 from letir.ops.define.batch_rules import axes_rule, squeeze_batch
 from letir.ops.define.records import define, unbroadcast
 from letir.ops.shape.shape_and_creation import reshape, write_reshape
-from letir.ops.shape.transpose_join_split import int_or_tuple, normalize_axes
+from letir.ops.shape.transpose import int_or_tuple, normalize_axes
 
 
 def _expand_dims_aval(x, *, axis):

@@ -12,9 +12,10 @@ from letir.ops.define.batch_rules import axes_rule
 from letir.ops.define.records import composite, recast, unbroadcast
 from letir.ops.elementwise.casting import cast
 from letir.ops.reductions.reductions import NO_VALUE, sum_
+from letir.ops.shape.concatenate_stack_split import concatenate
 from letir.ops.shape.padding import pad
 from letir.ops.shape.shape_and_creation import as_size, broadcast_to, reshape
-from letir.ops.shape.transpose_join_split import concatenate, move_axes, normalize_axes
+from letir.ops.shape.transpose import move_axes, normalize_axes
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 # ---- differences of neighbours ----

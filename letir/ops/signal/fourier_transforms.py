@@ -23,7 +23,7 @@ from letir.ops.elementwise.rounding_sign_parts import conj, real
 from letir.ops.indexing.basic import assemble
 from letir.ops.reductions.cumulative import number_along
 from letir.ops.shape.shape_and_creation import as_size
-from letir.ops.shape.transpose_join_split import int_or_tuple, normalize_axes
+from letir.ops.shape.transpose import int_or_tuple, normalize_axes
 
 _OTHER_NORM = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 

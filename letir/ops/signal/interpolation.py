@@ -15,7 +15,7 @@ from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.indexing.searchsorted import searchsorted
 from letir.ops.indexing.sorting import argsort
 from letir.ops.reductions.variance_and_average import drop_trailing_nones
-from letir.ops.shape.transpose_join_split import concatenate
+from letir.ops.shape.concatenate_stack_split import concatenate
 
 
 def _interp_decompose(x, xp, fp, left=None, right=None, *, period=None) -> Value:

@@ -12,13 +12,8 @@ from letir.ast.process_state import paused_gc
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.indexing.basic import index
-from letir.ops.shape.transpose_join_split import (
-    concatenate,
-    normalize_axes,
-    split,
-    split_parts,
-    stack,
-)
+from letir.ops.shape.concatenate_stack_split import concatenate, split, split_parts, stack
+from letir.ops.shape.transpose import normalize_axes
 from letir.passes.peephole_rules.value_facts import ValueFacts
 from letir.passes.type_propagation import throughout_fitting
 from letir.visitors.usedef import use_counts

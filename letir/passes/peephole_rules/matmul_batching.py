@@ -15,7 +15,7 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.indexing.basic import index
 from letir.ops.linalg.matmul_einsum import matmul
-from letir.ops.shape.transpose_join_split import concatenate
+from letir.ops.shape.concatenate_stack_split import concatenate
 from letir.passes.memory.aliases import is_view
 from letir.passes.peephole_rules.stacked_products import flatten_products
 from letir.passes.peephole_rules.sum_merging import combine_sums

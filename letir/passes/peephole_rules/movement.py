@@ -17,7 +17,7 @@ from letir.ops.effects.writes_to_arguments import write_back
 from letir.ops.elementwise.casting import cast, copy
 from letir.ops.elementwise.rounding_sign_parts import real
 from letir.ops.shape.shape_and_creation import broadcast_to, ravel, reshape, sum_to_size
-from letir.ops.shape.transpose_join_split import normalize_axes, transpose
+from letir.ops.shape.transpose import normalize_axes, transpose
 from letir.ops.shape.unit_axes_and_flip import expand_dims, flip, squeeze
 from letir.passes.peephole_rules.value_facts import ValueFacts
 

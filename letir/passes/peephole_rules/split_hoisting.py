@@ -10,7 +10,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Lambda, Local
-from letir.ops.shape.transpose_join_split import split
+from letir.ops.shape.concatenate_stack_split import split
 from letir.visitors.usedef import use_counts
 
 _LARGE = 1 << 14  # elements of a part: for smaller parts one operation on the whole is faster

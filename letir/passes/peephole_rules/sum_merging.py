@@ -19,7 +19,8 @@ from letir.ops.elementwise.ufuncs import add
 from letir.ops.indexing.basic import assemble, index_add
 from letir.ops.indexing.index_expressions import group_parts, split_sizes
 from letir.ops.linalg.matmul_einsum import matmul
-from letir.ops.shape.transpose_join_split import concatenate, stack, transpose
+from letir.ops.shape.concatenate_stack_split import concatenate, stack
+from letir.ops.shape.transpose import transpose
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 from letir.visitors.usedef import use_counts
 
