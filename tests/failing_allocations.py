@@ -6,7 +6,7 @@ from functools import cache
 
 from numpy._core._multiarray_umath import _ARRAY_API  # NumPy's functions for C extensions
 
-from letir.kernels.machine_code import _llvm_binding, _new_machine
+from letir.kernels.llvm.machine_code import _llvm_binding, _new_machine
 
 
 class _Handler(ctypes.Structure):

@@ -13,8 +13,8 @@ import numpy as np
 from letir import __version__, get_num_threads
 from letir.cli.blas_report import blas_report
 from letir.eval.array_modules import device_report
-from letir.kernels.machine_code import compiler_report
-from letir.kernels.object_cache import cache_folder
+from letir.kernels.llvm.machine_code import compiler_report
+from letir.kernels.llvm.object_cache import cache_folder
 
 # for users, with what they add; the others are for those who develop letir
 _EXTRAS = {

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.kernels.loop_language import Builder
+from letir.kernels.loop_builder import Builder
 from letir.kernels.scalar_forms import form_of
 from letir.ops.indexing.index_expressions import fill_item
 

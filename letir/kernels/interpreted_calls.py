@@ -13,8 +13,8 @@ from attrs import field, frozen
 
 from letir.ast import LATE_BOUND
 from letir.kernels.interpreter import interpret
+from letir.kernels.llvm.machine_code import MachineCode
 from letir.kernels.loop_language import Kernel
-from letir.kernels.machine_code import MachineCode
 
 # the names under which NumPy calls handlers, and those of np.errstate
 _ERRORS = {"divide by zero": "divide", "overflow": "over", "invalid value": "invalid"}

@@ -6,13 +6,8 @@ each index below an extent, and ``While`` repeats them as long as a condition is
 may carry scalars from step to step. ``str(kernel)`` prints the program.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from attrs import define, field, frozen
-
-from letir.kernels.scalar_instructions import result_dtype
+from attrs import frozen
 
 
 @frozen(eq=False)
@@ -174,6 +169,7 @@ class Kernel:
     ``takes_contiguous``: whether all arrays must be contiguous along the last extent. ``columns``:
     the length of the last extent if rows must follow each other without gaps as well, else 0.
 
+    >>> from letir.kernels.loop_builder import Builder
     >>> b = Builder()
     >>> x, y = Array("x", np.dtype("f8"), ("n",)), Array("y", np.dtype("f8"), ("n",), True)
     >>> n = b.extent("n")
@@ -213,11 +209,6 @@ def _place_text(one: Load | Store) -> str:
     return f"{one.array.name}[{_joined(one.indices)}]{part}"
 
 
-def _element_dtype(array: Array, part: str) -> np.dtype:
-    """The dtype of an element, or of its real or imaginary part."""
-    return np.dtype(f"f{array.dtype.itemsize // 2}") if part else array.dtype
-
-
 def _joined(parts: tuple) -> str:
     return ", ".join(map(str, parts))
 
@@ -238,184 +229,3 @@ def _write(body: tuple[Statement, ...], indent: str, lines: list[str]) -> None:
         _write(one.body, indent + "  ", lines)
         last = "".join([f" next {c} = {then}, {end} after" for c, _, then, end in one.carried])
         lines.append(f"{indent}}}{last}")
-
-
-@define(eq=False)
-class Builder:
-    """Builds statements: one method for each instruction, and ``load``, ``store`` and ``loop``.
-
-    Common subexpressions within a body are computed once, and instructions on constants are folded.
-    """
-
-    bodies: list[list[Statement]] = field(factory=lambda: [[]])
-    known: list[dict] = field(factory=lambda: [{}])
-    functions: dict[tuple, Function] = field(factory=dict)
-    count: int = 0
-
-    def statements(self) -> tuple[Statement, ...]:
-        """The statements of the outermost body."""
-        return tuple(self.bodies[0])
-
-    def scalar(self, dtype: np.dtype) -> Scalar:
-        """A new variable."""
-        self.count += 1
-        return Scalar(dtype, f"%{self.count - 1}")
-
-    def number(self, value: Any, dtype: Any) -> Number:
-        """A constant of this dtype. Raises TypeError if ``value`` is not a number."""
-        if value is None:
-            raise TypeError("None is not a number")
-        return Number(np.dtype(dtype).type(value))
-
-    def extent(self, name: str) -> Scalar:
-        """The number of steps that the caller of the kernel passes under this name."""
-        return Scalar(np.dtype("int64"), name)
-
-    def let(
-        self,
-        name: str,
-        *operands: Operand,
-        dtype: np.dtype | None = None,
-        reassociates: bool = False,
-    ) -> Operand:
-        """The result of an instruction."""
-        kind = result_dtype(name, tuple([x.dtype for x in operands]), dtype)
-        key = (name, tuple([_key(x) for x in operands]), kind, reassociates)
-        for known in reversed(self.known):
-            if key in known:
-                return known[key]
-        made = self.known[-1][key] = self.scalar(kind)
-        self.bodies[-1].append(Let(made, name, operands, reassociates))
-        return made
-
-    def call(self, name: str, form: Callable, *operands: Operand) -> Operand:
-        """A call of a function of the kernel; ``form(builder, *params)`` writes it at first use."""
-        dtypes = tuple([x.dtype for x in operands])
-        function = self.functions.get((name, dtypes))
-        if function is None:
-            inner = Builder()
-            params = tuple([inner.scalar(dtype) for dtype in dtypes])
-            result = form(inner, *params)
-            full = "_".join([name, *map(str, dtypes)])
-            function = Function(full, params, inner.statements(), result)
-            self.functions[name, dtypes] = function
-        key = (function, tuple([_key(x) for x in operands]))
-        for known in reversed(self.known):
-            if key in known:
-                return known[key]
-        made = self.known[-1][key] = self.scalar(function.result.dtype)
-        self.bodies[-1].append(Call(made, function, operands))
-        return made
-
-    def load(
-        self, array: Array, indices: tuple[Operand, ...], part: str = "", *, is_first: bool = False
-    ) -> Scalar:
-        """An element of an array; ``is_first``: load it before all loops that are being built."""
-        made = self.scalar(_element_dtype(array, part))
-        self.bodies[0 if is_first else -1].append(Load(made, array, indices, part))
-        return made
-
-    def store(
-        self, array: Array, indices: tuple[Operand, ...], value: Operand, part: str = ""
-    ) -> None:
-        """Write an element of an array."""
-        if value.dtype != _element_dtype(array, part):
-            raise TypeError(f"a {value.dtype} is not stored into {array}")
-        self.bodies[-1].append(Store(array, indices, value, part))
-
-    def loop(self, extent: Operand, *first: Operand, **options: bool) -> "_OpenLoop":
-        """A context manager for a ``Loop``; ``first``: the initial values of carried scalars."""
-        return _OpenLoop(self, extent, first, options)
-
-    def repeat(self, *first: Operand) -> "_OpenLoop":
-        """A context manager for a ``While``; ``first``: the initial values of carried scalars."""
-        return _OpenLoop(self, None, first, {})
-
-    # ---- instructions ----
-
-    def add(self, x: Operand, y: Operand) -> Operand:
-        """The instruction ``add``."""
-        return self.let("add", x, y)
-
-    def sub(self, x: Operand, y: Operand) -> Operand:
-        """The instruction ``sub``."""
-        return self.let("sub", x, y)
-
-    def mul(self, x: Operand, y: Operand) -> Operand:
-        """The instruction ``mul``."""
-        return self.let("mul", x, y)
-
-    def div(self, x: Operand, y: Operand) -> Operand:
-        """The instruction ``div``."""
-        return self.let("div", x, y)
-
-    def fma(self, x: Operand, y: Operand, z: Operand) -> Operand:
-        """``x * y + z`` with one rounding."""
-        return self.let("fma", x, y, z)
-
-    def select(self, condition: Operand, x: Operand, y: Operand) -> Operand:
-        """``x`` where the condition is true, else ``y``; both are computed."""
-        return self.let("select", condition, x, y)
-
-    def convert(self, x: Operand, dtype: Any) -> Operand:
-        """A number of another dtype, rounded to nearest, or towards zero for integers."""
-        dtype = np.dtype(dtype)
-        if type(x) is Number and dtype.kind == "f":
-            return self.number(x.value, dtype)
-        return x if x.dtype == dtype else self.let("convert", x, dtype=dtype)
-
-    def bits(self, x: Operand, dtype: Any) -> Operand:
-        """The same bits as another dtype."""
-        return self.let("bits", x, dtype=np.dtype(dtype))
-
-
-def _key(x: Operand):
-    return (x.dtype, x.value.tobytes()) if type(x) is Number else id(x)
-
-
-@define(eq=False)
-class _OpenLoop:
-    """A loop whose body is being built: a ``While`` if ``extent`` is None, else a ``Loop``.
-
-    ``carried``: the carried scalars in the body; ``results``: their last values, after the loop.
-    """
-
-    builder: Builder
-    extent: Operand | None
-    first: tuple[Operand, ...]
-    options: dict
-    index: Scalar = field(init=False)
-    carried: tuple[Scalar, ...] = field(init=False)
-    results: tuple[Scalar, ...] = field(init=False)
-    then: tuple[Operand, ...] = ()
-    condition: Operand | None = None
-    test: tuple[Statement, ...] = ()
-
-    def __enter__(self):
-        b = self.builder
-        self.index = b.scalar(np.dtype("int64"))
-        self.carried = tuple([b.scalar(x.dtype) for x in self.first])
-        self.results = tuple([b.scalar(x.dtype) for x in self.first])
-        b.bodies.append([])
-        b.known.append({})
-        return self if self.first else self.index
-
-    def holds(self, condition: Operand) -> None:
-        """End the test of a ``While`` with the condition under which it continues."""
-        self.condition, self.test = condition, tuple(self.builder.bodies.pop())
-        self.builder.bodies.append([])  # the body may use the scalars of the test
-
-    def next(self, *values: Operand) -> None:
-        """Set the values of the carried scalars for the next step."""
-        self.then = values
-
-    def __exit__(self, kind, error, traceback):
-        b = self.builder
-        body, _ = tuple(b.bodies.pop()), b.known.pop()
-        if kind is not None:
-            return
-        carried = tuple(zip(self.carried, self.first, self.then, self.results, strict=True))
-        if self.extent is not None:
-            b.bodies[-1].append(Loop(self.index, self.extent, body, carried, **self.options))
-        else:
-            b.bodies[-1].append(While(self.test, self.condition, body, carried))

@@ -8,7 +8,8 @@ compensation (Knuth's two-sum), so that the error stays below the bound of pairw
 import numpy as np
 from attrs import frozen
 
-from letir.kernels.loop_language import Builder, Operand
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Operand
 from letir.kernels.scalar_instructions import BOOL
 
 F8 = np.dtype("f8")

@@ -12,7 +12,7 @@ import math
 from attrs import define, field, frozen
 
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
-from letir.kernels.loop_language import Builder
+from letir.kernels.loop_builder import Builder
 from letir.kernels.reduction_forms import REDUCTIONS, Accumulator, Parts, ReductionForm
 from letir.kernels.scalar_lowering import NoKernel, expect_known
 

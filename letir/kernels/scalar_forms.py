@@ -12,7 +12,8 @@ import numpy as np
 
 from letir.ast.terms import NO_TYPE, Bind
 from letir.kernels.elementary import ELEMENTARY
-from letir.kernels.loop_language import Builder, Number, Operand
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Number, Operand
 from letir.kernels.scalar_instructions import BOOL, INSTRUCTIONS
 
 Form = Callable[..., Operand]

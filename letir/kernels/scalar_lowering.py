@@ -9,7 +9,8 @@ from attrs import define, field
 from letir.ast import LATE_BOUND
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const
 from letir.ast.types import ArrayType
-from letir.kernels.loop_language import Builder, Operand
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Operand
 from letir.kernels.scalar_forms import form_of, scalar_name
 from letir.ops.define.records import promotion_type
 

@@ -18,7 +18,8 @@ from letir.ast.types import ArrayType
 from letir.eval.float_warnings import KERNEL
 from letir.kernels.array_forms import array_form_of
 from letir.kernels.elementary import ELEMENTARY
-from letir.kernels.loop_language import Array, Builder, Kernel, Number, Operand
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Array, Kernel, Number, Operand
 from letir.kernels.scalar_forms import form_of, scalar_name
 from letir.kernels.scalar_lowering import (
     DTYPES,

@@ -36,7 +36,6 @@ from letir.ops.nn.activations import (
     hardtanh,
     leaky_relu,
     log_sigmoid,
-    logsumexp,
     mish,
     prelu,
     relu,
@@ -44,20 +43,23 @@ from letir.ops.nn.activations import (
     selu,
     sigmoid,
     silu,
-    softmax,
     softplus,
     softshrink,
     softsign,
     tanhshrink,
 )
 from letir.ops.nn.attention import attention
-from letir.ops.nn.embedding_linear_dropout import dropout, linear, log_softmax
+from letir.ops.nn.class_losses import cross_entropy, nll_loss, one_hot
+from letir.ops.nn.distances import (
+    cosine_embedding_loss,
+    cosine_similarity,
+    pairwise_distance,
+    triplet_margin_loss,
+)
+from letir.ops.nn.embedding_linear_dropout import dropout, linear
 from letir.ops.nn.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
-    cosine_embedding_loss,
-    cosine_similarity,
-    cross_entropy,
     gaussian_nll_loss,
     hinge_embedding_loss,
     huber_loss,
@@ -65,16 +67,13 @@ from letir.ops.nn.losses import (
     l1_loss,
     margin_ranking_loss,
     mse_loss,
-    nll_loss,
-    one_hot,
-    pairwise_distance,
     poisson_nll_loss,
     smooth_l1_loss,
     soft_margin_loss,
-    triplet_margin_loss,
 )
 from letir.ops.nn.normalization import batch_norm, group_norm, layer_norm, rms_norm
 from letir.ops.nn.pooling import fold, unfold
+from letir.ops.nn.softmax import log_softmax, logsumexp, softmax
 
 __all__ = [
     "attention",

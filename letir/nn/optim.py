@@ -27,7 +27,7 @@ from letir.ast.pytrees import Tree, flatten
 from letir.errors import DTypeError, ShapeError
 from letir.eval.array_modules import type_of
 from letir.nn.schedules import cosine_decay, exponential_decay, rate_at_step, warmup
-from letir.ops.nn.losses import safe_sqrt
+from letir.ops.nn.distances import safe_sqrt
 
 __all__ = [
     "Optimizer",

@@ -61,20 +61,22 @@ OPERATIONS = {  # module: the operations that it defines
     "linalg.solve_inv_det": "cofactors det inv matrix_power slogdet solve tensorinv tensorsolve",
     "linalg.svd": "matrix_rank pinv svd svdvals",
     "nn.activations": """
-        celu elu gelu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_sigmoid logsumexp
-        mish prelu relu relu6 selu sigmoid silu softmax softplus softshrink softsign tanhshrink
+        celu elu gelu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_sigmoid mish
+        prelu relu relu6 selu sigmoid silu softplus softshrink softsign tanhshrink
     """,
     "nn.attention": "attention",
+    "nn.class_losses": "checked_classes cross_entropy nll_loss one_hot",
     "nn.convolution": "conv conv_transpose conv_weight",
-    "nn.embedding_linear_dropout": "dropout embedding linear log_softmax",
+    "nn.distances": "cosine_embedding_loss cosine_similarity pairwise_distance triplet_margin_loss",
+    "nn.embedding_linear_dropout": "dropout embedding linear",
     "nn.losses": """
-        binary_cross_entropy binary_cross_entropy_with_logits checked_classes cosine_embedding_loss
-        cosine_similarity cross_entropy gaussian_nll_loss hinge_embedding_loss huber_loss kl_div
-        l1_loss margin_ranking_loss mse_loss nll_loss one_hot pairwise_distance poisson_nll_loss
-        smooth_l1_loss soft_margin_loss triplet_margin_loss
+        binary_cross_entropy binary_cross_entropy_with_logits gaussian_nll_loss hinge_embedding_loss
+        huber_loss kl_div l1_loss margin_ranking_loss mse_loss poisson_nll_loss smooth_l1_loss
+        soft_margin_loss
     """,
     "nn.normalization": "batch_norm group_norm layer_norm rms_norm",
     "nn.pooling": "avg_pool fold max_pool unfold",
+    "nn.softmax": "log_softmax logsumexp softmax",
     "random.distributions": """
         random_bernoulli random_categorical random_exponential random_normal random_randint
         random_uniform
@@ -86,13 +88,14 @@ OPERATIONS = {  # module: the operations that it defines
     "reductions.covariance": "corrcoef cov",
     "reductions.cumulative": "cumprod cumsum",
     "reductions.histograms": "bin_count histogram histogram_bin_edges histogramdd",
+    "reductions.linear_recurrence": "linear_recurrence",
     "reductions.nan_reductions": """
         nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar
     """,
     "reductions.product": "prod",
     "reductions.quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
     "reductions.reductions": "all any argmax argmin max mean min sum",
-    "reductions.ufunc_methods": "linear_recurrence ufunc_accumulate ufunc_reduce ufunc_reduceat",
+    "reductions.ufunc_methods": "ufunc_accumulate ufunc_reduce ufunc_reduceat",
     "reductions.variance_and_average": "average count_nonzero ptp std var",
     "shape.concatenate_stack_split": "concatenate split stack",
     "shape.eye_and_arange": "arange eye",

@@ -7,7 +7,7 @@ import pytest
 from letir.cli import machine_report as reports
 from letir.cli import main
 from letir.cli.blas_report import _openblas, blas_report, core_advice
-from letir.kernels import object_cache
+from letir.kernels.llvm import object_cache
 
 SECTIONS = ["letir", "python", "processor", "blas", "compiler", "cache", "device", "extras"]
 WITH_AVX512 = ("X86_V2", "AVX2", "AVX512_SKX")

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 import letir as lt
 from letir.errors import InternalError
 from letir.executor.compiled import kernels_setting
-from letir.kernels.loop_language import Builder
+from letir.kernels.loop_builder import Builder
 
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":

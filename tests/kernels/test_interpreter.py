@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from letir.kernels.interpreter import run_kernel, run_lets
-from letir.kernels.loop_language import Array, Builder, Kernel, Loop
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Array, Kernel, Loop
 
 pytest.importorskip("llvmlite")
-from letir.kernels.machine_code import ufunc_of
+from letir.kernels.llvm.machine_code import ufunc_of
 
 F8 = np.dtype("f8")
 

@@ -13,15 +13,15 @@ from attrs import evolve
 from letir.errors import InternalError
 from letir.executor.compiled import kernels_setting
 from letir.kernels import (
-    loop_language,
-    machine_code,
+    loop_builder,
     reduction_forms,
     scalar_forms,
     unrolled_groups,
 )
 from letir.kernels.elementary import complex_numbers, exponentials
-from letir.kernels.llvm_statements import _BY_KIND, StatementText
-from letir.kernels.loop_language import Builder
+from letir.kernels.llvm import machine_code
+from letir.kernels.llvm.llvm_statements import _BY_KIND, StatementText
+from letir.kernels.loop_builder import Builder
 from letir.kernels.loop_parts import LoopParts
 
 pytest.importorskip("llvmlite")
@@ -31,11 +31,11 @@ from tests.executor.kernels import test_kernel_binds as group_tests
 from tests.executor.kernels import test_loop_kernels as loop_tests
 from tests.executor.kernels import test_row_kernels as row_tests
 from tests.executor.kernels import test_unrolled_kernels as chain_tests
-from tests.kernels import test_machine_code as instruction_tests
 from tests.kernels import test_scalar_forms as form_tests
 from tests.kernels.elementary import functions
 from tests.kernels.elementary import test_accuracy as accuracy_tests
 from tests.kernels.elementary import test_complex_numbers as complex_tests
+from tests.kernels.llvm import test_machine_code as instruction_tests
 
 F8 = np.dtype("f8")
 
@@ -158,7 +158,7 @@ def _turned(b, x):
 
 
 ELEMENT = unrolled_groups.Unrolling.element
-NEXT = loop_language._OpenLoop.next
+NEXT = loop_builder._OpenLoop.next
 
 
 def _first_again(self, *values):
@@ -233,7 +233,7 @@ FAULTS: dict[str, tuple[Callable, Callable]] = {
         chain("a buffer"),
     ),
     "values of the first step in each": (
-        method(loop_language._OpenLoop, "next", _first_again),
+        method(loop_builder._OpenLoop, "next", _first_again),
         loop("rotation"),
     ),
     "a loop that is not reversed": (

@@ -14,7 +14,7 @@ from letir.testing import applied
 from tests.each_sample import each_sample
 
 pytest.importorskip("llvmlite")
-from letir.kernels.machine_code import ufunc_of
+from letir.kernels.llvm.machine_code import ufunc_of
 
 load_all()
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.5, -3.5, 0.3, 7.0, np.inf, -np.inf, np.nan, 1e300, 5e-324]

@@ -16,7 +16,7 @@ from letir.executor.kernels.row_kernels import LayoutError
 from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of
 from letir.kernels.batches.batch_lowering import BatchKernel, batch_kernel
 from letir.kernels.batches.item_binds import bind_kind, is_batch
-from letir.kernels.machine_code import ufunc_of
+from letir.kernels.llvm.machine_code import ufunc_of
 from letir.kernels.scalar_lowering import has_c_order
 from letir.kernels.threads import run_chunks, threads_of_call
 from letir.ops.define.records import decomposition, is_computed_by_parts

@@ -14,7 +14,7 @@ from letir.executor.kernels.threaded_calls import ThreadedCall
 from letir.kernels.device.device_calls import ArrayLoopCall, ChainCall, ElementwiseCall
 from letir.kernels.device.lanes import shared_loops
 from letir.kernels.device.row_calls import RowsCall
-from letir.kernels.machine_code import code_of
+from letir.kernels.llvm.machine_code import code_of
 from letir.kernels.scalar_lowering import is_complex
 
 

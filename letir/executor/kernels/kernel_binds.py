@@ -28,8 +28,8 @@ from letir.eval.float_warnings import (
 )
 from letir.executor.kernels.row_kernels import LayoutError, with_row_kernels
 from letir.executor.kernels.threaded_calls import with_threads
-from letir.kernels import machine_code
 from letir.kernels.elementwise_groups import kernel_of
+from letir.kernels.llvm import machine_code
 from letir.kernels.loop_language import Kernel
 from letir.kernels.scalar_lowering import has_c_order
 from letir.passes.fusion.clustering import MOST_COMPILED, WORTH, work_of

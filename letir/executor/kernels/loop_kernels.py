@@ -12,8 +12,8 @@ from letir.ast.bodies import all_bodies, bodies_of, map_bodies
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.eval.float_warnings import KernelError
 from letir.executor.kernels.kernel_binds import kernel_bind
-from letir.kernels import machine_code
 from letir.kernels.flat_arrays.array_loops import ArrayLoop, array_loop
+from letir.kernels.llvm import machine_code
 from letir.kernels.loop_groups import (
     MOST_COUNT,
     MOST_STEPS,

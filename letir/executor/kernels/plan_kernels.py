@@ -17,7 +17,7 @@ from letir.ast.terms import Bind, Lambda
 from letir.ast.types import ArrayType
 from letir.executor.kernels.threaded_calls import is_cut
 from letir.kernels.device.ptx import ptx_text
-from letir.kernels.machine_code import MachineCode, code_of
+from letir.kernels.llvm.machine_code import MachineCode, code_of
 from letir.kernels.threads import get_num_threads
 from letir.plan.plan import Plan
 

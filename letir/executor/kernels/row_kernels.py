@@ -14,7 +14,7 @@ from letir.ast.source import Source
 from letir.ast.terms import Bind, Lambda, Local
 from letir.executor.kernels.row_cuts import RowCut
 from letir.kernels.few_columns import row_kernel
-from letir.kernels.machine_code import begin_ufunc
+from letir.kernels.llvm.machine_code import begin_ufunc
 from letir.kernels.row_groups import RowKernel
 from letir.kernels.row_passes import Space, may_reduce
 from letir.kernels.scalar_lowering import has_c_order, has_scalar_form

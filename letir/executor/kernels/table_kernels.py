@@ -13,7 +13,7 @@ from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.eval.float_warnings import KernelError
 from letir.executor.kernels.kernel_binds import kernel_bind
-from letir.kernels.machine_code import ufunc_of
+from letir.kernels.llvm.machine_code import ufunc_of
 from letir.kernels.tables.table_binds import fits_table
 from letir.kernels.tables.table_kernel import SIGNATURE, table_kernel
 from letir.kernels.tables.table_lowering import NotInTable, Table, table_of

@@ -5,7 +5,7 @@ from functools import partial
 from letir.ast import LATE_BOUND
 from letir.ast.terms import Bind, Lambda
 from letir.executor.kernels.kernel_binds import kernel_bind
-from letir.kernels import machine_code
+from letir.kernels.llvm import machine_code
 from letir.kernels.unrolled_groups import has_form, unrolled_kernel
 from letir.passes.fusion.fusing import fused_level
 from letir.passes.fusion.regrouping import without_groups

@@ -4,7 +4,8 @@ from functools import cache
 
 import numpy as np
 
-from letir.kernels.loop_language import Builder, Function, Operand
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Function, Operand
 
 
 @cache

@@ -14,10 +14,12 @@ import numpy as np
 from attrs import define, evolve, field, frozen
 
 from letir.ast.bounded_cache import BoundedCache
-from letir.kernels.compile_threads import begin_compilation
 from letir.kernels.device.float_remainder import remainder_function
 from letir.kernels.device.lanes import LANES, has_waiting_lanes, neutral, shared_loops, spread_loop
-from letir.kernels.llvm_statements import StatementText, type_text
+from letir.kernels.llvm.compile_threads import begin_compilation
+from letir.kernels.llvm.llvm_statements import StatementText, type_text
+from letir.kernels.llvm.machine_code import emitted_code
+from letir.kernels.llvm.object_cache import cached_code
 from letir.kernels.loop_language import (
     Array,
     Call,
@@ -30,8 +32,6 @@ from letir.kernels.loop_language import (
     Scalar,
     Store,
 )
-from letir.kernels.machine_code import emitted_code
-from letir.kernels.object_cache import cached_code
 
 ENTRY = "kernel"
 _TRIPLE = "nvptx64-nvidia-cuda"

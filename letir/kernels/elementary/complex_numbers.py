@@ -13,7 +13,8 @@ from attrs import frozen
 
 from letir.ast import LATE_BOUND
 from letir.kernels.elementary import ELEMENTARY
-from letir.kernels.loop_language import Builder, Operand
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Operand
 from letir.kernels.scalar_instructions import INSTRUCTIONS
 
 

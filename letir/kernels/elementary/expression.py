@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from letir.kernels.loop_language import Builder, Operand
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Operand
 
 
 @frozen

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from attrs import define, field, frozen
 
-from letir.kernels.loop_language import Array, Builder, Operand
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Array, Operand
 from letir.kernels.scalar_lowering import NoKernel
 
 MOST_ELEMENTS = 1 << 13  # the most elements of a value: beyond, arithmetic takes longer than calls

@@ -3,7 +3,8 @@
 import numpy as np
 from attrs import frozen
 
-from letir.kernels.loop_language import Array, Builder, Operand
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Array, Operand
 
 _INDEX = np.dtype("int64")
 _SUMS_TOGETHER = 4  # rows whose sums are computed in one loop

@@ -12,7 +12,8 @@ import numpy as np
 
 from letir.eval.float_warnings import KERNEL
 from letir.kernels.elementary import ELEMENTARY
-from letir.kernels.loop_language import Array, Builder, Kernel, Operand
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Array, Kernel, Operand
 from letir.kernels.scalar_forms import form_of
 
 # The columns of a table: the operation; the lengths of the two loops; for the result and for each

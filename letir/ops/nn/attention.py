@@ -6,7 +6,7 @@ from letir.errors import ShapeError
 from letir.ops.define.records import composite
 from letir.ops.elementwise.comparisons_and_where import less_equal, logical_and, where
 from letir.ops.linalg.matmul_einsum import matmul
-from letir.ops.nn.activations import softmax
+from letir.ops.nn.softmax import softmax
 from letir.ops.reductions.cumulative import cumsum
 from letir.ops.reductions.reductions import any_
 from letir.ops.shape.shape_and_creation import ones_like

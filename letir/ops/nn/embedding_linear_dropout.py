@@ -1,39 +1,15 @@
-"""Composites of network code: embedding, linear, log_softmax, dropout."""
+"""Composites of network code: embedding, linear, dropout."""
 
 import numpy as np
 
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError, TraceError
-from letir.ops.define.batch_rules import axes_rule
 from letir.ops.define.records import composite, composite_numerics
 from letir.ops.elementwise.casting import copy, stop_gradient
 from letir.ops.elementwise.comparisons_and_where import greater_equal, less, where
-from letir.ops.elementwise.ufuncs import exp, log
 from letir.ops.random.keys_and_draws import as_key, random_draw
-from letir.ops.reductions.reductions import max_, sum_
 
 # ---- composites without random numbers ----
-
-
-def _log_softmax_decompose(x, *, axis=-1):
-    """x - log(sum(exp(x))) with the maximum subtracted first, so that nothing overflows.
-
-    >>> log_softmax(np.zeros(4)).round(3)
-    array([-1.386, -1.386, -1.386, -1.386])
-    """
-    # the result does not depend on the shift: stop_gradient drops a derivative that is zero
-    shifted = x - stop_gradient(max_(x, axis=axis, keepdims=True))
-    return shifted - log(sum_(exp(shifted), axis=axis, keepdims=True))
-
-
-log_softmax = composite(
-    "log_softmax",
-    _log_softmax_decompose,
-    # exp(y) is the softmax
-    vjp=lambda ct, y, x, *, axis, transform: (ct - exp(y) * sum_(ct, axis=axis, keepdims=True),),
-    batch=axes_rule("log_softmax"),
-    onnx="LogSoftmax",
-)
 
 
 def _linear_decompose(x, weight, bias=None):

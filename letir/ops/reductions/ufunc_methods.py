@@ -22,14 +22,11 @@ from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.ops.define.batch_rules import (
     axes_rule,
     batch_first,
-    broadcast_batches,
-    move_from_front,
     rank_of,
     reduction_rule,
     shift_axes,
 )
 from letir.ops.define.records import (
-    add_terms,
     broadcast_tangent,
     composite,
     composite_rules,
@@ -41,6 +38,7 @@ from letir.ops.elementwise.comparisons_and_where import equal, where
 from letir.ops.elementwise.logaddexp import log_share
 from letir.ops.elementwise.ufuncs import exp, exp2
 from letir.ops.indexing.index_expressions import check_bounds
+from letir.ops.reductions.linear_recurrence import linear_recurrence
 from letir.ops.reductions.product import prod
 from letir.ops.reductions.reductions import (
     broadcast_back,
@@ -94,63 +92,6 @@ def _fold_dtype(name: str, dtype: np.dtype, wanted: np.dtype | None) -> np.dtype
         )
     return wanted
 
-
-# ---- linear recurrences ----
-
-
-def _linear_recurrence_impl(xp, a, b):
-    """s[0] = b[0], s[i] = b[i] + a[i - 1] * s[i - 1], row by row."""
-    out = xp.array(b, dtype=xp.result_type(a, b), copy=True)
-    for i in range(1, len(out)):  # slices, since NumPy rounds products of complex scalars otherwise
-        out[i : i + 1] += a[i - 1 : i] * out[i - 1 : i]
-    return out
-
-
-def _linear_recurrence_aval(a, b):
-    """The shape of ``b``; the coefficients ``a`` have one row fewer."""
-    if a.shape[1:] != b.shape[1:] or len(a.shape) != len(b.shape):
-        raise ShapeError(f"linear_recurrence: shapes {a.shape} and {b.shape} differ")
-    return ArrayType(np.result_type(a.dtype, b.dtype), b.shape)
-
-
-def _linear_recurrence_vjp(ct, s, a, b):
-    """The cotangents by the same recurrence, run from the other end."""
-    by_b = flip(linear_recurrence(flip(a, 0), flip(ct, 0)), 0)
-    return unbroadcast(by_b[1:] * s[:-1], a), unbroadcast(by_b, b)
-
-
-def _linear_recurrence_jvp(tangents, s, a, b):
-    """The tangent by the same recurrence, driven by the tangents of ``a`` and ``b``."""
-    by_a, by_b = tangents
-    first = zeros_like(s[:1])
-    pushed = None if by_a is None else concatenate([first, by_a * s[:-1]])
-    return broadcast_tangent(linear_recurrence(a, add_terms((pushed, by_b))), s)
-
-
-@batch_first
-def _batched_recurrence(args, mapped):
-    """The batching rule of linear_recurrence, with the batch as the axis after the rows."""
-    a, b = (move_from_front(arg, 1) for arg in broadcast_batches(args, mapped))
-    return move_from_front(linear_recurrence(a, b), 1)
-
-
-linear_recurrence = define(
-    "linear_recurrence",
-    _linear_recurrence_impl,
-    _linear_recurrence_aval,
-    vjp=_linear_recurrence_vjp,
-    jvp=_linear_recurrence_jvp,
-    batch=_batched_recurrence,
-    source=lambda write, a, b: f"{write.helper(_RECURRENCE)}({a}, {b})",
-)
-_RECURRENCE = '''
-def linear_recurrence(a, b):
-    """s[0] = b[0], s[i] = b[i] + a[i - 1] * s[i - 1]."""
-    out = np.array(b, dtype=np.result_type(a, b))
-    for i in range(1, len(out)):
-        out[i : i + 1] += a[i - 1 : i] * out[i - 1 : i]
-    return out
-'''
 
 # ---- accumulate ----
 

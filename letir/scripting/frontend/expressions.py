@@ -5,22 +5,14 @@ column and a remedy.
 """
 
 import ast
-import difflib
 from collections.abc import Callable, Iterable
-from typing import Any
 
-import numpy as np
-
-from letir.ast.primitive import PRIMITIVES, Primitive
-from letir.ast.types import PYTHON_NUMBERS
-from letir.errors import ParseError
-from letir.scripting.frontend.source_text import Text, is_module
+from letir.ast.primitive import Primitive
+from letir.scripting.frontend.script_names import LITERALS, NameReader
+from letir.scripting.frontend.source_text import Text
 from letir.scripting.frontend.vocabulary import (
-    CONSTANTS,
     KEYWORDS,
-    MODULES,
     OPERATORS,
-    PYTHON_DTYPES,
     PYTHON_FUNCTIONS,
     Meaning,
     meaning,
@@ -41,7 +33,6 @@ from letir.tracing.numpy_protocols.dispatch import recorder_of
 
 _MOST_NESTED = 150  # levels of nested expressions, which use Python's stack
 _ATTRIBUTES = frozenset(["T", "shape", "real", "imag", "ndim", "dtype"])
-_LITERALS = (*PYTHON_NUMBERS, str, type(None), type(...), np.dtype)
 _REMEDIES: dict[type, str] = {
     ast.Lambda: "a function is written with def",
     ast.NamedExpr: "an assignment is a separate statement",
@@ -52,28 +43,13 @@ _SEQUENCES = "a loop is a statement: for i in range(n)"
 _REMEDIES |= dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), _SEQUENCES)
 
 
-class ExpressionReader:
-    """Reads expressions of one function.
-
-    ``scripts``: the functions that may be called by name. ``own``: the function's own name, if it
-    is also an operation, which it then means; in a lifted function (with its context in a tuple)
-    this holds for all names.
-    """
-
-    is_lifted = False
+class ExpressionReader(NameReader):
+    """Reads expressions of one function, with the names and scripts of ``NameReader``."""
 
     def __init__(self, text: Text, scripts, own: str):
-        self.text, self.scripts, self.own = text, scripts, own
+        super().__init__(text, scripts, own)
         self.depth = 0
         self.lists: set[str] = set()  # names of lists of integers, other than tuples as indices
-
-    def local(self, node: ast.Name) -> Name | None:
-        """The function's value of this name, None if there is none."""
-        raise NotImplementedError("functions know their names")
-
-    def error(self, at: Place | ast.AST, message: str) -> ParseError:
-        """A ParseError at this place."""
-        return self.text.error(at, message)
 
     def term(self, node: ast.expr) -> Term:
         """An expression as a term."""
@@ -91,67 +67,14 @@ class ExpressionReader:
         self.depth -= 1
         return found
 
-    def place(self, node: ast.AST) -> Place:
-        """The position where a node begins."""
-        return self.text.place(node)
-
-    # ---- names and constants ----
-
     def constant(self, node: ast.Constant) -> Literal:
         """A number, a string, None or ``...``."""
         value = node.value
-        if type(value) not in _LITERALS:
+        if type(value) not in LITERALS:
             raise self.error(node, f"{value!r} is not a number, a string or None")
         if type(value) is int and value >= 1 << 64:
             raise self.error(node, "the integer does not fit into 64 bits")
         return Literal(value, self.place(node))
-
-    def name(self, node: ast.Name) -> Term:
-        """A value, or a constant of scripts or of the enclosing Python scope."""
-        found = self.local(node)
-        if found is not None:
-            return found
-        # scripts can be called, but are not values
-        if node.id in self.text.names and node.id not in self.scripts:
-            return self.literal(node, self.text.names[node.id], node.id)
-        for table in (CONSTANTS, PYTHON_DTYPES):
-            if node.id in table:
-                return Literal(table[node.id], self.place(node))
-        raise self.unknown(node, node.id, [*CONSTANTS])
-
-    def literal(self, node: ast.expr, value: Any, name: str) -> Term:
-        """A value of the enclosing Python scope, which becomes part of the script."""
-        at = self.place(node)
-        if type(value) is tuple:
-            return Group(tuple(self.literal(node, item, name) for item in value), at)
-        if type(value) in (float, int, complex, bool) and value in PYTHON_DTYPES.values():
-            return Literal(value, at)
-        if type(value) in _LITERALS or isinstance(value, np.dtype):
-            return Literal(value, at)
-        if isinstance(value, type) and (
-            value.__name__ in PYTHON_DTYPES or issubclass(value, np.generic)
-        ):
-            return Literal(np.dtype(value), at)
-        raise self.error(
-            node,
-            f"{name!r} is {type(value).__name__} outside of the script: a script may use numbers, "
-            "strings and modules from there\n  make it a parameter",
-        )
-
-    def unknown(
-        self, node: ast.AST, name: str, others: list[str], remedy: str = "make it a parameter"
-    ) -> ParseError:
-        """The error for an unknown name, with a similar known one."""
-        known = [*self.names(), *self.scripts, *others]
-        # exp.reduce is a method of a ufunc, not a misspelt exprel
-        alike = [word for word in known if word.count(".") == name.count(".")]
-        near = difflib.get_close_matches(name, alike, 1)
-        remedy = f"did you mean {near[0]!r}?" if near else remedy
-        return self.error(node, f"unknown name {name!r}\n  {remedy}")
-
-    def names(self) -> list[str]:
-        """The values of the function by the user's names."""
-        return []
 
     # ---- operators ----
 
@@ -241,31 +164,6 @@ class ExpressionReader:
             raise self.error(node, f"a value has no attribute {node.attr!r}: {remedy}")
         found = meaning(node.attr)
         return self.apply(node, found.name, node.value)
-
-    def module_constant(self, node: ast.Attribute, path: str) -> Literal:
-        """``np.pi`` or ``np.float32``."""
-        if path.endswith("_") and path[:-1] in PYTHON_DTYPES:  # np.bool_
-            path = path[:-1]
-        for table in (CONSTANTS, PYTHON_DTYPES):
-            if path in table:
-                return Literal(table[path], self.place(node))
-        raise self.unknown(node, path, [*CONSTANTS])
-
-    def module_path(self, node: ast.expr) -> str | None:
-        """``linalg.norm`` for ``np.linalg.norm``, ``package.name`` for a user's operation; None if
-        the expression begins with a value.
-        """
-        path = []
-        while isinstance(node, ast.Attribute):
-            path.append(node.attr)
-            node = node.value
-        if not isinstance(node, ast.Name) or not path or self.local(node) is not None:
-            return None
-        known = self.text.names.get(node.id)
-        if is_module(known) or (known is None and node.id in MODULES):
-            return ".".join(reversed(path))
-        whole = ".".join([node.id, *reversed(path)])  # package.name of a user's operation
-        return whole if whole in PRIMITIVES else None
 
     # ---- calls ----
 

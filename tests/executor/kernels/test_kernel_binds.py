@@ -9,7 +9,7 @@ import pytest
 import letir as lt
 from letir.errors import DTypeError
 from letir.executor.compiled import kernels_setting
-from letir.kernels import machine_code
+from letir.kernels.llvm import machine_code
 from letir.testing import assert_same
 
 pytest.importorskip("llvmlite")

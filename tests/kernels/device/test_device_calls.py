@@ -9,7 +9,8 @@ from letir.ast.bodies import all_bodies
 from letir.eval.float_warnings import KernelError
 from letir.executor.compiled import kernels_setting
 from letir.kernels.flat_arrays.array_loops import array_loop
-from letir.kernels.loop_language import Array, Builder, Kernel
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Array, Kernel
 
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":

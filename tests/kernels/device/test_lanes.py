@@ -7,7 +7,8 @@ import letir as lt
 from letir.executor.compiled import kernels_setting
 from letir.executor.default_pipeline import optimize_program
 from letir.kernels.few_columns import row_kernel
-from letir.kernels.loop_language import Array, Builder, Kernel
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Array, Kernel
 from letir.kernels.row_passes import Space
 from letir.kernels.scalar_instructions import INSTRUCTIONS
 from letir.plan.plan import plan_of
@@ -15,13 +16,14 @@ from letir.plan.plan import plan_of
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
+from tests.kernels.test_machine_code import scaled_and_shifted
+
 from letir.executor.kernels.kernel_binds import with_kernels
 from letir.kernels.device.lanes import neutral, shared_loops
 from letir.kernels.device.launches import Argument, Launcher
 from tests.eval.stand_in import DeviceArray, moved
 from tests.kernels.device.simulated_device import SimulatedModule, simulated_device
 from tests.kernels.test_interpreter import weighted_totals
-from tests.kernels.test_machine_code import scaled_and_shifted
 
 F8 = np.dtype("f8")
 RNG = np.random.default_rng(4)

@@ -16,7 +16,8 @@ from letir.kernels.elementwise_groups import elementwise_kernel
 from letir.kernels.few_columns import row_kernel
 from letir.kernels.flat_arrays.array_loops import array_loop
 from letir.kernels.interpreter import run_lets
-from letir.kernels.loop_language import Array, Builder, Kernel
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Array, Kernel
 from letir.kernels.row_passes import Space
 from letir.kernels.scalar_forms import _FORMS, form_of
 from letir.kernels.unrolled_groups import unrolled_kernel
@@ -24,11 +25,12 @@ from letir.kernels.unrolled_groups import unrolled_kernel
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
+from tests.kernels.test_machine_code import kernel_of_instruction, scaled_and_shifted
+
 from letir.kernels.device.float_remainder import remainder_function
 from letir.kernels.device.ptx import LaunchForm, ptx_text
 from tests.kernels.device.test_device_calls import LOOPS
 from tests.kernels.test_interpreter import halvings, weighted_totals
-from tests.kernels.test_machine_code import kernel_of_instruction, scaled_and_shifted
 
 X = np.ones((4, 5))
 

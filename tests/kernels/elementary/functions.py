@@ -6,7 +6,8 @@ import numpy as np
 
 from letir.kernels.elementary import ELEMENTARY
 from letir.kernels.interpreter import run_kernel
-from letir.kernels.loop_language import Array, Builder, Kernel
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Array, Kernel
 
 DTYPES = [np.dtype("f8"), np.dtype("f4")]
 ANY = "log -1074 1024"  # random numbers 2**u with both signs; "+log": positive ones
@@ -81,7 +82,7 @@ def kernel_of(name: str, dtype: np.dtype) -> Kernel:
 @cache
 def compiled(name: str, dtype: np.dtype) -> np.ufunc:
     """A function as machine code."""
-    from letir.kernels.machine_code import ufunc_of
+    from letir.kernels.llvm.machine_code import ufunc_of
 
     return ufunc_of(kernel_of(name, dtype))
 

@@ -18,7 +18,7 @@ from letir.testing import assert_same
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
-from letir.kernels.machine_code import ufunc_of
+from letir.kernels.llvm.machine_code import ufunc_of
 
 SPECIAL = [0.0, -0.0, 1.0, -2.5, 0.3, np.inf, -np.inf, np.nan, 1e300, 1e38, 5e-324]
 NUMBERS = np.array([complex(x, y) for x, y in itertools.product(SPECIAL, SPECIAL)])

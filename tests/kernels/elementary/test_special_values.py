@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from letir.kernels.elementary import ELEMENTARY
-from letir.kernels.loop_language import Array, Builder, Kernel
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Array, Kernel
 from tests.kernels.elementary.functions import (
     DTYPES,
     RANGES,
@@ -18,7 +19,7 @@ from tests.kernels.elementary.functions import (
 )
 
 pytest.importorskip("llvmlite")
-from letir.kernels.machine_code import ufunc_of
+from letir.kernels.llvm.machine_code import ufunc_of
 
 COMMON = [0.0, 1.0, 2.0, 0.5, np.inf, np.nan, 1e-20, 3.0, 10.0, 1000.0, 0.1, 1e5, 1e22]
 OWN = {

@@ -8,7 +8,7 @@ import numpy as np
 from letir.errors import MissingRule
 from letir.onnx.importing.values import axis_of, known_array, like
 from letir.ops.nn import activations
-from letir.ops.nn.embedding_linear_dropout import log_softmax
+from letir.ops.nn.softmax import log_softmax, softmax
 from letir.ops.shape.shape_and_creation import reshape
 
 
@@ -124,7 +124,7 @@ def _hardmax(x: Any, axis: int) -> Any:
 
 def _softmax(x: Any, axis: int) -> Any:
     """Softmax along one axis."""
-    return activations.softmax(x, axis=axis)
+    return softmax(x, axis=axis)
 
 
 def _log_softmax(x: Any, axis: int) -> Any:

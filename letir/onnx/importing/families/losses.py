@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from letir.onnx.importing.values import like, take, traced_with
-from letir.ops.nn.embedding_linear_dropout import log_softmax
+from letir.ops.nn.softmax import log_softmax
 
 
 def _negative_log_likelihood(

@@ -6,7 +6,7 @@ import numpy as np
 
 from letir.errors import ShapeError
 from letir.onnx.importing.values import axes_of, axis_of, known_int, known_sizes, like
-from letir.ops.nn.activations import logsumexp
+from letir.ops.nn.softmax import logsumexp
 
 # ---- reductions ----
 

@@ -8,8 +8,6 @@ from letir.testing.samples.sample import BLOCK, EMPTY, INTEGERS, Sample, X, Y, n
 
 ROW = np.array([-3.7, -1.3, -0.4, 0.3, 0.8, 2.6, 7.1])
 FAR = np.array([-40.0, -9.0, 9.0, 700.0])
-WITH_INF = np.array([[0.5, -np.inf, 1.5], [-np.inf, -np.inf, 2.0]])
-NEVER = np.full((2, 3), -np.inf)
 
 
 def smooth(*more: Sample, **attrs: Any) -> list[Sample]:
@@ -43,14 +41,4 @@ SAMPLES = {
     "tanhshrink": smooth(),
     "normal_cdf": smooth(*narrow(of(X)), of(0.7), of(ROW * 5), of(INTEGERS), of(EMPTY)),
     "glu": [of(BLOCK), of(BLOCK, axis=0), *narrow(of(BLOCK))],
-    "softmax": [of(X), of(BLOCK, axis=1), of(X * 400), rough(WITH_INF), of(EMPTY), *narrow(of(X))],
-    "logsumexp": [
-        of(X),
-        of(BLOCK, axis=(0, -1), keepdims=True),
-        of(X, axis=None),
-        of(X * 400, axis=0),
-        rough(WITH_INF),
-        rough(NEVER),
-        *narrow(of(X)),
-    ],
 }

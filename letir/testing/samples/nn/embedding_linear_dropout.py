@@ -21,14 +21,6 @@ KEY = np.array([7, 11], np.uint64)
 WEIGHT = TALL[:, :3]
 
 SAMPLES = {
-    "log_softmax": [
-        of(X),
-        of(X, axis=0),
-        of(BLOCK, axis=1),
-        of(X * 400),
-        of(EMPTY),
-        *narrow(of(X)),
-    ],
     "linear": [
         of(X, WEIGHT),
         of(X, WEIGHT, None),

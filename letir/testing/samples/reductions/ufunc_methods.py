@@ -14,24 +14,12 @@ from letir.testing.samples.sample import (
     X,
     Y,
     Z,
-    exempt,
     narrow,
     of,
     rough,
 )
 
 SAMPLES = {
-    "linear_recurrence": exempt(
-        [
-            of(X[:1], Y),
-            of(TALL[1:], TALL * 1.5),
-            of(Z[0, :2], Y[0]),
-            of(BLOCK[:1], BLOCK + 1),
-            of(EMPTY, X[:1]),
-            *narrow(of(X[:1], Y)),
-        ],
-        named_rows="its first operand has a row less than its second",
-    ),
     "ufunc_accumulate": [
         of(X, ufunc="sub", axis=1),
         of(POSITIVE[:, :2], ufunc="div"),

@@ -6,7 +6,8 @@ import numpy as np
 
 from letir.errors import MissingRule, ShapeError
 from letir.onnx.importing.values import like, take
-from letir.ops.nn.activations import sigmoid, softmax
+from letir.ops.nn.activations import sigmoid
+from letir.ops.nn.softmax import softmax
 from letir.ops.special.special_functions import ndtri
 
 # ---- features ----

@@ -7,7 +7,7 @@ twice: for arrays whose last axis is contiguous, which LLVM vectorises, and for 
 
 from attrs import define
 
-from letir.kernels.llvm_statements import StatementText
+from letir.kernels.llvm.llvm_statements import StatementText
 from letir.kernels.loop_language import Array, Kernel, Loop
 
 

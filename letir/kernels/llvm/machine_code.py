@@ -19,10 +19,10 @@ from numpy._core.umath import _UFUNC_API  # NumPy's functions for C extensions
 
 from letir.ast import LATE_BOUND, WATCHED, shown
 from letir.ast.bounded_cache import BoundedCache
-from letir.kernels.compile_threads import begin_compilation, llvm_lock
-from letir.kernels.llvm_text import llvm_text
+from letir.kernels.llvm.compile_threads import begin_compilation, llvm_lock
+from letir.kernels.llvm.llvm_text import llvm_text
+from letir.kernels.llvm.object_cache import cached_code
 from letir.kernels.loop_language import Kernel
-from letir.kernels.object_cache import cached_code
 
 _NAME = "kernel"
 # Addresses of 64 bits: in a large process LLVM's loader puts code and its constants more than 2 GiB

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from letir.kernels import object_cache
-from letir.kernels.object_cache import cached_code
+from letir.kernels.llvm import object_cache
+from letir.kernels.llvm.object_cache import cached_code
 
 
 @pytest.fixture

@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from letir.kernels.loop_language import Array, Builder, Kernel
+from letir.kernels.loop_builder import Builder
+from letir.kernels.loop_language import Array, Kernel
 from letir.kernels.scalar_instructions import INSTRUCTIONS
 
 pytest.importorskip("llvmlite")
 from llvmlite.binding import context, executionengine
 
-from letir.kernels.machine_code import MachineCode, ufunc_of
+from letir.kernels.llvm.machine_code import MachineCode, ufunc_of
 
 F8 = np.dtype("f8")
 

@@ -12,10 +12,10 @@ import pytest
 import letir as lt
 
 pytest.importorskip("llvmlite")
-from letir.kernels import compile_threads, machine_code
-from letir.kernels.compile_threads import begin_compilation
-from letir.kernels.machine_code import MachineCode, begin_ufunc, ufunc_of, ufuncs_of
-from tests.kernels.test_machine_code import scaled_and_shifted
+from letir.kernels.llvm import compile_threads, machine_code
+from letir.kernels.llvm.compile_threads import begin_compilation
+from letir.kernels.llvm.machine_code import MachineCode, begin_ufunc, ufunc_of, ufuncs_of
+from tests.kernels.llvm.test_machine_code import scaled_and_shifted
 
 
 @pytest.fixture(autouse=True)
@@ -146,7 +146,7 @@ FORKS = """
 import os, signal
 import numpy as np, letir as lt
 from letir.kernels.elementwise_groups import elementwise_kernel
-from letir.kernels.machine_code import begin_ufunc
+from letir.kernels.llvm.machine_code import begin_ufunc
 x = np.linspace(1, 2, 30_000)
 def function(n):
     return lambda x: np.sin(x * n) / (n + np.exp(x)) * np.tanh(x)

@@ -1,0 +1,50 @@
+"""Samples of the operations in ``letir.ops.nn.class_losses``."""
+
+import numpy as np
+
+from letir.testing.samples.sample import (
+    BLOCK,
+    FLOAT32,
+    POSITIVE,
+    X,
+    exempt,
+    narrow,
+    of,
+    rough,
+)
+
+CLASSES = np.array([2, 0])
+SHARES = np.array([[0.5, 0.3, 0.2], [0.1, 0.7, 0.2]])
+SPACED = np.array([[0, 1, 2, 2], [1, -100, 0, 1]])
+FAR_LOGITS = np.array([[900.0, -900.0, 0.0], [5.0, 1000.0, -700.0]])
+
+
+SAMPLES = {
+    "checked_classes": [
+        of(CLASSES, classes=3),
+        of(np.int64(1), classes=2),
+        of(np.array([[0, -100]]), classes=1, ignored=-100),
+    ],
+    "one_hot": [of(CLASSES, classes=3), of(np.int64(1), classes=2, dtype=FLOAT32)],
+    "nll_loss": exempt(
+        [
+            of(X, CLASSES),
+            of(BLOCK, SPACED, POSITIVE[0], reduction="none"),
+            of(BLOCK, SPACED, POSITIVE[0]),
+            of(X[0], np.int64(1), reduction="sum"),
+            of(X, np.array([-100, -100])),
+            *narrow(of(X, CLASSES)),
+        ],
+        named_rows="its target, of fewer axes, has the batch too",
+    ),
+    "cross_entropy": [
+        of(X, CLASSES),
+        of(BLOCK, SPACED, POSITIVE[0], label_smoothing=0.1),
+        of(X, SHARES, POSITIVE[0], reduction="sum"),
+        of(X, SHARES, label_smoothing=0.2),
+        of(X[0], np.int64(1), reduction="none"),
+        rough(FAR_LOGITS, CLASSES),
+        rough(np.array([0.5, -np.inf, 1.0]), np.array([0.5, 0.0, 0.5])),
+        *narrow(of(X, CLASSES)),
+    ],
+}
