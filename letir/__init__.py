@@ -142,6 +142,7 @@ _LATE_BOUND = {
     "ast.alpha_equality": ("equal", "hash"),
     "ast.checker": ("check", "retype"),
     "ast.ill_made": ("ill_made_error",),
+    "ast.sizes.size_comparisons": ("compare_with_zero",),
     "progress": ("counted", "with_progress"),
     "ast.text.positions": ("error_in_text",),
     "ast.text.printer": (
@@ -200,6 +201,7 @@ _LATE_BOUND = {
     "tracing.buffer_calls": ("call_with_buffers", "compute_known"),
     "tracing.checks.baked_constants": ("refuse_another_result", "refuse_baked"),
     "tracing.checks.unrecorded_regions": ("begin_region", "end_region", "stop_gradients"),
+    "tracing.checks.draw_errors": ("drawn_by",),
     "tracing.checks.hidden_random_state": ("watch_numpy_random",),
     "tracing.checks.unsupported": ("refusal_reason",),
     "tracing.checks.misuse": ("argument_error", "other_operand", "refuse_flag", "refuse_misfit"),

@@ -26,7 +26,8 @@ from letir.ast.types import ArrayType
 from letir.errors import TraceError
 from letir.ops import LateModule
 from letir.tracing import callers, entry
-from letir.tracing.checks.hidden_random_state import draw_elsewhere, drawn_from
+from letir.tracing.checks.draw_errors import drawn_from
+from letir.tracing.checks.hidden_random_state import draw_elsewhere
 from letir.tracing.checks.own_generators import is_seeding, note_own, note_unseeded, own_generators
 from letir.tracing.checks.system_randomness import RANDOM_FILE, is_importing, system_bytes
 from letir.tracing.operands import first_traced

@@ -36,7 +36,7 @@ def _ordered_by(compare: Callable) -> Callable:
         if not issubclass(type(other), Size | int | float | np.integer):
             return NotImplemented  # a traced value answers for itself
         apart = _difference(compare, self, other)
-        answer = None if apart is None else _compared(compare, apart)
+        answer = None if apart is None else LATE_BOUND["compare_with_zero"](compare, apart)
         if answer is not None:
             note_read(f"whether {self} is less than {other}", True)
             return answer
@@ -102,7 +102,6 @@ def _value(name: str, sizes: dict) -> Any:
     return sizes[name] if name in sizes else Size.named(name)
 
 
-_MOST_RESIDUES = 64
 _MOST_POWER = 4  # higher powers are traced numbers
 _MOST_TERMS = 4096  # of a product: the terms of (a+b)*(c+d)*... double with each factor
 _NUMBERS = (int, float, np.integer)
@@ -341,76 +340,6 @@ class Size:
         printer.text(repr(self))  # printers of Python's integers compare them with numbers
 
 
-def _compared(compare: Callable, size: Size | int) -> bool | None:
-    """``compare(size, 0)``; None if it depends on the values of the names."""
-    if type(size) is not Size:
-        return compare(size, 0)
-    if any(type(name) is Quotient for names, _ in size.terms for name in names):
-        return _compared_by_bounds(compare, size)
-    factors = [c for names, c in size.terms if names]
-    if min(factors) < 0 < max(factors):
-        return None
-    end = size.evaluate(dict.fromkeys(size.names, 0))  # no size is negative
-    beyond = end + (1 if factors[0] > 0 else -1)
-    # monotone from ``end`` on: compare there, one step further, and at infinity
-    answers = {compare(end, 0), compare(beyond, 0), compare(factors[0], 0)}
-    return answers.pop() if len(answers) == 1 else None
-
-
-def _compared_by_bounds(compare: Callable, size: Size) -> bool | None:
-    """``compare(size, 0)`` for a size with quotients, from bounds that are polynomials."""
-    for is_rough in (False, True):
-        low, high = (_bound(size, is_low, is_rough) for is_low in (True, False))
-        if low is not None and high is not None:
-            answers = {_compared(compare, low), _compared(compare, high)}
-            if len(answers) == 1 and None not in answers:
-                return answers.pop()
-    return _compared_by_residues(compare, size)
-
-
-def _compared_by_residues(compare: Callable, size: Size) -> bool | None:
-    """``compare(size, 0)`` for a size with one name: without quotients for each of its residues."""
-    period, names = _period_of(size), size.names
-    if len(names) > 1 or period > _MOST_RESIDUES:
-        return None
-    answers: set = set()
-    for name in names:
-        for rest in range(period):
-            found = size.substitute({name: period * Size.named(name) + rest})
-            answers.add(_compared(compare, found))
-    return answers.pop() if len(answers) == 1 else None
-
-
-def _period_of(size: Size) -> int:
-    """A number that all divisors of quotients divide, together with those inside of them."""
-    quotients = {name for names, _ in size.terms for name in names if type(name) is Quotient}
-    return math.lcm(*[name.by * _period_of(name.of) for name in quotients])
-
-
-def _bound(size: Any, is_low: bool, is_rough: bool) -> Any:
-    """A polynomial below (``is_low``) or above a positive multiple of ``size``; None if unknown.
-
-    ``of // by`` is at most ``of / by``, and less by at most ``(by - 1) / by``. ``is_rough``: uses 0
-    as the lower bound of quotients instead, where ``of`` is not negative.
-    """
-    for names, c in terms_of(size):
-        quotient = next((name for name in names if type(name) is Quotient), None)
-        if quotient is None:
-            continue
-        of, by = quotient.of, quotient.by
-        if len(names) > 1:
-            return None
-        rest = size - c * Size.named(quotient)
-        if (c > 0) != is_low:
-            found = by * rest + c * of
-        elif is_rough and _compared(ge, of):
-            found = rest
-        else:
-            found = by * rest + c * (of - (by - 1))
-        return _bound(found, is_low, is_rough)
-    return size
-
-
 def differs(size: Size, other: Any) -> bool | None:
     """Whether two sizes differ for all values of the names; None if it depends on the values."""
     if not issubclass(type(other), Size | int | float | np.integer):
@@ -420,7 +349,8 @@ def differs(size: Size, other: Any) -> bool | None:
     apart = size - (other if type(other) is Size else int(other))
     if type(apart) is int:
         return bool(apart)
-    return True if _compared(gt, apart) or _compared(lt, apart) else None
+    compared = LATE_BOUND["compare_with_zero"]
+    return True if compared(gt, apart) or compared(lt, apart) else None
 
 
 def exact_quotient(size: Size | int, by: Size | int) -> Size | int | None:

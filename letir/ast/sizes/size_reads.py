@@ -50,7 +50,7 @@ def _users_place() -> str | None:
     return None if _package(frame) == "letir" else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-_SIZES = ("letir.ast.sizes.size", "letir.ast.sizes.size_reads")
+_SIZES = tuple([f"letir.ast.sizes.{name}" for name in ("size", "size_comparisons", "size_reads")])
 _PASSED_OVER = sys.stdlib_module_names | {"numpy"}
 
 

@@ -9,45 +9,27 @@ words, or the words.
 """
 
 import ctypes
-import dis
 import functools
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import nullcontext, suppress
-from types import BuiltinMethodType, CodeType, FunctionType, MethodType
+from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.ast.process_state import new_lock
-from letir.ast.terms import Lambda, Source
-from letir.errors import TraceError
-from letir.tracing.refusals import of_outside_state
-from letir.tracing.source_locations import at_user
+from letir.ast.terms import Lambda
 from letir.tracing.stand_ins import add_loaded_modules
 from letir.tracing.trace_state import DRAW_AT_ONCE, LIFT_STATES
 
 _HEAD = object.__basicsize__  # the size of an object's header in CPython
 _BLOCK = 624  # words of the Mersenne twister; the position follows them
 _PLACE = 4 * _BLOCK
-_MOST = 32  # functions searched for generators
+MOST_FUNCTIONS = 32  # functions searched for generators
 _MOST_OBJECTS = 1 << 10  # containers and objects searched for them
 _BOUND = (MethodType, BuiltinMethodType)
 _WITHOUT_GENERATORS = frozenset(["builtins", "numpy", "functools", "types"])
-_REPLACEMENTS = {
-    **dict.fromkeys(("normal", "randn", "standard_normal", "gauss"), "normal(key, shape)"),
-    **dict.fromkeys(("uniform", "rand", "random", "random_sample"), "uniform(key, shape)"),
-    **dict.fromkeys(("randint", "randrange", "integers"), "randint(key, shape, low, high)"),
-    **dict.fromkeys(("choice", "choices", "sample"), "choice(key, a, shape)"),
-    **dict.fromkeys(("permutation", "shuffle", "permuted"), "permutation(key, x)"),
-    **dict.fromkeys(("exponential", "expovariate"), "exponential(key, shape)"),
-    **dict.fromkeys(("gamma", "standard_gamma", "gammavariate"), "gamma(key, a, shape)"),
-    "binomial": "bernoulli(key, p, shape)",
-    "multinomial": "categorical(key, logits)",
-}
-
-
-# ---- states ----
 
 
 def _numpy_state():
@@ -93,15 +75,15 @@ def _generators_of(f: Callable) -> list:
 
     Includes generators in containers and attributes of objects, and generators of bound methods.
     """
-    kinds = _generator_types()
+    kinds = generator_types()
     if not kinds:
         return []
     found: dict[int, Any] = {}
     todo: list[Any] = [f]
     seen: set[FunctionType] = set()
-    while todo and len(seen) < _MOST:
+    while todo and len(seen) < MOST_FUNCTIONS:
         called = todo.pop()
-        function = _plain_function(called)
+        function = plain_function(called)
         if function is None or function in seen:
             continue
         seen.add(function)
@@ -141,16 +123,16 @@ def _nested_values(values: list) -> list:
     return values
 
 
-def _generator_types() -> tuple[type, ...]:
+def generator_types() -> tuple[type, ...]:
     """The classes of random generators, as far as they are loaded."""
     numpy, python = sys.modules.get("numpy.random"), sys.modules.get("random")
     found = () if numpy is None else (numpy.Generator, numpy.RandomState, numpy.SeedSequence)
     return found if python is None else (*found, python.Random)
 
 
-def _plain_function(f) -> FunctionType | None:
+def plain_function(f: Any) -> FunctionType | None:
     """The Python function in a method, a partial or a wrapper; None if there is none."""
-    for _ in range(_MOST):
+    for _ in range(MOST_FUNCTIONS):
         if type(f) is FunctionType:
             return f
         f = f.__func__ if type(f) is MethodType else getattr(f, "func", None)
@@ -160,7 +142,7 @@ def _plain_function(f) -> FunctionType | None:
 def _values_of(function: FunctionType) -> Iterator:
     """The objects in a function's closure, its defaults, and the globals that it names."""
     if function.__closure__:
-        yield from _closure_of(function).values()
+        yield from closure_of(function).values()
     yield from function.__defaults__ or ()
     names = function.__globals__
     for name in function.__code__.co_names:
@@ -168,7 +150,7 @@ def _values_of(function: FunctionType) -> Iterator:
             yield names[name]
 
 
-def _closure_of(function: FunctionType) -> dict:
+def closure_of(function: FunctionType) -> dict:
     """The closure variables of a function that are set."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -291,7 +273,7 @@ class Watch:
                     used[name] = None
             known = after
         if used and not any(bind.op.is_users for bind in fn.binds):
-            error = _drawn_by(" and ".join(used), self.f)
+            error = LATE_BOUND["drawn_by"](" and ".join(used), self.f)
             # drawn already: ``jit`` sets back generators that it knows
             error.letir_set_back = _hidden_generators(used)  # type: ignore[attr-defined]
             raise error
@@ -340,78 +322,6 @@ def _was_drawn(before, after, fresh: int) -> bool:
         return before != after
     position = after[1] if len(after) == 3 else after[0][:4]
     return int.from_bytes(position, sys.byteorder) != fresh
-
-
-# ---- the error ----
-
-
-def _drawn_by(what: str, f: Callable) -> TraceError:
-    """The error for draws from hidden state, with the draws that appear in the code of ``f``."""
-    places = list(_draws_in(f))
-    where = "".join(f"\n  at {source}: {name}" for source, name in places[:5])
-    return drawn_from(what, list(dict.fromkeys(name for _, name in places)), where)
-
-
-def drawn_from(what: str, names: list[str], where: str | None = None) -> TraceError:
-    """The error for draws by methods of these names from a hidden state.
-
-    ``where``: the lines of the draws, the user's line by default.
-    """
-    known = [f"letir.random.{_REPLACEMENTS[name]}" for name in names if name in _REPLACEMENTS]
-    if where is None:
-        where = f"{at_user()}: {names[0]}"
-    return of_outside_state(
-        TraceError(
-            f"while the function was traced numbers were drawn from {what}: "
-            f"they would be constants of the program{where}\n"
-            f"  draw by a key that is an argument, {' or '.join(known[:3]) or 'letir.random'}\n"
-            "  or make a numpy.random.Generator an argument"
-        )
-    )
-
-
-def _draws_in(f: Callable) -> Iterator[tuple[Source, str]]:
-    """(source, method) of each call on a global or captured generator in the code of ``f``."""
-    todo: list[Any] = [f]
-    seen: set[FunctionType] = set()
-    while todo and len(seen) < _MOST:
-        function = _plain_function(todo.pop())
-        if function is None or function in seen:
-            continue
-        seen.add(function)
-        names = {**vars(sys.modules["builtins"]), **function.__globals__}
-        names.update(_closure_of(function))
-        for source, value in _values_spelled(function.__code__, names):
-            if type(value) is FunctionType and value.__globals__ is function.__globals__:
-                todo.append(value)
-            elif _is_draw(value):
-                yield source, value.__name__
-
-
-def _is_draw(value) -> bool:
-    """Whether an object is a method of NumPy's generators, or of ``random``'s hidden one."""
-    owner = getattr(value, "__self__", None)
-    if not isinstance(value, BuiltinMethodType | MethodType) or owner is None:
-        return False
-    return type(owner) in _generator_types()
-
-
-def _values_spelled(code: CodeType, names: dict) -> Iterator[tuple[Source, Any]]:
-    """(source, value) of each name with attributes that a code object reads."""
-    value, line = None, code.co_firstlineno
-    for instruction in dis.get_instructions(code):
-        line = (instruction.positions and instruction.positions.lineno) or line
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
-            value = names.get(instruction.argval)
-        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and value is not None:
-            value = getattr(value, instruction.argval, None)
-        elif instruction.opname != "CACHE":
-            value = None
-        if value is not None:
-            yield Source(code.co_filename, line), value
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _values_spelled(inner, names)
 
 
 LATE_BOUND["watch_numpy_random"] = watch_numpy_random

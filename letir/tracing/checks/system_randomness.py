@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from letir.tracing import entry
-from letir.tracing.checks.hidden_random_state import drawn_from
+from letir.tracing.checks.draw_errors import drawn_from
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import is_users
 from letir.tracing.trace_state import ACTIVE, DRAW_AT_ONCE, Trace

@@ -1,0 +1,103 @@
+"""The errors for draws from hidden random state, with the lines of the draws in the code."""
+
+import dis
+import sys
+from collections.abc import Callable, Iterator
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType
+from typing import Any
+
+from letir.ast import LATE_BOUND
+from letir.ast.terms import Source
+from letir.errors import TraceError
+from letir.tracing.checks.hidden_random_state import (
+    MOST_FUNCTIONS,
+    closure_of,
+    generator_types,
+    plain_function,
+)
+from letir.tracing.refusals import of_outside_state
+from letir.tracing.source_locations import at_user
+
+_REPLACEMENTS = {
+    **dict.fromkeys(("normal", "randn", "standard_normal", "gauss"), "normal(key, shape)"),
+    **dict.fromkeys(("uniform", "rand", "random", "random_sample"), "uniform(key, shape)"),
+    **dict.fromkeys(("randint", "randrange", "integers"), "randint(key, shape, low, high)"),
+    **dict.fromkeys(("choice", "choices", "sample"), "choice(key, a, shape)"),
+    **dict.fromkeys(("permutation", "shuffle", "permuted"), "permutation(key, x)"),
+    **dict.fromkeys(("exponential", "expovariate"), "exponential(key, shape)"),
+    **dict.fromkeys(("gamma", "standard_gamma", "gammavariate"), "gamma(key, a, shape)"),
+    "binomial": "bernoulli(key, p, shape)",
+    "multinomial": "categorical(key, logits)",
+}
+
+
+def drawn_by(what: str, f: Callable) -> TraceError:
+    """The error for draws from hidden state, with the draws that appear in the code of ``f``."""
+    places = list(_draws_in(f))
+    where = "".join(f"\n  at {source}: {name}" for source, name in places[:5])
+    return drawn_from(what, list(dict.fromkeys(name for _, name in places)), where)
+
+
+def drawn_from(what: str, names: list[str], where: str | None = None) -> TraceError:
+    """The error for draws by methods of these names from a hidden state.
+
+    ``where``: the lines of the draws, the user's line by default.
+    """
+    known = [f"letir.random.{_REPLACEMENTS[name]}" for name in names if name in _REPLACEMENTS]
+    if where is None:
+        where = f"{at_user()}: {names[0]}"
+    return of_outside_state(
+        TraceError(
+            f"while the function was traced numbers were drawn from {what}: "
+            f"they would be constants of the program{where}\n"
+            f"  draw by a key that is an argument, {' or '.join(known[:3]) or 'letir.random'}\n"
+            "  or make a numpy.random.Generator an argument"
+        )
+    )
+
+
+def _draws_in(f: Callable) -> Iterator[tuple[Source, str]]:
+    """(source, method) of each call on a global or captured generator in the code of ``f``."""
+    todo: list[Any] = [f]
+    seen: set[FunctionType] = set()
+    while todo and len(seen) < MOST_FUNCTIONS:
+        function = plain_function(todo.pop())
+        if function is None or function in seen:
+            continue
+        seen.add(function)
+        names = {**vars(sys.modules["builtins"]), **function.__globals__}
+        names.update(closure_of(function))
+        for source, value in _values_spelled(function.__code__, names):
+            if type(value) is FunctionType and value.__globals__ is function.__globals__:
+                todo.append(value)
+            elif _is_draw(value):
+                yield source, value.__name__
+
+
+def _is_draw(value) -> bool:
+    """Whether an object is a method of NumPy's generators, or of ``random``'s hidden one."""
+    owner = getattr(value, "__self__", None)
+    if not isinstance(value, BuiltinMethodType | MethodType) or owner is None:
+        return False
+    return type(owner) in generator_types()
+
+
+def _values_spelled(code: CodeType, names: dict) -> Iterator[tuple[Source, Any]]:
+    """(source, value) of each name with attributes that a code object reads."""
+    value, line = None, code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        line = (instruction.positions and instruction.positions.lineno) or line
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
+            value = names.get(instruction.argval)
+        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and value is not None:
+            value = getattr(value, instruction.argval, None)
+        elif instruction.opname != "CACHE":
+            value = None
+        if value is not None:
+            yield Source(code.co_filename, line), value
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _values_spelled(inner, names)
+
+
+LATE_BOUND["drawn_by"] = drawn_by
