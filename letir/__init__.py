@@ -197,8 +197,8 @@ _LATE_BOUND = {
     "scipy.sparse_products": ("sparse_methods",),
     "source.side_by_side.comparison": ("diff",),
     "tracing.checks.caught_exceptions": ("note_attempt", "note_error", "note_failure"),
-    "tracing.buffers": ("as_buffer",),
-    "tracing.buffer_calls": ("call_with_buffers", "compute_known"),
+    "tracing.mutation.buffers": ("as_buffer",),
+    "tracing.mutation.buffer_calls": ("call_with_buffers", "compute_known"),
     "tracing.checks.baked_constants": ("refuse_another_result", "refuse_baked"),
     "tracing.checks.unrecorded_regions": ("begin_region", "end_region", "stop_gradients"),
     "tracing.checks.draw_errors": ("drawn_by",),
@@ -225,7 +225,7 @@ _LATE_BOUND = {
     ),
     "tracing.called_programs": ("replay_each",),
     "tracing.static_leaves": ("with_static",),
-    "tracing.structured_buffers": ("structured_buffer", "structured_rows"),
+    "tracing.mutation.structured_buffers": ("structured_buffer", "structured_rows"),
     "tracing.mutation.adopted_arrays": ("adopt_item_write", "adopt_result_array"),
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
     "executor.outside_state": (
@@ -246,6 +246,7 @@ _LATE_BOUND = {
         *("library_methods", "library_modules", "function_stand_in", "sized_stand_in"),
         *("list_taking_function", "recorded_function"),
     ),
+    "tracing.class_stand_ins": ("class_stand_in",),
     "tracing.math_stand_ins": (
         *("cached_stand_ins", "named_stand_ins", "python_stand_ins", "scalar_stand_ins"),
     ),

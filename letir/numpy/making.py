@@ -19,7 +19,14 @@ from letir.ast.terms import Local
 from letir.ast.types import requested_dtype
 from letir.errors import TraceError
 from letir.ops.shape.shape_and_creation import shape_from_call
-from letir.tracing.buffers import NUMBERS, Recipe, as_buffer, has_traced, new_buffer, unwrap
+from letir.tracing.mutation.buffers import (
+    NUMBERS,
+    Recipe,
+    as_buffer,
+    has_traced,
+    new_buffer,
+    unwrap,
+)
 from letir.tracing.mutation.memory_order import made_in_c_order
 from letir.tracing.mutation.views import Memory, in_one_memory, mark_as_array
 from letir.tracing.operands import array_of_object, first_traced, stack_traced, strong_element
@@ -115,13 +122,8 @@ def full(
     rank = len(shape) if isinstance(shape, tuple) else 1
     if isinstance(fill, Value) and fill.ndim > rank and fill.shape[: fill.ndim - rank].count(1):
         fill = fill.reshape(fill.shape[fill.ndim - rank :])  # an assignment drops such axes
-    return _make_array(
-        "full",
-        np.full,
-        shape,
-        np.asarray(fill) if type(fill) is list else fill,
-        dtype,
-    )
+    fill = np.asarray(fill) if type(fill) is list else fill
+    return _make_array("full", np.full, shape, fill, dtype)
 
 
 def eye(

@@ -1,13 +1,15 @@
-"""Tests of the calling frame: whether a user's code, a library or C code reads a module attribute.
+"""What users' code calls: tests of the calling frame, and the code that a module contains.
 
-Stand-ins are given to users' code only.
+The frame tells whether a user's code, a library or C code reads a module attribute: stand-ins are
+given to users' code only.
 """
 
 import dis
 import itertools
 import os
 import sys
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
+from typing import Any
 
 from letir.tracing.source_locations import instruction_at
 
@@ -186,3 +188,27 @@ def _span_of(x: dis.Instruction) -> tuple:
     at = x.positions
     line, last, start, end = (0, 0, 0, 0) if at is None else [-1 if n is None else n for n in at]
     return (line, start), (last, end)
+
+
+_MOST_OBJECTS = 10_000  # objects of a module that are searched
+
+
+def codes_in(values: list, space: dict) -> list[CodeType]:
+    """The code of functions and classes with these globals, also inside of containers."""
+    found: list[CodeType] = []
+    todo = list(values)
+    for value in todo:  # containers append their items
+        kind = type(value)
+        if kind is FunctionType and value.__globals__ is space:
+            found.append(value.__code__)
+        elif isinstance(value, type) and value.__module__ == space.get("__name__"):
+            found += [part for member in vars(value).values() for part in _codes_of(member)]
+        elif kind in (list, tuple, dict, set) and len(todo) < _MOST_OBJECTS:
+            todo += value.values() if kind is dict else value
+    return found
+
+
+def _codes_of(member: Any) -> list[CodeType]:
+    """The code of a method, of a class method, static method or property."""
+    functions = (member, *[getattr(member, n, None) for n in ("__func__", "fget", "fset")])
+    return [f.__code__ for f in functions if type(f) is FunctionType]

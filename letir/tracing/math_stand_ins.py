@@ -1,16 +1,15 @@
-"""The stand-ins for the functions of ``math`` and ``cmath``, ``float``, ``complex`` and ``type``.
+"""The stand-ins for the functions of ``math`` and ``cmath``, and for builtins that code names.
 
 Called on traced values they return traced Python numbers; on other values they call the originals.
 """
 
 import cmath
-import copyreg
 import functools
 import math
 import operator
 import warnings
 from collections.abc import Callable, Collection
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
-from letir.errors import DTypeError, LetirError
-from letir.tracing.callers import attributes_called_on_lists
+from letir.errors import DTypeError
+from letir.tracing.callers import attributes_called_on_lists, codes_in
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.python_protocols import has_attribute, is_instance
 from letir.tracing.operands import first_traced
@@ -206,123 +205,11 @@ def _convert_one_element(ndim: int, called: str) -> None:
         warnings.warn(warning.message, stacklevel=1)
 
 
-# ---- float, complex, type ----
-
-
-class ClassStandIn(type):
-    """A metaclass of stand-ins for classes, which makes ``isinstance``, ``issubclass`` and ``==``
-    treat them as the classes that they replace.
-    """
-
-    original: type
-
-    def __instancecheck__(cls, value) -> bool:
-        if "original" not in vars(cls):
-            return super().__instancecheck__(value)
-        return isinstance(value, cls.original)
-
-    def __subclasscheck__(cls, other) -> bool:
-        if "original" not in vars(cls):
-            return super().__subclasscheck__(other)
-        return issubclass(vars(other).get("original", other), cls.original)
-
-    def __eq__(cls, other) -> bool:
-        return cls is other or vars(cls).get("original") is other
-
-    def __hash__(cls) -> int:
-        return hash(vars(cls)["original"]) if "original" in vars(cls) else type.__hash__(cls)
-
-    def __repr__(cls) -> str:
-        return repr(vars(cls)["original"]) if "original" in vars(cls) else super().__repr__()
-
-
-class _NumberClass(ClassStandIn):
-    """The metaclass of the stand-ins for ``float`` and ``complex``."""
-
-    def __call__(cls, *args, **kwargs):
-        if "original" not in vars(cls):
-            return super().__call__(*args, **kwargs)  # a user's subclass
-        if len(args) == 1 and type(args[0]) is Size and not kwargs:
-            return _convert_traced(args[0].number(), cls)
-        if cls.original is complex and is_recording():
-            parts = {**dict(zip(("real", "imag"), args, strict=False)), **kwargs}
-            if len(parts) == 2 and first_traced(tuple(parts.values())) is not None:
-                return _complex_of(**parts)
-        is_asked = len(args) == 1 and isinstance(args[0], Value) and not kwargs
-        if is_asked and is_recording():
-            constant = args[0].as_constant()
-            return (
-                cls.original(constant) if constant is not args[0] else _convert_traced(*args, cls)
-            )
-        return cls.original(*args, **kwargs)
-
-
-def _convert_traced(x: Value, kind: _NumberClass) -> Any:
-    """``float(x)``, ``complex(x)`` or ``float64(x)`` of a traced value."""
-    if issubclass(kind.original, np.generic):
-        return as_numpy_scalar(x, kind.original)
-    return python_number(x, kind.original)
-
-
 def as_numpy_scalar(x: Value, kind: type) -> Any:
     """``kind(x)`` of a class of NumPy's scalars: of a 0-d array a scalar, of others an array."""
     found = x.astype(kind, copy=False)
     is_array = isinstance(x, ArrayValue) and not x.shape and not x.is_scalar()
     return found[()] if is_array else found
-
-
-def _complex_of(real: Any, imag: Any) -> Any:
-    """``complex(real, imag)``, where a part is traced."""
-    parts = [python_number(x) if isinstance(x, Value) else x for x in (real, imag)]
-    if any(type(x) is complex or (isinstance(x, Value) and x.dtype.kind == "c") for x in parts):
-        return parts[0] + parts[1] * 1j
-    real, imag = [python_number(x, float) if isinstance(x, Value) else float(x) for x in parts]
-    return python_number(PRIMITIVES["complex_of"](real, imag))
-
-
-def _number_class(original: type) -> type:
-    names = {"original": original, "dtype": np.dtype(original), "__module__": "builtins"}
-    names |= {"__qualname__": original.__name__, "__doc__": original.__doc__, "__slots__": ()}
-    return _NumberClass(original.__name__, (original,), names)
-
-
-CLASSES_REPLACED: dict[type, type] = {float: _number_class(float), complex: _number_class(complex)}
-# a pickle names the original class: type(0.0)
-_pickled: Any = lambda cls: (type, (cls.original(),))  # noqa: E731
-copyreg.pickle(_NumberClass, _pickled)
-
-
-class _TypeClass(type):
-    """The class of the stand-in for ``type``."""
-
-    def __call__(cls, *args, **kwargs):
-        if cls is not _Type or len(args) != 1 or kwargs:
-            return type.__call__(cls if cls is not _Type else type, *args, **kwargs)
-        x = args[0]
-        found = x.__class__ if isinstance(x, Value | Size) else type(x)
-        if issubclass(found, LetirError):  # the class of the error that NumPy would raise
-            numpys = next(kind for kind in found.__mro__ if kind.__module__ != "letir.errors")
-            return found if numpys is Exception else numpys
-        # in a module where ``float`` is a stand-in, ``type(x) is float`` has to hold
-        return CLASSES_REPLACED.get(found, found)
-
-    def __instancecheck__(cls, value) -> bool:
-        return isinstance(value, type) if cls is _Type else super().__instancecheck__(value)
-
-    def __subclasscheck__(cls, other) -> bool:
-        if cls is not _Type:
-            return super().__subclasscheck__(other)
-        return other is cls or issubclass(other, type)
-
-    def __eq__(cls, other) -> bool:
-        return cls is other or (cls is _Type and other is type)
-
-    def __hash__(cls) -> int:
-        return hash(type) if cls is _Type else type.__hash__(cls)
-
-
-class _Type(type, metaclass=_TypeClass):
-    """The stand-in for ``type``: of a traced value it returns NumPy's or Python's class."""
 
 
 def _power(base: Any, exp: Any, mod: Any = None) -> Any:
@@ -332,12 +219,6 @@ def _power(base: Any, exp: Any, mod: Any = None) -> Any:
         if any(issubclass(type(n), Value) and n.type.weak for n in numbers):
             base, exp, mod = [operator.index(n) if isinstance(n, int) else n for n in numbers]
     return pow(base, exp, mod)
-
-
-@functools.cache
-def _numpy_class(original: type) -> type:
-    """The stand-in for a class of NumPy's numbers."""
-    return _number_class(original)
 
 
 _IMPORTED = {
@@ -380,7 +261,7 @@ _CACHED = type(functools.lru_cache(len))
 def scalar_stand_ins(space: dict) -> dict[str, type]:
     """The stand-ins for NumPy's classes of numbers that a module has imported by name."""
     found = [(name, _IMPORTED.get(id(value))) for name, value in list(space.items())]
-    return {name: _numpy_class(kind) for name, kind in found if kind is not None}
+    return {name: LATE_BOUND["class_stand_in"](kind) for name, kind in found if kind is not None}
 
 
 def cached_stand_ins(space: dict) -> dict[str, Any]:
@@ -395,13 +276,9 @@ def _length(x: Any, /) -> Any:
     return shape[0] if shape and type(shape[0]) is Size else len(x)
 
 
-_BUILTINS: dict[str, Any] = {
-    "float": CLASSES_REPLACED[float],
-    "complex": CLASSES_REPLACED[complex],
-    "type": _Type,
-}
-_BUILTINS |= {"len": _length, "pow": _power, "hasattr": has_attribute, "isinstance": is_instance}
-_NAMES = frozenset(_BUILTINS)
+_FUNCTIONS: dict[str, Any] = {"len": _length, "pow": _power}
+_FUNCTIONS |= {"hasattr": has_attribute, "isinstance": is_instance}
+_NAMES = frozenset([*_FUNCTIONS, "float", "complex", "type"])
 _OF_METHODS = frozenset(["Iterable", "Sized", "Container", "Collection", "Sequence", "Reversible"])
 _FOURIER = "fft fft2 fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft rfft rfft2 rfftn"
 _OF_ARRAYS = frozenset(  # NumPy's functions
@@ -410,7 +287,6 @@ _OF_ARRAYS = frozenset(  # NumPy's functions
         *_FOURIER.split(),
     ]
 )
-_MOST = 10_000  # objects of a module that are searched
 _FUNCTION_TYPES = (type(math.sin), type(np.sum))
 _USED = frozenset(  # by id: some objects in modules compare elementwise
     [id(module) for module in (np, math, cmath)]
@@ -450,33 +326,13 @@ def named_stand_ins(todo: list[CodeType]) -> dict[str, Any]:
         named.discard("isinstance")  # called often, and right without a stand-in
     if "type" in named:  # its stand-in returns the stand-ins for float and complex
         named |= {"float", "complex"}
-    return {name: _BUILTINS[name] for name in named}
+    made = LATE_BOUND["class_stand_in"] if named - _FUNCTIONS.keys() else None
+    return {name: _FUNCTIONS.get(name) or made(name) for name in named}
 
 
 def functions_of_arrays(names: Collection[str]) -> frozenset[str]:
     """The names among these of functions of NumPy that take arrays."""
     return _OF_ARRAYS.intersection(names)
-
-
-def codes_in(values: list, space: dict) -> list[CodeType]:
-    """The code of functions and classes with these globals, also inside of containers."""
-    found: list[CodeType] = []
-    todo = list(values)
-    for value in todo:  # containers append their items
-        kind = type(value)
-        if kind is FunctionType and value.__globals__ is space:
-            found.append(value.__code__)
-        elif isinstance(value, type) and value.__module__ == space.get("__name__"):
-            found += [part for member in vars(value).values() for part in _codes_of(member)]
-        elif kind in (list, tuple, dict, set) and len(todo) < _MOST:
-            todo += value.values() if kind is dict else value
-    return found
-
-
-def _codes_of(member: Any) -> list[CodeType]:
-    """The code of a method, of a class method, static method or property."""
-    functions = (member, *[getattr(member, n, None) for n in ("__func__", "fget", "fset")])
-    return [f.__code__ for f in functions if type(f) is FunctionType]
 
 
 LATE_BOUND.update(

@@ -21,7 +21,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.tracing.buffers import NUMBERS, has_traced, new_buffer, unwrap
+from letir.tracing.mutation.buffers import NUMBERS, has_traced, new_buffer, unwrap
 from letir.tracing.source_locations import instruction_at, is_item_write, is_letirs
 from letir.tracing.trace_state import ACTIVE, Trace
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.tracing.math_stand_ins import CLASSES_REPLACED, ClassStandIn
+from letir.tracing.class_stand_ins import CLASSES_REPLACED, ClassStandIn
 from letir.tracing.operands import first_traced
 from letir.tracing.stand_ins import LOADING, LibraryModule, is_recording
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.tracing.math_stand_ins import codes_in, functions_of_arrays
+from letir.tracing.callers import codes_in
+from letir.tracing.math_stand_ins import functions_of_arrays
 from letir.tracing.stand_ins import stand_in_of, take_lists, watch_functions
 from letir.tracing.trace_state import ACTIVE, Trace
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.errors import TraceError
-from letir.tracing.buffers import Buffer, new_buffer
+from letir.tracing.mutation.buffers import Buffer, new_buffer
 from letir.tracing.trace_state import Trace
 
 _SIZES = (np.shape, np.ndim, np.size)

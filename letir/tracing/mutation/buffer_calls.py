@@ -9,7 +9,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import Primitive, results_tuple
 from letir.eval.evaluator import compute
-from letir.tracing.buffers import (
+from letir.tracing.mutation.buffers import (
     Buffer,
     has_traced,
     new_buffer,

@@ -1,0 +1,152 @@
+"""The stand-ins for classes: ``float``, ``complex``, NumPy's scalar classes, and ``type``.
+
+Called on traced values they return traced numbers or classes; on other values they call the
+originals. Loaded when code that is recorded names one of them.
+"""
+
+import copyreg
+import functools
+from typing import Any
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.sizes.size import Size
+from letir.errors import LetirError
+from letir.tracing.math_stand_ins import as_numpy_scalar, python_number
+from letir.tracing.operands import first_traced
+from letir.tracing.stand_ins import is_recording
+
+
+class ClassStandIn(type):
+    """A metaclass of stand-ins for classes, which makes ``isinstance``, ``issubclass`` and ``==``
+    treat them as the classes that they replace.
+    """
+
+    original: type
+
+    def __instancecheck__(cls, value) -> bool:
+        if "original" not in vars(cls):
+            return super().__instancecheck__(value)
+        return isinstance(value, cls.original)
+
+    def __subclasscheck__(cls, other) -> bool:
+        if "original" not in vars(cls):
+            return super().__subclasscheck__(other)
+        return issubclass(vars(other).get("original", other), cls.original)
+
+    def __eq__(cls, other) -> bool:
+        return cls is other or vars(cls).get("original") is other
+
+    def __hash__(cls) -> int:
+        return hash(vars(cls)["original"]) if "original" in vars(cls) else type.__hash__(cls)
+
+    def __repr__(cls) -> str:
+        return repr(vars(cls)["original"]) if "original" in vars(cls) else super().__repr__()
+
+
+class _NumberClass(ClassStandIn):
+    """The metaclass of the stand-ins for ``float`` and ``complex``."""
+
+    def __call__(cls, *args, **kwargs):
+        if "original" not in vars(cls):
+            return super().__call__(*args, **kwargs)  # a user's subclass
+        if len(args) == 1 and type(args[0]) is Size and not kwargs:
+            return _convert_traced(args[0].number(), cls)
+        if cls.original is complex and is_recording():
+            parts = {**dict(zip(("real", "imag"), args, strict=False)), **kwargs}
+            if len(parts) == 2 and first_traced(tuple(parts.values())) is not None:
+                return _complex_of(**parts)
+        is_asked = len(args) == 1 and isinstance(args[0], Value) and not kwargs
+        if is_asked and is_recording():
+            constant = args[0].as_constant()
+            return (
+                cls.original(constant) if constant is not args[0] else _convert_traced(*args, cls)
+            )
+        return cls.original(*args, **kwargs)
+
+
+def _convert_traced(x: Value, kind: _NumberClass) -> Any:
+    """``float(x)``, ``complex(x)`` or ``float64(x)`` of a traced value."""
+    if issubclass(kind.original, np.generic):
+        return as_numpy_scalar(x, kind.original)
+    return python_number(x, kind.original)
+
+
+def _complex_of(real: Any, imag: Any) -> Any:
+    """``complex(real, imag)``, where a part is traced."""
+    parts = [python_number(x) if isinstance(x, Value) else x for x in (real, imag)]
+    if any(type(x) is complex or (isinstance(x, Value) and x.dtype.kind == "c") for x in parts):
+        return parts[0] + parts[1] * 1j
+    real, imag = [python_number(x, float) if isinstance(x, Value) else float(x) for x in parts]
+    return python_number(PRIMITIVES["complex_of"](real, imag))
+
+
+def _number_class(original: type) -> type:
+    names = {"original": original, "dtype": np.dtype(original), "__module__": "builtins"}
+    names |= {"__qualname__": original.__name__, "__doc__": original.__doc__, "__slots__": ()}
+    return _NumberClass(original.__name__, (original,), names)
+
+
+CLASSES_REPLACED: dict[type, type] = {float: _number_class(float), complex: _number_class(complex)}
+
+
+# a pickle names the original class: type(0.0)
+_pickled: Any = lambda cls: (type, (cls.original(),))  # noqa: E731
+copyreg.pickle(_NumberClass, _pickled)
+
+
+class _TypeClass(type):
+    """The class of the stand-in for ``type``."""
+
+    def __call__(cls, *args, **kwargs):
+        if cls is not _Type or len(args) != 1 or kwargs:
+            return type.__call__(cls if cls is not _Type else type, *args, **kwargs)
+        x = args[0]
+        found = x.__class__ if isinstance(x, Value | Size) else type(x)
+        if issubclass(found, LetirError):  # the class of the error that NumPy would raise
+            numpys = next(kind for kind in found.__mro__ if kind.__module__ != "letir.errors")
+            return found if numpys is Exception else numpys
+        # in a module where ``float`` is a stand-in, ``type(x) is float`` has to hold
+        return CLASSES_REPLACED.get(found, found)
+
+    def __instancecheck__(cls, value) -> bool:
+        return isinstance(value, type) if cls is _Type else super().__instancecheck__(value)
+
+    def __subclasscheck__(cls, other) -> bool:
+        if cls is not _Type:
+            return super().__subclasscheck__(other)
+        return other is cls or issubclass(other, type)
+
+    def __eq__(cls, other) -> bool:
+        return cls is other or (cls is _Type and other is type)
+
+    def __hash__(cls) -> int:
+        return hash(type) if cls is _Type else type.__hash__(cls)
+
+
+class _Type(type, metaclass=_TypeClass):
+    """The stand-in for ``type``: of a traced value it returns NumPy's or Python's class."""
+
+
+@functools.cache
+def _numpy_class(original: type) -> type:
+    """The stand-in for a class of NumPy's numbers."""
+    return _number_class(original)
+
+
+_CLASSES: dict[str, type] = {
+    "float": CLASSES_REPLACED[float],
+    "complex": CLASSES_REPLACED[complex],
+    "type": _Type,
+}
+
+
+def class_stand_in(original: str | type) -> type:
+    """The stand-in for Python's class of this name, or for a class of NumPy's numbers."""
+    return _CLASSES[original] if type(original) is str else _numpy_class(original)
+
+
+LATE_BOUND["class_stand_in"] = class_stand_in
