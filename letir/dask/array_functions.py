@@ -86,6 +86,38 @@ def _maker(make: Callable) -> Callable:
     return lambda like, dtype=None, **options: make(like, dtype=dtype)
 
 
+def _singular_values(
+    x: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
+    """``np.linalg.svd`` without vectors."""
+    if compute_uv or hermitian:
+        raise NotImplementedError("the signs of its vectors would depend on the blocks")
+    return da.linalg.svd(x)[1]
+
+
+def _no_qr(*_args: Any, **_options: Any) -> Any:
+    """Refuses ``np.linalg.qr``, whose factors Dask computes with other signs."""
+    raise NotImplementedError("the signs of its factors would depend on the blocks")
+
+
+class _LinearAlgebra:
+    """``dask.array.linalg``, as far as its results are NumPy's."""
+
+    svd = staticmethod(_singular_values)
+    qr = staticmethod(_no_qr)
+
+    def __getattr__(self, name: str) -> Any:
+        return _function_of_dask(da.linalg, name)
+
+
+def _function_of_dask(module: Any, name: str) -> Any:
+    """A function of ``dask.array`` or of its part ``linalg``."""
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        raise NotImplementedError(f"{module.__name__} has no {name}") from None
+
+
 class _DaskFunctions:
     """``dask.array`` and what is defined above; attributes are those of a module.
 
@@ -111,15 +143,13 @@ class _DaskFunctions:
     take = staticmethod(_take)
     searchsorted = staticmethod(_searchsorted)
     index = operator.getitem
+    linalg = _LinearAlgebra()
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return getattr(da, name)
-        except AttributeError:
-            found = getattr(np, name)
-            if isinstance(found, type):  # a dtype, such as np.float64
-                return found
-            raise
+        found = getattr(np, name, None)
+        if isinstance(found, type) and not hasattr(da, name):  # a dtype, such as np.float64
+            return found
+        return _function_of_dask(da, name)
 
     def __repr__(self) -> str:
         return "dask.array"

@@ -306,6 +306,25 @@ def test_what_mixes_blocks_is_refused_with_the_line_and_the_remedy(data):
     assert_same(lt.jit(lambda x: np.sort(x, axis=0))(whole).compute(), np.sort(data[0], axis=0))
 
 
+def test_singular_values_of_split_rows_are_numpys(data):
+    for f in (lambda x: np.linalg.svd(x, compute_uv=False), lambda x: np.linalg.norm(x, 2)):
+        np.testing.assert_allclose(lt.jit(f)(data[2]).compute(), f(data[0]), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("f", "why"),
+    [
+        (lambda x: np.linalg.svd(x, full_matrices=False)[0], "the signs of its vectors"),
+        (lambda x: np.linalg.qr(x)[1], "the signs of its factors"),
+        (np.linalg.pinv, "dask.array.linalg has no pinv"),
+        (lambda x: np.argsort(x, axis=0), "dask.array has no argsort"),
+    ],
+)
+def test_what_dask_lacks_or_computes_otherwise_is_named(data, f, why):
+    with pytest.raises(LetirError, match=why):
+        lt.jit(f)(data[2])
+
+
 def test_a_question_about_values_is_an_error():
     with pytest.raises(TraceError):
         lt.jit(lambda x: x if x.sum() > 0 else -x)(da.ones(4, chunks=2))
