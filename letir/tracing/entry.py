@@ -5,13 +5,13 @@ import operator
 import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import optree
 from attrs import frozen
 
-from letir.ast import LATE_BOUND, entry_point, shown
+from letir.ast import LATE_BOUND, F, entry_point, shown
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.process_state import TemporaryChange, paused_gc
@@ -19,7 +19,7 @@ from letir.ast.pytrees import Static, Tree, flatten, with_texts
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype
 from letir.errors import DTypeError, LetirError, TraceError
-from letir.eval.arguments import names_and_tree, parameters_of, positional_names
+from letir.eval.arguments import names_and_tree, positional_names
 from letir.eval.array_modules import is_array, is_lazy, type_of
 from letir.eval.float_warnings import restore_abandoned_state
 from letir.tracing.checks.hidden_random_state import Watch, needs_watch
@@ -47,7 +47,7 @@ from letir.tracing.trace_state import (
 from letir.tracing.tracer import Tracer
 
 WRITE_BACK, DISCARD_WRITES = "keep", "drop"  # how writes into arguments are treated, see ``record``
-_OPTIONS = ("static_argnums", "static_argnames", "abstract", "intercept", "check")
+_OPTIONS = frozenset(["static_argnums", "static_argnames", "abstract", "intercept", "check"])
 
 
 @frozen
@@ -66,7 +66,18 @@ class Recording:
     is_first: bool = False
 
 
+def _refusing_ambiguous_options(function: F) -> F:
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if not _OPTIONS.isdisjoint(kwargs):
+            LATE_BOUND["refuse_ambiguous_options"](args, kwargs, _OPTIONS)
+        return function(*args, **kwargs)
+
+    return cast(F, call)
+
+
 @entry_point
+@_refusing_ambiguous_options
 def trace(
     f: Callable[..., Any],
     *args: Any,
@@ -97,7 +108,6 @@ def trace(
     %3 = mul %0, %2
     return %3
     """
-    _refuse_ambiguous_options(f)
     marked_args, marked_kwargs = mark_static(f, args, kwargs, static_argnums, static_argnames)
     mode = ABSTRACT if abstract else EAGER
     fn = record(f, marked_args, marked_kwargs, mode, WRITE_BACK, intercept=intercept).fn
@@ -303,17 +313,6 @@ def unmark_arguments(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     if not any(type(leaf) is StaticLeaf for leaf in leaves):
         return args, kwargs
     return _arguments_with(spec, [x.value if type(x) is StaticLeaf else x for x in leaves])
-
-
-def _refuse_ambiguous_options(f) -> None:
-    bound = f.keywords if isinstance(f, functools.partial) else ()
-    clash = [name for name in parameters_of(f) if name in _OPTIONS and name not in bound]
-    if clash:
-        raise TraceError(
-            f"{clash[0]!r} is an option of trace and a parameter of the function: "
-            "a keyword would go to trace\n"
-            f"  bind it first: functools.partial(f, {clash[0]}=...)"
-        )
 
 
 class trace_for(TemporaryChange):

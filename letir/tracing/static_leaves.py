@@ -1,9 +1,10 @@
 """Marking of static arguments, to whose values a program is specialised.
 
-Loaded when a function is recorded with ``static_argnums`` or ``static_argnames``.
+Loaded when a function is recorded with options such as ``static_argnums``.
 """
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from letir.ast import LATE_BOUND
@@ -62,4 +63,18 @@ def _static_leaf(value: Any, name: Any) -> StaticLeaf:
     return StaticLeaf(value)
 
 
-LATE_BOUND["with_static"] = with_static
+def refuse_ambiguous_options(args: tuple, kwargs: dict, options: Collection[str]) -> None:
+    """Raise TraceError if an option given to ``trace`` is a parameter of the function, too."""
+    f: Any = args[0] if args else kwargs.get("f")
+    bound = f.keywords if isinstance(f, functools.partial) else ()
+    wanted = parameters_of(f) if callable(f) else ()
+    clash = [name for name in kwargs if name in options and name in wanted and name not in bound]
+    if clash:
+        raise TraceError(
+            f"{clash[0]!r} is an option of trace and a parameter of the function: "
+            "a keyword would go to trace\n"
+            f"  bind it first: functools.partial(f, {clash[0]}=...)"
+        )
+
+
+LATE_BOUND.update(refuse_ambiguous_options=refuse_ambiguous_options, with_static=with_static)

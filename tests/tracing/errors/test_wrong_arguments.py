@@ -8,6 +8,7 @@ import pytest
 
 import letir as lt
 from letir.errors import DTypeError, ShapeError, TraceError
+from letir.testing import assert_same
 
 X = np.array([1.0, 2.0, 3.0])
 ROW = np.array([(1, 2.0)], dtype=[("a", int), ("b", float)])
@@ -201,7 +202,15 @@ def test_an_option_that_the_function_has_too_is_ambiguous(told):
     message = """\
 'abstract' is an option of trace and a parameter of the function: a keyword would go to trace
   bind it first: functools.partial(f, abstract=...)"""
-    assert (TraceError, message) == told(program, X)
+    assert (TraceError, message) == told(program, X, abstract=True)
+
+
+def test_an_option_that_is_not_given_is_no_ambiguity():
+    def program(x, check=True):
+        return -x if check else x
+
+    assert_same(lt.trace(program, X)(X), -X)
+    assert_same(lt.trace(program, X, False)(X, False), X)
 
 
 # ---- the arguments of a replay ----
