@@ -4,6 +4,7 @@ Python's operators on Python numbers alone give Python numbers, and treat the bo
 comparisons as 0 and 1; NumPy's functions do neither.
 """
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ _UNLIKE_NUMPY = frozenset([*_ARITHMETIC[3:], "left_shift", "right_shift"])
 _ORDERINGS = frozenset(["less", "less_equal", "greater", "greater_equal"])
 _COUNTS_BOOLEANS = frozenset([*_ARITHMETIC, "neg", "positive", "abs", "invert"])
 _ALWAYS_TAKEN = PYTHON_NUMBERS | {np.ndarray}  # operands that every kind of value accepts
+_SEQUENCES = frozenset([list, tuple, range, deque])
 
 
 def _is_python(operand) -> bool:
@@ -102,8 +104,8 @@ def binary_operator(name: str, reflected: bool = False) -> Callable[[Any, Any], 
             if kind is Size:
                 other = LATE_BOUND["number_of_size"](other, self.emitter)
             elif not self.takes(other):
-                return LATE_BOUND["other_operand"](self, name, other)
-            elif kind is list or kind is tuple:
+                return LATE_BOUND["other_operand"](self, name, other, reflected)
+            elif kind in _SEQUENCES:
                 other = LATE_BOUND["list_operand"](self, name, other)
                 if other is NotImplemented:
                     return other

@@ -6,6 +6,7 @@ originals. Loaded when code that is recorded names one of them.
 
 import copyreg
 import functools
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,8 @@ class _NumberClass(ClassStandIn):
             return (
                 cls.original(constant) if constant is not args[0] else _convert_traced(*args, cls)
             )
-        return cls.original(*args, **kwargs)
+        is_other = len(args) == 1 and not kwargs and is_recording()
+        return _convert_by_method(args[0], cls) if is_other else cls.original(*args, **kwargs)
 
 
 def _convert_traced(x: Value, kind: _NumberClass) -> Any:
@@ -73,6 +75,19 @@ def _convert_traced(x: Value, kind: _NumberClass) -> Any:
     if issubclass(kind.original, np.generic):
         return as_numpy_scalar(x, kind.original)
     return python_number(x, kind.original)
+
+
+def _convert_by_method(x: Any, kind: _NumberClass) -> Any:
+    """``float(x)`` or ``complex(x)`` of an object; its method may give a traced number."""
+    names = [f"__{kind.original.__name__}__", "__float__"]
+    method = next((getattr(type(x), name) for name in names if hasattr(type(x), name)), None)
+    found = method(x) if type(method) is FunctionType else x
+    if found is x or type(found) is kind.original:  # not by a user's method, or not traced
+        return kind.original(found)
+    if isinstance(found, Value):
+        return _convert_traced(found, kind)
+    # Python raises TypeError unless it is a number of this kind
+    return kind.original(type(x.__class__.__name__, (), {method.__name__: lambda _: found})())
 
 
 def _complex_of(real: Any, imag: Any) -> Any:

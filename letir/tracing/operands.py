@@ -5,6 +5,8 @@ Used by ``Trace.enter`` and ``Trace.frozen``.
 """
 
 import operator
+from array import array
+from collections.abc import Sequence
 from types import FunctionType
 from typing import Any, Literal
 
@@ -66,6 +68,20 @@ def array_of_object(x: Any) -> Any:
         return x
     found = convert(x)
     return found if isinstance(found, Value) else x
+
+
+def array_of_operand(x: Any) -> Any:
+    """The array or list to which NumPy converts an object, else ``x``."""
+    found = array_of_object(x)
+    return array_of_sequence(x) if found is x else found
+
+
+def array_of_sequence(x: Any) -> Any:
+    """A range, deque or other sequence as a list or an array; other objects are returned as is."""
+    if isinstance(x, bytearray | memoryview | array):
+        return np.asarray(x)
+    is_other = isinstance(x, Sequence) and not isinstance(x, list | tuple | str | bytes)
+    return list(x) if is_other else x
 
 
 def value_of_operand(operand: Any) -> Any:

@@ -42,7 +42,7 @@ from letir.ops.effects.writes_to_arguments import changed_params
 from letir.tracing.mutation.mutated_arguments import ChangesArguments
 from letir.tracing.mutation.views import is_read_number, note_view
 from letir.tracing.operands import (
-    array_of_object,
+    array_of_operand,
     captured_array,
     check_array_type,
     operand_error,
@@ -289,7 +289,7 @@ class Trace(ChangesArguments, LetBuilder):
         for number in (int, float, complex):
             if issubclass(kind, number):  # for example a member of an IntEnum
                 return self.enter(number(operand))
-        array = array_of_object(operand)
+        array = array_of_operand(operand)
         if array is operand:
             raise operand_error(operand)
         return self.enter(array)

@@ -1,5 +1,8 @@
 """Objects that NumPy converts to arrays: users' classes with ``__array__``, and ``np.poly1d``."""
 
+import array
+from collections import deque
+
 import numpy as np
 import pytest
 from numpy.polynomial import Chebyshev, Polynomial
@@ -74,3 +77,86 @@ def test_objects_that_hold_traced_values_have_derivatives(f):
 
 def _flat(tree):
     return np.concatenate([np.ravel(leaf) for leaf in lt.tree.leaves(tree)])
+
+
+# ---- sequences, and objects with reflected operators ----
+
+
+SEQUENCES = {
+    "range": range(3),
+    "deque": deque([1.0, 2.0, 3.0]),
+    "array": array.array("f", [1.0, 2.0, 3.0]),
+    "bytearray": bytearray(b"abc"),
+}
+
+
+@pytest.mark.parametrize("items", SEQUENCES.values(), ids=SEQUENCES)
+def test_sequences_are_operands(items):
+    def program(x):
+        y = x + items
+        y += items
+        return (
+            y,
+            items - x,
+            np.maximum(x, items),
+            np.where(x > 0, items, x),
+            x[0] * np.dot(x, items),
+        )
+
+    check(program, np.array([-1.0, 2.0, 0.5]))
+
+
+def test_a_python_number_does_not_add_a_range():
+    with pytest.raises(TypeError, match="unsupported operand"):
+        lt.trace(lambda x: x + range(3), 1.0)
+
+
+class Length:
+    """A quantity whose operators take numbers on both sides."""
+
+    def __init__(self, metres):
+        self.metres = metres
+
+    def __mul__(self, factor):
+        return Length(self.metres * factor)
+
+    def __rmul__(self, factor):
+        assert type(factor) in (float, int)  # not NumPy's, which NumPy converts
+        return self * factor
+
+    def __rpow__(self, base):
+        return base**self.metres
+
+    def __gt__(self, other):
+        return self.metres > other
+
+    def __float__(self):
+        return float(self.metres)
+
+    def __complex__(self):
+        return complex(self.metres, 1)
+
+
+def test_numbers_leave_operators_to_other_objects():
+    def program(x):
+        twice = x[0] * Length(x)
+        power = x[1] ** Length(2.0)
+        return twice.metres, (x.sum() * twice).metres, (3 * twice).metres, power, x[1] < Length(5.0)
+
+    check(program, np.array([0.5, 2.0]))
+    check(program, np.array([0.5, 2.0], "float32"))
+
+
+def test_an_object_converts_itself_to_a_traced_number():
+    check(lambda x: (float(Length(x[0])) * x, complex(Length(x[1])) * x), np.array([0.5, 2.0]))
+
+
+def test_arrays_do_not_combine_with_objects():
+    with pytest.raises(lt.errors.DTypeError, match="is not an array of numbers"):
+        lt.trace(lambda x: x * Length(2.0), np.ones(2))
+
+
+def check(program, x):
+    assert_same(program(x), lt.trace(program, x)(x))
+    assert_same(program(2 * x), lt.jit(program)(2 * x))
+    assert_same(program(x), lt.trace(program, 2 * x)(x))

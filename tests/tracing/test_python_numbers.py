@@ -255,6 +255,7 @@ KNOWN = [
 ]
 DUCKS = {
     "hasattr": lambda x: [name for name in KNOWN if hasattr(x, name)],
+    "of classes": lambda x: [n for n in ("__call__", "__name__", "__mro__") if hasattr(x, n)],
     "getattr": lambda x: (getattr(x, "shape", None), getattr(x, "ndim", -1)),
     "a shape": lambda x: x.shape[0] if hasattr(x, "shape") and x.shape else 1,
     "iterables": lambda x: [isinstance(x, k) for k in (Iterable, Sized, (list, Sequence))],

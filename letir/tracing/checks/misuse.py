@@ -5,6 +5,7 @@ arguments with the signature and the annotations of the function that the user c
 """
 
 import inspect
+import operator
 import typing
 from collections.abc import Callable, Sequence
 from types import UnionType
@@ -14,7 +15,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.primitive import Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Lambda
 from letir.errors import BoundsError, DTypeError, LetirError, ShapeError
 from letir.eval.array_modules import is_array, type_of
@@ -263,11 +264,24 @@ def _is_operand(value: Any) -> bool:
 _NEVER_OPERANDS = (str, bytes, dict, set, type(None))
 
 
-def other_operand(x: Value, name: str, other: Any) -> Any:
+_OPERATORS = {
+    **{name: getattr(operator, name) for name in ("add", "sub", "mul")},
+    **{"div": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod},
+    **{"power": operator.pow, "less": operator.lt, "less_equal": operator.le},
+    **{"greater": operator.gt, "greater_equal": operator.ge},
+    **{"equal": operator.eq, "not_equal": operator.ne},
+}
+
+
+def other_operand(x: Value, name: str, other: Any, reflected: bool = False) -> Any:
     """NotImplemented, which leaves an operator to the other operand.
 
-    Raises DTypeError for objects that arrays do not combine with, except by == and !=.
+    Objects with operators of their own get a NumPy scalar as a Python number. Raises DTypeError for
+    objects that arrays do not combine with, except by == and !=.
     """
+    if LATE_BOUND["is_foreign"](type(other)) and not (x.type.weak or reflected):
+        number = PRIMITIVES["weaken"](x)
+        return _OPERATORS[name](number, other) if name in _OPERATORS else NotImplemented
     if name in ("equal", "not_equal") or type(other) not in _NEVER_OPERANDS:
         return NotImplemented
     if name == "mul" and type(other) in (str, bytes):  # Python repeats it, by ``__index__``

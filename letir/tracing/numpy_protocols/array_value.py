@@ -22,7 +22,7 @@ from letir.tracing.numpy_functions.registry import PLAIN
 from letir.tracing.numpy_protocols.array_methods import ArrayMethods
 from letir.tracing.numpy_protocols.dispatch import call_function, recorder_of, ufunc_records
 from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
-from letir.tracing.operands import Casting, stack_traced
+from letir.tracing.operands import Casting, array_of_sequence, stack_traced
 from letir.tracing.source_locations import at_user
 
 _NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
@@ -84,21 +84,21 @@ def numpy_namespace() -> ModuleType:
 
 
 def list_operand(x: Any, name: str, items: Any) -> Any:
-    """A list or tuple as the other operand of ``x``: an array, or NotImplemented.
+    """A list, tuple, range or deque as the other operand of ``x``: an array, or NotImplemented.
 
     Python numbers leave lists to Python, and so do NumPy's integers in a product, which repeats
     the list. NumPy's other numbers have no product with a list.
     """
     if x.type is not None and x.type.weak:
         return NotImplemented
-    if name == "mul" and not x.shape and x.is_scalar():
+    if name == "mul" and not x.shape and x.is_scalar() and hasattr(type(items), "__mul__"):
         if x.dtype.kind in "iu":
             return NotImplemented
         raise TypeError(
             f"can't multiply sequence by non-int of type 'numpy.{x.dtype}'{at_user()}\n"
             "  make an array of it first: numpy.array(items) * x"
         )
-    return stack_traced(items)
+    return stack_traced(items) if isinstance(items, list | tuple) else array_of_sequence(items)
 
 
 class ArrayValue(ArrayMethods):

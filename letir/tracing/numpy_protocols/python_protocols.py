@@ -4,6 +4,7 @@ Operations that compute numbers are recorded: ``item``, ``tolist``, ``round``. O
 result has to be an ordinary object, such as a hash, record a guard.
 """
 
+import functools
 import sys
 from collections import OrderedDict
 from copy import copy
@@ -12,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
 from letir.ast.operators import weaken_result
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.sizes.size import Size
 from letir.errors import TraceError
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.refusals import note_refusal
@@ -21,6 +24,7 @@ from letir.tracing.source_locations import at_user, is_letirs
 
 _PYTHON_NUMBERS = {"f": float, "c": complex}
 _OF_INTEGERS = ("bit_length", "bit_count", "to_bytes", "as_integer_ratio")
+_REFLECTED = ("__radd__", "__rsub__", "__rmul__", "__rtruediv__", "__rpow__", "__rmod__")
 
 
 class ArrayAttribute:
@@ -62,7 +66,10 @@ def has_attribute(x: Any, name: str, /) -> bool:
     """The stand-in for ``hasattr``: of a traced value, what the value itself would have."""
     if not issubclass(type(x), PythonProtocols):
         return hasattr(x, name)
-    return hasattr(x.__class__, name) and (name.startswith("__") or hasattr(x, name))
+    kind = getattr(x.__class__, "original", x.__class__)  # of the stand-in for ``float``
+    if name.startswith("__"):  # hasattr would find what classes have, such as __call__
+        return any(name in vars(base) for base in kind.__mro__)
+    return hasattr(kind, name) and hasattr(x, name)
 
 
 def is_instance(x: Any, kinds: Any, /) -> bool:
@@ -75,12 +82,32 @@ def is_instance(x: Any, kinds: Any, /) -> bool:
     return isinstance(x, kinds)
 
 
+@functools.cache
+def is_foreign(kind: type) -> bool:
+    """Whether operators of numbers with objects of a class are methods of this class.
+
+    Such as quaternions and units, whose method ``__rmul__`` gets the number.
+    """
+    of_arrays = ("__array_ufunc__", "__array__", "__array_interface__", "__array_struct__")
+    of_sequences = ("__len__", "__getitem__")
+    is_array = any(hasattr(kind, name) for name in (*of_arrays, *of_sequences))
+    is_number = issubclass(kind, Value | Size | int | float | complex)
+    return not (is_array or is_number) and any(hasattr(kind, name) for name in _REFLECTED)
+
+
 class PythonProtocols(ArrayValue):
     """The protocols of Python's numbers, for traced values."""
 
     __slots__ = ()
     paused: Any
     refused: Any
+
+    def takes(self, other: object) -> bool:
+        """Whether NumPy's operators combine this value with ``other``."""
+        kind: Any = type(other)
+        if is_foreign(kind) and not self.shape and self.is_scalar():
+            return False
+        return super().takes(other)
 
     def is_integer_scalar(self) -> bool:
         """Whether the value stands for an integer or a boolean of Python or NumPy."""
@@ -242,4 +269,4 @@ def _known_key(key: Any) -> Any:
     return number if key.type.weak else key.dtype.type(number)
 
 
-LATE_BOUND["with_known_keys"] = with_known_keys
+LATE_BOUND.update(is_foreign=is_foreign, with_known_keys=with_known_keys)
