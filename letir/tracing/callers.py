@@ -22,7 +22,8 @@ _LOAD_ATTR, _HAS_FLAG = dis.opmap["LOAD_ATTR"], sys.version_info >= (3, 12)  # f
 LIBRARIES = frozenset(
     [
         *("letir", "numpy", "scipy", "optree", "attr", "attrs", "autograd", "jax", "jaxlib"),
-        *("torch", "matplotlib", "hypothesis", "pytest", "_pytest", "IPython", "ipykernel"),
+        *("torch", "dask", "distributed", "matplotlib", "hypothesis", "pytest", "_pytest"),
+        *("IPython", "ipykernel"),
     ]
 )
 _SERIES = frozenset(
