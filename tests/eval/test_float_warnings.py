@@ -1,5 +1,6 @@
 """Floating-point warnings: as often as NumPy gives them, and at the user's line."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -80,6 +81,20 @@ def test_warnings_of_python_are_at_the_users_line(name):
     assert len(expected) == 1
     for call in calls:
         assert told(lambda call=call: call(x)) == expected
+
+
+def test_calls_that_do_not_warn_do_not_look_for_the_users_line():
+    """The search takes longer than most of these functions."""
+    x, called = np.arange(4.0), set()
+    fast = lt.jit(lambda x: np.nanmean(x, axis=0))
+    fast(x)
+
+    sys.setprofile(lambda frame, event, _: called.add(frame.f_code.co_name))
+    fast(x)
+    sys.setprofile(None)
+
+    assert "call_at_user" in called
+    assert "_user_place" not in called
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -41,14 +41,22 @@ def warn_at_user(text: str) -> None:
 
 
 def call_at_user(f: Callable, *args: Any, **kwargs: Any) -> Any:
-    """``f(*args, **kwargs)``, called from the user's line, which Python's warnings name then.
+    """``f(*args, **kwargs)``; warnings name the user's line, as if it had made the call.
 
-    For functions of NumPy that call ``warnings.warn``, such as ``np.nanmean``.
+    For functions of NumPy that call ``warnings.warn``, such as ``np.nanmean``. They must have no
+    effects: one that warns is called again from the user's line, which takes long to find.
     """
-    place = _user_place(sys._getframe(1))
-    if place is None:
+    try:
         return f(*args, **kwargs)
-    file, line, names = place
+    except TypeError as error:
+        if error.args != _NO_REGISTRY:
+            raise
+    return _call_from_user(f, args, kwargs)  # outside ``except``: errors would have a context
+
+
+def _call_from_user(f: Callable, args: tuple, kwargs: dict) -> Any:
+    """``f(*args, **kwargs)``, called from the user's line."""
+    file, line, names = _user_place(sys._getframe(2)) or ("<unknown>", 1, {})
     code = _calls.get((file, line))
     if code is None:
         code = _calls[file, line] = _CALL.replace(co_filename=file, co_firstlineno=line)
@@ -59,6 +67,9 @@ def call_at_user(f: Callable, *args: Any, **kwargs: Any) -> Any:
         raise error.with_traceback(frames and frames.tb_next and frames.tb_next.tb_next) from None
 
 
+# not a dict: ``warnings.warn`` raises this TypeError for the line that calls ``f``
+__warningregistry__ = "see call_at_user"
+_NO_REGISTRY = ("'registry' must be a dict or None",)
 _CALL = compile("f(*args, **kwargs)", "call", "eval")
 _calls: Any = BoundedCache(_MOST_FILES)  # (file, line) -> ``_CALL`` at this line
 _is_users = lru_cache(_MOST_FILES)(is_users)  # asked for each frame of each such call
