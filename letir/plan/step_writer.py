@@ -109,6 +109,11 @@ class StepWriter:
         """The variable or global name of an operand."""
         return f"s{self.slots[i]}"
 
+    def known_number(self, i: int) -> Any:
+        """The number that an operand is in every call; None if it is not known."""
+        arg = self.bind.args[i]
+        return arg.value if type(arg) is Const else self.names.get(f"s{self.slots[i]}")
+
     def type(self, i: int) -> ArrayType | None:
         """The type of an operand, None if it is not known."""
         kind = self.bind.args[i].type

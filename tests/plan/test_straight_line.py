@@ -360,6 +360,25 @@ def test_complex_scalars_are_computed_as_by_ufuncs(values):
     check_function(lt.trace(lambda x: (x[0] + x[1], x[0] - 1.5, x[1] / x[0], x[0] * x[1]), x), (x,))
 
 
+KNOWN = [1, -2.5, 1j, 3j, complex(-0.0, -1.0), 1 + 0j]  # 0.6 - 0.8j has two rounded terms
+
+
+@pytest.mark.parametrize(
+    "value", [0.3 - 0.7j, complex(-0.0, np.inf), complex(np.nan, 2.0), -0.0j, 1e-160 + 3e300j]
+)
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+def test_products_with_known_parts_of_zero_need_no_ufunc(value):
+    x = np.array([value, 0.25])
+    fn = lt.trace(lambda x: [c * x[n] * c for c in KNOWN for n in range(2)], x)
+    other = lt.trace(lambda x: x[0] * (0.6 - 0.8j), x)
+
+    check_function(fn, (x,))
+    check_function(other, (x,))
+    for program, has_ufunc in ((fn, False), (other, True)):
+        names = straightened(program).straight.run.__globals__.values()
+        assert any(value is np.multiply for value in names) == has_ufunc
+
+
 SHORT = [
     (lambda x: (np.fft.rfft(x), np.fft.ifft(x, 3), np.fft.fft(x, norm="ortho")), X[0]),
     (lambda x: (np.fft.irfft(x + 0j), np.fft.rfft2(x)), X),

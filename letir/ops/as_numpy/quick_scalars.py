@@ -14,7 +14,8 @@ from letir.ops.as_numpy.quick_numbers import INT, NUMBERS, SCALAR, is_local, num
 
 _FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
 _COMPLEX = np.dtype(np.complex128)
-_EXACT_COMPLEX = ("add", "sub", "div")  # operators may round complex products differently
+# operators may round other complex products differently than ufuncs, which have fused operations
+_EXACT_COMPLEX = ("add", "sub", "div")
 _MOST_EXACT = 1 << 53  # integers up to this one are exact as floats
 
 
@@ -31,26 +32,52 @@ def scalar_operator(write: Any, bind: Bind, symbol: str) -> str | None:
             return None
         return f"{write.constant(np.True_)} if {test} else {write.constant(np.False_)}"
     is_integer = [_is_integer(write, i) for i in range(2)]
-    if result.dtype == _COMPLEX and bind.op.name not in _EXACT_COMPLEX:
+    if result.dtype == _COMPLEX and not _is_exact_complex(write, bind.op.name):
         return None
     if not all(is_integer) and any(write.fact(i) == INT and is_local(write, i) for i in range(2)):
         return None  # NumPy converts the integer, which may be too large to be exact
     if all(is_integer) and result.dtype != np.bool_:
         write.has_integers = True  # overflow warns here, and wraps around in a ufunc
-    return f"{write.operand(0)} {symbol} {write.operand(1)}"
+    return f"{_scalar_text(write, 0)} {symbol} {_scalar_text(write, 1)}"
+
+
+def _is_exact_complex(write: Any, name: str) -> bool:
+    """Whether an operator of complex scalars gives the bits of the ufunc."""
+    return name in _EXACT_COMPLEX or (
+        name == "mul" and any(_has_zero_part(write, i) for i in range(2))
+    )
+
+
+def _scalar_text(write: Any, i: int) -> str:
+    """The text of an operand; the plan has constant complex numbers as arrays without axes."""
+    arg = write.bind.args[i]
+    if type(arg) is Const and type(arg.value) is complex:
+        return write.constant(np.complex128(arg.value))
+    return write.operand(i)
 
 
 def _is_scalar(write: Any, i: int) -> bool:
-    """Whether an operand is a float64 or int64 scalar, or a Python number that becomes one."""
+    """Whether an operand is a scalar of 64 bits a part, or a Python number that becomes one."""
     arg = write.bind.args[i]
     if type(arg) is Const:
         value = arg.value
         is_small = type(value) is int and abs(value) <= _MOST_EXACT
-        return is_small or (type(value) is float and math.isfinite(value))
+        is_part = type(value) is complex and write.result.dtype == _COMPLEX  # else a comparison
+        return is_small or ((is_part or type(value) is float) and bool(np.isfinite(value)))
     kind = write.type(i)
     if kind is None or kind.shape or kind.dtype not in (_FLOAT, _INT, _COMPLEX):
         return False
     return not kind.weak or write.fact(i) in NUMBERS
+
+
+def _has_zero_part(write: Any, i: int) -> bool:
+    """Whether an operand is a known number with a part that is 0: then each part of a complex
+    product has one term that is rounded, and one that is 0 or nan.
+    """
+    value = write.known_number(i)
+    if type(value) in (complex, np.complex128):
+        return bool(np.isfinite(value)) and not (value.real and value.imag)
+    return type(value) in (int, float)
 
 
 def _is_integer(write: Any, i: int) -> bool:
