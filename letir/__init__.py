@@ -253,7 +253,8 @@ _LATE_BOUND = {
     "tracing.numpy_functions.testing_functions": ("assertion_stand_in",),
     "tracing.numpy_functions.late_modules": ("loaded_modules",),
     "tracing.numpy_functions.list_arguments": (
-        *("learn_function_of_lists", "note_function_of_lists", "watch_list_arguments"),
+        *("learn_function_of_lists", "note_function_of_lists", "note_module_of_numbers"),
+        "watch_list_arguments",
     ),
     "tracing.numpy_functions.select_and_grid": ("piecewise",),
     "tracing.numpy_protocols.errstate_regions": ("record_errstate",),

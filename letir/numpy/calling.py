@@ -13,6 +13,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.numpy.making import array
 from letir.tracing.operands import first_traced, traced_or_array
+from letir.tracing.stand_ins import stand_in_of
 
 
 class vectorize(np.vectorize):
@@ -38,9 +39,10 @@ def call_vectorized(called: np.vectorize, plain: Callable, args: tuple, kwargs: 
     if 0 in shape:
         raise ValueError("cannot call `vectorize` of traced values on size 0 inputs")
     results = []
+    function = stand_in_of(called.pyfunc) or called.pyfunc
     for place in np.ndindex(*shape):
         given.update(zip(names, [x[place] for x in arrays], strict=True))
-        found = called.pyfunc(
+        found = function(
             *[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs}
         )
         results.append(found if isinstance(found, tuple) else (found,))

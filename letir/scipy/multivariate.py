@@ -90,6 +90,8 @@ class MultivariateNormal(VectorDistribution):
         cov = _full_covariance(mean, cov)
         if cov.shape[-1] == 1 and (x.ndim < 1 or x.shape[-1] != 1):
             x = x[..., None]
+        elif x.shape[-1:] in ((), (1,)):  # SciPy broadcasts it
+            x = np.broadcast_to(x, (*x.shape[:-1], cov.shape[-1]))
         if allow_singular:
             return _singular_logpdf(x, mean, cov)
         return as_scalar(PRIMITIVES["multivariate_normal_logpdf"](x, mean, cov))

@@ -24,7 +24,7 @@ from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.python_protocols import has_attribute, is_instance
 from letir.tracing.operands import first_traced
 from letir.tracing.source_locations import at_user, error_at_user_line
-from letir.tracing.stand_ins import LibraryModule, is_recording, watch_functions
+from letir.tracing.stand_ins import GIVEN_NUMBERS, LibraryModule, is_recording, watch_functions
 from letir.tracing.trace_state import ACTIVE
 
 # recorded as operations that math computes
@@ -298,13 +298,13 @@ def python_stand_ins(space: dict) -> dict[str, Any]:
     """The stand-ins for the builtins, such as ``float``, that the code in these globals uses.
 
     Code that uses ``type`` also gets ``float`` and ``complex``, for ``type(x) is float``. In
-    installed packages only modules that use NumPy or ``math`` get stand-ins: others do not get
-    traced values.
+    installed packages only modules that use NumPy or ``math`` get stand-ins, and others once they
+    have been given a traced number.
     """
     values = list(space.values())
     is_installed = "-packages" in (space.get("__file__") or "")
     uses = _USED.intersection(map(id, values)) or np.ufunc in map(type, values)
-    if is_installed and not uses:
+    if is_installed and not uses and space.get("__name__") not in GIVEN_NUMBERS:
         return {}
     return named_stand_ins(codes_in(values, space))
 

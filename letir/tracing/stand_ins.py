@@ -36,6 +36,7 @@ LOADED_LATE = frozenset(
     ["json", "numpy.fft", "numpy.random", "numpy.testing", "scipy", "statistics"]
 )
 LOADING: set[str] = set()  # modules that are being imported, without all of their names
+GIVEN_NUMBERS: set[str] = set()  # modules without NumPy whose functions got traced numbers
 _MOST = 1024  # dicts that are kept alive in addition to the dicts of modules
 _libraries: list["LibraryModule"] = []
 _methods: list[tuple] = []  # (class, name, original, stand-in)
@@ -138,6 +139,16 @@ def take_lists(ufunc: Any) -> None:
                     site = NamesSite(space, dict.fromkeys(names, ufunc), new)
                     site.exchange(True)
                     _in_place.add(site)
+
+
+def give_numbers(space: dict) -> None:
+    """Give stand-ins to an installed module without NumPy, now and in later recordings."""
+    with _lock:
+        GIVEN_NUMBERS.add(space["__name__"])
+        _spaces.pop(id(space), None)
+        for site in _sites_in(space):
+            site.exchange(True)
+            _in_place.add(site)
 
 
 def _names_of(value: Any, space: dict) -> list[str]:
@@ -244,12 +255,14 @@ def _search_modules() -> None:
     """Search all modules of users for sites."""
     sites: list = []
     for_sizes: list = []
+    seen: set[int] = set()  # a module may have two names: multiprocessing calls __main__ so
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in LIBRARIES:
             continue
         space = getattr(module, "__dict__", None)
-        if type(space) is not dict:
+        if type(space) is not dict or id(space) in seen:
             continue
+        seen.add(id(space))
         file = space.get("__file__")
         is_standard = type(file) is str and (file.startswith(STANDARD) and "-packages" not in file)
         if name == "__main__" or (not is_standard and is_users(space)):

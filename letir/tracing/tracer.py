@@ -221,6 +221,7 @@ class Tracer(PythonProtocols):
             return convert(written)
         if (value := LATE_BOUND["float_for_text"](self, sys._getframe(2))) is not None:
             return convert(value)
+        LATE_BOUND["note_module_of_numbers"](convert.__name__, sys._getframe(2))
         raise self.refused(f"{convert.__name__}()", _MATH_REMEDY)
 
     def __array__(self, dtype=None, copy=None):

@@ -64,6 +64,10 @@ CALLS = {
         (X[0],),
     ),
     "multivariate_normal of numbers": (lambda m, x: m.stats.multivariate_normal.logpdf(x), (X[0],)),
+    "multivariate_normal of one element": (
+        lambda m, x: m.stats.multivariate_normal.logpdf(x, np.zeros(3), np.eye(3)),
+        (X[0][:1],),
+    ),
     "t.logcdf": (lambda m, x: m.stats.t.logcdf(x, 3), (X,)),
     "t.logsf": (lambda m, x: m.stats.t.logsf(x, 3, 0.5), (X,)),
     "beta.logsf": (lambda m, x: m.stats.beta.logsf(x, 2, 3), (P,)),
@@ -369,3 +373,10 @@ def test_mapped_equations_are_solved_one_by_one():
     found = lt.vmap(lambda y: solved(y, TIMES[:3], RATES))(starts)
 
     assert_close(np.stack([solved(y, TIMES[:3], RATES) for y in starts]), found, rtol=1e-8)
+
+
+def test_a_function_of_scipy_in_a_vectorized_one_is_recorded():
+    exponentials = np.vectorize(scipy.linalg.expm, signature="(n,n)->(n,n)")
+    stack = np.stack([np.eye(2), np.ones((2, 2))])
+
+    assert_close(exponentials(stack), lt.jit(exponentials)(stack))

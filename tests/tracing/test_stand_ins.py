@@ -791,3 +791,39 @@ def test_a_dict_whose_items_are_attributes_may_be_captured():
 
     assert lt.jit(f)(2.0) == 1.0
     assert lt.grad(f)(2.0) == 0.5
+
+
+# ---- modules with two names, and installed modules without NumPy ----
+
+
+def test_a_module_with_two_names_gets_its_stand_ins_once(monkeypatch):
+    """``multiprocessing`` gives ``__main__`` a second name."""
+    monkeypatch.setitem(sys.modules, "hazard_second_name", sys.modules[__name__])
+
+    def f(x):
+        return float(x) * 2 if type(x) is float else math.nan
+
+    assert lt.jit(f)(2.0) == 4.0
+    assert lt.jit(f)(3.0) == 6.0
+    assert "float" not in globals()
+
+
+WITHOUT_NUMPY = """
+def halves(items):
+    return [float(item - 1 / 2) for item in items]
+"""
+
+
+def test_an_installed_module_without_numpy_converts_traced_numbers(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "hazard_without_numpy.py").write_text(WITHOUT_NUMPY)
+    monkeypatch.syspath_prepend(folder)
+    halves = importlib.import_module("hazard_without_numpy").halves
+
+    try:
+        assert lt.grad(lambda x: np.prod(halves([x, 2 * x])))(1.0) == 0.5 * 2 + 1.5
+        assert lt.jit(halves)([1.0, 3.0]) == [0.5, 2.5]
+        assert "float" not in vars(sys.modules["hazard_without_numpy"])
+    finally:
+        del sys.modules["hazard_without_numpy"]

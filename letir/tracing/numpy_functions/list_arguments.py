@@ -4,7 +4,8 @@ NumPy makes an array of a list of numbers, but cannot of a list of traced values
 NumPy's functions do. Code that builds a list itself gets them when it is first seen, see
 ``math_stand_ins``; code to which an argument of the recorded function brings the list, before that
 function is called. A ufunc that gets a list all the same, from an attribute or from another
-function, gets its stand-in then, and the function is recorded again.
+function, gets its stand-in then, and the function is recorded again. So is a function that calls
+``float`` in an installed module without stand-ins.
 """
 
 import builtins
@@ -17,9 +18,15 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.tracing.callers import codes_in
+from letir.tracing.callers import codes_in, is_users
 from letir.tracing.math_stand_ins import functions_of_arrays
-from letir.tracing.stand_ins import stand_in_of, take_lists, watch_functions
+from letir.tracing.stand_ins import (
+    GIVEN_NUMBERS,
+    give_numbers,
+    stand_in_of,
+    take_lists,
+    watch_functions,
+)
 from letir.tracing.trace_state import ACTIVE, Trace
 
 _MOST = 1 << 12
@@ -79,6 +86,14 @@ def note_function_of_lists(called: str, frame: FrameType) -> None:
         vars(trace)["takes_lists"] = ufunc
 
 
+def note_module_of_numbers(called: str, frame: FrameType) -> None:
+    """Note the module of ``frame`` if it has no stand-in for ``float`` or ``complex`` yet."""
+    trace, space = ACTIVE.get(), frame.f_globals
+    is_known = called in space or space.get("__name__") in GIVEN_NUMBERS
+    if type(trace) is Trace and trace.intercepts and not is_known and is_users(space):
+        vars(trace)["takes_lists"] = space
+
+
 def _named(names: list[str], frame: FrameType) -> Any:
     """The object with this dotted name in a frame; None if a name is missing."""
     missing = object()
@@ -95,15 +110,16 @@ def _named(names: list[str], frame: FrameType) -> Any:
 
 
 def learn_function_of_lists(trace: Trace) -> bool:
-    """Give the ufunc that ``trace`` has noted its stand-in; whether there is one."""
-    ufunc = vars(trace).pop("takes_lists", None)
-    if ufunc is not None:
-        take_lists(ufunc)
-    return ufunc is not None
+    """Give the ufunc or module that ``trace`` has noted its stand-ins; whether there is one."""
+    found = vars(trace).pop("takes_lists", None)
+    if found is not None:
+        (give_numbers if type(found) is dict else take_lists)(found)
+    return found is not None
 
 
 LATE_BOUND.update(
     watch_list_arguments=watch_list_arguments,
     note_function_of_lists=note_function_of_lists,
     learn_function_of_lists=learn_function_of_lists,
+    note_module_of_numbers=note_module_of_numbers,
 )
