@@ -283,6 +283,13 @@ FORMS = {
         lambda a, b: ((a > b).sum(), np.count_nonzero(a), (a < b).mean(), (a > 1).sum(axis=0)),
         [(X, X[::-1].copy()), (X * 0.0, X)],
     ),
+    "rolled": (
+        lambda a, b: (
+            *[np.roll(np.outer(a, b), n, axis) for n in (-7, -1, 0, 1, 2) for axis in (0, 1, -1)],
+            *[np.roll(np.outer(a, b).T, 1, 0), np.roll(a, -1), np.roll(np.outer(a, b), 2)],
+        ),
+        [(X, np.arange(5.0))],
+    ),
     "convolved": (
         lambda a, b: [np.convolve(*ab, m) for ab in ((a, b), (b, a)) for m in ("full", "same")],
         [(np.arange(6.0), X), (np.arange(6.0) * np.nan, X)],
@@ -299,6 +306,19 @@ def test_short_forms_give_numpys_bits(name):
         (expected, told), (found, ours) = outcome(f, *args), outcome(fast, *args)
         assert_same(expected, found)
         assert told == ours
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rolled_arrays_are_joined_parts_in_the_order_of_the_array(axis):
+    for order in "CF":
+        x = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], order=order)
+        fast, sliced = warmed(lambda x: np.roll(x, 1, axis), x), x[:, ::2]
+        result = fast(x)
+
+        assert_same(np.roll(x, 1, axis), result)
+        assert np.roll(x, 1, axis).strides == result.strides
+        assert_same(np.roll(sliced, 1, axis), fast(sliced))
+        assert any(v is np.concatenate for v in fast.quick[0].run.__globals__.values())
 
 
 def test_a_view_of_a_new_array_is_written_to_in_place():

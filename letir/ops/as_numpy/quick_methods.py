@@ -115,6 +115,26 @@ def _sort(write: Any, *, axis: int | None, kind: Any) -> str | None:
     return f"{write.constant(np.sort)}({write.slot(0)}, {axis!r})"
 
 
+def _roll(write: Any, *, shift: Any, axis: Any) -> str | None:
+    """The two parts of an array in C order, in exchanged places."""
+    kind = write.type(0)
+    if type(shift) is not int or not _is_array(write, 0) or not is_static_shape(kind.shape):
+        return None
+    ndim = len(kind.shape)
+    if type(axis) is not int and not (axis is None and ndim == 1):
+        return None
+    axis = 0 if axis is None else axis % ndim
+    if kind.shape[axis] == 0 or shift % kind.shape[axis] == 0:
+        return None
+    at = kind.shape[axis] - shift % kind.shape[axis]
+    whole = (slice(None),) * axis
+    later = write.constant((*whole, slice(at, None)))
+    earlier = write.constant((*whole, slice(None, at)))
+    x, join, roll = write.slot(0), write.constant(np.concatenate), write.constant(np.roll)
+    parts = f"{join}(({x}[{later}], {x}[{earlier}]), {axis})"
+    return f"{parts} if {x}.flags.c_contiguous else {roll}({x}, {shift}, {axis})"
+
+
 def _clip(write: Any) -> str | None:
     """The ufunc that ``np.clip`` calls, for floats between finite numbers."""
     kind, bounds = write.type(0), write.bind.args[1:]
@@ -181,6 +201,7 @@ METHOD_FORMS: dict[str, Form] = {
     "flip": _flip,
     "outer": _outer,
     "diff": _diff,
+    "roll": _roll,
     "sort": _sort,
     "clip": _clip,
     "count_nonzero": _count_nonzero,
