@@ -15,6 +15,7 @@ from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda, Local
 from letir.kernels.batches.item_binds import adds_to_operand, bind_kind, is_batch
 from letir.passes.fusion.clustering import LEAST_ITEMS, WORTH
+from letir.passes.fusion.early_gathers import early_gathers
 
 _MOST_BATCHES = 3  # different numbers of items in a program
 _MOST_WORK = 1_200  # scalars that a cluster computes for an item
@@ -70,6 +71,13 @@ class _Search:
     def run(self) -> None:
         """Fill ``clusters``."""
         self.kinds = [bind_kind(bind, self.n, self.is_exact) for bind in self.fn.binds]
+        if any(bind.op.reduction is not None for bind in self.fn.binds):
+            # kernels of rows need not store the tables of these
+            early = early_gathers(self.fn)
+            self.kinds = [
+                "" if kind == "gather" and bind.binders[0] in early else kind
+                for bind, kind in zip(self.fn.binds, self.kinds, strict=True)
+            ]
         cluster = self.open()
         for position, (bind, kind) in enumerate(zip(self.fn.binds, self.kinds, strict=True)):
             read = set(bind.locals())

@@ -24,14 +24,7 @@ def with_early_gathers(fn: Lambda) -> Lambda:
     """
     if not any(bind.op.role == "index" for bind in fn.binds):
         return fn
-    uses = Counter([arg for bind in fn.binds for arg in set(bind.locals())])
-    # the array must have other uses, so that it is still computed, with its floating-point errors
-    stored = _stored(fn)
-    makers = {
-        b.binders[0]: b
-        for b in fn.binds
-        if len(b.binders) == 1 and uses[b.binders[0]] > 1 and b.binders[0] not in stored
-    }
+    makers = _makers(fn)
     binds: list[Bind] = []
     for bind in fn.binds:
         if _is_early(bind, makers):
@@ -39,6 +32,26 @@ def with_early_gathers(fn: Lambda) -> Lambda:
         else:
             binds.append(bind)
     return fn if len(binds) == len(fn.binds) else fn.with_binds(binds)
+
+
+def early_gathers(fn: Lambda) -> frozenset[Local]:
+    """The results of the selections that ``with_early_gathers`` makes early. Linear time."""
+    if not any(bind.op.role == "index" for bind in fn.binds):
+        return frozenset()
+    makers = _makers(fn)
+    return frozenset([bind.binders[0] for bind in fn.binds if _is_early(bind, makers)])
+
+
+def _makers(fn: Lambda) -> dict[Local, Bind]:
+    """The binds whose results may be computed on selected operands, by result."""
+    uses = Counter([arg for bind in fn.binds for arg in set(bind.locals())])
+    # the array must have other uses, so that it is still computed, with its floating-point errors
+    stored = _stored(fn)
+    return {
+        b.binders[0]: b
+        for b in fn.binds
+        if len(b.binders) == 1 and uses[b.binders[0]] > 1 and b.binders[0] not in stored
+    }
 
 
 def _stored(fn: Lambda) -> set[Arg]:

@@ -219,6 +219,24 @@ def test_values_that_depend_on_a_group_are_read_by_a_later_one():
     assert_close(f(TABLE, PLACES), found, rtol=1e-13)
 
 
+def test_a_table_that_rows_need_not_store_is_not_made_for_a_selection():
+    """A cross entropy selects one element of each row, and reads the rows for their sums."""
+
+    def cross_entropy(x, labels):
+        z = x - np.max(x, axis=-1, keepdims=True)
+        chosen = z[np.arange(len(labels)), labels]
+        return np.mean(np.log(np.sum(np.exp(z), axis=-1)) - chosen)
+
+    rng = np.random.default_rng(0)
+    x, labels = rng.normal(size=(5000, 30)), rng.integers(0, 30, 5000)
+    for f, most in ((cross_entropy, 0), (lt.value_and_grad(cross_entropy), 1)):
+        fast = lt.jit(f)
+
+        assert_close(lt.trace(f, x, labels)(x, labels), fast(x, labels), rtol=1e-12)
+        kernels = fast.debug_state().plans[0].plan.kernels
+        assert sum([kind.shape == x.shape for one in kernels for kind in one.results]) == most
+
+
 def test_groups_of_two_sizes():
     def f(table, places, others):
         a, b = table[places] * 2 + 1, table[others] * 3 - 1
