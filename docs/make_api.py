@@ -116,13 +116,13 @@ def signature(name: str, value) -> str:
 
 
 def documentation(value) -> str:
-    """The docstring of a public object, without references to numbered promises such as [B2]."""
+    """The docstring of a public object, without references to promises such as [semantics.md B2]."""
     text = inspect.getdoc(value) or ""
     if isinstance(value, Primitive):
         ufunc = next(iter(value.numpy), None)
         of_numpy = f"NumPy's ``{ufunc.__name__}``, recorded as one operation." if ufunc else text
         text = text.partition("\n\n")[2] if is_described(value) else of_numpy
-    return re.sub(r"\s*\[[A-G]\d+(?:(?:, | - )[A-G]\d+)*\]", "", text)
+    return re.sub(r"\s*\[semantics\.md [A-G]\d+\]", "", text)
 
 
 def is_described(record: Primitive) -> bool:

@@ -142,7 +142,8 @@ class _Recording:
     def seeds(self, ret: Ret):
         """(result, vjp parameter) for each result that requires grad and may have a cotangent.
 
-        There is one parameter for each position, even if a value is returned twice [D2].
+        There is one parameter for each position, even if a value is returned twice
+        [semantics.md D2].
         """
         if self.defined is not None and not _EXTREMA.isdisjoint(map(_reduction_of, self.tape)):
             needed = self.reverse.needed
@@ -155,7 +156,7 @@ class _Recording:
             self.capture(local)
 
     def capture(self, local: Local) -> Local:
-        """Capture ``local``; a new temporary that requires grad gets a vjp parameter [D4]."""
+        """Capture ``local``; a new temporary that requires grad gets a vjp parameter."""
         count = len(self.captures.results)
         self.captures.capture(local)
         if len(self.captures.results) > count and local in self.reverse.needed:
@@ -170,7 +171,7 @@ class _Recording:
         cotangents = self.reverse.visit(f.body, params, self.tape, self.seeds)
         self.builder.params = [*self.vjps.values(), *captures.params()]
         df = self.builder.build([cotangents.get(f.params[i], UNDEFINED) for i in inputs])
-        if self.defined is not None:  # the form with grad_of is specified by [D5]
+        if self.defined is not None:  # the form with grad_of is specified by D5 in semantics.md
             # sums are merged first: sinking negations turns some of them into differences
             df = passes.combine_sums(df) if self.reverse.sum in map(_op_of, df.binds) else df
             df = passes.sink_negations(df) if "negation" in map(_role_of, df.binds) else df

@@ -1,7 +1,7 @@
 """``Gradient``, the result of ``differentiate``: a primal program and its gradient program.
 
-``Captures`` collects the primal values that a derivative program reads [D4]; the reverse and the
-forward transform share it.
+``Captures`` collects the primal values that a derivative program reads [semantics.md D4]; the
+reverse and the forward transform share it.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class Captures:
     def capture(self, local: Local) -> Local:
         """Make ``local`` a parameter of the derivative program, and return it."""
         position = self._outputs.get(local)
-        # an input that is returned is captured as a result [D4]
+        # an input that is returned is captured as a result [semantics.md D4]
         if position is None and local in self._inputs:
             self.inputs.add(self._inputs[local])
         else:
@@ -114,7 +114,7 @@ class Gradient:
         ``cts``: one cotangent for each of the user's results that requires grad, None for zero. A
         zero cotangent is returned as an array of zeros, or as None if the input's type is unknown.
         """
-        # the other positions are temporaries [D4]
+        # the other positions are temporaries [semantics.md D4]
         real = [i for i in self.df_input_vjps if i < self.f_real_outputs]
         if len(cts) != len(real):
             raise ShapeError(
@@ -182,7 +182,7 @@ class Gradient:
         return *trees, Tree.of(args).arrays
 
     def df_text(self) -> str:
-        """``df`` in the form of [D5], with the role of each parameter."""
+        """``df`` as text, with the role of each parameter."""
         numbers = number_locals(self.f)
         made = {binder: bind for bind in self.f.binds for binder in bind.binders}
         roles = [
@@ -238,7 +238,7 @@ def _describe_value(arg: Arg, numbers: dict[Local, str], made: dict[Local, Bind]
         return arg.name
     bind = made.get(arg)
     symbol = bind.op.symbol if bind else None
-    # a*b as in the examples of [D5]; nested expressions get their number
+    # a*b as in D5 of semantics.md; nested expressions get their number
     if symbol and len(bind.args) == 2 and all(type(a) is not Local or a.name for a in bind.args):
         x, y = (a.name if type(a) is Local else repr(a) for a in bind.args)
         return f"{x}{symbol}{y}"

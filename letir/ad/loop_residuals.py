@@ -36,7 +36,7 @@ class LoopResiduals:
             if self.fixed_shapes and not all(map(LATE_BOUND["has_fixed_shape"], residuals)):
                 found = bind
             self.replaced[id(bind)] = found
-        # residuals are temporaries, which have cotangents in second derivatives [D4]
+        # residuals are temporaries, which have cotangents in second derivatives [semantics.md D4]
         needed.update([binder for binder in found.binders if carries_derivative(binder)])
         return found
 

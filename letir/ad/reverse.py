@@ -3,7 +3,7 @@
 ``Reverse`` visits a body in order and puts the binds through which a derivative flows on a tape;
 from the return it goes back over the tape and emits a ``grad_of`` for each. ``Direct`` emits the
 vjp rules themselves, for when it is known which cotangents are defined. ``differentiate`` wraps the
-result into a ``Gradient``, which grad, vjp and the others use. [D1] to [D6]: docs/semantics.md.
+result into a ``Gradient``, which grad, vjp and the others use. See D1 to D6 in docs/semantics.md.
 """
 
 from collections.abc import Callable
@@ -124,7 +124,7 @@ class Reverse(ExprVisitor):
 
     def contribute(self, local: Arg, ct: Arg) -> None:
         """Add ``ct`` to the cotangent of ``local``."""
-        previous = self.cotangents.get(local)  # the left operand: fixes the rounding [D3]
+        previous = self.cotangents.get(local)  # the left operand: fixes the rounding
         if previous is not None:
             (ct,) = self.emitter.emit(
                 self.sum, (previous, ct), NO_ATTRS, (strong_type(local.type),)

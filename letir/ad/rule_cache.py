@@ -56,7 +56,7 @@ class Steps:
     def run(self, apply: Callable, operands: list) -> tuple:
         """The results for these operands, with each step done by ``apply(op, operands, attrs)``.
 
-        They are arrays if ``apply`` computes, and Variables if it records [D15].
+        They are arrays if ``apply`` computes, and Variables if it records [semantics.md D15].
         """
         values = [*operands, *[constant.value for constant in self._constants]]
         for op, select, attrs, _ in self._steps:
@@ -183,7 +183,7 @@ def _record_rule(kind: str, bind: Bind, mask: tuple | None, wanted: list) -> Rul
         i: v for i, v in enumerate(found) if isinstance(v, Value) and (kind == "jvp" or wanted[i])
     }
     fn = dead_code(builder.build(results.values()))
-    # where Undef is possible, the text of a grad_of shows the rule as it was written [D5]
+    # where Undef is possible, the text of a grad_of shows the rule as it was written
     fn = fn if mask_unknown else merge_equal_binds(fn, _is_repeatable)
     # only what the rule reads is captured, so that other values can be freed
     given = set(fn.params[:count])
@@ -251,7 +251,7 @@ def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) 
 
 
 def _check_direction(op: Primitive, what: str, found: Any, value: Any) -> None:
-    """Raise unless a cotangent or tangent has the type of the value that it belongs to [D9]."""
+    """Raise unless a cotangent or tangent has the type of the value that it belongs to."""
     if not isinstance(found, Value):
         is_array = hasattr(found, "dtype") or type(found) in PYTHON_NUMBERS
         if found is not None and type(found) is not Absent and not is_array:

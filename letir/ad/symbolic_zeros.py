@@ -85,7 +85,7 @@ class Specializer:
         self.names[binder], self.states[binder] = self.name(arg), self.state(arg)
 
     def autograd_add(self, bind: Bind) -> None:
-        """Emit a sum if both operands are defined; otherwise follow the table of [D6]."""
+        """Emit a sum if both operands are defined; otherwise see D6 in semantics.md."""
         (binder,), (x, y) = bind.binders, bind.args
         states = self.state(x), self.state(y)
         if states == (True, True):

@@ -1,4 +1,4 @@
-"""Activity analysis: the values through which derivatives flow, also in bodies [D1].
+"""Activity analysis: the values through which derivatives flow, also in bodies [semantics.md D1].
 
 Executors ask which results of a program require grad; the derivative rules of loops and branches
 ask the same of bodies.
@@ -19,7 +19,7 @@ def propagate_requires_grad(
     *,
     introduces: Callable[[Bind], bool] | None = None,
 ) -> set[Local]:
-    """The locals of ``fn`` that require grad, given ``requires_grad`` of its parameters [D1].
+    """The locals of ``fn`` that require grad, given ``requires_grad`` of its parameters.
 
     A result requires grad if an operand does, the operation is differentiable, and its dtype is
     floating, complex or unknown; for conditionals and loops, if it does in a body, in any

@@ -1,4 +1,4 @@
-"""Alpha-equality, the structural hash and the canonical form of programs [A6].
+"""Alpha-equality, the structural hash and the canonical form of programs [semantics.md A6].
 
 None of them depends on names or source lines.
 """

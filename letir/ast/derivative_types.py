@@ -14,7 +14,7 @@ from letir.ast.types import ArrayType
 
 def carries_derivative(x: Any) -> bool:
     """Whether a local, a Value or a parameter is floating or complex; True if its type is
-    unknown [D1].
+    unknown [semantics.md D1].
     """
     return x.type is None or x.type.inexact
 

@@ -1,4 +1,4 @@
-"""Hooks: user functions that see, and may replace, gradients during the backward pass [E2].
+"""Hooks: user functions that see, and may replace, gradients during the backward pass.
 
 The order at one node: the gradients of its results are summed; the hooks of the Variables that hold
 the results run, then the node's pre-hooks, its derivative rule, and its post-hooks, which get the

@@ -3,7 +3,7 @@
 A write gives a new grad edge to the Variable and to all Variables that share its memory: the base
 of which it is a view, and the other plain views ``x[i]`` of that base. Every edge whose value lay
 in that memory is marked as changed, even if its Variable is gone: a node may have saved the array
-[E1].
+[semantics.md E1].
 """
 
 import weakref

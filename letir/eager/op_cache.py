@@ -177,7 +177,7 @@ def _make_specialization(bind: Bind, needed: frozenset) -> OpSpecialization:
     requires_grad = bool(needed) and op.is_differentiable and inexact
     rule, missing = _reverse_rule(bind, needed) if requires_grad else (None, None)
     captured = () if rule is None else rule.captured
-    constants = [i for i, arg in enumerate(args) if arg not in needed]  # for ``history`` [E4]
+    constants = [i for i, arg in enumerate(args) if arg not in needed]  # for ``history``
     kept = tuple(sorted({*constants, *captured})) if requires_grad else ()
     if requires_grad and op.holds_lambdas and len(types) > 1:
         # a loop's rule reads its results, rather than computing the loop again

@@ -1,4 +1,4 @@
-"""Calls of programs on Variables [B7]: each bind is computed and recorded."""
+"""Calls of programs on Variables [semantics.md B7]: each bind is computed and recorded."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def result_as_variable(result: Any) -> Any:
 def _bind_by_bind(f: Lambda, leaves: list) -> tuple:
     """The results, with every bind recorded as if the user had written it."""
     env = Environment(f, leaves)
-    leaves.clear()  # only the environment holds the leaves, and frees each at its last use [C1]
+    leaves.clear()  # only the environment holds the leaves, and frees each at its last use
     for bind in f.binds:
         operands = env.operands(bind.args)
         out = run_bind(bind, operands)

@@ -1,5 +1,5 @@
 """Staged traces: a function of Variables, its backward pass, and the backward pass of that, as
-stages of one program [E5].
+stages of one program [semantics.md E5].
 
 The first stage is traced. Each later stage is the gradient program of all stages before it, written
 when a backward pass reaches the results of the previous stage, for the gradients that arrive.

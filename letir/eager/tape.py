@@ -226,7 +226,7 @@ def check_unchanged(origin: GradEdge, step: TapeNode) -> None:
 
 
 def freed_error(step: TapeNode) -> TraceError:
-    """The error for a second backward pass over a node whose saved values were freed [E4]."""
+    """The error for a second backward pass over a node whose saved values were freed."""
     return TraceError(
         f"backward of {step.form.op.name} a second time: its values were freed after the first"
         f"{node_line(step)}\n  write backward(retain_graph=True) the first time"

@@ -1,4 +1,4 @@
-"""Arguments and results of a call [B7]: named, flattened, checked, nested again."""
+"""Arguments and results of a call [semantics.md B7]: named, flattened, checked, nested again."""
 
 import functools
 import inspect
@@ -93,7 +93,7 @@ def _widen_number(number, expected: ArrayType):
 
 
 def _check_others(fn: Lambda, others: list[tuple], wrong: dict[int, str]) -> None:
-    """Raise unless the other arguments (position, expected, found) fit by symbolic sizes [B10]."""
+    """Raise unless the other arguments (position, expected, found) fit by symbolic sizes."""
     sizes = sizes_of([(expected, found) for _, expected, found in others])
     misfits = [(i, e, f) for i, e, f in others if not fits_type(f, e, sizes)]
     wrong |= {

@@ -152,7 +152,7 @@ def _is_ordinary(kind: type[np.ndarray]) -> bool:
 def type_of(value: Any) -> ArrayType:
     """The type of an array or a Python number.
 
-    Raises DTypeError for other values, with the conversion to use [B11].
+    Raises DTypeError for other values, with the conversion to use [semantics.md B11].
     """
     weak = WEAK.get(type(value))
     if weak is not None:

@@ -12,7 +12,7 @@ from letir.eval.evaluator import Evaluator, compute
 
 
 class Executor:
-    """An emitter that computes operations instead of recording them [D15]."""
+    """An emitter that computes operations instead of recording them [semantics.md D15]."""
 
     def __init__(self, xp=np):
         self.evaluator = Evaluator(xp)

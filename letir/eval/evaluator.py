@@ -1,8 +1,8 @@
 """``run_forward``: the reference evaluator, a visitor that continues from let to let by tail calls.
 
 The environment counts the remaining uses of each value and drops it at the last one, so that arrays
-are freed as soon as no later bind needs them [C1]. For that the evaluator holds no value in a local
-variable, a tuple, or a traceback.
+are freed as soon as no later bind needs them [semantics.md C1]. For that the evaluator holds no
+value in a local variable, a tuple, or a traceback.
 """
 
 import sys
@@ -66,7 +66,7 @@ class Evaluator(ExprVisitor):
 
     def visit_let(self, let: Let, env: Environment) -> TailCall:
         env.at = bind = let.bind
-        # no variable for the operands: it would keep them alive beyond their last use [C1]
+        # no variable for the operands: it would keep them alive beyond their last use
         op, attrs = bind.op, bind.attrs
         if op.holds_lambdas:
             out = _computed_with(self.call, op, self.xp, env.operands(bind.args), attrs)

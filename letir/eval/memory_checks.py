@@ -1,5 +1,5 @@
-"""Memory checks: whether an array is owned by one value, so that it may be updated in place [C2],
-and whether the arguments that a program writes to may be written to.
+"""Memory checks: whether an array is owned by one value, so that it may be updated in place
+[semantics.md C2], and whether the arguments that a program writes to may be written to.
 
 The evaluator moves a value out of its environment at its last use, so that the list of operands
 holds the only reference. Any other observer (a caller, a result, a constant, a view) would hold
@@ -130,7 +130,7 @@ def _may_overlap(array, other) -> bool:
 
 
 def own_results(f: Lambda, results: tuple) -> tuple:
-    """The results, copied where they share memory with a constant of the program [C4]."""
+    """The results, copied where they share memory with a constant of the program."""
     # a caller may write into results, and constants are used in the next call
     constants = {id(bind.attrs["value"]) for bind in f.constants}
     return tuple([r.copy(order="K") if id(root(r)) in constants else r for r in results])

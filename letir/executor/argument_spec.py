@@ -1,4 +1,4 @@
-"""``ArgumentSpec``: the properties of arguments to which a plan is specialised [F1].
+"""``ArgumentSpec``: the properties of arguments to which a plan is specialised [semantics.md F1].
 
 Calls find their plans by short keys, which are computed faster than a spec.
 
@@ -87,7 +87,7 @@ class _ArraySpec:
 
     @classmethod
     def of(cls, leaf) -> "_ArraySpec":
-        """The spec of one argument. Raises DTypeError unless it is an array of numbers [B11]."""
+        """The spec of one argument. Raises DTypeError unless it is an array of numbers."""
         kind, holder = type_of(leaf), type(leaf)
         if issubclass(holder, Tracer):
             return cls(kind, holder=holder)

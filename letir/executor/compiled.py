@@ -136,7 +136,7 @@ class Compiled:
     def run_flat(self, leaves: list) -> tuple:
         """Flat results for flat arguments; ``leaves`` is emptied."""
         runner = next((leaf for leaf in leaves if hasattr(type(leaf), "__letir_run__")), None)
-        if runner is not None:  # inline or record the original program [B5]
+        if runner is not None:  # inline or record the original program [semantics.md B5]
             return runner.__letir_run__(self.program, leaves)
         checked_arguments(self.program, leaves)
         # the optimised program of a gradient assumes that its cotangents are defined

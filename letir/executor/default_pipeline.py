@@ -1,4 +1,4 @@
-"""``optimize_program``: the pipeline from a recorded program to the program of a plan [F3].
+"""``optimize_program``: the pipeline from a recorded program to the program of a plan.
 
 First the required passes, then the simplifying ones. If a gradient may be needed, differentiable
 subgraphs are cut out and the last passes run on each of them; otherwise on the whole program.

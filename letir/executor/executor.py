@@ -114,7 +114,7 @@ class Executor(Generic[P, R]):
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         if ACTIVE.get() is not None and active_trace() is not None:
-            return self.f(*args, **kwargs)  # a trace records the function itself [B5]
+            return self.f(*args, **kwargs)  # a trace records the function itself [semantics.md B5]
         failed = None
         for quick in self.quick:
             try:

@@ -2,7 +2,7 @@
 
 No lock is held during a compile. A thread that needs a key which another thread compiles waits for
 it; other keys are not blocked. A failed compile is not cached, and all waiters get a copy of its
-error [F2].
+error [semantics.md F2].
 """
 
 import copy

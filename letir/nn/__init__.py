@@ -3,7 +3,7 @@
 Activations, convolutions, pooling, normalisation, attention and losses are one bind each in a
 program; recurrent networks are recorded step by step. ``nn.initializers`` makes initial weights,
 ``nn.optim`` has optimisers over pytrees of arrays. All state is explicit: random functions take
-keys (``letir.random``), running statistics are arguments and results [B8].
+keys (``letir.random``), running statistics are arguments and results [semantics.md B8].
 
 >>> import letir, numpy as np
 >>> letir.trace(lambda x: letir.nn.relu(x).sum(), np.ones(3)).listing()

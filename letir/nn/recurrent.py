@@ -172,7 +172,7 @@ def _unroll_layers(
 
     ``cell(x, state, *weights)`` returns the next state, a tuple.
     """
-    # all initial states are indexed first: a published listing has this order [A2]
+    # all initial states are indexed first: a published listing has this order [semantics.md A2]
     first = [[state[i] for i in range(len(layers))] for state in states]
     steps: list | None = None
     last: list[tuple] = []

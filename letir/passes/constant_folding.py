@@ -32,7 +32,7 @@ def constant_propagation(fn: Lambda, *, limit: int = _LIMIT) -> Lambda:
     more than ``limit`` bytes, values consumed by updates, random draws, effects, user-defined
     operations, operations with bodies, and arrays whose memory a result shares as a view or that
     are two results. A result keeps its bits, memory order and kind: NumPy scalars stay scalars
-    [F4]. Linear in the number of binds.
+    [semantics.md F4]. Linear in the number of binds.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(0.0); %2 = add(%1, 2.0); %3 = mul(%0, %2); return %3 }")

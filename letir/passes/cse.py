@@ -25,8 +25,8 @@ def common_subexpressions(fn: Lambda) -> Lambda:
 
     Of equal guards the first one stays. Never merged: other effects, random draws, values that an
     update consumes, user-defined operations unless they are elementwise, and values that would make
-    two results share memory [F4]. Equal updates of equal values merge. Rematerialised values are
-    protected by a ``barrier``. Linear in the number of binds.
+    two results share memory [semantics.md F4]. Equal updates of equal values merge. Rematerialised
+    values are protected by a ``barrier``. Linear in the number of binds.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = exp(%0); %3 = mul(%1, %2); return %3 }")

@@ -25,7 +25,7 @@ def decompose(
     keep_rules: bool = True,
     exact: bool = True,
 ) -> Lambda:
-    """Replace composites by their decompositions, recursively and also in bodies [B4].
+    """Replace composites by their decompositions, recursively and also in bodies [semantics.md B4].
 
     By default only composites whose ``impl`` is the decomposition and that have no derivative rule:
     results and derivatives keep their bits. ``keep_rules=False`` includes composites with a rule,

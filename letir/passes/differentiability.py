@@ -1,4 +1,4 @@
-"""The binds through which derivatives flow; see ``letir.ast.activity`` for the locals [D1]."""
+"""The binds through which derivatives flow; see ``letir.ast.activity`` for the locals."""
 
 from letir.ast import entry_point
 from letir.ast.activity import propagate_requires_grad

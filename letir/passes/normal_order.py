@@ -17,9 +17,9 @@ def normalize_order(fn: Lambda) -> Lambda:
     operands of a bind come before it, from left to right.
 
     Programs that differ only in the order of binds become equal. Effects keep their order, and no
-    bind moves before an effect that it follows [C5]; dead binds come last. A program that writes to
-    its arguments stays as it is. For comparisons only: other passes preserve the order [A2]. Linear
-    in the number of binds.
+    bind moves before an effect that it follows [semantics.md C5]; dead binds come last. A program
+    that writes to its arguments stays as it is. For comparisons only: other passes preserve the
+    order [semantics.md A2]. Linear in the number of binds.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = sin(%0); %3 = sub(%2, %1); return %3 }")

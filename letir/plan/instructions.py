@@ -206,7 +206,7 @@ def _storing_step(f: Callable) -> Callable:
 
 
 def _take_operands(v: list, i: tuple, c: tuple) -> list:
-    """The operands, with the slots ``c`` cleared: then only the list refers to them [C1]."""
+    """The operands, with the slots ``c`` cleared: then only the list refers to them."""
     operands = [v[n] for n in i]
     for n in c:
         v[n] = None

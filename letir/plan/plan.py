@@ -268,7 +268,7 @@ PLACES[Plan.run_straight_line.__code__] = _place_of_line
 
 
 def without_constants(table: Table, results: tuple) -> tuple:
-    """The results, copied where they share memory with a constant of the program [C4]."""
+    """The results, copied where they share memory with a constant of the program."""
     found, constants = list(results), table.constants
     for i in table.shared:
         if id(root(found[i])) in constants:

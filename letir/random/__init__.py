@@ -1,4 +1,4 @@
-"""``letir.random``: random numbers by key, the same in every evaluator [B9].
+"""``letir.random``: random numbers by key, the same in every evaluator [semantics.md B9].
 
 A key is an array of two integers, which determines all numbers drawn with it; so each key must be
 used once only. ``split`` makes new keys, ``fold_in`` makes the key for a number, ``reused_keys``

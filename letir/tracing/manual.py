@@ -1,4 +1,4 @@
-"""The low-level tracing API: ``tracer_enter``, ``tracer_exit``, ``pause_tracing`` ... [B13]."""
+"""The low-level tracing API: ``tracer_enter``, ``tracer_exit``, ``pause_tracing`` ...."""
 
 import copy
 import sys

@@ -125,7 +125,8 @@ def positive_int(value: Any, name: str) -> int:
 def captured_array(variable: Value) -> Any:
     """The array of a Variable that a traced function captures.
 
-    Raises TraceError if it requires grad, since the program would treat it as constant [B1].
+    Raises TraceError if it requires grad, since the program would treat it as constant
+    [semantics.md B1].
     """
     if variable.arg.requires_grad:
         raise TraceError(

@@ -125,7 +125,8 @@ def remedy_in_library(remedy: str) -> str:
 
 def note_refusal(error: E) -> E:
     """Note ``error`` and return it; the trace raises it again at its end. Plain NumPy would not
-    raise here, so a function that catches the error takes another path than with NumPy [B2].
+    raise here, so a function that catches the error takes another path than with NumPy
+    [semantics.md B2].
     """
     active = ACTIVE.get()
     if isinstance(active, Trace) and active.refusal is None:

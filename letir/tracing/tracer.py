@@ -1,7 +1,7 @@
 """``Tracer``: a value of a running trace, with NumPy's protocols (``numpy_protocols``).
 
 If Python asks for a value that would become a constant of the program, this is refused, or recorded
-as a guard [B2].
+as a guard [semantics.md B2].
 """
 
 import inspect

@@ -114,7 +114,7 @@ class custom_jvp(CustomFunction[P, R]):
             return self.call_with(positional)
         if self.rule is None:
             raise LetirError(f"{self}: it has no rule\n  call its defjvp(rule) or defjvps(...)")
-        for call in _RULES.get():  # inside its own rule: return the known result [D9]
+        for call in _RULES.get():  # inside its own rule: return the known result [semantics.md D9]
             if call.is_of(self, positional):
                 return call.result
         source, _ = user_place(2)
@@ -148,7 +148,7 @@ class custom_jvp(CustomFunction[P, R]):
         # computed
         if sum(call.custom is self for call in _RULES.get()) >= _MOST_ORDERS:
             return None, ()
-        # count: the arguments, without the values that f closes over [D9]
+        # count: the arguments, without the values that f closes over [semantics.md D9]
         fn, count = primal.fn, primal.tree.arrays
         tree = _results_tree(fn)
         tangents = [

@@ -62,7 +62,7 @@ def with_policy(
     parts = split_gradient(gradient)
     choosing = Choice(parts, policy, anything=redifferentiate is not None)
     kept = choosing.kept(exact)
-    # new temporaries need vjp parameters [D4], which only the reverse transform can add
+    # new temporaries need vjp parameters, which only the reverse transform can add
     missing = choosing.without_cotangent(kept)
     if not missing:
         return rebuild_gradient(parts, kept)
@@ -127,7 +127,7 @@ class Choice:
         return grade is not None and grade <= self.most
 
     def may_keep(self, local: Local) -> bool:
-        """Whether a value can become a residual: a floating one needs a vjp parameter [D4]."""
+        """Whether a value can become a residual: a floating one needs a vjp parameter."""
         if not self.closing or local in self.captured or local not in self.parts.producers:
             return True
         return local.type is not None and not local.type.inexact
@@ -262,7 +262,7 @@ class Choice:
         return found
 
     def without_cotangent(self, kept: set[Local]) -> list[Local]:
-        """The residuals in ``kept`` that are new floating temporaries without a cotangent [D4]."""
+        """The residuals in ``kept`` that are new floating temporaries without a cotangent."""
         if not self.parts.is_raw:
             return []
         values = [b for bind in self.parts.known for b in bind.binders if b in kept]

@@ -58,7 +58,7 @@ def _readable_text(fn: Lambda) -> str:
 
 
 def listing(fn: Lambda) -> str:
-    """One bind a line, no types, attributes by position in the record's order [A2]."""
+    """One bind a line, no types, attributes by position in the record's order [semantics.md A2]."""
     printer = Printer(types=False, positional=True, sources=False)
     for param in fn.params:
         printer.number(param)
@@ -67,7 +67,7 @@ def listing(fn: Lambda) -> str:
 
 
 def untyped_text(fn: Lambda, name: str = "lambda", params: list[str] | None = None) -> str:
-    """Untyped text with named attributes and a header ``name(%0 role, ...)``, the form of [D5]."""
+    """Untyped text with named attributes and a header ``name(%0 role, ...)``, as in gradients."""
     printer = Printer(types=False, sources=False, names=False)
     roles = params or [param.name or "" for param in fn.params]
     head = ", ".join(
@@ -212,7 +212,7 @@ class Printer:
         if source is None or not self.sources:
             return line.rstrip()  # the positional form without operands ends in a blank
         line += self.texts.get(id(source)) or self.source_text(source)
-        # a line may have several conditions that Python evaluated [B2], a model several nodes
+        # a line may have several conditions that Python evaluated, a model several nodes
         return line + _excerpt_text(source) if bind.op.name == "guard" or source.text else line
 
     def source_text(self, source: Source) -> str:
@@ -239,7 +239,7 @@ class Printer:
         ]
 
     def grad_of_text(self, bind: Bind, operands: list[str], indent: str) -> str:
-        """``grad_of[op](cts) { binds -> (results) }`` with captured operands substituted [D5]."""
+        """``grad_of[op](cts) { binds -> (results) }`` with captured operands substituted."""
         n_cts, body = bind.attrs["n_cts"], bind.attrs["body"]
         # Scope.find (parser) is the inverse
         self.numbers.update(zip(body.params, operands, strict=True))

@@ -1,5 +1,5 @@
 """``Backward``: the reverse transform over a recorded tape, emitting into an executor that computes
-at once or, under ``create_graph``, into a recorder [D15].
+at once or, under ``create_graph``, into a recorder [semantics.md D15].
 
 Nodes run from the last to the first: ``order`` grows with time, so every user of a value has run
 before the node that made it, and its gradient is complete. Contributions are summed in the order in
@@ -174,7 +174,7 @@ class Backward(Direct):
         notes = step.notes
         if notes is not None and notes.before:
             cts = self.hooked(notes.before, cts)
-        # [E2]: pre-hooks see the results' gradients, post-hooks also the operands' gradients
+        # pre-hooks see the results' gradients, post-hooks also the operands' gradients
         found = step.form.pull(rule, self.emitter, cts, captured)
         if notes is not None and notes.after:
             found = self.after(notes.after, rule, step, found, cts)
@@ -191,7 +191,7 @@ class Backward(Direct):
         if notes is not None:
             if notes.hooks:
                 ct = self.hidden(hooked_gradient(notes.hooks, self.shown(ct), self))
-            if notes.keeps_grad:  # after the hooks: .grad is the gradient that is passed on [E2]
+            if notes.keeps_grad:  # after the hooks: .grad is the gradient that is passed on
                 notes.grad = add_gradient(notes.grad, ct)
         if type(origin) is Leaf or origin in self.wanted:
             self.found[origin] = ct

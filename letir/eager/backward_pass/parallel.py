@@ -1,4 +1,4 @@
-"""The backward pass with worker threads: independent nodes run side by side [E3].
+"""The backward pass with worker threads: independent nodes run side by side [semantics.md E3].
 
 A node is ready when all users of its results are done. Their contributions to its gradient are
 summed in tape order, not in order of arrival: results are bitwise those of a single thread.

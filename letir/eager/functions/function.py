@@ -1,4 +1,4 @@
-"""``Function``: a user-defined operation with a forward and a backward written in Python [E1]."""
+"""``Function``: a user-defined operation with a forward and a backward written in Python."""
 
 import functools
 from collections.abc import Callable
@@ -78,7 +78,7 @@ class Function:
         _check_dirty(ctx, args, results)
         if any(needs) and is_grad_enabled():  # the caller's mode: forward ran under no_grad
             _record_call(cls, ctx, args, origins, outs, single=not isinstance(given, tuple))
-        # the node has copies of all it needs; a ctx with results would keep them alive [E4]
+        # the node has copies of all it needs; a ctx with results would keep them alive
         ctx._saved, ctx._dirty, ctx._without_gradient = None, (), ()
         return tuple(outs) if isinstance(given, tuple) else outs[0]
 

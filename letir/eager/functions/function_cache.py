@@ -148,7 +148,7 @@ def _check_gradients(form: FunctionForm, found: Sequence) -> list:
     argument, of its type.
     """
     name, found, count = form.function.__name__, list(found), len(form.arguments)
-    while len(found) > count and found[-1] is None:  # trailing Nones are allowed [E1]
+    while len(found) > count and found[-1] is None:  # trailing Nones are allowed [semantics.md E1]
         found.pop()
     if len(found) != count:
         raise ShapeError(
@@ -166,7 +166,7 @@ def _check_gradients(form: FunctionForm, found: Sequence) -> list:
 
 
 def _check_gradient(form: FunctionForm, position: int, ct, kind: ArrayType):
-    """A gradient returned by backward as a Variable: None means zeros [D9]."""
+    """A gradient returned by backward as a Variable: None means zeros [semantics.md D9]."""
     if ct is None:
         return Recorder.variable(form.xp.zeros(kind.shape, kind.dtype))
     if isinstance(ct, Recorder.variable):

@@ -1,4 +1,4 @@
-"""A Function as an operation, which traces and histories record for a call [B12].
+"""A Function as an operation, which traces and histories record for a call [semantics.md B12].
 
 The operation is named after the class, ``module.Class``. Its derivative is another operation,
 ``module.Class.backward``, which runs forward again to make the ctx, and then backward.

@@ -62,7 +62,7 @@ class Differentiable:
     def run_flat(self, leaves: list) -> tuple:
         """Flat results for flat arguments; ``leaves`` is emptied."""
         tracer = next((leaf for leaf in leaves if isinstance(leaf, Tracer)), None)
-        if tracer is not None:  # inline the recorded program [B5]
+        if tracer is not None:  # inline the recorded program [semantics.md B5]
             return tracer.__letir_run__(self.program, leaves)
         checked_arguments(self.program, leaves, _leaf_type)
         return self.run(leaves)

@@ -47,7 +47,7 @@ def _least_size(usual: int) -> int:
 
 
 def requiring_grad(fn: Lambda, requires_grad: Sequence[bool]) -> set[Local]:
-    """The locals that require grad, or may require it, given the flags of the parameters [D1]."""
+    """The locals that require grad, or may require it, given the flags of the parameters."""
     return propagate_requires_grad(fn, requires_grad, introduces=is_opaque_call)
 
 

@@ -153,7 +153,7 @@ custom_vjp = define(
 
 
 def _autograd_add_impl(xp, x, y):
-    """x + y, where ``Undef`` counts as zero; ``Undef`` if both are [D6]."""
+    """x + y, where ``Undef`` counts as zero; ``Undef`` if both are [semantics.md D6]."""
     if x is Undef:  # not zeros: a symbolic zero costs no memory and no addition
         return y
     if y is Undef:

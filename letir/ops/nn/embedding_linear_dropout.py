@@ -89,7 +89,7 @@ def _dropout_decompose(x, key=None, *, rate=0.5, train=True, inplace=False):
 def _dropout_aval(x, key=None, **attrs):
     """The floating type of x. A missing key is an error only when dropout is computed.
 
-    So the program of a network can be recorded from the types of its arguments [A2].
+    So the program of a network can be recorded from the types of its arguments [semantics.md A2].
     """
     key = ArrayType(np.uint64, (2,)) if key is None else key
     return composite_numerics(_dropout_decompose, False)[1](x, key, **attrs)

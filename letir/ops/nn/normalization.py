@@ -1,6 +1,7 @@
 """Normalisations: batch_norm, layer_norm, group_norm, rms_norm.
 
-Composites without rules of their own: their decompositions are differentiated, to any order [D11].
+Composites without rules of their own: their decompositions are differentiated, to any order
+[semantics.md D11].
 """
 
 import math

@@ -1,4 +1,4 @@
-"""A ``numpy.random.Generator`` as an argument of a traced function: its state is a value [B9].
+"""A ``numpy.random.Generator`` as an argument of a traced function: its state is a value.
 
 In pytrees of arguments a generator is a node whose leaf is its state, an array. Each method of the
 traced generator draws from the state and writes the next state into it, like code that writes into

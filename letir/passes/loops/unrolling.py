@@ -1,4 +1,4 @@
-"""``unroll``: loop unrolling [F5].
+"""``unroll``: loop unrolling [semantics.md F5].
 
 A ``fori_loop`` or ``scan`` of few steps is unrolled completely, a long one into a loop over blocks
 of eight steps with an epilogue. The part for ``scan`` is ``letir.passes.loops.scan_unrolling``.

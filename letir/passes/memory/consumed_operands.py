@@ -1,4 +1,4 @@
-"""``in_place_check``: updates consume their operand [F6].
+"""``in_place_check``: updates consume their operand [semantics.md F6].
 
 An update, ``index_set`` or ``index_add``, may be done in the memory of its first operand. The
 evaluators do so only if the reference count proves sole ownership at run time; this pass finds the

@@ -182,7 +182,7 @@ def _merge_broadcasts(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
 
 
 def _drop_sum_to_size(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
-    """Drop a ``sum_to_size`` to the same shape; merge two for integers, with exact sums [D10]."""
+    """Drop a ``sum_to_size`` to the same shape; merge two for integers, with exact sums."""
     (y,), x = bind.binders, bind.args[0]
     if type(x) is Local and _same_shape(bind):
         return x if known.can_be_operand(y, x) else None

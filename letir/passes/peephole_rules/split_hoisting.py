@@ -1,4 +1,4 @@
-"""``splits_first``: moves ``split`` before elementwise operations [F7].
+"""``splits_first``: moves ``split`` before elementwise operations [semantics.md F7].
 
 ``split(a + b)`` becomes ``split(a)``, ``split(b)`` and a sum of each part, so that the sum does not
 end a fused group, and the whole sum never exists.

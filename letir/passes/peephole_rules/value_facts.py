@@ -2,8 +2,8 @@
 share their memory, and their memory order.
 
 A pass that replaces one value by another must not make a result share memory with an argument, a
-constant or another result where NumPy's result does not [C4], nor change the memory order, on which
-the rounding of later sums depends, nor give an array where NumPy gives a scalar.
+constant or another result where NumPy's result does not [semantics.md C4], nor change the memory
+order, on which the rounding of later sums depends, nor give an array where NumPy gives a scalar.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,8 @@
 """Lambda lifting: a script at given types becomes two closed programs [G1].
 
 ``Closed`` is the pair in the form that scripts show, ``Rule`` in the form for operations: programs
-of flat arrays, only the values that the backward reads, and gradients that fit their operands [D9].
+of flat arrays, only the values that the backward reads, and gradients that fit their operands
+[semantics.md D9].
 """
 
 from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 At the same values, programs differ by state that changes between calls: a counter, the clock,
 random numbers. At other values they differ by numbers baked into the program. If a guard has
-another answer the paths differ, and nothing after it is compared [B2].
+another answer the paths differ, and nothing after it is compared [semantics.md B2].
 """
 
 import copy

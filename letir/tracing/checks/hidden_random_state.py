@@ -1,4 +1,4 @@
-"""Detection of draws from hidden random state during a trace [B2].
+"""Detection of draws from hidden random state during a trace [semantics.md B2].
 
 Such numbers would become constants of the program.
 

@@ -1,4 +1,4 @@
-"""Reads of symbolic sizes during a trace [B10].
+"""Reads of symbolic sizes during a trace [semantics.md B10].
 
 Arithmetic turns symbolic sizes into traced numbers; code whose result depends on the value of a
 size raises an error with its line.
@@ -40,7 +40,7 @@ def _refuse_size_read(trace, place: str, asked: str, is_decided: bool) -> None:
         "  make the choice where the number is known, pass the number as a static argument,\n"
         "  or trace with concrete arrays"
     )
-    trace.refusal = trace.refusal or str(error)  # raised again if the function catches it [B2]
+    trace.refusal = trace.refusal or str(error)  # raised again if the function catches it
     raise error
 
 

@@ -1,7 +1,7 @@
 """NumPy functions that change their first argument: ``WRITES``.
 
 Each computes the new array with functional operations and replaces the traced value, which records
-an in-place update [B6]. Ordinary arrays are refused earlier.
+an in-place update [semantics.md B6]. Ordinary arrays are refused earlier.
 """
 
 from typing import Any

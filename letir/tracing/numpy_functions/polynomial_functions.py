@@ -1,7 +1,8 @@
 """NumPy's polynomial functions, with coefficients from the highest power down.
 
 They are written with NumPy's functions, like NumPy's own. A guard is recorded where the length of a
-result depends on which coefficients are zero, or its dtype on conjugate pairs of roots [B2].
+result depends on which coefficients are zero, or its dtype on conjugate pairs of roots
+[semantics.md B2].
 """
 
 import operator

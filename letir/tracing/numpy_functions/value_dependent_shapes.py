@@ -1,7 +1,7 @@
 """NumPy functions whose result shapes depend on values.
 
 Each reads the value of its argument, records operations for the lengths found, and guards them
-[B2]. An abstract trace refuses them.
+[semantics.md B2]. An abstract trace refuses them.
 """
 
 import functools
