@@ -36,7 +36,7 @@ from letir.tracing.trace_state import ACTIVE, Trace
 ORDINARY = "copy it first: letir.numpy.array(a)"  # the remedy for a write into an ordinary array
 
 
-def active_trace() -> Trace | None:
+def _unpaused_trace() -> Trace | None:
     """The trace that is active in this thread and not paused."""
     active = ACTIVE.get()
     return active if isinstance(active, Trace) else None
@@ -47,7 +47,7 @@ def _make_array(name: str, function: Callable, *args, **kwargs):
 
     With traced arguments the operation is recorded at once.
     """
-    trace = active_trace()
+    trace = _unpaused_trace()
     if trace is None:
         return function(*args, **kwargs)
     if has_traced((args, kwargs)):
@@ -104,7 +104,7 @@ def empty(
     shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """numpy.empty; zeros in a trace, as programs are deterministic."""
-    function = np.empty if active_trace() is None else np.zeros
+    function = np.empty if _unpaused_trace() is None else np.zeros
     return _make_array("zeros", function, shape_from_call(shape), dtype, order)
 
 
@@ -245,7 +245,7 @@ def _make_like(make: Callable, function: Callable, a, dtype, order, subok, shape
     """NumPy's ``function``, or ``make`` with the shape and dtype of ``a`` if a trace is active."""
     a = stack_traced(a)
     a = a.as_constant() if isinstance(a, Value) else a
-    if isinstance(a, Value) or active_trace() is None:  # NumPy's protocol records it for a Value
+    if isinstance(a, Value) or _unpaused_trace() is None:  # NumPy's protocol records it for a Value
         return function(a, dtype=dtype, order=order, subok=subok, shape=shape)
     a = np.asarray(a)
     return make(a.shape if shape is None else shape, dtype=a.dtype if dtype is None else dtype)
@@ -262,7 +262,7 @@ def array(
     like: Any = None,
 ) -> Any:
     """numpy.array of numbers, arrays and traced values in nested lists; traced in a trace."""
-    trace = active_trace()
+    trace = _unpaused_trace()
     object = array_of_object(object)
     if isinstance(object, Sequence) and not isinstance(object, str | bytes | range | Value):
         object = list(object)  # also a deque
@@ -300,7 +300,7 @@ def asarray(
 
     A traced array made from an ordinary array is read-only, because the array is not copied.
     """
-    trace = active_trace()
+    trace = _unpaused_trace()
     if trace is None and first_traced(a) is None:
         return np.asarray(a, dtype, order, copy=copy)
     made: Any = array(a, dtype, copy=copy)
@@ -369,7 +369,7 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
 
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
     """numpy.require; for a traced array the dtype and the memory order."""
-    if active_trace() is None and first_traced(a) is None:
+    if _unpaused_trace() is None and first_traced(a) is None:
         return np.require(a, dtype, requirements)
     names = [] if requirements is None else [str(n).upper()[:1] for n in requirements]
     return asarray(a, dtype, "C" if "C" in names else "F" if "F" in names else None)
@@ -386,7 +386,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
 def fromiter(iter: Iterable, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
     """numpy.fromiter, also of traced values."""
     items = list(iter)
-    if first_traced(items) is None and active_trace() is None:
+    if first_traced(items) is None and _unpaused_trace() is None:
         return np.fromiter(items, dtype, count)
     if count > len(items):
         raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)}")
@@ -395,5 +395,5 @@ def fromiter(iter: Iterable, dtype: Any, count: int = -1, *, like: Any = None) -
 
 def as_traced_constant(found: Any) -> Any:
     """A new array made by NumPy, as a buffer if a trace is active."""
-    trace = active_trace()
+    trace = _unpaused_trace()
     return found if trace is None else as_buffer(trace, found)

@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 from letir.ad.differentiation import differentiate
 from letir.ad.gradient_program import Gradient, Policy
-from letir.ad.remat.cost_model import is_view, nbytes, nominal_bytes
+from letir.ad.remat.cost_model import is_view_or_identity, nbytes, nominal_bytes
 from letir.ad.remat.policies import Choice, check_policy, with_policy
 from letir.ad.remat.recomputation import Halves, split_gradient
 from letir.ast import LATE_BOUND, entry_point
@@ -196,7 +196,7 @@ def _view_bases(fn: Lambda) -> dict[Local, Local]:
     """{view: the value whose memory it shares}."""
     found: dict[Local, Local] = {}
     for bind in fn.binds:
-        if is_view(bind):
+        if is_view_or_identity(bind):
             base: Any = bind.args[0]
             found.update(dict.fromkeys(bind.binders, found.get(base, base)))
     return found

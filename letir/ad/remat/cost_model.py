@@ -73,7 +73,7 @@ def nominal_bytes(local: Local, op: Primitive | None = None) -> int:
     return 8 * _NOMINAL**2 if found is None else found  # a float64 matrix of nominal sides
 
 
-def is_view(bind: Bind) -> bool:
+def is_view_or_identity(bind: Bind) -> bool:
     """Whether the results of ``bind`` share the memory of its first operand.
 
     A reshape counts as a view, though it copies an operand that is not contiguous.

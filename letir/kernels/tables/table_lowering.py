@@ -8,6 +8,7 @@ from attrs import define, field, frozen
 
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.kernels.flat_arrays.array_moves import moved_runs
+from letir.kernels.flat_arrays.flat_memory import c_strides
 from letir.kernels.row_passes import reduced_axes
 from letir.kernels.scalar_forms import scalar_name
 from letir.kernels.scalar_lowering import NoKernel, operand_dtypes
@@ -18,7 +19,6 @@ from letir.kernels.tables.table_memory import (
     Place,
     Root,
     TableMemory,
-    c_strides,
     descends,
     indexed,
     is_flat,

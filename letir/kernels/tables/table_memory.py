@@ -9,6 +9,7 @@ from attrs import define, field, frozen
 
 from letir.ast.terms import Bind
 from letir.kernels.flat_arrays.array_moves import view_of
+from letir.kernels.flat_arrays.flat_memory import c_strides
 from letir.kernels.scalar_lowering import NoKernel
 
 CONSTANTS = 1 << 29  # the first address of constants, until their final addresses are known
@@ -36,15 +37,6 @@ class Place:
     @property
     def size(self) -> int:
         return math.prod(self.shape)
-
-
-def c_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of an array in C order, in elements."""
-    found, step = [], 1
-    for n in reversed(shape):
-        found.append(step)
-        step *= n
-    return tuple(found[::-1])
 
 
 def broadcast_strides(place: Place, shape: tuple[int, ...]) -> tuple[int, ...]:

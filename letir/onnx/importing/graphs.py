@@ -24,11 +24,11 @@ from letir.onnx.importing.operator_table import ON_SIZES, OPERATORS, SHAPE_OPERA
 from letir.onnx.importing.tensors import array_of_tensor
 from letir.onnx.importing.values import (
     NeedsConstant,
-    active_trace,
     as_array,
     as_traced,
     is_known,
     is_shape,
+    model_trace,
     vector_of_sizes,
 )
 from letir.onnx.package import onnx_package
@@ -141,7 +141,7 @@ class Runner:
     def run_node(self, node: Any, frame: Frame) -> None:
         """Run a node and give its results their names."""
         self.count_node()
-        start = len(active_trace().binds)
+        start = len(model_trace().binds)
         try:
             inputs = [frame.look_up(name) if name else None for name in node.input]
             results = self._results(node, inputs, frame)
@@ -272,7 +272,7 @@ class Runner:
         """Give the binds that a node has recorded its location, and the names of its results."""
         shown = re.sub(r"[^\w./:+-]", "_", node.name or node.op_type)[:_MOST_CHARACTERS]
         source = Source(self.file, self.place, None, shown)
-        binds = active_trace().binds[start:]
+        binds = model_trace().binds[start:]
         made = {local for bind in binds for local in bind.binders}
         while binds:
             bind = binds.pop()

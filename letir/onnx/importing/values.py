@@ -38,7 +38,7 @@ class NeedsConstant(Exception):
         self.local = local
 
 
-def active_trace() -> Trace:
+def model_trace() -> Trace:
     """The trace of the model that is loaded, or that of a body in it."""
     trace = ACTIVE.get()
     assert isinstance(trace, Trace), "a model is loaded inside of a trace"
@@ -77,7 +77,7 @@ def as_array(value: Any) -> Any:
 
 def as_traced(array: np.ndarray) -> Tracer:
     """A known array as a constant of the program."""
-    trace = active_trace()
+    trace = model_trace()
     value = array if trace.mode is EAGER else None
     made = Tracer(trace, trace.constant(array))
     return made if value is None else Tracer(trace, made.arg, array)
@@ -165,7 +165,7 @@ def recorded_array(name: str, *args: Any, **kwargs: Any) -> Any:
     """The array of one of NumPy's array makers, as an operation of the program."""
     op = PRIMITIVES[name]
     operands, attrs = op.prepare(*args, **kwargs)
-    return active_trace().apply(op, operands, op.complete(attrs))
+    return model_trace().apply(op, operands, op.complete(attrs))
 
 
 def positions(n: Any, dtype: Any, what: str) -> Any:

@@ -1,4 +1,4 @@
-"""Reading statements: assignments, and ``if``, ``while`` and counted ``for`` [G3].
+"""Reading statements: assignments, and ``if``, ``while`` and counted ``for`` [semantics.md G3].
 
 After a branch, a name that is bound in it means a result of the branch; a name bound in a loop is a
 carried value; ``script_liveness`` finds the names that are needed. A name without a value on some

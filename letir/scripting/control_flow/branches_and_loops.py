@@ -1,4 +1,4 @@
-"""Lowering of ``if``, ``while`` and counted ``for`` to binds with closed bodies [G3].
+"""Lowering of ``if``, ``while`` and counted ``for`` to binds with closed bodies [semantics.md G3].
 
 If a condition is known, only the selected branch is emitted. Otherwise each block becomes a
 separate body, whose last parameters are the outer arrays that it reads. A loop is emitted until the

@@ -1,7 +1,7 @@
 """Python syntax trees as ``Function`` terms: statements with at most one inner function.
 
 Every name is bound once in the result. The names that an inner function captures are collected in
-the order of their first use [G1].
+the order of their first use [semantics.md G1].
 """
 
 import ast
@@ -57,7 +57,9 @@ class FunctionReader(FlowReader):
         super().__init__(text, scripts, own)
         self.outer: FunctionReader | None = outer
         self.taken: dict[str, int] = outer.taken if outer else {}  # names, last number given
-        self.captured: dict[str, None] = {}  # an ordered set, in the order of the context [G1]
+        self.captured: dict[
+            str, None
+        ] = {}  # an ordered set, in the order of the context [semantics.md G1]
         self.inner: ast.FunctionDef | None = None
 
     def function(self, node: ast.FunctionDef, gradients: "Gradients | None" = None) -> Function:

@@ -25,6 +25,6 @@ FUNCTIONS = {  # module: names of NumPy's functions
     "statistics": "average cumulative_prod cumulative_sum ediff1d gradient histogram2d",
     "value_dependent_shapes": """
         argwhere bincount compress extract flatnonzero intersect1d nonzero setdiff1d setxor1d
-        trim_zeros union1d unique unique_all unique_counts unique_inverse unique_values where
+        union1d unique unique_all unique_counts unique_inverse unique_values where
     """,
 }

@@ -75,38 +75,6 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     return found if out is None else out.assign(found)
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """np.trim_zeros: without leading and trailing zeros."""
-    trim = trim.lower()
-    if trim not in {"fb", "bf", "f", "b"}:
-        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
-    filt = stack_traced(filt)
-    axes = range(filt.ndim) if axis is None else _axes_from_front(axis, filt.ndim)
-    if not len(axes):
-        return filt
-    mask = filt != 0
-    is_empty = not mask.any()
-    item = [slice(None)] * filt.ndim
-    for at in axes:
-        item[at] = slice(0, 0) if is_empty else _mask_extent(mask, at, trim)
-    return filt[tuple(item)]
-
-
-def _axes_from_front(axis, ndim: int) -> tuple[int, ...]:
-    """Axes as non-negative numbers."""
-    return tuple(operator.index(i) % ndim for i in (axis if isinstance(axis, tuple) else (axis,)))
-
-
-def _mask_extent(mask, axis: int, trim: str) -> slice:
-    """The slice from the first to the last position along an axis with a true element."""
-    others = tuple(i for i in range(mask.ndim) if i != axis)
-    there = mask.any(axis=others) if others else mask
-    n = len(there)
-    start = operator.index(np.argmax(there)) if "f" in trim else None
-    stop = n - operator.index(np.argmax(there[::-1])) if "b" in trim else None
-    return slice(start, stop)
-
-
 # ---- sets ----
 
 
@@ -219,7 +187,6 @@ FUNCTIONS = {
     np.argwhere: argwhere,
     np.extract: extract,
     np.compress: compress,
-    np.trim_zeros: trim_zeros,
     np.unique: unique,
     np.unique_values: unique_values,
     np.unique_counts: _unique_parts(np.unique_counts, return_counts=True),

@@ -15,7 +15,6 @@ from letir.onnx.importing.tensors import dtype_of
 from letir.onnx.importing.values import (
     MOST_COMPUTED,
     NeedsConstant,
-    active_trace,
     as_array,
     as_traced,
     axis_of,
@@ -23,6 +22,7 @@ from letir.onnx.importing.values import (
     is_shape,
     known_array,
     known_int,
+    model_trace,
 )
 from letir.tracing.control_flow.conditionals import cond
 from letir.tracing.control_flow.scans import scan
@@ -42,7 +42,7 @@ def _if(condition: Any, then_branch: Any, else_branch: Any) -> tuple:
         found = cond(condition.reshape(()), _values_of(then_branch), _values_of(else_branch))
         return tuple(found)
     except (LetirError, TypeError):
-        if active_trace().mode is not EAGER:
+        if model_trace().mode is not EAGER:
             raise
     is_true = known_array(condition, "If: the condition").item()
     return tuple(then_branch() if is_true else else_branch())
@@ -109,7 +109,7 @@ def _first_state(trips: Any, is_endless: bool, carried: tuple, body: Any) -> tup
     state = (np.zeros((), np.int64), *map(as_array, carried))
     n = trips.item() if is_endless and is_known(trips) and trips is not None else None
     is_short = n is not None and n <= MOST_COMPUTED and not body.has_bodies
-    if active_trace().mode is EAGER and n is not None and n > _MOST_WITH_EXAMPLES:
+    if model_trace().mode is EAGER and n is not None and n > _MOST_WITH_EXAMPLES:
         raise ParseError(
             f"Loop: {n} iterations, at most {_MOST_WITH_EXAMPLES} are run on example inputs\n"
             "  load the model without args"
