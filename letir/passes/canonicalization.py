@@ -180,7 +180,7 @@ def _negated_condition(bind: Bind, known: ValueFacts) -> Bind | None:
     if known.op_of(condition) is not logical_not:
         return None
     (c,) = known.made[condition].args
-    is_same = c.type is condition.type and known.is_plain(c)
+    is_same = c.type is condition.type and known.has_order_of_copy(c)
     return replace_operation(bind, where, c, y, x) if is_same else None
 
 

@@ -15,7 +15,11 @@ from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.eval.array_modules import type_of
-from letir.passes.memory.aliases import shown_locals, tied_locals, updated_locals
+from letir.passes.memory.aliases import (
+    locals_viewed_by_results,
+    result_sharing_locals,
+    updated_locals,
+)
 
 _LIMIT = 1 << 16  # bytes of one result
 _TOTAL = 1 << 26  # bytes of all results
@@ -68,7 +72,7 @@ class _Folding:
     numbers: dict[Local, Const] = field(factory=dict)
     guarded: dict[Local, Const] = field(factory=dict)
     updated: set[Local] | None = None
-    shown: set[Local] = field(factory=set)
+    shared_with_results: set[Local] = field(factory=set)
     tied: set[Local] = field(factory=set)
 
     def run(self) -> Lambda:
@@ -108,12 +112,15 @@ class _Folding:
         self.known.update(zip(bind.binders, values, strict=True))
         self.room -= sum([getattr(value, "nbytes", 0) for value in values])
         if self.updated is None:
-            self.updated, self.shown = updated_locals(self.fn), shown_locals(self.fn)
-            self.tied = tied_locals(self.fn)
+            self.updated, self.shared_with_results = (
+                updated_locals(self.fn),
+                result_sharing_locals(self.fn),
+            )
+            self.tied = locals_viewed_by_results(self.fn)
         # an update, or the caller, would have to copy a constant, but not a new array
         if not self.updated.isdisjoint(bind.binders):
             return False
-        if not bind.args and not self.shown.isdisjoint(bind.binders):
+        if not bind.args and not self.shared_with_results.isdisjoint(bind.binders):
             return False
         pairs = zip(bind.binders, values, strict=True)
         if any(binder in self.tied and type(value) is np.ndarray for binder, value in pairs):

@@ -12,7 +12,7 @@ from letir.ast.liveness import has_effect
 from letir.ast.primitive import Primitive
 from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
-from letir.passes.memory.aliases import shown_locals, updated_locals
+from letir.passes.memory.aliases import result_sharing_locals, updated_locals
 
 # ---- common subexpressions ----
 
@@ -97,7 +97,7 @@ class _Aliases:
     """The locals that share memory with results or are consumed by updates; computed lazily."""
 
     fn: Lambda
-    shown: set[Local] | None = None
+    shared_with_results: set[Local] | None = None
     updated: set[Local] = field(factory=set)
 
     def may_merge(self, bind: Bind, first: Bind) -> bool:
@@ -110,13 +110,21 @@ class _Aliases:
             return False
         if bind.op.role == "constant":  # results and updates use copies of constants
             return True
-        if self.shown is None:
-            self.shown, self.updated = shown_locals(self.fn), updated_locals(self.fn)
+        if self.shared_with_results is None:
+            self.shared_with_results, self.updated = (
+                result_sharing_locals(self.fn),
+                updated_locals(self.fn),
+            )
         if not self.updated.isdisjoint(bind.binders) or not self.updated.isdisjoint(first.binders):
             return False
-        if any(new in self.shown and old in self.shown for new, old in pairs):
+        if any(
+            new in self.shared_with_results and old in self.shared_with_results
+            for new, old in pairs
+        ):
             return False
-        self.shown.update([old for new, old in pairs if new in self.shown])
+        self.shared_with_results.update(
+            [old for new, old in pairs if new in self.shared_with_results]
+        )
         return True
 
 

@@ -35,7 +35,7 @@ def reads_number(bind: Bind) -> bool:
     return not any(entry is ... for entry in (item if type(item) is tuple else (item,)))
 
 
-def shown_locals(fn: Lambda) -> set[Local]:
+def result_sharing_locals(fn: Lambda) -> set[Local]:
     """The locals with which a result may share memory."""
     found = set(fn.ret.locals())
     for bind in reversed(fn.binds):
@@ -44,7 +44,7 @@ def shown_locals(fn: Lambda) -> set[Local]:
     return found
 
 
-def tied_locals(fn: Lambda) -> set[Local]:
+def locals_viewed_by_results(fn: Lambda) -> set[Local]:
     """The locals of which a result is a view, or that are returned twice.
 
     A constant must not replace them: the evaluator copies a constant for each result, so it would

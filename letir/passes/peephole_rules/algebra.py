@@ -88,7 +88,7 @@ def drop_neutral(is_neutral: Callable, *, first: bool) -> Callable:
         kind = y.type.dtype.kind
         for x, n in ((a, b), (b, a)) if first else ((a, b),):
             value = known.number(n)
-            if value is not None and is_neutral(value, kind) and known.can_be(y, x, n):
+            if value is not None and is_neutral(value, kind) and known.may_be_replaced(y, x, n):
                 return x
         return None
 
@@ -104,7 +104,7 @@ def _drop_inverse_pair(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
     if known.op_of(inner) is not bind.op:
         return None
     x = known.made[inner].args[0]
-    if known.can_be(y, x):
+    if known.may_be_replaced(y, x):
         return x
     # the result must be a new array: one operation makes it
     return None if y.type.dtype.kind == "b" else replace_operation(bind, positive, x)
@@ -116,7 +116,7 @@ def _drop_repeated(*ops: Primitive) -> Callable:
     def rule(bind: Bind, known: ValueFacts) -> Arg | None:
         (y,), (x,) = bind.binders, bind.args
         is_done = known.op_of(x) in ops and y.type.dtype.kind != "c"
-        return x if is_done and known.can_be(y, x) else None
+        return x if is_done and known.may_be_replaced(y, x) else None
 
     return rule
 
@@ -125,12 +125,12 @@ def _rounded_already(bind: Bind, known: ValueFacts) -> Arg | None:
     """Rounding of integers, and conjugation of real numbers, do nothing."""
     (y,), (x,) = bind.binders, bind.args
     kinds = "iuf" if bind.op is conj else "iu"
-    return x if y.type.dtype.kind in kinds and known.can_be(y, x) else None
+    return x if y.type.dtype.kind in kinds and known.may_be_replaced(y, x) else None
 
 
 def _copied_already(bind: Bind, known: ValueFacts) -> Arg | None:
     """``positive`` of a new array."""
-    return bind.args[0] if known.can_be(bind.binders[0], bind.args[0]) else None
+    return bind.args[0] if known.may_be_replaced(bind.binders[0], bind.args[0]) else None
 
 
 # ---- signs ----
@@ -143,7 +143,7 @@ def _negated_operand(arg: Arg, bind: Bind, known: ValueFacts) -> Arg | None:
     (x,) = known.made[arg].args
     # the negative of an integer may change when its width changes
     is_same = arg.type.inexact or arg.type.dtype == bind.binders[0].type.dtype
-    return x if is_same and known.is_plain(x) else None
+    return x if is_same and known.has_order_of_copy(x) else None
 
 
 def _signed_sum(bind: Bind, known: ValueFacts) -> Bind | None:
@@ -194,7 +194,7 @@ def power_of(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     if not is_whole and not is_power(dtype, float(exponent)):
         return None
     if exponent == 1:
-        return x if known.can_be(y, x) else None
+        return x if known.may_be_replaced(y, x) else None
     if exponent == 2:
         return replace_operation(bind, mul, x, x)
     return (

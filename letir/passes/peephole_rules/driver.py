@@ -84,7 +84,7 @@ def apply_rules(fn: Lambda, rules: dict) -> Lambda:
             known.forget()
         has_written = bind.op is write_back
         if bind.op.name in rules and is_typed(bind):
-            known.at = bind
+            known.current = bind
             simple = _simplify_bind(found, rules, known)
             if type(simple) is Local:
                 names[bind.binders[0]] = simple

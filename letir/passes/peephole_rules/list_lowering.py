@@ -72,7 +72,7 @@ def _replacement_binds(
     if bind.op not in _LOWERED or any(binder.type is None for binder in bind.binders):
         return [bind]
     if bind.op is split:
-        return copy_outliving_views(bind, known, names, counts)
+        return _unpacked_split(bind, known, names, counts)
     x = _LOWERED[bind.op](bind, known)
     if x is None:
         return [bind]
@@ -85,9 +85,9 @@ def _replacement_binds(
 
 def _may_stand_for(y: Local, x: Arg, known: ValueFacts) -> bool:
     """Whether ``x`` may replace ``y``, a view of its copy in a packed array."""
-    if type(x) is not Local or (known.is_shown(y) and y.type.shape):
+    if type(x) is not Local or (known.may_be_result(y) and y.type.shape):
         return False  # a result shares memory with the packed value
-    return (not y.type.shape or known.is_rows(x)) and known.can_be(y, x)
+    return (not y.type.shape or known.is_c_contiguous(x)) and known.may_be_replaced(y, x)
 
 
 def _stacked_part(bind: Bind, known: ValueFacts) -> Arg | None:
@@ -99,11 +99,11 @@ def _stacked_part(bind: Bind, known: ValueFacts) -> Arg | None:
     if not -len(packed.args) <= item < len(packed.args):
         return None
     x = packed.args[item]
-    in_rows = not y.type.shape or known.is_rows(bind.args[0])
+    in_rows = not y.type.shape or known.is_c_contiguous(bind.args[0])
     return x if in_rows and _may_stand_for(y, x, known) else None
 
 
-def copy_outliving_views(
+def _unpacked_split(
     bind: Bind, known: ValueFacts, names: dict[Local, Arg], counts: dict[Local, int]
 ) -> list[Bind]:
     """The binds that replace a ``split``: none for packed parts, indices for few used parts."""
@@ -113,7 +113,12 @@ def copy_outliving_views(
     (axis,) = normalize_axes(bind.attrs["axis"], whole.type.ndim)
     packed = known.made.get(whole) if known.op_of(whole) is concatenate else None
     # parts along another axis are not contiguous
-    if packed is not None and axis == 0 and known.is_rows(whole) and _fits_parts(packed, bind):
+    if (
+        packed is not None
+        and axis == 0
+        and known.is_c_contiguous(whole)
+        and _fits_parts(packed, bind)
+    ):
         pairs = list(zip(bind.binders, packed.args, strict=True))
         if all(y not in counts or _may_stand_for(y, x, known) for y, x in pairs):
             names.update(pairs)
@@ -165,10 +170,10 @@ def _packed_again(bind: Bind, known: ValueFacts) -> Arg | None:
     if first is None or first.op is not (split if bind.op is concatenate else index):
         return None
     x = first.args[0]
-    if type(x) is not Local or x.type is not y.type or not known.is_rows(x):
+    if type(x) is not Local or x.type is not y.type or not known.is_c_contiguous(x):
         return None
     whole = _is_split_of if bind.op is concatenate else _is_stack_of
-    return x if whole(bind, first, known) and known.can_be(y, x) else None
+    return x if whole(bind, first, known) and known.may_be_replaced(y, x) else None
 
 
 def _is_split_of(bind: Bind, parts: Bind, known: ValueFacts) -> bool:

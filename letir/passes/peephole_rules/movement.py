@@ -58,7 +58,7 @@ def _merge_transposes(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     if inner is not None:
         (base,), first = inner.args, transpose_order(inner)
         order = tuple([first[i] for i in order])
-    if order == tuple(range(len(order))) and known.can_be_view(y, base):
+    if order == tuple(range(len(order))) and known.view_may_be_replaced(y, base):
         return base
     return None if inner is None else replace_attrs(bind, (base,), axes=order)
 
@@ -71,7 +71,7 @@ def _merge_flips(bind: Bind, known: ValueFacts) -> Arg | None:
     ):
         return None
     x = inner.args[0]
-    return x if known.can_be_view(bind.binders[0], x) else None
+    return x if known.view_may_be_replaced(bind.binders[0], x) else None
 
 
 def _axes_as_set(axis: Any, bind: Bind) -> frozenset[int]:
@@ -88,7 +88,7 @@ def _undo_expand_dims(bind: Bind, known: ValueFacts) -> Arg | None:
     ndim = bind.args[0].type.ndim
     made, taken = (normalize_axes(b.attrs["axis"], ndim) for b in (inner, bind))
     x = inner.args[0]
-    return x if set(made) == set(taken) and known.can_be_view(bind.binders[0], x) else None
+    return x if set(made) == set(taken) and known.view_may_be_replaced(bind.binders[0], x) else None
 
 
 def _undo_squeeze(bind: Bind, known: ValueFacts) -> Arg | None:
@@ -99,7 +99,9 @@ def _undo_squeeze(bind: Bind, known: ValueFacts) -> Arg | None:
     if inner is None:
         return None
     x = inner.args[0]
-    return x if known.is_rows(x) and known.can_be_view(bind.binders[0], x) else None
+    return (
+        x if known.is_c_contiguous(x) and known.view_may_be_replaced(bind.binders[0], x) else None
+    )
 
 
 # ---- reshape, broadcast_to, sum_to_size ----
@@ -131,7 +133,7 @@ def _merge_reshapes(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     if bind.attrs["order"] != "C" or type(x) is not Local:
         return None
     if _same_shape(bind):
-        return x if known.can_be_view(y, x) else None
+        return x if known.view_may_be_replaced(y, x) else None
     inner = _producer_of_first(bind, reshape, known)
     if inner is None or inner.attrs["order"] != "C" or len(bind.args) > 1 or not y.type.shape:
         return None
@@ -139,14 +141,18 @@ def _merge_reshapes(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     if not is_static_shape(shape) or not is_static_shape(x.type.shape) or not base.type.shape:
         return None
     # if the first reshape copies, two results may be views of the same copy
-    is_view = only_splits_axes(shape, x.type.shape) and not known.is_shown(y)
-    return replace_attrs(bind, (base,), shape=shape) if is_view or known.is_rows(base) else None
+    is_view = only_splits_axes(shape, x.type.shape) and not known.may_be_result(y)
+    return (
+        replace_attrs(bind, (base,), shape=shape)
+        if is_view or known.is_c_contiguous(base)
+        else None
+    )
 
 
 def _ravel_as_reshape(bind: Bind, known: ValueFacts) -> Bind | None:
     """``ravel`` of a contiguous array as a reshape, which other rules know."""
     (y,), x = bind.binders, bind.args[0]
-    if bind.attrs["order"] != "C" or type(x) is not Local or not known.is_rows(x):
+    if bind.attrs["order"] != "C" or type(x) is not Local or not known.is_c_contiguous(x):
         return None
     # a NumPy scalar has no memory to view; a symbolic size may have any value
     if y.type is None or not x.type.shape or not is_static_shape(y.type.shape):
@@ -173,10 +179,10 @@ def _merge_broadcasts(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     """Drop a ``broadcast_to`` to the same shape, merge two."""
     (y,), x = bind.binders, bind.args[0]
     # NumPy's broadcast views are read-only: a result that is such a view has to stay one
-    if type(x) is Local and _same_shape(bind) and not known.is_shown(y):
-        return x if known.can_be_view(y, x) else None
+    if type(x) is Local and _same_shape(bind) and not known.may_be_result(y):
+        return x if known.view_may_be_replaced(y, x) else None
     inner = _producer_of_first(bind, broadcast_to, known)
-    if inner is None or (not inner.args[0].type.shape and known.is_shown(y)):
+    if inner is None or (not inner.args[0].type.shape and known.may_be_result(y)):
         return None  # NumPy allocates new memory for each view of a scalar
     return replace_attrs(bind, (inner.args[0], *bind.args[1:]))
 
@@ -185,14 +191,14 @@ def _drop_sum_to_size(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     """Drop a ``sum_to_size`` to the same shape; merge two for integers, with exact sums."""
     (y,), x = bind.binders, bind.args[0]
     if type(x) is Local and _same_shape(bind):
-        return x if known.can_be_operand(y, x) else None
+        return x if known.identity_may_be_replaced(y, x) else None
     return summed_at_once(bind, known) if y.type.dtype.kind in "biu" else None
 
 
 def summed_at_once(bind: Bind, known: ValueFacts) -> Bind | None:
     """Merge two ``sum_to_size``, with another order of summation."""
     inner = _producer_of_first(bind, sum_to_size, known)
-    if inner is None or not known.is_plain(inner.args[0]):
+    if inner is None or not known.has_order_of_copy(inner.args[0]):
         return None
     return replace_attrs(bind, (inner.args[0], *bind.args[1:]))
 
@@ -203,7 +209,7 @@ def summed_at_once(bind: Bind, known: ValueFacts) -> Bind | None:
 def _cast_again(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     """Drop a cast to the same dtype, merge two casts."""
     (y,), (x,) = bind.binders, bind.args
-    if type(x) is Local and x.type is y.type and y.type.shape and known.can_be(y, x):
+    if type(x) is Local and x.type is y.type and y.type.shape and known.may_be_replaced(y, x):
         return x
     inner = _producer_of_first(bind, cast, known)
     if inner is None or inner.args[0].type.weak:
@@ -244,15 +250,21 @@ def _drop_copy(bind: Bind, known: ValueFacts) -> Arg | None:
     (y,), (x,) = bind.binders, bind.args
     if type(x) is not Local or not y.type.shape or x.type is not y.type:
         return None
-    has_order = bind.attrs["order"] == "K" or (bind.attrs["order"] == "C" and known.is_rows(x))
-    return x if has_order and (known.can_be(y, x) or known.can_be_read_for(y, x)) else None
+    has_order = bind.attrs["order"] == "K" or (
+        bind.attrs["order"] == "C" and known.is_c_contiguous(x)
+    )
+    return (
+        x
+        if has_order and (known.may_be_replaced(y, x) or known.copy_may_be_replaced(y, x))
+        else None
+    )
 
 
 def _real_already(bind: Bind, known: ValueFacts) -> Arg | None:
     """The real part of a real array is the array itself."""
     (y,), (x,) = bind.binders, bind.args
     is_itself = type(x) is Local and y.type.dtype.kind != "c" and not y.type.weak
-    return x if is_itself and known.can_be_operand(y, x) else None
+    return x if is_itself and known.identity_may_be_replaced(y, x) else None
 
 
 _ALL = slice(None)

@@ -33,14 +33,14 @@ def sink_negations(fn: Lambda) -> Lambda:
     if neg not in map(attrgetter("op"), fn.binds):
         return fn
     with paused_gc():
-        carrier = _Carrier()
+        sinker = _NegationSinker()
         for bind in fn.binds:
-            carrier.bind(bind)
-        results = tuple([carrier.whole(arg) for arg in fn.ret.args])
-        return fn.replace(binds=carrier.binds, ret=Ret(results))
+            sinker.bind(bind)
+        results = tuple([sinker.with_sign(arg) for arg in fn.ret.args])
+        return fn.replace(binds=sinker.binds, ret=Ret(results))
 
 
-class _Carrier:
+class _NegationSinker:
     """Emits binds; ``signed`` maps a local to (replacement, whether it is the negative)."""
 
     def __init__(self):
@@ -52,7 +52,8 @@ class _Carrier:
         signed, args, op = self.signed, bind.args, bind.op
         if op is neg and is_known_inexact(bind.binders[0]):
             arg, negative = signed.get(args[0], (args[0], False))
-            signed[bind.binders[0]] = arg, not negative  # emitted by ``whole`` when it is needed
+            # ``with_sign`` emits the negation when it is needed
+            signed[bind.binders[0]] = arg, not negative
         elif not signed or signed.keys().isdisjoint(args):  # nearly all binds
             self.binds.append(bind)
         elif op is add or op is sub:
@@ -64,7 +65,7 @@ class _Carrier:
             if is_odd and not bind.attrs.get(op.added):
                 self.emit(bind, op, args, len(negated) % 2 == 1)
             else:
-                whole = tuple([self.whole(arg) for arg in args])
+                whole = tuple([self.with_sign(arg) for arg in args])
                 self.binds.append(bind.with_args(whole))
 
     def sum(self, bind: Bind) -> None:
@@ -87,12 +88,12 @@ class _Carrier:
         plain = tuple([self.signed.get(arg, (arg, False))[0] for arg in args])
         self.binds.append(Bind((made,), op, plain, bind.attrs, bind.source))
 
-    def whole(self, arg: Arg) -> Arg:
+    def with_sign(self, arg: Arg) -> Arg:
         """The value of ``arg`` with its sign, negated now if necessary."""
-        stands_for, negative = self.signed.get(arg, (arg, False))
+        replacement, negative = self.signed.get(arg, (arg, False))
         if type(arg) is Const or not negative:
-            return stands_for
+            return replacement
         made = Local(arg.type, arg.name)
-        self.binds.append(Bind((made,), neg, (stands_for,), NO_ATTRS))
+        self.binds.append(Bind((made,), neg, (replacement,), NO_ATTRS))
         self.signed[arg] = made, False  # negated once, for all uses of the signed value
         return made

@@ -46,11 +46,11 @@ def _merge_choices(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
     if not y.type.shape or any(arg.type is None for arg in bind.args):
         return None
     if a is b:
-        return a if known.can_be(y, a, condition) else None
+        return a if known.may_be_replaced(y, a, condition) else None
     decided = known.number(condition)
     if type(decided) is bool:
         taken, left = (a, b) if decided else (b, a)
-        return taken if known.can_be(y, taken, left) else None
+        return taken if known.may_be_replaced(y, taken, left) else None
     return _nested_choice(bind, known)
 
 
@@ -74,7 +74,7 @@ def _inner_choice(condition: Local, branch: Arg, i: int, known: ValueFacts) -> A
     taken = inner.args[1 + i]
     # equal types, or ``where`` would cast; C order, or the result's memory order may change
     is_same = type(taken) is Local and taken.type is branch.type
-    in_rows = len(branch.type.shape) < 2 or known.is_rows(taken)
+    in_rows = len(branch.type.shape) < 2 or known.is_c_contiguous(taken)
     return taken if is_same and in_rows else None
 
 
@@ -88,7 +88,7 @@ def _double_not(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
         return None
     (x,) = known.made[inner].args
     if x.type is y.type:
-        return x if known.can_be(y, x) else None
+        return x if known.may_be_replaced(y, x) else None
     return (
         None if x.type is None or x.type.weak else replace_operation(bind, not_equal, x, Const(0))
     )
@@ -97,7 +97,7 @@ def _double_not(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
 def _idempotent_logic(bind: Bind, known: ValueFacts) -> Arg | None:
     """x and x, x or x, and the larger of x and x."""
     x, y = bind.args
-    return x if x is y and known.can_be(bind.binders[0], x) else None
+    return x if x is y and known.may_be_replaced(bind.binders[0], x) else None
 
 
 def _is_false(n, kind: str) -> bool:
@@ -132,7 +132,7 @@ def _known_size(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
     if has_private_names(shape):
         return None
     first = known.sizes.setdefault(shape, y)
-    return first if first is not y and known.joined(y, first) else None
+    return first if first is not y and known.new_memory_may_be_replaced(y, first) else None
 
 
 def _single_size(bind: Bind, known: ValueFacts) -> Bind | None:

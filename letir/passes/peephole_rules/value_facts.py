@@ -78,14 +78,14 @@ class ValueFacts:
 
     fn: Lambda
     made: dict[Arg, Bind] = field(factory=dict)
-    at: Bind | None = None  # the current bind of ``fn``, in its original form
-    rows: dict[Local, bool] = field(factory=dict)
+    current: Bind | None = None  # the current bind of ``fn``, in its original form
+    contiguous: dict[Local, bool] = field(factory=dict)
     sizes: dict[tuple, Local] = field(factory=dict)
     sources: dict[Local, Bind | None] = field(factory=dict)
     positions: dict[Local, int] = field(factory=dict)
     changes_copies: bool | None = None
-    shown: set[Local] | None = None
-    given_back: set[Local] | None = None
+    shared_with_results: set[Local] | None = None
+    returned: set[Local] | None = None
 
     def note(self, bind: Bind) -> None:
         """Advance to the next bind."""
@@ -98,7 +98,7 @@ class ValueFacts:
         self.sources.clear()
         self.sizes.clear()
 
-    def is_rows(self, arg: Arg) -> bool:
+    def is_c_contiguous(self, arg: Arg) -> bool:
         """Whether a value is known to be C-contiguous."""
         if type(arg) is Const:
             return True
@@ -108,30 +108,30 @@ class ValueFacts:
             bind = self.made.get(arg)
             of = self.op_of(bind.args[0]) if bind is not None and bind.op is reshape else None
             return bind is not None and _is_new(of or bind.op)
-        found = self.rows.get(arg)
+        found = self.contiguous.get(arg)
         if found is None:
-            found = self.rows[arg] = self.comes_from_rows(arg)
+            found = self.contiguous[arg] = self.comes_from_c_contiguous(arg)
         return found
 
-    def comes_from_rows(self, local: Local) -> bool:
+    def comes_from_c_contiguous(self, local: Local) -> bool:
         """Whether all values from which an array is made are C-contiguous, where that matters."""
         seen: set[Local] = set()
         pending = [local]
         while pending:
             x = pending.pop()
-            if x in seen or self.rows.get(x):
+            if x in seen or self.contiguous.get(x):
                 continue
-            if len(seen) == _MOST_OPERANDS or x in self.rows:
+            if len(seen) == _MOST_OPERANDS or x in self.contiguous:
                 return False
             seen.add(x)
-            above = self.asked_for_rows(self.made.get(x))
+            above = self.operands_that_decide(self.made.get(x))
             if above is None:
                 return False
             pending += above
-        self.rows.update(dict.fromkeys(seen, True))
+        self.contiguous.update(dict.fromkeys(seen, True))
         return True
 
-    def asked_for_rows(self, bind: Bind | None) -> list[Local] | None:
+    def operands_that_decide(self, bind: Bind | None) -> list[Local] | None:
         """The operands that must be C-contiguous so that the result is; None if that does not
         suffice.
         """
@@ -149,7 +149,7 @@ class ValueFacts:
             return [] if bind.attrs["value"].flags.c_contiguous else None
         if op.name in _KEEPS_ROWS and bind.attrs.get("order", "C") in "CK":
             flat = [x for x in bind.locals() if x.type is None or len(x.type.shape) < 2]
-            return list(bind.locals()) if all(map(self.is_rows, flat)) else None
+            return list(bind.locals()) if all(map(self.is_c_contiguous, flat)) else None
         if op.name in ("matmul", "stack", "where") or _is_ufunc(op):
             # the memory order of an operand with one axis does not matter
             return [x for x in bind.locals() if x.type is None or len(x.type.shape) > 1]
@@ -160,7 +160,7 @@ class ValueFacts:
         op = self.op_of(arg)
         return op is not None and _is_new(op)
 
-    def is_plain(self, arg: Arg) -> bool:
+    def has_order_of_copy(self, arg: Arg) -> bool:
         """Whether results have the same memory order for a value as for a copy of it.
 
         Not if it may be a view with repeated elements.
@@ -208,7 +208,7 @@ class ValueFacts:
         value = bind.args[0] if bind.op is full else None
         return bind.attrs["dtype"].type(value.value).item() if type(value) is Const else None
 
-    def can_be(self, y: Local, x: Arg, beside: Arg | None = None) -> bool:
+    def may_be_replaced(self, y: Local, x: Arg, beside: Arg | None = None) -> bool:
         """Whether ``x`` may replace ``y``, an equal result of a ufunc on ``x`` and ``beside``.
 
         If so, note that it does.
@@ -219,11 +219,11 @@ class ValueFacts:
         if not y.type.shape and op.name in _ARRAYS:  # no scalar
             return False
         # C order wins over Fortran order
-        if type(beside) is Local and len(beside.type.shape) > 1 and not self.is_rows(x):
+        if type(beside) is Local and len(beside.type.shape) > 1 and not self.is_c_contiguous(x):
             return False
-        return self.joined(y, x)
+        return self.new_memory_may_be_replaced(y, x)
 
-    def can_be_read_for(self, y: Local, x: Local) -> bool:
+    def copy_may_be_replaced(self, y: Local, x: Local) -> bool:
         """Whether ``x`` may replace ``y``, a copy of it, if ``x`` was updated or is an argument.
 
         If so, note that it does.
@@ -236,9 +236,9 @@ class ValueFacts:
             return False
         source = self.source_of(x)
         if source is not None:
-            return self.joined(y, x)
+            return self.new_memory_may_be_replaced(y, x)
         # a copy of an argument with several axes may have another memory order
-        return x not in self.made and len(x.type.shape) == 1 and not self.is_shown(y)
+        return x not in self.made and len(x.type.shape) == 1 and not self.may_be_result(y)
 
     def source_of(self, x: Local) -> Bind | None:
         """The bind that made the new memory in which updates gave ``x``; None if there is none."""
@@ -253,57 +253,60 @@ class ValueFacts:
         self.sources.update(dict.fromkeys(updates, self.sources[x]))
         return self.sources[x]
 
-    def joined(self, y: Local, x: Local) -> bool:
+    def new_memory_may_be_replaced(self, y: Local, x: Local) -> bool:
         """Whether ``x`` may replace ``y``, which has memory of its own, without making two results
         share memory. If so, note that it does.
         """
-        if self.is_shown(y):
-            if x in self.shown:
+        if self.may_be_result(y):
+            if x in self.shared_with_results:
                 return False
-            self.stands_for(y, x)
+            self.note_replacement(y, x)
         return True
 
-    def can_be_view(self, y: Local, x: Arg) -> bool:
+    def view_may_be_replaced(self, y: Local, x: Arg) -> bool:
         """Whether ``x`` may replace ``y``, a view of it with the same elements in the same places.
 
         If so, note that it does.
         """
         # a view without axes may be an array where the value is a scalar
-        return bool(y.type.shape) and self.can_be_itself(y, x)
+        return bool(y.type.shape) and self.alias_may_be_replaced(y, x)
 
-    def can_be_operand(self, y: Local, x: Arg) -> bool:
+    def identity_may_be_replaced(self, y: Local, x: Arg) -> bool:
         """Whether ``x`` may replace ``y``, the result of an operation that returns its operand.
 
         If so, note that it does.
         """
         # ``x`` is another object than ``y`` was if it replaces a view
-        is_same = self.at.args[0] is x and x.type is y.type
-        return is_same or self.can_be_itself(y, x)
+        is_same = self.current.args[0] is x and x.type is y.type
+        return is_same or self.alias_may_be_replaced(y, x)
 
-    def can_be_itself(self, y: Local, x: Arg) -> bool:
+    def alias_may_be_replaced(self, y: Local, x: Arg) -> bool:
         """Whether ``x`` may replace ``y``, which shares its memory and has the same kind.
 
         If so, note that it does.
         """
         if type(x) is not Local or x.type is not y.type:
             return False
-        if self.is_shown(y):
+        if self.may_be_result(y):
             op = self.op_of(x)
             is_own = op is not None and (_is_new(op) or op.name in _VIEWS)
             # a result must not be an object that the caller or another result holds
-            if y in self.given_back and (x in self.given_back or not is_own):
+            if y in self.returned and (x in self.returned or not is_own):
                 return False
-            self.stands_for(y, x)
+            self.note_replacement(y, x)
         return True
 
-    def is_shown(self, local: Local) -> bool:
+    def may_be_result(self, local: Local) -> bool:
         """Whether a result may be this value, or share memory with it."""
-        if self.shown is None:  # computed only if a rule fits
-            self.shown, self.given_back = _escaping_locals(self.fn), _returned_objects(self.fn)
-        return local in self.shown
+        if self.shared_with_results is None:  # computed only if a rule fits
+            self.shared_with_results, self.returned = (
+                _escaping_locals(self.fn),
+                _returned_objects(self.fn),
+            )
+        return local in self.shared_with_results
 
-    def stands_for(self, y: Local, x: Local) -> None:
+    def note_replacement(self, y: Local, x: Local) -> None:
         """Note that ``x`` now takes the place of ``y``."""
-        self.shown.add(x)
-        if y in self.given_back:
-            self.given_back.add(x)
+        self.shared_with_results.add(x)
+        if y in self.returned:
+            self.returned.add(x)
