@@ -132,9 +132,8 @@ _SHADOWING = {"compile", "map", "reduce", "slice"}
 __all__ = [name for name in sorted({*_HOME, *_NAMESPACES}) if name not in _SHADOWING]
 
 
-# What a package calls that stands to the right of it, or that it seldom calls: loaded at the first
-# call, and by whoever looks up a name before anything else has loaded it: in a file, in a pickle,
-# by a builder.
+# {module: names that it enters into LATE_BOUND}: functions of packages that the caller must not
+# import, and functions that are seldom called. The module is loaded when a name is first looked up.
 _LATE_BOUND = {
     "ad.forward": ("push",),
     "ad.pullback": ("differentiate_body", "pull"),

@@ -1,5 +1,6 @@
 """Symbolic zeros: ``specialize_undef`` and ``lower_grad_of`` remove ``grad_of`` and
-``autograd_add`` from gradient programs [D6 - D8].
+``autograd_add`` from gradient programs [semantics.md D6]
+to [semantics.md D8].
 
 The state of a local is True (defined), False (undefined, a symbolic zero) or None (decided when the
 program runs).
@@ -73,7 +74,7 @@ class Specializer:
         args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
         binders = tuple([Local(binder.type, binder.name) for binder in bind.binders])
         self.builder.binds.append(
-            # the binds of a rule have no source line: they get that of their ``grad_of``
+            # the binds of a rule have no source line: they get the line of their ``grad_of``
             Bind(binders, bind.op, args, bind.attrs, bind.source or self.builder.source)
         )
         names.update(zip(bind.binders, binders, strict=True))

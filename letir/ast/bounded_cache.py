@@ -4,10 +4,10 @@
 class BoundedCache(dict):
     """A dict of at most ``most`` entries, which is emptied when one more is set.
 
-    Lookups are those of dict. On hot paths bind the method once, ``find = cache.get``: it is as
-    fast as a dict's, while ``cache.get(key)`` takes 12 ns more. All entries are dropped at once,
-    because tracking the order of use would slow down every hit. Threads may read and write at the
-    same time; of two threads that compute the same entry, the later one wins.
+    Lookups are the same as in a dict. On hot paths bind the method once, ``find = cache.get``: it
+    is as fast as a dict's, while ``cache.get(key)`` takes 12 ns more. All entries are dropped at
+    once, because tracking the order of use would slow down every hit. Threads may read and write at
+    the same time; of two threads that compute the same entry, the later one wins.
 
     >>> cache = BoundedCache(2)
     >>> cache["a"], cache["b"], cache["c"] = 1, 2, 3

@@ -79,7 +79,7 @@ def _check_trees(fn: Lambda) -> None:
             type(name) is str for name in nesting[1].entries()
         ):
             raise ShapeError(
-                f"the arguments are nested as {fn.in_tree}, which is no call\n"
+                f"the arguments are nested as {fn.in_tree}, which is not a call\n"
                 "  write a tuple and a dict: in ((*, *), {'k': *}) for f(x, y, k=z)"
             )
         _check_count(fn.in_tree.arrays, len(fn.params), "in", "parameters")

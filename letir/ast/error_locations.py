@@ -49,7 +49,7 @@ def error_in_let(error: LetirError, line: str, source: Source | None) -> LetirEr
 def name_operation(error: LetirError, name: str) -> None:
     """Name the operation in whose decomposition ``error`` was raised.
 
-    A let line of the decomposition goes, since its locals are not those of the user's program.
+    A let line of the decomposition is removed: its locals do not occur in the user's program.
     """
     message = str(error.args[0]) if error.args else ""
     before, line, after = message.partition(_LET_LINE)

@@ -41,7 +41,7 @@ def error_message(error: BaseException) -> str:
     """
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    if isinstance(error, LetirError):  # the line of the command itself says nothing
+    if isinstance(error, LetirError):  # the line of the command itself does not help
         lines = str(error).splitlines()
         return "\n".join([x for x in lines if not x.startswith(f"  at {sys.argv[0]}:")])
     place = ""

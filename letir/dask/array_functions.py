@@ -1,6 +1,6 @@
 """``DASK_FUNCTIONS``: the array module that operations compute with on Dask arrays.
 
-``dask.array`` with the parameters of NumPy's functions that it lacks and operations pass.
+``dask.array``, extended by parameters of NumPy's functions that operations pass and Dask lacks.
 """
 
 import math
@@ -119,7 +119,7 @@ def _function_of_dask(module: Any, name: str) -> Any:
 
 
 class _DaskFunctions:
-    """``dask.array`` and what is defined above; attributes are those of a module.
+    """The functions of this file and of ``dask.array``, as attributes.
 
     ``makes_arrays``: whether arrays of zeros and ones can be made, for operations that return them.
     """

@@ -1,8 +1,8 @@
 """``DaskEvaluator``: runs programs on Dask arrays; results are Dask arrays, computed on demand.
 
-If arrays are split along one axis, all that acts on their rows becomes one task for each block
-(``row_partition``). Of what remains, groups of elementwise operations become one task for each
-block, and an operation whose operands have one block each becomes one task. Others are computed by
+If arrays are split along one axis, the operations that act on their rows become one task for each
+block (``row_partition``). Of the others, groups of elementwise operations become one task for each
+block, and an operation whose operands have one block each becomes one task. The rest is computed by
 Dask's own functions, such as its trees of sums, and refused if Dask has none.
 """
 
@@ -49,7 +49,7 @@ _OF_COTANGENTS = ("grad_of", "when_defined", "autograd_add", "instantiate")
 
 
 class DaskEvaluator(Evaluator):
-    """Evaluates programs on Dask arrays, with NumPy for what no Dask array takes part in."""
+    """Evaluates programs on Dask arrays; NumPy computes operations without such an operand."""
 
     def __init__(self, xp: Any = DASK_FUNCTIONS, observe: Callable | None = None):
         super().__init__(DASK_FUNCTIONS, observe)
@@ -88,7 +88,7 @@ class DaskEvaluator(Evaluator):
             call = {"call": self.call} if op.holds_lambdas else {}
             return results_tuple(op, op.impl(DASK_MAKERS, *operands, **call, **bind.attrs))
         if any(0 in x.shape for x in operands if isinstance(x, da.Array)):
-            # Dask's own functions fail for no elements
+            # Dask's own functions fail for empty blocks
             operands = list(map(in_one_block, operands))
         kinds = [binder.type for binder in bind.binders]
         if not all(map(has_static_shape, kinds)):

@@ -1,7 +1,7 @@
 """Programs computed on blocks: the tasks that Dask's workers run, and the arrays made of them.
 
-A task holds a program, which travels as its terms and never as code of the user's. A worker
-compiles it once for each type of its blocks.
+A task holds a program, which is sent as data and never as the user's code. A worker compiles it
+once for each type of its blocks.
 """
 
 import operator
@@ -62,7 +62,7 @@ class BlockProgram:
 
 
 def as_operand(kind: ArrayType | None, block: Any) -> Any:
-    """A block as an operand: Python numbers stay such, other values of no axes are scalars."""
+    """A block as an operand; a 0-d block as a Python number or a NumPy scalar, by its type."""
     if type(block) is not np.ndarray or block.ndim:
         return block.item() if kind is not None and kind.weak and hasattr(block, "item") else block
     return block.item() if kind is not None and kind.weak else block[()]
@@ -81,7 +81,7 @@ def elementwise(program: BlockProgram, operands: Sequence, kinds: Sequence[Array
         pairs += [operand, axes[len(axes) - operand.ndim :] if has_blocks else None]
     if len(kinds) == 1:
         return (da.blockwise(program, axes, *pairs, meta=meta_of(kinds[0]), token=program.label),)
-    # blocks of tuples, from which each result takes its own
+    # each block is a tuple, with an element for each result
     meta = np.empty((0,) * len(axes), object)
     bundle = da.blockwise(program, axes, *pairs, meta=meta, token=program.label)
     return tuple(

@@ -1,8 +1,8 @@
-"""``in_row_groups``: a program in which all that acts row by row is in groups, one task a block.
+"""``in_row_groups``: groups the binds that act row by row; a group is one task for each block.
 
-Binds belong to phases. Phase 0 needs the arguments only, the next one also sums over all rows that
-the first one gave, and so on. In each phase the binds that act on rows (``row_rules``) are one
-group, which is one bind of the operation ``ROWS``; all others stay as they are.
+Binds are sorted into phases. Phase 0 needs only the arguments; phase 1 also needs reductions over
+all rows that phase 0 computes, and so on. In each phase the binds that act on rows (``row_rules``)
+form one group, which becomes one bind of the operation ``ROWS``; other binds stay as they are.
 """
 
 import uuid
@@ -25,12 +25,12 @@ MIXED = -1  # the axis of arrays that are split in another way
 
 @frozen(eq=False)
 class RowGroup:
-    """What one task computes of a block: a program, recorded for all ``count`` rows.
+    """The program that one task computes for a block; it is recorded for all ``count`` rows.
 
     ``params``: the axis of rows of each parameter, None for whole values; the last ``numbers``
-    parameters are the numbers of the rows of a block. ``rows`` and ``shape_axes``: the axes of rows
+    parameters hold the row numbers of a block. ``rows`` and ``shape_axes``: the axes of rows
     of the results of each bind, and of its attribute ``shape``. ``results``: the axis of rows of
-    each result, or what joins partial results.
+    each result, or a ``Partial`` that joins partial results.
     """
 
     fn: Lambda
@@ -72,10 +72,11 @@ ROWS = Primitive(
 
 @frozen
 class Place:
-    """Where a value is: its axis of rows, or None; how many rows; from which phase on it is known
-    in groups, and outside of them.
+    """How a value is split: ``axis``, its axis of rows or None, and ``count``, the number of rows.
 
-    ``repeats``: it is whole too, because it is computed from whole values that are repeated.
+    ``phase``: the first phase in which groups may read it; ``ready``: the first phase in which
+    other binds may. ``repeats``: all rows are known outside of groups too, because the value is
+    computed from values that are repeated for each row.
     """
 
     axis: int | None = None
@@ -86,14 +87,14 @@ class Place:
 
     @property
     def is_split(self) -> bool:
-        """Whether it has blocks."""
+        """Whether the value exists in blocks only."""
         return self.axis is not None and not self.repeats
 
 
 def in_row_groups(fn: Lambda, axes: Sequence[int | None]) -> Lambda:
     """``fn`` with its binds in groups, for arguments of which these axes are split.
 
-    Linear in the number of binds. What draws, prints, or has bodies stays outside of groups.
+    Linear in the number of binds. Binds that draw, print or have bodies stay outside of groups.
     """
     fn = _without_masked_means(fn)
     partition = Partition(fn, axes)
@@ -104,7 +105,7 @@ def in_row_groups(fn: Lambda, axes: Sequence[int | None]) -> Lambda:
 
 @define(eq=False)
 class Partition:
-    """The partition under way: places of values, phases of binds, and binds in groups."""
+    """The state of the partition: places of values, phases of binds, and binds in groups."""
 
     fn: Lambda
     axes: Sequence[int | None]
@@ -269,7 +270,7 @@ class Partition:
         attrs = bind.attrs if rule.attrs is None else rule.attrs
         op = bind.op
         if rule.combine is not None and rule.combine.divisor:
-            # a mean: its sum here, which the root of the tree divides
+            # a mean is computed as a sum, which the root of the tree of sums divides by the count
             op, attrs = PRIMITIVES["sum"], _sum_for_mean(bind)
             binders = (Local(ArrayType(attrs["dtype"], binders[0].type.shape), binders[0].name),)
         inputs.made.update(zip(bind.binders, binders, strict=True))
@@ -278,7 +279,7 @@ class Partition:
 
 @define(eq=False)
 class _Inputs:
-    """The parameters of a group under way, and the values that it has made."""
+    """The parameters of a group that is being built, and its values so far."""
 
     count: int
     params: dict = field(factory=dict)  # (local outside, axis of rows) -> parameter
@@ -287,7 +288,7 @@ class _Inputs:
     number_axes: list[int | None] = field(factory=list)
 
     def param(self, arg: Arg, axis: int | None) -> Arg:
-        """What an operand is called in the group."""
+        """The local of an operand in the group."""
         if type(arg) is not Local:
             return arg
         if axis is not None and arg in self.made:
@@ -295,7 +296,7 @@ class _Inputs:
         return self.params.setdefault((arg, axis), Local(arg.type, arg.name))
 
     def number(self, arg: Arg, axis: int | None) -> Local:
-        """A parameter for the numbers of the rows."""
+        """A new parameter for row numbers."""
         found = Local(arg.type)
         self.numbers.append(found)
         self.number_axes.append(axis)
@@ -303,7 +304,7 @@ class _Inputs:
 
 
 def _sum_for_mean(bind: Bind) -> Attrs:
-    """The attributes of the sum of which a mean is a quotient, in the dtype in which NumPy adds."""
+    """The attributes of the sum in a mean, in the dtype in which NumPy computes it."""
     dtype = bind.attrs["dtype"] or bind.args[0].type.dtype
     dtype = np.dtype(dtype)
     if dtype.kind in "biu":
@@ -316,7 +317,7 @@ def _sum_for_mean(bind: Bind) -> Attrs:
 
 
 def _without_masked_means(fn: Lambda) -> Lambda:
-    """``fn`` with means of chosen elements as quotients of sums and counts, which can be joined."""
+    """``fn`` with masked means as quotients of sums and counts, which can be joined."""
     binds: list[Bind] = []
     for bind in fn.binds:
         if is_masked_mean(bind):

@@ -1,4 +1,4 @@
-"""The terms in which ``row_rules`` speaks: split operands, rules, and partial results."""
+"""The data types of ``row_rules``: split operands, rules, and partial results."""
 
 from collections.abc import Sequence
 
@@ -13,8 +13,8 @@ Axes = tuple[int | None, ...]
 
 @frozen
 class Split:
-    """The operands of a bind: ``axes``, the axis of each that is split or None, into blocks of
-    ``count`` rows altogether, and ``values``, the elements of constants.
+    """The operands of a bind. ``axes``: the axis along which each is split, or None; ``count``: the
+    rows of all blocks together; ``values``: the elements of constants.
     """
 
     axes: Axes
@@ -39,8 +39,9 @@ class RowRule:
 
     ``needed``: for each operand the axis along which a block of it is needed, None for the whole
     operand. ``results``: the axis of rows of each result; None for a partial result, which
-    ``combine`` joins with those of other blocks. ``attrs``: the attributes. ``shape_axis``: where
-    the attribute ``shape`` has the number of rows. ``numbers``: the operands that count the rows.
+    ``combine`` joins with the partial results of other blocks. ``attrs``: the attributes.
+    ``shape_axis``: where the attribute ``shape`` has the number of rows. ``numbers``: the operands
+    that count the rows.
     """
 
     needed: Axes

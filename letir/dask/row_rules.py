@@ -2,7 +2,7 @@
 
 One axis of some operands is split, and this axis is called their rows. An operation acts row by row
 if each block of its results needs only the same block of its operands; it gives partial results if
-those of all blocks can be added up, multiplied or compared. Other operations have no rule.
+the results of all blocks can be added up, multiplied or compared. Other operations have no rule.
 """
 
 import functools
@@ -48,7 +48,7 @@ def rule_for(bind: Bind, split: Split) -> RowRule | None:
 
 
 def _axes_of_results(bind: Bind, split: Split, rule: RowRule) -> tuple[int, ...] | None:
-    """The axis of rows of each result: the one that grows if there is one more row."""
+    """The axis of rows of each result: the axis that is longer for operands with one more row."""
     more = split.count + 1
     kinds = [
         resized(arg.type, axis, more) for arg, axis in zip(bind.args, rule.needed, strict=True)
@@ -80,7 +80,7 @@ def _elementwise(bind: Bind, split: Split) -> RowRule | None:
 
 
 def _in_sorted(bind: Bind, split: Split, place: int) -> RowRule | None:
-    """A search for the operand at ``place``, which is in blocks, among those of the other."""
+    """A search for the elements of the operand at ``place``, which is split, in the other one."""
     others = [axis for i, axis in enumerate(split.axes) if i != place]
     if any(axis is not None for axis in others) or split.axes[place] is None:
         return None
@@ -100,7 +100,7 @@ def _axes_named(bind: Bind, default: Any = None) -> tuple[int, ...]:
 
 
 def _reduction(bind: Bind, split: Split, combine: Partial | None = None) -> RowRule | None:
-    """A reduction, of elements that a mask may choose; ``combine`` joins those of several rows."""
+    """A reduction, perhaps of masked elements; ``combine`` joins the results of several rows."""
     found = aligned(operand_types(bind), split.axes, split.count)
     if found is None or found[0][0] is None:
         return None

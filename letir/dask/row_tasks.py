@@ -24,7 +24,7 @@ _SPLIT_EVERY = 8  # partial results that one task of the tree joins
 
 
 def rows_by_task(group: RowGroup, operands: Sequence, kinds: Sequence[ArrayType]) -> tuple:
-    """The results of a group: Dask arrays, of which those of partial results have one block."""
+    """The results of a group as Dask arrays; an array of a partial result has one block."""
     split = [x for x, axis in zip(operands, group.params, strict=False) if axis is not None]
     axes = [axis for axis in group.params[: len(split)] if axis is not None]
     arrays = _in_blocks(split, axes)

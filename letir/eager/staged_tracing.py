@@ -37,7 +37,7 @@ _Result = tuple[int, int]
 class Stage:
     """One stage: its parameters, binds and results; it may read values of earlier stages.
 
-    The parameters of the first stage are the arguments, those of a later one the gradients of the
+    The parameters of the first stage are the arguments; of a later stage, the gradients of the
     results before it.
     """
 

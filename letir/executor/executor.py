@@ -87,7 +87,7 @@ def last_executed_graph() -> Lambda | None:
 class Executor(Generic[P, R]):
     """A function that is recorded and compiled for each kind of arguments, see ``jit``."""
 
-    watches_state = True  # whether it calls the function if its state decides on the results
+    watches_state = True  # whether it calls functions whose results depend on state they change
 
     def __init__(self, f: Callable[P, R], options: Options):
         functools.update_wrapper(self, f, updated=())
@@ -105,7 +105,7 @@ class Executor(Generic[P, R]):
         self.latest: ArgumentSpec | None = None
         self.runs_python = False  # for arguments whose plan is not known by key
         self.changed_state = 0  # recordings after which the results depended on changed state
-        self.has_warned = False  # of compiles in most calls
+        self.has_warned = False  # whether it has warned that most calls compile
         self.transformed: dict = {}  # executors of the transformed function, by transform
         self.method: Executor | None = None  # for methods: takes the arrays of the object
         self.lock = new_lock()
@@ -437,7 +437,7 @@ class Executor(Generic[P, R]):
         return LATE_BOUND["pickled_executor"](self)
 
     def __copy__(self) -> "Executor[P, R]":
-        return self  # as of functions
+        return self  # as for functions
 
     def __deepcopy__(self, known: dict) -> "Executor[P, R]":
         return self

@@ -28,7 +28,7 @@ class MemoryTimeline:
 
     ``steps``: the bind of each step; ``live``: the bytes that exist at each step, including
     temporary arrays of the step; ``arrays``: in the order in which they are made. Arguments and
-    constants are not counted. ``is_exact``: as of ``PlanMemory``.
+    constants are not counted. ``is_exact``: as in ``PlanMemory``.
     """
 
     steps: tuple[Bind, ...]

@@ -105,7 +105,7 @@ def _has_position(holder: Any, held: Any) -> bool:
 
 
 class StateMatters(Exception):  # a message inside the executor
-    """The results of a function depend on state that it changes: its executor calls it."""
+    """Raised for a function whose results depend on state that it changes: Python calls it."""
 
     letir_runs_python = True
 
@@ -113,13 +113,13 @@ class StateMatters(Exception):  # a message inside the executor
 def refuse_changes(
     executor: Any, marked: tuple[tuple, dict], holders: list, before: list, fn: Lambda | None
 ) -> None:
-    """Make ``executor`` call its function if a change of ``holders`` gives another program, and the
-    second time from then on.
+    """Raise ``StateMatters`` if the function's program depends on the ``holders`` that it changed.
 
-    ``fn`` is the program that was recorded for the arguments ``marked``. If the function gives
-    another program now, or if the program depends on a number that it changes, the holders get
-    back what they held ``before``, and ``StateMatters`` is raised; else they keep what they hold
-    now.
+    The executor then calls the function as Python, for this call; after a second such recording,
+    for all calls. ``fn`` is the program that was recorded for the arguments ``marked``. The program
+    depends on the holders if recording the function again gives another one, or if it reads a
+    number that the function changes. The holders then get back what they held ``before``;
+    otherwise they keep what they hold now.
     """
     now = [contents_of(holder) for holder in holders]
     matters = True
@@ -129,7 +129,7 @@ def refuse_changes(
             matters |= not all(map(is_unchanged, holders, now))
         restore_state(holders, now)
         matters = matters or _depends_on_numbers(executor.f, marked, holders, before)
-    except Exception:  # it reads a value of the first recording, which is over
+    except Exception:  # the function reads a value of the first recording, which has ended
         pass
     finally:
         restore_state(holders, before if matters else now)

@@ -46,9 +46,9 @@ _HOLDERS = (list, dict, set, deque, np.ndarray)
 _GENERATORS = ("Generator", "RandomState", "Random")  # of random numbers
 _UNSET = object()
 _PLAIN = frozenset([int, float, complex, bool, str, bytes, type(None)])
-_DECISIONS = 200  # guards, from which on a function may be called as Python
-_OPERATIONS_EACH = 8  # for each of them
-_NUMBERS_EACH = 64  # that elementwise operations compute
+# a function is called as Python if its program has at least so many guards, and for each of them
+# at most so many operations, and numbers computed by elementwise operations
+_DECISIONS, _OPERATIONS_EACH, _NUMBERS_EACH = 200, 8, 64
 _COMPILES = 8  # compiles from which on an executor may warn
 
 
@@ -278,7 +278,7 @@ def _slots_of(kind: type) -> tuple[str, ...]:
 
 
 def _is_generator(kind: type) -> bool:
-    """Whether a class is that of NumPy's or Python's random generators."""
+    """Whether a class is a random generator of NumPy or of Python."""
     return kind.__name__ in _GENERATORS and kind.__module__.startswith(("numpy.", "random"))
 
 

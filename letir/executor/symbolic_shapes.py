@@ -1,5 +1,5 @@
 """Plans for symbolic sizes, which an executor tries when the same rank comes with a second size
-[F1, B10].
+[semantics.md B10].
 
 The sizes that differ become symbols, equal sizes the same symbol, and the function is recorded for
 them. A comparison of a size is recorded as a guard. If Python needs a symbolic size as an integer,

@@ -16,7 +16,7 @@ from letir.kernels.interpreter import interpret
 from letir.kernels.llvm.machine_code import MachineCode
 from letir.kernels.loop_language import Kernel
 
-# the names under which NumPy calls handlers, and those of np.errstate
+# the names under which NumPy calls handlers, and the keywords of np.errstate
 _ERRORS = {"divide by zero": "divide", "overflow": "over", "invalid value": "invalid"}
 
 
@@ -40,7 +40,7 @@ class InterpretedCall:
         """
         inputs = [a for a in self.kernel.arrays if not a.is_written]
         given = [np.asarray(x, a.dtype) for x, a in zip(operands, inputs, strict=True)]
-        # the axes in front of those of the signature are one axis of the kernel
+        # the axes before the core axes of the signature are one axis of the kernel
         own = [x.ndim + 1 - len(a.extents) for x, a in zip(given, inputs, strict=True)]
         outer = np.broadcast_shapes(*[x.shape[:n] for x, n in zip(given, own, strict=True)])
         arrays = []

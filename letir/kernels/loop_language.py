@@ -23,7 +23,7 @@ class Scalar:
 
 @frozen
 class Number:
-    """A constant scalar: its bits are those of ``value``, a NumPy scalar."""
+    """A constant scalar with the bits of ``value``, a NumPy scalar."""
 
     value: np.generic
 

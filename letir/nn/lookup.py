@@ -23,7 +23,7 @@ def embedding(
     """The rows of ``weight`` at ``indices``, of shape ``indices.shape + weight.shape[1:]``.
 
     ``indices``: integers of any shape; ``weight``: shape (words, width). The row ``padding_idx``,
-    which may be counted from the end, gets no gradient. The arguments are those of PyTorch's
+    which may be counted from the end, gets no gradient. The arguments are the same as PyTorch's
     function; ``max_norm``, ``scale_grad_by_freq`` and ``sparse`` are refused. One bind, whose first
     operand is ``weight``.
 

@@ -1,4 +1,4 @@
-"""``script`` and ``CompilationUnit``: scripts from texts and Python functions [G1, G3]."""
+"""``script`` and ``CompilationUnit``: scripts from texts and Python functions [semantics.md G1]."""
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence

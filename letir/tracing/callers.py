@@ -120,7 +120,7 @@ def _is_users(name: str | None, file: str | None) -> bool:
         return True
     package = name.partition(".")[0]
     if package in LIBRARIES or name.startswith("importlib._"):
-        # functions of series are written as users write them, in NumPy's Python code
+        # numpy.polynomial computes series in ordinary Python code, which is recorded like a user's
         return name.startswith("letir.demo") or name in _SERIES
     if file is None:  # a notebook, or a module that a program has made
         return package not in sys.builtin_module_names

@@ -56,7 +56,7 @@ class Recording:
 
     ``lifted``: the traced values of enclosing traces that it uses; its last parameters stand for
     them, in this order. ``is_first``: the function has made a random generator that it keeps, so
-    that its next call is another one.
+    that its next call computes something else.
     """
 
     fn: Lambda

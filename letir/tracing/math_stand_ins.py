@@ -42,7 +42,7 @@ def _recording_function(name: str) -> Callable:
 
 
 def _log(x, base=None):
-    """math.log, of a base too."""
+    """math.log, also with a base."""
     found = _recording_function("log")(x)
     if base is None:
         return found
@@ -98,7 +98,7 @@ _REAL: dict[str, Callable] = {
 
 
 def _complex_log(z, base=None):
-    """cmath.log, of a base too."""
+    """cmath.log, also with a base."""
     return np.log(z) if base is None else np.log(z) / np.log(base)
 
 

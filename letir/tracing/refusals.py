@@ -56,10 +56,10 @@ class RecordAgain(Exception):
 
 
 class MustRunAsPython(Exception):
-    """A plan would give other results: ``jit`` calls the function.
+    """Raised for a function whose plan would give other results; ``jit`` calls it as Python.
 
-    It puts other values into lists or dicts that are its arguments, as a plan changes arrays only;
-    or it reads the text of an error, which is letir's.
+    Such a function stores values in lists or dicts that are its arguments, while a plan changes
+    arrays only; or it reads the text of an error, where letir's text differs from NumPy's.
     """
 
     letir_runs_python = True

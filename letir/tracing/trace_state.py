@@ -91,7 +91,7 @@ class Trace(ChangesArguments, LetBuilder):
     1
     """
 
-    # the values of most traces to their end
+    # defaults, which most traces keep
     refusal: str | None = None  # the first error of this trace, in case it is caught
     changes_outside = False  # whether that error is ``of_outside_state``
     raised: tuple[Exception, ...] = ()  # errors of letir so far, see ``refusals``

@@ -1,7 +1,7 @@
 """``graph``: the data flow of a program, grouped by the user's lines or functions.
 
-Binds in a row that come from one line are a group. A program of many binds shows a box for each
-group; of very many, a box for the groups in the middle, too.
+Consecutive binds from one line are a group. A program of many binds shows one box for each group;
+a very long program also shows one box for all groups in the middle.
 """
 
 from collections import Counter

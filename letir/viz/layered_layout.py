@@ -1,8 +1,9 @@
 """Layers of boxes: a layout of acyclic graphs, after Sugiyama, Tagawa and Toda (1981).
 
 Boxes are put into layers by longest paths, so that edges lead downwards. An edge over several
-layers passes through a gap in each of them. The order within layers is improved by barycentres; the
-places of a layer are those nearest to the neighbours that keep the order and do not overlap.
+layers passes through a gap in each of them. The order within layers is improved by barycentres;
+then the boxes of a layer move as near to their neighbours as possible without overlaps or a new
+order.
 """
 
 from collections.abc import Sequence

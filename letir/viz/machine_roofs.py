@@ -64,7 +64,11 @@ def _stream_rate(count: int) -> float:
 
 
 def _operations_per_second(dtype: str) -> float:
-    """Of all cores; BLAS computes small products in one thread, which nobody has to wait for."""
+    """The arithmetic operations per second of all cores together.
+
+    The larger of two measurements: a product for all threads of BLAS, and a small product, which
+    BLAS computes in one thread, times the number of threads.
+    """
     return max(_product_rate(_ROWS, dtype), get_num_threads() * _product_rate(_FEW_ROWS, dtype))
 
 

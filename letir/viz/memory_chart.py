@@ -76,10 +76,10 @@ def memory(program: Any, **sizes: int) -> Chart:
 
 @entry_point
 def live_ranges(program: Any, **sizes: int) -> Chart:
-    """When each array of a call exists: a bar from the step that makes it to that which frees it.
+    """When each array of a call exists: a bar from the step that makes it to its last step.
 
     The largest arrays are shown, in the order in which they are made, coloured by the line of your
-    code. ``program`` and ``sizes``: as of ``memory``.
+    code. ``program`` and ``sizes``: as for ``memory``.
 
     >>> from letir import compile, parse
     >>> f = parse('''lambda %0: float64[1000] {

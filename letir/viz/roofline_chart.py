@@ -89,7 +89,7 @@ def roofline(f: Any, *args: Any) -> Chart:
     cache can exceed that of memory. Operations are counted from types, and elementary functions by
     their instructions: an exponential has about thirty. "-": the number is not known.
 
-    ``f`` and ``args``: as of ``profile``, including how often the program runs.
+    ``f`` and ``args``: as for ``profile``, including how often the program runs.
 
     >>> import numpy as np
     >>> found = roofline(lambda x: np.tanh(x * x), np.ones(100_000))

@@ -1,8 +1,8 @@
 """A view as HTML: its style and its script around its parts, alone or as a whole page.
 
 A view needs no network and no other file. Everything in it that comes from a program is escaped by
-``escaped``, names and lines of a loaded file among it. Without JavaScript, as in a notebook that is
-not trusted, a view can be read and unfolded.
+``escaped``, including names and lines of a loaded file. Without JavaScript, as in a notebook that
+is not trusted, a view can be read and unfolded.
 """
 
 import os

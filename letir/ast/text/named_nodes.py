@@ -91,7 +91,7 @@ def classes_by_name(classes: Iterable[type]) -> dict[str, type]:
             dataclasses.is_dataclass(cls) or attrs.has(cls) or _is_named_tuple(cls)
         ):
             raise DTypeError(
-                f"classes: {cls!r} is no dataclass, attrs class or named tuple\n"
+                f"classes: {cls!r} is not a dataclass, attrs class or named tuple\n"
                 "  pass the classes of the arguments and results of the program"
             )
     return {cls.__qualname__: cls for cls in classes}

@@ -94,7 +94,7 @@ class BatchCall:
         self.kinds = [param.type for param in body.params]
         self.results = [arg.type for arg in body.ret.args]
         self.sizes = self.sizes_of(0, made.n)
-        # an ``InterpretedCall`` is no ufunc; parts are added in the order of the items
+        # an ``InterpretedCall`` is not a ufunc; parts are added in the order of the items
         is_cut = isinstance(self.ufunc, np.ufunc) and made.is_cut
         self.cut = True if is_cut and made.n >= least_size(body) else None
         self.scratch = (np.dtype(np.uint8),)  # its columns are bytes, see ``plan_memory``

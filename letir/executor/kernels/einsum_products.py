@@ -166,7 +166,7 @@ class _Products:
 def _multiply(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
     """``np.matmul(x, y, out=out)`` in blocks that fit into the processor's cache.
 
-    The rows of one matrix may lie far apart in memory, with those of the other matrices between
+    The rows of one matrix may lie far apart in memory, with rows of the other matrices between
     them: then each block has some rows of all matrices.
     """
     n_rows, n_inner, n_columns = x.shape[-2], *y.shape[-2:]

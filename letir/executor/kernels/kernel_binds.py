@@ -70,8 +70,8 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int) -> Lambda:
 def _kernels_of(binds: tuple[Bind, ...], is_exact: bool, worth: int) -> dict[int, Kernel]:
     """The kernels that save time, by the position of their group.
 
-    Equal groups, such as those of the steps of an unrolled loop, share one kernel: what counts is
-    the number of elements that they compute together.
+    Equal groups, such as those of the steps of an unrolled loop, share one kernel, which saves time
+    if together they compute enough elements.
     """
     work, operations = {}, {}
     for n, bind in enumerate(binds):
@@ -87,7 +87,7 @@ def _kernels_of(binds: tuple[Bind, ...], is_exact: bool, worth: int) -> dict[int
 
 
 def _worth_together(work: dict[int, float], keys: dict[int, Any], worth: int) -> list[int]:
-    """The positions of groups whose elements, with those of groups of equal keys, are enough."""
+    """The positions of groups that compute enough elements, together with groups of equal keys."""
     totals: dict[Any, float] = defaultdict(float)
     for n, key in keys.items():
         totals[key] += work[n]

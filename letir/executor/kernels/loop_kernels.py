@@ -105,7 +105,7 @@ def _count_calls(body: Lambda) -> int:
 
 
 def _least_steps(loop: LoopParts) -> int | None:
-    """The fewest steps after which all carried results are new objects; None if there is no number.
+    """The fewest steps after which all carried results are new objects; None if no number suffices.
 
     NumPy returns a carried operand that no step replaces; a kernel would copy it, or return a
     scalar for a 0-d array.

@@ -113,7 +113,7 @@ class RowCut:
         return raising(self._combine, results, places)
 
     def _combine(self, results: Sequence[np.ndarray], places: Sequence[slice]) -> list[np.ndarray]:
-        """The results of the kernel, from those of its blocks."""
+        """The results of the kernel, from the results of its blocks."""
         return [
             _combine_blocks(name, y, places) if name else y
             for name, y in zip(self.combines, results, strict=True)

@@ -230,7 +230,7 @@ class TableCall:
 
     @property
     def columns(self) -> int:
-        """The elements of the memory of a call, besides those of its results."""
+        """The elements of the memory of a call, not counting its results."""
         return self.table.size + _end(self.table.results)
 
     @property

@@ -89,7 +89,7 @@ class _BatchLowering(Unrolling):
 
     ``arrays``: the operands, by parameter; ``lengths``: of indexed axes, with the scalars that hold
     them; ``batch``: for the first element number of each operand that is loaded its array, its
-    elements, and whether they are those of the current item; ``item``: the number of this item;
+    elements, and whether they belong to the current item; ``item``: the number of this item;
     ``offset``: its place within a block; ``outside``: whether an index was out of bounds;
     ``known_indices``: the result of ``checked``, by index and length; ``sums``: what the second
     loop adds.

@@ -127,7 +127,8 @@ def collapsed(
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """``axes`` merged to as few axes as possible, and the strides of the arrays along them.
 
-    The order is that of the last array, so that threads side by side write elements side by side.
+    Indices are in the order of the last array, so that neighbouring threads write neighbouring
+    elements.
 
     >>> collapsed((4, 1, 6), [(48, 0, 8), (48, 0, 8)])
     ((24,), [(8,), (8,)])

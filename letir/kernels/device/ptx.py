@@ -1,7 +1,7 @@
 """PTX, the assembly language of NVIDIA's GPUs, of kernels.
 
-The statements are those of the host; only the entry differs: the outermost loop of a kernel is
-spread over the threads of a launch, or over its warps (``lanes``), see
+The statements are the same as on the host; only the entry differs: the outermost loop of a kernel
+is spread over the threads of a launch, or over its warps (``lanes``), see
 https://docs.nvidia.com/cuda/parallel-thread-execution. LLVM writes text only for this target, which
 the driver compiles for the device at hand.
 """

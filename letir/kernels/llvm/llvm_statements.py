@@ -67,7 +67,7 @@ def _number_text(number: Number) -> str:
         return "true" if value else "false"
     if kind != "f":
         return str(int(value))
-    bits = np.float64(value).view("u8")  # the text of a float is that of the double
+    bits = np.float64(value).view("u8")  # LLVM writes a float as the double of the same value
     return f"0x{int(bits):016X}"
 
 

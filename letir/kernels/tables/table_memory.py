@@ -132,7 +132,7 @@ def is_flat(x: Place) -> bool:
 
 
 def viewed(bind: Bind, x: Place) -> list[Place] | None:
-    """The places of the results of a view of ``x``; None if one is no view in NumPy."""
+    """The places of the results of a view of ``x``; None if one is not a view in NumPy."""
     found = None if 0 in x.shape else view_of(bind, x.shape, x.strides)
     if found is None:
         return None

@@ -28,7 +28,7 @@ def flat_values(g: Graph, values: Iterable[tuple[str, ArrayType]]) -> list[tuple
 
 
 def flat_kinds(kinds: Iterable[ArrayType]) -> list[ArrayType]:
-    """The types of values, with those of both parts of complex ones."""
+    """The types of values; of a complex value, the types of both parts."""
     return [part for kind in kinds for part in [real_type(kind)] * (1 + is_complex(kind))]
 
 

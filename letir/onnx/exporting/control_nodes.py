@@ -142,12 +142,12 @@ def loop(
 
 
 def _sized(g: Graph, name: str, kind: ArrayType) -> str:
-    """Stacked rows of this type: of no rows, runtimes do not know the symbolic sizes."""
+    """Stacked rows, reshaped to their type: runtimes lose the symbolic sizes of no rows."""
     if is_static_shape(kind.shape):
         return name
     try:
         sizes = g.ints(kind.shape)
-    except Unexportable:  # the rows of a nested loop: their number is no size of an input
+    except Unexportable:  # the rows of a nested loop: their number is not a size of an input
         return name
     return g("Reshape", name, g("Concat", g("Shape", name, end=1), sizes, axis=0), allowzero=1)
 
@@ -256,7 +256,7 @@ def _rows_at(g: Graph, names: Sequence[str], args: Sequence[Arg], number: str) -
 
 
 def _layer(g: Graph, bind: Bind, emit: Callable[[Graph], list[str]]) -> Sequence[str]:
-    """A recurrent layer, which onnxruntime cannot compute without rows: then the first states."""
+    """A recurrent layer; without rows, which onnxruntime refuses, its first states."""
     n_carry = bind.attrs["n_carry"]
     states, x = bind.args[:n_carry], bind.args[n_carry]
     if _has_steps([x]):

@@ -78,7 +78,9 @@ def _check_overrides(overrides: Mapping[str, Any]) -> None:
         if record_of(name) is None:
             close = difflib.get_close_matches(str(name), PRIMITIVES.keys(), 1, 0.75)
             hint = f"did you mean {close[0]!r}?" if close else "print the program for their names"
-            raise ExportError(f"export: overrides names {name!r}, which is no operation\n  {hint}")
+            raise ExportError(
+                f"export: overrides names {name!r}, which is not an operation\n  {hint}"
+            )
         if not callable(rule):
             raise ExportError(
                 f"export: the override of {name} is {rule!r}\n  pass a function rule(graph, bind)"

@@ -54,7 +54,7 @@ def _fftn(g: Graph, bind: Bind, *, is_inverse: bool = False) -> str:
 
 
 def _transformed(g: Graph, name: str, steps: Sequence[tuple], is_inverse: bool) -> str:
-    """The transforms without a factor; the inverse is that of the conjugate, conjugated."""
+    """The unscaled transforms; the inverse conjugates, transforms and conjugates again."""
     if not steps:
         return name
     signal = joined_parts(g, _conjugated(g, name) if is_inverse else name)

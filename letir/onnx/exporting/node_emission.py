@@ -253,7 +253,7 @@ def _recorded(program: Callable, types: tuple, bind: Bind) -> Lambda:
 
 
 def _operand_dtype(kind: Any, bind: Bind, made: Any) -> np.dtype:
-    """The dtype of an operand: an elementwise operation is computed in that of its result."""
+    """The dtype of an operand: an elementwise operation computes in the dtype of its result."""
     if made.dtype.kind == "f" and (kind.weak or bind.op.elementwise) and kind.dtype.kind in "biuf":
         return made.dtype if kind.dtype.kind == "f" or _is_ufunc(bind) else kind.dtype
     return kind.dtype

@@ -363,7 +363,7 @@ class Graph:
 
 
 def is_complex(kind: ArrayType) -> bool:
-    """Whether a type is that of complex numbers."""
+    """Whether a type is complex."""
     return kind.dtype.kind == "c"
 
 

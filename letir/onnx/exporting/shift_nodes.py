@@ -24,7 +24,7 @@ def _shift(g: Graph, bind: Bind, word: str) -> str:
 
 def _shifted_with_sign(g: Graph, x: str, count: str, dtype: np.dtype) -> str:
     """A signed number shifted to the right: its sign moves in from the left."""
-    # 2 ** 63 is no int64; a shift by 63 bits leaves what a shift by more leaves
+    # 2 ** 63 is not an int64; a shift by 63 bits has the same result as a shift by more
     is_usual, count = _usual_count(g, count, dtype, min(8 * dtype.itemsize, 63))
     wide = g.cast(x, dtype, _WIDE)
     found = floor_quotient(g, wide, g("Pow", g.array(2, np.int64), count), _WIDE)

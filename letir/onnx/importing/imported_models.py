@@ -66,7 +66,7 @@ def load(
 def weights(model: str | os.PathLike | bytes | Any) -> dict[str, np.ndarray]:
     """The floating weights of an ONNX model by name.
 
-    Their order is that of the parameters of ``load(model, params="inputs")``, after the inputs.
+    They are in the order of the parameters of ``load(model, params="inputs")``, after the inputs.
 
     >>> import onnx.parser
     >>> text = '<ir_version: 9, opset_import: ["" : 21]> f (float[2] x) => (float[2] y) '

@@ -39,7 +39,7 @@ class NeedsConstant(Exception):
 
 
 def model_trace() -> Trace:
-    """The trace of the model that is loaded, or that of a body in it."""
+    """The trace of the model that is being loaded, or of a body in it."""
     trace = ACTIVE.get()
     assert isinstance(trace, Trace), "a model is loaded inside of a trace"
     return trace
@@ -192,7 +192,7 @@ def like(number: Any, x: Any) -> Any:
 
 
 def traced_with(x: Any, *others: Any) -> Any:
-    """``x``, as a traced array if one of the others is traced: NumPy cannot index with that one."""
+    """``x``, as a traced array if another one is traced: NumPy cannot index an array with it."""
     is_mixed = any(type(other) is Tracer for other in others)
     return as_traced(x) if is_mixed and type(x) is np.ndarray else x
 

@@ -1,8 +1,8 @@
 """Guards, ``custom_vjp``, and the operations that gradient programs are made of.
 
 ``grad_of`` is one step of a gradient program: a linear function of its first ``n_cts`` operands,
-the cotangents, any of which may be ``Undef``, a symbolic zero [D6, D7]. Its body is a closed Lambda
-of the cotangents and of the primal values that the rule reads.
+the cotangents, any of which may be ``Undef``, a symbolic zero [semantics.md D6]. Its body is a
+closed Lambda of the cotangents and of the primal values that the rule reads.
 """
 
 from contextlib import suppress

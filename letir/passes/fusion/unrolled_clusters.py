@@ -117,8 +117,7 @@ class UnrolledCluster:
             return True
         if bind.op.scalar in GIVE_SCALARS:
             return True
-        # a cast of a scalar gives a scalar, but a cast of a 0-d array, as arguments may be, does
-        # not
+        # a cast gives a scalar for a scalar only; an argument may be a 0-d array
         return (
             bind.op.elementwise
             and bind.op.casts_operands

@@ -55,7 +55,7 @@ class _ScanSteps:
         return [*carry, *(_concatenate_stacked(builder, ys) for ys in zip(*parts, strict=True))]
 
     def in_a_row(self, builder: LetBuilder, carry: Sequence, places: range) -> tuple:
-        """(carry, stacked results) of the unrolled steps for the elements at ``places``."""
+        """(carry, stacked results) of unrolled steps for the elements at ``places``."""
         slices = [
             [_emit_one(builder, index, (x,), item=i) for x in self.xs] for i in self.order(places)
         ]

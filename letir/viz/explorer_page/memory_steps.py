@@ -35,7 +35,7 @@ def memory_content(fn: Lambda) -> dict[str, Any]:
 
 
 def _positions(fn: Lambda, steps: Sequence[Bind]) -> list[int]:
-    """The bind that each step of a plan computes; of a further step that of the step before."""
+    """The position of the bind that each step of a plan computes."""
     place = {binder: i for i, bind in enumerate(fn.binds) for binder in bind.binders}
     found, last = [], 0
     for step in steps:

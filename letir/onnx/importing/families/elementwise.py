@@ -26,7 +26,7 @@ def _divide(a: Any, b: Any) -> Any:
 
 
 def _modulo(a: Any, b: Any, fmod: int = 0) -> Any:
-    """Mod: with ``fmod`` the sign of the result is that of ``a``."""
+    """Mod: with ``fmod`` the result has the sign of ``a``."""
     return np.fmod(a, b) if fmod else np.mod(a, b)
 
 

@@ -27,7 +27,7 @@ def _batch_normalization(
     is_test: int = 1,
     consumed_inputs: Any = None,
 ) -> Any:
-    """BatchNormalization: by running statistics, in training by those of the batch."""
+    """BatchNormalization: by running statistics, or in training by the batch's own."""
     if not training_mode:
         if is_known([scale, bias, mean, variance]):
             factor = scale / np.sqrt(variance + like(epsilon, variance))

@@ -228,7 +228,7 @@ def _constant_of_shape(shape: Any, value: Any = None) -> Any:
 
 
 def _expand(x: Any, shape: Any) -> Any:
-    """Expand: broadcast to a shape, and to that of x where it is larger."""
+    """Expand: x and an array of the given shape broadcast against each other."""
     wanted = known_sizes(shape, "Expand: the shape")
     rank = max(x.ndim, len(wanted))
     own = [1] * (rank - x.ndim) + list(x.shape)

@@ -175,7 +175,7 @@ def _linear_classifier(
     weights = np.array(coefficients, x.dtype).reshape(-1, x.shape[1])
     scores = x @ weights.T
     scores = scores if intercepts is None else scores + np.array(intercepts, x.dtype)
-    if scores.shape[1] == 1:  # two classes, of which the score is that of the second
+    if scores.shape[1] == 1:  # two classes; the score belongs to the second
         sign = np.concatenate([-scores, scores], axis=1)
         second = transformed_alone(scores, post_transform)
         both = np.concatenate([like(1, second) - second, second], axis=1)

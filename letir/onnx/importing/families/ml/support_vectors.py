@@ -85,7 +85,7 @@ def _votes(scores: Any, pairs: np.ndarray, count: int) -> Any:
 
 
 def _probabilities(scores: Any, attrs: dict[str, Any], pairs: np.ndarray, count: int) -> Any:
-    """Probabilities of the classes from those of pairs (Wu, Lin and Weng, 2004), as in libsvm."""
+    """Class probabilities from pairwise probabilities (Wu, Lin and Weng, 2004), as in libsvm."""
     if count > _MOST_CLASSES:
         raise MissingRule(f"SVMClassifier: probabilities of {count} classes, over {_MOST_CLASSES}")
     a, b = [np.array(attrs[name], scores.dtype)[: len(pairs)] for name in ("prob_a", "prob_b")]
@@ -149,7 +149,7 @@ def _support_vector_classifier(x: Any, **attrs: Any) -> tuple:
 
 
 def _decided(scores: Any, votes: Any, labels: list, post: str, is_share: bool) -> tuple:
-    """(labels, scores): of one score of two classes that of the first is its negative."""
+    """(labels, scores); of two classes with one score, the first class has its negative."""
     chosen = labels_of(scores if votes is None else votes, {"classlabels_ints": labels})
     if scores.shape[1] > 1 or is_share:
         return chosen, transformed(scores, post).astype(np.float32)

@@ -161,7 +161,7 @@ def _tree_classifier(x: Any, **attrs: Any) -> tuple:
     forest = _forest_of_nodes(attrs, "class", len(labels))
     base = attrs.get("base_values_as_tensor", attrs.get("base_values"))
     post = attrs.get("post_transform", "NONE")
-    if len(labels) == 2 and set(attrs["class_ids"]) == {0}:  # the score is that of the second
+    if len(labels) == 2 and set(attrs["class_ids"]) == {0}:  # the score belongs to the second
         score = forest.scores(x, "SUM", None)[:, :1]
         score = score if base is None else score + np.array(base, score.dtype)[-1:]
         second = transformed_alone(score, post)
