@@ -91,6 +91,12 @@ def token(value: Any) -> Any:
     return value
 
 
+def number_token(value: Any) -> Any:
+    """A hashable token of a Python number, by which numbers of other types or signs differ."""
+    # zeros by their text, because 0.0 == -0.0
+    return token(value) if type(value) is complex else (type(value), value or repr(value))
+
+
 # A dict, because impl(**attrs) is called for every bind and unpacks a dict fastest.
 class Attrs(dict):
     """An immutable dict with string keys, compared and hashed by tokens.

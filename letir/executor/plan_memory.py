@@ -15,6 +15,7 @@ from letir.ast.bodies import bodies_of
 from letir.ast.sizes.size import Size
 from letir.ast.terms import NO_TYPE, Bind, Const, Local
 from letir.errors import ShapeError
+from letir.kernels.flat_arrays.flat_memory import c_strides
 from letir.ops.as_numpy.quick_numbers import OWNED
 from letir.plan.plan import RUNS_BY_STEPS, Plan, plan_of
 from letir.plan.reused_operands import reuse_test
@@ -93,12 +94,7 @@ class _Value:
     @property
     def is_contiguous(self) -> bool:
         """Whether the elements lie in C order without gaps."""
-        return self.strides == _contiguous_strides(self.shape)
-
-
-def _contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of a contiguous array, in elements."""
-    return tuple([math.prod(shape[n + 1 :]) for n in range(len(shape))])
+        return self.strides == c_strides(self.shape)
 
 
 def _is_in_order(strides: tuple[int, ...] | None, shape: tuple[int, ...]) -> bool:
@@ -162,9 +158,7 @@ class SimulatedRun:
             self.hold(n, self.array(param.type, Buffer(0, None)))
         for n, constant in enumerate(table.rest, start=len(params)):
             if isinstance(constant, np.ndarray) and constant.shape:
-                self.hold(
-                    n, _Value(Buffer(0, None), constant.shape, _contiguous_strides(constant.shape))
-                )
+                self.hold(n, _Value(Buffer(0, None), constant.shape, c_strides(constant.shape)))
         for slot in table.unused:
             self.hold(slot, None)
         for n, step in enumerate(table.steps[: last + 1]):
@@ -271,7 +265,7 @@ class SimulatedRun:
         if kind is None or kind is NO_TYPE or not kind.shape:
             return None
         shape = self.shape(kind)
-        return _Value(buffer, shape, _contiguous_strides(shape) if is_ordered else None)
+        return _Value(buffer, shape, c_strides(shape) if is_ordered else None)
 
     def shape(self, kind: Any) -> tuple[int, ...]:
         """The sizes of a type as numbers. Raises ShapeError if one is not given."""

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from letir.scipy.namespace import as_array_or_traced, drop_in, fallback_getattr, refusal_error
+from letir.scipy.namespace import drop_in, fallback_getattr, refusal_error
+from letir.tracing.operands import traced_or_array
 
 _PART = "spatial.distance"
 __getattr__ = fallback_getattr(_PART)
@@ -41,7 +42,7 @@ def _metric(name: str, metric: Any) -> Any:
 
 def _as_rows(x: Any) -> Any:
     """Points in float64, as SciPy takes them."""
-    x = as_array_or_traced(x)
+    x = traced_or_array(x)
     return x if x.dtype == np.float64 else x.astype(np.float64)
 
 
@@ -74,7 +75,7 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **options: Any)
 @drop_in(_PART)
 def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
     """The symmetric matrix of a vector of distances, or the vector of such a matrix."""
-    x = as_array_or_traced(X)
+    x = traced_or_array(X)
     if x.ndim == 2 and force != "tovector" and checks:
         if not np.allclose(x, x.T, atol=1e-8):
             raise ValueError("Distance matrix 'X' must be symmetric.")

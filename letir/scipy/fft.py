@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from letir.scipy.linear_maps import linear_map
-from letir.scipy.namespace import as_array_or_traced, drop_in, fallback_getattr
+from letir.scipy.namespace import drop_in, fallback_getattr
+from letir.tracing.operands import traced_or_array
 
 __getattr__ = fallback_getattr("fft")
 
@@ -18,7 +19,7 @@ def _of_numpy(name: str) -> Any:
         size, place = ("n", "axis") if last == "axis" else ("s", "axes")
         given = {size: kwargs.get(size, s), place: kwargs.get(place, axes), "norm": norm}
         given = {key: value for key, value in given.items() if value is not None}
-        return getattr(np.fft, name)(as_array_or_traced(x), **given)
+        return getattr(np.fft, name)(traced_or_array(x), **given)
 
     transform.__name__ = transform.__qualname__ = name
     transform.__doc__ = f"``numpy.fft.{name}``."
@@ -35,10 +36,10 @@ dst, idst = linear_map("fft", "dst"), linear_map("fft", "idst")
 @drop_in("fft")
 def fftshift(x: Any, axes: Any = None) -> Any:
     """The spectrum with frequency 0 in the middle."""
-    return np.fft.fftshift(as_array_or_traced(x), axes)
+    return np.fft.fftshift(traced_or_array(x), axes)
 
 
 @drop_in("fft")
 def ifftshift(x: Any, axes: Any = None) -> Any:
     """The spectrum with frequency 0 in front."""
-    return np.fft.ifftshift(as_array_or_traced(x), axes)
+    return np.fft.ifftshift(traced_or_array(x), axes)

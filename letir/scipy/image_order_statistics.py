@@ -16,7 +16,8 @@ from letir.scipy.image_windows import (
     store_result,
     windows_of,
 )
-from letir.scipy.namespace import as_array_or_traced, drop_in, refusal_error
+from letir.scipy.namespace import drop_in, refusal_error
+from letir.tracing.operands import traced_or_array
 
 _NO_SPLINES = "splines of order 2 and more are not; pass order=1"
 
@@ -51,7 +52,7 @@ def _order_filter(name: str, choose: Any, text: str) -> Any:
         *,
         axes: Any = None,
     ) -> Any:
-        x = as_array_or_traced(input)
+        x = traced_or_array(input)
         if not isinstance(mode, str):
             raise refusal_error(f"ndimage.{name}", "pass one mode for all axes")
         rows = _windows_in_rows(x, size, footprint, mode, cval, origin, axes)
@@ -87,7 +88,7 @@ def shift(
     prefilter: bool = True,
 ) -> Any:
     """The array moved along its axes, by whole numbers, or by fractions with ``order`` 1."""
-    x = as_array_or_traced(input)
+    x = traced_or_array(input)
     steps = one_per_axis(shift, x.ndim)
     if all(float(s).is_integer() for s in map(_known_number, steps)) and mode != "wrap":
         whole = [int(s) for s in steps]
@@ -120,8 +121,8 @@ def map_coordinates(
         raise refusal_error("ndimage.map_coordinates", _NO_SPLINES)
     if mode not in ("constant", "nearest", "grid-wrap"):
         raise refusal_error("ndimage.map_coordinates", f"mode {mode!r}; pass mode='nearest'")
-    x = as_array_or_traced(input)
-    places = [in_double(as_array_or_traced(c)) for c in coordinates]
+    x = traced_or_array(input)
+    places = [in_double(traced_or_array(c)) for c in coordinates]
     if len(places) != x.ndim:
         raise RuntimeError("invalid shape for coordinate array")
     inside = [(c >= 0) & (c <= n - 1) for c, n in zip(places, x.shape, strict=True)]

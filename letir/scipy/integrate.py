@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from letir.scipy.namespace import as_array_or_traced, drop_in, fallback_getattr
+from letir.scipy.namespace import drop_in, fallback_getattr
 from letir.scipy.traced_odeint import odeint, solve_ivp
+from letir.tracing.operands import traced_or_array
 
 __all__ = ["cumulative_trapezoid", "odeint", "simpson", "solve_ivp", "trapezoid"]
 __getattr__ = fallback_getattr("integrate")
@@ -14,9 +15,7 @@ __getattr__ = fallback_getattr("integrate")
 @drop_in("integrate")
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of samples by the trapezoidal rule."""
-    return np.trapezoid(
-        as_array_or_traced(y), None if x is None else as_array_or_traced(x), dx, axis
-    )
+    return np.trapezoid(traced_or_array(y), None if x is None else traced_or_array(x), dx, axis)
 
 
 def _slice_axis(x, axis: int, start, stop=None, step=None):
@@ -28,7 +27,7 @@ def _interval_widths(y, x, dx, axis: int):
     """The widths of the intervals, broadcastable against ``y``; the number ``dx`` without x."""
     if x is None:
         return dx
-    x = as_array_or_traced(x)
+    x = traced_or_array(x)
     if x.ndim == 1:
         shape = [1] * y.ndim
         shape[axis] = -1
@@ -41,7 +40,7 @@ def cumulative_trapezoid(
     y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None
 ) -> Any:
     """The integrals from the first sample to each of them."""
-    y = as_array_or_traced(y)
+    y = traced_or_array(y)
     pairs = (_slice_axis(y, axis, 1) + _slice_axis(y, axis, 0, -1)) / 2.0
     found = np.cumsum(_interval_widths(y, x, dx, axis) * pairs, axis=axis)
     if initial is None:
@@ -58,7 +57,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     For an even number of samples the last interval follows Cartwright, Simpson's rule cumulative
     integration with MS Excel and irregularly-spaced data, J. Math. Sci. Math. Educ., 2017.
     """
-    y, axis = as_array_or_traced(y), axis % np.ndim(y) if np.ndim(y) else axis
+    y, axis = traced_or_array(y), axis % np.ndim(y) if np.ndim(y) else axis
     n = y.shape[axis]
     h = _interval_widths(y, x, dx, axis)
     if n % 2:

@@ -9,7 +9,8 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.numpy.making import as_traced_constant
-from letir.scipy.namespace import as_array_or_traced, find_in_scipy, is_traced, refusal_error
+from letir.scipy.namespace import find_in_scipy, is_traced, refusal_error
+from letir.tracing.operands import traced_or_array
 from letir.tracing.source_locations import at_user
 from letir.tracing.stand_ins import is_recording
 
@@ -69,7 +70,7 @@ def _value_of_pieces(plain: Callable, self, x, nu=0, extrapolate=None):
         raise refusal_error(type(self).__name__, "breakpoints must increase, nu be 0 or more")
     wide = np.flatnonzero(breaks[1:] > breaks[:-1])
     starts, last = breaks[wide], breaks[wide[-1] + 1]
-    x = as_array_or_traced(x).astype(float)
+    x = traced_or_array(x).astype(float)
     extrapolate = self.extrapolate if extrapolate is None else extrapolate
     if isinstance(extrapolate, str):
         x = starts[0] + (x - starts[0]) % (last - starts[0])
@@ -118,7 +119,7 @@ def _value_of_smooth_spline(plain: Callable, self, x, nu=0, ext=None):
 
 def _make_cubic_spline(plain: Callable, self, x, y, axis=0, bc_type="not-a-knot", extrapolate=None):
     """A CubicSpline through traced values, whose coefficients are linear in them."""
-    y = as_array_or_traced(y)
+    y = traced_or_array(y)
     if is_traced(x) or not isinstance(bc_type, str) or bc_type == "periodic":
         raise refusal_error("CubicSpline", "knots are known, bc_type is a name, not 'periodic'")
     plain(self, x, np.zeros(y.shape), axis, bc_type, extrapolate)
@@ -134,7 +135,7 @@ def _value_of_interpolator(plain: Callable, self, x):
     """The value of an ``interp1d`` at traced points."""
     if not isinstance(self, find_in_scipy("interpolate", "interp1d")):
         raise refusal_error(type(self).__name__, "take a spline or interp1d")
-    x = as_array_or_traced(x).astype(float)
+    x = traced_or_array(x).astype(float)
     points, looked_up = x.reshape(-1), copy.copy(self)
     for name in ("x", "_y"):
         setattr(looked_up, name, _table(getattr(self, name)))
@@ -169,7 +170,7 @@ def _filled_outside(self, points, found):
 
 def _make_interp1d(plain: Callable, self, x, y, kind="linear", axis=-1, **options):
     """An ``interp1d`` of known x and traced y, for kinds that look up the neighbours."""
-    y = as_array_or_traced(y)
+    y = traced_or_array(y)
     is_sorted = not is_traced(x) and bool(np.all(np.diff(x) > 0))
     if kind not in ("linear", "nearest") or not is_sorted:
         raise refusal_error("interp1d", "of traced y: x is known and increases, linear or nearest")

@@ -51,14 +51,8 @@ from letir.scipy.linear_systems import (
 from letir.scipy.linear_systems import (
     svdvals as svdvals,
 )
-from letir.scipy.namespace import (
-    as_array_or_traced,
-    drop_in,
-    fallback_getattr,
-    find_in_scipy,
-    is_traced,
-    refusal_error,
-)
+from letir.scipy.namespace import drop_in, fallback_getattr, find_in_scipy, is_traced, refusal_error
+from letir.tracing.operands import traced_or_array
 
 __getattr__ = fallback_getattr("linalg")
 TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
@@ -67,7 +61,7 @@ TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 @drop_in("linalg")
 def expm(A: Any) -> Any:
     """The exponential of square matrices."""
-    return PRIMITIVES["expm"](as_array_or_traced(A))
+    return PRIMITIVES["expm"](traced_or_array(A))
 
 
 @drop_in("linalg")
@@ -76,7 +70,7 @@ def sqrtm(A: Any) -> Any:
 
     The root of a real matrix may be complex, which a guard records; it is real in abstract traces.
     """
-    a = as_array_or_traced(A)
+    a = traced_or_array(A)
     value = a.concrete_value() if a.dtype.kind == "f" else None
     if isinstance(value, np.ndarray) and find_in_scipy("linalg", "sqrtm")(value).dtype.kind == "c":
         values = np.linalg.eigvals(a.astype(complex))
@@ -96,7 +90,7 @@ def solve_triangular(
     check_finite: bool = True,
 ) -> Any:
     """The solution of a triangular system; ``trans`` as in SciPy."""
-    a, b, trans = as_array_or_traced(a), as_array_or_traced(b), TRANSPOSED[trans]
+    a, b, trans = traced_or_array(a), traced_or_array(b), TRANSPOSED[trans]
     a = np.conj(a) if trans == 2 else a
     return PRIMITIVES["solve_triangular"](
         a, b, transposed=trans > 0, lower=bool(lower), unit_diagonal=bool(unit_diagonal)
@@ -108,7 +102,7 @@ def cholesky(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
     """The Cholesky factor, upper triangular unless ``lower``."""
-    return np.linalg.cholesky(as_array_or_traced(a), upper=not lower)
+    return np.linalg.cholesky(traced_or_array(a), upper=not lower)
 
 
 @drop_in("linalg")
@@ -116,7 +110,7 @@ def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple:
     """(factor, lower) for ``cho_solve``; the other triangle is 0, in SciPy it is arbitrary."""
-    return np.linalg.cholesky(as_array_or_traced(a), upper=not lower), lower
+    return np.linalg.cholesky(traced_or_array(a), upper=not lower), lower
 
 
 @entry_point
@@ -145,7 +139,7 @@ def lu_solve(
     order = np.arange(len(pivots))
     for i, j in enumerate(pivots):
         order[[i, j]] = order[[j, i]]
-    b = as_array_or_traced(b)
+    b = traced_or_array(b)
     unit = {"lower": True, "unit_diagonal": True}
     if trans == 0:
         half = solve_triangular(factors, b[order], **unit)
@@ -157,7 +151,7 @@ def lu_solve(
 @drop_in("linalg")
 def block_diag(*arrs: Any) -> Any:
     """A block diagonal matrix of the given matrices."""
-    blocks = [as_array_or_traced(a) for a in arrs]
+    blocks = [traced_or_array(a) for a in arrs]
     blocks = [a if a.ndim == 2 else a.reshape((1, -1)) for a in blocks]
     width, at, rows = sum(a.shape[1] for a in blocks), 0, []
     for block in blocks:
@@ -170,8 +164,8 @@ def block_diag(*arrs: Any) -> Any:
 @drop_in("linalg")
 def toeplitz(c: Any, r: Any = None) -> Any:
     """The Toeplitz matrix with first column ``c`` and first row ``r``, by default conj(c)."""
-    c = as_array_or_traced(c).reshape(-1)
-    r = np.conj(c) if r is None else as_array_or_traced(r).reshape(-1)
+    c = traced_or_array(c).reshape(-1)
+    r = np.conj(c) if r is None else traced_or_array(r).reshape(-1)
     every = np.concatenate([c[::-1], r[1:]])
     rows, columns = np.arange(c.shape[0])[:, None], np.arange(r.shape[0])
     return every[c.shape[0] - 1 - rows + columns]
@@ -181,7 +175,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
     """The solution of a Toeplitz system, by its dense matrix."""
     column_and_row = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, None)
-    return np.linalg.solve(toeplitz(*column_and_row), as_array_or_traced(b))
+    return np.linalg.solve(toeplitz(*column_and_row), traced_or_array(b))
 
 
 @drop_in("linalg")
@@ -195,20 +189,20 @@ def solve(
     **options: Any,
 ) -> Any:
     """The solution of a linear system; ``assume_a`` is ignored, as there is one method only."""
-    a = as_array_or_traced(a)
-    return np.linalg.solve(np.swapaxes(a, -1, -2) if transposed else a, as_array_or_traced(b))
+    a = traced_or_array(a)
+    return np.linalg.solve(np.swapaxes(a, -1, -2) if transposed else a, traced_or_array(b))
 
 
 @drop_in("linalg")
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True, **options: Any) -> Any:
     """The inverse."""
-    return np.linalg.inv(as_array_or_traced(a))
+    return np.linalg.inv(traced_or_array(a))
 
 
 @drop_in("linalg")
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinant."""
-    return np.linalg.det(as_array_or_traced(a))
+    return np.linalg.det(traced_or_array(a))
 
 
 @drop_in("linalg")

@@ -11,12 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from letir.scipy.namespace import (
-    as_array_or_traced,
-    find_in_scipy,
-    is_traced,
-    refusal_error,
-)
+from letir.scipy.namespace import find_in_scipy, is_traced, refusal_error
+from letir.tracing.operands import traced_or_array
 
 LONGEST = 1024
 _NOT_LINEAR = ("zi", "t", "window")  # arguments that change what a function returns
@@ -30,7 +26,7 @@ def linear_map(part: str, name: str, signal: str = "x") -> Callable:
         if not is_traced(*args, **kwargs):
             return original(*args, **kwargs)
         bound = inspect.signature(original).bind(*args, **kwargs)
-        x = as_array_or_traced(bound.arguments.pop(signal))
+        x = traced_or_array(bound.arguments.pop(signal))
         others = bound.arguments
         if is_traced(*others.values()) or any(others.get(n) is not None for n in _NOT_LINEAR):
             raise refusal_error(name, f"only {signal} may be traced, without {_NOT_LINEAR}")

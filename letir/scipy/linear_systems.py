@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
-from letir.scipy.namespace import as_array_or_traced, drop_in, refusal_error
+from letir.scipy.namespace import drop_in, refusal_error
+from letir.tracing.operands import traced_or_array
 
 
 @drop_in("linalg")
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     """The solution X of A X + X B = Q, by one dense system for all its elements."""
-    a, b, q = map(as_array_or_traced, (a, b, q))
+    a, b, q = map(traced_or_array, (a, b, q))
     m, n = q.shape
     system = np.kron(np.eye(n), a) + np.kron(b.T, np.eye(m))
     return np.linalg.solve(system, q.T.reshape(-1)).reshape(n, m).T
@@ -24,7 +25,7 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
 @drop_in("linalg")
 def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     """The solution X of A X + X A^H = Q."""
-    a = as_array_or_traced(a)
+    a = traced_or_array(a)
     return solve_sylvester(a, np.conj(a).T, q)
 
 
@@ -34,7 +35,7 @@ solve_lyapunov = solve_continuous_lyapunov
 @drop_in("linalg")
 def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
     """The solution X of A X A^H - X + Q = 0; ``method`` is ignored."""
-    a, q = as_array_or_traced(a), as_array_or_traced(q)
+    a, q = traced_or_array(a), traced_or_array(q)
     system = np.eye(a.shape[0] ** 2) - np.kron(a, np.conj(a))
     return np.linalg.solve(system, q.reshape(-1)).reshape(q.shape)
 
@@ -49,7 +50,7 @@ def solve_banded(
     check_finite: bool = True,
 ) -> Any:
     """The solution of a system whose matrix is given by its diagonals."""
-    ab, (below, above) = as_array_or_traced(ab), l_and_u
+    ab, (below, above) = traced_or_array(ab), l_and_u
     if below + above + 1 != ab.shape[0]:
         raise ValueError(
             f"invalid values for the number of lower and upper diagonals: l+u+1 "
@@ -60,7 +61,7 @@ def solve_banded(
     place = above + rows - columns
     inside = (place >= 0) & (place < ab.shape[0])
     matrix = np.where(inside, ab[np.clip(place, 0, ab.shape[0] - 1), columns], 0.0)
-    return np.linalg.solve(matrix, as_array_or_traced(b))
+    return np.linalg.solve(matrix, traced_or_array(b))
 
 
 @drop_in("linalg")
@@ -73,20 +74,20 @@ def solveh_banded(
     check_finite: bool = True,
 ) -> Any:
     """The solution of a Hermitian system, given by the diagonals on one side."""
-    ab = as_array_or_traced(ab)
+    ab = traced_or_array(ab)
     reach, n = ab.shape[0] - 1, ab.shape[-1]
     rows, columns = np.arange(n)[:, None], np.arange(n)
     place = rows - columns if lower else reach + rows - columns
     one_side = (rows >= columns if lower else rows <= columns) & (np.abs(rows - columns) <= reach)
     half = np.where(one_side, ab[np.clip(place, 0, reach), columns], 0.0)
     matrix = half + np.conj(half).T - np.diag(np.diag(half))
-    return np.linalg.solve(matrix, as_array_or_traced(b))
+    return np.linalg.solve(matrix, traced_or_array(b))
 
 
 @drop_in("linalg")
 def circulant(c: Any) -> Any:
     """The circulant matrix with first column ``c``."""
-    c = as_array_or_traced(c).reshape(-1)
+    c = traced_or_array(c).reshape(-1)
     n = c.shape[0]
     return c[(np.arange(n)[:, None] - np.arange(n)) % n]
 
@@ -94,8 +95,8 @@ def circulant(c: Any) -> Any:
 @drop_in("linalg")
 def hankel(c: Any, r: Any = None) -> Any:
     """The Hankel matrix with first column ``c`` and last row ``r``, by default zeros."""
-    c = as_array_or_traced(c).reshape(-1)
-    r = np.zeros(c.shape[0], c.dtype) if r is None else as_array_or_traced(r).reshape(-1)
+    c = traced_or_array(c).reshape(-1)
+    r = np.zeros(c.shape[0], c.dtype) if r is None else traced_or_array(r).reshape(-1)
     every = np.concatenate([c, r[1:]])
     return every[np.arange(c.shape[0])[:, None] + np.arange(r.shape[0])]
 
@@ -109,9 +110,9 @@ def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, **options: Any) -> An
     unknown = options.keys() - {"overwrite_a", "overwrite_b", "check_finite", "driver"}
     if unknown:
         raise refusal_error("linalg.eigvalsh", f"leave out {', '.join(sorted(unknown))}")
-    a = as_array_or_traced(a)
+    a = traced_or_array(a)
     if b is not None:
-        factor = np.linalg.inv(np.linalg.cholesky(as_array_or_traced(b)))
+        factor = np.linalg.inv(np.linalg.cholesky(traced_or_array(b)))
         a = factor @ a @ np.conj(factor).T
     return np.linalg.eigvalsh(a, "L" if lower else "U")
 
@@ -119,7 +120,7 @@ def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, **options: Any) -> An
 @drop_in("linalg")
 def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The singular values."""
-    return np.linalg.svd(as_array_or_traced(a), compute_uv=False)
+    return np.linalg.svd(traced_or_array(a), compute_uv=False)
 
 
 @drop_in("linalg")
@@ -132,7 +133,7 @@ def svd(
     lapack_driver: str = "gesdd",
 ) -> Any:
     """The singular value decomposition (U, s, Vh)."""
-    found: Any = np.linalg.svd(as_array_or_traced(a), full_matrices, compute_uv)  # type: ignore
+    found: Any = np.linalg.svd(traced_or_array(a), full_matrices, compute_uv)  # type: ignore
     return tuple(found) if compute_uv else found
 
 
@@ -141,13 +142,13 @@ def norm(
     a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True
 ) -> Any:
     """A norm of a matrix or a vector."""
-    return np.linalg.norm(as_array_or_traced(a), ord, axis, keepdims)
+    return np.linalg.norm(traced_or_array(a), ord, axis, keepdims)
 
 
 @drop_in("linalg")
 def polar(a: Any, side: str = "right") -> tuple:
     """The polar decomposition (U, P)."""
-    a = as_array_or_traced(a)
+    a = traced_or_array(a)
     w, s, vh = np.linalg.svd(a, full_matrices=False)
     p = (np.conj(vh).T * s) @ vh if side == "right" else (w * s) @ np.conj(w).T
     return w @ vh, p
@@ -156,16 +157,16 @@ def polar(a: Any, side: str = "right") -> tuple:
 @drop_in("linalg")
 def cosm(A: Any) -> Any:
     """The cosine of a square matrix."""
-    turned = PRIMITIVES["expm"](1j * as_array_or_traced(A))
-    back = PRIMITIVES["expm"](-1j * as_array_or_traced(A))
+    turned = PRIMITIVES["expm"](1j * traced_or_array(A))
+    back = PRIMITIVES["expm"](-1j * traced_or_array(A))
     found = (turned + back) / 2
-    return found if as_array_or_traced(A).dtype.kind == "c" else found.real
+    return found if traced_or_array(A).dtype.kind == "c" else found.real
 
 
 @drop_in("linalg")
 def sinm(A: Any) -> Any:
     """The sine of a square matrix."""
-    turned = PRIMITIVES["expm"](1j * as_array_or_traced(A))
-    back = PRIMITIVES["expm"](-1j * as_array_or_traced(A))
+    turned = PRIMITIVES["expm"](1j * traced_or_array(A))
+    back = PRIMITIVES["expm"](-1j * traced_or_array(A))
     found = (turned - back) / 2j
-    return found if as_array_or_traced(A).dtype.kind == "c" else found.real
+    return found if traced_or_array(A).dtype.kind == "c" else found.real

@@ -9,13 +9,8 @@ from attrs import frozen
 from letir.ast import entry_point
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
-from letir.scipy.namespace import (
-    as_array_or_traced,
-    as_scalar,
-    find_in_scipy,
-    is_traced,
-    refusal_error,
-)
+from letir.scipy.namespace import as_scalar, find_in_scipy, is_traced, refusal_error
+from letir.tracing.operands import traced_or_array
 from letir.tracing.trace_state import ABSENT, ACTIVE
 
 _LOG_TWO_PI = math.log(2 * math.pi)
@@ -86,7 +81,7 @@ class MultivariateNormal(VectorDistribution):
         """The logarithm of the density of the rows of ``x``."""
         if not is_traced(x, mean, cov):
             return self._plain("logpdf", x, mean, cov, allow_singular)
-        x, mean, cov = as_array_or_traced(x), _mean_of(mean), as_array_or_traced(cov)
+        x, mean, cov = traced_or_array(x), _mean_of(mean), traced_or_array(cov)
         cov = _full_covariance(mean, cov)
         if cov.shape[-1] == 1 and (x.ndim < 1 or x.shape[-1] != 1):
             x = x[..., None]
@@ -108,14 +103,14 @@ class MultivariateNormal(VectorDistribution):
         """The entropy, from the rank and the determinant of the covariance."""
         if not is_traced(mean, cov):
             return self._plain("entropy", mean, cov)
-        cov = _full_covariance(_mean_of(mean), as_array_or_traced(cov))
+        cov = _full_covariance(_mean_of(mean), traced_or_array(cov))
         values, is_positive = _positive_part(np.linalg.eigvalsh(cov))
         rank = is_positive.sum()
         return 0.5 * (rank * (_LOG_TWO_PI + 1) + np.log(values).sum())
 
 
 def _mean_of(mean: Any) -> Any:
-    return 0.0 if mean is None else as_array_or_traced(mean)
+    return 0.0 if mean is None else traced_or_array(mean)
 
 
 def _full_covariance(mean: Any, cov: Any) -> Any:
@@ -156,7 +151,7 @@ class Dirichlet(VectorDistribution):
         """The logarithm of the density; the last component of ``x`` may be left out."""
         if not is_traced(x, alpha):
             return self._plain("logpdf", x, alpha)
-        x, alpha = as_array_or_traced(x), as_array_or_traced(alpha)
+        x, alpha = traced_or_array(x), traced_or_array(alpha)
         if x.shape[0] == alpha.shape[0] - 1:
             x = np.concatenate([x, 1 - x.sum(0, keepdims=True)])
         elif x.shape[0] != alpha.shape[0]:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from letir.ast import entry_point
-from letir.ast.builder import Value
 from letir.errors import MissingRule
 from letir.eval.array_modules import scipy_function
-from letir.tracing.operands import first_traced, stack_traced
+from letir.tracing.operands import first_traced
 from letir.tracing.source_locations import at_user
 
 
@@ -46,12 +45,6 @@ def drop_in(part: str) -> Callable:
 def _of_scipy(part: str, name: str) -> Callable:
     """SciPy's function, whose errors about arguments also show what was found."""
     return entry_point(find_in_scipy(part, name))
-
-
-def as_array_or_traced(x: Any) -> Any:
-    """An argument as a traced value, or as a NumPy array if nothing in it is traced."""
-    x = stack_traced(x)
-    return x if isinstance(x, Value) else np.asarray(x)
 
 
 def as_scalar(found: Any) -> Any:

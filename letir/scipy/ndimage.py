@@ -33,7 +33,8 @@ from letir.scipy.image_windows import (
     store_result,
     windows_of,
 )
-from letir.scipy.namespace import as_array_or_traced, drop_in, fallback_getattr
+from letir.scipy.namespace import drop_in, fallback_getattr
+from letir.tracing.operands import traced_or_array
 
 __getattr__ = fallback_getattr("ndimage")
 
@@ -42,7 +43,7 @@ __getattr__ = fallback_getattr("ndimage")
 
 def _correlated(input, weights, output, mode, cval, origin, axes, convolves: bool) -> Any:
     """The correlation, or the convolution, of an array with weights of the same rank."""
-    x, w = as_array_or_traced(input), as_array_or_traced(weights)
+    x, w = traced_or_array(input), traced_or_array(weights)
     chosen = filtered_axes(axes, x.ndim)
     if w.ndim != len(chosen):
         raise RuntimeError("filter weights array has incorrect shape.")
@@ -172,7 +173,7 @@ def gaussian_filter(
     axes: Any = None,
 ) -> Any:
     """A Gaussian filter along all axes, one after the other."""
-    x = as_array_or_traced(input)
+    x = traced_or_array(input)
     chosen = filtered_axes(axes, x.ndim)
     given = [one_per_axis(value, len(chosen)) for value in (sigma, order, mode, radius)]
     found = x if output is None or isinstance(output, Value | np.ndarray) else x.astype(output)
@@ -186,7 +187,7 @@ def gaussian_filter(
 
 def _sum_along_axes(input, output, mode, axes, second_derivative, combine=lambda x: x) -> Any:
     """The sum of a derivative along each axis."""
-    x = as_array_or_traced(input)
+    x = traced_or_array(input)
     chosen = filtered_axes(axes, x.ndim)
     modes = one_per_axis(mode, len(chosen))
     parts = [combine(second_derivative(x, a, m)) for a, m in zip(chosen, modes, strict=True)]
@@ -220,7 +221,7 @@ def gaussian_laplace(
     **options: Any,
 ) -> Any:
     """The Laplacian by second derivatives of a Gaussian."""
-    ndim = as_array_or_traced(input).ndim
+    ndim = traced_or_array(input).ndim
     chosen = filtered_axes(axes, ndim)
 
     def second(x, axis, how):
@@ -242,7 +243,7 @@ def gaussian_gradient_magnitude(
     **options: Any,
 ) -> Any:
     """The length of the gradient, computed with derivatives of a Gaussian."""
-    x = as_array_or_traced(input)
+    x = traced_or_array(input)
     chosen = filtered_axes(axes, x.ndim)
 
     def first(x, axis, how):
@@ -283,7 +284,7 @@ def uniform_filter(
     axes: Any = None,
 ) -> Any:
     """The mean of a window, along one axis after the other."""
-    x = as_array_or_traced(input)
+    x = traced_or_array(input)
     chosen = filtered_axes(axes, x.ndim)
     given = [one_per_axis(value, len(chosen)) for value in (size, mode, origin)]
     found = x
@@ -295,7 +296,7 @@ def uniform_filter(
 
 def _edge_filter(input, axis, output, mode, cval, smoothing: list) -> Any:
     """Differences along one axis, smoothed along all others."""
-    x = as_array_or_traced(input)
+    x = traced_or_array(input)
     modes = one_per_axis(mode, x.ndim)
     axis = operator.index(axis) % x.ndim
     found = correlate1d(x, [-1, 0, 1], axis, None, modes[axis], cval, 0)

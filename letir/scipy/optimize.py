@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from letir.scipy.namespace import as_array_or_traced, drop_in, fallback_getattr
+from letir.scipy.namespace import drop_in, fallback_getattr
+from letir.tracing.operands import traced_or_array
 
 __getattr__ = fallback_getattr("optimize")
 
@@ -16,14 +17,14 @@ __getattr__ = fallback_getattr("optimize")
 @drop_in("optimize")
 def rosen(x: Any) -> Any:
     """The Rosenbrock function, of the elements along the first axis."""
-    x = as_array_or_traced(x)
+    x = traced_or_array(x)
     return np.sum(100.0 * (x[1:] - x[:-1] ** 2.0) ** 2.0 + (1 - x[:-1]) ** 2.0, axis=0)
 
 
 @drop_in("optimize")
 def rosen_der(x: Any) -> Any:
     """The gradient of the Rosenbrock function."""
-    x = as_array_or_traced(x)
+    x = traced_or_array(x)
     inner = 200 * (x[1:-1] - x[:-2] ** 2) - 400 * (x[2:] - x[1:-1] ** 2) * x[1:-1]
     first = -400 * x[:1] * (x[1:2] - x[:1] ** 2) - 2 * (1 - x[:1])
     last = 200 * (x[-1:] - x[-2:-1] ** 2)
@@ -33,7 +34,7 @@ def rosen_der(x: Any) -> Any:
 @drop_in("optimize")
 def rosen_hess(x: Any) -> Any:
     """The Hessian matrix of the Rosenbrock function of a vector."""
-    x = as_array_or_traced(x)
+    x = traced_or_array(x)
     beside = -400 * x[:-1]
     first = 1200 * x[:1] ** 2 - 400 * x[1:2] + 2
     inner = 202 + 1200 * x[1:-1] ** 2 - 400 * x[2:]
@@ -44,4 +45,4 @@ def rosen_hess(x: Any) -> Any:
 @drop_in("optimize")
 def rosen_hess_prod(x: Any, p: Any) -> Any:
     """The product of the Hessian matrix of the Rosenbrock function with a vector."""
-    return rosen_hess(x) @ as_array_or_traced(p)
+    return rosen_hess(x) @ traced_or_array(p)

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from letir.scipy.namespace import as_array_or_traced, drop_in, refusal_error
+from letir.scipy.namespace import drop_in, refusal_error
+from letir.tracing.operands import traced_or_array
 
 
 def _samples(name: str, a: Any, axis: int | None, options: dict) -> tuple[Any, int]:
@@ -12,7 +13,7 @@ def _samples(name: str, a: Any, axis: int | None, options: dict) -> tuple[Any, i
     left = {key for key, value in options.items() if value not in (False, None, "propagate")}
     if left:
         raise refusal_error(name, f"leave out {', '.join(sorted(left))}")
-    a = as_array_or_traced(a)
+    a = traced_or_array(a)
     a = a if a.dtype.kind in "fc" else a.astype(float)
     return (a.reshape(-1), 0) if axis is None else (a, axis)
 

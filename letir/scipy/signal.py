@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from letir.scipy.linear_maps import linear_map
-from letir.scipy.namespace import as_array_or_traced, drop_in, fallback_getattr, refusal_error
+from letir.scipy.namespace import drop_in, fallback_getattr, refusal_error
+from letir.tracing.operands import traced_or_array
 
 __getattr__ = fallback_getattr("signal")
 
@@ -25,7 +26,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     Arrays with more than one axis are convolved by the Fourier transform, whatever ``method`` is,
     and with its rounding errors.
     """
-    first, second = as_array_or_traced(in1), as_array_or_traced(in2)
+    first, second = traced_or_array(in1), traced_or_array(in2)
     if first.ndim != second.ndim:
         raise ValueError("volume and kernel should have the same dimensionality")
     if first.ndim == 0:
@@ -42,7 +43,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
 @drop_in("signal")
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
     """The convolution by the Fourier transform along ``axes``, by default all."""
-    first, second = as_array_or_traced(in1), as_array_or_traced(in2)
+    first, second = traced_or_array(in1), traced_or_array(in2)
     axes = tuple(range(first.ndim)) if axes is None else _positive_axes(axes, first.ndim)
     if any(0 in x.shape for x in (first, second)):
         return np.array([])
@@ -94,9 +95,9 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
 @drop_in("signal")
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
     """The correlation: the convolution with the second array reversed and conjugated."""
-    second = as_array_or_traced(in2)
+    second = traced_or_array(in2)
     if mode == "valid" and any(
-        n < m for n, m in zip(as_array_or_traced(in1).shape, second.shape, strict=True)
+        n < m for n, m in zip(traced_or_array(in1).shape, second.shape, strict=True)
     ):
         raise refusal_error("correlate", "mode 'valid' with a second array that is the larger one")
     turned = np.conj(second[(slice(None, None, -1),) * second.ndim])

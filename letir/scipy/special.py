@@ -6,20 +6,15 @@ from typing import Any
 import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
-from letir.scipy.namespace import (
-    as_array_or_traced,
-    as_scalar,
-    drop_in,
-    fallback_getattr,
-    refusal_error,
-)
+from letir.scipy.namespace import as_scalar, drop_in, fallback_getattr, refusal_error
+from letir.tracing.operands import traced_or_array
 
 __getattr__ = fallback_getattr("special")
 
 
 def _as_floating(x):
     """An argument as a floating or complex array, or traced value."""
-    x = as_array_or_traced(x)
+    x = traced_or_array(x)
     return x if x.dtype.kind in "fc" else x.astype(float)
 
 
@@ -37,7 +32,7 @@ def logsumexp(
     if b is None and not return_sign:
         return as_scalar(PRIMITIVES["logsumexp"](a, axis=axis, keepdims=keepdims))
     if b is not None:
-        b = as_array_or_traced(b)
+        b = traced_or_array(b)
         shape = np.broadcast_shapes(a.shape, b.shape)
         a, b = np.broadcast_to(a, shape), np.broadcast_to(b, shape)
         a = np.where(b == 0, -math.inf, a)  # a term with b = 0 is 0, even if exp(a) is inf

@@ -11,13 +11,7 @@ from letir.ast import entry_point
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError
 from letir.scipy.multivariate import Dirichlet, MultivariateNormal
-from letir.scipy.namespace import (
-    as_array_or_traced,
-    fallback_getattr,
-    find_in_scipy,
-    is_traced,
-    refusal_error,
-)
+from letir.scipy.namespace import fallback_getattr, find_in_scipy, is_traced, refusal_error
 from letir.scipy.sample_statistics import (  # noqa: F401  names of the namespace
     gmean,
     hmean,
@@ -26,6 +20,7 @@ from letir.scipy.sample_statistics import (  # noqa: F401  names of the namespac
     skew,
     zscore,
 )
+from letir.tracing.operands import traced_or_array
 from letir.tracing.trace_state import ACTIVE
 
 __getattr__ = fallback_getattr("stats")
@@ -76,7 +71,7 @@ class Distribution:
 
 def _as_parameter(x):
     """A parameter: a Python number, a traced value, or an array."""
-    return x if type(x) in (int, float) else as_array_or_traced(x)
+    return x if type(x) in (int, float) else traced_or_array(x)
 
 
 @frozen

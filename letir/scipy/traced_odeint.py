@@ -12,8 +12,9 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ShapeDtype
 from letir.errors import ShapeError
 from letir.eval.array_modules import is_array
-from letir.scipy.namespace import as_array_or_traced, find_in_scipy, is_traced, refusal_error
+from letir.scipy.namespace import find_in_scipy, is_traced, refusal_error
 from letir.tracing.entry import record
+from letir.tracing.operands import traced_or_array
 from letir.tracing.trace_state import ABSTRACT, ACTIVE, Trace
 
 
@@ -46,7 +47,7 @@ def odeint(
         return find_in_scipy("integrate", "odeint")(
             func, y0, t, args, rtol=rtol, atol=atol, tfirst=tfirst, **options
         )
-    y0, t = (_as_double(np.atleast_1d(as_array_or_traced(x))) for x in (y0, t))
+    y0, t = (_as_double(np.atleast_1d(traced_or_array(x))) for x in (y0, t))
     right_side, operands = _recorded_slope("odeint", func, y0, args, tfirst)
     if not is_traced(y0, t, *operands):
         return find_in_scipy("integrate", "odeint")(
@@ -66,7 +67,7 @@ def _recorded_slope(name: str, func: Callable, y0: Any, args: tuple, tfirst: boo
         for place, arg in zip(places, given, strict=True):
             every[place] = arg
         out = func(s, y, *every) if tfirst else func(y, s, *every)
-        slopes = np.atleast_1d(_as_double(as_array_or_traced(out)))
+        slopes = np.atleast_1d(_as_double(traced_or_array(out)))
         if slopes.shape != y.shape:
             raise ShapeError(
                 f"{name}: func returns an array of shape {slopes.shape}, found a state of shape "
@@ -104,7 +105,7 @@ def solve_ivp(
     rest = (method, t_eval, dense_output, events, vectorized, args)
     if not isinstance(ACTIVE.get(), Trace) and not is_traced(t_span, y0, t_eval, *given):
         return scipys(fun, t_span, y0, *rest, **options)
-    start = _as_double(np.atleast_1d(as_array_or_traced(y0)))
+    start = _as_double(np.atleast_1d(traced_or_array(y0)))
     right_side, operands = _recorded_slope("solve_ivp", fun, start, given, True)
     if not is_traced(t_span, start, t_eval, *operands):
         return scipys(fun, t_span, y0, *rest, **options)
@@ -115,8 +116,8 @@ def solve_ivp(
         )
     if t_eval is None:
         raise refusal_error("solve_ivp", "its times depend on the values: pass t_eval")
-    asked = _as_double(as_array_or_traced(t_eval))
-    first, last = (_as_double(as_array_or_traced(s)).reshape(1) for s in t_span)
+    asked = _as_double(traced_or_array(t_eval))
+    first, last = (_as_double(traced_or_array(s)).reshape(1) for s in t_span)
     ends = [] if bool(asked[-1] == last[0]) else [last]
     times = np.concatenate([first, asked, *ends])
     found = PRIMITIVES["odeint"](

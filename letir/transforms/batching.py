@@ -12,7 +12,7 @@ from attrs import frozen
 
 from letir.ad.rule_cache import Steps, compile_steps, rule_body
 from letir.ast import LATE_BOUND, entry_point
-from letir.ast.attrs import NO_ATTRS, token
+from letir.ast.attrs import NO_ATTRS, number_token
 from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value, result_types
@@ -138,7 +138,7 @@ class _BatchBody(Steps):
 
 def _batch_body(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _BatchBody:
     """The batch rule of ``bind`` for the operands ``args``; cached by their types."""
-    operands = [arg.type if type(arg) is Local else _constant_key(arg.value) for arg in args]
+    operands = [arg.type if type(arg) is Local else number_token(arg.value) for arg in args]
     attrs = None if bind.attrs is NO_ATTRS else bind.attrs.token
     # the key has types instead of locals, so that many binds share one recorded rule
     key = (bind.op, attrs, size, there, *operands)
@@ -148,11 +148,6 @@ def _batch_body(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _Batch
         if not holds_arrays(bind.attrs):  # the cache would keep the arrays alive
             _bodies[key] = found
     return found
-
-
-def _constant_key(value):
-    """A cache key for a constant; zeros by their repr, because 0.0 == -0.0."""
-    return token(value) if type(value) is complex else (type(value), value or repr(value))
 
 
 def _record_batch_rule(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _BatchBody:

@@ -4,14 +4,14 @@ A call such as ``grad(f)(x)`` records ``f`` anew, because its path may depend on
 binds were recorded before, the transformed program is the same, and so is its plan.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from attrs import frozen
 
-from letir.ast.attrs import NO_ATTRS, Attrs, token
+from letir.ast.attrs import NO_ATTRS, Attrs, number_token
 from letir.ast.bodies import bodies_in, holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.primitive import PRIMITIVES
@@ -128,18 +128,12 @@ def _program_key(fn: Lambda, options: tuple) -> tuple[tuple | None, list]:
                 return None, constants
             key.append(attrs.token)
         for arg in bind.args:
-            key.append(places[arg] if type(arg) is Local else _number_key(arg.value))
+            key.append(places[arg] if type(arg) is Local else number_token(arg.value))
         for binder in bind.binders:
             places[binder] = len(places)
             key.append(binder.type)
-    key += [places[a] if type(a) is Local else _number_key(a.value) for a in fn.ret.args]
+    key += [places[a] if type(a) is Local else number_token(a.value) for a in fn.ret.args]
     return tuple(key), constants
-
-
-def _number_key(value: Any) -> Hashable:
-    """The part of a key for a Python number among the operands."""
-    # zeros by their text, because 0.0 == -0.0
-    return token(value) if type(value) is complex else (type(value), value or repr(value))
 
 
 def _constants_as_params(fn: Lambda) -> Lambda:

@@ -19,6 +19,7 @@ from letir.onnx.exporting.node_graph import Graph, Unexportable, exports, result
 from letir.onnx.exporting.reduction_nodes import wide_dtype
 from letir.onnx.exporting.shape_nodes import filled
 from letir.ops.indexing.index_expressions import (
+    arrays_in,
     expand_item,
     group_parts,
     indexed_shape,
@@ -214,7 +215,7 @@ _REDUCTIONS |= {"maximum": "max", "minimum": "min"}
 def _ufunc_at(g: Graph, bind: Bind) -> str:
     x, *rest = bind.args
     dtype, how = x.type.dtype, _REDUCTIONS.get(bind.attrs["ufunc"])
-    count = _arrays_in(bind.attrs["item"])
+    count = arrays_in(bind.attrs["item"])
     if how is None or dtype.kind != "f" or len(rest) != count + 1:
         raise Unexportable("ScatterND can only add, multiply, or take the larger or smaller")
     new, arrays = rest[0], rest[1:]
@@ -222,11 +223,6 @@ def _ufunc_at(g: Graph, bind: Bind) -> str:
     change = {"sub": "Neg", "div": "Reciprocal"}.get(bind.attrs["ufunc"])
     given = g(change, name) if change else name
     return write(g, (g.operand(x), x.type), (given, new.type), bind.attrs["item"], arrays, how)
-
-
-def _arrays_in(item: Any) -> int:
-    """The number of arrays in an index."""
-    return sum(type(entry) is Here for entry in (item if type(item) is tuple else (item,)))
 
 
 @exports("assemble")

@@ -289,11 +289,11 @@ def group_parts(items: tuple, operands: Any) -> list[tuple]:
     """(item, part, arrays of the item) for each item, from the flat ``operands`` of assemble."""
     rest = iter(operands)
     return [
-        (item, next(rest), tuple([next(rest) for _ in range(_arrays_in(item))])) for item in items
+        (item, next(rest), tuple([next(rest) for _ in range(arrays_in(item))])) for item in items
     ]
 
 
-def _arrays_in(item) -> int:
+def arrays_in(item: Any) -> int:
     """The number of arrays in an index."""
     return sum(type(entry) is Here for entry in (item if type(item) is tuple else (item,)))
 
