@@ -31,6 +31,7 @@ SIZE_READS: ContextVar[SizeReads | None] = ContextVar("letir_size_reads", defaul
 
 
 def note_read(asked: str, is_decided: bool = False) -> None:
+    """Note a question that code asks of a symbolic size, if such questions are watched."""
     reads = SIZE_READS.get()
     if reads is None:
         return

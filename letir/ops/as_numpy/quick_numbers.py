@@ -185,6 +185,7 @@ _NUMBER_FORMS: dict[str, Callable] = {
 
 
 def math_function_form(write: Any, *, name: str) -> str:
+    """A call of ``math``'s function of this name."""
     operands = ", ".join(map(write.operand, range(len(write.bind.args))))
     return f"{write.constant(getattr(math, name))}({operands})"
 
@@ -215,4 +216,5 @@ def number_test(write: Any, bind: Bind) -> str | None:
 
 
 def is_local(write: Any, i: int) -> bool:
+    """Whether an operand is a value of the program, not a constant."""
     return type(write.bind.args[i]) is not Const

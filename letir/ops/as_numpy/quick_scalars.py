@@ -103,12 +103,14 @@ def scalar_extremum(ufunc: np.ufunc, symbol: str) -> Callable:
 
 
 def neg_form(write: Any) -> str | None:
+    """Python's ``-x`` for a float64 scalar; None for other operands."""
     kind = write.type(0)
     is_scalar = kind is not None and kind.shape == () and not kind.weak and kind.dtype == _FLOAT
     return f"-{write.slot(0)}" if is_scalar and not write.plain else None
 
 
 def abs_form(write: Any) -> str | None:
+    """Python's ``abs(x)`` for a NumPy scalar; None for other operands."""
     kind = write.type(0)
     if write.plain or write.fact(0) != SCALAR or kind is None or kind.dtype not in (_FLOAT, _INT):
         return None
