@@ -1,4 +1,4 @@
-"""Scripts as text: as the user wrote them, and after lambda lifting [G1].
+"""Scripts as text: as the user wrote them, and after lambda lifting [semantics.md G1].
 
 ``source`` writes a function from its syntax tree, without comments and layout. ``lifted`` writes
 its two closed functions, with every operation by name; the captured values are a tuple, the last
@@ -120,7 +120,7 @@ class Lifted:
         self.function, self.others = function, others
         self.types: dict[str, str] = {}
         self.constants = _constants(function)
-        # in order of first use [G1]
+        # in order of first use [semantics.md G1]
         captured = () if function.inner is None else function.inner.captured
         self.context = tuple(name for name in captured if name not in self.constants)
 
@@ -139,7 +139,7 @@ class Lifted:
             params.insert(0, f"{name}: {_tuple_type([self.types[n] for n in context])}")
             if context:
                 lines.append(f"{''.join(f'{n}, ' for n in context)}= {name}")
-            # the backward computes constants again: they are not in the context [G1]
+            # the backward computes constants again: they are not in the context [semantics.md G1]
             lines += map(self.assign, self.constants_of(function))
         lines += self.statements(function.body)
         result, kind = self.results(function)

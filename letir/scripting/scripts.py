@@ -1,7 +1,7 @@
 """``Script``: the overloads of one name, callable on arrays and traced values.
 
-A call binds its arguments, selects the overload that fits their kinds [G2], and records one
-``scripted`` bind, or the inlined body for a function without a backward.
+A call binds its arguments, selects the overload that fits their kinds [semantics.md G2], and
+records one ``scripted`` bind, or the inlined body for a function without a backward.
 """
 
 import inspect
@@ -311,7 +311,7 @@ def _degree_of_fit(value, param: Param) -> int:
         optional = param.annotation is not None and "Optional" in param.annotation
         return _EXACT if optional else _NO
     if _is_scalar(value):
-        # a number fits a number better than an array [G2]
+        # a number fits a number better than an array [semantics.md G2]
         return _EXACT if param.kind == SCALAR else _CONVERTED
     if isinstance(value, Value | ShapeDtype) or is_array(value):
         if param.kind == SCALAR:

@@ -90,7 +90,7 @@ class CompilationUnit(Mapping):
         _check_cycles(read, overloads)  # before anything is entered: all functions or none
         for function in functions:
             own = self._scripts.setdefault(function.name, Script(function.name, [], self._scripts))
-            # scripts refer to self._scripts, which grows: calls are looked up by name [G3]
+            # scripts refer to self._scripts, which grows: calls look up names [semantics.md G3]
             own.overloads.append(function)
 
     @property

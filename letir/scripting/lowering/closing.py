@@ -1,4 +1,4 @@
-"""Lambda lifting: a script at given types becomes two closed programs [G1].
+"""Lambda lifting: a script at given types becomes two closed programs [semantics.md G1].
 
 ``Closed`` is the pair in the form that scripts show, ``Rule`` in the form for operations: programs
 of flat arrays, only the values that the backward reads, and gradients that fit their operands
@@ -275,7 +275,8 @@ def _fitted_gradients(forward: _Forward, emitter: Emitter, outs: list) -> dict[i
             if operand is None:
                 continue
             place = next(operands)
-            if param.kind != SCALAR and gradient is not None:  # a scalar gets no gradient [G2]
+            # a scalar gets no gradient [semantics.md G2]
+            if param.kind != SCALAR and gradient is not None:
                 fits = fit.gradient(gradient, operand.type)
                 made |= {} if fits is None else {place: fits}
     return made

@@ -135,7 +135,7 @@ class Emitter:
             return self.known(found, args, keywords)
         out = found.run(*args, **keywords)
         is_elementwise = type(found.run) is Primitive and found.run.elementwise
-        # a number stays a number as in Python, even if it is known only at run time [G2]
+        # a number stays a number as in Python, even if known only at run time [semantics.md G2]
         return weaken_result(out) if is_elementwise and all(map(_is_number, args)) else out
 
     def shape(self, arg: Any) -> Any:
