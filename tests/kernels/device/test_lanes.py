@@ -16,13 +16,12 @@ from letir.plan.plan import plan_of
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
-from tests.kernels.test_machine_code import scaled_and_shifted
-
 from letir.executor.kernels.kernel_binds import with_kernels
 from letir.kernels.device.lanes import neutral, shared_loops
 from letir.kernels.device.launches import Argument, Launcher
 from tests.eval.stand_in import DeviceArray, moved
 from tests.kernels.device.simulated_device import SimulatedModule, simulated_device
+from tests.kernels.llvm.test_machine_code import scaled_and_shifted
 from tests.kernels.test_interpreter import weighted_totals
 
 F8 = np.dtype("f8")

@@ -14,7 +14,7 @@ from letir.kernels.device import launches
 from letir.kernels.device.launches import Argument, Launcher, collapsed, device_value
 from tests.eval.stand_in import DeviceArray, DeviceModule
 from tests.kernels.device.simulated_device import SimulatedModule, simulated_device
-from tests.kernels.test_machine_code import scaled_and_shifted
+from tests.kernels.llvm.test_machine_code import scaled_and_shifted
 
 F8 = np.dtype("f8")
 

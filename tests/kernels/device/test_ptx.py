@@ -25,11 +25,10 @@ from letir.kernels.unrolled_groups import unrolled_kernel
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
-from tests.kernels.test_machine_code import kernel_of_instruction, scaled_and_shifted
-
 from letir.kernels.device.float_remainder import remainder_function
 from letir.kernels.device.ptx import LaunchForm, ptx_text
 from tests.kernels.device.test_device_calls import LOOPS
+from tests.kernels.llvm.test_machine_code import kernel_of_instruction, scaled_and_shifted
 from tests.kernels.test_interpreter import halvings, weighted_totals
 
 X = np.ones((4, 5))
