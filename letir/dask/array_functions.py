@@ -111,10 +111,16 @@ class _LinearAlgebra:
 
 
 def _function_of_dask(module: Any, name: str) -> Any:
-    """A function of ``dask.array`` or of its part ``linalg``."""
+    """A function of ``dask.array`` or of its part ``linalg``.
+
+    Raises NotImplementedError for a function that Dask lacks, AttributeError for names such as
+    ``__wrapped__``, by which Python asks an object what it is.
+    """
     try:
         return getattr(module, name)
     except AttributeError:
+        if name.startswith("__"):
+            raise
         raise NotImplementedError(f"{module.__name__} has no {name}") from None
 
 

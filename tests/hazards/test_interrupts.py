@@ -53,12 +53,15 @@ def restores(file, line, function):
 
 
 def lines_of(action):
-    """The distinct lines of letir that an action executes, as (file, line, function)."""
+    """The distinct lines of letir that an action executes, as (file, line, function).
+
+    Without those of finalizers: Python reports what they raise, and goes on.
+    """
     seen = {}
 
     def local(frame: FrameType, event, arg):
-        if event == "line":
-            code = frame.f_code
+        code = frame.f_code
+        if event == "line" and code.co_name != "__del__":
             seen[code.co_filename, frame.f_lineno] = code.co_name
         return local
 

@@ -93,10 +93,11 @@ def test_infinities_and_nan_raise_no_errors_where_numpy_raises_none(name, dtype)
     special = np.array([np.inf, -np.inf, np.nan, -np.nan, 0.0, -0.0, 1.0, -1.0], dtype)
     for operands in itertools.product(special, repeat=len(RANGES[name][0])):
         arrays = [np.full(19, x, dtype) for x in operands]
+        allowed = raised(numpys_function(name), arrays)
+        if name == "power" and operands[0] == 0 and operands[1] == -np.inf:
+            allowed.add("divide")  # C11, F.10.4.4: a library may raise it or not
 
-        assert raised(compiled(name, dtype), arrays) <= raised(numpys_function(name), arrays), (
-            operands
-        )
+        assert raised(compiled(name, dtype), arrays) <= allowed, operands
 
 
 @pytest.mark.parametrize("exponent", [-2.0, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0])
