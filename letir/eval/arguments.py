@@ -1,4 +1,7 @@
-"""Arguments and results of a call [semantics.md B7]: named, flattened, checked, nested again."""
+"""Arguments and results of a call [semantics.md B7]: named, flattened, checked, nested again.
+
+At the end: arguments that a program does not take, because it is specialised to their values.
+"""
 
 import functools
 import inspect
@@ -8,10 +11,11 @@ from types import FunctionType, MethodType
 from typing import Any
 
 import optree
+from attrs import frozen
 
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
-from letir.ast.pytrees import Tree, flatten
+from letir.ast.pytrees import Static, Tree, flatten
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ArrayType, Size, Undef
 from letir.errors import DTypeError, ShapeError
@@ -232,3 +236,55 @@ def _leaf_names(names: list[str], spec: optree.PyTreeSpec) -> list[str | None]:
             name = ".".join([name, *[re.sub(r"\W", "_", str(part)) for part in rest]])
         found.append(name if re.fullmatch(r"[A-Za-z_][\w.]*", name) else None)
     return found
+
+
+@frozen(eq=False)
+class StaticLeaf:
+    """A static argument, to whose value the program is specialised."""
+
+    value: object
+
+
+@frozen(eq=False)
+class TypedLeaf:
+    """An array with a given type, whose sizes may be symbolic."""
+
+    type: ArrayType
+    value: object
+
+
+# exactly bool: np.bool_ is an array for NumPy, and becomes a parameter
+STATIC_CLASSES = frozenset([StaticLeaf, bool, str])
+
+
+def static_leaves_apart(names: list, leaves: list) -> tuple[list, list, dict[int, Any]]:
+    """(names of the other leaves, the other leaves, static leaves by position)."""
+    statics = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) in STATIC_CLASSES}
+    others = [i for i in range(len(leaves)) if i not in statics]
+    return [names[i] for i in others], [leaves[i] for i in others], statics
+
+
+def static_in_tree(statics: dict[int, object]) -> tuple[tuple[int, Static], ...]:
+    """The static arguments by their positions among the leaves."""
+    return tuple([(i, Static.of(getattr(leaf, "value", leaf))) for i, leaf in statics.items()])
+
+
+def with_static_leaves(statics: dict[int, object], tracers: Sequence) -> list:
+    """The arguments of the call: traced values, with the static ones in their positions."""
+    rest = iter(tracers)
+    found = [statics[i] if i in statics else next(rest) for i in range(len(statics) + len(tracers))]
+    return [leaf.value if type(leaf) is StaticLeaf else leaf for leaf in found]
+
+
+def unflatten_arguments(spec: optree.PyTreeSpec, leaves: list) -> tuple[tuple, dict]:
+    """The positional and keyword arguments with these leaves."""
+    arguments: Any = spec.unflatten(leaves)
+    return arguments
+
+
+def unmark_arguments(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments as the user gave them."""
+    leaves, spec = flatten((args, kwargs))
+    if not any(type(leaf) is StaticLeaf for leaf in leaves):
+        return args, kwargs
+    return unflatten_arguments(spec, [x.value if type(x) is StaticLeaf else x for x in leaves])

@@ -18,8 +18,8 @@ from letir.ast.attrs import token
 from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.types import ArrayType, Size
 from letir.errors import DTypeError
+from letir.eval.arguments import StaticLeaf
 from letir.eval.array_modules import type_of
-from letir.tracing.entry import StaticLeaf
 from letir.tracing.tracer import Tracer
 
 # Python numbers and NumPy scalars: a plan depends on nothing but their class.

@@ -9,11 +9,11 @@ from attrs import define, field
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import flatten
 from letir.errors import GuardError, LetirError
+from letir.eval.arguments import StaticLeaf, TypedLeaf
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry
 from letir.plan.effect_log import EffectLog, is_guard
-from letir.tracing.entry import StaticLeaf, TypedLeaf
 
 _MOST_LINES = 3  # lines of guards that a reason names
 

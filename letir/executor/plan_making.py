@@ -19,6 +19,7 @@ from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import TraceError
+from letir.eval.arguments import StaticLeaf
 from letir.executor import autodiff
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import (
@@ -32,7 +33,7 @@ from letir.executor.default_pipeline import optimize_program
 from letir.executor.plan_cache import ActiveRecording, Pause
 from letir.executor.symbolic_shapes import check_agrees, recorded_by_name
 from letir.tracing.callers import is_users
-from letir.tracing.entry import WRITE_BACK, Recording, StaticLeaf, record
+from letir.tracing.entry import WRITE_BACK, Recording, record
 from letir.tracing.refusals import MustRunAsPython
 from letir.tracing.trace_state import LAZY, LIFT_STATES
 

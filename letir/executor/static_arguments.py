@@ -12,9 +12,9 @@ from attrs import frozen
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, ShapeError
-from letir.eval.arguments import leaf_names, positional_names
+from letir.eval.arguments import StaticLeaf, leaf_names, positional_names
 from letir.eval.array_modules import type_of
-from letir.tracing.entry import StaticLeaf, mark_static
+from letir.tracing.entry import mark_static
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 

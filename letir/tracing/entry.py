@@ -1,7 +1,6 @@
 """``trace``: records a Python function as a Lambda."""
 
 import functools
-import operator
 import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -15,11 +14,20 @@ from letir.ast import LATE_BOUND, F, entry_point, shown
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.process_state import TemporaryChange, paused_gc
-from letir.ast.pytrees import Static, Tree, flatten, with_texts
+from letir.ast.pytrees import Tree, flatten, with_texts
 from letir.ast.terms import Lambda
-from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype
-from letir.errors import DTypeError, LetirError, TraceError
-from letir.eval.arguments import names_and_tree, positional_names
+from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
+from letir.errors import DTypeError, TraceError
+from letir.eval.arguments import (
+    STATIC_CLASSES,
+    TypedLeaf,
+    names_and_tree,
+    positional_names,
+    static_in_tree,
+    static_leaves_apart,
+    unflatten_arguments,
+    with_static_leaves,
+)
 from letir.eval.array_modules import is_array, is_lazy, type_of
 from letir.eval.float_warnings import restore_abandoned_state
 from letir.tracing.checks.hidden_random_state import Watch, needs_watch
@@ -27,13 +35,14 @@ from letir.tracing.mutation.views import Memory
 from letir.tracing.numpy_protocols.dispatch import refresh_tables
 from letir.tracing.operands import refuse_long_integer
 from letir.tracing.refusals import (
-    MustRunAsPython,
     RecordAgain,
     escaped_error,
     noted_error,
+    raise_clearer_error,
+    refuse_plan,
     settle_refusals,
+    wrong_result,
 )
-from letir.tracing.source_locations import at_user
 from letir.tracing.stand_ins import end_stand_ins, start_stand_ins
 from letir.tracing.trace_state import (
     ABSTRACT,
@@ -115,18 +124,14 @@ def trace(
         leaves, spec = flatten((marked_args, marked_kwargs))
 
         def again(new: list) -> Lambda:
-            return record(f, *_arguments_with(spec, new), mode, WRITE_BACK, intercept=intercept).fn
+            return record(
+                f, *unflatten_arguments(spec, new), mode, WRITE_BACK, intercept=intercept
+            ).fn
 
         LATE_BOUND["refuse_baked"](fn, leaves, again)
         if mode is EAGER and ACTIVE.get() is None:
             LATE_BOUND["refuse_another_result"](f, fn, args, kwargs)
     return fn
-
-
-def _arguments_with(spec: optree.PyTreeSpec, leaves: list) -> tuple[tuple, dict]:
-    """The positional and keyword arguments with these leaves."""
-    arguments: Any = spec.unflatten(leaves)
-    return arguments
 
 
 @shown("recording")
@@ -152,26 +157,15 @@ def record(
     restore_abandoned_state()
     leaves, spec = flatten((args, kwargs))
     (names, tree), inputs, statics = names_and_tree(positional_names(f), spec), leaves, {}
-    if not _STATIC_CLASSES.isdisjoint(map(type, leaves)):
-        statics = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) in _STATIC_CLASSES}
-        names = [name for i, name in enumerate(names) if i not in statics]
-        inputs = [leaf for i, leaf in enumerate(leaves) if i not in statics]
-        tree = Tree(spec, _static_leaves(statics))
+    if not STATIC_CLASSES.isdisjoint(map(type, leaves)):
+        names, inputs, statics = static_leaves_apart(names, leaves)
+        tree = Tree(spec, static_in_tree(statics))
     try:
         with trace_for(inputs, names, mode) as (new, tracers):
             new.writes, new.lifts_variables = writes is not None, lifts_variables
-            new.draws = draws
-            filled = _with_static(statics, tracers) if statics else tracers
-            call: Any = spec.unflatten(filled)  # positional and keyword arguments
-            new.intercepts = new.intercepts and intercept
-            if needs_watch(f, draws):
-                new.watch = Watch(f, draws)
-            result = with_result_guards(new, _call_recorded(f, new, *call))
-            _learn_function_of_lists(new)
-            if draws == LIFT_STATES and (spec.num_nodes > len(leaves) + 3 or new.reads_errors):
-                _refuse_plan(new, call, filled, spec)
-            if new.failed is not None:  # raised too late for the user's handlers
-                raise RecordAgain(EAGER)
+            new.draws, new.intercepts = draws, new.intercepts and intercept
+            filled = with_static_leaves(statics, tracers) if statics else tracers
+            result = _guarded_result(f, new, filled, spec)
             if writes is WRITE_BACK:
                 new.write_back()
             else:  # loops carry NumPy's booleans
@@ -191,17 +185,22 @@ def record(
         return again() if is_free else LATE_BOUND["unless_it_changes"](f, again, found.refusal)
 
 
-def _refuse_plan(new: Trace, call: Any, leaves: list, spec: optree.PyTreeSpec) -> None:
-    """Raise ``MustRunAsPython`` if the function has read the text of an error, or if its arguments
-    ``call`` no longer hold these leaves.
+def _guarded_result(f: Callable, new: Trace, leaves: list, spec: optree.PyTreeSpec) -> Any:
+    """The result of ``f`` on arguments with these leaves while ``new`` records, with its guards.
+
+    Raises ``RecordAgain`` or ``MustRunAsPython`` if the recording does not do what ``f`` does.
     """
-    if new.reads_errors:
-        raise MustRunAsPython
-    if flatten(spec.unflatten(leaves))[1] != spec:
-        return  # static arguments are containers themselves
-    now, tree = flatten(call)
-    if tree != spec or any(map(operator.is_not, now, leaves)):
-        raise MustRunAsPython
+    call: Any = spec.unflatten(leaves)  # positional and keyword arguments
+    if needs_watch(f, new.draws):
+        new.watch = Watch(f, new.draws)
+    result = with_result_guards(new, _call_recorded(f, new, *call))
+    if "takes_lists" in vars(new):
+        _learn_function_of_lists(new)
+    if new.draws == LIFT_STATES and (spec.num_nodes > len(leaves) + 3 or new.reads_errors):
+        refuse_plan(new, call, leaves, spec)
+    if new.failed is not None:  # raised too late for the user's handlers
+        raise RecordAgain(EAGER)
+    return result
 
 
 def _call_recorded(f: Callable, new: Trace, args: tuple, kwargs: dict) -> Any:
@@ -221,24 +220,17 @@ def _call_recorded(f: Callable, new: Trace, args: tuple, kwargs: dict) -> Any:
             return result
         except Exception as error:
             settle_refusals(new)
-            _learn_function_of_lists(new)
-            LATE_BOUND["refuse_call"](error, f, args, kwargs)
-            LATE_BOUND["note_error"](new, error)
-            is_other = not isinstance(error, LetirError) and str(error) != new.refusal
-            if is_other and new.refusal is not None:
-                # a library has caught the first error
-                raise noted_error(new, new.refusal) from error
+            if "takes_lists" in vars(new):
+                _learn_function_of_lists(new)
+            raise_clearer_error(new, error, f, args, kwargs)
             if new.failed is None:
-                LATE_BOUND["refuse_static"](error, f, args, kwargs)
-                # for buffer[0] = x NumPy replaces it
-                if isinstance(error, ValueError) and isinstance(error.__cause__, TraceError):
-                    raise error.__cause__ from None
                 raise
+            return None
 
 
 def _learn_function_of_lists(new: Trace) -> None:
     """Raise ``RecordAgain`` if a ufunc got a list of traced values that it will take next time."""
-    if "takes_lists" in vars(new) and LATE_BOUND["learn_function_of_lists"](new):
+    if LATE_BOUND["learn_function_of_lists"](new):
         raise RecordAgain(new.mode, new.refusal) from None
 
 
@@ -262,36 +254,7 @@ class _recording_functions(TemporaryChange):
             self.new.watch.end()
 
 
-@frozen(eq=False)
-class StaticLeaf:
-    """A static argument, to whose value the program is specialised."""
-
-    value: object
-
-
-@frozen(eq=False)
-class TypedLeaf:
-    """An array with a given type, whose sizes may be symbolic."""
-
-    type: ArrayType
-    value: object
-
-
 _CONTAINERS = frozenset([list, tuple, dict])
-# exactly bool: np.bool_ is an array for NumPy, and becomes a parameter
-_STATIC_CLASSES = frozenset([StaticLeaf, bool, str])
-
-
-def _static_leaves(statics: dict[int, object]) -> tuple[tuple[int, Static], ...]:
-    """The static arguments by their positions among the leaves."""
-    return tuple([(i, Static.of(getattr(leaf, "value", leaf))) for i, leaf in statics.items()])
-
-
-def _with_static(statics: dict[int, object], tracers: Sequence) -> list:
-    """The arguments of the call: traced values, with the static ones in their positions."""
-    rest = iter(tracers)
-    found = [statics[i] if i in statics else next(rest) for i in range(len(statics) + len(tracers))]
-    return [leaf.value if type(leaf) is StaticLeaf else leaf for leaf in found]
 
 
 def mark_static(
@@ -305,14 +268,6 @@ def mark_static(
     if argnums == () == argnames:
         return args, kwargs
     return LATE_BOUND["with_static"](f, args, kwargs, argnums, argnames)
-
-
-def unmark_arguments(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    """The arguments as the user gave them."""
-    leaves, spec = flatten((args, kwargs))
-    if not any(type(leaf) is StaticLeaf for leaf in leaves):
-        return args, kwargs
-    return _arguments_with(spec, [x.value if type(x) is StaticLeaf else x for x in leaves])
 
 
 class trace_for(TemporaryChange):
@@ -436,14 +391,4 @@ def _result_arg(new: Trace, leaf):
             raise TraceError(f"result of the traced function: {error}") from None
     if type(leaf) is str and "Traced(%" not in leaf:
         return None
-    remedy = "return arrays and numbers, nested in tuples, lists and dicts"
-    if type(leaf) is str:
-        remedy = "return the traced value itself, and make a text of the result"
-    if type(leaf).__name__ in ("generator", "async_generator", "coroutine"):
-        # else Python warns of an unawaited coroutine
-        leaf.close() if hasattr(leaf, "close") else None
-        remedy = "return a list of what it yields; call a plain function, not an async one"
-    raise TraceError(
-        f"the traced function returned {leaf!r}, of type {type(leaf).__name__}{at_user()}\n"
-        f"  {remedy}"
-    )
+    raise wrong_result(leaf)

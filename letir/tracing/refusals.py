@@ -1,14 +1,19 @@
 """Errors of traced values: unknown values, refused conversions, escaped values."""
 
 import linecache
+import operator
 import re
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, TypeVar
 
+import optree
+
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
+from letir.ast.pytrees import flatten
 from letir.errors import (
     TEXT_WATCHERS,
     WATCHERS,
@@ -63,6 +68,19 @@ class MustRunAsPython(Exception):
     """
 
     letir_runs_python = True
+
+
+def refuse_plan(trace: Trace, call: Any, leaves: list, spec: optree.PyTreeSpec) -> None:
+    """Raise ``MustRunAsPython`` if the function has read the text of an error, or if its arguments
+    ``call`` no longer hold these leaves.
+    """
+    if trace.reads_errors:
+        raise MustRunAsPython
+    if flatten(spec.unflatten(leaves))[1] != spec:
+        return  # static arguments are containers themselves
+    now, tree = flatten(call)
+    if tree != spec or any(map(operator.is_not, now, leaves)):
+        raise MustRunAsPython
 
 
 def unanswered_error(value: Value, asked: str) -> TraceError:
@@ -201,6 +219,40 @@ def _is_caught_by_others(error: Exception) -> bool:
     """Whether code other than letir's has caught ``error``; letir has other ways to try."""
     place = error.__traceback__  # starts at the frame that caught it; None if it was never raised
     return place is not None and not is_letirs(place.tb_frame.f_code.co_filename)
+
+
+def raise_clearer_error(
+    trace: Trace, error: Exception, f: Callable, args: tuple, kwargs: dict
+) -> None:
+    """Raise the error that tells the user more than ``error`` does, if there is one.
+
+    ``error``: what the recorded function ``f`` has raised; to be called in an ``except`` block.
+    """
+    LATE_BOUND["refuse_call"](error, f, args, kwargs)
+    LATE_BOUND["note_error"](trace, error)
+    is_other = not isinstance(error, LetirError) and str(error) != trace.refusal
+    if is_other and trace.refusal is not None:  # a library has caught the first error
+        raise noted_error(trace, trace.refusal) from error
+    if trace.failed is None:
+        LATE_BOUND["refuse_static"](error, f, args, kwargs)
+        # for buffer[0] = x NumPy replaces it
+        if isinstance(error, ValueError) and isinstance(error.__cause__, TraceError):
+            raise error.__cause__ from None
+
+
+def wrong_result(leaf: Any) -> TraceError:
+    """The error for a result of the traced function that is not an array, a number or a text."""
+    remedy = "return arrays and numbers, nested in tuples, lists and dicts"
+    if type(leaf) is str:
+        remedy = "return the traced value itself, and make a text of the result"
+    if type(leaf).__name__ in ("generator", "async_generator", "coroutine"):
+        # else Python warns of an unawaited coroutine
+        leaf.close() if hasattr(leaf, "close") else None
+        remedy = "return a list of what it yields; call a plain function, not an async one"
+    return TraceError(
+        f"the traced function returned {leaf!r}, of type {type(leaf).__name__}{at_user()}\n"
+        f"  {remedy}"
+    )
 
 
 def escaped_error(value: Value) -> EscapedTracerError:

@@ -9,9 +9,8 @@ from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.errors import DTypeError, TraceError
-from letir.eval.arguments import parameters_of, positional_names
+from letir.eval.arguments import StaticLeaf, parameters_of, positional_names
 from letir.eval.array_modules import is_array
-from letir.tracing.entry import StaticLeaf
 
 
 def with_static(

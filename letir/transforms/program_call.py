@@ -16,9 +16,9 @@ from letir.ad.gradient_program import Gradient
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import LEAF, Leaf, Tree, flatten
 from letir.ast.terms import Lambda
-from letir.eval.arguments import flat_arguments
+from letir.eval.arguments import StaticLeaf, flat_arguments
 from letir.eval.memory_checks import copy_in_order, root
-from letir.tracing.entry import DISCARD_WRITES, StaticLeaf, record
+from letir.tracing.entry import DISCARD_WRITES, record
 from letir.tracing.trace_state import DRAW_AT_ONCE, LAZY
 
 _PLAIN = frozenset([np.ndarray, float, int])

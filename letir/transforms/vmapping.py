@@ -18,11 +18,11 @@ from letir.ast.signatures import P, R
 from letir.ast.terms import Arg, Lambda, Local
 from letir.ast.types import ArrayType, ShapeDtype, Size
 from letir.errors import BoundsError, DTypeError, ShapeError, TraceError
-from letir.eval.arguments import leaf_names
+from letir.eval.arguments import leaf_names, unmark_arguments
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.batch_rules import emit_with_shape, move_from_front, rank_of, shape_of
-from letir.tracing.entry import DISCARD_WRITES, Recording, mark_static, record, unmark_arguments
+from letir.tracing.entry import DISCARD_WRITES, Recording, mark_static, record
 from letir.tracing.trace_state import LAZY
 from letir.transforms.batching import batched
 from letir.transforms.jitted_functions import shared_with_executors
