@@ -195,6 +195,7 @@ _LATE_BOUND = {
     "scipy.interpolation": ("interpolation_methods",),
     "scipy.sparse_products": ("sparse_methods",),
     "source.side_by_side.comparison": ("diff",),
+    "tracing.concrete_values": ("apply_elsewhere", "demanded_value"),
     "tracing.checks.caught_exceptions": ("note_attempt", "note_error", "note_failure"),
     "tracing.mutation.buffers": ("as_buffer",),
     "tracing.mutation.buffer_calls": ("call_with_buffers", "compute_known"),
@@ -238,7 +239,9 @@ _LATE_BOUND = {
     "tracing.checks.warning_places": (
         *("call_at_user", "refuse_warnings_as_errors", "warn_at_user"),
     ),
-    "tracing.refusals": ("ambiguous_truth", "escaped_error", "no_index", "note_refusal"),
+    "tracing.refusals": (
+        *("ambiguous_truth", "escaped_error", "lost_change", "no_index", "note_refusal"),
+    ),
     "tracing.library_stand_ins": (
         "watch_imports",
         "restore_new_modules",

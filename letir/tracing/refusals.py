@@ -273,6 +273,17 @@ def escaped_error(value: Value) -> EscapedTracerError:
     )
 
 
+def lost_change() -> TraceError:
+    """The error for a program that changes its argument, called on an ordinary array or generator
+    in a recorded function.
+    """
+    return TraceError(
+        "a program that changes its argument is called on an ordinary array or "
+        f"generator while a trace is under way: the change would be lost{at_user()}\n"
+        "  make that array or generator an argument of the traced function"
+    )
+
+
 def ambiguous_truth(value: Value) -> ShapeError:
     """The error for the truth value of an array, as in ``if x > 0``."""
     if value.size == 0:  # an error since NumPy 2.2, with a warning before
@@ -301,6 +312,7 @@ TEXT_WATCHERS.append(_numpys_error)
 LATE_BOUND.update(
     ambiguous_truth=ambiguous_truth,
     escaped_error=escaped_error,
+    lost_change=lost_change,
     no_index=no_index,
     note_refusal=note_refusal,
 )

@@ -25,16 +25,14 @@ from letir.ast.process_state import restore_abandoned
 from letir.ast.sizes.size_reads import SIZE_READS
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size, UndefType
-from letir.errors import DTypeError, LetirError, TraceError, watched
+from letir.errors import DTypeError, LetirError, watched
 from letir.eval.array_modules import is_array
 from letir.eval.evaluator import compute
 from letir.eval.float_warnings import (
     ERROR_STATE,
     LOUD,
-    QUIET,
     SETTING_FILES,
     current_state,
-    in_state,
     is_silent,
 )
 from letir.ops.autodiff.checkpoint_and_custom_jvp import attrs_without_effects
@@ -147,7 +145,7 @@ class Trace(ChangesArguments, LetBuilder):
         """Record ``op`` on traced values, arrays and numbers, and return its traced results."""
         active = ACTIVE.get()
         if active is not self:
-            return _apply_elsewhere(self, active, op, operands, attrs)
+            return LATE_BOUND["apply_elsewhere"](self, active, op, operands, attrs)
         if self.has_buffers:
             operands = tuple(operands)
             kinds: Any = [type(operand) for operand in operands]
@@ -187,13 +185,7 @@ class Trace(ChangesArguments, LetBuilder):
         """``apply`` for new operand types, several results, or results that are views."""
         if op.role == "write_back":  # an inlined program changes its argument: do it now
             if not isinstance(operands[0], Value):
-                raise error_at_user_line(
-                    TraceError(
-                        "a program that changes its argument is called on an ordinary array or "
-                        "generator while a trace is under way: the change would be lost\n"
-                        "  make that array or generator an argument of the traced function"
-                    )
-                )
+                raise LATE_BOUND["lost_change"]()
             return operands[0].written_back(operands[1])
         try:
             binders = self.emit(op, args, attrs)
@@ -368,35 +360,10 @@ class Trace(ChangesArguments, LetBuilder):
     # ---- demanded values ----
 
     def demand(self, local: Local) -> Any:
-        """The value of ``local`` in a lazy trace, computed on first demand.
+        """The value of ``local`` in a lazy trace, computed on first demand, or ABSENT."""
+        return LATE_BOUND["demanded_value"](self, local)
 
-        ABSENT if it depends on an argument without a value.
-        """
-        wanted, todo = set() if local in self.known else {local}, []
-        # find the needed binds backwards, compute forwards: linear, without recursion
-        for bind in reversed(self.binds):
-            if not wanted:
-                break
-            if not wanted.isdisjoint(bind.binders):
-                wanted.difference_update(bind.binders)
-                todo.append(bind)
-                wanted.update([arg for arg in bind.locals() if arg not in self.known])
-        for bind in reversed(todo):
-            values = [self._known(a) if type(a) is Local else a.value for a in bind.args]
-            if any(value is ABSENT for value in values):
-                return ABSENT
-            attrs = attrs_without_effects(bind.attrs) if bind.op.holds_lambdas else bind.attrs
-            try:
-                # without warnings: the program, or a transform of it, runs after the recording, and
-                # warns
-                out = in_state(QUIET, compute, bind.op, values, attrs)
-            except BaseException:
-                self.failed = bind
-                raise
-            self.known.update(zip(bind.binders, results_tuple(bind.op, out), strict=True))
-        return self._known(local)
-
-    def _known(self, local: Local):
+    def known_value(self, local: Local) -> Any:
         """The known value of a local, here or in an outer trace."""
         value = self.known.get(local, ABSENT)
         if isinstance(value, Value):
@@ -431,20 +398,3 @@ def active_trace() -> "Trace | Paused | None":
     """The active trace of this thread, without one whose call was interrupted while it ended."""
     restore_abandoned()
     return ACTIVE.get()
-
-
-def _apply_elsewhere(trace: Trace, active, op: Primitive, operands, attrs: Attrs):
-    """An operation on values of ``trace`` while another trace, none, or a pause is active."""
-    if isinstance(active, Trace):
-        return active.apply(op, operands, attrs)
-    operands = tuple([o.as_constant() if isinstance(o, Value) else o for o in operands])
-    escaped = next((o for o in operands if isinstance(o, Value) and o.emitter is trace), None)
-    if escaped is not None and (active is None or not trace.is_open):
-        raise LATE_BOUND["escaped_error"](escaped)
-    values = [o.concrete_value() if isinstance(o, Value) else o for o in operands]
-    if any(value is ABSENT for value in values):
-        raise TraceError(
-            "while tracing is paused, operations compute their results: trace with "
-            "concrete arguments"
-        )
-    return compute(op, values, attrs)
