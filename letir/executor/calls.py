@@ -1,5 +1,6 @@
 """``Request``: one call that looks for its plan, with the helpers that prepare its arguments."""
 
+import logging
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -15,6 +16,7 @@ from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry
 from letir.plan.effect_log import EffectLog, is_guard
 
+_LOG = logging.getLogger("letir.plan")
 _MOST_LINES = 3  # lines of guards that a reason names
 
 
@@ -93,6 +95,34 @@ def promote_plan(entry: Entry, version: Any) -> None:
             others = [plan for plan in entry.plans if plan is not version]
             if len(others) < len(entry.plans):
                 entry.plans = (version, *others)
+
+
+def first_that_runs(
+    plans: tuple, entry: Entry, request: Request, tried: list, f: Callable
+) -> tuple | None:
+    """(plan, results) of the first plan of ``entry`` whose guards hold, None if there is none.
+
+    ``tried``: plans to leave out, to which the plans whose guards fail are added. The plan is
+    None if the Python function ``f`` has to be called, see ``Executor.executed``.
+    """
+    for version in plans:
+        if version in tried:
+            continue
+        try:
+            results = attempt_plan(version, list(request.leaves), request.log)
+        except GuardError as error:
+            tried.append(version)
+            request.reason = failed_guard(error, version)
+            continue
+        except Exception as error:
+            if not may_run_again(error, entry, version.executed):
+                raise
+            # the error as text: a stored log record would keep its frames alive
+            _LOG.info("%s: called as Python, for %s", executor_name(f), repr(error))
+            return None, None
+        promote_plan(entry, version)
+        return version, results
+    return None
 
 
 def donated_positions(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:

@@ -27,19 +27,18 @@ from letir.executor.argument_spec import (
 )
 from letir.executor.calls import (
     Request,
-    attempt_plan,
     counter_value,
     dynamic_leaves,
     executor_name,
-    failed_guard,
     fall_back,
+    first_that_runs,
     may_run_again,
     needs_log,
     promote_plan,
 )
 from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry, PlanCache
-from letir.executor.plan_making import make_plan
+from letir.executor.plan_making import PLANS_EACH, gives_up_plans, make_plan
 from letir.executor.static_arguments import Options, StaticArguments, is_method_of, name_refused
 from letir.executor.symbolic_shapes import NotNamed, ShapeFamilies
 from letir.plan.plan import Miss
@@ -51,12 +50,10 @@ if TYPE_CHECKING:
     from letir.executor.reports import ExecutorState
 
 _LOG = logging.getLogger("letir.plan")
-_PLANS_EACH = 16  # plans for one spec: a branch that differs each time would compile without end
 _PLANS_NAMED = 8  # plans for one spec with symbolic sizes; beyond, each size gets its own
 _CALLS_BY_KEY = 8  # calls by key after which a plan becomes the plan that is tried first
 _PLANS_QUICK = 8  # quick calls that are tried before keys are computed
 _MOST_QUICK = 16  # attempts: if the arguments differ in each call, a quick call gains nothing
-_MOST_COMPILES = 20  # of an executor in which at least half of the calls compile
 _MOST_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan has its own
 
 
@@ -93,7 +90,7 @@ class Executor(Generic[P, R]):
         functools.update_wrapper(self, f, updated=())
         self.f, self.options = f, options
         self.marker = StaticArguments(f, options.static_argnums, options.static_argnames)
-        self.cache = PlanCache(options.max_plans, _PLANS_EACH, self.forget_keys)
+        self.cache = PlanCache(options.max_plans, PLANS_EACH, self.forget_keys)
         self.families = ShapeFamilies(options.static_shapes, options.max_plans)
         # the plan for the short key of a call, see ``remember``
         self.keys = BoundedCache(_MOST_KEYS)
@@ -277,7 +274,7 @@ class Executor(Generic[P, R]):
             entry = self.entry_for(request) if entry is None else entry
             entry.used, plans = request.number, entry.plans
             if plans and not entry.runs_python:
-                ran = self.try_plans(entry, plans, request, tried)
+                ran = first_that_runs(plans, entry, request, tried, self.f)
                 if ran is not None:
                     return entry, *ran
             if fresh and fresh[-1] in tried:
@@ -291,7 +288,7 @@ class Executor(Generic[P, R]):
             if not missed:
                 next(self.missed)
                 missed = True
-            if entry.runs_python or self.compiles_nearly_always(entry, request):
+            if entry.runs_python or gives_up_plans(self, entry, request):
                 return entry, None, None
             try:
                 make = functools.partial(make_plan, self, request, entry.key, fresh)
@@ -309,46 +306,6 @@ class Executor(Generic[P, R]):
                     raise
                 return entry, None, None  # the Python function writes before it raises
 
-    def try_plans(self, entry: Entry, plans: Any, request: Request, tried: list) -> tuple | None:
-        """(plan, results) of the first plan whose guards hold, None if there is none.
-
-        ``tried``: plans to leave out, to which the plans whose guards fail are added. The plan is
-        None if the Python function has to be called, see ``executed``.
-        """
-        for version in plans:
-            if version in tried:
-                continue
-            try:
-                results = attempt_plan(version, list(request.leaves), request.log)
-            except GuardError as error:
-                tried.append(version)
-                request.reason = failed_guard(error, version)
-                continue
-            except Exception as error:
-                if not may_run_again(error, entry, version.executed):
-                    raise
-                # the error as text: a stored log record would keep its frames alive
-                _LOG.info("%s: called as Python, for %s", executor_name(self.f), repr(error))
-                return None, None
-            promote_plan(entry, version)
-            return version, results
-        return None
-
-    def compiles_nearly_always(self, entry: Entry, request: Request) -> bool:
-        """Whether to give up plans for an entry, because most calls needed a new one."""
-        compiles = self.cache.compiles
-        is_many = compiles >= 2 * _MOST_COMPILES
-        is_full = len(entry.plans) == _PLANS_EACH and compiles >= _MOST_COMPILES
-        # effects of a plan that failed must not happen again
-        if (is_many or is_full) and 2 * compiles >= request.number and not request.log.done:
-            entry.runs_python = True
-            self.runs_python = is_many
-            if not entry.plans:  # calls in other threads come this far before they see the flag
-                self.cache.remove(entry)
-            self.forget_keys()
-            _LOG.info("%s: called as Python from now on", executor_name(self.f))
-        return entry.runs_python
-
     def entry_for(self, request: Request) -> Entry:
         """The entry for these sizes, or one for symbolic sizes that covers or may cover them."""
         known = self.cache.entries.get(request.spec)
@@ -359,13 +316,6 @@ class Executor(Generic[P, R]):
     def __letir_transformed__(self, transform: Transform) -> "Executor":
         """The executor of the transformed function, the same one each time."""
         return LATE_BOUND["transformed_executor"](self, transform)
-
-    def for_function(self, f: Callable, options: Options) -> "Executor":
-        """An executor of another function, with the same class and bound arrays."""
-        found: Any = object.__new__(type(self))
-        found.__dict__.update(self.__dict__)  # the arrays that a partial has bound
-        Executor.__init__(found, f, options)
-        return found
 
     # ---- plans ----
 

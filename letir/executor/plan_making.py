@@ -30,7 +30,7 @@ from letir.executor.calls import (
 )
 from letir.executor.compiled import Compiled, are_in_background, kernel_mode
 from letir.executor.default_pipeline import optimize_program
-from letir.executor.plan_cache import ActiveRecording, Pause
+from letir.executor.plan_cache import ActiveRecording, Entry, Pause
 from letir.executor.symbolic_shapes import check_agrees, recorded_by_name
 from letir.tracing.callers import is_users
 from letir.tracing.entry import WRITE_BACK, Recording, record
@@ -50,6 +50,8 @@ _PLAIN = frozenset([int, float, complex, bool, str, bytes, type(None)])
 # a function is called as Python if its program has at least so many guards, and for each of them
 # at most so many operations, and numbers computed by elementwise operations
 _DECISIONS, _OPERATIONS_EACH, _NUMBERS_EACH = 200, 8, 64
+PLANS_EACH = 16  # plans for one spec: a branch that differs each time would compile without end
+_MOST_COMPILES = 20  # of an executor in which at least half of the calls compile
 _COMPILES = 8  # compiles from which on an executor may warn
 
 
@@ -220,6 +222,22 @@ def _compile_reason(executor: "Executor", request: Request, key: ArgumentSpec) -
 
 
 # ---- state outside of the function ----
+
+
+def gives_up_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
+    """Whether calls for this entry run the Python function, as when most calls need a new plan."""
+    compiles = executor.cache.compiles
+    is_many = compiles >= 2 * _MOST_COMPILES
+    is_full = len(entry.plans) == PLANS_EACH and compiles >= _MOST_COMPILES
+    # effects of a plan that failed must not happen again
+    if (is_many or is_full) and 2 * compiles >= request.number and not request.log.done:
+        entry.runs_python = True
+        executor.runs_python = is_many
+        if not entry.plans:  # calls in other threads come this far before they see the flag
+            executor.cache.remove(entry)
+        executor.forget_keys()
+        _LOG.info("%s: called as Python from now on", executor_name(executor.f))
+    return entry.runs_python
 
 
 def _attributes_of_object(value: Any, holders: list) -> list:

@@ -8,23 +8,21 @@ import copyreg
 import functools
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attrs import evolve
 
 from letir.ast import LATE_BOUND, load_module
 from letir.ast.terms import Lambda
 from letir.executor.calls import executor_name
+from letir.executor.executor import Executor
 from letir.tracing.entry import mark_static
 from letir.transforms.jitted_functions import Transform
-
-if TYPE_CHECKING:
-    from letir.executor.executor import Executor
 
 _MOST = 64  # transforms per executor: new functions among their options would accumulate
 
 
-def transformed_executor(executor: "Executor", transform: Transform) -> Any:
+def transformed_executor(executor: Executor, transform: Transform) -> Any:
     """The executor of the transformed function, with the same options; cached by transform."""
     found = _cached_executor(
         executor, transform.key, lambda: _transformed_function(executor, transform)
@@ -54,12 +52,20 @@ def _cached_executor(executor, key: tuple | None, make: Callable):
     found = known.get(key) if key is not None else None
     if found is None:
         # no donation: the backward pass reads the arguments again
-        found = executor.for_function(make(), evolve(executor.options, donate_argnums=()))
+        found = _executor_of(executor, make(), evolve(executor.options, donate_argnums=()))
         if key is not None:
             while len(known) >= _MOST:
                 known.pop(next(iter(known)), None)
             # setdefault: concurrent threads get the same executor
             found = known.setdefault(key, found)
+    return found
+
+
+def _executor_of(executor: Executor, f: Callable, options: Any) -> Executor:
+    """An executor of another function, with the class and the bound arrays of this one."""
+    found: Any = object.__new__(type(executor))
+    found.__dict__.update(executor.__dict__)  # the arrays that a partial has bound
+    Executor.__init__(found, f, options)
     return found
 
 
@@ -97,7 +103,7 @@ def _shift_static(options, by: int):
 # ---- pickles ----
 
 
-def pickled_executor(executor: "Executor") -> Any:
+def pickled_executor(executor: Executor) -> Any:
     """What ``__reduce__`` returns.
 
     A decorated function is pickled by its name, and unpickled as the same object. cloudpickle

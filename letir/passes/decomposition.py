@@ -13,7 +13,8 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local, substitute_args
 from letir.ast.types import ArrayType
 from letir.errors import LetirError
-from letir.ops.define.records import decomposition, is_computed_by_parts, is_derived_by_parts
+from letir.ops.define.composite_programs import is_computed_by_parts, is_derived_by_parts
+from letir.ops.define.records import decomposition
 from letir.passes.type_propagation import throughout_fitting
 
 

@@ -19,7 +19,8 @@ from letir.kernels.batches.item_binds import bind_kind, is_batch
 from letir.kernels.llvm.machine_code import ufunc_of
 from letir.kernels.scalar_lowering import has_c_order
 from letir.kernels.threads import run_chunks, threads_of_call
-from letir.ops.define.records import decomposition, is_computed_by_parts
+from letir.ops.define.composite_programs import is_computed_by_parts
+from letir.ops.define.records import decomposition
 from letir.passes.decomposition import Parts
 from letir.passes.fusion.batch_clusters import BatchCluster, batch_clusters, batch_sizes
 from letir.passes.fusion.clustering import WORTH

@@ -27,7 +27,8 @@ from letir.ops.control_flow.binary_bodies import (
 )
 from letir.ops.control_flow.scan_vjp import emit_scan
 from letir.ops.define.batch_rules import composite_batch
-from letir.ops.define.records import composite_numerics, composite_rules, decomposition, define
+from letir.ops.define.composite_programs import composite_numerics, composite_rules
+from letir.ops.define.records import decomposition, define
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.reductions.cumulative import cumsum
 from letir.ops.reductions.product import prod

@@ -1,15 +1,21 @@
-"""``decomposition``: the program of operations that a composite stands for, cached by types."""
+"""The programs of operations that composites stand for, and what follows from them.
+
+``decomposition`` records such a program, cached by types; the numerics and the derivatives of a
+composite are its program's.
+"""
 
 from collections.abc import Callable
+from typing import Any
 
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.bodies import bodies_in, holds_arrays
 from letir.ast.bounded_cache import BoundedCache
-from letir.ast.builder import LetBuilder
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.error_locations import name_operation
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Lambda, Local
-from letir.ast.types import ArrayType
-from letir.errors import ShapeError
+from letir.ast.types import WEAK, ArrayType
+from letir.errors import DTypeError, LetirError, ShapeError
 
 _MOST = 1 << 10
 _MOST_BINDS = 20_000
@@ -69,3 +75,87 @@ def _record_decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lam
     operands = [builder.param(kind) if kind is not None else None for kind in types]
     out = decompose(*operands, **attrs)
     return builder.build(out if isinstance(out, tuple) else (out,))
+
+
+def composite_numerics(
+    decompose: Callable, several: bool, name: str = ""
+) -> tuple[Callable, Callable]:
+    """(impl, aval) of a composite; errors of its decomposition get its ``name``."""
+
+    def stands_for(types, attrs):
+        try:
+            return decomposition(decompose, types, attrs)
+        except LetirError as error:
+            name_operation(error, name)
+            raise
+
+    def impl(xp, *args, call, **attrs):
+        # types of the arrays at hand: the recorded types may have symbolic sizes
+        types = tuple(
+            ArrayType(a.dtype, a.shape) if hasattr(a, "dtype") else _number_type(a, i, name)
+            for i, a in enumerate(args)
+        )
+        out = call(stands_for(types, attrs), [a for a in args if a is not None])
+        return out if several else out[0]
+
+    def aval(*types, **attrs):
+        found = tuple(out.type for out in stands_for(types, attrs).ret.args)
+        return found if several else found[0]
+
+    return impl, aval
+
+
+def _number_type(number: Any, i: int, name: str) -> ArrayType | None:
+    """The type of a Python number, None for None. Raises DTypeError for other values."""
+    kind = WEAK.get(type(number))
+    if kind is None and number is not None:
+        raise DTypeError(
+            f"{name}: operand {i} must be an array or a number, found {number!r} of type "
+            f"{type(number).__name__}\n  pass arrays as operands, the rest by keyword"
+        )
+    return kind
+
+
+def composite_rules(decompose: Callable, several: bool) -> tuple[Callable, Callable]:
+    """(vjp, jvp) of a composite: the derivatives of its decomposition, by the given transform."""
+
+    def stands_for(args, attrs):
+        return decomposition(
+            decompose, tuple(None if arg is None else type_of_operand(arg) for arg in args), attrs
+        )
+
+    def decomposed_vjp(ct, out, *args, transform, wanted=None, **attrs):
+        given = [i for i, arg in enumerate(args) if arg is not None]
+        # a number is a parameter of the decomposition too, but nothing reads its cotangent
+        needed = [isinstance(args[i], Value) and (wanted is None or wanted[i]) for i in given]
+        program = stands_for(args, attrs)
+        found = iter(transform(program, [args[i] for i in given], ct, wanted=needed))
+        return tuple(None if arg is None else next(found) for arg in args)
+
+    def decomposed_jvp(tangents, out, *args, transform, **attrs):
+        directions = [t for t, arg in zip(tangents, args, strict=True) if arg is not None]
+        found = transform(stands_for(args, attrs), [a for a in args if a is not None], directions)
+        return found if several else found[0]
+
+    return decomposed_vjp, decomposed_jvp
+
+
+def type_of_operand(arg: Any) -> ArrayType | None:
+    """The type of an operand of a rule, which is a Value or a Python number."""
+    return arg.type if isinstance(arg, Value) else WEAK[type(arg)]
+
+
+_MADE_IMPL, _ = composite_numerics(None, False)
+_MADE_VJP, _ = composite_rules(None, False)
+
+
+def is_computed_by_parts(record: Primitive) -> bool:
+    """Whether a composite is computed by its decomposition and not by a NumPy function."""
+    return getattr(record.impl, "__code__", None) is _MADE_IMPL.__code__
+
+
+def is_derived_by_parts(record: Primitive) -> bool:
+    """Whether a composite has no derivative rule of its own and is differentiated by its
+    decomposition.
+    """
+    return getattr(record.vjp, "__code__", None) is _MADE_VJP.__code__

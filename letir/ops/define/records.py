@@ -15,12 +15,11 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.derivative_types import carries_derivative
-from letir.ast.error_locations import name_operation
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, never, register
-from letir.ast.types import WEAK, ArrayType, broadcast_shapes
-from letir.errors import DTypeError, LetirError, MissingRule
+from letir.ast.types import ArrayType, broadcast_shapes
+from letir.errors import DTypeError, MissingRule
 from letir.ops.define.batch_rules import composite_batch, pointwise_rule
-from letir.ops.define.composite_programs import decomposition
+from letir.ops.define.composite_programs import composite_numerics, composite_rules, decomposition
 
 DISCRETE = never("the result is not floating, so there is nothing to differentiate")
 FLAT = never("the derivative is zero wherever it exists")
@@ -350,87 +349,3 @@ def _module_attribute(xp, path: list[str]) -> Any:
     for name in filter(None, path):
         xp = getattr(xp, name, None)
     return xp
-
-
-def composite_numerics(
-    decompose: Callable, several: bool, name: str = ""
-) -> tuple[Callable, Callable]:
-    """(impl, aval) of a composite; errors of its decomposition get its ``name``."""
-
-    def stands_for(types, attrs):
-        try:
-            return decomposition(decompose, types, attrs)
-        except LetirError as error:
-            name_operation(error, name)
-            raise
-
-    def impl(xp, *args, call, **attrs):
-        # types of the arrays at hand: the recorded types may have symbolic sizes
-        types = tuple(
-            ArrayType(a.dtype, a.shape) if hasattr(a, "dtype") else _number_type(a, i, name)
-            for i, a in enumerate(args)
-        )
-        out = call(stands_for(types, attrs), [a for a in args if a is not None])
-        return out if several else out[0]
-
-    def aval(*types, **attrs):
-        found = tuple(out.type for out in stands_for(types, attrs).ret.args)
-        return found if several else found[0]
-
-    return impl, aval
-
-
-def _number_type(number: Any, i: int, name: str) -> ArrayType | None:
-    """The type of a Python number, None for None. Raises DTypeError for other values."""
-    kind = WEAK.get(type(number))
-    if kind is None and number is not None:
-        raise DTypeError(
-            f"{name}: operand {i} must be an array or a number, found {number!r} of type "
-            f"{type(number).__name__}\n  pass arrays as operands, the rest by keyword"
-        )
-    return kind
-
-
-def composite_rules(decompose: Callable, several: bool) -> tuple[Callable, Callable]:
-    """(vjp, jvp) of a composite: the derivatives of its decomposition, by the given transform."""
-
-    def stands_for(args, attrs):
-        return decomposition(
-            decompose, tuple(None if arg is None else type_of_operand(arg) for arg in args), attrs
-        )
-
-    def decomposed_vjp(ct, out, *args, transform, wanted=None, **attrs):
-        given = [i for i, arg in enumerate(args) if arg is not None]
-        # a number is a parameter of the decomposition too, but nothing reads its cotangent
-        needed = [isinstance(args[i], Value) and (wanted is None or wanted[i]) for i in given]
-        program = stands_for(args, attrs)
-        found = iter(transform(program, [args[i] for i in given], ct, wanted=needed))
-        return tuple(None if arg is None else next(found) for arg in args)
-
-    def decomposed_jvp(tangents, out, *args, transform, **attrs):
-        directions = [t for t, arg in zip(tangents, args, strict=True) if arg is not None]
-        found = transform(stands_for(args, attrs), [a for a in args if a is not None], directions)
-        return found if several else found[0]
-
-    return decomposed_vjp, decomposed_jvp
-
-
-def type_of_operand(arg: Any) -> ArrayType | None:
-    """The type of an operand of a rule, which is a Value or a Python number."""
-    return arg.type if isinstance(arg, Value) else WEAK[type(arg)]
-
-
-_MADE_IMPL, _ = composite_numerics(None, False)
-_MADE_VJP, _ = composite_rules(None, False)
-
-
-def is_computed_by_parts(record: Primitive) -> bool:
-    """Whether a composite is computed by its decomposition and not by a NumPy function."""
-    return getattr(record.impl, "__code__", None) is _MADE_IMPL.__code__
-
-
-def is_derived_by_parts(record: Primitive) -> bool:
-    """Whether a composite has no derivative rule of its own and is differentiated by its
-    decomposition.
-    """
-    return getattr(record.vjp, "__code__", None) is _MADE_VJP.__code__

@@ -11,7 +11,8 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.errors import ShapeError
-from letir.ops.define.records import array_dtype, composite, type_of_operand
+from letir.ops.define.composite_programs import type_of_operand
+from letir.ops.define.records import array_dtype, composite
 from letir.ops.elementwise.casting import cast
 from letir.ops.reductions.cumulative import cumprod
 from letir.ops.shape.concatenate_stack_split import concatenate, stack

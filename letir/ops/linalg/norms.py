@@ -13,7 +13,8 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.errors import MatrixError, ShapeError
 from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, shift_axes
-from letir.ops.define.records import composite, composite_rules, unbroadcast
+from letir.ops.define.composite_programs import composite_rules
+from letir.ops.define.records import composite, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import isnan, where
 from letir.ops.elementwise.rounding_sign_parts import abs_
 from letir.ops.elementwise.ufuncs import sqrt

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from letir.errors import DTypeError
 from letir.ops.define.batch_rules import align_ranks, axes_rule, batch_first, emit_op
-from letir.ops.define.records import composite, composite_numerics
+from letir.ops.define.composite_programs import composite_numerics
+from letir.ops.define.records import composite
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.logaddexp import logaddexp
 from letir.ops.elementwise.rounding_sign_parts import abs_

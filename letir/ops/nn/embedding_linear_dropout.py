@@ -4,7 +4,8 @@ import numpy as np
 
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError, TraceError
-from letir.ops.define.records import composite, composite_numerics
+from letir.ops.define.composite_programs import composite_numerics
+from letir.ops.define.records import composite
 from letir.ops.elementwise.casting import copy, stop_gradient
 from letir.ops.elementwise.comparisons_and_where import greater_equal, less, where
 from letir.ops.random.keys_and_draws import as_key, random_draw

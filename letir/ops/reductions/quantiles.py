@@ -15,7 +15,8 @@ from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
-from letir.ops.define.records import composite, type_of_operand
+from letir.ops.define.composite_programs import type_of_operand
+from letir.ops.define.records import composite
 from letir.ops.elementwise.casting import cast
 from letir.ops.elementwise.comparisons_and_where import isnan, where
 from letir.ops.elementwise.ufuncs import minimum

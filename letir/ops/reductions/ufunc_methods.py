@@ -26,14 +26,8 @@ from letir.ops.define.batch_rules import (
     reduction_rule,
     shift_axes,
 )
-from letir.ops.define.records import (
-    broadcast_tangent,
-    composite,
-    composite_rules,
-    define,
-    recast,
-    unbroadcast,
-)
+from letir.ops.define.composite_programs import composite_rules
+from letir.ops.define.records import broadcast_tangent, composite, define, recast, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import equal, where
 from letir.ops.elementwise.logaddexp import log_share
 from letir.ops.elementwise.ufuncs import exp, exp2

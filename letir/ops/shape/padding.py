@@ -16,7 +16,8 @@ from letir.ast.sizes.size import Size
 from letir.errors import ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import batch_first, emit_op, emit_with_shape, known_size
-from letir.ops.define.records import composite, composite_rules
+from letir.ops.define.composite_programs import composite_rules
+from letir.ops.define.records import composite
 from letir.ops.shape.concatenate_stack_split import concatenate
 from letir.ops.shape.repeat_and_diagonal import count_axes
 from letir.ops.shape.shape_and_creation import as_size, broadcast_to, full, shape_operands
