@@ -293,8 +293,10 @@ def _accumulate(ufunc, op: Primitive, x: Value, *, axis=0, dtype=None):
 
 
 def _reduceat(ufunc, op: Primitive, x: Value, indices, *, axis=0, dtype=None):
-    """``ufunc.reduceat``, with indices that are part of the program."""
-    if isinstance(indices, Value):
+    """``ufunc.reduceat``, with indices that are part of the program: traced ones are guarded."""
+    if isinstance(indices, Value) and hasattr(indices, "guarded"):
+        indices = indices.guarded(np.array, "the index array of reduceat")
+    elif isinstance(indices, Value):
         raise TraceError(
             f"numpy.{ufunc.__name__}.reduceat at traced indices is not recorded{at_user()}\n"
             "  pass an array, or letir.concrete(indices), which records a guard"

@@ -262,6 +262,18 @@ def test_reductions_that_numpy_refuses_are_refused():
         lt.trace(np.less.reduce, X)
 
 
+def test_the_indices_of_reduceat_may_be_recorded_ones():
+    def runs(x):
+        starts = np.flatnonzero(np.r_[True, x[1:] != x[:-1]])
+        return np.add.reduceat(x, starts), np.add.reduceat(x, np.arange(0, x.shape[0], 2))
+
+    program = agrees(runs, np.array([1, 1, 2, 2, 3]))
+
+    with pytest.raises(lt.GuardError):
+        program(np.array([1, 2, 2, 3, 3]))
+    assert "guard" not in lt.trace(lambda x: np.add.reduceat(x, np.arange(2)), X).listing()
+
+
 FOLDS = [np.subtract, np.divide, np.power, np.logaddexp, np.hypot, np.fmax, np.arctan2, np.multiply]
 
 
