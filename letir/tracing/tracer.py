@@ -112,11 +112,17 @@ class Tracer(PythonProtocols):
         kind = self.type
         if kind.weak:
             return PYTHON_TYPES[kind.dtype.kind]
-        return kind.dtype.type if self.is_scalar() else _NDARRAY
+        if not self.is_scalar():
+            return _NDARRAY
+        return bool if self.arg in self.emitter.python_bools else kind.dtype.type
 
     @__class__.setter
     def __class__(self, kind):
         _CLASS.__set__(self, kind)
+
+    def is_python_number(self) -> bool:
+        """Whether Python would have a number of its own here, a bool included."""
+        return self.type.weak or self.arg in self.emitter.python_bools
 
     def is_scalar(self) -> bool:
         """Whether NumPy would have a scalar here, which ``+=`` replaces instead of updating."""

@@ -188,6 +188,8 @@ PROTOCOLS = {
     "item of the only integer": (lambda x: x[:1, None].item(), (N,), (N,)),
     "item of complex": (lambda x: (x * 1j).sum().item(), (X,), (X * 2,)),
     "tolist": (lambda x: x.reshape(3, 1).tolist(), (X,), (X * 2,)),
+    "a text of truth values": (lambda x: f"{(x > 1).tolist()} {x[0] > 1}", (X,), (X * 2,)),
+    "the class of truth values": (lambda x: type((x > 1).tolist()[0]) is bool and x, (X,), (X,)),
     "tolist of integers": (lambda x: (x.tolist(), (x > 1).tolist()), (N,), (N - 1,)),
     "a list": (lambda x: sum(v * v for v in x.tolist() if v > 0), (X,), (X * 2,)),
     "a format": (lambda n: f"{n:03d}" == "007" and n, (7,), (8,)),
