@@ -23,12 +23,18 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.process_state import new_lock
 from letir.ast.types import ArrayType
-from letir.errors import TraceError
 from letir.ops import LateModule
 from letir.tracing import callers, entry
-from letir.tracing.checks.draw_errors import drawn_from
+from letir.tracing.checks.draw_errors import drawn_from, refused_draw
 from letir.tracing.checks.hidden_random_state import draw_elsewhere
-from letir.tracing.checks.own_generators import is_seeding, note_own, note_unseeded, own_generators
+from letir.tracing.checks.own_generators import (
+    give_seed,
+    gives_seed,
+    is_seeding,
+    note_own,
+    note_unseeded,
+    own_generators,
+)
 from letir.tracing.checks.system_randomness import RANDOM_FILE, is_importing, system_bytes
 from letir.tracing.operands import first_traced
 from letir.tracing.refusals import note_refusal
@@ -147,7 +153,7 @@ def _refuse_unless_own(active: Trace, bits: Any) -> None:
     trace, own, has_seed = own_generators(active, bits)
     is_own = any(bits.lock is made() for made in own)
     if trace.draws != DRAW_AT_ONCE and not (is_own and has_seed):
-        raise note_refusal(_refused_draw(bits, "state", is_own))
+        raise note_refusal(refused_draw(bits, "state", is_own))
 
 
 @functools.cache
@@ -257,6 +263,10 @@ def _draw(active: Trace, generator: Any, name: str, original: Callable, args, kw
     trace, own, has_seed = own_generators(active, bits)
     mark = generator if bits is None else bits.lock
     is_own = any(mark is made() for made in own)
+    if name == "seed" and trace.draws == REFUSE_DRAWS and gives_seed(args, kwargs):
+        return original(*give_seed(trace, generator, mark, args), **kwargs)
+    if name == "seed" and is_own and trace.draws != DRAW_AT_ONCE and not gives_seed(args, kwargs):
+        raise note_refusal(refused_draw(generator, name, is_own))
     if trace.draws == DRAW_AT_ONCE or (is_own and has_seed):
         if first_traced((*args, *kwargs.values())) is not None:
             return getattr(_captured_generators.generator_drawing_now(generator), name)(
@@ -268,7 +278,7 @@ def _draw(active: Trace, generator: Any, name: str, original: Callable, args, kw
         captured = _captured_generator(trace, generator)
         if captured is not None:
             return getattr(captured, name)(*args, **kwargs)
-    raise note_refusal(_refused_draw(generator, name, is_own))
+    raise note_refusal(refused_draw(generator, name, is_own))
 
 
 def _drawn_at_once(active: Trace, draw: Callable) -> Any:
@@ -285,22 +295,6 @@ def _drawn_at_once(active: Trace, draw: Callable) -> Any:
         return LATE_BOUND["as_buffer"](active, draw())
     finally:
         del active.__dict__["is_drawing"]
-
-
-def _refused_draw(generator: Any, name: str, is_own: bool) -> TraceError:
-    """The error for a draw that would be a constant of the program."""
-    kind = type(generator)
-    if is_own:
-        what = "a generator that the function makes without a seed"
-    elif generator is getattr(sys.modules.get("random"), "_inst", None):
-        what = "random"
-    elif generator is getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None):
-        what = "numpy.random"
-    elif kind.__module__ == "random":
-        what = "a random.Random"
-    else:
-        what = "a generator that is not an argument of the function"
-    return drawn_from(what, [name])
 
 
 # ---- lifted generators ----

@@ -38,6 +38,22 @@ def drawn_by(what: str, f: Callable) -> TraceError:
     return drawn_from(what, list(dict.fromkeys(name for _, name in places)), where)
 
 
+def refused_draw(generator: Any, name: str, is_own: bool) -> TraceError:
+    """The error for a draw that would be a constant of the program."""
+    kind = type(generator)
+    if is_own:
+        what = "a generator that the function makes without a seed"
+    elif generator is getattr(sys.modules.get("random"), "_inst", None):
+        what = "random"
+    elif generator is getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None):
+        what = "numpy.random"
+    elif kind.__module__ == "random":
+        what = "a random.Random"
+    else:
+        what = "a generator that is not an argument of the function"
+    return drawn_from(what, [name])
+
+
 def drawn_from(what: str, names: list[str], where: str | None = None) -> TraceError:
     """The error for draws by methods of these names from a hidden state.
 

@@ -206,7 +206,17 @@ class Watch:
     by bound methods that were made before the recording. Draws of other threads do not count.
     """
 
-    __slots__ = ("after", "before", "draws", "elsewhere", "f", "generators", "stand_ins", "thread")
+    __slots__ = (
+        "after",
+        "before",
+        "draws",
+        "elsewhere",
+        "f",
+        "generators",
+        "seeded",
+        "stand_ins",
+        "thread",
+    )
 
     def __init__(self, f: Callable | None, draws: str):
         numpy: Any = sys.modules.get("numpy.random")
@@ -221,6 +231,7 @@ class Watch:
         self.before = self.after = ()
         # (states before, states after) draws of other threads
         self.elsewhere: list[tuple[tuple, tuple]] = []
+        self.seeded: set[int] = set()  # the positions among ``states``
 
     def states(self) -> tuple:
         """The states of the two global generators and of those that the function captures."""
@@ -231,6 +242,17 @@ class Watch:
         if self.elsewhere and self.elsewhere[-1][1] == before:
             before = self.elsewhere.pop()[0]
         self.elsewhere.append((before, after))
+
+    def note_seed(self, generator: Any) -> None:
+        """Let ``generator`` draw, as the function gives it a seed, unless it has drawn before."""
+        watched = [*_hidden_generators(("numpy.random", "random")), *self.generators]
+        states = zip(watched, self.before, self.states(), strict=True)
+        for i, (known, before, now) in enumerate(states):
+            if known is generator and before == now:
+                self.seeded.add(i)
+        self.stand_ins.end()
+        self.stand_ins = LATE_BOUND["draw_watch"](DRAW_AT_ONCE)  # for the functions of modules too
+        self.stand_ins.start()
 
     def start(self) -> None:
         """Put stand-ins for the methods that draw in place."""
@@ -268,8 +290,8 @@ class Watch:
         used: dict[str, None] = {}
         known = self.before
         for before, after in (*self.elsewhere, (self.after, ())):
-            for name, *states in zip(names, known, before, fresh, strict=True):
-                if _was_drawn(*states):
+            for i, (name, *states) in enumerate(zip(names, known, before, fresh, strict=True)):
+                if i not in self.seeded and _was_drawn(*states):
                     used[name] = None
             known = after
         if used and not any(bind.op.is_users for bind in fn.binds):

@@ -1,4 +1,4 @@
-"""Random generators that a recorded function makes itself.
+"""Random generators that a recorded function makes itself, or gives a seed.
 
 Draws from them are constants of the program if the function has given them a seed. A generator that
 outlives the function is found by its next call, which then draws other numbers.
@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
 from letir.tracing.checks.system_randomness import RANDOM_FILE
 from letir.tracing.trace_state import DRAW_AT_ONCE, Trace
 
@@ -21,6 +22,22 @@ def note_own(active: Trace, made: Any) -> None:
     while active.parent is not None:
         active = active.parent
     active.__dict__.setdefault("made_generators", []).append(reference)
+
+
+def give_seed(trace: Trace, generator: Any, mark: Any, args: tuple) -> list:
+    """The arguments of ``generator.seed`` as numbers: the function gives it a seed.
+
+    Its draws are constants of the program from now on. ``mark``: the generator or its lock.
+    """
+    if trace.watch is not None:
+        trace.watch.note_seed(generator)
+    trace.__dict__.setdefault("own_generators", []).append(weakref.ref(mark))
+    return [int(x) if isinstance(x, Value) and not x.shape else x for x in args]
+
+
+def gives_seed(args: tuple, kwargs: dict) -> bool:
+    """Whether ``seed`` has these arguments: without one the operating system gives the seed."""
+    return any(x is not None for x in (*args, *kwargs.values()))
 
 
 def note_unseeded(active: Trace, number: int) -> None:

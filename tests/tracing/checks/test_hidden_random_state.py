@@ -28,6 +28,11 @@ def global_rng(x):
     return x + RNG.normal(size=3)
 
 
+def seeded_by_the_system(generator):
+    generator.seed()
+    return generator.rand()
+
+
 HAZARDS = {
     "normal": lambda x: x + np.random.normal(size=3),
     "one normal number": lambda x: x + np.random.normal(),
@@ -37,7 +42,13 @@ HAZARDS = {
     "many": lambda x: x + np.random.random(624).sum(),
     "binomial": lambda x: x + np.random.binomial(3, 0.5),
     "shuffle": lambda x: x[np.random.permutation(3)],
-    "seeded": lambda x: (np.random.seed(3), x + np.random.rand())[1],
+    "seeded too late": lambda x: (x + np.random.rand(), np.random.seed(3))[0],
+    "seeded by the system": lambda x: (np.random.seed(), x + np.random.rand())[1],
+    "seeded again by the system": lambda x: (
+        np.random.seed(3) or np.random.seed() or x + np.random.rand()
+    ),
+    "Python's seeded by the system": lambda x: random.seed(3) or random.seed() or x,
+    "its own, seeded by the system": lambda x: seeded_by_the_system(np.random.RandomState(3)) * x,
     "of Python": lambda x: x + random.random(),
     "gauss of Python": lambda x: x + random.gauss(0, 1),
     "a global generator": global_rng,
@@ -60,6 +71,42 @@ def test_a_draw_from_hidden_state_is_an_error_that_shows_the_replacement(name, o
         lt.trace(HAZARDS[name], X)
 
     assert "letir.random" in str(raised.value)
+
+
+KEPT = np.random.RandomState(5)
+
+
+def drops_out(x, seed):
+    np.random.seed(seed)
+    scale = np.random.normal(size=3)
+    scale[0] = x[0]
+    order = np.random.permutation(3)
+    return x[order] * scale + np.random.choice(3, p=x / x.sum())
+
+
+SEEDED = {
+    "NumPy's": drops_out,
+    "Python's": lambda x, seed: random.seed(seed) or x * random.random() + random.gauss(0, 1),
+    "a captured one": lambda x, seed: KEPT.seed(seed) or x * KEPT.rand(3),
+    "a default": lambda x, seed, r=np.random.RandomState(0): r.seed(seed) or x * r.rand(),  # noqa: B008
+    "twice": lambda x, seed: drops_out(x, seed) + drops_out(x, seed + 1),
+}
+
+
+@pytest.mark.parametrize("function", SEEDED.values(), ids=SEEDED)
+def test_a_generator_that_the_function_gives_a_seed_draws_constants(function):
+    program = lt.trace(function, X, 7)
+    expected = function(X, 7)
+    after = np.random.rand()
+
+    assert_same(expected, program(X, 7))
+    assert_same(function(X * 2, 7), program(X * 2, 7))
+    with pytest.raises(lt.GuardError):
+        program(X, 8)
+    lt.trace(function, X, 7)
+    assert function is not SEEDED["NumPy's"] or np.random.rand() == after
+    for seed in (7, 8, 7):
+        assert_same(function(X, seed), lt.jit(function)(X, seed))
 
 
 def test_the_error_says_the_line_and_the_function():
@@ -196,7 +243,7 @@ REACHED = {
         lambda x, rng: x + rng.integers(0, 9, 3), rng=np.random.default_rng(6)
     ),
     "numpy.random": lambda: lambda x: x + np.random.normal(size=3) + np.random.rand(),
-    "a seed": lambda: lambda x: (np.random.seed(8), x + np.random.randn(3))[1],
+    "its own seed": lambda: lambda x: (np.random.seed(8), x + np.random.randn(3))[1],
     "its own": lambda: lambda x: x + np.random.default_rng(7).normal(size=3),
     "its own RandomState": lambda: lambda x: x + np.random.RandomState(7).normal(x),
 }
