@@ -226,6 +226,10 @@ class LetBuilder:
             raise DTypeError(
                 f"build takes a sequence of results, found {results!r}\n  write build([result])"
             )
+        if not isinstance(results, Iterable):
+            raise DTypeError(
+                f"build takes a sequence of results, found {results!r}\n  write build([result])"
+            )
         args = tuple(results)
         if not _ARGS.issuperset(map(type, args)):
             args = tuple([r if type(r) in _ARGS else self.enter(r) for r in args])

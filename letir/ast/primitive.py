@@ -362,9 +362,11 @@ class Primitive:
         required = [name for name, value in full.items() if value is Required]
         if required or not full.keys() >= attrs.keys():  # the latter: an unknown name
             expected = ", ".join(self.attrs) or "none"
+            named = ", ".join(f"{name}=..." for name in required)
+            remedy = f"write {self.name}(..., {named})" if required else "leave the others out"
             raise DTypeError(
                 f"{self.name}: its attributes are ({expected}), found {dict(attrs)!r}\n"
-                "  pass each of them by its name"
+                f"  pass each of them by its name: {remedy}"
             )
         return Attrs(full)
 

@@ -210,6 +210,11 @@ class ShapeDtype:
 
     @entry_point
     def __init__(self, shape, dtype=np.float64, weak: bool = False):
+        if isinstance(dtype, tuple | list):
+            raise DTypeError(
+                f"ShapeDtype: a dtype is expected after the shape, found {dtype!r}\n"
+                f"  write ShapeDtype({dtype!r}, {shape!r})"
+            )
         shape = (shape,) if isinstance(shape, int | str | Size) else _as_shape(shape)
         for n in shape:
             if not isinstance(n, int | np.integer | str | Size) or (

@@ -197,6 +197,8 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         return _explain_plan(f, "program", ArgumentSpec.of(tuple(leaves), {})[0], True, leaves, {})
     if isinstance(f, BoundExecutor):
         return f.as_function(explain, *args, **kwargs)
+    if not callable(f):
+        LATE_BOUND["refuse_unless_function"]("explain", f)
     if not isinstance(f, Executor):
         return explain(jit(f), *args, **kwargs)
     given = (f.bound, *args) if isinstance(f, PartialExecutor) else args

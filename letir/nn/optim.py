@@ -198,6 +198,7 @@ def momentum(
     >>> optimizer.update(np.array([0.5, -1.0]), optimizer.init(w), w)[0].round(3)
     array([0.95, 2.1 ])
     """
+    _refuse_rate("momentum", learning_rate, decay=decay)
     return sgd(learning_rate, momentum=decay, nesterov=nesterov)
 
 

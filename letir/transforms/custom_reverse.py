@@ -17,6 +17,7 @@ from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.gradient_steps import custom_vjp as custom_vjp_op
 from letir.ops.define.records import recast
 from letir.ops.shape.shape_and_creation import zeros_like
+from letir.tracing.checks.misuse import describe_value, is_operand
 from letir.tracing.entry import record
 from letir.tracing.manual import is_tracing
 from letir.tracing.source_locations import user_place
@@ -196,6 +197,11 @@ class custom_vjp(CustomFunction[P, R]):
         """``ct`` in the type of the argument ``leaf``; zeros for None."""
         if ct is None:
             return zeros_like(leaf)
+        if not is_operand(ct):
+            raise DTypeError(
+                f"{self}: backward gave argument {position} {describe_value(ct)}, expected a "
+                f"cotangent of type {leaf.type}\n  return an array, or None for a zero"
+            )
         if getattr(ct, "shape", ()) != leaf.shape:
             raise ShapeError(
                 f"{self}: backward gave argument {position} "

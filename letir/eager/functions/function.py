@@ -14,10 +14,12 @@ from letir.eager.mutation import add_view, memory_root, note_change, refuse_writ
 from letir.eager.recorder import RECORDER
 from letir.eager.tape import ORDER, Constant, Part, step_at
 from letir.eager.variable import Variable
-from letir.errors import TraceError
+from letir.errors import DTypeError, MissingRule, TraceError
 from letir.eval.array_modules import is_array
 from letir.tracing.source_locations import at_user, user_place
 from letir.tracing.tracer import Tracer
+
+_METHOD_REMEDY = "write it in the class, below @staticmethod"
 
 
 class Function:
@@ -51,15 +53,27 @@ class Function:
         super().__init_subclass__(**kwargs)
         cls.operation = make_operation(cls)
 
+    @entry_point
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        name = type(self).__name__
+        raise DTypeError(
+            f"{name}: a Function is applied, objects of its class are not made{at_user()}\n"
+            f"  write {name}.apply(x)"
+        )
+
     @staticmethod
     def forward(ctx: Context, *args: Any) -> Any:
         """The result, a Variable or a tuple of them."""
-        raise NotImplementedError("a Function must define forward(ctx, *args)")
+        raise MissingRule(
+            f"a Function must define forward(ctx, *args){at_user()}\n  {_METHOD_REMEDY}"
+        )
 
     @staticmethod
     def backward(ctx: Context, *grads: Any) -> Any:
         """The gradients of the arguments of forward."""
-        raise NotImplementedError("a Function must define backward(ctx, *grads)")
+        raise MissingRule(
+            f"a Function must define backward(ctx, *grads){at_user()}\n  {_METHOD_REMEDY}"
+        )
 
     @classmethod
     @entry_point
@@ -72,7 +86,7 @@ class Function:
         origins = [arg.arg if isinstance(arg, Variable) else None for arg in args]
         ctx = Context(cls.__name__, needs)
         with no_grad():
-            given = cls.forward(ctx, *args)
+            given = LATE_BOUND["call_rule"](f"{cls.__name__}.forward", cls.forward, ctx, *args)
         results = given if isinstance(given, tuple) else (given,)
         outs = [_output_variable(result, args, ctx) for result in results]
         _check_dirty(ctx, args, results)

@@ -143,6 +143,11 @@ def opaque(
     return %1
     """
     LATE_BOUND["refuse_unless_function"]("opaque", function)
+    if name is None and getattr(function, "__name__", "") == "<lambda>":
+        raise LetirError(
+            "opaque: the function is a lambda, which has no name for the operation\n"
+            "  write opaque(function, aval, name='mine.double')"
+        )
     name = name or f"{function.__module__}.{function.__qualname__}".replace("<locals>.", "")
     if vjp is not None:
         _refuse_rules(name, {"function": (0, function), "vjp": (2, vjp)})

@@ -235,7 +235,7 @@ def _misfit_of_operation(
             return DTypeError(f"{op.name}: {reason}\n  it takes {parameters_text(signature)}")
         break
     for i, operand in enumerate(args[:1] if op.prepare else args):  # others may be attributes
-        if not _is_operand(operand):
+        if not is_operand(operand):
             told = f"{op.name}: operand {i} must be an array or a number"
             remedy = "pass arrays as operands, the rest by keyword"
             return DTypeError(f"{told}, found {describe_value(operand)}\n  {remedy}")
@@ -251,10 +251,10 @@ def _misfit_of_operation(
     )
 
 
-def _is_operand(value: Any) -> bool:
+def is_operand(value: Any) -> bool:
     """Whether letir computes with a value, which may be a list of arrays."""
     if isinstance(value, list | tuple):
-        return all(map(_is_operand, value))
+        return all(map(is_operand, value))
     try:
         return isinstance(value, Value) or type_of(value) is not None
     except DTypeError:

@@ -32,8 +32,9 @@ def call_rule(asked: str, rule: Callable, *args: Any) -> Any:
     """
     try:
         return rule(*args)
-    except TypeError as error:
+    except (TypeError, AttributeError) as error:
         refuse_call(error, rule, args, {}, f"{asked}: ")
+        refuse_static(error, rule, args, {}, asked)
         raise
 
 
@@ -94,10 +95,11 @@ def call_plainly(f: Callable, args: tuple, kwargs: dict) -> Any:
         raise
 
 
-def refuse_static(error: BaseException, f: Any, args: tuple, kwargs: dict) -> None:
+def refuse_static(error: BaseException, f: Any, args: tuple, kwargs: dict, asked: str = "") -> None:
     """Raise DTypeError for a TypeError of Python in ``f`` about an argument that is not an array.
 
-    Such an argument is passed unchanged, and fails like ``f("a")`` without letir.
+    Such an argument is passed unchanged, and fails like ``f("a")`` without letir. ``asked`` names
+    a rule, as in "custom_vjp f: backward".
     """
     link = error.__traceback__
     while link is not None and link.tb_next is not None:
@@ -113,7 +115,7 @@ def refuse_static(error: BaseException, f: Any, args: tuple, kwargs: dict) -> No
     told = [line for line in told if line]
     if told:
         place = place_of(frame, link.tb_lasti, link.tb_lineno)
-        name = getattr(f, "__name__", type(f).__name__)
+        name = asked or getattr(f, "__name__", type(f).__name__)
         raise DTypeError(
             f"{name}: {error}, where {', '.join(told)}{source_line(place)}\n"
             "  letir records arrays and numbers, and passes other values unchanged: pass an array"
