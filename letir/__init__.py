@@ -240,7 +240,8 @@ _LATE_BOUND = {
         *("call_at_user", "refuse_warnings_as_errors", "warn_at_user"),
     ),
     "tracing.refusals": (
-        *("ambiguous_truth", "escaped_error", "lost_change", "no_index", "note_refusal"),
+        *("ambiguous_truth", "escaped_error", "lost_change", "no_index", "no_number"),
+        "note_refusal",
     ),
     "tracing.library_stand_ins": (
         "watch_imports",

@@ -35,6 +35,7 @@ from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.dispatch import recorder_of, ufunc_records
 from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
 from letir.tracing.operands import stack_traced
+from letir.tracing.refusals import with_hint
 from letir.tracing.source_locations import at_user, error_at_user_line, is_item_write
 from letir.tracing.tracer import Tracer
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from letir.eager.op_cache import OpSpecialization
 
 INDEX, RESHAPE = PRIMITIVES["index"], PRIMITIVES["reshape"]
+_NUMBER_HINT = "convert an element, x[i], or reduce the array: x.sum()"
 _ARRAY_REMEDY = (
     "compute with the Variable; x.detach() or x.numpy() is the value without its history,\n"
     "  letir.numpy.array([...]) makes an array of Variables; Variable(buffer) can be written to"
@@ -321,14 +323,24 @@ class Variable(ArrayValue):
         return replay_program(f, leaves)
 
     def __bool__(self):
-        return bool(self.array)
+        try:
+            return bool(self.array)
+        except ValueError as error:
+            hint = "choose for each element with numpy.where(condition, a, b)"
+            raise with_hint(error, hint) from None
 
     def __int__(self):
-        return int(self.array)
+        try:
+            return int(self.array)
+        except TypeError as error:
+            raise with_hint(error, _NUMBER_HINT) from None
 
     def __float__(self):
         self.check_kept()
-        return float(self.array)
+        try:
+            return float(self.array)
+        except TypeError as error:
+            raise with_hint(error, _NUMBER_HINT) from None
 
     def __complex__(self):
         self.check_kept()
@@ -345,7 +357,10 @@ class Variable(ArrayValue):
             )
 
     def __index__(self):
-        return self.array.__index__()
+        try:
+            return self.array.__index__()
+        except TypeError as error:
+            raise with_hint(error, "pass an int, or round it: x.astype(int)") from None
 
     def __format__(self, spec):
         return format(self.array, spec) if spec else repr(self)

@@ -23,6 +23,7 @@ from letir.tracing.callers import attributes_called_on_lists, codes_in
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.python_protocols import has_attribute, is_instance
 from letir.tracing.operands import first_traced
+from letir.tracing.refusals import no_number
 from letir.tracing.source_locations import at_user, error_at_user_line
 from letir.tracing.stand_ins import GIVEN_NUMBERS, LibraryModule, is_recording, watch_functions
 from letir.tracing.trace_state import ACTIVE
@@ -169,13 +170,7 @@ def python_number(x: Any, kind: type | None = None) -> Any:
         return x
     called = "a Python number" if kind is None else f"{kind.__name__}()"
     if x.size != 1:
-        raise error_at_user_line(
-            DTypeError(
-                f"{called} of a traced value of type {x.type}: only 0-dimensional arrays can be "
-                "converted to Python scalars\n"
-                "  convert an element, x[i], or keep the array: x.astype(float)"
-            )
-        )
+        raise no_number(x, called)
     if kind is float and x.dtype.kind == "c":
         raise error_at_user_line(
             DTypeError(

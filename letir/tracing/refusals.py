@@ -287,24 +287,85 @@ def lost_change() -> TraceError:
 def ambiguous_truth(value: Value) -> ShapeError:
     """The error for the truth value of an array, as in ``if x > 0``."""
     if value.size == 0:  # an error since NumPy 2.2, with a warning before
-        return ShapeError(
-            f"The truth value of an empty array is ambiguous. Use x.size > 0{at_user()}\n"
-            "  an array without elements is neither true nor false"
-        )
-    return ShapeError(
+        text = "The truth value of an empty array is ambiguous."
+        use, remedy = "Use x.size > 0", "an array without elements is neither true nor false"
+        numpys = ValueError(f"{text} Use `array.size > 0` to check that an array is not empty.")
+        return _with_numpys(ShapeError(f"{text} {use}{at_user()}\n  {remedy}"), numpys)
+    text = (
         "The truth value of an array with more than one element is ambiguous. "
-        f"Use a.any() or a.all(){at_user()}\n"
-        f"  the condition has the type {value.type}; choose for each element with "
-        "numpy.where(condition, a, b)"
+        "Use a.any() or a.all()"
     )
+    remedy = "choose for each element with numpy.where(condition, a, b)"
+    error = ShapeError(f"{text}{at_user()}\n  the condition has the type {value.type}; {remedy}")
+    return _with_numpys(error, ValueError(text))
+
+
+def no_number(value: Value, asked: str) -> DTypeError:
+    """The error for ``float()`` or ``int()`` of an array; ``asked`` names the function."""
+    numpys = TypeError("only 0-dimensional arrays can be converted to Python scalars")
+    error = DTypeError(
+        f"{asked} of a traced value of type {value.type}: {numpys}{at_user()}\n"
+        "  convert an element, x[i], or keep the array: x.astype(float)"
+    )
+    return _with_numpys(error, numpys)
 
 
 def no_index(value: Value) -> DTypeError:
     """The error for an index, a size or a count that is not an integer."""
-    return DTypeError(
-        "only integer scalar arrays can be converted to a scalar index, found a traced value of "
-        f"type {value.type}{at_user()}\n  pass an int, or round it: x.astype(int)"
+    text = "only integer scalar arrays can be converted to a scalar index"
+    numpys = text
+    if value.is_scalar():
+        numpys = f"{_class_name(value)!r} object cannot be interpreted as an integer"
+    error = DTypeError(
+        f"{text}, found a traced value of type {value.type}{at_user()}\n"
+        "  pass an int, or round it: x.astype(int)"
     )
+    return _with_numpys(error, TypeError(numpys))
+
+
+def no_length(value: Value) -> DTypeError:
+    """The error for ``len`` of a number."""
+    text = "len() of unsized object"
+    error = DTypeError(f"{text}, {value.type}{at_user()}\n  pass an array")
+    is_scalar = value.is_scalar()
+    numpys = f"object of type {_class_name(value)!r} has no len()" if is_scalar else text
+    return _with_numpys(error, TypeError(numpys))
+
+
+def no_iteration(value: Value) -> DTypeError:
+    """The error for a loop over a number."""
+    text = "iteration over a 0-d array"
+    error = DTypeError(f"{text}, {value.type}{at_user()}\n  pass an array")
+    numpys = f"{_class_name(value)!r} object is not iterable" if value.is_scalar() else text
+    return _with_numpys(error, TypeError(numpys))
+
+
+def not_iterable(value: Value) -> TypeError:
+    """The error for ``item in value`` of a number."""
+    number = getattr(value.__class__, "original", value.__class__)()
+    try:
+        operator.contains(number, 0)  # Python's text differs from version to version
+    except TypeError as error:
+        return with_hint(error, "a number has no elements: compare it, x == item")
+    raise AssertionError("numbers have no elements")
+
+
+def _class_name(value: Value) -> str:
+    """The name of the class that the recorded function sees, as Python's errors write it."""
+    kind = getattr(value.__class__, "original", value.__class__)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def _with_numpys(error: E, numpys: Exception) -> E:
+    """``error``, whose text is that of ``numpys`` for a recorded function that catches it."""
+    error.letir_numpys = numpys  # type: ignore[attr-defined]
+    return error
+
+
+def with_hint(error: E, hint: str) -> E:
+    """Python's ``error`` with the user's line and a remedy as a note: its text stays Python's."""
+    error.add_note(f"letir: {at_user().strip()}\n  {hint}")
+    return error
 
 
 WATCHERS.append(_remember)
@@ -314,5 +375,6 @@ LATE_BOUND.update(
     escaped_error=escaped_error,
     lost_change=lost_change,
     no_index=no_index,
+    no_number=no_number,
     note_refusal=note_refusal,
 )

@@ -227,6 +227,8 @@ class Tracer(PythonProtocols):
             return convert(written)
         if (value := LATE_BOUND["float_for_text"](self, sys._getframe(2))) is not None:
             return convert(value)
+        if self.size != 1:
+            raise LATE_BOUND["no_number"](self, f"{convert.__name__}()")
         LATE_BOUND["note_module_of_numbers"](convert.__name__, sys._getframe(2))
         raise self.refused(f"{convert.__name__}()", _MATH_REMEDY)
 

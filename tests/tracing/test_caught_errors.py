@@ -122,13 +122,32 @@ def test_the_error_of_hashing_an_array_may_be_caught():
         lambda x: x[x],
         lambda x: x[x[0]],
         lambda x: x[[0.5]],
+        bool,
+        lambda x: bool(x[:0]),
+        float,
+        int,
+        lambda x: [1, 2][x],
+        lambda x: range(x[0]),
+        lambda x: range(float(x[0])),
+        lambda x: len(x[0]),
+        lambda x: len(float(x[0])),
+        lambda x: len(x[0, ...]),
+        lambda x: list(x[0]),
+        lambda x: list(float(x[0])),
+        lambda x: list(x[0, ...]),
+        lambda x: 3 in float(x[0]),
+        hash,
+        lambda x: float(x[0])[0],
+        lambda x: float(x[0]).shape,
+        lambda x: x.no_such_name,
+        lambda x: [1, 2] * x[0],
     ],
 )
 def test_the_text_of_an_error_that_the_function_catches_is_numpys(action):
     def f(x):
         try:
             return action(x)
-        except (ValueError, IndexError) as error:
+        except (ValueError, IndexError, TypeError, AttributeError) as error:
             return str(error), repr(error), error.args, type(error).__name__, f"{error}"
 
     x = np.array([1.0, 2.0, 3.0])

@@ -23,6 +23,7 @@ from letir.tracing.numpy_protocols.array_methods import ArrayMethods
 from letir.tracing.numpy_protocols.dispatch import call_function, recorder_of, ufunc_records
 from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
 from letir.tracing.operands import Casting, array_of_sequence, stack_traced
+from letir.tracing.refusals import no_iteration, not_iterable, with_hint
 from letir.tracing.source_locations import at_user
 
 _NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
@@ -94,10 +95,8 @@ def list_operand(x: Any, name: str, items: Any) -> Any:
     if name == "mul" and not x.shape and x.is_scalar() and hasattr(type(items), "__mul__"):
         if x.dtype.kind in "iu":
             return NotImplemented
-        raise TypeError(
-            f"can't multiply sequence by non-int of type 'numpy.{x.dtype}'{at_user()}\n"
-            "  make an array of it first: numpy.array(items) * x"
-        )
+        error = TypeError(f"can't multiply sequence by non-int of type 'numpy.{x.dtype}'")
+        raise with_hint(error, "make an array of it first: numpy.array(items) * x")
     return stack_traced(items) if isinstance(items, list | tuple) else array_of_sequence(items)
 
 
@@ -241,14 +240,13 @@ class ArrayValue(ArrayMethods):
 
     def __iter__(self):
         if not self.shape:
-            raise DTypeError(f"iteration over a 0-d array, {self.type}{at_user()}\n  pass an array")
+            raise no_iteration(self)
         # a generator: each bind is recorded when the user's loop reaches it
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, item):
         if self.is_scalar():
-            kind = self.__class__.__name__
-            raise TypeError(f"argument of type {kind!r} is not iterable{at_user()}")
+            raise not_iterable(self)
         return bool((self == item).any())
 
     def __eq__(self, other):

@@ -19,7 +19,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
 from letir.errors import TraceError
 from letir.tracing.numpy_protocols.array_value import ArrayValue
-from letir.tracing.refusals import note_refusal
+from letir.tracing.refusals import no_length, note_refusal, with_hint
 from letir.tracing.source_locations import at_user, is_letirs
 
 _PYTHON_NUMBERS = {"f": float, "c": complex}
@@ -56,10 +56,8 @@ def _refuse_attribute(x: Any, name: str) -> None:
     """
     kind = x.__class__
     if not hasattr(kind, name) and not is_letirs(sys._getframe(2).f_code.co_filename):
-        raise AttributeError(
-            f"{kind.__name__!r} object has no attribute {name!r}{at_user()}\n"
-            "  it is a Python number: pass an array, or make one with numpy.asarray"
-        )
+        error = AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
+        raise with_hint(error, "it is a Python number: pass an array, or make one by numpy.asarray")
 
 
 def has_attribute(x: Any, name: str, /) -> bool:
@@ -121,20 +119,25 @@ class PythonProtocols(ArrayValue):
         if not self.shape and self.is_scalar():
             vars(self.emitter)["has_keys"] = True
             return hash(self.known_number("a hash"))
-        error = TypeError(
-            f"unhashable type: a traced value cannot be in a set or the key of a dict{at_user()}\n"
-            "  use its name or place as the key; cache by letir.concrete(x)"
-        )
         # TypeError, as for arrays, so that `except TypeError` fallbacks behave as with NumPy
+        error = with_hint(
+            TypeError("unhashable type: 'numpy.ndarray'"),
+            "a traced value cannot be in a set or the key of a dict\n"
+            "  use its name or place as the key; cache by letir.concrete(x)",
+        )
         raise note_refusal(error) if self.is_scalar() else error
+
+    def __len__(self):
+        if not self.shape:
+            raise no_length(self)
+        return self.shape[0]
 
     def __getitem__(self, item):
         kind = self.type
         if kind is not None and kind.weak and not is_letirs(sys._getframe(1).f_code.co_filename):
             name = self.__class__.__name__
-            raise TypeError(
-                f"{name!r} object is not subscriptable{at_user()}\n  it is a Python number"
-            )
+            error = TypeError(f"{name!r} object is not subscriptable")
+            raise with_hint(error, "it is a Python number: pass an array")
         return super().__getitem__(item)
 
     def __format__(self, spec):

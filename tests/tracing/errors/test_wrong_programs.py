@@ -228,8 +228,9 @@ a traced value cannot be written into an ordinary array: it would not be recorde
 
 def test_a_traced_value_is_not_hashable(told):
     message = """\
-unhashable type: a traced value cannot be in a set or the key of a dict
-  at test_wrong_programs.py:NN
+unhashable type: 'numpy.ndarray'
+letir: at test_wrong_programs.py:NN
+  a traced value cannot be in a set or the key of a dict
   use its name or place as the key; cache by letir.concrete(x)"""
 
     assert (TypeError, message) == told(lambda x: {x: 1.0}, X)
