@@ -209,6 +209,25 @@ def test_a_loop_is_one_bind():
     assert rows.shape == (1000, 2)
 
 
+def test_a_scan_over_a_symbolic_number_of_rows_is_one_bind():
+    model = model_of("""f (float[t, n] x, float[n] h) => (float[n] y, float[n, t] z) {
+      y, z = Scan(h, x) <num_scan_inputs = 1, scan_input_directions = [1], scan_output_axes = [1],
+        body = b (float[n] s, float[n] v) => (float[n] next, float[n] out) {
+          a = Add(s, v) next = Tanh(a) out = Mul(next, s)
+        }>
+    }""")
+    f = lt.onnx.load(model)
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+
+    assert 1 == [bind.op.name for bind in f.binds].count("scan")
+    for t, n in ((1, 2), (5, 3)):
+        x, h = np.linspace(-1, 1, t * n, dtype=np.float32).reshape(t, n), np.ones(n, np.float32)
+        for found, expected in zip(f(x, h), session.run(None, {"x": x, "h": h}), strict=True):
+            np.testing.assert_allclose(found, expected, 1e-6, 1e-6)
+
+
 def test_functions_of_the_model_are_inlined():
     model = parser.parse_model(
         HEAD

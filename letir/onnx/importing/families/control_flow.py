@@ -227,9 +227,9 @@ def _scanned(states: tuple, rows: list, body: Any) -> tuple[tuple, tuple]:
         results = [_recordable(value) for value in body(*carry, *row)]
         return tuple(results[: len(states)]), tuple(results[len(states) :])
 
-    is_long = body.has_bodies or any(len(row) > MOST_COMPUTED for row in rows[:1])
-    if is_long and is_known([*states, *rows]):
-        rows = [as_traced(row) for row in rows]
+    if is_known([*states, *rows]):  # a long loop over constants is left to the program
+        is_long = body.has_bodies or any(len(row) > MOST_COMPUTED for row in rows[:1])
+        rows = [as_traced(row) for row in rows] if is_long else rows
     return scan(step, tuple(states), tuple(rows))
 
 
