@@ -22,10 +22,10 @@ def emit_node(g: Graph, bind: Bind, kind: str) -> str:
         names = [as_truth(g, arg) for arg in bind.args]
         return g(kind, *names)
     names = [g.operand(arg, dtype) for arg, dtype in zip(bind.args, dtypes, strict=True)]
-    return _node_on(g, kind, names, dtypes[-1], made)
+    return node_on(g, kind, names, dtypes[-1], made)
 
 
-def _node_on(g: Graph, kind: str, names: Sequence[str], dtype: np.dtype, made: np.dtype) -> str:
+def node_on(g: Graph, kind: str, names: Sequence[str], dtype: np.dtype, made: np.dtype) -> str:
     """A node on operands of one dtype, cast to a wider one if runtimes have no kernel for it."""
     if kind in _ON_ALL:
         return g(kind, *names)
@@ -106,7 +106,7 @@ def _imag(g: Graph, bind: Bind) -> str:
 @exports_as(equal="Equal", not_equal="Not")
 def _equal(g: Graph, bind: Bind, word: str) -> str:
     names, dtype = loop_operands(g, bind)
-    found = _node_on(g, "Equal", names, dtype, np.dtype(bool))
+    found = node_on(g, "Equal", names, dtype, np.dtype(bool))
     return found if word == "Equal" else g("Not", found)
 
 
@@ -256,10 +256,10 @@ def _power(g: Graph, bind: Bind) -> str:
     exponent = bind.args[1]
     number = exponent.value if type(exponent) is Const else None
     if number == 2:
-        return _node_on(g, "Mul", [x, x], dtype, dtype)
+        return node_on(g, "Mul", [x, x], dtype, dtype)
     if dtype.kind in "iu" and type(number) is int and 0 < number <= 64:
         return _integer_power(g, x, number, dtype)  # runtimes compute Pow in floating point
-    return _node_on(g, "Pow", [x, y], dtype, dtype)
+    return node_on(g, "Pow", [x, y], dtype, dtype)
 
 
 def _integer_power(g: Graph, x: str, count: int, dtype: np.dtype) -> str:
@@ -267,16 +267,16 @@ def _integer_power(g: Graph, x: str, count: int, dtype: np.dtype) -> str:
     found = None
     while count:
         if count & 1:
-            found = x if found is None else _node_on(g, "Mul", [found, x], dtype, dtype)
+            found = x if found is None else node_on(g, "Mul", [found, x], dtype, dtype)
         count >>= 1
-        x = _node_on(g, "Mul", [x, x], dtype, dtype) if count else x
+        x = node_on(g, "Mul", [x, x], dtype, dtype) if count else x
     return found or x
 
 
 @exports("square")
 def _square(g: Graph, bind: Bind) -> str:
     (x,), dtype = loop_operands(g, bind)
-    return _node_on(g, "Mul", [x, x], dtype, dtype)
+    return node_on(g, "Mul", [x, x], dtype, dtype)
 
 
 @exports("reciprocal")
@@ -285,42 +285,6 @@ def _reciprocal(g: Graph, bind: Bind) -> str:
     if dtype.kind == "f":
         return g("Reciprocal", x)
     return g("Div", g.array(1, dtype), x)
-
-
-@exports_as(fmax="Max", fmin="Min")
-def _fmax(g: Graph, bind: Bind, word: str) -> str:
-    (x, y), dtype = loop_operands(g, bind)
-    found = _node_on(g, word, [x, y], dtype, dtype)
-    if dtype.kind != "f":
-        return found
-    return g("Where", g("IsNaN", x), y, g("Where", g("IsNaN", y), x, found))
-
-
-@exports_as(maximum="Max", minimum="Min")
-def _maximum(g: Graph, bind: Bind, word: str) -> str:
-    names, dtype = loop_operands(g, bind)
-    return extremum(g, word, names, dtype)
-
-
-def extremum(g: Graph, kind: str, names: Sequence[str], dtype: np.dtype) -> str:
-    """The larger or smaller of two operands; nan if one of them is nan."""
-    found = _node_on(g, kind, names, dtype, dtype)
-    if dtype.kind != "f":
-        return found
-    # ONNX leaves Max and Min of nan undefined; the sum of the operands is nan if one is
-    x, y = names
-    return g("Where", g("Or", g("IsNaN", x), g("IsNaN", y)), g("Add", x, y), found)
-
-
-@exports("clip")
-def _clip(g: Graph, bind: Bind) -> str:
-    made = bind.binders[0].type.dtype
-    x, low, high = (
-        *g.operands(bind, made),
-        *[""] * (3 - len(bind.args)),
-    )
-    found = extremum(g, "Max", [x, low], made) if low else x
-    return extremum(g, "Min", [found, high], made) if high else found
 
 
 @exports("round")
@@ -358,7 +322,7 @@ def _sign(g: Graph, bind: Bind, word: str) -> str:
     (x,), dtype = loop_operands(g, bind)
     if word == "Sign" and dtype.kind == "f":  # runtimes differ about the sign of nan
         return g("Where", g("IsNaN", x), x, g("Sign", x))
-    return x if dtype.kind == "b" else _node_on(g, word, [x], dtype, dtype)
+    return x if dtype.kind == "b" else node_on(g, word, [x], dtype, dtype)
 
 
 @exports("heaviside")

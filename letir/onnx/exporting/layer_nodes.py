@@ -72,7 +72,7 @@ exports("softplus")(layer("Softplus", lambda bind: {} if bind.attrs["beta"] == 1
 exports("leaky_relu")(
     layer("LeakyRelu", lambda bind: {"alpha": float(bind.attrs["negative_slope"])})
 )
-exports("one_hot", "logsumexp", "rms_norm")(_by_parts)  # nodes of these names cover fewer cases
+exports("one_hot", "logsumexp")(_by_parts)  # nodes of these names cover fewer cases
 exports("hardsigmoid")(layer("HardSigmoid", lambda bind: {"alpha": 1 / 6, "beta": 0.5}))
 
 
@@ -107,6 +107,16 @@ def _linear(g: Graph, bind: Bind) -> Any:
 
 @exports("layer_norm")
 def _layer_norm(g: Graph, bind: Bind) -> Any:
+    return _last_axes_node(g, bind, "LayerNormalization")
+
+
+@exports("rms_norm")
+def _rms_norm(g: Graph, bind: Bind) -> Any:
+    return _by_parts(g, bind) if g.opset < 23 else _last_axes_node(g, bind, "RMSNormalization")
+
+
+def _last_axes_node(g: Graph, bind: Bind, kind: str) -> Any:
+    """A normalisation over the last axes as a node of this kind, or else its decomposition."""
     x, axes = bind.args[0], _last_axes(bind)
     has_weight = len(bind.args) > 1 and bind.args[1].type is not NO_TYPE
     if not _is_floating(bind) or axes is None or not has_weight or x.type.dtype == np.float16:
@@ -118,7 +128,7 @@ def _layer_norm(g: Graph, bind: Bind) -> Any:
     attrs: dict[str, Any] = {"axis": first, "epsilon": float(bind.attrs["eps"])}
     if x.type.dtype == np.float64 and float(np.float32(attrs["epsilon"])) != attrs["epsilon"]:
         return _by_parts(g, bind)  # the attribute has single precision
-    return g("LayerNormalization", *[g.operand(arg) for arg in _present(bind)], **attrs)
+    return g(kind, *[g.operand(arg) for arg in _present(bind)], **attrs)
 
 
 def _last_axes(bind: Bind) -> int | None:

@@ -3,7 +3,8 @@
 import numpy as np
 
 from letir.ast.terms import NO_TYPE, Arg, Bind
-from letir.onnx.exporting.elementwise_nodes import as_truth, extremum, is_not
+from letir.onnx.exporting.elementwise_nodes import as_truth, is_not
+from letir.onnx.exporting.extremum_nodes import extremum
 from letir.onnx.exporting.node_graph import Graph, exports, exports_as, result_types
 
 

@@ -8,6 +8,7 @@ from letir.onnx.exporting import (
     control_nodes,
     effect_nodes,
     elementwise_nodes,
+    extremum_nodes,
     fourier_nodes,
     index_nodes,
     layer_nodes,
@@ -31,7 +32,15 @@ from letir.onnx.exporting.programs import (
 
 FAMILIES = (
     *(effect_nodes, fourier_nodes),
-    *(control_nodes, elementwise_nodes, index_nodes, layer_nodes, product_nodes, reduction_nodes),
+    *(
+        control_nodes,
+        elementwise_nodes,
+        extremum_nodes,
+        index_nodes,
+        layer_nodes,
+        product_nodes,
+        reduction_nodes,
+    ),
     *(shape_nodes, shift_nodes, elementary_programs, series_programs, error_function_programs),
     *(array_programs, bessel_programs, beta_programs, gamma_programs, matrix_programs),
     spectral_programs,

@@ -155,7 +155,7 @@ def _split(g: Graph, bind: Bind) -> tuple[str, ...]:
     axis = bind.attrs["axis"] % bind.args[0].type.ndim
     extents = [kind.shape[axis] for kind in result_types(bind)]
     name, sections = g.operand(bind.args[0]), bind.attrs["sections"]
-    if type(sections) is tuple:  # the parts may overlap or leave elements out
+    if type(sections) is tuple and not _covers(bind.args[0].type.shape[axis], sections):
         stops = [*sections, None]
         starts = [0, *sections]
         return tuple(
@@ -164,6 +164,12 @@ def _split(g: Graph, bind: Bind) -> tuple[str, ...]:
     if len(extents) == 1:
         return (name,)
     return g("Split", name, g.ints(extents), results=len(extents), axis=axis)
+
+
+def _covers(size: Any, sections: tuple) -> bool:
+    """Whether parts between these places neither overlap nor leave elements of the axis out."""
+    places = (0, *sections, size)
+    return all(type(n) is int for n in places) and list(places) == sorted(places)
 
 
 def sliced(g: Graph, name: str, axis: int, start: Any, stop: Any, step: int = 1) -> str:

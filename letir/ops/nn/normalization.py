@@ -175,5 +175,5 @@ def _group_norm_decompose(x, weight=None, bias=None, *, groups, eps=1e-5):
 
 
 layer_norm = composite("layer_norm", _layer_norm_decompose, onnx="LayerNormalization")
-rms_norm = composite("rms_norm", _rms_norm_decompose)
+rms_norm = composite("rms_norm", _rms_norm_decompose, onnx="RMSNormalization")
 group_norm = composite("group_norm", _group_norm_decompose, onnx="GroupNormalization")

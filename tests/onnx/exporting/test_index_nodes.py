@@ -76,6 +76,24 @@ def test_chunks_are_one_split_whose_sizes_may_be_computed():
         assert_agrees(model, program, xs)
 
 
+@pytest.mark.parametrize(
+    ("kinds", "f"),
+    [
+        ({"Split"}, lambda x: np.array_split(x, 2, axis=1)),
+        ({"Split"}, lambda x: np.split(x, [0, 1, 3], axis=1)),
+        ({"Slice"}, lambda x: np.split(x, [2, 1], axis=1)),
+        ({"Slice"}, lambda x: np.split(x, [1, 5], axis=1)),
+    ],
+)
+def test_parts_between_places_are_one_split_unless_they_overlap_or_end_beyond(kinds, f):
+    program = lt.trace(f, N)
+    model = exported(program)
+
+    assert kinds == set(kinds_of(model))
+    for n in (1, 4):
+        assert_agrees(model, program, [np.arange(3.0 * n).reshape(n, 3)])
+
+
 def test_an_integer_reads_by_gather_or_by_slice_and_squeeze():
     program = lt.trace(lambda x, i: (x[2], x[1:, -1], x[i]), N, lt.ShapeDtype((), np.int64))
     model = exported(program)

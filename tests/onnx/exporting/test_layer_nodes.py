@@ -14,6 +14,12 @@ LAYERS = [
     ("Gelu", nn.gelu, [("n", 5)]),
     ("Gemm", nn.linear, [("n", 5), (3, 5), (3,)]),
     ("LayerNormalization", nn.layer_norm, [("n", 5), (5,), (5,)]),
+    ("RMSNormalization", nn.rms_norm, [("n", 5), (5,)]),
+    (
+        "RMSNormalization",
+        lambda *xs: nn.rms_norm(*xs, axis=(1, 2), eps=2.0**-10),
+        [("n", 5, 4), (5, 4)],
+    ),
     (
         "BatchNormalization",
         lambda x, *rest: nn.batch_norm(x, *rest, train=False)[0],
@@ -64,3 +70,30 @@ def test_attention_without_keys_is_zero_in_the_model_too():
     )
 
     assert_agrees(exported(program), program, arrays_of(HEADS, np.float32))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("kinds", "f"),
+    [
+        (["Relu"], lambda x: np.maximum(x, 0)),
+        (["Relu"], lambda x: np.maximum(0.0, x)),
+        (["Clip"], lambda x: np.clip(x, -1, 2)),
+        (["Max", "IsNaN", "Where"], lambda x: np.maximum(x, 0.5)),
+        (["Min", "IsNaN", "Where"], lambda x: np.clip(x, None, 2)),
+    ],
+)
+def test_bounds_that_are_numbers_need_few_nodes(kinds, f, dtype):
+    program = lt.trace(f, lt.ShapeDtype(("n",), dtype))
+    model = exported(program)
+
+    assert kinds == kinds_of(model)
+    for n in (1, 9):
+        x = np.resize(np.array([np.nan, -3, 3, np.inf, -np.inf, 0.25], dtype), n)
+        assert_agrees(model, program, [x])
+
+
+def test_a_lower_bound_above_the_upper_one_loses():
+    program = lt.trace(lambda x: np.clip(x, 2, 1), lt.ShapeDtype(("n",), float))
+
+    assert_agrees(exported(program), program, [np.array([0.0, 1.5, 3.0, np.nan])])
