@@ -161,6 +161,22 @@ def is_leaf(tree: Any) -> bool:
     return optree.tree_is_leaf(tree, namespace=NAMESPACE)
 
 
+def leaf_paths(spec: optree.PyTreeSpec) -> list[tuple]:
+    """The path to each leaf: the position, the key or the name of the field at each level.
+
+    >>> from typing import NamedTuple
+    >>> class Moments(NamedTuple):
+    ...     mean: float
+    ...     scales: list
+    >>> leaf_paths(flatten({"a": Moments(1.0, [2.0])})[1])
+    [('a', 'mean'), ('a', 'scales', 0)]
+    """
+    return [
+        tuple([getattr(entry, "field", entry.entry) for entry in accessor])
+        for accessor in spec.accessors()
+    ]
+
+
 @frozen(eq=False, repr=False)
 class Tree:
     """A structure and its static leaves, as pairs (leaf index, ``Static``)."""

@@ -9,7 +9,12 @@ from letir.ad.symbolic_zeros import specialize_undef
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Lambda
 from letir.ast.types import ArrayType
-from letir.onnx.exporting.complex_values import flat_kinds, flat_values, on_parts, paired_values
+from letir.onnx.exporting.complex_numbers.complex_values import (
+    flat_kinds,
+    flat_values,
+    on_parts,
+    paired_values,
+)
 from letir.onnx.exporting.elementwise_nodes import as_truth
 from letir.onnx.exporting.node_graph import (
     UNDEFINED,

@@ -15,10 +15,15 @@ from letir.ast.types import ShapeDtype
 from letir.errors import ExportError
 from letir.eval.arguments import leaf_names
 from letir.onnx.exporting import rule_families
-from letir.onnx.exporting.complex_values import complex_input, complex_output, real_pairs
+from letir.onnx.exporting.complex_numbers.complex_values import (
+    complex_input,
+    complex_output,
+    real_pairs,
+)
 from letir.onnx.exporting.finishing import name_results
 from letir.onnx.exporting.node_emission import Emission
 from letir.onnx.exporting.node_graph import Graph, value_info
+from letir.onnx.exporting.value_names import input_names_of, output_names_of
 from letir.onnx.package import onnx_package
 from letir.passes.lowering import without_writes
 from letir.tracing.entry import trace
@@ -221,53 +226,6 @@ def _with_inferred_types(model: Any) -> Any:
     del model.graph.output[:]
     model.graph.output.extend(inferred.graph.output)
     return model
-
-
-def input_names_of(fn: Lambda, given: Sequence[str] | None) -> list[str]:
-    """The names of the inputs: given, or the parameters' own."""
-    if given is None:
-        return _unique([param.name or f"input_{i}" for i, param in enumerate(fn.params)])
-    return _checked_names("input_names", given, len(fn.params))
-
-
-def output_names_of(fn: Lambda, given: Sequence[str] | None, taken: Sequence[str]) -> list[str]:
-    """The names of the outputs: given, or the user's names for the results."""
-    count = len(fn.ret.args)
-    if given is not None:
-        found = _checked_names("output_names", given, count)
-        both = sorted(set(found) & set(taken))
-        if both:
-            raise ExportError(f"export: {', '.join(both)} would name an input and an output")
-        return found
-    own = [arg.name if type(arg) is Local else None for arg in fn.ret.args]
-    stem = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
-    return _unique([name or stem[i] for i, name in enumerate(own)], taken)
-
-
-def _checked_names(option: str, given: Sequence[str], count: int) -> list[str]:
-    found = list(given)
-    if len(found) != count or len(set(found)) != count or not all(map(_is_name, found)):
-        raise ExportError(
-            f"export: {option} are {count} different names, found {found!r}\n"
-            "  give one name for each array, in their order"
-        )
-    return found
-
-
-def _is_name(name: Any) -> bool:
-    return type(name) is str and bool(name)
-
-
-def _unique(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
-    """The names, numbered where they repeat."""
-    seen, found = set(taken), []
-    for name in names:
-        number, new = 1, name
-        while new in seen:
-            new, number = f"{name}_{number}", number + 1
-        seen.add(new)
-        found.append(new)
-    return found
 
 
 def _check_type(param: Local, name: str) -> None:

@@ -22,7 +22,8 @@ from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ShapeDtype
 from letir.errors import ExportError, LetirError
 from letir.kernels.scalar_lowering import operand_dtypes
-from letir.onnx.exporting.complex_nodes import emit_pairs, has_complex
+from letir.onnx.exporting.complex_numbers.complex_nodes import emit_pairs, has_complex
+from letir.onnx.exporting.custom_nodes import custom_node
 from letir.onnx.exporting.elementwise_nodes import emit_node
 from letir.onnx.exporting.node_graph import (
     COMPLEX,
@@ -113,7 +114,8 @@ class Emission:
             if found is not None:
                 return found
         if op.is_users and self.custom_domain is not None:
-            return self._custom_node(g, bind, self.custom_domain)
+            self.uses_domain = True
+            return custom_node(g, bind, self.custom_domain)
         raise Unexportable(_reason_for(op))
 
     def _drawn(self, g: Graph, bind: Bind) -> str | Sequence[str]:
@@ -144,14 +146,6 @@ class Emission:
         if bind.op.decompose is None:
             raise Unexportable(f"{bind.op.name} of {COMPLEX}")
         return self.parts(g, bind)
-
-    def _custom_node(self, g: Graph, bind: Bind, domain: str) -> str | Sequence[str]:
-        """A node of the user's domain, with the attributes that ONNX can hold."""
-        self.uses_domain = True
-        kinds = (int, float, str)
-        attrs = {k: v for k, v in bind.attrs.items() if type(v) in kinds and v != ""}
-        name, count = bind.op.name.rpartition(".")[2], len(bind.binders)
-        return g(name, *g.operands(bind), results=count, domain=domain, **attrs)
 
     def _in_place(self, g: Graph, bind: Bind) -> Sequence[str] | None:
         """The results of a body that is certain to run exactly once."""

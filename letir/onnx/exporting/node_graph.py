@@ -256,7 +256,7 @@ class Graph:
             return name
         if "c" in (have.kind, want.kind):
             return self._complex_cast(name, have, want)
-        return self("Cast", name, to=_tensor_dtype(want))
+        return self("Cast", name, to=tensor_dtype(want))
 
     # ---- complex values: two real ones, known by the name of the first ----
 
@@ -377,7 +377,7 @@ def is_undefined(arg: Arg) -> bool:
     return type(arg) is Const and arg.value is Undef
 
 
-def _tensor_dtype(dtype: np.dtype) -> int:
+def tensor_dtype(dtype: np.dtype) -> int:
     """The number by which ONNX knows a dtype. Raises Unexportable for one that it lacks."""
     try:
         return onnx_package().helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
@@ -388,7 +388,7 @@ def _tensor_dtype(dtype: np.dtype) -> int:
 def value_info(name: str, kind: ArrayType) -> Any:
     """The declaration of an input or output; a symbolic size is a named dimension."""
     shape = [str(n) if type(n) is Size else int(n) for n in kind.shape]
-    return onnx_package().helper.make_tensor_value_info(name, _tensor_dtype(kind.dtype), shape)
+    return onnx_package().helper.make_tensor_value_info(name, tensor_dtype(kind.dtype), shape)
 
 
 def result_types(bind: Bind) -> list[ArrayType]:

@@ -9,7 +9,6 @@ from letir.onnx.exporting import (
     effect_nodes,
     elementwise_nodes,
     extremum_nodes,
-    fourier_nodes,
     index_nodes,
     layer_nodes,
     product_nodes,
@@ -17,6 +16,7 @@ from letir.onnx.exporting import (
     shape_nodes,
     shift_nodes,
 )
+from letir.onnx.exporting.complex_numbers import fourier_nodes
 from letir.onnx.exporting.node_graph import Graph
 from letir.onnx.exporting.programs import (
     array_programs,

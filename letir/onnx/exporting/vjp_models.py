@@ -13,14 +13,9 @@ from letir.ast.derivative_types import carries_derivative
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Lambda
 from letir.errors import ExportError
-from letir.onnx.exporting.exported_models import (
-    OPSET,
-    export,
-    input_names_of,
-    output_names_of,
-    recorded_program,
-)
+from letir.onnx.exporting.exported_models import OPSET, export, recorded_program
 from letir.onnx.exporting.node_graph import is_undefined
+from letir.onnx.exporting.value_names import input_names_of, output_names_of
 from letir.ops.shape.shape_and_creation import zeros
 
 
@@ -63,7 +58,8 @@ def export_vjp(
     defined = [carries_derivative(arg) for arg in program.ret.args]
     gradient = differentiate(program, requires_grad, defined=defined, policy=policy)
     inputs = input_names_of(gradient.f, input_names)
-    outputs = _forward_outputs(gradient, inputs, output_names)
+    results = output_names_of(program, output_names, inputs)
+    outputs = _with_residuals(gradient.f, results, inputs)
     options: dict[str, Any] = {
         "opset": opset,
         "overrides": overrides,
@@ -73,9 +69,9 @@ def export_vjp(
     paths = (None, None) if path is None else _paths(Path(os.fsdecode(path)))
     forward = export(gradient.f, paths[0], input_names=inputs, output_names=outputs, **options)
     names = _backward_inputs(gradient, inputs, outputs)
-    results = [f"ct_{inputs[i]}" for i in gradient.df_output_vjps]
+    slopes = [f"ct_{inputs[i]}" for i in gradient.df_output_vjps]
     backward = export(
-        _defined_program(gradient), paths[1], input_names=names, output_names=results, **options
+        _defined_program(gradient), paths[1], input_names=names, output_names=slopes, **options
     )
     return forward, backward
 
@@ -85,13 +81,10 @@ def _paths(path: Path) -> tuple[Path, Path]:
     return first, second
 
 
-def _forward_outputs(gradient: Gradient, inputs: list[str], given: Any) -> list[str]:
+def _with_residuals(forward: Lambda, results: list[str], inputs: list[str]) -> list[str]:
     """The names of the results, and of the residuals after them."""
-    f, count = gradient.f, gradient.f_real_outputs
-    real = Lambda(f.params, f.binds, f.ret.__class__(f.ret.args[:count]))
-    names = output_names_of(real, given, inputs)
-    taken = {*names, *inputs}
-    for i in range(len(f.ret.args) - count):
+    names, taken = list(results), {*results, *inputs}
+    for i in range(len(forward.ret.args) - len(results)):
         name = f"residual_{i}"
         while name in taken:
             name = f"{name}_"

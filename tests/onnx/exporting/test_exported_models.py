@@ -1,6 +1,7 @@
 """letir.onnx.export: models of programs and functions, their names, sizes and files."""
 
 import os
+from typing import NamedTuple
 
 import numpy as np
 import onnx
@@ -104,6 +105,42 @@ def test_dynamic_axes_name_arrays_in_trees_and_given_names(axes, options):
     for rows, columns in ((1, 2), (4, 5)):
         w, x = np.ones((rows, 3)), np.arange(3.0 * columns).reshape(columns, 3)
         np.testing.assert_allclose(results_of(model, [w, x])[0], x @ w.T, rtol=1e-12)
+
+
+class Moments(NamedTuple):
+    mean: np.ndarray
+    scale: np.ndarray
+
+
+RESULTS = [
+    (lambda x: {"logits": x * 2}, ["logits"]),
+    (lambda x: {"x": x * 2, "a b": {"c": x[0]}}, ["a_b.c", "x_1"]),
+    (lambda x: Moments(x.mean(), x * 2), ["mean", "scale"]),
+    (lambda x: (x.sum(), {"w": [x * 2, x]}), ["output_0", "output_1.w.0", "output_1.w.1"]),
+    (lambda x: ((x + 1, x * 2), x), ["output_0", "output_1", "x_1"]),
+    (lambda x: {"a": x + 1, "b": None}, ["a"]),
+]
+
+
+@pytest.mark.parametrize(("f", "names"), RESULTS)
+def test_keys_and_fields_of_results_are_their_names(f, names):
+    program = lt.trace(f, X)
+
+    for given in (program, lt.parse(str(program))):
+        model = exported(given)
+        assert names == [result.name for result in model.graph.output]
+        assert_agrees(model, program, [X])
+
+
+def test_keys_name_results_rather_than_variables():
+    def f(x):
+        hidden = np.tanh(x)
+        return {"out": hidden * 2, "layer": hidden}
+
+    forward, backward = lt.onnx.export_vjp(f, args=(X,))
+
+    assert ["layer", "out"] == [result.name for result in forward.graph.output][:2]
+    assert ["ct_layer", "ct_out"] == [given.name for given in backward.graph.input][:2]
 
 
 def test_float64_and_float32_stay():

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import onnx
 import pytest
 
 import letir as lt
@@ -137,6 +138,35 @@ def test_an_opaque_operation_is_a_node_of_a_domain_on_request():
 
     assert ["flipped", "Mul"] == kinds_of(model)
     assert ["", "mine"] == sorted(opset.domain for opset in model.opset_import)
+
+
+ATTRIBUTES = [  # (of an operation, of its node)
+    (0.5, 0.5),
+    (3, 3),
+    (True, 1),
+    ("fast", b"fast"),
+    ((0, 1), [0, 1]),
+    ((1, 2.5), [1.0, 2.5]),
+    (("a", "b"), [b"a", b"b"]),
+    (np.dtype(np.float32), onnx.TensorProto.FLOAT),
+    *[(None, None), ((), None), ("", None)],
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), ATTRIBUTES)
+def test_a_node_of_a_domain_has_the_attributes_of_the_operation(value, expected):
+    op = lt.primitive("tests.described", lambda xp, x, *, k: x, lambda x, *, k: x)
+    model = exported(lambda x: op(x, k=value), args=(X,), custom_domain="mine")
+
+    found = {a.name: onnx.helper.get_attribute_value(a) for a in model.graph.node[0].attribute}
+    assert found == ({} if expected is None else {"k": expected})
+
+
+def test_an_attribute_without_a_form_in_onnx_is_refused():
+    op = lt.primitive("tests.nested", lambda xp, x, *, rows: x, lambda x, *, rows: x)
+
+    with pytest.raises(lt.ExportError, match=r"the attribute rows=\(\(1, 2\), \(3,\)\)"):
+        exported(lambda x: op(x, rows=((1, 2), (3,))), args=(X,), custom_domain="mine")
 
 
 def test_the_choice_of_signs_of_eigenvectors_is_warned_of():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.terms import Bind
-from letir.onnx.exporting.complex_values import joined_parts, parts_apart
+from letir.onnx.exporting.complex_numbers.complex_values import joined_parts, parts_apart
 from letir.onnx.exporting.node_graph import (
     Graph,
     Unexportable,

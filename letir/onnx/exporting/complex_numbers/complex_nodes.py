@@ -10,8 +10,8 @@ import numpy as np
 from letir.ast.attrs import Attrs
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Local
 from letir.ast.types import ArrayType, ShapeDtype
-from letir.onnx.exporting.complex_programs import Pair, as_pair, program_on_pairs
-from letir.onnx.exporting.complex_values import real_type
+from letir.onnx.exporting.complex_numbers.complex_programs import Pair, as_pair, program_on_pairs
+from letir.onnx.exporting.complex_numbers.complex_values import real_type
 from letir.onnx.exporting.node_graph import (
     COMPLEX,
     Graph,
