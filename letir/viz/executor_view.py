@@ -90,7 +90,7 @@ def _kernel_table(kernels: tuple) -> str:
         return paragraphs(["no kernels: NumPy computes all operations"])
     rows = [
         (
-            kernel,
+            "; ".join([x for x in str(kernel).split("; ") if not x.endswith(" bytes")]),
             "" if kernel.bytes is None else f"{kernel.bytes:,}",
             ", ".join(kernel.lines[:_MOST_LINES]),
         )

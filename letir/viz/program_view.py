@@ -23,6 +23,7 @@ _MOST_NESTED = 8  # bodies in bodies that are shown
 _MOST_OPERANDS = 60  # shown of a bind, or of a return
 _LONGEST = 160  # characters of an attribute, a type or a place
 _LONGEST_NAME = 32
+_LONGEST_UNBROKEN = 40  # characters of a type that stands on one line
 _HEADS = ("name", "type", "operation", "operands", "line")
 
 
@@ -171,6 +172,8 @@ class ProgramTable:
         """The type of a local, and its note."""
         kind = local.type
         text = "" if kind is None or kind is NO_TYPE else escaped(repr(kind), _LONGEST)
+        if " " in text and len(text) < _LONGEST_UNBROKEN:
+            text = f"<span>{text}</span>"  # stays on one line
         note = self.notes.get(local)
         return f'{text} <span class="kept">{escaped(note)}</span>' if note else text
 

@@ -125,6 +125,22 @@ def test_texts_have_enough_contrast_in_light_and_dark():
     assert contrast("dark") >= 4.5
 
 
+def test_types_stay_on_one_line_in_a_narrow_page():
+    f = lt.trace(lambda x, y: np.tanh(x @ y).sum(axis=1, keepdims=True), *np.ones((2, 4, 4)))
+    page = page_of(lt.differentiate(f)._repr_html_(), "a gradient")
+    script = """
+        return all("td.t").filter(function (e) { return e.textContent.includes("["); })
+          .map(function (e) {
+            var range = document.createRange();
+            range.selectNodeContents(e.querySelector("span:not(.kept)") || e.firstChild);
+            return range.getClientRects().length;
+          });
+    """
+    lines = found_in(page, script, "--window-size=500,600")
+
+    assert lines == [1] * len(lines) and len(lines) > 10
+
+
 def test_every_box_that_scrolls_has_a_name_and_is_in_the_order_of_tab():
     script = """return all(".scroll").map(function (e) {
       return [e.tabIndex, e.getAttribute("role"), e.getAttribute("aria-label")];
