@@ -46,11 +46,7 @@ def cli_option(*names: str, **settings: Any) -> tuple[tuple, dict]:
     return names, settings
 
 
-def output_option(about: str) -> tuple[tuple, dict]:
-    """The option for the file that a command writes."""
-    return cli_option("-o", "--output", required=True, metavar="FILE", help=about)
-
-
+OUTPUT = cli_option("-o", "--output", metavar="FILE", help="where to save it, not print it")
 FILE = cli_option("file", metavar="FILE", help="a saved program, or an ONNX model")
 LIMITS = tuple(
     cli_option(name, type=int, default=most, metavar="N", help=f"{about} (default: %(default)s)")
@@ -73,6 +69,7 @@ OUT_HELP = (
     "where to save the results: once for each result, or once to have them numbered, y.0.npy, "
     "y.1.npy; by default they are printed"
 )
+EXPORTED = "where to write the ONNX model; needs the extra onnx"
 DIFFERENTIABLE = "a saved program or ONNX model whose first result is a scalar"
 VIEWED = "a saved program, an ONNX model, or a function, as in model.py:loss or package.model:loss"
 ARGNUMS = "arguments with respect to which to differentiate (default: 0)"
@@ -94,15 +91,13 @@ COMMANDS: tuple[Any, ...] = (
         "letir trace model.py:loss --arg 'float64[n, 3]' --arg 0.5 -o loss.letir",
         cli_option("function", metavar="FILE.py:FUNCTION", help=FUNCTION),
         TRACED_ARGS,
-        cli_option(
-            "-o", "--output", metavar="FILE", help="where to save the program, not print it"
-        ),
+        OUTPUT,
     ),
     (
         import_command,
         "letir import model.onnx -o model.letir --size batch=8",
         cli_option("file", metavar="MODEL.onnx", help="the model; needs the extra onnx"),
-        output_option("where to save the program"),
+        OUTPUT,
         cli_option(
             "--params",
             choices=("constants", "inputs"),
@@ -116,7 +111,7 @@ COMMANDS: tuple[Any, ...] = (
         "letir export slope.letir -o slope.onnx",
         FILE,
         *LIMITS,
-        output_option("where to write the ONNX model; needs the extra onnx"),
+        cli_option("-o", "--output", required=True, metavar="FILE", help=EXPORTED),
         cli_option("--opset", type=int, metavar="N", help="the version of ONNX's operators"),
     ),
     (
@@ -151,7 +146,7 @@ COMMANDS: tuple[Any, ...] = (
         "letir grad loss.letir -o slope.letir --argnums 0 2",
         cli_option("file", metavar="FILE", help=DIFFERENTIABLE),
         *LIMITS,
-        output_option("where to save the gradient program"),
+        OUTPUT,
         cli_option("--argnums", type=int, nargs="+", default=[0], metavar="N", help=ARGNUMS),
         cli_option("--value", action="store_true", help="keep the value as the first result"),
     ),
@@ -160,7 +155,7 @@ COMMANDS: tuple[Any, ...] = (
         "letir optimize slope.letir -o fast.letir",
         FILE,
         *LIMITS,
-        output_option("where to save the optimised program"),
+        OUTPUT,
         cli_option("--passes", nargs="+", default=[], metavar="NAME", help=PASSES),
         cli_option(
             "--exact", action="store_true", help="change no rounding: keep the order of sums"

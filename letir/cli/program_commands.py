@@ -55,20 +55,17 @@ def doctor_command(options: argparse.Namespace) -> int:
 def trace_command(options: argparse.Namespace) -> int:
     """Record a function of a Python file, and print its program, or save it."""
     program = trace(function_in(options.function), *map(parse_traced_argument, options.arg))
-    if options.output is None:
-        print_program(str(program))
-        return 0
-    save(program, options.output)
-    print(f"{options.output}: {describe_program(program)}")
+    write_program(program, options.output)
+    print_result(program, options.output)
     return 0
 
 
 def import_command(options: argparse.Namespace) -> int:
-    """Make a program of an ONNX model."""
+    """Make a program of an ONNX model, and print it, or save it."""
     sizes = dict(map(parse_size, options.size))
     program = check(letir.onnx.load(options.file, options.params, sizes=sizes))
-    save(program, options.output)
-    print(f"{options.output}: {describe_program(program)}")
+    write_program(program, options.output)
+    print_result(program, options.output)
     return 0
 
 
@@ -129,19 +126,19 @@ def run_command(options: argparse.Namespace) -> int:
 
 
 def grad_command(options: argparse.Namespace) -> int:
-    """Differentiate a program."""
+    """Differentiate a program, and print its gradient program, or save it."""
     argnums = options.argnums[0] if len(options.argnums) == 1 else tuple(options.argnums)
     program = program_in(options.file, options)
     if is_onnx(options.file) and [arg.type.shape for arg in program.ret.args] != [()]:
         program = letir.onnx.weighted_sum(program)
     program = (value_and_grad if options.value else grad)(program, argnums)
     write_program(program, options.output)
-    print(f"{options.output}: {describe_program(program)}")
+    print_result(program, options.output)
     return 0
 
 
 def optimize_command(options: argparse.Namespace) -> int:
-    """Run the optimising passes, and say what each of them changed."""
+    """Run the optimising passes, and say what each of them changed, if the result is saved."""
     program, steps = program_in(options.file, options), []
 
     def note(*step) -> None:
@@ -151,11 +148,11 @@ def optimize_command(options: argparse.Namespace) -> int:
         found = run_pipeline(tuple(map(pass_named, options.passes)), program, observe=note)
     else:
         found = optimize_program(program, exact=options.exact, observe=note)
-    write_program(found, options.output)
+    write_program(found, options.output)  # which may fail, before anything is printed
     for step in steps:
-        if step.change:
+        if step.change and options.output is not None:
             print(f"{step.name:22} {step.before} -> {step.after}  {step.change}")
-    print(f"{options.output}: {describe_program(found)}")
+    print_result(found, options.output)
     return 0
 
 
@@ -180,6 +177,11 @@ def content_of(path: str, limits: argparse.Namespace) -> Lambda | letir.Gradient
     """The program or Gradient in a file, or the program of an ONNX model, checked."""
     if is_onnx(path):
         return check(letir.onnx.load(path))
+    if path.endswith(".py"):
+        raise LetirError(
+            f"{path} is Python: a saved program or an ONNX model is expected\n"
+            f"  letir trace {path}:FUNCTION -o FILE saves one; letir view takes a function too"
+        )
     return load(path, max_bytes=limits.max_bytes, max_text_bytes=limits.max_text_bytes)
 
 
@@ -196,12 +198,22 @@ def program_in(path: str, limits: argparse.Namespace) -> Lambda:
     return program
 
 
-def write_program(program: Lambda, path: str) -> None:
-    """Save a program, or an ONNX model of it if the name of the file says so."""
+def write_program(program: Lambda, path: str | None) -> None:
+    """Save a program, or an ONNX model of it if the path says so; nothing without a path."""
+    if path is None:
+        return
     if is_onnx(path):
         letir.onnx.export(program, path)
     else:
         save(program, path)
+
+
+def print_result(program: Lambda, path: str | None) -> None:
+    """Print a program that was not saved, and the numbers of its parts for one that was."""
+    if path is None:
+        print_program(str(program))
+    else:
+        print(f"{path}: {describe_program(program)}")
 
 
 def is_onnx(path: str) -> bool:

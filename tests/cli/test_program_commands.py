@@ -183,7 +183,8 @@ def test_grad_can_keep_the_value(saved, capsys):
     ("argv", "expected"),
     [
         ("show nowhere.letir", "letir: nowhere.letir: No such file or directory"),
-        ("show model.py", "letir: model.py is not a letir file: File is not a zip file"),
+        ("show w.npy", "letir: w.npy is not a letir file: File is not a zip file"),
+        ("show model.py", "letir: model.py is Python: a saved program or an ONNX model is exp"),
         ("run loss.letir --arg w.npy", "letir: expected 2 arrays as arguments, found 1"),
         ("run loss.letir --arg x.npy --arg x.npy", "letir: arguments do not fit the program"),
         ("run loss.letir --arg model.py --arg x.npy", "letir: model.py is not a .npy file"),
@@ -283,7 +284,7 @@ def yields(x):
         ("model.py:loss --arg empty.npy", "empty.npy is not a .npy file of numbers"),
         ("model.py:loss --arg objects.npy", "objects.npy is not a .npy file of numbers"),
         ("model.py:loss --arg several.npz", "several.npz is not a .npy file of numbers"),
-        ("model.py:loss --arg float64[n,3", "--arg 'float64[n,3': No such file"),
+        ("model.py:loss --arg float64[n,3", "--arg 'float64[n,3' is not a type"),
         ("model.py:loss --arg flot64[n]", "--arg 'flot64[n]' is not a type: expected a dtype"),
         ("model.py:loss --arg float64[-3]", "--arg 'float64[-3]' is not a type: a size is neg"),
         ("model.py:loss --arg float64[n;3]", "--arg 'float64[n;3]' is not a type: expected a s"),
@@ -367,7 +368,7 @@ def test_a_failing_replay_names_the_let_line(folder, capsys):
     assert any("guard(" in line for line in lines)
 
 
-@pytest.mark.parametrize("argv", [["bogus"], ["grad", "f"], ["trace"]])
+@pytest.mark.parametrize("argv", [["bogus"], ["export", "f"], ["trace"]])
 def test_an_invalid_command_line_exits_with_code_2(argv, capsys):
     with pytest.raises(SystemExit) as exit_:
         main(argv)
@@ -385,6 +386,15 @@ def test_optimize_reports_what_each_pass_changed(saved, capsys):
     assert lines[-1].startswith("fast: 2 parameters, ")
     args = np.load("w.npy"), np.load("x.npy")
     np.testing.assert_array_equal(load("fast")(*args), load("slope")(*args))
+
+
+@pytest.mark.parametrize("command", ["grad", "optimize"])
+def test_programs_that_are_not_saved_are_printed(command, saved, capsys):
+    assert main([command, "loss.letir", "-o", "done.letir"]) == 0
+    capsys.readouterr()
+    assert main([command, "loss.letir"]) == 0
+
+    assert capsys.readouterr().out == f"{load('done.letir')}\n"
 
 
 def test_optimize_runs_the_named_passes(saved, capsys):
