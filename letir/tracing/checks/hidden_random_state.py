@@ -171,6 +171,7 @@ def _generator_state(generator):
     )
 
 
+_MODULES = ("numpy.random", "random")  # with a hidden generator each
 _started: list["Watch"] = []
 _told: list["Watch"] = []  # that take note of the draw under way
 _drawing = new_lock(threading.RLock)  # held while states are compared with those before a draw
@@ -237,6 +238,10 @@ class Watch:
         """The states of the two global generators and of those that the function captures."""
         return _numpy_state(), _python_state(), *map(_generator_state, self.generators)
 
+    def fresh_positions(self) -> tuple:
+        """The positions of the generators among ``states`` before their first draws."""
+        return _fresh_position(), _BLOCK, *[0] * len(self.generators)
+
     def add_elsewhere(self, before: tuple, after: tuple) -> None:
         """Note that a draw of another thread changed the states."""
         if self.elsewhere and self.elsewhere[-1][1] == before:
@@ -245,10 +250,11 @@ class Watch:
 
     def note_seed(self, generator: Any) -> None:
         """Let ``generator`` draw, as the function gives it a seed, unless it has drawn before."""
-        watched = [*_hidden_generators(("numpy.random", "random")), *self.generators]
-        states = zip(watched, self.before, self.states(), strict=True)
-        for i, (known, before, now) in enumerate(states):
-            if known is generator and before == now:
+        hidden = [_hidden_generators({name} & sys.modules.keys()) for name in _MODULES]
+        watched = [*(found[0] if found else None for found in hidden), *self.generators]
+        states = zip(watched, self.before, self.states(), self.fresh_positions(), strict=True)
+        for i, (known, before, now, fresh) in enumerate(states):
+            if known is generator and not _was_drawn(before, now, fresh):
                 self.seeded.add(i)
         self.stand_ins.end()
         self.stand_ins = LATE_BOUND["draw_watch"](DRAW_AT_ONCE)  # for the functions of modules too
@@ -285,8 +291,8 @@ class Watch:
         if self.before == self.after and not self.elsewhere:
             return
         captured = "a generator that is not an argument of the function"
-        names = ("numpy.random", "random", *[captured] * len(self.generators))
-        fresh = (_fresh_position(), _BLOCK, *[0] * len(self.generators))
+        names = (*_MODULES, *[captured] * len(self.generators))
+        fresh = self.fresh_positions()
         used: dict[str, None] = {}
         known = self.before
         for before, after in (*self.elsewhere, (self.after, ())):

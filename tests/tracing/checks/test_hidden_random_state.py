@@ -455,3 +455,28 @@ def test_derivatives_move_the_generators_that_they_get(gradient, kind):
 
     for _ in range(3):
         assert_same(numpys.normal(size=3), gradient(X, ours))
+
+
+@pytest.mark.parametrize("imports", ["numpy.random, numpy as np", "numpy as np"])
+def test_draws_are_seen_where_the_first_derivative_ran_inside_another_recording(imports):
+    """In a process of its own, as the stand-ins are made once for each way to take draws."""
+    code = f"""
+import {imports}, letir as lt
+
+def roll(x):
+    np.random.seed(3)
+    return np.random.choice(3, p=x / x.sum())
+
+def slope(a):
+    try:
+        return lt.grad(lambda b: np.linalg.cholesky(b).sum())(a)
+    except np.linalg.LinAlgError:
+        return a
+
+lt.jit(slope)(np.eye(2))
+lt.jit(slope)(-np.eye(2))
+print(lt.trace(roll, np.array([0.0, 1.0, 0.0]))(np.array([0.0, 1.0, 0.0])))
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert found.stdout == "1\n"
