@@ -30,6 +30,7 @@ from letir.eval.arguments import (
 )
 from letir.eval.array_modules import is_array, is_lazy, type_of
 from letir.eval.float_warnings import restore_abandoned_state
+from letir.tracing.checks.container_arguments import refuse_stored_values
 from letir.tracing.checks.hidden_random_state import Watch, needs_watch
 from letir.tracing.mutation.views import Memory
 from letir.tracing.numpy_protocols.dispatch import refresh_tables
@@ -39,7 +40,6 @@ from letir.tracing.refusals import (
     escaped_error,
     noted_error,
     raise_clearer_error,
-    refuse_plan,
     settle_refusals,
     wrong_result,
 )
@@ -165,7 +165,7 @@ def record(
             new.writes, new.lifts_variables = writes is not None, lifts_variables
             new.draws, new.intercepts = draws, new.intercepts and intercept
             filled = with_static_leaves(statics, tracers) if statics else tracers
-            result = _guarded_result(f, new, filled, spec)
+            result = _guarded_result(f, new, filled, spec, writes is WRITE_BACK)
             if writes is WRITE_BACK:
                 new.write_back()
             else:  # loops carry NumPy's booleans
@@ -185,10 +185,13 @@ def record(
         return again() if is_free else LATE_BOUND["unless_it_changes"](f, again, found.refusal)
 
 
-def _guarded_result(f: Callable, new: Trace, leaves: list, spec: optree.PyTreeSpec) -> Any:
+def _guarded_result(
+    f: Callable, new: Trace, leaves: list, spec: optree.PyTreeSpec, changes_arguments: bool
+) -> Any:
     """The result of ``f`` on arguments with these leaves while ``new`` records, with its guards.
 
-    Raises ``RecordAgain`` or ``MustRunAsPython`` if the recording does not do what ``f`` does.
+    ``changes_arguments``: whether the program will change its arguments as ``f`` does. Raises
+    ``RecordAgain`` or ``MustRunAsPython`` if the recording does not do what ``f`` does.
     """
     call: Any = spec.unflatten(leaves)  # positional and keyword arguments
     if needs_watch(f, new.draws):
@@ -196,8 +199,8 @@ def _guarded_result(f: Callable, new: Trace, leaves: list, spec: optree.PyTreeSp
     result = with_result_guards(new, _call_recorded(f, new, *call))
     if "takes_lists" in vars(new):
         _learn_function_of_lists(new)
-    if new.draws == LIFT_STATES and (spec.num_nodes > len(leaves) + 3 or new.reads_errors):
-        refuse_plan(new, call, leaves, spec)
+    if new.reads_errors or spec.num_nodes > len(leaves) + 3:
+        refuse_stored_values(new, (call, leaves, spec), result, changes_arguments)
     if new.failed is not None:  # raised too late for the user's handlers
         raise RecordAgain(EAGER)
     return result

@@ -9,11 +9,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, TypeVar
 
-import optree
-
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.pytrees import flatten
 from letir.errors import (
     TEXT_WATCHERS,
     WATCHERS,
@@ -68,19 +65,6 @@ class MustRunAsPython(Exception):
     """
 
     letir_runs_python = True
-
-
-def refuse_plan(trace: Trace, call: Any, leaves: list, spec: optree.PyTreeSpec) -> None:
-    """Raise ``MustRunAsPython`` if the function has read the text of an error, or if its arguments
-    ``call`` no longer hold these leaves.
-    """
-    if trace.reads_errors:
-        raise MustRunAsPython
-    if flatten(spec.unflatten(leaves))[1] != spec:
-        return  # static arguments are containers themselves
-    now, tree = flatten(call)
-    if tree != spec or any(map(operator.is_not, now, leaves)):
-        raise MustRunAsPython
 
 
 def unanswered_error(value: Value, asked: str) -> TraceError:

@@ -120,10 +120,6 @@ class Tracer(PythonProtocols):
     def __class__(self, kind):
         _CLASS.__set__(self, kind)
 
-    def is_python_number(self) -> bool:
-        """Whether Python would have a number of its own here, a bool included."""
-        return self.type.weak or self.arg in self.emitter.python_bools
-
     def is_scalar(self) -> bool:
         """Whether NumPy would have a scalar here, which ``+=`` replaces instead of updating."""
         if self.sharing is not None:  # only arrays have memory

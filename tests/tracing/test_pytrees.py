@@ -223,3 +223,39 @@ def test_aux_may_hold_strings_and_none():
 def test_a_text_made_of_a_traced_value_without_a_value_is_refused():
     with pytest.raises(lt.TraceError, match="return the traced value itself"):
         lt.trace(lambda x: f"the sum is {x.sum()}", X, abstract=True)
+
+
+# ---- containers that the function changes ----
+
+
+def replaces(state, x):
+    state["w"] = state["w"] + x
+    state["n"] += 1
+    return state
+
+
+def test_what_a_function_puts_into_a_container_may_be_returned():
+    f = lt.trace(replaces, {"w": X, "n": 1}, 2.0)
+
+    assert_same({"w": X + 3.0, "n": 6}, f({"w": X, "n": 5}, 3.0))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda state, x: replaces(state, x)["w"],
+        lambda state, x: state.update(w=x),
+        lambda state, x: state.update(new=state["w"]),
+        lambda state, x: state.pop("n"),
+        lambda state, x: state.pop("n") and None,
+    ],
+    ids=["item", "update", "new key", "pop", "pop of a number"],
+)
+def test_what_a_function_puts_into_a_container_is_not_lost_in_silence(function):
+    with pytest.raises(lt.TraceError, match="store them after the call"):
+        lt.trace(function, {"w": X, "n": 1}, 2.0)
+    expected, actual = {"w": X, "n": 1}, {"w": X, "n": 1}
+    assert_same(function(expected, 2.0), lt.jit(function)(actual, 2.0))
+    assert_same(expected, actual)
+    square = lt.grad(lambda x, state: (function(state, x), x * x)[1])
+    assert square(2.0, {"w": X, "n": 1.0}) == 4.0

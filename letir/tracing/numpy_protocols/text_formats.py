@@ -63,7 +63,7 @@ def text_of(x: Any, make: Callable[[Any], str], frame: FrameType | None = None) 
         return None
     if not x.shape:
         number = x.guarded(_python_number, "the text")
-        return make(number if x.is_python_number() else x.dtype.type(number))
+        return make(number if x.type.weak or x.__class__ is bool else x.dtype.type(number))
     value = x.concrete_value()
     _guard_equal(x, np.array(value))
     return make(np.asarray(value))

@@ -1,0 +1,48 @@
+"""Lists and dicts among the arguments of a recorded function, into which it puts other values.
+
+A program writes into the arrays that it gets, but not into the containers around them. ``jit`` runs
+such a function as Python; ``trace`` refuses it, unless the function returns what it has put there.
+"""
+
+import operator
+from typing import Any
+
+import optree
+
+from letir.ast.pytrees import flatten
+from letir.errors import TraceError
+from letir.tracing.refusals import MustRunAsPython
+from letir.tracing.trace_state import LIFT_STATES, Trace
+
+
+def refuse_stored_values(
+    new: Trace, call: tuple[Any, list, optree.PyTreeSpec], result: Any, changes_arguments: bool
+) -> None:
+    """Raise an error if values that the function has stored in its arguments would be lost.
+
+    ``MustRunAsPython`` in ``jit``, also if the function has read the text of an error; TraceError
+    in a program that changes its arguments, unless ``result`` has these values. ``call``: the
+    arguments now, and their leaves and structure before.
+    """
+    others = _other_values(*call)
+    if new.draws == LIFT_STATES:
+        if new.reads_errors or others is not None:
+            raise MustRunAsPython
+    elif others is not None and changes_arguments:
+        returned = set(map(id, flatten(result)[0]))
+        if not others or any(id(value) not in returned for value in others):
+            raise TraceError(
+                "the function changes a list or dict that is an argument, which a replay would not "
+                "do\n  return the new values, and store them after the call"
+            )
+
+
+def _other_values(call: Any, leaves: list, spec: optree.PyTreeSpec) -> list | None:
+    """The leaves of ``call`` that are not among ``leaves``; None if it has these leaves only."""
+    if flatten(spec.unflatten(leaves))[1] != spec:
+        return None  # static arguments are containers themselves
+    now, tree = flatten(call)
+    if tree == spec and not any(map(operator.is_not, now, leaves)):
+        return None
+    known = set(map(id, leaves))
+    return [leaf for leaf in now if id(leaf) not in known]
