@@ -45,6 +45,7 @@ OPERATIONS = {  # module: the operations that it defines
     """,
     "indexing.basic": "assemble index index_add index_set",
     "indexing.data_dependent": "bincount first_places isin nonzero unique",
+    "indexing.dynamic_slice": "dynamic_slice",
     "indexing.index_encoding": "packbits ravel_multi_index unpackbits unravel_index",
     "indexing.searchsorted": "digitize searchsorted",
     "indexing.sorting": "argpartition argsort lexsort partition sort",

@@ -28,6 +28,7 @@ from letir.tracing.mutation.views import Memory, view_base
 from letir.tracing.mutation.writes import (
     forget_views,
     is_own_item,
+    is_same_slice,
     refresh_view,
     whole_place,
     why_unwritable,
@@ -37,6 +38,7 @@ from letir.tracing.numpy_functions.registry import into_ordinary_array
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.dispatch import call_function
 from letir.tracing.numpy_protocols.python_protocols import ArrayAttribute, PythonProtocols
+from letir.tracing.numpy_protocols.traced_slices import has_traced_slice, take_traced_slices
 from letir.tracing.operands import stack_traced
 from letir.tracing.refusals import (
     conversion_error,
@@ -295,6 +297,13 @@ class Tracer(PythonProtocols):
             return  # x[item] += y ends with this call: the view has been written already
         if self.is_scalar() and isinstance(value := self.concrete_value(), _SCALARS):
             raise TypeError(f"{type(value).__name__!r} object does not support item assignment")
+        if type(item) in (slice, tuple) and has_traced_slice(item):
+            found = take_traced_slices(self, item)
+            if found is not None:
+                part, item = found
+                if not (isinstance(new, Tracer) and is_same_slice(new, part)):
+                    part[item] = new
+                return
         target, item = whole_place(self, item)
         target.replace(target.at[item].set(stack_traced(new)))
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from letir.ast.attrs import Here
-from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES, Primitive, SeveralBinds
 from letir.ast.sizes.size import Size
-from letir.ast.symbolic_sizes import smaller_size
+from letir.ast.symbolic_sizes import is_static_shape, smaller_size
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import (
     batch_first,
@@ -23,6 +24,7 @@ from letir.ops.define.batch_rules import (
 )
 from letir.ops.define.records import composite, define, unbroadcast
 from letir.ops.indexing.basic import assemble
+from letir.ops.indexing.dynamic_slice import dynamic_slice
 from letir.ops.linalg.matmul_einsum import einsum
 from letir.ops.reductions.reductions import reduced_axis, sum_
 from letir.ops.shape.shape_and_creation import as_size, broadcast_to, reshape
@@ -46,6 +48,13 @@ def _integer_or_tuple(numbers):
 
 def _roll_prepare(a, shift, axis=None):
     """np.roll, with as many shifts as axes."""
+    shifts = shift if isinstance(shift, list | tuple) else (shift,)
+    axes = int_or_tuple(axis) if isinstance(axis, list | tuple) else (axis,)
+    sizes = (a.size,) if axis is None else a.shape
+    if len(shifts) == 1:
+        shifts = tuple(shifts) * len(axes)
+    if any(map(_is_traced_shift, shifts)) and is_static_shape(sizes) and len(shifts) == len(axes):
+        raise SeveralBinds(lambda: _rolled_by_operands(a, shifts, axes))
     shift, axis = _integer_or_tuple(shift), int_or_tuple(axis)
     if axis is None or (type(shift) is int and type(axis) is int):
         total = sum(shift) if type(shift) is tuple else shift  # by Python: no overflow
@@ -56,6 +65,31 @@ def _roll_prepare(a, shift, axis=None):
         return (a,), {"shift": shift, "axis": axis}
     shifts, axes = np.broadcast_arrays(shift, axis)
     return (a,), {"shift": tuple(shifts.tolist()), "axis": tuple(axes.tolist())}
+
+
+def _is_traced_shift(shift) -> bool:
+    """Whether a shift is a traced integer, which may be an operand."""
+    return isinstance(shift, Value) and shift.dtype.kind == "i" and not shift.shape
+
+
+def _rolled_by_operands(a, shifts: tuple, axes: tuple):
+    """``a`` rolled along each axis in turn, or flattened for None, by shifts that are operands."""
+    for shift, axis in zip(shifts, axes, strict=True):
+        if axis is None:
+            rolled = _rolled_by_operand(reshape(a, -1), shift, 0)
+            a = reshape(rolled, a.shape)
+        else:
+            a = _rolled_by_operand(a, shift, normalize_axes(axis, a.ndim)[0])
+    return a
+
+
+def _rolled_by_operand(a, shift, axis: int):
+    """``a`` rolled along one axis: a part of two copies of it in a row."""
+    n = a.shape[axis]
+    if not n:
+        return a.copy()
+    twice = PRIMITIVES["concatenate"]([a, a], axis)
+    return dynamic_slice(twice, n - shift % n, size=n, axis=axis).copy()
 
 
 def _roll_aval(x, *, shift, axis):

@@ -67,6 +67,17 @@ def is_own_item(new: "Tracer", target: "Tracer", item: Any) -> bool:
     return not arrays and view.attrs["item"] == place
 
 
+def is_same_slice(new: "Tracer", part: "Tracer") -> bool:
+    """Whether two views are the same slice of one array: the end of ``x[i : i + 2] += y``."""
+    mine, other = new.sharing, part.sharing
+    if type(mine) is not View or type(other) is not View or mine.parent is not other.parent:
+        return False
+    if mine.op is not other.op or mine.attrs != other.attrs:
+        return False
+    starts = [[getattr(x, "arg", x) for x in view.extra] for view in (mine, other)]
+    return starts[0] == starts[1]
+
+
 def _has_traced_value(item) -> bool:
     """Whether an index is a traced value, or contains one."""
     return any(isinstance(e, Value) for e in (item if isinstance(item, tuple) else (item,)))

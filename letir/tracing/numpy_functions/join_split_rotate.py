@@ -12,6 +12,8 @@ from letir.ast.builder import Value
 from letir.ast.types import broadcast_shapes
 from letir.errors import ShapeError
 from letir.tracing.operands import Casting, stack_traced, strong_element, traced_or_array
+from letir.tracing.trace_state import ABSENT
+from letir.tracing.tracer import Tracer
 
 _FEW = 8  # runs of indices that are read as slices
 
@@ -242,22 +244,42 @@ def _known_places(obj):
     return np.array([operator.index(o) for o in obj], int)
 
 
+def _traced_place(obj: Any, n: Any, end: int = 0) -> Any:
+    """A traced integer that is a place among ``n``, counted from the front; None for other objects.
+
+    Records the guard that it is one. ``end``: 1 if the place after the last one counts, too.
+    """
+    is_traced = isinstance(obj, Tracer) and obj.dtype.kind == "i" and not obj.shape
+    if not is_traced or type(n) is not int or not n or obj.concrete_value() is ABSENT:
+        return None
+    if not -n <= int(obj.concrete_value()) < n + end:
+        return None
+    bool((obj >= -n) & (obj < n + end))
+    return np.where(obj < 0, obj + n, obj)
+
+
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     """np.delete: an index of the remaining elements."""
     arr = traced_or_array(arr)
     if axis is None:
         arr, axis = arr.reshape(-1), 0
     axis = axis_from_front(axis, arr.ndim)
+    place = _traced_place(obj, arr.shape[axis])
+    if place is not None:
+        kept = np.arange(arr.shape[axis] - 1)
+        return arr[(*[slice(None)] * axis, kept + (kept >= place))]
     return _take_places(arr, np.delete(np.arange(arr.shape[axis]), _known_places(obj)), axis)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """np.insert: an index into the array followed by the new values."""
-    arr, obj = traced_or_array(arr), _known_places(obj)
+    arr = traced_or_array(arr)
     if axis is None:
         arr, axis = arr.reshape(-1), 0
     axis = axis_from_front(axis, arr.ndim)
     n, values = arr.shape[axis], traced_or_array(values).astype(arr.dtype)
+    place = _traced_place(obj, n, 1)
+    obj = 0 if place is not None else _known_places(obj)
     places = np.arange(n)[obj] if isinstance(obj, slice) else np.asarray(obj)
     places = np.flatnonzero(places) if places.dtype == bool else places
     if places.size == 1:  # all values are inserted at one place
@@ -267,6 +289,10 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     else:
         count = places.size
     new = np.broadcast_to(values, (*arr.shape[:axis], count, *arr.shape[axis + 1 :]))
+    if place is not None:
+        k = np.arange(n + count)
+        order = np.where(k < place, k, np.where(k < place + count, k + n - place, k - count))
+        return np.concatenate([arr, new], axis)[(*[slice(None)] * axis, order)]
     # as in NumPy, the positions of new values are inserted among the positions of old ones
     order = np.insert(np.arange(n), places.astype(int), n + np.arange(count))
     return _take_places(np.concatenate([arr, new], axis), order, axis)

@@ -19,6 +19,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
 from letir.errors import TraceError
 from letir.tracing.numpy_protocols.array_value import ArrayValue
+from letir.tracing.numpy_protocols.traced_slices import has_traced_slice, take_traced_slices
 from letir.tracing.refusals import no_length, note_refusal, with_hint
 from letir.tracing.source_locations import at_user, is_letirs
 
@@ -138,6 +139,11 @@ class PythonProtocols(ArrayValue):
             name = self.__class__.__name__
             error = TypeError(f"{name!r} object is not subscriptable")
             raise with_hint(error, "it is a Python number: pass an array")
+        if type(item) in (slice, tuple) and has_traced_slice(item):
+            found = take_traced_slices(self, item)
+            if found is not None:
+                part, rest = found
+                return part if all(entry == slice(None) for entry in rest) else part[rest]
         return super().__getitem__(item)
 
     def __format__(self, spec):
