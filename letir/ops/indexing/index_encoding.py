@@ -3,8 +3,13 @@
 They have no derivatives.
 """
 
+import math
+
 import numpy as np
 
+from letir.ast.builder import Value
+from letir.ast.primitive import SeveralBinds
+from letir.ast.sizes.size import Size
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import DTypeError
 from letir.ops.define.batch_rules import (
@@ -39,16 +44,33 @@ def _unravel_aval(indices, *, shape, order):
     return (ArrayType(np.intp, indices.shape),) * len(shape)
 
 
+def _unravel_prepare(indices, shape, order="C"):
+    """np.unravel_index."""
+    indices, shape = as_indices(indices), one_or_more(shape)
+    if isinstance(indices, Value) and any(type(n) is Size for n in shape) and order in ("C", "F"):
+        raise SeveralBinds(lambda: _divided_by_sizes(indices, shape, order))
+    return (indices,), {"shape": shape, "order": order}
+
+
+def _divided_by_sizes(indices: Value, shape: tuple, order: str) -> tuple:
+    """The indices for each axis, divided by symbolic sizes; records a guard that they exist."""
+    count = math.prod(shape)
+    if not bool(((indices >= 0) & (indices < count)).all()):
+        raise ValueError(f"an index is out of bounds for array with size {count}")
+    rest, found = indices.astype(np.intp), []
+    for n in reversed(shape) if order == "C" else shape:
+        found.append(rest % n)
+        rest = rest // n
+    return tuple(found[::-1] if order == "C" else found)
+
+
 unravel_index = define(
     "unravel_index",
     lambda xp, indices, *, shape, order="C": xp.unravel_index(indices, shape, order),
     _unravel_aval,
     vjp=DISCRETE,
     jvp=DISCRETE,
-    prepare=lambda indices, shape, order="C": (
-        (as_indices(indices),),
-        {"shape": one_or_more(shape), "order": order},
-    ),
+    prepare=_unravel_prepare,
     results=lambda *, shape, order: len(shape),
     numpy=(np.unravel_index,),
     batch=batch_first(lambda args, mapped, **attrs: emit_op("unravel_index", args, **attrs)),
@@ -87,6 +109,7 @@ ravel_multi_index = define(
         )
     ),
     raises=True,
+    sizes_in=("dims",),
 )
 
 # ---- bits ----

@@ -141,3 +141,30 @@ def test_grids_and_diagonals_of_any_size():
             assert_same(expected, actual)
 
     assert fast.counters["compiles"] == 2
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_flat_indices_of_arrays_of_any_size(order):
+    def f(x):
+        table = np.outer(x, x[:2])
+        largest = np.unravel_index(np.argmax(table), table.shape, order)
+        places = np.unravel_index(np.argsort(table, axis=None), (x.size, 2), order)
+        return *largest, *places
+
+    fast = lt.jit(f)
+    for n in (3, 5, 4, 7):
+        x = np.sin(np.arange(1.0, n + 1))
+        for expected, actual in zip(f(x), fast(x), strict=True):
+            assert_same(expected, actual)
+
+    assert fast.counters["compiles"] == 2
+
+
+def test_a_flat_index_beyond_the_end_raises_numpys_error():
+    fast = lt.jit(lambda x, k: np.unravel_index(k, (x.size, 2)))
+    for n, k in ((3, 5), (4, 5), (5, 9)):
+        assert fast.f(np.ones(n), k) == fast(np.ones(n), k)
+
+    for k in (10, -1):
+        with pytest.raises(ValueError, match=f"index {k} is out of bounds for array with size 10"):
+            fast(np.ones(5), k)
