@@ -7,6 +7,7 @@ from letir.kernels.loop_language import Operand
 from letir.kernels.reduction_forms import Parts
 from letir.kernels.row_groups import RowKernel, RowLowering
 from letir.kernels.row_passes import Reduction, RowPasses, Space
+from letir.kernels.row_products import products_as_sums
 from letir.kernels.scalar_lowering import NoKernel
 
 _MOST_UNROLLED = 8  # columns that are computed without a loop
@@ -15,7 +16,7 @@ _MOST_UNROLLED = 8  # columns that are computed without a loop
 def row_kernel(body: Lambda, space: Space, is_exact: bool = False) -> RowKernel | None:
     """The kernel of a group with reductions, from its body; None if NumPy has to compute it."""
     try:
-        passes = RowPasses(body, space, is_exact)
+        passes = RowPasses(products_as_sums(body), space, is_exact)
         lowering = _FewColumns if space.columns <= _MOST_UNROLLED else RowLowering
         return lowering(is_exact, passes=passes).kernel()
     except (NoKernel, TypeError):

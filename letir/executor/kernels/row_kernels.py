@@ -17,6 +17,7 @@ from letir.kernels.few_columns import row_kernel
 from letir.kernels.llvm.machine_code import begin_ufunc
 from letir.kernels.row_groups import RowKernel
 from letir.kernels.row_passes import Space, may_reduce
+from letir.kernels.row_products import is_product
 from letir.kernels.scalar_lowering import has_c_order, has_scalar_form
 from letir.kernels.threads import threads_of_call
 from letir.passes.fusion.early_gathers import with_early_gathers
@@ -39,13 +40,14 @@ def with_row_kernels(
     are being compiled when this returns: ``finish`` of each call waits.
     """
     calls: list[RowCall] = []
-    if not any(bind.op.reduction is not None for bind in fn.binds):
+    if not any(b.op.reduction is not None or is_product(b) for b in fn.binds):
         return fn, calls
     flat = without_groups(fn)
     # derivatives contain broadcasts of operands that the operations would broadcast anyway
     flat = remove_implicit_expands(flat)
     flat = with_early_gathers(flat if is_exact else with_products(with_parts(flat)))
-    clusters = row_clusters(flat, partial(_may_join, is_exact=is_exact), worth)
+    may_join = partial(_may_join, is_exact=is_exact)
+    clusters = row_clusters(flat, may_join, worth, with_products=not is_exact)
 
     def make(
         cluster: RowCluster, body: Lambda, operands: tuple[Local, ...], results: tuple[Local, ...]
@@ -55,6 +57,7 @@ def with_row_kernels(
         if kernel is None:
             return None
         call = RowCall(kernel, [x.type.shape for x in results], RowCut.of(kernel, body))
+        call.copies = not any(map(is_product, body.binds))
         calls.append(call)
         return kernel_bind(results, operands, body, call, body.binds[-1].source)
 
@@ -80,6 +83,7 @@ class RowCall:
     """
 
     ufunc: Any
+    copies = True  # operands with gaps between the elements of a row
 
     def __init__(self, made: RowKernel, shapes: list[tuple[int, ...]], cut: RowCut | None = None):
         self.made, self.cut = made, cut
@@ -108,6 +112,8 @@ class RowCall:
             x = x if type(x) is np.ndarray else np.array(x)
             x = x if x.shape == shape else x.reshape(shape)
             has_gaps = kind in ("full", "column") and x.strides[-1] != x.itemsize
+            if has_gaps and not self.copies:
+                raise LayoutError  # a copy takes longer than two products by BLAS
             if has_gaps or (self.has_rows_in_line and not _lies_in_line(x, kind)):
                 x = np.ascontiguousarray(x)
             given.append(x)

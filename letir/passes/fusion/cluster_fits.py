@@ -13,6 +13,7 @@ import numpy as np
 
 from letir.ast.terms import Arg, Bind, Local
 from letir.kernels.row_passes import reduced_axes
+from letir.kernels.row_products import is_product, multiplies_rows, operands_of_product
 
 Shape = tuple[int, ...]
 _NOWHERE = ("", 0)
@@ -51,6 +52,8 @@ def fit_into_cluster(
     """
     if bind.op.memory == "view":
         return _fit_view(bind, shape, splits, inside)
+    if is_product(bind):
+        return _fit_product(bind, shape, splits, inside)
     if not bind.op.elementwise:
         return _fit_reduction(bind, shape, splits, inside)
     if bind.binders[0].type.shape == shape:
@@ -164,6 +167,17 @@ def _fit_reduction(
     return "column", splits & _splits_where(
         shape, lambda lead, rows: axes == {n for n in wide if lead <= n < rows}
     )
+
+
+def _fit_product(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) -> tuple[str, int]:
+    """``fit_into_cluster`` for a product of a full value and a vector."""
+    matrix, vector = operands_of_product(bind)
+    if matrix.type.shape != shape or inside.get(matrix, "full") != "full":
+        return _NOWHERE
+    splits &= _splits_where(shape, lambda lead, rows: (lead, rows) == (0, 1))
+    if multiplies_rows(bind):
+        return _NOWHERE if vector in inside else ("row", splits)
+    return ("column", splits) if inside.get(vector) == "row" else _NOWHERE
 
 
 def _fit_view(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) -> tuple[str, int]:

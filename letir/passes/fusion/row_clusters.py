@@ -13,6 +13,12 @@ from attrs import define, field
 from letir.ast.liveness import has_effect
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.kernels.row_passes import reduction_form
+from letir.kernels.row_products import (
+    has_pairs,
+    is_product,
+    operands_of_product,
+    paired_products,
+)
 from letir.passes.fusion.cluster_fits import all_splits, fit_into_cluster, least_split
 from letir.passes.fusion.clustering import WORTH, enclosing_cluster
 
@@ -20,6 +26,7 @@ _MOST_OPERANDS = 20
 _MOST_MEMBERS = 100  # binds: LLVM takes about a millisecond for each
 _LARGE = 1 << 18  # elements of a value that takes longer to write and read than to compute
 _MOST_OF_LARGE = 250  # binds on large values
+_LEVEL_OF_PRODUCTS = 4
 _MOST_LATE = 1  # large operands that a cluster may keep alive from after its first bind on
 
 
@@ -30,6 +37,7 @@ class RowCluster:
     ``operands``: the values that the cluster reads, with the positions of their binds. ``copies``:
     result -> bind, for binds that broadcast one number to the shape. ``is_read``: whether a bind
     outside of the cluster reads one of its values. ``segment``: the number of effects before it.
+    ``has_product``: whether a bind multiplies a matrix and a vector.
     """
 
     shape: tuple[int, ...]
@@ -40,6 +48,7 @@ class RowCluster:
     operands: dict[Local, int] = field(factory=dict)
     copies: dict[Local, Bind] = field(factory=dict)
     is_read: bool = False
+    has_product: bool = False
     into: "RowCluster | None" = None
 
     @property
@@ -52,20 +61,30 @@ class RowCluster:
         elements.
         """
         binds = [fn.binds[position] for position in self.members]
-        reduces = [b for b in binds if reduction_form(b) and b.args[0].type.shape == self.shape]
+        if not has_pairs(binds):
+            return False
+        reduces = [b for b in binds if _reduces(b, self.shape)]
         computes = [b for b in binds if b.op.elementwise and b.binders[0].type.shape == self.shape]
         count = len(reduces) + len(computes)
         return bool(reduces) and count > 1 and count * math.prod(self.shape) >= worth
 
 
 def row_clusters(
-    fn: Lambda, may_join: Callable[[Bind], bool], worth: int = WORTH
+    fn: Lambda,
+    may_join: Callable[[Bind], bool],
+    worth: int = WORTH,
+    *,
+    with_products: bool = False,
 ) -> list[RowCluster]:
     """The clusters of binds with ``may_join(bind)`` that are worth a kernel. Linear time.
 
-    ``worth``: the least number of elements that a cluster has to compute.
+    ``worth``: the least number of elements that a cluster has to compute. ``with_products``: also
+    of products of one matrix with vectors from both sides, if these are in one cluster.
     """
-    found = _Search(fn, may_join, worth).run()
+    products = paired_products(fn.binds) if with_products else frozenset()
+    found = _Search(fn, may_join, worth, products).run()
+    if products and any(not has_pairs([fn.binds[n] for n in one.members]) for one in found):
+        return row_clusters(fn, may_join, worth)
     return [cluster for cluster in found if cluster.pays(fn, worth)]
 
 
@@ -83,6 +102,7 @@ class _Search:
     fn: Lambda
     may_join: Callable[[Bind], bool]
     worth: int
+    products: frozenset[Local] = frozenset()
     of: dict[Local, RowCluster] = field(factory=dict)
     kinds: dict[Arg, str] = field(factory=dict)
     levels: dict[Local, int] = field(factory=dict)
@@ -96,7 +116,8 @@ class _Search:
     def run(self) -> list[RowCluster]:
         """All clusters."""
         for position, bind in enumerate(self.fn.binds):
-            cluster = self.join(bind) if _is_known(bind) else None
+            is_candidate = _is_known(bind) or self.is_product(bind)
+            cluster = self.join(bind) if is_candidate else None
             if cluster is None:
                 self.leave_outside(bind)
             else:
@@ -112,10 +133,11 @@ class _Search:
     def join(self, bind: Bind) -> RowCluster | None:
         """The cluster to which the bind was added."""
         is_view = bind.op.memory == "view"
-        if not is_view and not self.may_join(bind):
+        if not (is_view or self.is_product(bind) or self.may_join(bind)):
             return None
         found = [*{id(c): c for arg in bind.args if (c := self.cluster_of(arg))}.values()]
         found = [c for c in found if c.segment == self.segment]
+        found.sort(key=lambda c: not c.has_product)  # what follows from a product joins its rows
         for first in found:
             same = [first, *[c for c in found if c is not first and c.shape == first.shape]]
             for group in (same, [first])[len(same) == 1 :]:
@@ -176,14 +198,21 @@ class _Search:
 
     def new_cluster(self, bind: Bind) -> RowCluster | None:
         """A new cluster with the shape of the elementwise result, or of the reduction's operand."""
-        shape = (bind.binders[0] if bind.op.elementwise else bind.args[0]).type.shape
+        shape = _full_shape(bind)
         if math.prod(shape) < max(2, self.worth >> 5):
             return None
-        found = RowCluster(shape, all_splits(shape), 0, self.segment)
+        # values of rows that do not depend on a product may be computed before its cluster
+        level = _LEVEL_OF_PRODUCTS if self.is_product(bind) else 0
+        found = RowCluster(shape, all_splits(shape), level, self.segment)
+        found.has_product = self.is_product(bind)
         if not self.try_to_fit([found], bind):
             return None
         self.clusters.append(found)
         return found
+
+    def is_product(self, bind: Bind) -> bool:
+        """Whether a bind is one of the products that may join clusters."""
+        return not self.products.isdisjoint(bind.binders)
 
     def leave_outside(self, bind: Bind) -> None:
         """Record that a bind stays outside of clusters. No bind moves across an effect."""
@@ -231,6 +260,7 @@ class _Search:
                 end.operands |= cluster.operands
                 end.copies |= cluster.copies
                 end.is_read |= cluster.is_read
+                end.has_product |= cluster.has_product
                 cluster.into, cluster.members, cluster.operands = end, [], {}
         end.members.sort()
         return end
@@ -246,6 +276,19 @@ class _Search:
                 self.readers[arg] = cluster, self.clock
                 if owner is not None:
                     owner.is_read = True
+
+
+def _full_shape(bind: Bind) -> tuple[int, ...]:
+    """The shape of the full value that a bind computes or reduces."""
+    if is_product(bind):
+        return operands_of_product(bind)[0].type.shape
+    return (bind.binders[0] if bind.op.elementwise else bind.args[0]).type.shape
+
+
+def _reduces(bind: Bind, shape: tuple[int, ...]) -> bool:
+    """Whether a bind reduces a full value of this shape."""
+    is_reduction = reduction_form(bind) is not None or is_product(bind)
+    return is_reduction and _full_shape(bind) == shape
 
 
 def _locals_among(args: Iterable[Arg]) -> list[Local]:
