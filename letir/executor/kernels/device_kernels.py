@@ -9,6 +9,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.terms import Lambda
 from letir.executor.kernels.loop_kernels import ArrayCall, CountedCall, TestedCall
+from letir.executor.kernels.matrix_calls import MatrixCall
 from letir.executor.kernels.row_kernels import RowCall
 from letir.executor.kernels.threaded_calls import ThreadedCall
 from letir.kernels.device.device_calls import ArrayLoopCall, ChainCall, ElementwiseCall
@@ -37,6 +38,8 @@ def device_call(call: Any, body: Lambda) -> Callable | None:
         is_shared = bool(shared_loops(kernel))
         made = ArrayLoopCall(kernel, call.scratch, call.results, call.kinds)
         return made if is_shared else None
+    if isinstance(call, MatrixCall):
+        return ElementwiseCall(call.kernel)
     if isinstance(call, RowCall):
         return RowsCall(call.made, call.shapes)
     ufunc = call.ufunc if isinstance(call, ThreadedCall) else call

@@ -6,7 +6,7 @@ raises.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from letir.eval.float_warnings import (
     current_state,
     raising,
 )
+from letir.executor.kernels.matrix_calls import matrix_group
 from letir.executor.kernels.row_kernels import LayoutError, with_row_kernels
 from letir.executor.kernels.threaded_calls import with_threads
 from letir.kernels.elementwise_groups import kernel_of
@@ -46,19 +47,29 @@ def with_kernels(fn: Lambda, is_exact: bool = False, worth: int = WORTH) -> Lamb
     ``is_exact``: only kernels whose bits are NumPy's. ``worth``: the fewest elements for which a
     kernel saves time. Kernels are compiled here.
     """
-    return map_bodies(fn, partial(_level_with_kernels, is_exact=is_exact, worth=worth))
+    groups = {id(b.attrs["body"]) for f in all_bodies(fn) for b in f.binds if b.op.role == "fused"}
+
+    def level(body: Lambda) -> Lambda:
+        return body if id(body) in groups else _level_with_kernels(body, is_exact, worth)
+
+    return map_bodies(fn, level)
 
 
 def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int) -> Lambda:
     """``fn`` with kernels for its groups, not for groups in bodies."""
     fn, calls = with_row_kernels(fn, kernel_bind, is_exact, worth)
-    found = _kernels_of(fn.binds, is_exact, worth)
+    groups = [matrix_group(bind, is_exact, worth) for bind in fn.binds]
+    matrices = {n: group for n, group in enumerate(groups) if group is not None}
+    found = _kernels_of(fn.binds, matrices, is_exact, worth)
     ufuncs = machine_code.ufuncs_of([(kernel, None) for kernel in found.values()])
-    for call in calls:
+    for call in (*calls, *[call for _, call in matrices.values()]):
         call.finish()
-    if not found:
+    if not found and not matrices:
         return fn
     binds = list(fn.binds)
+    for n, (body, call) in matrices.items():
+        bind = binds[n]
+        binds[n] = kernel_bind(bind.binders, bind.args, body, call, bind.source)
     for n, ufunc in zip(found, ufuncs, strict=True):
         group = binds[n]
         body = group.attrs["body"]
@@ -67,15 +78,17 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int) -> Lambda:
     return fn.with_binds(binds)
 
 
-def _kernels_of(binds: tuple[Bind, ...], is_exact: bool, worth: int) -> dict[int, Kernel]:
-    """The kernels that save time, by the position of their group.
+def _kernels_of(
+    binds: tuple[Bind, ...], others: Container[int], is_exact: bool, worth: int
+) -> dict[int, Kernel]:
+    """The kernels that save time, by the position of their group, except at ``others``.
 
     Equal groups, such as those of the steps of an unrolled loop, share one kernel, which saves time
     if together they compute enough elements.
     """
     work, operations = {}, {}
     for n, bind in enumerate(binds):
-        if bind.op.role == "fused":
+        if bind.op.role == "fused" and n not in others:
             body = bind.attrs["body"]
             work[n] = work_of(body)
             operations[n] = tuple([(inner.op, inner.binders[0].type) for inner in body.binds])

@@ -1,0 +1,112 @@
+"""Elementwise groups whose operands are broadcast along short axes, as calls on matrices.
+
+NumPy calls the loop of a ufunc once for each run of elements that all operands have in common: for
+``x[:, None, :] - centres`` that is a row, and calling takes longer than computing ten differences.
+A generalized ufunc on matrices contains the loop over the rows.
+"""
+
+import math
+from typing import Any
+
+from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ast.types import ArrayType
+from letir.executor.kernels.row_cuts import RowCut
+from letir.executor.kernels.row_kernels import LayoutError, RowCall
+from letir.kernels.elementwise_groups import kernel_of
+from letir.kernels.few_columns import row_kernel
+from letir.kernels.llvm.machine_code import ufunc_of
+from letir.kernels.loop_language import Kernel
+from letir.kernels.row_groups import RowKernel
+from letir.kernels.row_passes import Space
+from letir.kernels.scalar_lowering import has_scalar_form
+from letir.passes.fusion.cluster_fits import all_splits, fit_into_cluster, least_split
+from letir.passes.fusion.clustering import MOST_COMPILED, work_of
+
+_MOST_RUN = 64  # elements: longer runs take longer to compute than to call
+_WORTH_OF_ONE = 8  # times the work of a group from which on a single operation is a kernel
+
+
+def matrix_group(bind: Bind, is_exact: bool, worth: int) -> tuple[Lambda, "MatrixCall"] | None:
+    """(the body, the call) of a bind that runs as a kernel on matrices; None for other binds.
+
+    ``worth``: the fewest elements that a group has to compute. The compilation begins here.
+    """
+    body = _body_of(bind, is_exact)
+    if body is None or work_of(body) < worth * (_WORTH_OF_ONE if len(body.binds) == 1 else 1):
+        return None
+    space = _space_of(body)
+    made = row_kernel(body, space, is_exact) if space else None
+    kernel = kernel_of(body, is_exact) if made else None
+    return (body, MatrixCall(made, body, kernel)) if made and kernel else None
+
+
+def _body_of(bind: Bind, is_exact: bool) -> Lambda | None:
+    """The program of a group or of a single elementwise bind."""
+    if bind.op.role == "fused":
+        body = bind.attrs["body"]
+        pairs = zip(body.params, bind.args, strict=False)
+        is_same = len(body.params) == len(bind.args) and all(p.type == a.type for p, a in pairs)
+        return body if is_same and len(body.binds) <= MOST_COMPILED else None
+    if not bind.op.elementwise or len(bind.args) < 2 or not has_scalar_form(bind, is_exact):
+        return None
+    if any(type(arg) is not Local for arg in bind.args) or len({*bind.args}) < len(bind.args):
+        return None
+    names = {arg: Local(arg.type, arg.name) for arg in bind.args}  # type: ignore[union-attr]
+    binders = tuple([Local(binder.type, binder.name) for binder in bind.binders])
+    return Lambda(
+        tuple(names.values()), (bind.substitute(names).replace(binders=binders),), Ret(binders)
+    )
+
+
+def _space_of(body: Lambda) -> Space | None:
+    """The matrix of a group whose operands have only short runs of elements in common."""
+    kinds = [param.type for param in body.params]
+    values = [binder.type for bind in body.binds for binder in bind.binders]
+    for kind in (*kinds, *values):
+        if type(kind) is not ArrayType or kind.weak or type(kind.size) is not int:
+            return None
+    shape = values[0].shape
+    if any(kind.shape != shape for kind in values) or _run_of(shape, kinds) > _MOST_RUN:
+        return None
+    splits = all_splits(shape)
+    for bind in body.binds:
+        _, splits = fit_into_cluster(bind, shape, splits, dict.fromkeys(values, "full"))
+    return Space(shape, *least_split(shape, splits)) if splits else None
+
+
+def _run_of(shape: tuple[int, ...], kinds: list) -> int:
+    """The number of elements for which NumPy's iterator calls the loop of a ufunc once.
+
+    All of them if no operand is broadcast along some axes only.
+    """
+    partial = [kind.shape for kind in kinds if kind.size > 1 and kind.shape != shape]
+    padded = [(1,) * (len(shape) - len(found)) + found for found in partial]
+    run, pattern = 1, None
+    for axis in reversed(range(len(shape))):
+        if shape[axis] == 1:
+            continue
+        here = [found[axis] == 1 for found in padded]
+        if pattern is not None and here != pattern:
+            return run
+        run, pattern = run * shape[axis], here
+    return math.prod(shape)
+
+
+class MatrixCall(RowCall):
+    """The call of an elementwise kernel on matrices.
+
+    ``kernel``: the same group in the form of a ufunc, for operands in other memory orders.
+    """
+
+    def __init__(self, made: RowKernel, body: Lambda, kernel: Kernel):
+        shapes = [arg.type.shape for arg in body.ret.args]
+        super().__init__(made, shapes, RowCut.of(made, body))
+        self.copies, self.kernel, self.whole = False, kernel, None
+
+    def __call__(self, *operands: Any) -> Any:
+        try:
+            return super().__call__(*operands)
+        except LayoutError:
+            if self.whole is None:
+                self.whole = ufunc_of(self.kernel)
+            return self.whole(*operands)
