@@ -160,6 +160,7 @@ _LATE_BOUND = {
     "executor.reports": ("executor_state", "size_words", "spec_difference", "warn_of_compiles"),
     "executor.kernels.batch_kernels": ("with_batch_kernels",),
     "executor.kernels.kernel_binds": ("with_kernels",),
+    "executor.kernels.arena": ("let_kernels_reuse_memory",),
     "executor.kernels.einsum_products": ("with_einsum_products",),
     "executor.kernels.loop_kernels": ("becomes_loop_kernel", "with_loop_kernels"),
     "executor.kernels.table_kernels": (

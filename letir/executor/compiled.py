@@ -237,6 +237,8 @@ def _with_kernels(fn: Lambda, kernels: str) -> Lambda:
                 if threading.main_thread().is_alive():
                     notes = " ".join(getattr(error, "__notes__", ()))
                     _LOG.warning("no kernels, NumPy computes all calls: %s %s", repr(error), notes)
+    if any(hasattr(bind.op.impl, "call") for bind in fn.binds):
+        LATE_BOUND["let_kernels_reuse_memory"](fn)
     return fn
 
 

@@ -4,6 +4,8 @@
 elements, are carried from row to row.
 """
 
+import math
+
 import numpy as np
 from attrs import define, field, frozen
 
@@ -38,6 +40,13 @@ class RowKernel:
     results: tuple[str, ...]
     combines: tuple[str, ...]
     row_combines: tuple[str, ...]
+
+    @property
+    def sizes(self) -> dict[str, tuple[int, ...]]:
+        """The lengths of the core axes of an array of each kind."""
+        space = self.space
+        rows, columns = math.prod(space.shape[space.lead : space.split]), space.columns
+        return {"full": (rows, columns), "row": (rows,), "column": (columns,), "single": ()}
 
     @property
     def signature(self) -> str:

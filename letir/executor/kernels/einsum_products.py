@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from attrs import field, frozen
+from attrs import define, field
 
 from letir.ast import LATE_BOUND
 from letir.ast.bodies import map_bodies
@@ -45,6 +45,8 @@ def _with_products(bind: Bind) -> Bind:
     def impl(xp: Any, x: Any, y: Any, **attrs: Any) -> Any:
         return call(x, y) if xp is np else bind.op.impl(xp, x, y, **attrs)
 
+    facts: Any = impl  # an attribute of the function
+    facts.call = call
     kind = bind.binders[0].type
     op = Primitive(
         "einsum", impl, lambda *kinds, **_: kind, _NO_RULE, _NO_RULE, no_float_errors=True
@@ -80,12 +82,12 @@ def _products_of(bind: Bind) -> "_Products | None":
     return made if made.is_faster else None
 
 
-@frozen(eq=False)
+@define(eq=False)
 class _Products:
     """An einsum of two arrays with these labels.
 
     ``einsum``: its implementation, for views that are broadcast or reversed. ``orders``: see
-    ``order``.
+    ``order``. ``new_array(shape, dtype)`` makes the array of the result.
     """
 
     einsum: Callable
@@ -96,6 +98,7 @@ class _Products:
     sizes: dict[str, int]
     dtype: np.dtype
     orders: dict[tuple, str] = field(factory=dict)
+    new_array: Callable = np.empty
 
     @property
     def batch(self) -> str:
@@ -142,7 +145,7 @@ class _Products:
         columns = _transpose_view(*b, batch + inner + right)
         rows = rows.reshape(*self.shape(batch + left), self.size(inner))
         columns = columns.reshape(*self.shape(batch), self.size(inner), *self.shape(right))
-        made = np.empty(self.shape(order), self.dtype)
+        made = self.new_array(self.shape(order), self.dtype)
         with np.errstate(all="ignore"):  # np.einsum has no floating-point errors
             _multiply(rows, columns, _transpose_view(made, order, batch + left + right))
         return _transpose_view(made, order, self.out)

@@ -6,7 +6,7 @@ combined in a fixed order: the bits do not depend on the number of threads.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from attrs import frozen
@@ -99,12 +99,17 @@ class RowCut:
             tuple([((space.columns,), dtype) for dtype in made.scratch]),
         )
 
-    def run(self, ufunc: np.ufunc, operands: Sequence, threads: int) -> list[np.ndarray]:
-        """The results of a kernel for these operands. Raises FloatingPointError."""
+    def run(
+        self, ufunc: np.ufunc, operands: Sequence, threads: int, new_array: Callable = np.empty
+    ) -> list[np.ndarray]:
+        """The results of a kernel for these operands. Raises FloatingPointError.
+
+        ``new_array(shape, dtype)`` makes the arrays of results.
+        """
         elements = max(map(np.size, operands))
         places = places_of(self.length, self.blocks or chunk_count(self.length, elements, threads))
         results = [
-            np.empty((len(places), *shape) if name else shape, dtype)
+            new_array((len(places), *shape) if name else shape, dtype)
             for (shape, dtype), name in zip(self.results, self.combines, strict=True)
         ]
         run_cut(ufunc, operands, results, self.axes, places, threads, self.scratch)

@@ -84,6 +84,7 @@ class RowCall:
 
     ufunc: Any
     copies = True  # operands with gaps between the elements of a row
+    new_array: Callable = staticmethod(np.empty)  # makes the arrays of results
 
     def __init__(self, made: RowKernel, shapes: list[tuple[int, ...]], cut: RowCut | None = None):
         self.made, self.cut = made, cut
@@ -119,13 +120,22 @@ class RowCall:
             given.append(x)
         threads = 1 if self.cut is None else threads_of_call()
         if self.cut is not None and (self.cut.blocks or threads > 1):
-            found: Any = self.cut.run(self.ufunc, given, threads)
+            found: Any = self.cut.run(self.ufunc, given, threads, self.new_array)
         else:
             given += [np.empty(self.columns, dtype) for dtype in self.scratch]
-            found = self.ufunc(*given)
+            found = self.ufunc(*given, **self.out())
             found = (found,) if self.is_one else found
         shaped = list(map(_shaped, found, self.shapes))
         return shaped[0] if self.is_one else tuple(shaped)
+
+    def out(self) -> dict[str, tuple]:
+        """The keywords of the ufunc: arrays for the results, unless NumPy makes them."""
+        if self.new_array is np.empty:
+            return {}
+        lead, sizes = self.made.space.shape[: self.made.space.lead], self.made.sizes
+        arrays = [array for array in self.made.kernel.arrays if array.is_written]
+        pairs = zip(self.made.results, arrays, strict=True)
+        return {"out": tuple([self.new_array((*lead, *sizes[k]), a.dtype) for k, a in pairs])}
 
 
 def _shaped(y: np.ndarray, shape: tuple[int, ...]) -> Any:

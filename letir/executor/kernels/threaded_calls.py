@@ -5,14 +5,15 @@ is computed as in a single call, so the bits do not depend on the chunks.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import define
 
 from letir.ast.terms import Lambda
+from letir.kernels.scalar_lowering import has_c_order
 from letir.kernels.threads import run_chunks, threads_of_call
 
 __warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
@@ -21,6 +22,7 @@ _DEAR = 10  # the work for an element of an expensive operation, in units of a c
 _MOVED = 2  # the work of reading or writing an element of an array
 _LEAST = 1 << 14  # the fewest elements of a chunk
 _CHUNKS = 4  # per thread, so that the others take over from a thread that is held up
+_LARGE = 1 << 20  # bytes of a result that may be written into memory of an earlier one
 _FEW = 8  # with fewer places per thread than this, the longest axis is cut
 
 
@@ -28,8 +30,10 @@ def with_threads(call: Any, body: Lambda) -> Any:
     """``call``, the elementwise kernel of ``body``, in several threads for large operands."""
     kind, least = body.binds[-1].binders[0].type, least_size(body)
     size = 0 if kind is None else kind.size
-    if kind is None or not isinstance(call, np.ufunc) or (type(size) is int and size < least):
+    if kind is None or not isinstance(call, np.ufunc):
         return call  # not a ufunc: interpreted
+    if type(size) is int and size < least and size * kind.dtype.itemsize < _LARGE:
+        return call
     alike = [n for n, p in enumerate(body.params) if p.type and p.type.shape == kind.shape]
     return ThreadedCall(call, least, alike[0] if alike else None)
 
@@ -46,28 +50,31 @@ def is_cut(call: Any) -> bool:
     return type(call) is ThreadedCall or getattr(call, "cut", None) is not None
 
 
-@frozen(eq=False)
+@define(eq=False)
 class ThreadedCall:
     """An elementwise kernel that runs in several threads on large operands.
 
     ``least``: the number of elements of a result from which on threads are used. ``like``: the
-    position of an operand that has the shape of the results, or None.
+    position of an operand that has the shape of the results, or None. ``new_array(shape, dtype)``
+    makes the arrays of results.
     """
 
     ufunc: np.ufunc
     least: int
     like: int | None
+    new_array: Callable = np.empty
 
     def __call__(self, *operands: Any) -> Any:
         """The results for these operands, in the memory order that NumPy gives them."""
-        if self.like is not None and operands[self.like].size < self.least:
+        is_plain_call = self.new_array is np.empty
+        if is_plain_call and self.like is not None and operands[self.like].size < self.least:
             return self.ufunc(*operands)
         shape = np.broadcast(*operands).shape
         is_plain = all(type(x) is np.ndarray or np.ndim(x) == 0 for x in operands)
         is_large = math.prod(shape) >= max(self.least, 2)
         threads = threads_of_call() if is_plain and is_large else 1
         if threads == 1:
-            return self.ufunc(*operands)
+            return self.ufunc(*operands, **self.out(operands, shape))
         results, views, given, axis = self.laid_out(operands, shape, threads)
         axes = [axis if np.ndim(x) >= -axis and x.shape[axis] > 1 else None for x in given]
         axes += [axis] * len(views)
@@ -83,7 +90,7 @@ class ThreadedCall:
         """
         dtypes = [np.dtype(code) for code in self.ufunc.types[0].partition("->")[2]]
         if all(_is_flat(x, shape) for x in operands):
-            results = [np.empty(shape, dtype) for dtype in dtypes]
+            results = [self.new_array(shape, dtype) for dtype in dtypes]
             given = [x.reshape(-1) if np.ndim(x) else x for x in operands]
             return results, [y.reshape(-1) for y in results], given, -1
         results = _empty_like_ufunc(operands, dtypes)
@@ -92,6 +99,15 @@ class ThreadedCall:
         if shape[axis] < _FEW * threads:
             axis = max(range(len(shape)), key=shape.__getitem__)
         return results, results, operands, axis - len(shape)
+
+    def out(self, operands: Sequence, shape: tuple[int, ...]) -> dict[str, tuple]:
+        """The keywords of the ufunc: arrays for the results, unless NumPy has to make them, in the
+        order of the operands.
+        """
+        if self.new_array is np.empty or not all(map(has_c_order, operands)):
+            return {}
+        dtypes = self.ufunc.types[0].partition("->")[2]
+        return {"out": tuple([self.new_array(shape, np.dtype(code)) for code in dtypes])}
 
 
 def _is_flat(x: Any, shape: tuple[int, ...]) -> bool:

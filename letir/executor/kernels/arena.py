@@ -1,0 +1,165 @@
+"""The memory of large temporary arrays of plans, which later steps and calls use again.
+
+A new large array has fresh pages, and the system takes longer to provide and clear these than most
+kernels take to fill them. Kernels write temporaries of a plan into blocks that are kept from one
+call to the next. A block is free if nothing refers to it: arrays in it, and views of these, have it
+as their base. Results of plans never are in blocks. Blocks are given back when no kernel has used
+one for a second, and where an allocation fails.
+"""
+
+import math
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.ast.terms import Bind, Lambda, Local
+
+LEAST = 1 << 20  # bytes: smaller arrays stay in the heap when they are freed
+MOST = 1 << 27  # bytes of all blocks
+IDLE = 1.0  # seconds without use after which blocks are given back
+
+
+def _references(blocks: list[np.ndarray]) -> list[int]:
+    """The number of references to each block."""
+    return [sys.getrefcount(block) for block in blocks]
+
+
+# references to a block in a list alone, as ``_references`` counts them in this version of Python
+(_FREE,) = _references([np.empty(1, np.uint8)])
+
+
+class _Arena:
+    """The blocks of this process, by their bytes."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin without blocks, as in the child of a fork, whose threads are gone."""
+        self.lock = threading.Lock()  # held for a few lines only
+        self.blocks: dict[int, list[np.ndarray]] = {}
+        self.bytes, self.used = 0, 0.0
+        self.thread: threading.Thread | None = None
+
+    def new_array(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+        """``np.empty(shape, dtype)``, in a block."""
+        size = math.prod(shape) * dtype.itemsize
+        if size < LEAST:
+            return np.empty(shape, dtype)
+        with self.lock:
+            self.used = time.monotonic()
+            found = self.free_block(size)
+            if found is None and self.bytes + size <= MOST:
+                found = self.new_block(size)
+            if found is not None:
+                return found.view(dtype).reshape(shape)
+        return np.empty(shape, dtype)
+
+    def free_block(self, size: int) -> np.ndarray | None:
+        """A block of this size that nothing refers to."""
+        blocks = self.blocks.get(size, [])
+        counts = _references(blocks)
+        return blocks[counts.index(_FREE)] if _FREE in counts else None
+
+    def new_block(self, size: int) -> np.ndarray:
+        """A block that did not exist; the others are given back if there is no memory for it."""
+        try:
+            block = np.empty(size, np.uint8)
+        except MemoryError:
+            self.clear()
+            block = np.empty(size, np.uint8)
+        self.blocks.setdefault(size, []).append(block)
+        self.bytes += size
+        if self.thread is None:
+            self.start()
+        return block
+
+    def start(self) -> None:
+        """Start the thread that gives blocks back; without one, no block is kept."""
+        thread = threading.Thread(target=self.watch, name="letir arena", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # too many threads, or Python is about to end
+            self.clear()
+        else:
+            self.thread = thread
+
+    def clear(self) -> None:
+        """Forget all blocks: the memory of those that are free goes back to the system."""
+        self.blocks, self.bytes = {}, 0
+
+    def watch(self) -> None:
+        """Give all blocks back when they are idle; the main function of a thread."""
+        while True:
+            time.sleep(IDLE)
+            with self.lock:
+                if time.monotonic() - self.used >= IDLE:
+                    self.clear()
+                    self.thread = None
+                    return
+
+
+_arena = _Arena()
+new_array = _arena.new_array
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=lambda: _arena.lock.acquire(),
+        after_in_parent=lambda: _arena.lock.release(),
+        after_in_child=_arena.renew,
+    )
+
+
+def held_bytes() -> int:
+    """The bytes of all blocks that are kept now."""
+    return _arena.bytes
+
+
+def give_back() -> None:
+    """Give all blocks back now."""
+    with _arena.lock:
+        _arena.clear()
+
+
+def let_kernels_reuse_memory(fn: Lambda) -> None:
+    """Let the kernels of a program write large results that are only temporary into blocks."""
+    kept = _possible_results(fn)
+    for bind in fn.binds:
+        call = getattr(bind.op.impl, "call", None)
+        is_large = any(_bytes_of(binder) >= LEAST for binder in bind.binders)
+        if is_large and hasattr(call, "new_array") and kept.isdisjoint(bind.binders):
+            call.new_array = new_array
+
+
+def _bytes_of(binder: Local) -> int:
+    kind = binder.type
+    size = getattr(kind, "size", None)
+    return size * kind.dtype.itemsize if type(size) is int and not kind.weak else 0
+
+
+def _possible_results(fn: Lambda) -> set:
+    """The values that results of a program may be, or share memory with."""
+    kept = set(fn.ret.locals())
+    for bind in reversed(fn.binds):
+        if not _makes_new_arrays(bind) and not kept.isdisjoint(bind.binders):
+            kept.update(bind.locals())
+        if bind.op.effect or bind.op.holds_lambdas:
+            kept.update(bind.locals())
+    return kept
+
+
+def _makes_new_arrays(bind: Bind) -> bool:
+    """Whether no result of a bind shares memory with an operand."""
+    op = bind.op
+    if op.role == "fused":
+        return all(map(_makes_new_arrays, bind.attrs["body"].binds))
+    is_ufunc = op.elementwise and getattr(op.impl, "ufunc", None) is not None
+    is_product = op.scalar in ("matmul", "dot") or op.name == "einsum"
+    return is_ufunc or is_product or op.role == "kernel" or op.reduction is not None
+
+
+LATE_BOUND["let_kernels_reuse_memory"] = let_kernels_reuse_memory

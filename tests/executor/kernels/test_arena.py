@@ -1,0 +1,174 @@
+"""Memory of temporaries that later calls use again: nobody else sees it."""
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import letir as lt
+from letir.executor.compiled import kernels_setting
+from letir.testing import assert_same
+
+pytest.importorskip("llvmlite")
+if kernels_setting() == "off":
+    pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
+from letir.executor.kernels import arena
+
+RNG = np.random.default_rng(8)
+X, Y = RNG.normal(size=(2, 400, 400))  # 1.28 MB an array
+TEMPORARY = X.nbytes
+
+
+@pytest.fixture(autouse=True)
+def without_blocks():
+    arena.give_back()
+    yield
+    arena.give_back()
+
+
+def layer(x, y):
+    """Two products with a group between them, whose result is a temporary."""
+    return (x @ y * 0.1 + 0.5) @ y
+
+
+def returned(x, y):
+    return np.exp(x) * y + 1.0
+
+
+def viewed(x, y):
+    return (np.exp(x) * y + 1.0).T[1:]
+
+
+def test_temporaries_of_one_call_are_used_by_the_next():
+    f = lt.jit(layer)
+    for _ in range(5):
+        found = f(X, Y)
+
+    assert np.allclose(layer(X, Y), found, rtol=1e-12)
+    assert TEMPORARY == arena.held_bytes()
+
+
+@pytest.mark.parametrize("f", [returned, viewed])
+def test_results_own_their_memory(f):
+    call, expected = lt.jit(f), f(X, Y)
+    kept = [call(X, Y) for _ in range(4)]
+    call(Y, X)
+
+    assert 0 == arena.held_bytes()
+    assert np.allclose(expected, kept[0], rtol=1e-13)
+    assert all(np.array_equal(kept[0], other) for other in kept)
+
+
+def test_small_temporaries_are_not_kept():
+    lt.jit(layer)(X[:300, :300].copy(), Y[:300, :300].copy())
+
+    assert 0 == arena.held_bytes()
+
+
+def test_idle_memory_is_given_back(monkeypatch):
+    monkeypatch.setattr(arena, "IDLE", 0.05)
+    lt.jit(layer)(X, Y)
+    assert TEMPORARY == arena.held_bytes()
+
+    end = time.monotonic() + 30
+    while arena.held_bytes() and time.monotonic() < end:
+        time.sleep(0.01)
+
+    assert 0 == arena.held_bytes()
+    assert np.allclose(layer(X, Y), lt.jit(layer)(X, Y), rtol=1e-12)
+
+
+def test_no_more_than_the_bound_is_kept(monkeypatch):
+    monkeypatch.setattr(arena, "MOST", TEMPORARY // 2)
+
+    assert np.allclose(layer(X, Y), lt.jit(layer)(X, Y), rtol=1e-12)
+    assert 0 == arena.held_bytes()
+
+
+def test_memory_is_given_back_where_an_allocation_fails(monkeypatch):
+    f, sizes = lt.jit(layer), []
+    f(X, Y)
+
+    class Numpy:
+        uint8, ndarray = np.uint8, np.ndarray
+
+        def empty(self, shape, dtype):
+            sizes.append(arena.held_bytes())
+            if len(sizes) == 1:
+                raise MemoryError
+            return np.empty(shape, dtype)
+
+    monkeypatch.setattr(arena, "np", Numpy())
+    with arena._arena.lock:
+        arena._arena.new_block(2 * TEMPORARY)
+
+    assert [TEMPORARY, 0] == sizes
+
+
+def test_threads_do_not_share_memory():
+    f = lt.jit(layer)
+    pairs = [RNG.normal(size=(2, 400, 400)) for _ in range(4)]
+    expected = [f(*pair) for pair in pairs]
+
+    def run(n):
+        for _ in range(10):
+            assert_same(expected[n], f(*pairs[n]))
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(run, range(4)))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_begins_without_blocks():
+    f = lt.jit(layer)
+    expected = f(X, Y)
+    child = os.fork()
+    if not child:
+        is_fine = arena.held_bytes() == 0 and np.array_equal(expected, f(X, Y))
+        os._exit(0 if is_fine else 1)
+
+    assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert_same(expected, f(X, Y))
+
+
+_STEPS = (
+    *(lambda a, b: a @ b * 0.01, lambda a, b: np.tanh(a) + b, lambda a, b: a.T * 2 - b),
+    *(lambda a, b: a * b + a, lambda a, b: np.einsum("ij,kj->ik", a, b) * 0.01),
+    lambda a, b: a / (1 + b * b) + b[:, :1],
+)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.sampled_from(_STEPS), min_size=2, max_size=6),
+    st.sets(st.integers(0, 5), min_size=1, max_size=3),
+    st.booleans(),
+)
+def test_results_of_generated_programs_stay_as_they_are(steps, places, is_gradient):
+    def f(a, b):
+        made = []
+        for step in steps:
+            a = step(a, b)
+            made.append(a)
+        kept = [made[n % len(made)] for n in places]
+        return [kept[0][3:].T, *kept]
+
+    def total(a, b):
+        return sum(x.sum() for x in f(a, b))
+
+    program = lt.value_and_grad(total, (0, 1)) if is_gradient else f
+    calls = [lt.jit(program, kernels="off"), lt.jit(program)]
+    rounds = []
+    for x, y in ((X, Y), (Y, X), (X, Y)):
+        expected, found = [lt.tree.leaves(call(x, y)) for call in calls]
+        rounds.append((expected, found, [np.array(leaf) for leaf in found]))
+    for expected, found, copies in rounds:
+        for x, y, z in zip(expected, found, copies, strict=True):
+            assert np.allclose(x, y, rtol=1e-9, atol=1e-9 * np.max(np.abs(x)))
+            assert np.array_equal(y, z)
+    assert all(np.array_equal(x, y) for x, y in zip(rounds[0][1], rounds[2][1], strict=True))
