@@ -131,10 +131,19 @@ def grad_command(options: argparse.Namespace) -> int:
     program = program_in(options.file, options)
     if is_onnx(options.file) and [arg.type.shape for arg in program.ret.args] != [()]:
         program = letir.onnx.weighted_sum(program)
-    program = (value_and_grad if options.value else grad)(program, argnums)
-    write_program(program, options.output)
-    print_result(program, options.output)
+    slope = (value_and_grad if options.value else grad)(program, argnums)
+    write_program(slope, options.output, gradient_names(program, slope, options))
+    print_result(slope, options.output)
     return 0
+
+
+def gradient_names(program: Lambda, slope: Lambda, options: argparse.Namespace) -> list[str] | None:
+    """``ct_<parameter>`` for each result of a gradient, after ``value``; None if it is nested."""
+    if program.in_tree is not None:
+        return None
+    params = [program.params[i].name for i in options.argnums]
+    names = ["value"] * options.value + [f"ct_{name}" for name in params]
+    return names if len(names) == len(slope.ret.args) and None not in params else None
 
 
 def optimize_command(options: argparse.Namespace) -> int:
@@ -198,12 +207,12 @@ def program_in(path: str, limits: argparse.Namespace) -> Lambda:
     return program
 
 
-def write_program(program: Lambda, path: str | None) -> None:
+def write_program(program: Lambda, path: str | None, output_names: list[str] | None = None) -> None:
     """Save a program, or an ONNX model of it if the path says so; nothing without a path."""
     if path is None:
         return
     if is_onnx(path):
-        letir.onnx.export(program, path)
+        letir.onnx.export(program, path, output_names=output_names)
     else:
         save(program, path)
 

@@ -7,6 +7,7 @@ from letir.ast.terms import Lambda
 from letir.ast.types import ShapeDtype
 from letir.errors import ExportError
 from letir.eval.evaluator import run_flat
+from letir.onnx.exporting.value_names import output_names_of
 from letir.tracing.entry import trace
 
 
@@ -37,9 +38,7 @@ def weighted_sum(program: Lambda) -> Lambda:
 
     found = trace(total, *[ShapeDtype(kind.shape, kind.dtype) for kind in kinds])
     names = [param.name for param in program.params]
-    stems = [getattr(arg, "name", None) for arg in program.ret.args]
-    several = len(stems) > 1
-    names += [f"ct_{s or (f'output_{i}' if several else 'output')}" for i, s in enumerate(stems)]
+    names += [f"ct_{name}" for name in output_names_of(program, None, ())]
     for param, name in zip(found.params, names, strict=True):
         param.name = name
     return found

@@ -13,6 +13,9 @@ TEXT = """<ir_version: 9, opset_import: ["" : 21]> f (float[batch, 2] x) => (flo
 <float[2] w = {2, 3}> { h = Mul(x, w) y = ReduceSum<keepdims = 0>(h) }"""
 
 
+X = np.ones(2)
+
+
 @pytest.fixture
 def model(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -70,8 +73,25 @@ def test_the_gradient_of_a_model_with_several_results_takes_their_weights(model)
     assert main(["grad", "scores.onnx", "-o", "slope.onnx"]) == 0
     slope = onnx.load("slope.onnx")
     assert ["x", "ct_h"] == [given.name for given in slope.graph.input]
+    assert ["ct_x"] == [result.name for result in slope.graph.output]
     x, ct = np.ones((1, 2), np.float32), np.array([[0, 1]], np.float32)
     assert results_of(slope, [x, ct])[0].tolist() == [[0, 3]]
+
+
+def test_the_results_of_a_gradient_are_named_for_the_arguments(model):
+    lt.save(lt.trace(lambda w, x: (w * np.sin(x)).sum(), np.ones(2), np.ones(2)), "f.letir")
+
+    assert main(["grad", "f.letir", "-o", "g.onnx", "--argnums", "1", "0", "--value"]) == 0
+    names = [result.name for result in onnx.load("g.onnx").graph.output]
+    assert ["value", "ct_x", "ct_w"] == names
+
+
+def test_the_results_of_a_nested_gradient_keep_their_keys(model):
+    program = lt.trace(lambda p, x: (p["a"] * p["b"] * x).sum(), {"a": X, "b": X}, X)
+    lt.save(program, "f.letir")
+
+    assert main(["grad", "f.letir", "-o", "g.onnx", "--argnums", "0"]) == 0
+    assert ["a", "b"] == [result.name for result in onnx.load("g.onnx").graph.output]
 
 
 def test_a_program_is_exported(model, capsys):

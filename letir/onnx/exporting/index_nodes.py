@@ -15,7 +15,13 @@ from letir.ast.attrs import Here
 from letir.ast.terms import Arg, Bind
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.onnx.exporting.elementwise_nodes import as_truth
-from letir.onnx.exporting.node_graph import Graph, Unexportable, exports, result_types
+from letir.onnx.exporting.node_graph import (
+    Graph,
+    Unexportable,
+    exports,
+    exports_as,
+    result_types,
+)
 from letir.onnx.exporting.reduction_nodes import wide_dtype
 from letir.onnx.exporting.shape_nodes import filled
 from letir.ops.indexing.index_expressions import (
@@ -191,20 +197,12 @@ def _grid(g: Graph, place: Place, axes: list[int], shape: tuple) -> str:
 # ---- writing ----
 
 
-@exports("index_set")
-def _index_set(g: Graph, bind: Bind) -> str:
+@exports_as(index_set="none", index_add="add")
+def _index_write(g: Graph, bind: Bind, word: str) -> str:
     x, new, *arrays = bind.args
-    dtype = x.type.dtype
     target = g.operand(x), x.type
-    return write(g, target, (g.operand(new, dtype), new.type), bind.attrs["item"], arrays, "none")
-
-
-@exports("index_add")
-def _index_add(g: Graph, bind: Bind) -> str:
-    x, new, *arrays = bind.args
-    dtype = x.type.dtype
-    target = g.operand(x), x.type
-    return write(g, target, (g.operand(new, dtype), new.type), bind.attrs["item"], arrays, "add")
+    value = g.operand(new, x.type.dtype), new.type
+    return write(g, target, value, bind.attrs["item"], arrays, word)
 
 
 _REDUCTIONS = {"add": "add", "sub": "add", "mul": "mul", "div": "mul"}

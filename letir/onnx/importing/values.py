@@ -191,6 +191,11 @@ def like(number: Any, x: Any) -> Any:
     return np.asarray(number).astype(x.dtype)
 
 
+def along_channels(v: Any, rank: int) -> Any:
+    """A vector with an element for each channel, made to broadcast along the second axis."""
+    return v.reshape((-1, *[1] * (rank - 2)))
+
+
 def traced_with(x: Any, *others: Any) -> Any:
     """``x``, as a traced array if another one is traced: NumPy cannot index an array with it."""
     is_mixed = any(type(other) is Tracer for other in others)

@@ -8,9 +8,9 @@ import numpy as np
 
 from letir.ast.types import Size
 from letir.errors import MissingRule, ShapeError
-from letir.onnx.importing.families.products import requantized
+from letir.onnx.importing.families.products import minus_zero_point, requantized
 from letir.onnx.importing.families.sampling import sample_linear
-from letir.onnx.importing.values import known_sizes
+from letir.onnx.importing.values import along_channels, known_sizes
 from letir.ops.nn.convolution import conv, conv_transpose
 from letir.ops.nn.pooling import fold
 
@@ -77,7 +77,7 @@ def _conv(
     if auto_pad not in ("NOTSET", "VALID", ""):
         padding = same_pads(x.shape[2:], kernel, s, d, auto_pad)
     found = conv(x, w, stride=tuple(s), padding=tuple(padding), dilation=tuple(d), groups=group)
-    return found if bias is None else found + bias.reshape((-1, *[1] * rank))
+    return found if bias is None else found + along_channels(bias, found.ndim)
 
 
 def _transposed_padding(
@@ -141,25 +141,15 @@ def _conv_transpose(
             for (low, _), a in zip(padding, after, strict=True)
         )
         found = np.pad(found[(slice(None), slice(None), *kept)], [(0, 0), (0, 0), *width])
-    return found if bias is None else found + bias.reshape((-1, *[1] * rank))
+    return found if bias is None else found + along_channels(bias, found.ndim)
 
 
 # ---- quantised ----
 
 
-def _without_zero_point(x: Any, zero: Any) -> Any:
-    """Integers without their zero point, as int32; one for each row of a weight, or one."""
-    x = x.astype(np.int32)
-    if zero is None:
-        return x
-    zero = zero.astype(np.int32)
-    return x - (zero.reshape((-1, *[1] * (x.ndim - 1))) if zero.ndim == 1 else zero)
-
-
 def _conv_integer(x: Any, w: Any, x_zero: Any = None, w_zero: Any = None, **attrs: Any) -> Any:
     """ConvInteger: a convolution of integers without their zero points."""
-    x_zero = None if x_zero is None else x_zero.reshape(())
-    return _conv(_without_zero_point(x, x_zero), _without_zero_point(w, w_zero), **attrs)
+    return _conv(minus_zero_point(x, x_zero, 1), minus_zero_point(w, w_zero, 0), **attrs)
 
 
 def _conv_quantized(
@@ -176,10 +166,9 @@ def _conv_quantized(
 ) -> Any:
     """QLinearConv: a convolution of quantised numbers, quantised again."""
     total = _conv_integer(x, w, x_zero, w_zero, **attrs)
-    shape = (-1, *[1] * (x.ndim - 2))
     if bias is not None:
-        total = total + bias.reshape(shape)
-    scale = x_scale * (w_scale.reshape(shape) if w_scale.ndim == 1 else w_scale)
+        total = total + along_channels(bias, x.ndim)
+    scale = x_scale * (along_channels(w_scale, x.ndim) if w_scale.ndim == 1 else w_scale)
     return requantized(total.astype(np.float32) * scale, y_scale, y_zero)
 
 
@@ -251,7 +240,7 @@ def _deformed_conv(
     seen = seen.reshape((examples, group, channels // group * taps, math.prod(places)))
     rows = w.reshape((group, w.shape[0] // group, channels // group * taps))
     found = (rows @ seen).reshape((examples, w.shape[0], *places))
-    return found if bias is None else found + bias.reshape((-1, *[1] * rank))
+    return found if bias is None else found + along_channels(bias, found.ndim)
 
 
 OPERATORS: dict[str, Any] = {

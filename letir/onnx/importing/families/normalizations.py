@@ -5,13 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from letir.onnx.importing.values import axis_of, is_known, like
+from letir.onnx.importing.values import along_channels, axis_of, is_known, like
 from letir.ops.nn.normalization import batch_norm, layer_norm, rms_norm
-
-
-def _along_channels(v: Any, rank: int) -> Any:
-    """A vector with an element for each channel, made to broadcast."""
-    return v.reshape((-1, *[1] * (rank - 2)))
 
 
 def _batch_normalization(
@@ -32,13 +27,13 @@ def _batch_normalization(
         if is_known([scale, bias, mean, variance]):
             factor = scale / np.sqrt(variance + like(epsilon, variance))
             shift = bias - mean * factor
-            factor, shift = [_along_channels(v, x.ndim).astype(x.dtype) for v in (factor, shift)]
+            factor, shift = [along_channels(v, x.ndim).astype(x.dtype) for v in (factor, shift)]
             return x * factor + shift
         found = batch_norm(x, mean, variance, scale, bias, train=False, eps=epsilon)[0]
         return found.astype(x.dtype)
     axes = (0, *range(2, x.ndim))
     middle, spread = np.mean(x, axis=axes), np.var(x, axis=axes)
-    parts = [_along_channels(v, x.ndim) for v in (middle, spread, scale, bias)]
+    parts = [along_channels(v, x.ndim) for v in (middle, spread, scale, bias)]
     y = parts[2] * (x - parts[0]) / np.sqrt(parts[1] + like(epsilon, x)) + parts[3]
     kept, moved = like(momentum, mean), like(1 - momentum, mean)
     new_mean = mean * kept + middle.astype(mean.dtype) * moved
@@ -55,7 +50,7 @@ def _instance_normalization(x: Any, scale: Any, bias: Any, epsilon: float = 1e-5
     middle = np.mean(x, axis=axes, keepdims=True)
     spread = np.mean(np.square(x - middle), axis=axes, keepdims=True)
     found = (x - middle) / np.sqrt(spread + like(epsilon, x))
-    return found * _along_channels(scale, x.ndim) + _along_channels(bias, x.ndim)
+    return found * along_channels(scale, x.ndim) + along_channels(bias, x.ndim)
 
 
 def _layer_normalization(
@@ -114,7 +109,7 @@ def _group_normalization(
         found = found.astype(x.dtype) * scale[:, None] + bias[:, None]
         return found.reshape(shape)
     found = found.reshape(shape).astype(x.dtype)
-    return found * _along_channels(scale, x.ndim) + _along_channels(bias, x.ndim)
+    return found * along_channels(scale, x.ndim) + along_channels(bias, x.ndim)
 
 
 def _local_response(

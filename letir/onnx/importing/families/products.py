@@ -30,7 +30,7 @@ def _einsum(*arrays: Any, equation: str) -> Any:
     return np.einsum(equation.replace(" ", ""), *arrays)
 
 
-def _minus_zero_point(x: Any, zero: Any, axis: int) -> Any:
+def minus_zero_point(x: Any, zero: Any, axis: int) -> Any:
     """Integers without their zero point, as int32."""
     x = x.astype(np.int32)
     if zero is None:
@@ -45,7 +45,7 @@ def _minus_zero_point(x: Any, zero: Any, axis: int) -> Any:
 
 def _matmul_integer(a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
     """MatMulInteger: the product of integers without their zero points."""
-    return _minus_zero_point(a, a_zero, -2) @ _minus_zero_point(b, b_zero, -1)
+    return minus_zero_point(a, a_zero, -2) @ minus_zero_point(b, b_zero, -1)
 
 
 def requantized(x: Any, scale: Any, zero: Any) -> Any:

@@ -147,6 +147,12 @@ def labels_of(scores: Any, attrs: dict[str, Any]) -> Any:
     return take(table, np.argmax(scores, axis=1))
 
 
+def _affine(x: Any, coefficients: Any, shape: tuple, intercepts: Any) -> Any:
+    """The products with coefficients, which have the shape (targets, features), plus intercepts."""
+    found = x @ np.array(coefficients, x.dtype).reshape(shape).T
+    return found if intercepts is None else found + np.array(intercepts, x.dtype)
+
+
 def _linear_regressor(
     x: Any,
     coefficients: Any,
@@ -155,10 +161,7 @@ def _linear_regressor(
     targets: int = 1,
 ) -> Any:
     """LinearRegressor: products with the coefficients of each target."""
-    x = floating(x)
-    weights = np.array(coefficients, x.dtype).reshape(targets, -1)
-    found = x @ weights.T
-    found = found if intercepts is None else found + np.array(intercepts, x.dtype)
+    found = _affine(floating(x), coefficients, (targets, -1), intercepts)
     return transformed(found, post_transform)
 
 
@@ -171,10 +174,7 @@ def _linear_classifier(
     **labels: Any,
 ) -> tuple:
     """LinearClassifier: (the class with the highest score, the scores)."""
-    x = floating(x)
-    weights = np.array(coefficients, x.dtype).reshape(-1, x.shape[1])
-    scores = x @ weights.T
-    scores = scores if intercepts is None else scores + np.array(intercepts, x.dtype)
+    scores = _affine(floating(x), coefficients, (-1, x.shape[1]), intercepts)
     if scores.shape[1] == 1:  # two classes; the score belongs to the second
         sign = np.concatenate([-scores, scores], axis=1)
         second = transformed_alone(scores, post_transform)
