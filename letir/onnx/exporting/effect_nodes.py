@@ -7,14 +7,8 @@ import numpy as np
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Bind, Local
 from letir.onnx.exporting.elementwise_nodes import as_truth
-from letir.onnx.exporting.node_graph import (
-    Graph,
-    Unexportable,
-    exports,
-    program_for,
-    refuses,
-    shows_errors,
-)
+from letir.onnx.exporting.error_conditions import ERRORS, raises_nothing
+from letir.onnx.exporting.node_graph import Graph, Unexportable, exports, refuses
 from letir.onnx.package import onnx_package
 
 # ---- effects ----
@@ -34,7 +28,11 @@ def _guard(g: Graph, bind: Bind) -> tuple:
     elif np.ndim(value) == 0 and value != value:
         holds = g("IsNaN", g.operand(x))
     else:
-        same = g("Equal", g.operand(x), g.array(value, x.type.dtype))
+        found = g.operand(x)
+        if type(value) is int and x.type.dtype.kind == "f":  # the program asked for int(x)
+            is_negative = g("Less", found, g.array(0, x.type.dtype))
+            found = g("Where", is_negative, g("Ceil", found), g("Floor", found))
+        same = g("Equal", found, g.array(value, x.type.dtype))
         lost = g(
             "ReduceSum", g("Cast", g("Not", same), to=onnx_package().TensorProto.INT64), keepdims=0
         )
@@ -55,29 +53,22 @@ def _without_nodes(g: Graph, bind: Bind) -> tuple:
     return ()
 
 
-_ERRORS = "the program depends on an error that Python raises"
-refuses(_ERRORS, "guard_raised")
+refuses(ERRORS, "guard_raised")
 
 
 @exports("guard_computed")
 def _guard_computed(g: Graph, bind: Bind) -> tuple:
-    """A condition that fails where the operation inside ``try`` raises an error in NumPy.
-
-    The results of some operations are not finite there, which the condition tests. Other
-    operations are nodes that fail by themselves, and need no condition.
-    """
+    """A condition that fails where the operation inside ``try`` raises an error in Python."""
     (x,) = bind.args
     made = g.makers.get(x) if type(x) is Local else None
-    if made is None or (program_for(made) is not None and not shows_errors(made)):
-        raise Unexportable(_ERRORS)
-    if not shows_errors(made):
+    if made is None:
+        raise Unexportable(ERRORS)
+    holds = raises_nothing(g, made)
+    if holds is None:
         return ()
     if g.parent is not None:
         raise Unexportable("an error that Python catches inside a loop or a branch")
-    name = g.operand(x)
-    lost = g.cast(g("IsNaN", g("Sub", name, name)), np.dtype(bool), np.int64)
-    count = g("ReduceSum", lost, keepdims=0)
-    g.checks.append((g("Equal", count, g.array(0, np.int64)), bind, f"a result of {made}"))
+    g.checks.append((holds, bind, f"a result of {made.op.name}"))
     return ()
 
 

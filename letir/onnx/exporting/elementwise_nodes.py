@@ -113,8 +113,16 @@ def _equal(g: Graph, bind: Bind, word: str) -> str:
 @exports("where")
 def _where(g: Graph, bind: Bind) -> str:
     made = bind.binders[0].type.dtype
-    test, on_true, on_false = bind.args
-    return g("Where", as_truth(g, test), g.operand(on_true, made), g.operand(on_false, made))
+    test, *parts = bind.args
+    holds, (on_true, on_false) = as_truth(g, test), [g.operand(part, made) for part in parts]
+    if made.kind == "b":  # for which runtimes have no kernel
+        chosen = g("And", holds, on_true), g("And", g("Not", holds), on_false)
+        return g("Or", *chosen)
+    wide = _runtime_dtype(made)
+    if wide == np.uint64:  # the bits of an int64 are the same
+        wide = np.dtype(np.int64)
+    names = [g.cast(name, made, wide) for name in (on_true, on_false)]
+    return g.cast(g("Where", holds, *names), wide, made)
 
 
 @exports_as(bitwise_and="And", bitwise_or="Or", bitwise_xor="Xor", invert="Not")

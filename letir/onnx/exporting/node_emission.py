@@ -83,7 +83,7 @@ class Emission:
             results = [g.paired(name, name) for name in names]  # complex or not
         for binder, name in zip(bind.binders, results, strict=True):
             g.values[binder] = name
-            g.makers[binder] = bind.op.name
+            g.makers[binder] = bind
         g.bind = outer
 
     def results(self, g: Graph, bind: Bind) -> Sequence[str]:

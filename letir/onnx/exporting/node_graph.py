@@ -160,7 +160,7 @@ class Graph:
     imaginary: dict[str, str] = field(factory=dict)  # by the name of the real part
     known: dict[str, np.ndarray] = field(factory=dict)  # the constant arrays, by name
     inputs: list[tuple[Local, str]] = field(factory=list)
-    makers: dict[Local, str] = field(factory=dict)  # the operation that made a value
+    makers: dict[Local, Bind] = field(factory=dict)  # the bind that made a value
     parent: "Graph | None" = None
     bind: Bind | None = None  # the bind whose nodes are being appended
     # (name of a condition, its bind, what holds then) of guards

@@ -18,7 +18,7 @@ def _shift(g: Graph, bind: Bind, word: str) -> str:
     bits = g.cast(g.cast(x, dtype, _WIDE), _WIDE, _BITS) if dtype.kind == "i" else x
     bits = g.cast(x, dtype, _BITS) if dtype.kind == "u" else bits
     found = g("BitShift", bits, g.cast(count, _WIDE, _BITS), direction=word)
-    found = g.cast(g("Where", is_usual, found, g.array(0, _BITS)), _BITS, _WIDE)
+    found = g("Where", is_usual, g.cast(found, _BITS, _WIDE), g.array(0, _WIDE))
     return g.cast(found, _WIDE, dtype)
 
 

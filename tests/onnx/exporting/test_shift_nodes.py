@@ -1,6 +1,7 @@
-"""Shifts of bits give NumPy's numbers for every count."""
+"""Shifts of bits and choices by a condition, for all dtypes."""
 
 import numpy as np
+import onnxruntime
 import pytest
 
 import letir as lt
@@ -16,3 +17,19 @@ def test_counts_of_all_sizes(shift, dtype):
     program = lt.trace(shift, numbers[:, None], counts)
 
     assert_agrees(lt.onnx.export(program), program, (numbers[:, None], counts))
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4"])
+def test_choices_run_in_onnxruntime_for_all_dtypes(dtype):
+    kind = np.dtype(dtype)
+    x = np.array([1, 0, 1], kind) if kind.kind in "bf" else np.array([0, 3, 7], kind)
+    x[0] = np.iinfo(kind).max if kind.kind in "iu" else x[0]
+    args = np.array([True, False, True]), x, x[::-1].copy()
+    program = lt.trace(np.where, *args)
+
+    session = onnxruntime.InferenceSession(
+        lt.onnx.export(program).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    names = [given.name for given in session.get_inputs()]
+    (found,) = session.run(None, dict(zip(names, args, strict=True)))
+    assert (found.dtype, found.tolist()) == (kind, np.where(*args).tolist())

@@ -1,0 +1,110 @@
+"""Models fail at inputs for which the recorded program holds no longer."""
+
+import math
+
+import numpy as np
+import onnxruntime
+import pytest
+
+import letir as lt
+from tests.onnx.running import exported, results_of
+
+NAN, INF = float("nan"), float("inf")
+
+
+def attempt(f):
+    """The result of a function, or -1 if it raises an error that is caught."""
+    try:
+        return f()
+    except (ArithmeticError, ValueError, LookupError):
+        return -1.0
+
+
+def outcome(run):
+    """The result of a call, or None if it fails."""
+    try:
+        return run()
+    except (
+        lt.LetirError,
+        ArithmeticError,
+        onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument,
+    ):
+        return None
+
+
+def assert_same_outcomes(program, rows) -> None:
+    """Assert that the model of a program gives its numbers, or fails where it fails."""
+    model = exported(program)
+    for args in rows:
+        expected = outcome(lambda args=args: program(*args))
+        found = outcome(lambda args=args: results_of(model, args)[0])
+        assert (expected is None) == (found is None), args
+        if expected is not None:
+            np.testing.assert_allclose(found, expected, 1e-12)
+
+
+ARITHMETIC = [
+    lambda a, b, i, j: attempt(lambda: a / b),
+    lambda a, b, i, j: attempt(lambda: 1 / a),
+    lambda a, b, i, j: attempt(lambda: a // b),
+    lambda a, b, i, j: attempt(lambda: i % j),
+    lambda a, b, i, j: attempt(lambda: a**b),
+    lambda a, b, i, j: attempt(lambda: i**j),
+    lambda a, b, i, j: attempt(lambda: i << j),
+    lambda a, b, i, j: attempt(lambda: math.exp(a)),
+    lambda a, b, i, j: attempt(lambda: math.log(a)),
+    lambda a, b, i, j: attempt(lambda: math.sqrt(i)),
+    lambda a, b, i, j: attempt(lambda: math.fmod(a, b)),
+    lambda a, b, i, j: attempt(lambda: a + b * 2),
+]
+
+
+@pytest.mark.parametrize("f", ARITHMETIC)
+def test_a_model_fails_where_arithmetic_inside_try_raises(f):
+    rows = [(1.5, 2.5, 3, 2), (0.0, 0.0, 0, 0), (-1.0, 2.5, -3, -2), (800.0, 800.0, 3, 1)]
+    rows += [(NAN, 1.0, 1, 1), (INF, 2.0, 1, 1), (1.0, INF, 1, 1), (-2.0, 0.5, 2, 3)]
+
+    assert_same_outcomes(lt.trace(f, *rows[0]), rows)
+
+
+READS = [
+    lambda x, i: attempt(lambda: x[i]),
+    lambda x, i: attempt(lambda: np.take(x, i)),
+    lambda x, i: attempt(lambda: np.take_along_axis(x, i, 0)),
+]
+
+
+@pytest.mark.parametrize("f", READS)
+def test_a_model_fails_where_an_index_inside_try_is_out_of_bounds(f):
+    x = np.array([1.0, 2.0, 3.0])
+    rows = [(x, np.array(i)) for i in ([0, 2, 1], [-3, 0, 1], [0, 3, 1], [0, 1, -4])]
+
+    assert_same_outcomes(lt.trace(f, *rows[0]), rows)
+
+
+def test_errors_that_no_value_shows_are_refused():
+    def f(x, q):
+        return attempt(lambda: np.quantile(x, q))
+
+    with pytest.raises(lt.ExportError, match="depends on an error"):
+        exported(f, args=(np.ones(3), 0.5))
+
+
+CHOICES = [
+    lambda x: x * int(x[0]),
+    lambda x: x * int(x[1]),
+    lambda x: x * round(x[0]),
+    lambda x: sum([x * i for i in range(int(x[2]))]),
+    lambda x: [x, x * 2, x * 3][int(x[0])],
+    lambda x: x if np.allclose(x, np.round(x, 1)) else -x,
+    lambda x: x if math.isnan(x[0]) else -x,
+    lambda x: x * float(x[0]) if x[0] > x[1] else -x,
+]
+
+
+@pytest.mark.parametrize("f", CHOICES)
+def test_a_model_fails_where_python_would_choose_otherwise(f):
+    rows = [[1.5, -2.5, 3.0], [1.7, -2.9, 3.9], [2.5, -1.0, 0.0], [0.0, 0.0, 0.0]]
+    rows += [[NAN, 1.0, 2.0], [-1.5, 2.5, 1.0], [1.55, -2.5, INF]]
+
+    assert_same_outcomes(lt.trace(f, np.array(rows[0])), [(np.array(row),) for row in rows])
