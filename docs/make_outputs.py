@@ -40,13 +40,13 @@ def refreshed(page: str) -> str:
         return BLOCK.sub(run, page)
 
 
-def printed(code: str, names: dict) -> str:
+def printed(code: str, names: dict, file: str = "example.py") -> str:
     """What ``code`` prints to stdout; lines of programs in it count from the start of the block."""
     out = io.StringIO()
     lines = code.splitlines(keepends=True)
-    linecache.cache["example.py"] = (len(code), None, lines, "example.py")  # for inspect
+    linecache.cache[file] = (len(code), None, lines, file)  # for inspect
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-        exec(compile(code, "example.py", "exec"), names)
+        exec(compile(code, file, "exec"), names)
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
 

@@ -26,7 +26,8 @@ FIGURE = """\
 </figure>"""
 FRAME = """\
 <figure>
-<iframe src="../{folder}/{file}" title="{text}" width="100%" height="640" loading="lazy"></iframe>
+<iframe src="../{folder}/{file}" title="{text}" width="100%" height="640" loading="lazy"
+style="border: 1px solid #8888; border-radius: 4px"></iframe>
 <figcaption><a href="../{folder}/{file}">{text}, in a window of its own</a></figcaption>
 </figure>"""
 TABLE = make_outputs.ROOT / "docs" / "performance.md"
@@ -78,10 +79,13 @@ def write(folder: Path) -> None:
 
 
 def run_blocks(page: str) -> None:
-    """Run the Python blocks of a page in the current folder, where they save their files."""
+    """Run the Python blocks of a page in the current folder, where they save their files.
+
+    Each block has a file name of its own, as pages show the lines of earlier blocks too.
+    """
     names: dict = {"__name__": "example"}
-    for block in make_outputs.BLOCK.finditer(page):
-        make_outputs.printed(block["code"], names)
+    for i, block in enumerate(make_outputs.BLOCK.finditer(page)):
+        make_outputs.printed(block["code"], names, f"block{i}/example.py")
 
 
 def rows(page: str) -> Iterator[tuple[str, str, str]]:

@@ -101,6 +101,17 @@ def test_a_mark_becomes_a_figure_or_a_frame():
     assert "<!-- a comment -->" in shown
 
 
+def test_saved_views_show_the_lines_of_earlier_blocks(tmp_path, monkeypatch):
+    define = "import numpy as np\nimport letir as lt\ndef f(x):\n    return np.sin(x)\n"
+    show = "\n\n\n# not f\nlt.viz.save_page(lt.trace(f, 1.0), 'f.html')\n"
+    monkeypatch.chdir(tmp_path)
+
+    FIGURES.run_blocks(f"```python\n{define}```\n\n```python\n{show}```\n")
+
+    page = Path("f.html").read_text(encoding="utf-8")
+    assert "example.py:4 <code>np.sin(x)</code>" in page
+
+
 def test_the_plots_find_their_rows_in_the_table_of_the_benchmarks():
     """If this fails, benchmarks/rows.py writes rows that docs/site_figures.py does not know."""
     table = text_of("docs/performance.md")
