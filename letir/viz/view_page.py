@@ -16,6 +16,7 @@ from letir.ast import entry_point
 from letir.errors import DTypeError
 
 _FOLDER = Path(__file__).parent
+_SHORT = 28  # characters of a cell that stands on one line
 _PAGE = """\
 <!DOCTYPE html>
 <html lang="en">
@@ -112,12 +113,19 @@ def table_of(
         for text, kind in zip(heads, kinds, strict=True)
     )
     lines = [
-        "".join(f"<td{kind}>{escaped(cell)}</td>" for cell, kind in zip(row, kinds, strict=True))
+        "".join(_table_cell(escaped(x), kind) for x, kind in zip(row, kinds, strict=True))
         for row in rows
     ]
     body = "".join(f"<tr>{line}</tr>\n" for line in lines)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>"
     return scrolled(table, label)
+
+
+def _table_cell(text: str, kind: str) -> str:
+    """A cell. Short texts, such as types and places, stand on one line; longer ones break."""
+    if not kind and " " in text and len(text) <= _SHORT:
+        kind = ' class="d"'
+    return f"<td{kind}>{text}</td>"
 
 
 def scrolled(body: str, label: str) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import letir as lt
-from letir.viz.view_page import page_of
+from letir.viz.view_page import page_of, table_of
 from tests.viz.views import (
     ARGS,
     EVIL,
@@ -125,6 +125,12 @@ def test_a_comparison_marks_what_differs_by_signs_too():
     assert ["%2 = exp(%0)", "<", ""] in rows
     assert ["%3 = mul(%1, %2)", "|", "%3 = mul(%1, %1)"] in rows
     assert "the programs are the same" in lt.diff(f, f)._repr_html_()
+
+
+def test_short_cells_of_reports_stand_on_one_line():
+    html = table_of(("line", "code"), [("In [2], line 3", "x = np.tanh(z) / (1 + np.exp(-z)) + 1")])
+
+    assert '<td class="d">In [2], line 3</td><td>x = ' in html
 
 
 def test_memory_and_profile_of_a_plan_are_tables():
