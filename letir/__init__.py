@@ -282,6 +282,7 @@ _LATE_BOUND = {
         *("comparison_html", "explanation_html", "memory_html", "profile_html"),
         *("residuals_html", "variable_html"),
     ),
+    "viz.terminal_colors": ("pretty_program",),
 }
 
 

@@ -211,6 +211,9 @@ class Gradient:
     def _repr_html_(self):
         return LATE_BOUND["gradient_html"](self)
 
+    def _repr_pretty_(self, printer, cycle):
+        LATE_BOUND["pretty_program"](self, printer, cycle)
+
     def with_df(self, df: Lambda) -> "Gradient":
         """This Gradient with another gradient program, of the same parameters and results."""
         return evolve(self, df=df)

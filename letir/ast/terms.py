@@ -5,13 +5,11 @@
     Expr   = Let(bind, body) | Ret(args)
     Lambda = params, binds, ret
 
-A Lambda stores its binds in one tuple. ``Let`` is a cursor into it, made on demand by ``f.body``
-and ``let.body``, so that ``match f.body: case Let(bind=b, body=rest)`` works although a program of
-a million binds is not a chain of a million cells.
+A Lambda stores its binds in one tuple, not in a chain of a million cells. ``Let`` is a cursor into
+it, made on demand by ``f.body`` and ``let.body``: ``match f.body: case Let(bind=b, body=rest)``.
 
-Terms are immutable. The four that are made for every operation (Local, Const, Bind, Let) are
-``define``d, not ``frozen``: a frozen ``__init__`` takes three times as long, half of the budget of
-recording.
+Terms are immutable. The four made for every operation (Local, Const, Bind, Let) are ``define``d,
+not ``frozen``, whose ``__init__`` takes three times as long: half of the budget of recording.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -105,8 +103,7 @@ def substitute_args(args: tuple[Arg, ...], names: Mapping[Local, Arg]) -> tuple[
 
 @define(eq=False, repr=False)
 class Bind:
-    """``binders = op(args; attrs)``: one operation, its operands and the locals that name its
-    results.
+    """``binders = op(args; attrs)``: one operation, its operands, the locals that name its results.
 
     >>> from letir import parse
     >>> bind = parse("lambda %0:x { %1:y = sum(%0, axis=0); return %1 }").binds[0]
@@ -295,6 +292,9 @@ class Lambda:
 
     def _repr_html_(self):
         return LATE_BOUND["program_html"](self)
+
+    def _repr_pretty_(self, printer, cycle):
+        LATE_BOUND["pretty_program"](self, printer, cycle)
 
     def __eq__(self, other):
         if type(other) is not Lambda:

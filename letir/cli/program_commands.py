@@ -29,12 +29,12 @@ from letir.cli.command_arguments import (
     parse_traced_argument,
 )
 from letir.cli.machine_report import machine_report, report_text
-from letir.cli.terminal_colors import print_program
 from letir.demo.story import FULL, QUICK, tell_story
 from letir.eval.evaluator import run_flat
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.explanation import PassReport
 from letir.passes.pipeline import run_pipeline
+from letir.viz.terminal_colors import print_program
 
 # functions that letir.passes exports and that are not passes
 NO_PASSES = frozenset(["is_differentiable", "propagate_requires_grad", "register", "unregister"])

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 import letir as lt
-from letir.cli.terminal_colors import colored_program, print_program
 from letir.testing import programs
+from letir.viz.terminal_colors import colored_program, print_program
 
 PROGRAM = lt.trace(lambda x, s: lt.scan(lambda c, v: (c + s, c * v), 0.0, x), np.ones(3), 2.0)
 
@@ -67,3 +67,17 @@ def test_only_terminals_get_colours(out, environment, colours, monkeypatch):
 
     assert colours == ("\x1b[" in stream.getvalue())
     assert f"{PROGRAM}\n" == plain(stream.getvalue())
+
+
+@pytest.mark.parametrize("out", [Terminal, io.StringIO])
+@pytest.mark.parametrize("shown", [PROGRAM, lt.differentiate(PROGRAM)], ids=type)
+def test_ipython_shows_programs_in_colours_on_terminals_only(shown, out, monkeypatch):
+    pretty = pytest.importorskip("IPython.lib.pretty").pretty
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stdout", out())
+
+    text = pretty(shown)
+
+    assert ("\x1b[36m%" in text) == (out is Terminal)
+    assert str(shown) == plain(text)
