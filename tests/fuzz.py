@@ -1,8 +1,9 @@
 """Run the laws over generated programs with fresh seeds until the time is up.
 
-    python tests/fuzz.py [--minutes 30] [--files 100000] [--seed 7]
+    python tests/fuzz.py [--minutes 30] [--files 100000] [--interrupts 20000] [--seed 7]
 
-First come mutated files and texts (tests/hostile/trials.py), then rounds: each runs every
+First come mutated files and texts (tests/hostile/trials.py) and interrupted calls
+(tests/hazards/interrupts.py), then rounds: each runs every
 Hypothesis test once with a seed that is printed. ``--seed`` repeats the round of that seed. The
 exit status is 1 if anything failed; the seeds are listed at the end. Does not import letir: each
 round is a run of pytest.
@@ -41,10 +42,10 @@ def run_round(seed: int, seconds: float | None) -> int | None:
         return None
 
 
-def read_mutated_files(count: int) -> int:
-    """The exit status of trials with this many mutated files, of a new seed."""
+def run_trials(module: str, count: int) -> int:
+    """The exit status of a module with this many trials, of a new seed."""
     seed = secrets.randbelow(2**32)
-    command = [sys.executable, "-m", "tests.hostile.trials", f"--count={count}", f"--seed={seed}"]
+    command = [sys.executable, "-m", module, f"--count={count}", f"--seed={seed}"]
     return subprocess.run(command, cwd=TESTS.parent, check=False).returncode
 
 
@@ -69,11 +70,13 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--files", type=int, default=100_000, help="mutated files and texts")
     parser.add_argument("--seed", type=int, help="one round with this seed")
+    parser.add_argument("--interrupts", type=int, default=20_000, help="interrupted calls")
     options = parser.parse_args()
     if options.seed is not None:
         return run_round(options.seed, None)
-    files_failed = read_mutated_files(options.files) if options.files else 0
-    return int(bool(fuzz(options.minutes)) or bool(files_failed))
+    counts = {"tests.hostile.trials": options.files, "tests.hazards.interrupts": options.interrupts}
+    failed = [module for module, count in counts.items() if count and run_trials(module, count)]
+    return int(bool(fuzz(options.minutes)) or bool(failed))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakSet
 
+import numpy as np
 from attrs import define
 
 _P = ParamSpec("_P")
@@ -35,6 +36,7 @@ class TemporaryChange:
     """
 
     __slots__ = ("frame", "thread")
+    is_of_a_call = True  # of a call that ends before the calls of earlier changes
 
     def make(self) -> Any:
         """Change the state."""
@@ -57,10 +59,32 @@ class TemporaryChange:
             raise
 
     def __exit__(self, *error: object) -> None:
+        # without a frame it counts as abandoned, should an interrupt come in the next lines; and a
+        # frame that is kept would keep its variables alive
+        self.frame = None
+        if _changes and _changes[-1] is not self:
+            self._exit_inner()
         self.undo()
         if self in _changes:
             _changes.remove(self)
-        self.frame = None  # a frame that is kept would keep its variables alive
+
+    def _exit_inner(self) -> None:
+        """Undo later changes whose end was interrupted, which would bring back this one."""
+        if self in _changes:
+            for change in reversed(_changes[_changes.index(self) + 1 :]):
+                if change.thread == self.thread and self.encloses(change):
+                    change.__exit__()
+
+    def encloses(self, later: "TemporaryChange") -> bool:
+        """Whether a later change of this thread ends before this one ends."""
+        return later.is_of_a_call
+
+    def is_under_way(self) -> bool:
+        """Whether the call that made the change is running."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame is not self.frame:
+            frame = frame.f_back
+        return frame is not None
 
 
 _changes: list[TemporaryChange] = []  # in the order in which they were made, of all threads
@@ -74,12 +98,10 @@ def restore_abandoned() -> None:
     for change in reversed(_changes.copy()):
         if change.thread != thread:
             continue
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame is not change.frame:
-            frame = frame.f_back
-        if frame is not None:
-            return  # its call is running, and so are the calls of the changes before it
-        change.__exit__()
+        if not change.is_under_way():
+            change.__exit__()
+        elif change.is_of_a_call:
+            return  # the calls of the changes before it are running too
 
 
 # ---- forks ----
@@ -181,6 +203,37 @@ def _age() -> None:
         gc.unfreeze()
     else:
         gc.collect(0)
+
+
+# ---- floating-point errors ----
+
+try:
+    from numpy._core.umath import _extobj_contextvar as ERROR_STATE
+    from numpy._core.umath import _make_extobj as make_error_state
+except ImportError:  # other versions of NumPy
+    ERROR_STATE = make_error_state = None  # type: ignore[misc]  # NumPy declares the names as final
+
+
+class float_errors(TemporaryChange):
+    """The context ``np.errstate(**modes)``, whose end an interrupt cannot prevent."""
+
+    __slots__ = ("before", "modes")
+
+    def __init__(self, **modes: str):
+        self.modes = modes
+        self.before: Any = np.geterr() if ERROR_STATE is None else ERROR_STATE.get()
+
+    def make(self) -> None:
+        if ERROR_STATE is None:
+            np.seterr(**self.modes)  # type: ignore[arg-type]  # modes are strings to mypy
+        else:
+            ERROR_STATE.set(make_error_state(**self.modes))
+
+    def undo(self) -> None:
+        if ERROR_STATE is None:
+            np.seterr(**self.before)
+        else:
+            ERROR_STATE.set(self.before)
 
 
 # ---- exchanges of functions: stand-ins for originals, and back ----

@@ -6,9 +6,10 @@ the function that they decorate.
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable
 from contextlib import ContextDecorator
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any
 
 from letir.ast import LATE_BOUND, entry_point
@@ -19,12 +20,67 @@ RECORDS: ContextVar[bool] = ContextVar("letir_records", default=True)
 ANOMALY: ContextVar[bool] = ContextVar("letir_anomaly", default=False)
 
 
+class _Switch(TemporaryChange):
+    """A ContextVar that is set until its ``Mode`` leaves a block, or is not referred to any more:
+    an interrupt may keep ``Mode.__exit__`` from beginning.
+    """
+
+    __slots__ = (
+        "after_error",
+        "before",
+        "is_ending",
+        "mode",
+        "token",
+        "trace",
+        "variable",
+        "was_off",
+    )
+    is_of_a_call = False
+
+    def __init__(self, mode: "Mode"):
+        self.mode, self.variable, self.before = (
+            weakref.ref(mode),
+            mode.variable,
+            mode.variable.get(),
+        )
+        self.token: Token[bool] | None = None
+        self.trace, self.was_off = ACTIVE.get(), False
+        self.is_ending, self.after_error = False, True
+
+    def make(self) -> None:
+        self.frame = None  # it refers to the mode
+        value = self.mode().value
+        self.token = self.variable.set(value)
+        self.was_off = _note_switch(self.variable, value)
+
+    def is_under_way(self) -> bool:
+        return not self.is_ending and self.mode() is not None
+
+    def encloses(self, later: TemporaryChange) -> bool:
+        return isinstance(later, _Switch) and later.variable is self.variable
+
+    def undo(self) -> None:
+        self.is_ending = True
+        if self.token is None:  # ``make`` did not come to its end
+            self.variable.set(self.before)
+            return
+        try:
+            self.variable.reset(self.token)
+        except RuntimeError:  # reset already
+            pass
+        except ValueError:  # set in another thread or task
+            if not self.after_error:
+                raise
+        if ACTIVE.get() is self.trace:
+            _note_switch(self.variable, not self.was_off, after_error=self.after_error)
+
+
 class Mode(ContextDecorator):
     """Sets a ContextVar inside a ``with`` block or a decorated function."""
 
     def __init__(self, variable: ContextVar[bool], value: bool):
         self.variable, self.value = variable, value
-        self.tokens: list = []  # a stack: blocks of one mode may be nested
+        self.switches: list[_Switch] = []  # a stack: blocks of one mode may be nested
 
     def _recreate_cm(self):
         return Mode(self.variable, self.value)  # a new one for each call of a decorated function
@@ -39,19 +95,13 @@ class Mode(ContextDecorator):
         return super().__call__(f)
 
     def __enter__(self):
-        token = None
-        try:
-            token = self.variable.set(self.value)
-            self.tokens.append((token, _note_switch(self.variable, self.value)))
-        except BaseException:
-            if token is not None:
-                self.variable.reset(token)
-            raise
+        self.switches.append(_Switch(self))
+        self.switches[-1].__enter__()
 
     def __exit__(self, *error):
-        token, before = self.tokens.pop()
-        self.variable.reset(token)
-        _note_switch(self.variable, not before, after_error=error[:1] != (None,))
+        switch = self.switches.pop()
+        switch.is_ending, switch.after_error = True, error[:1] != (None,)
+        switch.__exit__()
 
 
 class recording_set(TemporaryChange):
@@ -102,10 +152,8 @@ class _Setting(Mode):
         return self._recreate_cm()(f)
 
     def __enter__(self):
-        self.switch(self.value)
-
-    def __exit__(self, *error):
         self.switch(self.before)
+        super().__enter__()
 
 
 def _generator_in(mode: Callable[[], Mode], f: Callable) -> Callable:

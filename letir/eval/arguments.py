@@ -20,13 +20,16 @@ from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ArrayType, Size, Undef
 from letir.errors import DTypeError, ShapeError
 from letir.eval.array_modules import type_of
+from letir.eval.float_warnings import restore_abandoned_state
 
 
 def flat_arguments(fn: Lambda, args: tuple, kwargs: dict) -> list:
-    """The array arguments in the order of the parameters.
+    """The array arguments in the order of the parameters, for a run.
 
-    Raises DTypeError if their nesting differs from the recorded one.
+    Restores what interrupted calls have left changed. Raises DTypeError if the nesting of the
+    arguments differs from the recorded one.
     """
+    restore_abandoned_state()
     if type(fn) is not Lambda:
         raise LATE_BOUND["not_a_program"]("run_forward", fn)
     if fn.in_tree is not None:

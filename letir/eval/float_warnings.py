@@ -15,12 +15,12 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.primitive import Primitive
-
-try:
-    from numpy._core.umath import _extobj_contextvar as ERROR_STATE
-    from numpy._core.umath import _make_extobj as make_error_state
-except ImportError:  # other versions of NumPy: warnings name letir's lines
-    ERROR_STATE = make_error_state = None  # type: ignore[misc]  # NumPy declares the names as final
+from letir.ast.process_state import (
+    ERROR_STATE,  # without it, warnings name letir's lines
+    float_errors,
+    make_error_state,
+    restore_abandoned,
+)
 
 # The object of the current error state: looked up for every bind, without a Python frame.
 current_state: Callable = partial(int) if ERROR_STATE is None else ERROR_STATE.get
@@ -160,13 +160,14 @@ def in_state(states: _States, f: Callable, *args: Any) -> Any:
 def raising(f: Callable, *args: Any) -> Any:
     """``f(*args)``, with floating-point errors raised, whatever the user's state is."""
     if ERROR_STATE is None:
-        with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
+        with float_errors(divide="raise", over="raise", invalid="raise", under="ignore"):
             return f(*args)
     return in_state(RAISING, f, *args)
 
 
 def restore_abandoned_state() -> None:
-    """Set the user's state again if a call was interrupted while it restored the state."""
+    """Restore what interrupted calls have left changed, NumPy's error state included."""
+    restore_abandoned()
     before = _REPLACED.get(current_state())
     if before is None or ERROR_STATE is None:
         return

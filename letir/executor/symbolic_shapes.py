@@ -16,6 +16,7 @@ import numpy as np
 from attrs import define, field
 
 from letir.ast.liveness import has_effect
+from letir.ast.process_state import float_errors
 from letir.ast.sizes.size import Size
 from letir.ast.sizes.size_reads import SIZE_READS, SizeReads
 from letir.ast.terms import Lambda
@@ -206,7 +207,7 @@ def check_agrees(named: Lambda, fixed: Lambda, leaves: Sequence) -> None:
     if any(has_effect(bind) and not is_guard(bind) for bind in binds):
         return
     try:
-        with np.errstate(all="ignore"):
+        with float_errors(all="ignore"):
             found, expected = plan_of(named).run(list(leaves)), plan_of(fixed).run(list(leaves))
     except Exception as error:  # the plan for the fixed sizes will raise it if it is real
         raise NotNamed(f"{type(error).__name__}: {error}") from None
@@ -223,7 +224,7 @@ def _agree_up_to_rounding(a, b) -> bool:
         return False
     if a.dtype.kind not in "fc":
         return bool(np.array_equal(a, b))
-    with np.errstate(all="ignore"):
+    with float_errors(all="ignore"):
         loose = float(np.finfo(a.dtype).eps) ** 0.5
         scale = np.max(np.abs(b[np.isfinite(b)]), initial=0.0)
         return bool(np.allclose(a, b, loose, loose * scale, equal_nan=True))

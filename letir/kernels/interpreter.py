@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import define
 
+from letir.ast.process_state import float_errors
 from letir.errors import InternalError
 from letir.kernels.loop_language import (
     Call,
@@ -34,7 +35,7 @@ def run_kernel(kernel: Kernel, *arrays: np.ndarray, **extents: int) -> None:
     are computed one after the other, but all steps of an innermost parallel loop at once.
     Floating-point flags are ignored.
     """
-    with np.errstate(all="ignore"):
+    with float_errors(all="ignore"):
         interpret(kernel, arrays, extents)
 
 
@@ -49,7 +50,7 @@ def interpret(kernel: Kernel, arrays: Sequence[np.ndarray], extents: dict[str, i
 def run_lets(lets: tuple[Let, ...], values: dict[Scalar, np.ndarray]) -> dict[Scalar, np.ndarray]:
     """``values`` together with the results of ``lets``, for all elements at once."""
     run = _Run({}, dict(values), 1)
-    with np.errstate(all="ignore"):
+    with float_errors(all="ignore"):
         run.run(lets)
     return run.values
 

@@ -7,6 +7,7 @@ import numpy as np
 from attrs import define, field
 
 from letir.ast import LATE_BOUND
+from letir.ast.process_state import float_errors
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const
 from letir.ast.types import ArrayType
 from letir.kernels.loop_builder import Builder
@@ -92,7 +93,7 @@ class ScalarLowering:
     def operand(self, arg: Arg, dtype: np.dtype) -> Any:
         """An operand, converted to the dtype of NumPy's inner loop."""
         if type(arg) is Const:
-            with np.errstate(all="raise"):
+            with float_errors(all="raise"):
                 try:
                     if dtype.kind == "c":
                         return LATE_BOUND["number_pair"](self.builder, arg.value, dtype)

@@ -13,6 +13,7 @@ import numpy as np
 from attrs import define, field
 
 from letir.ast.primitive import Primitive
+from letir.ast.process_state import float_errors
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.eval.float_warnings import KERNEL
@@ -245,7 +246,7 @@ class Unrolling:
 
     def operand(self, arg: Arg, dtype: np.dtype) -> Places:
         if type(arg) is Const:
-            with np.errstate(all="raise"):
+            with float_errors(all="raise"):
                 try:
                     return self.new([self.builder.number(arg.value, dtype)], ())
                 except (ArithmeticError, ValueError):

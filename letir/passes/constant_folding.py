@@ -10,7 +10,7 @@ from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import map_bodies
 from letir.ast.primitive import PRIMITIVES, Primitive, results_tuple
-from letir.ast.process_state import paused_gc
+from letir.ast.process_state import float_errors, paused_gc
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
@@ -166,7 +166,7 @@ def _evaluate_bind(bind: Bind, known: dict, limit: int) -> tuple | None:
     if bind.op.needs_elements and any(not getattr(x, "size", 1) for x in operands):
         return None
     try:
-        with np.errstate(all="raise"):  # operations that warn must warn when the program runs
+        with float_errors(all="raise"):  # operations that warn must warn when the program runs
             out = bind.op.impl(np, *operands, **bind.attrs)
     except Exception:
         return None

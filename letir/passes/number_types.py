@@ -8,7 +8,7 @@ from letir.ast import entry_point
 from letir.ast.attrs import Attrs, token
 from letir.ast.builder import freeze
 from letir.ast.primitive import Primitive
-from letir.ast.process_state import paused_gc
+from letir.ast.process_state import float_errors, paused_gc
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError
@@ -132,7 +132,7 @@ def _number_as_array(number, dtype: np.dtype) -> np.ndarray | None:
     if dtype.kind in "fc" and type(number) is int and abs(number) > _LARGEST:
         return None
     try:
-        with np.errstate(all="ignore"):
+        with float_errors(all="ignore"):
             return freeze(np.asarray(number, dtype))
     except (OverflowError, TypeError, ValueError):
         return None

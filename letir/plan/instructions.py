@@ -17,7 +17,7 @@ import numpy as np
 from letir.ast.attrs import token
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import fresh_binders
-from letir.ast.process_state import paused_gc
+from letir.ast.process_state import float_errors, paused_gc
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, substitute_args
 from letir.errors import DTypeError
 from letir.eval.memory_checks import update_in_place
@@ -302,7 +302,7 @@ def _ready_number(number: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def _number_array(number, dtype: np.dtype):
-    with np.errstate(all="raise"):
+    with float_errors(all="raise"):
         try:
             made = np.array(number, dtype)
         except (OverflowError, FloatingPointError, TypeError):

@@ -1,6 +1,7 @@
 """no_grad, enable_grad and set_grad_enabled."""
 
 import asyncio
+import sys
 import threading
 
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 
 import letir as lt
 from letir import Variable
-from letir.eager import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from letir.ast import process_state
+from letir.eager import enable_grad, grad_mode, is_grad_enabled, no_grad, set_grad_enabled
+from tests.own_thread import in_own_thread
 
 
 def leaf():
@@ -218,3 +221,66 @@ def test_no_grad_leaves_no_trace_where_its_values_are_not_used_outside():
         return x * 2
 
     assert ["sum", "mul"] == [bind.op.name for bind in lt.trace(f, np.ones(2)).binds]
+
+
+# ---- interrupts ----
+
+
+def interrupted(action, number):
+    """Run an action, interrupted at its call or line with this number in the modules that set and
+    restore modes; whether it has so many.
+    """
+    files, left = (grad_mode.__file__, process_state.__file__), number
+
+    def trace(frame, event, arg):
+        nonlocal left
+        if event in ("call", "line"):
+            left -= 1
+            if left == -1:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    def follow(frame, event, arg):
+        return trace(frame, event, arg) if frame.f_code.co_filename in files else None
+
+    old = sys.gettrace()
+    sys.settrace(follow)
+    try:
+        action()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(old)
+    return False
+
+
+def entered():
+    with no_grad():
+        pass
+
+
+def exited():
+    mode = set_grad_enabled(False)
+    mode.__enter__()
+    yield
+    mode.__exit__(None, None, None)
+    yield
+
+
+def exit_of_a_setting():
+    steps = exited()
+    next(steps)
+    return lambda: next(steps)
+
+
+@pytest.mark.parametrize("prepare", [lambda: entered, exit_of_a_setting], ids=["block", "exit"])
+@in_own_thread
+def test_an_interrupt_anywhere_in_a_mode_leaves_gradients_recorded(prepare):
+    """In a frame that runs on, where nothing but the next operation can restore the mode."""
+    number = 0
+    while interrupted(prepare(), number):
+        number += 1
+        assert (leaf() * 2).requires_grad, number
+    assert number > 8
+    assert is_grad_enabled()

@@ -1,55 +1,18 @@
 """Calls that are interrupted anywhere leave the process as it was, and the next call works."""
 
-import ast
-import functools
 import sys
-from pathlib import Path
 from types import FrameType
 
 import numpy as np
 import pytest
 
 import letir as lt
-from letir.ast.process_state import TemporaryChange, restore_abandoned
+from letir.ast.process_state import TemporaryChange, float_errors, restore_abandoned
+from tests.hazards.interrupts import ROOT, Interrupt, restores
 from tests.hazards.public_calls import ACTIONS, changed, state_of_process
 from tests.own_thread import in_own_thread
 
-ROOT = str(Path(lt.__file__).parent)
-# functions whose work is to restore: an interrupt in them is healed by the next call
-RESTORING = {
-    *("__exit__", "undo", "end", "end_stand_ins", "exchange", "_exchange_some", "watch_imports"),
-    *("_age", "close"),
-}
-
-
 tried: set[tuple[str, int]] = set()  # lines, each of which is interrupted once
-
-
-class Interrupt(KeyboardInterrupt):
-    """Planted by a test."""
-
-
-@functools.cache
-def ends_of_blocks(file):
-    """The lines of ``finally`` blocks in a file, and of ``with``, to which blocks return.
-
-    Also the lines with the word ``try`` inside of blocks, for which Python has no handler.
-    """
-    found = set()
-    for node in ast.walk(ast.parse(Path(file).read_text())):
-        if isinstance(node, ast.With | ast.Try):
-            found |= {inner.lineno for inner in ast.walk(node) if isinstance(inner, ast.Try)}
-        if isinstance(node, ast.With):
-            found.add(node.lineno)
-        if isinstance(node, ast.Try) and node.finalbody:
-            found |= set(range(node.finalbody[0].lineno, node.end_lineno + 1))
-    return found
-
-
-def restores(file, line, function):
-    """Whether a line of letir is one that restores; any line of generated code may be."""
-    is_generated = "<" in Path(file).name
-    return function in RESTORING or is_generated or line in ends_of_blocks(file)
 
 
 def lines_of(action):
@@ -149,3 +112,51 @@ def test_a_change_whose_undoing_was_interrupted_is_undone_later():
     restore_abandoned()
 
     assert Change.undone == 2
+
+
+class Setting(TemporaryChange):
+    """Sets a value, and brings back the one before; ``fails`` at the first undoing."""
+
+    __slots__ = ("before", "fails", "value")
+    current = 0
+
+    def __init__(self, value, *, fails=False):
+        self.value, self.fails, self.before = value, fails, Setting.current
+
+    def make(self):
+        Setting.current = self.value
+
+    def undo(self):
+        if self.fails:
+            self.fails = False
+            raise Interrupt
+        Setting.current = self.before
+
+
+def test_an_outer_change_is_undone_after_an_inner_one_whose_undoing_was_interrupted():
+    def inner():
+        with Setting(2, fails=True):
+            pass
+
+    def outer():
+        with Setting(1):
+            inner()
+
+    with pytest.raises(Interrupt):
+        outer()
+    restore_abandoned()
+
+    assert Setting.current == 0
+
+
+def test_the_next_operation_restores_the_error_state_of_numpy():
+    program, before = lt.trace(np.exp, 1.0), np.geterr()
+
+    def fold():
+        errors = float_errors(all="raise")
+        errors.__enter__()  # an interrupt keeps ``__exit__`` from beginning
+
+    for run in (program, lt.compile(program), lambda x: lt.run_forward(program, x)):
+        fold()
+        assert run(1.0) == np.exp(1.0)
+        assert np.geterr() == before

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.attrs import Here
+from letir.ast.process_state import float_errors
 from letir.ast.types import ArrayType, Size
 
 DTYPES = {
@@ -186,7 +187,7 @@ def _write_elements(dtype: np.dtype, array: np.ndarray, parts: list[str]) -> Non
         array[:] = np.array([*map(_bool_of if dtype.kind == "b" else int_of, parts)], dtype)
         return
     bits = {i: _nan_bits(part, dtype) for i, part in enumerate(parts) if part.startswith("nan@")}
-    with np.errstate(over="ignore", under="ignore"):
+    with float_errors(over="ignore", under="ignore"):
         array[:] = [0.0 if i in bits else float_of(part) for i, part in enumerate(parts)]
     for i, pattern in bits.items():
         # as integers: float conversion would turn a signalling nan into a quiet one

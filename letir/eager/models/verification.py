@@ -8,6 +8,7 @@ import numpy as np
 
 from letir.ast import entry_point
 from letir.ast.attrs import same_bits
+from letir.ast.process_state import float_errors
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.eager.models.recorded_model import RecordedModel
@@ -141,6 +142,6 @@ def _difference_line(i: int, expected, found) -> str:
     """A line that says how a result differs."""
     if type_of(expected) != type_of(found):
         return f"result {i}: the function gives {type_of(expected)}, the program {type_of(found)}"
-    with np.errstate(all="ignore"):
+    with float_errors(all="ignore"):
         apart = np.max(np.abs(np.subtract(expected, found, dtype=complex)), initial=0.0)
     return f"result {i}: {apart:.3g} apart at most, of {np.asarray(expected).size} elements"

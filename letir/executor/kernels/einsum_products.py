@@ -13,6 +13,7 @@ from attrs import define, field
 from letir.ast import LATE_BOUND
 from letir.ast.bodies import map_bodies
 from letir.ast.primitive import Primitive, never
+from letir.ast.process_state import float_errors
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.errors import ShapeError
@@ -146,7 +147,7 @@ class _Products:
         rows = rows.reshape(*self.shape(batch + left), self.size(inner))
         columns = columns.reshape(*self.shape(batch), self.size(inner), *self.shape(right))
         made = self.new_array(self.shape(order), self.dtype)
-        with np.errstate(all="ignore"):  # np.einsum has no floating-point errors
+        with float_errors(all="ignore"):  # np.einsum has no floating-point errors
             _multiply(rows, columns, _transpose_view(made, order, batch + left + right))
         return _transpose_view(made, order, self.out)
 

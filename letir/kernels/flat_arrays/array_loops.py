@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field, frozen
 
+from letir.ast.process_state import float_errors
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.eval.float_warnings import KERNEL
 from letir.kernels.flat_arrays.array_moves import MovedRun, moved_runs, view_of
@@ -168,7 +169,7 @@ class _ArrayLowering(Memory):
     def operand(self, arg: Arg, dtype: np.dtype) -> Place:
         """An operand in the dtype in which NumPy takes it."""
         if type(arg) is Const:
-            with np.errstate(all="raise"):
+            with float_errors(all="raise"):
                 try:
                     number = self.builder.number(arg.value, dtype)
                 except (ArithmeticError, ValueError):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field, frozen
 
+from letir.ast.process_state import float_errors
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.kernels.flat_arrays.array_moves import moved_runs
 from letir.kernels.flat_arrays.flat_memory import c_strides
@@ -160,7 +161,7 @@ class _Lowering(TableRows):
     def operand(self, arg: Arg) -> Place:
         if type(arg) is Local:
             return self.places[arg]
-        with np.errstate(all="raise"):
+        with float_errors(all="raise"):
             try:
                 value = np.array(arg.value, self.dtype)  # type: ignore[union-attr]
             except (ArithmeticError, ValueError):

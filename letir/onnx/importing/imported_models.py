@@ -13,6 +13,7 @@ import numpy as np
 from attrs import frozen
 
 from letir.ast import entry_point, shown
+from letir.ast.process_state import float_errors
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, ParseError
@@ -195,7 +196,7 @@ class _Opened:
         frame = Frame(self.versions)
         # overflow and division by zero are allowed in ONNX
         with (
-            np.errstate(all="ignore"),
+            float_errors(all="ignore"),
             trace_for(leaves, shown, mode) as (new, tracers),
         ):
             new.root = _Opened.record.__code__  # a try around the call catches no step of the model

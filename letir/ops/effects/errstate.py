@@ -9,6 +9,7 @@ from collections.abc import Callable
 from letir.ast.body_layout import BodyLayout
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.liveness import may_raise
+from letir.ast.process_state import float_errors
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body
 from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body, slice_types
 from letir.ops.define.batch_rules import batch_first, emit_op, first_mapped
@@ -19,7 +20,7 @@ def _errstate_impl(xp, *args, call, body, divide, over, under, invalid):
     """Run the body with this error handling; CuPy has none, and ignores it."""
     if not hasattr(xp, "errstate"):
         return call(body, list(args))
-    with xp.errstate(divide=divide, over=over, under=under, invalid=invalid):
+    with float_errors(divide=divide, over=over, under=under, invalid=invalid):
         return call(body, list(args))
 
 

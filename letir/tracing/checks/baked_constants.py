@@ -12,6 +12,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
+from letir.ast.process_state import float_errors
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
@@ -115,7 +116,7 @@ def _nearby_values(leaf, random: "np.random.Generator"):
         other = np.roll(leaf, 1)  # indices and labels stay in bounds
         return leaf if np.array_equal(other, leaf) else other
     step = max(1e-3, 8 * float(np.finfo(leaf.dtype).eps))
-    with np.errstate(all="ignore"):
+    with float_errors(all="ignore"):
         other = leaf * (1 + step * random.uniform(0.5, 1.0, leaf.shape)).astype(leaf.dtype)
         other = np.where(leaf == 0, step, other).astype(leaf.dtype)
     return other if leaf.ndim or type(leaf) is np.ndarray else other[()]

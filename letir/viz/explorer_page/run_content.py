@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.bodies import bodies_of
+from letir.ast.process_state import float_errors
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.errors import LetirError
@@ -122,7 +123,7 @@ def _recorded(fn: Lambda, args: Sequence[np.ndarray], is_asked: bool) -> dict[st
             found[places[id(bind)]] = [array_json(array) for array in arrays]
 
     try:
-        with np.errstate(all="ignore"):
+        with float_errors(all="ignore"):
             run_flat(fn, list(args), note)
     except (LetirError, ArithmeticError, ValueError, LookupError) as error:
         why = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import letir.numpy as lnp
+from letir.ast.process_state import float_errors
 from letir.errors import DTypeError, MissingRule
 from letir.onnx.importing.tensors import dtype_of
 from letir.onnx.importing.values import is_known, known_array, like
@@ -99,7 +100,7 @@ def _convert(x: Any, dtype: np.dtype, saturate: int, mode: str) -> Any:
     if dtype.name.startswith(("float8", "float4", "int4", "uint4", "int2", "uint2")) and saturate:
         raise MissingRule("Cast: numbers of less than 8 bits are not supported\n  cast to int8")
     if x.dtype.kind == "f" and dtype.kind in "iu" and is_known(x):
-        with np.errstate(all="ignore"):
+        with float_errors(all="ignore"):
             return x.astype(dtype)
     return _cast(x, dtype)
 
