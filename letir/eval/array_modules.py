@@ -13,6 +13,8 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType, Size
 from letir.errors import DTypeError, LetirError
+from letir.eval.device_functions import device_functions
+from letir.eval.device_linalg import of_stacks
 
 _ARRAYS = (np.ndarray, np.generic)
 # classes of arrays and numbers that are neither traced nor another module's
@@ -62,7 +64,8 @@ def is_lazy(value: Any) -> bool:
 
 
 def array_module(arrays: Iterable) -> Any:
-    """The array module of these arrays, Dask's if one of them is a Dask array.
+    """The array module of these arrays, Dask's if one of them is a Dask array; for CuPy arrays,
+    the ``DeviceFunctions`` of CuPy.
 
     Raises DTypeError for a mix of NumPy and CuPy arrays.
     """
@@ -85,7 +88,7 @@ def array_module(arrays: Iterable) -> Any:
             "arguments mix NumPy and CuPy arrays\n"
             "  move them to one side: cupy.asarray(x) or cupy.asnumpy(x)"
         )
-    return cupy if on_device else np
+    return device_functions(cupy) if on_device else np
 
 
 def evaluator_of(arrays: Iterable, observe: Callable | None = None) -> Any:
@@ -102,7 +105,8 @@ def scipy_function(xp: Any, part: str, name: str) -> Callable[..., Any]:
     Raises LetirError if SciPy is not installed, or CuPy has no such function.
     """
     if xp is not np:
-        return _cupyx_function(part, name)
+        found = _cupyx_function(part, name)
+        return of_stacks(found, xp) if name == "expm" else found
     try:
         import scipy
 

@@ -41,16 +41,16 @@ def is_owned(xp: Any, operands: list) -> bool:
     x = operands[0]
     if type(x) is not xp.ndarray:  # a scalar, or a subclass, which may hold other references
         return False
-    flags = x.flags
+    flags, is_writeable = x.flags, getattr(x.flags, "writeable", True)  # CuPy has no such flag
     if x.base is None:
-        return flags.owndata and flags.writeable
+        return flags.owndata and is_writeable
     # the only view of its base, for example a transpose
     return (
         _references_to_base(x) <= _BASE_ALONE
         and type(x.base) is xp.ndarray
         and x.base.base is None
         and x.base.flags.owndata
-        and flags.writeable
+        and is_writeable
         and is_unfolded(x)
     )
 

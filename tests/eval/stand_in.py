@@ -1,16 +1,25 @@
 """A stand-in for CuPy: ``DeviceModule`` offers CuPy's functions on arrays that NumPy refuses.
 
 ``DeviceArray`` and ``DeviceModule`` compute with NumPy, but NumPy itself does not take a
-``DeviceArray``, and the module does not take a NumPy array.
+``DeviceArray``, and the module does not take a NumPy array. What CuPy has - functions, parameters,
+dtypes and methods - stands in ``tests/data/cupy_api.json``, which ``make_cupy_api.py`` reads from
+CuPy's wheel. All else is refused, as CuPy refuses it.
 """
 
+import functools
+import inspect
+import json
 import operator
 import types
+from pathlib import Path
 
 import numpy as np
 import scipy.linalg
 import scipy.signal
 import scipy.special
+
+API = json.loads((Path(__file__).parents[1] / "data" / "cupy_api.json").read_text())
+ARRAY = API["cupy.ndarray"]
 
 
 def words(text: str) -> list[str]:
@@ -18,28 +27,20 @@ def words(text: str) -> list[str]:
     return text.split()
 
 
-# The functions recorded by letir that cupyx.scipy.special 14.2 has.
-SPECIAL = words(
-    """
-    i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e y0 y1 yn ndtr log_ndtr ndtri logit expit log_expit entr huber
-    kl_div pseudo_huber rel_entr gamma gammaln loggamma gammasgn gammainc gammaincinv gammaincc
-    gammainccinv beta betaln betainc betaincinv psi rgamma polygamma digamma poch erf erfc erfcx
-    erfinv erfcinv binom exp1 expi expn zeta zetac cbrt exp10 exp2 log1p expm1 exprel cosm1 round
-    xlogy xlog1py
-    """
-)
-# Functions that CuPy lacks and that are not composed of others.
+# Operations on functions that CuPy lacks and that are not composed of others.
 LACKING = words(
     """
-    beta_logsf beta_sf betaincc dawsn erfi iv ive jv kn kv kve ndtri_exp odeint riemann_zeta spence
-    sqrtm stdtr stdtrit t_cdf t_isf t_logcdf t_logsf t_ppf t_sf wofz wrightomega yv
+    bin_count beta_logsf beta_sf betaincc dawsn erfi iv ive jv kn kv kve ndtri_exp odeint
+    riemann_zeta spence sqrtm stdtr stdtrit t_cdf t_isf t_logcdf t_logsf t_ppf t_sf wofz wrightomega yv
     """
 )
+# CuPy's functions take real numbers only.
+REAL_ONLY = words("erf erfc erfcx exp1 expi log_ndtr ndtr")
 # Reads the state of a NumPy generator, which lives on the host.
 ON_HOST = ["generator_draw"]
-LINALG = ["expm", "solve_triangular", "lu", "lu_factor", "lu_solve"]
-# The methods of CuPy's random generators.
-DRAWS = ["integers", "random", "standard_exponential", "standard_gamma", "standard_normal"]
+# Functions written in Python that read attributes of an operand, which a number does not have: seen
+# on a device.
+TAKE_ARRAYS = words("broadcast_to concatenate dot inner interp polygamma")
 
 
 class DeviceArray:
@@ -62,9 +63,17 @@ class DeviceArray:
         """A copy on the host."""
         return self.host.copy()
 
+    @property
+    def flags(self):
+        """The flags that CuPy's arrays have."""
+        found = {name: getattr(self.host.flags, name) for name in API["cupy.ndarray.flags"]}
+        return types.SimpleNamespace(**found)
+
     def __getattr__(self, name):
+        if name not in ARRAY:
+            raise AttributeError(f"'ndarray' object has no attribute '{name}'")
         found = getattr(self.host, name)
-        return DeviceFunction(found) if callable(found) else to_device(found)
+        return DeviceFunction(found, name, ARRAY[name]) if callable(found) else to_device(found)
 
     def __len__(self):
         return len(self.host)
@@ -93,7 +102,7 @@ def _reflected(name: str):
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"):
     setattr(DeviceArray, f"__{_name}__", _operator(f"__{_name}__"))
     setattr(DeviceArray, f"__r{_name}__", _reflected(f"__{_name}__"))
-for _name in ("and", "or", "xor"):
+for _name in ("and", "or", "xor", "lshift", "rshift"):
     setattr(DeviceArray, f"__{_name}__", _operator(f"__{_name}__"))
     setattr(DeviceArray, f"__r{_name}__", _reflected(f"__{_name}__"))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "abs", "invert"):
@@ -102,39 +111,139 @@ for _type in (bool, int, float, complex):
     setattr(DeviceArray, f"__{_type.__name__}__", lambda self, to=_type: to(self.host))
 
 
-class DeviceFunction:
-    """A NumPy function that takes and returns device arrays; scalars become 0-d arrays."""
+@functools.cache
+def signature_of(text: str) -> inspect.Signature:
+    """The signature that a text of the list stands for."""
+    return inspect.signature(eval(f"lambda {text[1:-1]}: None"))
 
-    def __init__(self, function):
-        self.function = function
+
+class DeviceFunction:
+    """A NumPy function that takes and returns device arrays; scalars become 0-d arrays.
+
+    ``signature``: the parameters that CuPy's function takes, None if they are not known.
+    """
+
+    def __init__(self, function, name=None, signature=None):
+        self.function, self.name, self.signature = function, name, signature
 
     def __call__(self, *args, **kwargs):
+        if self.signature is not None:
+            try:
+                signature_of(self.signature).bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{self.name}() {error}") from None
+        if self.name in TAKE_ARRAYS:
+            for arg in args[0] if self.name == "concatenate" else args[:2]:
+                if isinstance(arg, bool | int | float | complex):
+                    raise AttributeError(f"'{type(arg).__name__}' object has no attribute 'ndim'")
+        if self.name in REFUSALS:
+            REFUSALS[self.name](*args, **kwargs)
         args, kwargs = to_host(args), {name: to_host(arg) for name, arg in kwargs.items()}
         return to_device(self.function(*args, **kwargs))
 
+
+def refuse_stacks(x):
+    """Of ``cupyx.scipy.linalg.expm``."""
+    if x.ndim > 2:
+        raise ValueError("Input must be 1- or 2-d.")
+
+
+def refuse_axis(a, axis=None, bitorder="big"):
+    """Of ``cupy.packbits``."""
+    if axis is not None:
+        raise NotImplementedError("axis option is not supported yet")
+
+
+def refuse_unequal_stacks(a, b):
+    """Of ``cupy.linalg.solve``."""
+    if b.ndim != 1 and a.shape[:-1] != b.shape[:-1]:
+        raise ValueError("a must have (..., M, M) shape and b must have (..., M, K)")
+
+
+# What CuPy refuses by the values of arguments, as seen on a device.
+REFUSALS = {"expm": refuse_stacks, "packbits": refuse_axis, "solve": refuse_unequal_stacks}
+_OPTIONS = {"out", "dtype", "casting"}
+
+
+class DeviceUfunc:
+    """A ufunc of CuPy: NumPy's, for the dtypes and with the methods that CuPy's has."""
+
+    def __init__(self, function, name, facts):
+        self.function, self.name, self.facts = function, name, facts
+
+    def __call__(self, *args, **kwargs):
+        if not kwargs.keys() <= _OPTIONS:
+            raise TypeError(f"Wrong arguments {sorted(kwargs.keys() - _OPTIONS)}")
+        given = [*args, *[None] * (len(self.facts["loops"][0].split("->")[0]) - len(args))]
+        hosts = to_host(tuple(args))
+        kinds = None if "dtype" in kwargs else self.result_kinds(hosts[: len(given)])
+        found = self.function(*hosts, **{name: to_host(arg) for name, arg in kwargs.items()})
+        if kinds is None or "out" in kwargs or len(args) > len(given):
+            return to_device(found)
+        several = isinstance(found, tuple)
+        found = [x.astype(k) for x, k in zip(found if several else [found], kinds, strict=True)]
+        return to_device(tuple(found) if several else found[0])
+
+    def result_kinds(self, operands) -> str:
+        """The dtypes of the results. Raises TypeError if CuPy has no loop for the operands."""
+        strong = [x.dtype for x in operands if type(x) not in _KINDS]
+        for loop in self.facts["loops"]:
+            ins, outs = loop.split("->")
+            if all(takes(kind, x, strong) for kind, x in zip(ins, operands, strict=True)):
+                return outs
+        kinds = tuple([np.asarray(x).dtype for x in operands])
+        raise TypeError(f"Wrong type ({kinds}) of arguments for cupy_{self.name}")
+
     def __getattr__(self, name):
-        found = getattr(self.function, name)
-        return DeviceFunction(found) if callable(found) else found
+        if name in ("reduce", "accumulate", "reduceat", "at", "outer"):
+            if name not in self.facts["methods"]:
+                raise NotImplementedError(f"`cupy_{self.name}.{name}` is not supported yet")
+            return DeviceFunction(getattr(self.function, name), name, METHODS[name])
+        return getattr(self.function, name)
+
+
+METHODS = {
+    "reduce": "(array, axis=0, dtype=None, out=None, keepdims=False)",
+    "accumulate": "(array, axis=0, dtype=None, out=None)",
+    "reduceat": "(array, indices, axis=0, dtype=None, out=None)",
+    "at": "(a, indices, b=None)",
+    "outer": "(A, B, **kwargs)",
+}
+
+
+_KINDS = {bool: "b", int: "i", float: "f", complex: "c"}
+_ORDER = "biufc"  # of the kinds of dtypes
+
+
+def takes(kind: str, operand, strong: list) -> bool:
+    """Whether a loop takes an operand for this dtype. A Python number takes the dtype of operands
+    that have one, if they can hold numbers of its kind.
+    """
+    own = _KINDS.get(type(operand))
+    if own is None:
+        return np.can_cast(operand.dtype, kind)
+    if any(_ORDER.find(x.kind) >= _ORDER.find(own) for x in strong):
+        return _ORDER.find(np.dtype(kind).kind) >= _ORDER.find(own)
+    return np.can_cast(np.result_type(*strong, operand), kind)
 
 
 class DeviceModule:
-    """NumPy's functions on device arrays; ``calls`` collects the names of those called."""
+    """NumPy's functions on device arrays; ``calls`` collects the names of those called.
+
+    ``path``: the module of CuPy in whose place it stands.
+    """
 
     ndarray = DeviceArray
 
-    def __init__(self, module=np, calls=None):
-        self.module, self.calls = module, [] if calls is None else calls
+    def __init__(self, module=np, calls=None, path="cupy"):
+        self.module, self.calls, self.path = module, [] if calls is None else calls, path
+        self.__name__ = path
 
     def asarray(self, value, dtype=None):
         """A device copy of a host array; a device array of the same dtype itself."""
         if isinstance(value, DeviceArray):
             return DeviceArray(np.asarray(value.host, dtype)) if dtype else value
         return DeviceArray(np.array(value, dtype))
-
-    def prod(self, array, **kwargs):
-        """CuPy's reductions call the array's method, also for a host array of sizes."""
-        on_host = isinstance(array, np.ndarray)
-        return array.prod(**kwargs) if on_host else DeviceFunction(np.prod)(array, **kwargs)
 
     @property
     def random(self):
@@ -147,33 +256,53 @@ class DeviceModule:
         return types.SimpleNamespace(Philox4x3210=device_bits, Generator=device_generator)
 
     def __getattr__(self, name):
-        found = getattr(self.module, name)
-        if isinstance(found, types.ModuleType):
-            return DeviceModule(found, self.calls)
+        found, path = getattr(self.module, name, None), f"{self.path}.{name}"
+        if isinstance(found, types.ModuleType) and any(known.startswith(path) for known in API):
+            return DeviceModule(found, self.calls, path)
+        if found is None or name not in API.get(self.path, ()):
+            raise AttributeError(f"module '{self.path}' has no attribute '{name}'")
+        facts = API[self.path][name]
         if isinstance(found, type) or not callable(found):
             return found
         self.calls.append(name)
-        return DeviceFunction(found)
+        return device_function(found, name, facts)
+
+
+def device_function(function, name: str, facts):
+    """A function or a ufunc of CuPy that computes by NumPy's ``function``."""
+    if isinstance(facts, dict):
+        return DeviceUfunc(function, name, facts)
+    return DeviceFunction(function, name, facts)
 
 
 def device_generator(bits):
     """A random generator of the device."""
     generator = np.random.Generator(bits)
-    draws = {name: DeviceFunction(getattr(generator, name)) for name in DRAWS}
+    draws = {
+        name: DeviceFunction(getattr(generator, name), name, facts.replace("self, ", ""))
+        for name, facts in API["cupy.random.Generator"].items()
+        if facts is not None and hasattr(generator, name)
+    }
     return types.SimpleNamespace(**draws)
 
 
-def offered(module, names) -> types.SimpleNamespace:
-    """A module with the named functions of another."""
-    return types.SimpleNamespace(**{name: DeviceFunction(getattr(module, name)) for name in names})
+def offered(module, path: str) -> types.SimpleNamespace:
+    """The functions of a module of SciPy that CuPy's module at ``path`` has."""
+    return types.SimpleNamespace(
+        **{
+            name: device_function(getattr(module, name), name, facts)
+            for name, facts in API[path].items()
+            if callable(getattr(module, name, None))
+        }
+    )
 
 
 def modules(numpy: DeviceModule) -> dict:
     """The modules imported as cupy and importable as cupyx."""
     parts = types.SimpleNamespace(
-        special=offered(scipy.special, SPECIAL),
-        linalg=offered(scipy.linalg, LINALG),
-        signal=offered(scipy.signal, ["lfilter"]),
+        special=offered(scipy.special, "cupyx.scipy.special"),
+        linalg=offered(scipy.linalg, "cupyx.scipy.linalg"),
+        signal=offered(scipy.signal, "cupyx.scipy.signal"),
     )
     parts_by_name = {f"cupyx.scipy.{name}": part for name, part in vars(parts).items()}
     cupyx = types.SimpleNamespace(scipy=parts)

@@ -330,18 +330,22 @@ def _impl_with_fallback(impl: Callable, made: Callable, functions: Iterable[Call
     path = [*where.strip(".").split("."), getattr(function, "__name__", "")]
 
     def numerics(xp, *args, call, **attrs):
-        # CuPy lacks some of numpy.linalg, and the newest ufuncs
-        if (
-            xp is np
-            or _module_attribute(xp, path) is not None
-            or _module_attribute(np, path) is not function
-        ):
+        if xp is np or _has_function(xp, path) or _module_attribute(np, path) is not function:
             return impl(xp, *args, **attrs)
         return made(xp, *args, call=call, **attrs)
 
     facts: Any = numerics
     facts.for_numpy = impl  # without ``call``, for plans
     return numerics
+
+
+def _has_function(xp, path: list[str]) -> bool:
+    """Whether an array module has NumPy's function at a path such as linalg.norm, with all its
+    parameters.
+    """
+    by_parts = getattr(xp, "by_parts", None)
+    is_other = by_parts is not None and by_parts(".".join(filter(None, path)))
+    return not is_other and _module_attribute(xp, path) is not None
 
 
 def _module_attribute(xp, path: list[str]) -> Any:

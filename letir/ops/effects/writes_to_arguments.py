@@ -25,7 +25,8 @@ from letir.ops.shape.shape_and_creation import zeros_like
 
 def _write_back_impl(xp, x, new):
     """Write ``new`` into the caller's array ``x`` and return ``x``; return ``new`` for a scalar."""
-    if not isinstance(x, xp.ndarray) or not x.flags.writeable:  # a scalar, a constant
+    # a scalar, a constant; CuPy has no read-only arrays
+    if not isinstance(x, xp.ndarray) or not getattr(x.flags, "writeable", True):
         return new
     x[...] = new
     return x

@@ -81,7 +81,8 @@ def _polygamma_source(write, x, *, n):
 
 polygamma: Primitive = define(
     "polygamma",
-    lambda xp, x, *, n: by_scipy(xp, "special", "polygamma")(n, x)[()],
+    # CuPy takes n as an array only
+    lambda xp, x, *, n: by_scipy(xp, "special", "polygamma")(xp.asarray(n), x)[()],
     lambda x, *, n: special_aval("zetac")(x).with_dtype(float),
     vjp=lambda ct, y, x, *, n: (unbroadcast(ct * polygamma(n + 1, x), x),),
     jvp=lambda t, y, x, *, n: recast(t[0] * polygamma(n + 1, x), y.dtype),

@@ -1,0 +1,301 @@
+"""``DeviceFunctions``: the array module that operations compute with on the arrays of a device.
+
+The functions of the device's own module, and NumPy's parameters that these lack. Composites whose
+function the module lacks, or computes otherwise, are computed by the operations they consist of.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from letir.ast.bounded_cache import BoundedCache
+from letir.ast.types import PYTHON_NUMBERS
+from letir.errors import LetirError
+from letir.eval.device_linalg import DeviceLinearAlgebra, DeviceStrides, DeviceTransforms
+from letir.eval.device_ufuncs import ufunc_or_function
+
+Axis = int | Sequence[int] | None
+
+# Functions without parameters that NumPy's have (where, initial, weights, methods of quantiles,
+# stacks ...), or with other results: for complex nans, other modes, dtypes, signs of nan.
+COMPUTED_BY_PARTS = frozenset(
+    {
+        *("var", "std", "nanvar", "nanstd", "nanmean", "nansum", "nanprod", "nanmax", "nanmin"),
+        *("quantile", "percentile", "nanquantile", "nanpercentile", "average", "cov", "corrcoef"),
+        *("choose", "angle", "polydiv", "polyval", "histogramdd", "inner", "pad", "interp", "sinc"),
+        *("linalg.matrix_rank", "linalg.matrix_norm", "linalg.vector_norm"),
+    }
+)
+
+
+class MissingFunction(LetirError, AttributeError):
+    """An operation calls a function that the array module of the device lacks."""
+
+
+class DeviceFunctions:
+    """NumPy's functions, computed by an array module of a device."""
+
+    def __init__(self, module: Any):
+        self.module = module
+        self.linalg, self.fft = DeviceLinearAlgebra(self), DeviceTransforms(self)
+        self.lib = _Strides(DeviceStrides(self))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("random", "cuda"):
+            return getattr(self.module, name)
+        try:
+            found = ufunc_or_function(self, name)
+        except AttributeError:
+            raise MissingFunction(
+                f"CuPy has no numpy.{name}\n"
+                "  compute it on the host: pass cupy.asnumpy(x) in place of x"
+            ) from None
+        vars(self)[name] = found
+        return found
+
+    def __repr__(self) -> str:
+        return f"letir's functions of {self.module!r}"
+
+    def by_parts(self, path: str) -> bool:
+        """Whether the composite of a function, by its path, is computed by its parts."""
+        return path in COMPUTED_BY_PARTS
+
+    # ---- reductions ----
+
+    def sum(
+        self,
+        x: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        """``np.sum``."""
+        found = self.module.sum(self._chosen(x, where, 0), axis, dtype=dtype, keepdims=keepdims)
+        return found if initial is None else (found + initial).astype(found.dtype, copy=False)
+
+    def prod(
+        self,
+        x: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        """``np.prod``."""
+        if isinstance(x, np.ndarray):  # of sizes, on the host
+            return x.prod(axis=axis, dtype=dtype, keepdims=keepdims)
+        found = self.module.prod(self._chosen(x, where, 1), axis, dtype=dtype, keepdims=keepdims)
+        return found if initial is None else (found * initial).astype(found.dtype, copy=False)
+
+    def max(
+        self,
+        x: Any,
+        axis: Axis = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        """``np.max``."""
+        return self._extremum("max", "maximum", x, axis, keepdims, initial, where)
+
+    def min(
+        self,
+        x: Any,
+        axis: Axis = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        """``np.min``."""
+        return self._extremum("min", "minimum", x, axis, keepdims, initial, where)
+
+    def _extremum(self, name, joined, x, axis, keepdims, initial, where) -> Any:
+        """An extremum, of ``initial`` too."""
+        if initial is None:
+            return getattr(self.module, name)(x, axis, keepdims=keepdims)
+        x = self._chosen(x, where, initial)
+        start = self.asarray(initial, x.dtype)
+        if not x.size:
+            shape = self.module.sum(x, axis, keepdims=keepdims).shape
+            return self.module.full(shape, start, x.dtype)
+        found = getattr(self.module, name)(x, axis, keepdims=keepdims)
+        return getattr(self.module, joined)(found, start)
+
+    def any(self, x: Any, axis: Axis = None, keepdims: bool = False, where: Any = None) -> Any:
+        """``np.any``."""
+        x = x if where is None else self._chosen(x.astype(bool), where, False)
+        return self.module.any(x, axis, keepdims=keepdims)
+
+    def all(self, x: Any, axis: Axis = None, keepdims: bool = False, where: Any = None) -> Any:
+        """``np.all``."""
+        x = x if where is None else self._chosen(x.astype(bool), where, True)
+        return self.module.all(x, axis, keepdims=keepdims)
+
+    def mean(
+        self,
+        x: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        where: Any = None,
+    ) -> Any:
+        """``np.mean``."""
+        if where is None:
+            return self.module.mean(x, axis, dtype=dtype, keepdims=keepdims)
+        kind = np.mean(np.ones(1, x.dtype), dtype=dtype).dtype
+        wide = np.float32 if dtype is None and kind == np.float16 else kind
+        shape = np.broadcast_shapes(x.shape, where.shape)
+        count = self.module.broadcast_to(where, shape).sum(axis=axis, keepdims=keepdims)
+        total = self.sum(x, axis, wide, keepdims, where=where)
+        return (total / count).astype(kind, copy=False)
+
+    def count_nonzero(self, x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+        """``np.count_nonzero``."""
+        return self.module.sum(x != 0, axis, dtype=np.int64, keepdims=keepdims)
+
+    def _chosen(self, x: Any, where: Any, else_: Any) -> Any:
+        """The array with ``else_`` in place of the elements that ``where`` leaves out."""
+        if where is None:
+            return x
+        return self.module.where(where, x, self.asarray(else_, x.dtype))
+
+    # ---- operands on the host ----
+
+    def _array(self, x: Any) -> Any:
+        """A number as an array."""
+        return x if isinstance(x, self.module.ndarray) else self.module.asarray(x)
+
+    def broadcast_to(self, x: Any, shape: Any) -> Any:
+        """``np.broadcast_to``, of a number too."""
+        return self.module.broadcast_to(self._array(x), shape)
+
+    def dot(self, x: Any, y: Any) -> Any:
+        """``np.dot``, of numbers too."""
+        x, y = self._array(x), self._array(y)  # numbers count by their own dtype here
+        return self.module.dot(x, y) if x.ndim and y.ndim else self.module.multiply(x, y)
+
+    def concatenate(self, arrays: Sequence, axis: int | None = 0, dtype: Any = None) -> Any:
+        """``np.concatenate``; without an axis, of numbers too."""
+        if any(type(x) in PYTHON_NUMBERS for x in arrays):
+            kind = np.result_type(*[getattr(x, "dtype", x) for x in arrays])
+            arrays = [self.module.asarray(x, kind) for x in arrays]
+        return self.module.concatenate(list(map(self._array, arrays)), axis, dtype=dtype)
+
+    def convolve(self, x: Any, y: Any, mode: str = "full") -> Any:
+        """``np.convolve`` in the dtype of the result."""
+        return self.module.convolve(*self._of_one_dtype(x, y), mode)
+
+    def correlate(self, x: Any, y: Any, mode: str = "valid") -> Any:
+        """``np.correlate`` in the dtype of the result."""
+        return self.module.correlate(*self._of_one_dtype(x, y), mode)
+
+    def _of_one_dtype(self, *arrays: Any) -> list:
+        """Arrays in the dtype that holds the numbers of all."""
+        kind = np.result_type(*[x.dtype for x in arrays])
+        return [x.astype(kind, copy=False) for x in arrays]
+
+    # ---- functions that the module lacks or computes otherwise ----
+
+    def isclose(self, x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool = False) -> Any:
+        """``np.isclose``, of complex numbers and with tolerances of several elements too."""
+        xp = self.module
+        x, y = self._array(x), self._array(y)
+        near = (xp.abs(x - y) <= atol + rtol * xp.abs(y)) & xp.isfinite(y) | (x == y)
+        return near | (xp.isnan(x) & xp.isnan(y)) if equal_nan else near
+
+    def lexsort(self, keys: Sequence, axis: int = -1) -> Any:
+        """``np.lexsort``: by each key in turn, the last one at last."""
+        xp = self.module
+        order = xp.argsort(keys[0], axis=axis, kind="stable")
+        for key in keys[1:]:
+            then = xp.argsort(xp.take_along_axis(key, order, axis), axis=axis, kind="stable")
+            order = xp.take_along_axis(order, then, axis)
+        return order
+
+    def spacing(self, x: Any) -> Any:
+        """``np.spacing``: away from 0, in half precision upwards."""
+        xp, x = self.module, self._array(x)
+        x = x.astype(np.spacing(np.zeros(1, x.dtype)).dtype, copy=False)
+        start = x if x.dtype == np.float16 else xp.abs(x)
+        step = xp.nextafter(start, xp.asarray(np.inf, x.dtype)) - start
+        step = xp.where((start == x) | (x == 0), step, -step)
+        return xp.where(xp.isfinite(x), step, xp.asarray(np.nan, x.dtype))
+
+    def geomspace(
+        self,
+        start: Any,
+        stop: Any,
+        num: int = 50,
+        endpoint: bool = True,
+        dtype: Any = None,
+        axis: int = 0,
+    ) -> Any:
+        """``np.geomspace``: powers of 10, and the ends as they are given."""
+        xp = self.module
+        start, stop = xp.broadcast_arrays(self._array(start), self._array(stop))
+        kind = np.result_type(start.dtype, stop.dtype, float(num), np.zeros((), dtype))
+        start, stop = start.astype(kind), stop.astype(kind)
+        sign = start / xp.abs(start)
+        first, last = xp.log10(start / sign), xp.log10(stop / sign)
+        found = 10.0 ** xp.linspace(first, last, num, endpoint=endpoint) * sign
+        if num:
+            found[0] = start
+        if num > 1 and endpoint:
+            found[-1] = stop
+        return xp.moveaxis(found, 0, axis).astype(kind if dtype is None else dtype, copy=False)
+
+    def packbits(self, x: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+        """``np.packbits``, along an axis too."""
+        xp = self.module
+        x, axis = (x.ravel(), 0) if axis is None else (x, axis)
+        rows = xp.moveaxis(x != 0, axis, -1).astype(np.uint8)
+        rest = -rows.shape[-1] % 8
+        rows = xp.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, rest)])
+        rows = rows.reshape(*rows.shape[:-1], -1, 8) << self._bits(bitorder)
+        return xp.moveaxis(rows.sum(axis=-1, dtype=np.uint8), -1, axis)
+
+    def unpackbits(
+        self,
+        x: Any,
+        axis: int | None = None,
+        count: int | None = None,
+        bitorder: str = "big",
+    ) -> Any:
+        """``np.unpackbits``, along an axis too."""
+        xp = self.module
+        x, axis = (x.ravel(), 0) if axis is None else (x, axis)
+        rows = xp.moveaxis(x, axis, -1)[..., None] >> self._bits(bitorder) & np.uint8(1)
+        rows = rows.reshape(*rows.shape[:-2], -1)
+        if count is not None:
+            more = count - rows.shape[-1]
+            rows = rows[..., :count]
+            if more > 0 and count > 0:
+                rows = xp.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, more)])
+        return xp.moveaxis(rows, -1, axis)
+
+    def _bits(self, bitorder: str) -> Any:
+        """The place of each bit of a byte."""
+        places = np.arange(8, dtype=np.uint8)
+        return self.module.asarray(places if bitorder == "little" else places[::-1].copy())
+
+
+class _Strides:
+    """``np.lib``, of which operations use ``stride_tricks``."""
+
+    def __init__(self, stride_tricks: DeviceStrides):
+        self.stride_tricks = stride_tricks
+
+
+_made = BoundedCache(8)  # array module -> its DeviceFunctions
+
+
+def device_functions(module: Any) -> DeviceFunctions:
+    """The functions that compute on the arrays of a device's array module."""
+    found = _made.get(module)
+    if found is None:
+        found = _made[module] = DeviceFunctions(module)
+    return found
