@@ -8,7 +8,6 @@ one for a second, and where an allocation fails.
 """
 
 import math
-import os
 import sys
 import threading
 import time
@@ -17,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.process_state import renew_after_fork
 from letir.ast.terms import Bind, Lambda, Local
 
 LEAST = 1 << 20  # bytes: smaller arrays stay in the heap when they are freed
@@ -106,12 +106,7 @@ class _Arena:
 
 _arena = _Arena()
 new_array = _arena.new_array
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=lambda: _arena.lock.acquire(),
-        after_in_parent=lambda: _arena.lock.release(),
-        after_in_child=_arena.renew,
-    )
+renew_after_fork(_arena)
 
 
 def held_bytes() -> int:
