@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-from letir.ast.primitive import PRIMITIVES, Absent, Primitive, Required
+from letir.ast.primitive import PRIMITIVES, Primitive, Required
+from letir.ast.record_fields import Absent
 from letir.ast.text.printer import Printer
 from letir.ops import load_all
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from letir.ast import load_module
 from letir.ast.builder import LetBuilder, Value
-from letir.ast.primitive import PRIMITIVES, Absent, Primitive, never, todo
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.record_fields import Absent, never, todo
 from letir.ops.define.user_operations import opaque, primitive
 from letir.tracing.manual import local_of, set_local
 from letir.visitors.substitution import Input, Node

@@ -9,7 +9,8 @@ import pytest
 from attrs import evolve
 
 from letir import differentiate, dumps, jvp, specialize_undef, trace, vjp
-from letir.ast.primitive import PRIMITIVES, Absent, Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.record_fields import Absent
 from letir.ast.text.parser import parse
 from letir.ast.types import Undef
 from letir.eval.arguments import fits_type

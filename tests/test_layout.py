@@ -42,17 +42,7 @@ LOADING_ON_USE |= {"executor/transformed_executors.py"}  # when it unpickles
 LOADING_ON_USE |= {"tracing/numpy_functions/registry.py", "tracing/numpy_protocols/array_value.py"}
 MOST_FILES = 22  # about twenty, with __init__.py and conftest.py
 MOST_LINES, MOST_IN_FUNCTION = 400, 40
-# Longer files, with their bounds. The first ``jit(grad)`` loads and uses all of them but the last,
-# and test_loading counts the modules that it loads: the second half of a file would be one more.
-# ``primitive.py`` is long by the table of a record's fields, each with its line of text, and
-# ``shape_and_creation.py`` by records. ``variable.py`` is one class.
-LONGER_FILES = {
-    450: {
-        *("ast/builder.py", "ast/primitive.py", "ops/define/records.py"),
-        "eager/variable.py",
-    },
-    460: {"ops/shape/shape_and_creation.py"},
-}
+LONGER_FILES = {"eager/variable.py": 430}  # one class
 LONGER_FUNCTIONS = {"eager/recorder.py: apply"}  # its docstring says why
 MIRRORS = ("testing/samples/",)  # a file for each file of letir.ops
 # folders with files of the same names, for the same families of operations or of functions
@@ -239,11 +229,10 @@ def test_no_folder_has_more_than_about_twenty_files():
 
 
 def test_files_are_short():
-    bounds = {name: bound for bound, names in LONGER_FILES.items() for name in names}
     lengths = {name: len(path.read_text().splitlines()) for name, path in FILES.items()}
 
-    assert {} == {n: k for n, k in lengths.items() if k > bounds.get(n, MOST_LINES)}
-    assert [] == [name for name in bounds if lengths[name] <= MOST_LINES]
+    assert {} == {n: k for n, k in lengths.items() if k > LONGER_FILES.get(n, MOST_LINES)}
+    assert [] == [name for name in LONGER_FILES if lengths[name] <= MOST_LINES]
 
 
 def lines_of_body(function: ast.FunctionDef) -> int:

@@ -13,9 +13,9 @@ from letir.ad.rule_cache import rule_body
 from letir.ast import LATE_BOUND
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.derivative_types import carries_derivative, strong_type
-from letir.ast.error_locations import error_at_bind
-from letir.ast.primitive import is_final
 from letir.ast.process_state import paused_gc
+from letir.ast.record_fields import is_final
+from letir.ast.source import error_at_bind
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.errors import LetirError
 from letir.passes.lowering import without_combinators

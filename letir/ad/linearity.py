@@ -12,8 +12,8 @@ import numpy as np
 from letir.ad.linearity_of_bodies import dependent_results, is_decided_by_bodies, obstacle_in_bodies
 from letir.ad.rule_cache import RuleBody, rule_body
 from letir.ast.derivative_types import carries_derivative
-from letir.ast.error_locations import source_line
 from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.source import source_line
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.text.printer import line_of
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType

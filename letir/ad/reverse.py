@@ -12,8 +12,8 @@ from letir.ad.rule_cache import RuleBody, rule_body
 from letir.ad.symbolic_zeros import UNDEFINED
 from letir.ast.attrs import NO_ATTRS
 from letir.ast.derivative_types import carries_derivative, strong_type
-from letir.ast.error_locations import error_at_bind
 from letir.ast.primitive import Primitive
+from letir.ast.source import error_at_bind
 from letir.ast.terms import Arg, Bind, Let, Local, Ret
 from letir.errors import LetirError, MissingRule
 from letir.ops.autodiff.gradient_steps import autograd_add, grad_of

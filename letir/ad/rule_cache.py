@@ -16,7 +16,8 @@ from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.derivative_types import strong_type
-from letir.ast.primitive import Absent, Primitive
+from letir.ast.primitive import Primitive
+from letir.ast.record_fields import Absent
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import DTypeError, ShapeError

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import define, field, frozen
 
+from letir.ast.types import number_dtype
 from letir.errors import DTypeError
 
 if TYPE_CHECKING:  # as the converter of a field: mypy finds no type variables for tuple itself
@@ -49,6 +50,27 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     # flattened first: a 0-d array has no view of another itemsize
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     return bool(np.array_equal(a.reshape(-1).view(np.uint8), b.reshape(-1).view(np.uint8)))
+
+
+def freeze(array: Any) -> Any:
+    """A read-only copy of an array constant in native byte order and the same memory order.
+
+    The memory order decides on the rounding of products. An array that is read-only and owns its
+    memory is returned unchanged.
+    """
+    dtype = number_dtype(array.dtype)
+    if isinstance(array, np.generic):
+        return array
+    if (
+        type(array) is np.ndarray
+        and not array.flags.writeable
+        and array.flags.owndata  # the base of a read-only view may still be written to
+        and dtype is array.dtype
+    ):
+        return array
+    frozen = np.array(array, dtype=dtype, order="K", copy=True, ndmin=0)
+    frozen.flags.writeable = False
+    return frozen
 
 
 def _float_bits(value: float):

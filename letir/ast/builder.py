@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
-from letir.ast.attrs import NO_ATTRS, Attrs
+from letir.ast.attrs import NO_ATTRS, Attrs, freeze
 from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
-from letir.ast.error_locations import error_in_let, error_of_rule
 from letir.ast.operators import (
     IndexedUpdate,
     binary_operator,
@@ -24,9 +23,10 @@ from letir.ast.operators import (
     unary_operator,
 )
 from letir.ast.primitive import PRIMITIVES, Primitive, result_count, results_tuple, unwrap_results
+from letir.ast.source import error_in_let, error_of_rule
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret, Source
-from letir.ast.types import PYTHON_NUMBERS, ArrayType, Size, UndefType, number_dtype
+from letir.ast.types import PYTHON_NUMBERS, ArrayType, Size, UndefType
 from letir.errors import DTypeError, InternalError, LetirError, ShapeError
 
 # (op, types, attrs) -> result types; bounded, or types of programs that are gone would stay
@@ -62,27 +62,6 @@ def _infer_types(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType |
             raise
         raise DTypeError(f"{op.name}: an operand is None\n  pass arrays and numbers") from None
     return results_tuple(op, found)
-
-
-def freeze(array: Any) -> Any:
-    """A read-only copy of an array constant in native byte order and the same memory order.
-
-    The memory order decides on the rounding of products. An array that is read-only and owns its
-    memory is returned unchanged.
-    """
-    dtype = number_dtype(array.dtype)
-    if isinstance(array, np.generic):
-        return array
-    if (
-        type(array) is np.ndarray
-        and not array.flags.writeable
-        and array.flags.owndata  # the base of a read-only view may still be written to
-        and dtype is array.dtype
-    ):
-        return array
-    frozen = np.array(array, dtype=dtype, order="K", copy=True, ndmin=0)
-    frozen.flags.writeable = False
-    return frozen
 
 
 def fresh_binders(

@@ -7,9 +7,9 @@ recorded types that are more specific than the type rule can infer.
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.bodies import all_bodies
 from letir.ast.builder import result_types
-from letir.ast.error_locations import error_in_let, error_of_rule, source_line
 from letir.ast.primitive import PRIMITIVES, Primitive, result_count
 from letir.ast.process_state import paused_gc
+from letir.ast.source import error_in_let, error_of_rule, source_line
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.text.printer import line_of

@@ -7,7 +7,7 @@ they run.
 
 from typing import Any
 
-from letir.ast.primitive import Absent
+from letir.ast.record_fields import Absent
 from letir.ast.terms import Bind, Lambda
 from letir.ast.types import ArrayType
 

@@ -9,9 +9,8 @@ from typing import Any
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import bodies_of
-from letir.ast.error_locations import source_line
 from letir.ast.primitive import Primitive
-from letir.ast.source import Source
+from letir.ast.source import Source, source_line
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType
 from letir.errors import DTypeError, LetirError, ScopeError

@@ -7,48 +7,18 @@ written yet is ``todo(reason)``.
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from letir.ast import LATE_BOUND, LoadingTable
 from letir.ast.attrs import NO_ATTRS, Attrs
+from letir.ast.record_fields import NO_BATCH, Absent
 from letir.ast.symbolic_sizes import has_sizes
 from letir.errors import DTypeError, LetirError, MissingRule
 
 if TYPE_CHECKING:
-    from letir.ast.body_layout import BodyLayout
-
-
-@frozen
-class Absent:
-    """A missing rule, and why it is missing. ``final``: it cannot exist.
-
-    >>> from letir.extend import PRIMITIVES
-    >>> PRIMITIVES["argmax"].vjp.reason
-    'the result is not floating, so there is nothing to differentiate'
-    """
-
-    reason: str
-    final: bool
-
-
-def never(reason: str) -> Absent:
-    """A rule that cannot exist, because of ``reason``.
-
-    >>> never("integer result")
-    Absent(reason='integer result', final=True)
-    """
-    return Absent(reason, final=True)
-
-
-def todo(reason: str) -> Absent:
-    """A rule that is not written yet, because of ``reason``.
-
-    >>> todo("complex operands")
-    Absent(reason='complex operands', final=False)
-    """
-    return Absent(reason, final=False)
+    from letir.ast.record_fields import BodyLayout
 
 
 class SeveralBinds(Exception):
@@ -60,14 +30,6 @@ class SeveralBinds(Exception):
     def __init__(self, results: Callable[[], Any]):
         super().__init__("a call that takes several binds")
         self.results = results
-
-
-NO_BATCH = todo("batching rules come with vmap")
-
-
-def is_final(rule: Any) -> TypeGuard[Absent]:
-    """Whether a rule is absent and cannot exist."""
-    return type(rule) is Absent and rule.final
 
 
 class Required:
@@ -303,8 +265,7 @@ class Primitive:
         if not defaults:
             return
         # not `optimize` of einsum, which is also the name of a method
-        flags = [k for k, value in defaults.items() if type(value) is bool and k != "optimize"]
-        self.flags = tuple(flags)
+        self.flags = tuple([k for k, v in defaults.items() if type(v) is bool and k != "optimize"])
         is_complete = id(Required) not in map(id, defaults.values())  # not ==: may be arrays
         self.default_attrs = Attrs(defaults) if is_complete else None
 
@@ -327,8 +288,7 @@ class Primitive:
                 emitter = getattr(operand, "emitter", None)
                 if emitter is not None:
                     # ``prepare`` may give complete attributes, which it has made before
-                    is_complete = type(attrs) is Attrs
-                    attrs = attrs if is_complete else self.complete(attrs)
+                    attrs = attrs if type(attrs) is Attrs else self.complete(attrs)
                     return emitter.apply(self, operands, attrs)
             if self.most_operands is not None and len(operands) > self.most_operands:
                 raise DTypeError(

@@ -14,7 +14,8 @@ from attrs import define, field, frozen
 
 from letir import passes
 from letir.ast.attrs import Attrs
-from letir.ast.primitive import PRIMITIVES, Primitive, never
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.record_fields import never
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.dask.row_rule import Partial, RowRule, Split, attrs_for, resized

@@ -18,8 +18,8 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from letir.ast.error_locations import source_line
 from letir.ast.primitive import Primitive
+from letir.ast.source import source_line
 from letir.ast.terms import Source
 from letir.ast.types import ArrayType
 from letir.eager.hooks import Handle, add_hook

@@ -3,8 +3,8 @@
 import traceback
 
 from letir.ast import LATE_BOUND
-from letir.ast.error_locations import error_at, source_line
 from letir.ast.primitive import Primitive
+from letir.ast.source import error_at, source_line
 from letir.ast.terms import Bind, Lambda
 from letir.errors import DTypeError, GuardError, LetirError
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from letir.ast.attrs import Attrs
-from letir.ast.error_locations import source_line
 from letir.ast.primitive import Primitive
+from letir.ast.source import source_line
 from letir.ast.terms import Lambda
 from letir.errors import ShapeError, TraceError
 from letir.eval.array_modules import is_lazy

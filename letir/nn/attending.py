@@ -7,7 +7,7 @@ from letir.ast import entry_point
 from letir.errors import ShapeError
 from letir.ops.nn.attention import attention
 from letir.ops.nn.embedding_linear_dropout import linear
-from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.reshape_and_ravel import reshape
 from letir.ops.shape.transpose import transpose
 
 

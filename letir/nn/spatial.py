@@ -18,7 +18,7 @@ from letir.errors import ShapeError
 from letir.eval.array_modules import type_of
 from letir.ops.nn.convolution import conv, conv_transpose
 from letir.ops.nn.pooling import avg_pool, max_pool
-from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.reshape_and_ravel import reshape
 
 # ---- settings ----
 

@@ -103,9 +103,8 @@ OPERATIONS = {  # module: the operations that it defines
     "shape.linspace": "geomspace linspace logspace",
     "shape.padding": "pad",
     "shape.repeat_and_diagonal": "diagflat diagonal repeat roll tile trace tril triu",
-    "shape.shape_and_creation": """
-        broadcast_to constant full ones ravel reshape size sum_to_size zeros
-    """,
+    "shape.reshape_and_ravel": "ravel reshape",
+    "shape.shape_and_creation": "broadcast_to constant full ones size sum_to_size zeros",
     "shape.size_numbers": "length sized",
     "shape.sliding_windows": "sliding_window_view",
     "shape.strided_views": "as_strided",
@@ -191,7 +190,8 @@ FUNCTIONS = {  # module: the NumPy and SciPy functions that they record
     "shape.linspace": "geomspace linspace logspace",
     "shape.padding": "pad",
     "shape.repeat_and_diagonal": "diagflat diagonal repeat roll tile trace tril triu",
-    "shape.shape_and_creation": "broadcast_to reshape",
+    "shape.reshape_and_ravel": "reshape",
+    "shape.shape_and_creation": "broadcast_to",
     "shape.sliding_windows": "sliding_window_view",
     "shape.transpose": "moveaxis swapaxes transpose",
     "shape.unit_axes_and_flip": "expand_dims flip squeeze",

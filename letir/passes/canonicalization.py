@@ -43,7 +43,7 @@ from letir.ops.elementwise.ufuncs import (
     sub,
 )
 from letir.ops.reductions.reductions import all_, any_, argmax, argmin, max_, mean, min_, sum_
-from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.reshape_and_ravel import reshape
 from letir.ops.shape.transpose import normalize_axes, transpose
 from letir.ops.shape.unit_axes_and_flip import expand_dims, flip, squeeze
 from letir.passes.peephole_rules.algebra import power_of, replace_operation

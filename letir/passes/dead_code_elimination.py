@@ -12,8 +12,8 @@ from attrs import define, field
 from letir.ast import entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import attrs_with, bodies_of, with_bodies
-from letir.ast.body_layout import BodyLayout
 from letir.ast.liveness import has_effect
+from letir.ast.record_fields import BodyLayout
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import Size
 

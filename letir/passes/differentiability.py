@@ -3,7 +3,7 @@
 from letir.ast import entry_point
 from letir.ast.activity import propagate_requires_grad
 from letir.ast.bodies import bodies_of
-from letir.ast.primitive import Absent
+from letir.ast.record_fields import Absent
 from letir.ast.terms import Bind, Lambda
 
 __all__ = ["has_derivative", "is_differentiable", "propagate_requires_grad"]

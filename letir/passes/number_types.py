@@ -5,8 +5,7 @@ from functools import cache, lru_cache
 import numpy as np
 
 from letir.ast import entry_point
-from letir.ast.attrs import Attrs, token
-from letir.ast.builder import freeze
+from letir.ast.attrs import Attrs, freeze, token
 from letir.ast.primitive import Primitive
 from letir.ast.process_state import float_errors, paused_gc
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from letir.ast.error_locations import error_in_let
+from letir.ast.source import error_in_let
 from letir.ast.terms import Arg, Bind, Lambda, Local, Source
 from letir.errors import ExportError
 from letir.source.module import Module

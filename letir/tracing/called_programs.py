@@ -4,8 +4,8 @@ Loaded when such a program is called in a concrete trace, changes an argument, o
 """
 
 from letir.ast import LATE_BOUND
-from letir.ast.error_locations import error_at
 from letir.ast.primitive import results_tuple
+from letir.ast.source import error_at
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Bind, Lambda
 from letir.errors import GuardError

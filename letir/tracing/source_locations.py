@@ -13,7 +13,7 @@ from types import CodeType, FrameType
 import numpy as np
 
 from letir.ast import LATE_BOUND
-from letir.ast.error_locations import error_at, source_line
+from letir.ast.source import error_at, source_line
 from letir.ast.terms import Source
 from letir.errors import LetirError
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
-from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
-from letir.ast.builder import LetBuilder, Value, freeze, known_types
+from letir.ast.attrs import NO_ATTRS, Attrs, freeze, same_bits
+from letir.ast.builder import LetBuilder, Value, known_types
 from letir.ast.liveness import may_raise
 from letir.ast.primitive import Primitive, result_count, results_tuple
 from letir.ast.process_state import restore_abandoned

@@ -16,9 +16,10 @@ from letir.ast.attrs import NO_ATTRS, number_token
 from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value, result_types
-from letir.ast.error_locations import error_at_bind
-from letir.ast.primitive import NO_BATCH, Primitive, is_final, unwrap_results
+from letir.ast.primitive import Primitive, unwrap_results
 from letir.ast.process_state import paused_gc
+from letir.ast.record_fields import NO_BATCH, is_final
+from letir.ast.source import error_at_bind
 from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret, substitute_args
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError, MissingRule, ShapeError

@@ -27,7 +27,8 @@ from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.eval.evaluator import run_flat
 from letir.ops.define.batch_rules import move_from_front
 from letir.ops.shape.eye_and_arange import eye
-from letir.ops.shape.shape_and_creation import ones, reshape, zeros
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import ones, zeros
 from letir.passes.dead_code_elimination import dead_code
 from letir.transforms.batching import batched
 from letir.transforms.gradients import check_inputs

@@ -11,7 +11,8 @@ from letir.ast.attrs import Attrs
 from letir.ast.bodies import all_bodies, bodies_of, map_bodies, with_bodies
 from letir.ast.checker import check
 from letir.ast.liveness import has_effect
-from letir.ast.primitive import PRIMITIVES, never
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.record_fields import never
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.text.parser import parse
 from letir.ast.text.printer import dumps, listing

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import letir.ops  # noqa: F401  registers all operations
-from letir.ast.attrs import Attrs
-from letir.ast.builder import LetBuilder, freeze
+from letir.ast.attrs import Attrs, freeze
+from letir.ast.builder import LetBuilder
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Const, Source
 from letir.ast.text.parser import parse

@@ -8,7 +8,8 @@ from attrs import evolve
 
 from letir import differentiate, vjp
 from letir.ast.builder import LetBuilder
-from letir.ast.primitive import PRIMITIVES, Absent, Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.record_fields import Absent
 from letir.ast.terms import Const, Lambda
 from letir.ast.types import ArrayType, Size
 from letir.errors import GuardError, LetirError

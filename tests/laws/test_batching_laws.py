@@ -7,7 +7,8 @@ import numpy as np
 from attrs import evolve, frozen
 
 import letir as lt
-from letir.ast.primitive import NO_BATCH, PRIMITIVES, Absent, Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.record_fields import NO_BATCH, Absent
 from letir.ast.types import Size, Undef
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from letir.ast import shown
+from letir.ast.attrs import freeze
 from letir.ast.bodies import all_bodies
-from letir.ast.builder import freeze
 from letir.ast.checker import check
 from letir.ast.primitive import Primitive, primitive_named
 from letir.ast.terms import Lambda

@@ -12,8 +12,9 @@ from attrs import define, field
 
 from letir.ast import LATE_BOUND
 from letir.ast.bodies import map_bodies
-from letir.ast.primitive import Primitive, never
+from letir.ast.primitive import Primitive
 from letir.ast.process_state import float_errors
+from letir.ast.record_fields import never
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.errors import ShapeError

@@ -14,7 +14,8 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.bodies import all_bodies, map_bodies
-from letir.ast.primitive import Primitive, never
+from letir.ast.primitive import Primitive
+from letir.ast.record_fields import never
 from letir.ast.source import Source
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.eval.float_warnings import (

@@ -16,7 +16,8 @@ from attrs import define, field
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
-from letir.ast.primitive import PRIMITIVES, Absent
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.record_fields import Absent
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ShapeDtype

@@ -11,10 +11,10 @@ from typing import Any
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import attrs_with, bodies_in, first_body, map_bodies
-from letir.ast.body_layout import BodyLayout
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.derivative_types import carries_derivative, type_carries_derivative
-from letir.ast.primitive import Primitive, todo
+from letir.ast.primitive import Primitive
+from letir.ast.record_fields import BodyLayout, todo
 from letir.ast.terms import Bind, Lambda
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import MissingRule

@@ -13,9 +13,9 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import token
-from letir.ast.body_layout import BodyLayout
 from letir.ast.derivative_types import carries_derivative
-from letir.ast.primitive import Primitive, never, todo
+from letir.ast.primitive import Primitive
+from letir.ast.record_fields import BodyLayout, never, todo
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Undef

@@ -4,7 +4,7 @@ An executor cuts such subgraphs out of programs whose arguments require grad: ea
 of the tape, whose backward runs ``df``. The record is loaded when its name is first looked up.
 """
 
-from letir.ast.body_layout import BodyLayout
+from letir.ast.record_fields import BodyLayout
 from letir.ast.terms import Lambda
 from letir.ops.as_numpy import control
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body

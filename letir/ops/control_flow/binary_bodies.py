@@ -17,7 +17,7 @@ from letir.ast.terms import Lambda
 from letir.errors import LetirError
 from letir.ops.autodiff.gradient_step_batching import mapped_body
 from letir.ops.shape.concatenate_stack_split import concatenate, stack
-from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.reshape_and_ravel import reshape
 
 # associative ufuncs, by the name of the record
 _ASSOCIATIVE = frozenset(

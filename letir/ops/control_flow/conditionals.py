@@ -7,8 +7,8 @@ derivatives, so that only the branch that is taken is differentiated.
 
 from collections.abc import Callable, Sequence
 
-from letir.ast.body_layout import BodyLayout
 from letir.ast.primitive import Primitive
+from letir.ast.record_fields import BodyLayout
 from letir.ast.terms import NO_TYPE, Bind, Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError

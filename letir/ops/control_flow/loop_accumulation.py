@@ -13,7 +13,7 @@ from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Local
 from letir.ops.define.records import add_terms
-from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.reshape_and_ravel import reshape
 from letir.ops.shape.transpose import transpose
 
 _WIDER = 4  # the gates of a recurrent cell are four times as wide as its state

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from letir.ast.body_layout import BodyLayout
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.record_fields import BodyLayout
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError

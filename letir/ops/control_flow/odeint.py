@@ -10,7 +10,8 @@ equations, NeurIPS 2018).
 import numpy as np
 
 from letir.ast.builder import LetBuilder, Value
-from letir.ast.primitive import Primitive, never
+from letir.ast.primitive import Primitive
+from letir.ast.record_fields import never
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, GuardError, MissingRule, ShapeError
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples

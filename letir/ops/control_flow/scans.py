@@ -9,8 +9,8 @@ and ``letir.ops.control_flow.scan_jvp``, its batching rule in
 from collections.abc import Sequence
 from typing import Any
 
-from letir.ast.body_layout import BodyLayout
 from letir.ast.derivative_types import strong_type
+from letir.ast.record_fields import BodyLayout
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, Size
 from letir.errors import DTypeError, ShapeError

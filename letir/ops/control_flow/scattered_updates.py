@@ -25,7 +25,8 @@ from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.ufuncs import minimum
 from letir.ops.indexing.basic import index_add, index_set
 from letir.ops.shape.concatenate_stack_split import concatenate
-from letir.ops.shape.shape_and_creation import Sizes, broadcast_to, reshape, zeros
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import Sizes, broadcast_to, zeros
 
 
 def _clip_indices(indices: Value, count) -> Value:

@@ -7,7 +7,7 @@ the residuals of the backward pass. Derivatives are in
 ``letir.ops.control_flow.while_and_fori_batching``.
 """
 
-from letir.ast.body_layout import BodyLayout
+from letir.ast.record_fields import BodyLayout
 from letir.ast.terms import Bind, Lambda
 from letir.ast.types import WEAK, ArrayType, Size
 from letir.errors import DTypeError, ShapeError

@@ -15,7 +15,8 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, never
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.record_fields import never
 from letir.ast.symbolic_sizes import has_sizes, is_static_shape
 from letir.ast.types import WEAK, ArrayType, Size
 from letir.errors import MissingRule, ShapeError

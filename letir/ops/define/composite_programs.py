@@ -11,8 +11,8 @@ from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.bodies import bodies_in, holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value
-from letir.ast.error_locations import name_operation
 from letir.ast.primitive import Primitive
+from letir.ast.source import name_operation
 from letir.ast.terms import Arg, Lambda, Local
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import DTypeError, LetirError, ShapeError

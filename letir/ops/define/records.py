@@ -15,7 +15,8 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.derivative_types import carries_derivative
-from letir.ast.primitive import PRIMITIVES, Absent, Primitive, never, register
+from letir.ast.primitive import PRIMITIVES, Primitive, register
+from letir.ast.record_fields import Absent, never
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import DTypeError, MissingRule
 from letir.ops.define.batch_rules import composite_batch, pointwise_rule

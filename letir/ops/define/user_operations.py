@@ -11,7 +11,8 @@ from typing import Any
 import attrs
 
 from letir.ast import LATE_BOUND, entry_point
-from letir.ast.primitive import PRIMITIVES, Absent, Primitive, todo
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.record_fields import Absent, todo
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.as_numpy.control import imported_call

@@ -6,10 +6,10 @@ derivatives. Only operations whose handling differs from the default are recorde
 
 from collections.abc import Callable
 
-from letir.ast.body_layout import BodyLayout
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.liveness import may_raise
 from letir.ast.process_state import float_errors
+from letir.ast.record_fields import BodyLayout
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body
 from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body, slice_types
 from letir.ops.define.batch_rules import batch_first, emit_op, first_mapped

@@ -4,7 +4,7 @@ import builtins
 import string
 from typing import Any
 
-from letir.ast.primitive import never
+from letir.ast.record_fields import never
 from letir.ops.define.batch_rules import batch_first, emit_op
 from letir.ops.define.records import define
 

@@ -8,7 +8,7 @@ replay too, although its value may be unused, and its exception becomes a GuardE
 """
 
 from letir.ast import LATE_BOUND
-from letir.ast.primitive import never
+from letir.ast.record_fields import never
 from letir.ast.terms import Const, Lambda
 from letir.errors import GuardError, TraceError
 from letir.ops.define.batch_rules import batch_first, emit_op

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.ast.primitive import never
+from letir.ast.record_fields import never
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import GuardError, ShapeError

@@ -6,7 +6,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.primitive import never
+from letir.ast.record_fields import never
 from letir.ast.types import WEAK, ArrayType, requested_dtype
 from letir.errors import DTypeError
 from letir.ops.as_numpy import arrays

@@ -4,7 +4,7 @@
 inline the body in place of the bind; the transformed program is fused again when it is optimised.
 """
 
-from letir.ast.body_layout import BodyLayout
+from letir.ast.record_fields import BodyLayout
 from letir.ops.as_numpy import control
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body
 from letir.ops.define.batch_rules import types_without_batch

@@ -7,7 +7,8 @@ Derivatives and batches are NumPy's.
 import math
 from typing import Any
 
-from letir.ast.primitive import PRIMITIVES, is_final
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.record_fields import is_final
 from letir.ast.types import WEAK
 from letir.ops.define.records import define
 

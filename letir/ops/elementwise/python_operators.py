@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, is_final
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.record_fields import is_final
 from letir.ast.types import WEAK
 from letir.errors import GuardError
 from letir.ops.define.records import define

@@ -26,9 +26,9 @@ from letir.ops.indexing.index_expressions import (
     split_sizes,
 )
 from letir.ops.indexing.indexing_batching import batched_assemble, batched_index, batched_write
+from letir.ops.shape.reshape_and_ravel import reshape
 from letir.ops.shape.shape_and_creation import (
     ones_like,
-    reshape,
     runtime_shape,
     shape_operands,
     sum_to_size,

@@ -18,7 +18,8 @@ from letir.ops.elementwise.comparisons_and_where import logical_not
 from letir.ops.indexing.basic import assemble, index, index_add
 from letir.ops.indexing.index_expressions import item_with_places
 from letir.ops.reductions.reductions import any_
-from letir.ops.shape.shape_and_creation import reshape, zeros
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import zeros
 from letir.ops.shape.transpose import normalize_axes
 
 _INTEGER = np.dtype(np.int64)

@@ -22,7 +22,8 @@ from letir.ops.define.records import DISCRETE, define, unbroadcast
 from letir.ops.indexing.basic import assemble
 from letir.ops.indexing.index_expressions import item_along, item_with_places
 from letir.ops.indexing.take import take_along_axis
-from letir.ops.shape.shape_and_creation import as_size, reshape
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.shape.transpose import normalize_axes
 
 _KINDS = ("quicksort", "heapsort", "mergesort", "stable")

@@ -15,7 +15,8 @@ from letir.ops.elementwise.clip import clip
 from letir.ops.elementwise.comparisons_and_where import equal, where
 from letir.ops.indexing.index_expressions import array_of_indices, item_along
 from letir.ops.reductions.reductions import reduced_axis
-from letir.ops.shape.shape_and_creation import as_size, reshape
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.shape.transpose import normalize_axes
 
 _MODES = ("raise", "wrap", "clip")

@@ -25,7 +25,8 @@ from letir.ops.define.records import (
 from letir.ops.elementwise.ufuncs import mul
 from letir.ops.linalg.matmul_einsum import dot, einsum, known_rank, matmul
 from letir.ops.linalg.matrix_parts import conjugate
-from letir.ops.shape.shape_and_creation import as_size, reshape
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.shape.transpose import int_or_tuple, normalize_axes, transpose
 from letir.ops.shape.unit_axes_and_flip import expand_dims, squeeze
 

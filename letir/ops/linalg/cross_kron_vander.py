@@ -16,7 +16,8 @@ from letir.ops.define.records import array_dtype, composite
 from letir.ops.elementwise.casting import cast
 from letir.ops.reductions.cumulative import cumprod
 from letir.ops.shape.concatenate_stack_split import concatenate, stack
-from letir.ops.shape.shape_and_creation import as_size, broadcast_to, ones_like, reshape
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import as_size, broadcast_to, ones_like
 from letir.ops.shape.transpose import move_axes, normalize_axes
 from letir.ops.shape.unit_axes_and_flip import expand_dims, flip
 

@@ -27,7 +27,8 @@ from letir.ops.define.records import (
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.linalg.product_batching import batched_dot, batched_einsum, batched_matmul
 from letir.ops.reductions.cumulative import number_along
-from letir.ops.shape.shape_and_creation import broadcast_to, reshape
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import broadcast_to
 from letir.ops.shape.transpose import move_axes
 from letir.ops.shape.unit_axes_and_flip import expand_dims, squeeze
 

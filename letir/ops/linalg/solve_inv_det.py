@@ -41,7 +41,8 @@ from letir.ops.reductions.cumulative import cumprod, number_along
 from letir.ops.reductions.reductions import sum_
 from letir.ops.shape.concatenate_stack_split import concatenate
 from letir.ops.shape.eye_and_arange import eye
-from letir.ops.shape.shape_and_creation import as_size, broadcast_to, ones_like, reshape, zeros_like
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import as_size, broadcast_to, ones_like, zeros_like
 from letir.ops.shape.transpose import transpose
 from letir.ops.shape.unit_axes_and_flip import expand_dims, flip, squeeze
 

@@ -17,7 +17,7 @@ from letir.ops.elementwise.logaddexp import logaddexp
 from letir.ops.elementwise.rounding_sign_parts import abs_
 from letir.ops.elementwise.ufuncs import exp, expm1, tanh
 from letir.ops.shape.concatenate_stack_split import split
-from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.reshape_and_ravel import reshape
 from letir.ops.special.normal_cdf import normal_cdf
 
 

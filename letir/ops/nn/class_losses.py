@@ -16,7 +16,8 @@ from letir.ops.nn.losses import check_same_shape, define_loss, reduce_losses, sa
 from letir.ops.nn.softmax import log_softmax
 from letir.ops.reductions.reductions import sum_
 from letir.ops.shape.eye_and_arange import arange
-from letir.ops.shape.shape_and_creation import as_size, reshape
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 _FLOAT64 = np.dtype("float64")

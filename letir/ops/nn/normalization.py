@@ -10,7 +10,7 @@ from letir.errors import ShapeError
 from letir.ops.define.records import composite, recast
 from letir.ops.elementwise.ufuncs import maximum, sqrt, square
 from letir.ops.reductions.reductions import count_elements, mean
-from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.reshape_and_ravel import reshape
 from letir.ops.shape.transpose import normalize_axes
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import never
+from letir.ast.record_fields import never
 from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError
 from letir.ops.as_numpy import random

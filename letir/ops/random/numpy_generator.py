@@ -17,8 +17,9 @@ import optree
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, never
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import NAMESPACE, Leaf, Static
+from letir.ast.record_fields import never
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
 from letir.errors import MissingRule, ShapeError, TraceError

@@ -10,7 +10,8 @@ import numpy as np
 from attrs import define, field
 
 from letir.ast import LATE_BOUND
-from letir.ast.primitive import Primitive, never
+from letir.ast.primitive import Primitive
+from letir.ast.record_fields import never
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.ops.elementwise.casting import copy

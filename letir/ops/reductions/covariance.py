@@ -17,7 +17,8 @@ from letir.ops.linalg.matmul_einsum import dot
 from letir.ops.reductions.reductions import mean, sum_
 from letir.ops.reductions.variance_and_average import drop_trailing_nones, keyword_call
 from letir.ops.shape.concatenate_stack_split import concatenate
-from letir.ops.shape.shape_and_creation import Sizes, reshape
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import Sizes
 from letir.ops.shape.unit_axes_and_flip import squeeze
 
 # ---- covariance ----

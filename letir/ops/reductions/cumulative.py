@@ -16,7 +16,8 @@ from letir.ops.define.records import define, recast, unbroadcast
 from letir.ops.elementwise.rounding_sign_parts import real
 from letir.ops.reductions.reductions import sum_, sum_dtype
 from letir.ops.shape.concatenate_stack_split import concatenate
-from letir.ops.shape.shape_and_creation import as_size, ones_like, reshape, zeros_like
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import as_size, ones_like, zeros_like
 from letir.ops.shape.transpose import move_axes, normalize_axes
 from letir.ops.shape.unit_axes_and_flip import flip
 

@@ -23,7 +23,8 @@ from letir.ops.indexing.searchsorted import searchsorted
 from letir.ops.reductions.reductions import max_, min_, sum_
 from letir.ops.reductions.variance_and_average import drop_trailing_nones
 from letir.ops.shape.concatenate_stack_split import stack
-from letir.ops.shape.shape_and_creation import as_size, reshape, zeros_like
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import as_size, zeros_like
 from letir.ops.shape.transpose import transpose
 
 # ---- the number of bins ----

@@ -21,7 +21,8 @@ from letir.ops.reductions.reductions import (
     sum_aval,
 )
 from letir.ops.shape.concatenate_stack_split import concatenate, stack
-from letir.ops.shape.shape_and_creation import ones_like, reshape
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import ones_like
 from letir.ops.shape.transpose import move_axes, normalize_axes
 from letir.ops.shape.unit_axes_and_flip import flip
 

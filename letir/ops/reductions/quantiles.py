@@ -26,7 +26,8 @@ from letir.ops.reductions.cumulative import cumsum
 from letir.ops.reductions.quantile_positions import known_method, quantile_positions
 from letir.ops.reductions.reductions import is_given, reduced_shape, sum_
 from letir.ops.reductions.variance_and_average import drop_trailing_nones, weights_along
-from letir.ops.shape.shape_and_creation import Sizes, as_flag, broadcast_to, reshape
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import Sizes, as_flag, broadcast_to
 from letir.ops.shape.transpose import int_or_tuple, move_axes, normalize_axes
 
 # ---- columns: the elements of each result along axis 0 ----

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, Absent, record_of
+from letir.ast.primitive import PRIMITIVES, record_of
+from letir.ast.record_fields import Absent
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
@@ -44,7 +45,8 @@ from letir.ops.reductions.reductions import (
     sum_,
 )
 from letir.ops.shape.concatenate_stack_split import concatenate, stack
-from letir.ops.shape.shape_and_creation import full, ones_like, reshape, zeros_like
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import full, ones_like, zeros_like
 from letir.ops.shape.transpose import move_axes, normalize_axes
 from letir.ops.shape.unit_axes_and_flip import flip
 

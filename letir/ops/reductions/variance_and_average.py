@@ -44,7 +44,8 @@ from letir.ops.reductions.reductions import (
     reduced_shape,
     sum_,
 )
-from letir.ops.shape.shape_and_creation import as_flag, reshape
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import as_flag
 from letir.ops.shape.transpose import normalize_axes, transpose
 
 # ---- variance and deviation ----

@@ -15,7 +15,8 @@ from letir.errors import AxisBoundsError, MissingRule, ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import axes_rule, joining_rule
 from letir.ops.define.records import add_terms, array_dtype, define, result_dtype, unbroadcast
-from letir.ops.shape.shape_and_creation import as_size, reshape, zeros_like
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import as_size, zeros_like
 from letir.ops.shape.transpose import int_or_tuple, normalize_axes
 
 

@@ -27,7 +27,8 @@ from letir.ops.indexing.basic import assemble
 from letir.ops.indexing.dynamic_slice import dynamic_slice
 from letir.ops.linalg.matmul_einsum import einsum
 from letir.ops.reductions.reductions import reduced_axis, sum_
-from letir.ops.shape.shape_and_creation import as_size, broadcast_to, reshape
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import as_size, broadcast_to
 from letir.ops.shape.transpose import int_or_tuple, move_axes, normalize_axes
 
 

@@ -9,7 +9,7 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import BoundsError
 from letir.ops.define.records import composite
 from letir.ops.shape.repeat_and_diagonal import one_or_more
-from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.reshape_and_ravel import reshape
 
 
 def _places(shape: tuple, steps: tuple, start: int) -> np.ndarray:

@@ -6,7 +6,7 @@ from letir.ast.primitive import Primitive
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import axes_rule, squeeze_batch
 from letir.ops.define.records import define, unbroadcast
-from letir.ops.shape.shape_and_creation import reshape, write_reshape
+from letir.ops.shape.reshape_and_ravel import reshape, write_reshape
 from letir.ops.shape.transpose import int_or_tuple, normalize_axes
 
 

@@ -22,7 +22,7 @@ from letir.ops.define.records import (
 from letir.ops.elementwise.rounding_sign_parts import conj
 from letir.ops.linalg.matmul_einsum import einsum
 from letir.ops.shape.padding import pad
-from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.reshape_and_ravel import reshape
 from letir.ops.shape.unit_axes_and_flip import expand_dims, flip
 
 _MODES = ("valid", "same", "full")  # NumPy also takes their positions, 0 to 2

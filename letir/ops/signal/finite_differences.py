@@ -14,7 +14,8 @@ from letir.ops.elementwise.casting import cast
 from letir.ops.reductions.reductions import NO_VALUE, sum_
 from letir.ops.shape.concatenate_stack_split import concatenate
 from letir.ops.shape.padding import pad
-from letir.ops.shape.shape_and_creation import as_size, broadcast_to, reshape
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import as_size, broadcast_to
 from letir.ops.shape.transpose import move_axes, normalize_axes
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 

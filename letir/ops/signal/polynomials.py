@@ -21,7 +21,8 @@ from letir.ops.linalg.svd import pinv
 from letir.ops.reductions.reductions import sum_
 from letir.ops.reductions.variance_and_average import drop_trailing_nones
 from letir.ops.shape.concatenate_stack_split import stack
-from letir.ops.shape.shape_and_creation import Sizes, reshape, zeros_like
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import Sizes, zeros_like
 
 # ---- values ----
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
-from letir.ast.primitive import Primitive, never
+from letir.ast.primitive import Primitive
+from letir.ast.record_fields import never
 from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import FLAT, define, diagonal_rules, ufunc_aval
 

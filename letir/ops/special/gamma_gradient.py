@@ -6,7 +6,8 @@ respect to x. At a fixed F, dx/da = -(dF/da) / f: the implicit derivative of gam
 the derivative of gammainc with respect to a. It has no closed form.
 """
 
-from letir.ast.primitive import PRIMITIVES, never
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.record_fields import never
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.ops.as_numpy import copied_function
 from letir.ops.define.batch_rules import pointwise_rule

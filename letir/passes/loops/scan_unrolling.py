@@ -15,7 +15,8 @@ from letir.ops.control_flow.scans import scan
 from letir.ops.elementwise.casting import cast
 from letir.ops.indexing.basic import index
 from letir.ops.shape.concatenate_stack_split import concatenate, stack
-from letir.ops.shape.shape_and_creation import reshape, zeros
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import zeros
 
 
 @frozen(eq=False)

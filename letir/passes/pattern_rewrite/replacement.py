@@ -8,9 +8,9 @@ from attrs import define, field
 from letir.ast import entry_point
 from letir.ast.attrs import token
 from letir.ast.builder import LetBuilder
-from letir.ast.error_locations import source_line
 from letir.ast.liveness import needed_binds
 from letir.ast.process_state import paused_gc
+from letir.ast.source import source_line
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.elementwise.casting import cast

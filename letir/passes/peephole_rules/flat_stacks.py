@@ -8,7 +8,8 @@ from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.ops.define.records import array_dtype
 from letir.ops.shape.concatenate_stack_split import stack
-from letir.ops.shape.shape_and_creation import constant, reshape
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import constant
 from letir.visitors.usedef import use_counts
 
 _MOST_CONSTANTS = 16  # in a row

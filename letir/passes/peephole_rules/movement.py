@@ -16,7 +16,8 @@ from letir.ast.terms import Arg, Bind, Local
 from letir.ops.effects.writes_to_arguments import write_back
 from letir.ops.elementwise.casting import cast, copy
 from letir.ops.elementwise.rounding_sign_parts import real
-from letir.ops.shape.shape_and_creation import broadcast_to, ravel, reshape, sum_to_size
+from letir.ops.shape.reshape_and_ravel import ravel, reshape
+from letir.ops.shape.shape_and_creation import broadcast_to, sum_to_size
 from letir.ops.shape.transpose import normalize_axes, transpose
 from letir.ops.shape.unit_axes_and_flip import expand_dims, flip, squeeze
 from letir.passes.peephole_rules.value_facts import ValueFacts

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.ast.attrs import Attrs
-from letir.ast.builder import freeze
+from letir.ast.attrs import Attrs, freeze
 from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Const, Local

@@ -10,7 +10,7 @@ from letir.ast.builder import LetBuilder
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.linalg.matmul_einsum import matmul
-from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.reshape_and_ravel import reshape
 
 _MOST_ROWS = 64  # of each matrix of the stack: products of more rows are as fast one by one
 _LEAST_ROWS = 32  # of the whole stack

@@ -15,7 +15,8 @@ from attrs import define, field
 
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
-from letir.ops.shape.shape_and_creation import broadcast_to, constant, full, ones, reshape, zeros
+from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.shape_and_creation import broadcast_to, constant, full, ones, zeros
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 # by name, so that the files of these records are not loaded for programs without them

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from letir.ast.builder import LetBuilder, Value
-from letir.ast.error_locations import append_location
 from letir.ast.operators import weaken_result
 from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.source import append_location
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import LetirError
 from letir.ops.shape.shape_and_creation import Sizes

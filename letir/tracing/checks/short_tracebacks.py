@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from letir.ast import LATE_BOUND
-from letir.ast.error_locations import append_location, source_line
+from letir.ast.source import append_location, source_line
 from letir.ast.terms import Source
 from letir.errors import EscapedTracerError, LetirError, ParseError
 from letir.tracing.source_locations import is_letirs, is_users, place_of, user_place

@@ -13,7 +13,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.error_locations import source_line
+from letir.ast.source import source_line
 from letir.errors import BoundsError, DTypeError, LetirError, TraceError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.checks.misuse import (

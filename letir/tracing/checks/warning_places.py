@@ -14,8 +14,7 @@ from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
-from letir.ast.error_locations import source_line
-from letir.ast.source import Source
+from letir.ast.source import Source, source_line
 from letir.errors import TraceError
 from letir.eval.evaluator import Evaluator
 from letir.eval.float_warnings import PLACES

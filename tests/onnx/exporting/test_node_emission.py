@@ -7,7 +7,8 @@ import onnx
 import pytest
 
 import letir as lt
-from letir.ast.primitive import PRIMITIVES, is_final
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.record_fields import is_final
 from letir.onnx.exporting.node_graph import (
     program_for,
     refusal_of,

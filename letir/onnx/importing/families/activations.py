@@ -9,7 +9,7 @@ from letir.errors import MissingRule
 from letir.onnx.importing.values import axis_of, known_array, like
 from letir.ops.nn import activations
 from letir.ops.nn.softmax import log_softmax, softmax
-from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.reshape_and_ravel import reshape
 
 
 def _leaky_relu(x: Any, alpha: float = 0.01) -> Any:

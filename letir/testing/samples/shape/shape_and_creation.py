@@ -65,26 +65,6 @@ SAMPLES = {
         batch_of_last="its last operand is a shape",
         named_rows="its shape is an attribute, or an operand of its own",
     ),
-    "reshape": exempt(
-        [
-            *[of(X, shape=s) for s in ((3, 2), (-1,), (6,), (2, -1, 1), (2, 3))],
-            of(X, shape=(3, 2), order="F"),
-            of(X[0, 0], shape=(1, 1)),
-            of(X[:1, :1], shape=()),
-            of(0.5, shape=(1,)),
-            of(EMPTY, shape=(3, 0)),
-            of(Z, shape=(3, -1)),
-            of(INTEGERS, shape=(-1,)),
-            of(X, np.array([6]), shape=None),
-            *narrow(of(X, shape=(6,))),
-        ],
-        batch_of_last="its last operand is a shape",
-    ),
-    "ravel": [
-        *[of(x, order="C") for x in (X, X[:1, :1], EMPTY, Z, INTEGERS)],
-        of(X, order="F"),
-        *narrow(of(X, order="C")),
-    ],
     "zeros": exempt(
         [
             of(shape=(2, 3), dtype=FLOAT64),
@@ -113,23 +93,6 @@ SAMPLES = {
         ],
         batch_of_last="its last operand is a shape",
         named_rows="its operand is one number",
-    ),
-    "eye": exempt(
-        [
-            of(n=2, m=3, k=0, dtype=FLOAT64),
-            of(n=3, m=2, k=1, dtype=FLOAT32),
-            of(n=3, m=3, k=-1, dtype=BOOL),
-        ],
-        batch_rule="it has no operand but a shape",
-    ),
-    "arange": exempt(
-        [
-            of(start=0, stop=5, step=1, dtype=INT64),
-            of(start=0.5, stop=2.0, step=0.5, dtype=FLOAT64),
-            of(start=5, stop=0, step=-2, dtype=FLOAT32),
-            of(start=3, stop=3, step=1, dtype=INT64),
-        ],
-        batch_rule="it has no operand but a shape",
     ),
     "constant": exempt(constants(), batch_rule="it has no operand but a shape"),
 }

@@ -1,12 +1,58 @@
-"""``BodyLayout``: how an operation uses the bodies among its attributes.
+"""Values of fields of ``Primitive``: rules that are absent, and the layout of bodies.
 
-Each record states it once (``Primitive.bodies``); dead-code elimination, activity, linearity,
-loop-invariant code motion, unrolling and inlining read it, so that they need not name operations.
+``BodyLayout`` says how an operation uses the bodies among its attributes. Each record states it
+once (``Primitive.bodies``); dead-code elimination, activity, linearity, loop-invariant code motion,
+unrolling and inlining read it, so that they need not name operations.
 """
 
 from collections.abc import Callable
+from typing import Any, TypeGuard
 
 from attrs import frozen
+
+# ---- absent rules ----
+
+
+@frozen
+class Absent:
+    """A missing rule, and why it is missing. ``final``: it cannot exist.
+
+    >>> from letir.extend import PRIMITIVES
+    >>> PRIMITIVES["argmax"].vjp.reason
+    'the result is not floating, so there is nothing to differentiate'
+    """
+
+    reason: str
+    final: bool
+
+
+def never(reason: str) -> Absent:
+    """A rule that cannot exist, because of ``reason``.
+
+    >>> never("integer result")
+    Absent(reason='integer result', final=True)
+    """
+    return Absent(reason, final=True)
+
+
+def todo(reason: str) -> Absent:
+    """A rule that is not written yet, because of ``reason``.
+
+    >>> todo("complex operands")
+    Absent(reason='complex operands', final=False)
+    """
+    return Absent(reason, final=False)
+
+
+NO_BATCH = todo("batching rules come with vmap")
+
+
+def is_final(rule: Any) -> TypeGuard[Absent]:
+    """Whether a rule is absent and cannot exist."""
+    return type(rule) is Absent and rule.final
+
+
+# ---- bodies ----
 
 
 def _none(bind) -> int:
