@@ -16,8 +16,10 @@ from attrs import define, field
 from letir.eager.grad_mode import RECORDS, is_grad_enabled
 from letir.errors import TraceError
 from letir.tracing.source_locations import at_user, user_place
+from letir.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
+    from letir.eager.op_cache import OpSpecialization
     from letir.eager.variable import Variable
 
 
@@ -104,8 +106,29 @@ def may_share_result(array: Any, other: Any) -> bool:
     return owner is not None and bool(np.may_share_memory(array, other))
 
 
+def share_with_operand(
+    result: "Variable", operands: Sequence[Any], form: "OpSpecialization"
+) -> None:
+    """Remember the operand of which ``result`` is a view, if there is one."""
+    for operand in operands:
+        is_variable = getattr(operand, "__letir_variable__", False)
+        if is_variable and may_share_result(result.array, operand.array):
+            # index arrays copy; a write into a plain item x[i] can be recorded for x
+            is_plain = form.op.role == "index" and len(form.bind.args) == 1
+            add_view(result, operand, form.attrs["item"] if is_plain else None)
+            return
+
+
 def write_variable(variable: "Variable", new: "Variable") -> None:
-    """Write ``new``, a Variable of the same type, into ``variable`` and the history of both."""
+    """Write ``new``, a Variable of the same type, into ``variable`` and the history of both.
+
+    Raises TraceError if ``new`` is traced: no program records the write.
+    """
+    if isinstance(new, Tracer):
+        raise TraceError(
+            f"a traced value cannot be written into a Variable{at_user()}\n"
+            "  write x = x + y, or make the Variable an argument of the traced function"
+        )
     base = memory_root(variable)
     is_view = base is not variable and not variable.sharing.detached
     recorded = (RECORDS.get() or is_grad_enabled()) and (

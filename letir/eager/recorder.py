@@ -15,6 +15,7 @@ from letir.ast.primitive import Primitive, results_tuple
 from letir.ast.terms import Const, Source
 from letir.ast.types import PYTHON_NUMBERS, Undef
 from letir.eager.grad_mode import RECORDS, is_grad_enabled
+from letir.eager.mutation import share_with_operand
 from letir.eager.op_cache import (
     BY_VALUE,
     OpSpecialization,
@@ -101,7 +102,7 @@ class Recorder:
         else:
             made.arg = Constant(form.type)
         if not form.is_plain and _is_shared(out, values):
-            made.share_memory(operands, form)
+            share_with_operand(made, operands, form)
         return made
 
     def form(self, key: tuple, args: list, values: list, attrs: Attrs) -> OpSpecialization:
@@ -152,7 +153,7 @@ class Recorder:
         made = tuple([self.result(step, single, i, array) for i, array in enumerate(outs)])
         for variable in made:
             if isinstance(variable, self.variable):
-                variable.share_memory(operands, form)
+                share_with_operand(variable, operands, form)
         return made[0] if single else made
 
     def result(self, step: TapeNode | None, single: bool, index: int, array: Any) -> "Variable":

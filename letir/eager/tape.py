@@ -23,7 +23,8 @@ from letir.ast.source import source_line
 from letir.ast.terms import Source
 from letir.ast.types import ArrayType
 from letir.eager.hooks import Handle, add_hook
-from letir.errors import TraceError
+from letir.errors import DTypeError, TraceError
+from letir.tracing.source_locations import error_at_user_line
 
 ORDER = itertools.count(1).__next__  # numbers nodes and in-place changes: operands before users
 GOLDEN, RARELY = 0x9E3779B1, 0xFC000000  # multiples of GOLDEN have no pattern in these bits
@@ -93,6 +94,20 @@ class Leaf(GradEdge):
 
     def __init__(self, type: ArrayType, name: str | None = None):
         self.type, self.notes, self.name, self.grad = type, None, name, None
+
+
+def leaf_edge(kind: ArrayType, requires_grad: bool, name: str | None) -> GradEdge:
+    """The edge of a new leaf. Raises DTypeError if it cannot require grad."""
+    if not requires_grad:
+        return Constant(kind)
+    if not kind.inexact:
+        raise error_at_user_line(
+            DTypeError(
+                f"only floating and complex Variables can require grad, this is {kind}\n"
+                "  convert it first: x.astype(float)"
+            )
+        )
+    return Leaf(kind, name)
 
 
 class TapeNode(GradEdge, list):

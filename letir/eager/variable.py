@@ -1,7 +1,7 @@
 """``Variable``: a NumPy array that records how it was computed, so that it has a gradient."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +14,11 @@ from letir.eager.backward_pass.entry_points import backward
 from letir.eager.call_cache import numpy_call
 from letir.eager.grad_mode import RECORDS, is_grad_enabled
 from letir.eager.hooks import Handle, add_hook
-from letir.eager.mutation import add_view, is_item, may_share_result, write_variable
+from letir.eager.mutation import add_view, is_item, write_variable
 from letir.eager.op_cache import forget_kernels
 from letir.eager.recorder import RECORDER, Recorder, array_of_nested
 from letir.eager.replay import replay_program
-from letir.eager.tape import Constant, GradEdge, Leaf
+from letir.eager.tape import Constant, GradEdge, Leaf, leaf_edge
 from letir.eager.unrecorded_calls import (
     DISCRETE,
     call_on_arrays,
@@ -40,7 +40,7 @@ from letir.tracing.source_locations import at_user, error_at_user_line, is_item_
 from letir.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
-    from letir.eager.op_cache import OpSpecialization
+    pass
 
 INDEX, RESHAPE = PRIMITIVES["index"], PRIMITIVES["reshape"]
 _NUMBER_HINT = "convert an element, x[i], or reduce the array: x.sum()"
@@ -93,7 +93,7 @@ class Variable(ArrayValue):
             array, copy = array_of_nested(array), False  # it is new already
         elif is_lazy(array):
             raise DTypeError("a Variable holds values, found a Dask array\n  use letir.grad")
-        self.arg = _new_origin(type_of(array), requires_grad, name)
+        self.arg = leaf_edge(type_of(array), requires_grad, name)
         self.array, self.sharing = copy_in_order(array) if copy else array, None
         if not isinstance(array, np.ndarray | np.generic):  # an array on a device
             forget_kernels()
@@ -118,7 +118,7 @@ class Variable(ArrayValue):
                     f"requires_grad can be changed for leaves only{at_user()}\n"
                     "  x.detach() is a leaf with the same array"
                 )
-            self.arg = _new_origin(self.type, requires_grad, None)
+            self.arg = leaf_edge(self.type, requires_grad, None)
         return self
 
     @property
@@ -267,8 +267,7 @@ class Variable(ArrayValue):
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         record = ufunc_records.get(ufunc)
-        # the common case first
-        if record is not None and method == "__call__" and not kwargs:
+        if record is not None and method == "__call__" and not kwargs:  # the common case
             return RECORDER.apply(record, inputs)
         unknown = record is None or writes_into_array(kwargs)
         if unknown and not must_be_recorded([*inputs, kwargs.get("out")]):
@@ -392,22 +391,8 @@ class Variable(ArrayValue):
 
     # ---- in place ----
 
-    def share_memory(self, operands: Sequence[Any], form: "OpSpecialization") -> None:
-        """Remember the operand of which this result is a view, if there is one."""
-        for operand in operands:
-            if isinstance(operand, Variable) and may_share_result(self.array, operand.array):
-                # index arrays copy; a write into a plain item x[i] can be recorded for x
-                is_plain = form.op.role == "index" and len(form.bind.args) == 1
-                add_view(self, operand, form.attrs["item"] if is_plain else None)
-                return
-
     def replace(self, new: "Variable") -> "Variable":
         """Write ``new``, a value of the same type, into the array."""
-        if isinstance(new, Tracer):
-            raise TraceError(
-                f"a traced value cannot be written into a Variable{at_user()}\n"
-                "  write x = x + y, or make the Variable an argument of the traced function"
-            )
         write_variable(self, new)
         return self
 
@@ -416,20 +401,6 @@ class Variable(ArrayValue):
             return  # x[item] += y ends with this call: the view has been written already
         # the new value is computed first and then written in place, so that views stay views
         self.replace(self.at[item].set(stack_traced(new)))
-
-
-def _new_origin(kind, requires_grad: bool, name: str | None) -> GradEdge:
-    """The grad edge of a new leaf."""
-    if not requires_grad:
-        return Constant(kind)
-    if not kind.inexact:
-        raise error_at_user_line(
-            DTypeError(
-                f"only floating and complex Variables can require grad, this is {kind}\n"
-                "  convert it first: x.astype(float)"
-            )
-        )
-    return Leaf(kind, name)
 
 
 def _restored(kind: type, array, requires_grad: bool, grad) -> Variable:

@@ -10,6 +10,7 @@ from attrs import define, field, frozen
 
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Lambda, Ret
+from letir.eager.mutation import share_with_operand
 from letir.eager.op_cache import OpSpecialization, array_type, tuple_picker
 from letir.eager.recorder import RECORDER, Recorder
 from letir.eager.tape import (
@@ -137,7 +138,7 @@ class GraphStep:
             made.append(RECORDER.wrapped(out, arg))
             # a result may be an operand, another result, or a view of one
             if id(out) in seen or getattr(out, "base", None) is not None:
-                made[-1].share_memory([*operands, *made[:-1]], form)
+                share_with_operand(made[-1], [*operands, *made[:-1]], form)
             seen.add(id(out))
         return tuple(made)
 
