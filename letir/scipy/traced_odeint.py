@@ -82,6 +82,13 @@ def _recorded_slope(name: str, func: Callable, y0: Any, args: tuple, tfirst: boo
 
 
 @entry_point
+def _times_with_ends(asked: Any, span: Any) -> Any:
+    """The start, the times ``asked``, and the end of ``span`` unless it is the last of them."""
+    first, last = (_as_double(traced_or_array(s)).reshape(1) for s in span)
+    ends = [] if bool(asked[-1] == last[0]) else [last]
+    return np.concatenate([first, asked, *ends])
+
+
 def solve_ivp(
     fun: Callable,
     t_span: Any,
@@ -117,9 +124,7 @@ def solve_ivp(
     if t_eval is None:
         raise refusal_error("solve_ivp", "its times depend on the values: pass t_eval")
     asked = _as_double(traced_or_array(t_eval))
-    first, last = (_as_double(traced_or_array(s)).reshape(1) for s in t_span)
-    ends = [] if bool(asked[-1] == last[0]) else [last]
-    times = np.concatenate([first, asked, *ends])
+    times = _times_with_ends(asked, t_span)
     found = PRIMITIVES["odeint"](
         start, times, *operands, body=right_side, method=method, **tolerances
     )

@@ -158,12 +158,7 @@ def _gradient_transform(
         positions, tree = arguments_of(call.tree, argnums)
         check_inputs(call.fn, positions)
         check_result(call.fn, holomorphic)
-        outs, ret = None, call.fn.ret.args
-        is_plain = call.fn.out_tree is None and len(ret) == 1 and tree is tree_of_results(1)
-        if has_aux or not is_plain:
-            outs = _nested_outputs(
-                nested_example(call.out_tree), nested_example(tree), has_aux, with_value
-            )
+        outs = _tree_of_outputs(call, tree, has_aux, with_value)
         flat = gradient_program(call.fn, positions, with_value, keeping)
         # the gradient takes the arguments of f
         return Lambda(flat.params, flat.binds, flat.ret, call.fn.in_tree, outs)
@@ -189,6 +184,14 @@ def _gradient_transform(
             raise
 
     return gradient
+
+
+def _tree_of_outputs(call: Call, tree: Tree, has_aux: bool, with_value: bool) -> Tree | None:
+    """The nesting of the results of a gradient, whose gradients nest like ``tree``."""
+    is_plain = call.fn.out_tree is None and len(call.fn.ret.args) == 1
+    if is_plain and tree is tree_of_results(1) and not has_aux:
+        return None
+    return _nested_outputs(nested_example(call.out_tree), nested_example(tree), has_aux, with_value)
 
 
 def _nested_outputs(out, gradients, has_aux: bool, with_value: bool) -> Tree | None:

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from letir.ad.differentiation import differentiate
 from letir.ad.forward import jvp_program, linear_program
-from letir.ad.gradient_program import Policy, zeros_for
+from letir.ad.gradient_program import Gradient, Policy, zeros_for
 from letir.ast import entry_point
 from letir.ast.derivative_types import carries_derivative, type_carries_derivative
 from letir.ast.primitive import PRIMITIVES
@@ -98,20 +98,13 @@ def vjp(
     gradient = differentiate(call.fn, defined=defined, policy=policy, exact=exact)
     inputs = list(call.leaves)
     results = run_flat(gradient.f, call.leaves)
-    captured = [inputs[i] for i in gradient.df_input_captured_inputs]
-    captured += [results[i] for i in gradient.df_input_captured_outputs]
+    captured = _captured_by_pull(gradient, inputs, results)
     if copy:
         captured = keep_residuals(captured, [*inputs, *results[:count]])
     xp = array_module(inputs)
 
     def flat(args) -> list:
-        if len(args) != 1:
-            raise DTypeError(
-                f"pull takes one cotangent, nested as the result; {len(args)} were given"
-                f"{at_user()}\n  pass several in a tuple: pull((ct, other))"
-            )
-        (ct,) = args
-        leaves = out_tree.leaves_of(ct, "pull")
+        leaves = out_tree.leaves_of(_only_cotangent(args), "pull")
         return [
             as_direction(leaves[i], gradient.f.ret.args[i].type, "cotangent")
             for i in gradient.df_input_vjps
@@ -127,6 +120,22 @@ def vjp(
     pull = LinearMap(gradient.df, tuple(captured), flat, nested)
     out = call.out_tree.unflatten(results[:count])
     return (out[0], pull, out[1]) if has_aux else (out, pull)
+
+
+def _captured_by_pull(gradient: Gradient, inputs: list, results: Sequence) -> list:
+    """The primals and results of the forward program that the backward program reads."""
+    captured = [inputs[i] for i in gradient.df_input_captured_inputs]
+    return captured + [results[i] for i in gradient.df_input_captured_outputs]
+
+
+def _only_cotangent(args: tuple) -> Any:
+    """The argument of ``pull``. Raises DTypeError unless there is one."""
+    if len(args) != 1:
+        raise DTypeError(
+            f"pull takes one cotangent, nested as the result; {len(args)} were given"
+            f"{at_user()}\n  pass several in a tuple: pull((ct, other))"
+        )
+    return args[0]
 
 
 def _check_pair(out: Any) -> None:

@@ -146,15 +146,14 @@ def _recurrent(step: Callable, gates: int, states: int, defaults: Sequence[str])
         output_sequence: int = 0,
     ) -> tuple:
         count = 2 if direction == "bidirectional" else 1
-        n = r.shape[-1]
         _check_weights(w, r, count, gates, hidden_size)
         x = np.swapaxes(x, 0, 1) if layout else x
         f = _functions(activations or list(defaults) * count, activation_alpha, activation_beta)
         outputs, lasts = [], []
         for i in range(count):
-            weights = _weights_of(i, gates, w, r, b, p)
-            weights |= {"input_forget": input_forget, "linear_before_reset": linear_before_reset}
-            state = _first_state(i, states, x, n, (initial_h, initial_c), layout)
+            flags = {"input_forget": input_forget, "linear_before_reset": linear_before_reset}
+            weights = _weights_of(i, gates, w, r, b, p) | flags
+            state = _first_state(i, states, x, r.shape[-1], (initial_h, initial_c), layout)
             is_reversed = direction == "reverse" or i == 1
             seen = _reversed_in_time(x, sequence_lens) if is_reversed else x
             own = f[i * len(defaults) : (i + 1) * len(defaults)]

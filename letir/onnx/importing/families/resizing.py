@@ -161,6 +161,13 @@ def _targets(
     return factors, wanted
 
 
+def _regions(roi: Any) -> list[list] | None:
+    """(start, end) of the region to resize along each axis; None for the whole array."""
+    if roi is None:
+        return None
+    return known_array(roi, "Resize: the region").reshape(2, -1).T.tolist()
+
+
 def _resize(
     x: Any,
     roi: Any = None,
@@ -186,10 +193,7 @@ def _resize(
         **{"exclude_outside": exclude_outside, "cubic_coeff_a": cubic_coeff_a},
         **{"coordinates": coordinate_transformation_mode, "outside": extrapolation_value},
     }
-    regions = None
-    if coordinate_transformation_mode == "tf_crop_and_resize" and roi is not None:
-        numbers = known_array(roi, "Resize: the region").reshape(2, -1)
-        regions = numbers.T.tolist()
+    regions = _regions(roi) if coordinate_transformation_mode == "tf_crop_and_resize" else None
     is_exact = mode == "nearest" or x.dtype.kind == "f"
     found = x if is_exact else x.astype(np.float64)
     for place, (axis, scale, count) in enumerate(zip(found_axes, factors, counts, strict=True)):
