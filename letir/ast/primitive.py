@@ -13,23 +13,12 @@ from attrs import define, field
 
 from letir.ast import LATE_BOUND, LoadingTable
 from letir.ast.attrs import NO_ATTRS, Attrs
-from letir.ast.record_fields import NO_BATCH, Absent
+from letir.ast.record_fields import NO_BATCH, Absent, SeveralBinds
 from letir.ast.symbolic_sizes import has_sizes
 from letir.errors import DTypeError, LetirError, MissingRule
 
 if TYPE_CHECKING:
     from letir.ast.record_fields import BodyLayout
-
-
-class SeveralBinds(Exception):
-    """Raised by the ``prepare`` of a record for a call that takes more than one bind.
-
-    ``results``: a function without arguments that records them and returns the call's results.
-    """
-
-    def __init__(self, results: Callable[[], Any]):
-        super().__init__("a call that takes several binds")
-        self.results = results
 
 
 class Required:
@@ -185,6 +174,7 @@ class Primitive:
     memory: str | None = None
     # views(*types, **attrs): whether results share the memory of the first operand
     views: Callable | None = None
+    may_return_operand: bool = False  # the view may be the operand itself, the same object
     # what an operand must be for the result to be a view, not a copy: "strided": strides can
     # describe its elements in the new shape; "contiguous"; None: any operand will do
     view_needs: str | None = None
@@ -198,6 +188,9 @@ class Primitive:
     # first operand, of the same size, has it; "all": C order if all operands have it, the default
     # of elementwise operations; None: unknown
     order: str | None = None
+    # the results are new compact memory, which they share with no other value: "scalar": a 0-d
+    # result is a NumPy scalar, the default of ufuncs; "array": it may be an array; None: unknown
+    compact: str | None = None
     # the cost of recomputing it: "free"; "cheap": one pass, few instructions an element;
     # "moderate": a few passes, or elements are moved; "dear"; "bodies": that of the dearest bind
     # in its bodies. The default is "moderate" for elementwise operations.

@@ -52,6 +52,17 @@ def is_final(rule: Any) -> TypeGuard[Absent]:
     return type(rule) is Absent and rule.final
 
 
+class SeveralBinds(Exception):
+    """Raised by the ``prepare`` of a record for a call that takes more than one bind.
+
+    ``results``: a function without arguments that records them and returns the call's results.
+    """
+
+    def __init__(self, results: Callable[[], Any]):
+        super().__init__("a call that takes several binds")
+        self.results = results
+
+
 # ---- bodies ----
 
 

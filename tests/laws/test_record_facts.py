@@ -235,6 +235,43 @@ def test_python_numbers_are_converted_to_the_stated_dtype(name):
     assert count
 
 
+def is_compact(x: np.ndarray) -> bool:
+    """Whether the elements of an array fill its memory without gaps, in some order of its axes."""
+    axes = sorted((stride, n) for stride, n in zip(x.strides, x.shape, strict=True) if n > 1)
+    expected = x.itemsize
+    for stride, n in axes:
+        if stride != expected:
+            return False
+        expected *= n
+    return True
+
+
+@pytest.mark.parametrize("name", records(lambda op: op.compact))
+def test_compact_results_share_no_memory_and_have_no_gaps(name):
+    op = PRIMITIVES[name]
+    for sample in SAMPLES[name]:
+        turned = [a.T.copy().T if isinstance(a, np.ndarray) else a for a in sample.args]
+        for args in (sample.args, turned):
+            out = computed(op, args, sample)
+
+            assert not any(np.may_share_memory(out, a) for a in args if np.ndim(a))
+            assert not np.size(out) or is_compact(np.asarray(out))
+            if np.ndim(out) == 0 and op.compact == "scalar":
+                assert isinstance(out, np.generic)
+
+
+@pytest.mark.parametrize(
+    "name", records(lambda op: op.memory == "view" and not op.views and not op.results)
+)
+def test_a_view_is_another_object_than_its_operand_unless_stated(name):
+    op = PRIMITIVES[name]
+    operands = [(sample, sample.args) for sample in SAMPLES[name] if np.ndim(sample.args[0])]
+    same = [computed(op, args, sample) is args[0] for sample, args in operands]
+
+    assert operands
+    assert any(same) <= op.may_return_operand
+
+
 # ---- bodies ----
 
 

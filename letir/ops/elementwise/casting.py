@@ -55,6 +55,7 @@ cast = define(
     only_float_warnings=True,
     casts_operands=True,
     order="first",
+    compact="array",
     cost="cheap",
 )
 
@@ -105,6 +106,7 @@ copy = define(
     never_fails="biuf",
     only_float_warnings=True,
     order="first",
+    compact="array",
     cost="cheap",
     no_float_errors=True,
     write_through="own",

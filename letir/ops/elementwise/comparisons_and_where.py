@@ -95,6 +95,7 @@ where: Primitive = define(
     never_fails="biuf",
     only_float_warnings=True,
     operand_dtypes=lambda dtype, count: [np.dtype(bool), dtype, dtype],
+    compact="array",
     cost="cheap",
     no_float_errors=True,
 )

@@ -3,7 +3,7 @@
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import SeveralBinds
+from letir.ast.record_fields import SeveralBinds
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import DISCRETE, FLAT, broadcast_tangent, define, recast, unbroadcast

@@ -135,6 +135,7 @@ matmul = define(
     odd_in=(0, 1),
     only_float_warnings=True,
     order="all",
+    compact="scalar",
     scalar="matmul",
     work=lambda out, x, y: 2 * out.size * x.shape[-1],
 )
@@ -196,6 +197,7 @@ dot = define(
     odd_in=(0, 1),
     only_float_warnings=True,
     order="C",
+    compact="scalar",
     scalar="dot",
     work=lambda out, x, y: out.size * (2 * x.shape[-1] if x.shape and y.shape else 1),
 )

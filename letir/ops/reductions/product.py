@@ -115,6 +115,7 @@ prod = define(
     linear_in=(),
     only_float_warnings=True,
     order="all",
+    compact="scalar",
     cost="moderate",
     out_takes_part=True,
     reduction="prod",

@@ -36,6 +36,9 @@ def sum_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.uint64 if kind == "u" else np.int64) if kind in "biu" else dtype
 
 
+# facts of reductions whose results are new compact arrays, or NumPy scalars
+_COMPACT: dict[str, Any] = {"order": "all", "compact": "scalar", "cost": "moderate"}
+_COMPACT["only_float_warnings"] = True
 NO_VALUE = np._NoValue  # type: ignore[attr-defined]  # NumPy's private mark for "not given"
 
 
@@ -166,9 +169,7 @@ sum_: Primitive = define(
     source=arrays.masked_reduction,
     odd_in=(0,),
     added="initial",
-    only_float_warnings=True,
-    order="all",
-    cost="moderate",
+    **_COMPACT,
     out_takes_part=True,
     reduction="sum",
     scalar="sum",
@@ -283,9 +284,7 @@ def _define_extremum(name, numpy, impl, **fields):
         numpy=numpy,
         batch=reduction_rule(name),
         source=arrays.masked_reduction,
-        order="all",
-        cost="moderate",
-        only_float_warnings=True,
+        **_COMPACT,
         needs_elements=True,
         reduction=name,
         **fields,
@@ -323,12 +322,10 @@ def _define_logical(name, numpy, impl):
         vjp=DISCRETE,
         jvp=DISCRETE,
         prepare=_logical_prepare,
-        order="all",
-        cost="moderate",
         numpy=(numpy,),
         batch=reduction_rule(name),
         source=arrays.masked_reduction,
-        only_float_warnings=True,
+        **_COMPACT,
         no_float_errors=True,
         reduction=name,
     )

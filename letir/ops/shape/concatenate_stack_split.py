@@ -7,7 +7,8 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, Primitive, SeveralBinds
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.record_fields import SeveralBinds
 from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import has_sizes, is_static_shape
 from letir.ast.types import ArrayType
@@ -131,6 +132,7 @@ concatenate: Primitive = define(
     only_float_warnings=True,
     ends_fusion=True,
     order="all",
+    compact="array",
     cost="moderate",
     moves_elements=99,
 )
@@ -177,6 +179,7 @@ stack = define(
     never_fails="biuf",
     only_float_warnings=True,
     order="all",
+    compact="array",
     cost="moderate",
     moves_elements=99,
 )

@@ -34,6 +34,7 @@ eye = define(
     sizes_in=("n", "m", "k"),
     only_float_warnings=True,
     order="C",
+    compact="array",
     cost="free",
     no_float_errors=True,
 )
@@ -84,6 +85,7 @@ arange = define(
     sizes_in=("start", "stop", "step"),
     only_float_warnings=True,
     order="C",
+    compact="array",
     cost="free",
     no_float_errors=True,
 )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import SeveralBinds
+from letir.ast.record_fields import SeveralBinds
 from letir.ast.sizes.size import Size
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import ShapeError

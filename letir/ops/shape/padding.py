@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, SeveralBinds
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.record_fields import SeveralBinds
 from letir.ast.sizes.size import Size
 from letir.errors import ShapeError
 from letir.ops.as_numpy import arrays

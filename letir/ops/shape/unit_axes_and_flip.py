@@ -70,6 +70,7 @@ squeeze: Primitive = define(
     odd_in=(0,),
     only_float_warnings=True,
     memory="view",
+    may_return_operand=True,
     order="first",
     cost="free",
     write_through=write_reshape,

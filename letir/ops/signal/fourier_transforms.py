@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, Primitive, SeveralBinds
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.record_fields import SeveralBinds
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, LetirError, MissingRule, ShapeError, TraceError
 from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, shift_axes

@@ -19,23 +19,10 @@ from letir.ops.shape.reshape_and_ravel import reshape
 from letir.ops.shape.shape_and_creation import broadcast_to, constant, full, ones, zeros
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
-# by name, so that the files of these records are not loaded for programs without them
-# new compact memory, and a NumPy scalar if 0-d, like the results of ufuncs
-_SCALARS = frozenset(["dot", "matmul", "all", "any", "max", "min", "prod", "sum"])
-# new compact memory, and a 0-d array if 0-d
-_ARRAYS = frozenset(
-    ("arange", "cast", "concatenate", "copy", "eye", "full", "ones", "stack", "where", "zeros")
-)
-# C-contiguous if all operands are
-_KEEPS_ROWS = frozenset(["cast", "concatenate", "copy", "expand_dims", "reshape", "squeeze"])
-# always a new array object on the memory of the operand
-_VIEWS = frozenset(["broadcast_to", "expand_dims", "flip", "reshape", "transpose"])
-# all elements may be the same known number
+# all elements may be the same known number; by name, so that their files are not loaded
 _UNIFORM = frozenset(
     ("broadcast_to", "constant", "expand_dims", "full", "ones", "reshape", "zeros")
 )
-# without repeated elements if the operand is
-_PLAIN_VIEWS = frozenset(["expand_dims", "flip", "reshape", "squeeze", "transpose"])
 _MOST_VIEWS = 8  # nested views that are followed
 _MOST_OPERANDS = 64  # binds that are visited to find a memory order
 
@@ -48,8 +35,18 @@ def _is_ufunc(op: Primitive) -> bool:
 
 @cache
 def _is_new(op: Primitive) -> bool:
-    """Whether the result of an operation is always new memory."""
-    return op.name in _SCALARS or op.name in _ARRAYS or _is_ufunc(op)
+    """Whether the result of an operation is always new compact memory."""
+    return op.compact is not None or _is_ufunc(op)
+
+
+def _is_view(op: Primitive) -> bool:
+    """Whether the result of an operation is always a view of its first operand."""
+    return op.memory == "view" and op.views is None and op.results is None
+
+
+def _is_new_object(op: Primitive) -> bool:
+    """Whether the result of an operation is always another object than its operands."""
+    return _is_new(op) or (_is_view(op) and not op.may_return_operand)
 
 
 def _escaping_locals(fn: Lambda) -> set[Local]:
@@ -59,7 +56,7 @@ def _escaping_locals(fn: Lambda) -> set[Local]:
 
 def _returned_objects(fn: Lambda) -> set[Local]:
     """The locals that may be a result as the same object."""
-    return _leading_to_results(fn, lambda op: op.name in _VIEWS or _is_new(op))
+    return _leading_to_results(fn, _is_new_object)
 
 
 def _leading_to_results(fn: Lambda, ends: Callable[[Primitive], bool]) -> set[Local]:
@@ -148,10 +145,10 @@ class ValueFacts:
             return None if source is None else [source.binders[0]]
         if op is constant:
             return [] if bind.attrs["value"].flags.c_contiguous else None
-        if op.name in _KEEPS_ROWS and bind.attrs.get("order", "C") in "CK":
+        if op.order == "first" and bind.attrs.get("order", "C") in "CK":
             flat = [x for x in bind.locals() if x.type is None or len(x.type.shape) < 2]
             return list(bind.locals()) if all(map(self.is_c_contiguous, flat)) else None
-        if op.name in ("matmul", "stack", "where") or _is_ufunc(op):
+        if op.order == "all" and _is_new(op):
             # the memory order of an operand with one axis does not matter
             return [x for x in bind.locals() if x.type is None or len(x.type.shape) > 1]
         return None
@@ -170,7 +167,7 @@ class ValueFacts:
             return True
         bind = self.made.get(arg)
         for _ in range(_MOST_VIEWS):
-            if bind is None or bind.op.name not in _PLAIN_VIEWS:
+            if bind is None or not _is_view(bind.op) or bind.op.write_through == "read_only":
                 break
             bind = self.made.get(bind.args[0])
         return bind is not None and _is_new(bind.op)
@@ -217,7 +214,7 @@ class ValueFacts:
         op = self.op_of(x)
         if type(x) is not Local or op is None or x.type is not y.type or not _is_new(op):
             return False
-        if not y.type.shape and op.name in _ARRAYS:  # no scalar
+        if not y.type.shape and op.compact == "array":  # no scalar
             return False
         # C order wins over Fortran order
         if type(beside) is Local and len(beside.type.shape) > 1 and not self.is_c_contiguous(x):
@@ -290,7 +287,7 @@ class ValueFacts:
             return False
         if self.may_be_result(y):
             op = self.op_of(x)
-            is_own = op is not None and (_is_new(op) or op.name in _VIEWS)
+            is_own = op is not None and _is_new_object(op)
             # a result must not be an object that the caller or another result holds
             if y in self.returned and (x in self.returned or not is_own):
                 return False

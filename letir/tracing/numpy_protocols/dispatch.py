@@ -15,8 +15,9 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, Primitive, SeveralBinds
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.process_state import new_lock
+from letir.ast.record_fields import SeveralBinds
 from letir.ast.symbolic_sizes import has_sizes
 from letir.errors import DTypeError, LetirError, MissingRule
 from letir.ops import load_records_of
