@@ -154,20 +154,22 @@ class Compiled:
         if self.drawing:
             return LATE_BOUND["run_own_draws"](self, leaves, tries, log)
         if self.changed:
-            if self.generators:
-                leaves += LATE_BOUND["generator_states"](self.generators)
-            check_writable(self.program, leaves, self.changed)
+            self._prepare_changes(leaves)
         xp = array_module(leaves)
         if xp is not np and xp is dask_module():
             return evaluator_of(leaves).call(self.optimized, leaves)
         return self.plan.run(leaves, xp, tries, log)
 
+    def _prepare_changes(self, leaves: list) -> None:
+        """Add the states of the generators that the program advances; check that it may write."""
+        if self.generators:
+            leaves += LATE_BOUND["generator_states"](self.generators)
+        check_writable(self.program, leaves, self.changed)
+
     def run_fallback(self, leaves: list, log: EffectLog | None = None) -> tuple:
         """``run`` of the recorded program, whose sums are not reassociated."""
         if self.changed:
-            if self.generators:
-                leaves += LATE_BOUND["generator_states"](self.generators)
-            check_writable(self.program, leaves, self.changed)
+            self._prepare_changes(leaves)
         xp = array_module(leaves)
         if xp is not np and xp is dask_module():
             return evaluator_of(leaves).call(self.program, leaves)

@@ -138,10 +138,8 @@ def _apply_convolution(
 ) -> Any:
     """A convolution along the last ``axes`` axes."""
     _check_rank(name, x, axes)
-    stride, dilation = (
-        _ints_per_axis(stride, axes, "stride"),
-        _ints_per_axis(dilation, axes, "dilation"),
-    )
+    stride = _ints_per_axis(stride, axes, "stride")
+    dilation = _ints_per_axis(dilation, axes, "dilation")
     padding = _padding_pairs(padding, x.shape[2:], weight.shape[2:], stride, dilation)
     out = _apply_checked(
         conv, x, weight, stride=stride, padding=padding, dilation=dilation, groups=groups
@@ -212,10 +210,8 @@ def _apply_transposed(
 ) -> Any:
     """The transpose of a convolution along the last ``axes`` axes."""
     _check_rank(name, x, axes)
-    stride, dilation = (
-        _ints_per_axis(stride, axes, "stride"),
-        _ints_per_axis(dilation, axes, "dilation"),
-    )
+    stride = _ints_per_axis(stride, axes, "stride")
+    dilation = _ints_per_axis(dilation, axes, "dilation")
     if padding == "same":
         raise ShapeError(
             f"{name}: padding 'same' is ambiguous for a transposed convolution\n"

@@ -5,6 +5,7 @@ sliding windows. The result has the dtype of the input, as in SciPy.
 """
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -209,6 +210,21 @@ def laplace(
     return _sum_along_axes(input, output, mode, axes, second)
 
 
+def _gaussian_derivative(
+    degree: int, input: Any, sigma: Any, axes: Any, cval: Any, options: dict
+) -> Callable:
+    """The filter by a derivative of this degree of a Gaussian along one axis, smooth along the
+    other ``axes``: a function of (array, axis, mode).
+    """
+    chosen = filtered_axes(axes, traced_or_array(input).ndim)
+
+    def derivative(x, axis, how):
+        order = [degree * (a == axis) for a in chosen]
+        return gaussian_filter(x, sigma, order, None, how, cval, axes=chosen, **options)
+
+    return derivative
+
+
 @drop_in("ndimage")
 def gaussian_laplace(
     input: Any,
@@ -221,13 +237,7 @@ def gaussian_laplace(
     **options: Any,
 ) -> Any:
     """The Laplacian by second derivatives of a Gaussian."""
-    ndim = traced_or_array(input).ndim
-    chosen = filtered_axes(axes, ndim)
-
-    def second(x, axis, how):
-        order = [2 * (a == axis) for a in chosen]
-        return gaussian_filter(x, sigma, order, None, how, cval, axes=chosen, **options)
-
+    second = _gaussian_derivative(2, input, sigma, axes, cval, options)
     return _sum_along_axes(input, output, mode, axes, second)
 
 
@@ -244,12 +254,7 @@ def gaussian_gradient_magnitude(
 ) -> Any:
     """The length of the gradient, computed with derivatives of a Gaussian."""
     x = traced_or_array(input)
-    chosen = filtered_axes(axes, x.ndim)
-
-    def first(x, axis, how):
-        order = [1 * (a == axis) for a in chosen]
-        return gaussian_filter(x, sigma, order, None, how, cval, axes=chosen, **options)
-
+    first = _gaussian_derivative(1, x, sigma, axes, cval, options)
     found = _sum_along_axes(x, None, mode, axes, first, np.square)
     return store_result(np.sqrt(found), x, output)
 

@@ -141,15 +141,19 @@ def _broadcast(bind: Bind, given: Sequence[_Change | None]) -> Labels:
     return found.pop()
 
 
+def _joint_weight(sign: int, given: Sequence) -> float:
+    """The weight of the maximum in a sum or product of two operands; the second one has a sign."""
+    factors = zip((1, sign), given, strict=True)
+    return sum([factor * x.weight for factor, x in factors if x is not None])
+
+
 def _sum(sign: int) -> Callable:
     """The rule of an addition, or of a subtraction."""
 
     def rule(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
         labels, known = _broadcast(bind, given), [x for x in given if x is not None]
         if {x.form for x in known} == {"shift"}:
-            factors = zip((1, sign), given, strict=True)
-            weight = sum([factor * x.weight for factor, x in factors if x is not None])
-            return evolve(known[0], weight=weight, labels=labels)
+            return evolve(known[0], weight=_joint_weight(sign, given), labels=labels)
         if len(known) == 1 or len({(x.form, x.weight) for x in known}) != 1:
             raise _UnknownError
         return evolve(known[0], labels=labels)
@@ -163,9 +167,7 @@ def _product(sign: int) -> Callable:
     def rule(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
         labels, known = _broadcast(bind, given), [x for x in given if x is not None]
         if {x.form for x in known} == {"scale"}:
-            factors = zip((1, sign), given, strict=True)
-            weight = sum([factor * x.weight for factor, x in factors if x is not None])
-            return evolve(known[0], weight=weight, labels=labels)
+            return evolve(known[0], weight=_joint_weight(sign, given), labels=labels)
         if len(known) == 2:
             raise _UnknownError
         n = given.index(known[0])
