@@ -182,7 +182,7 @@ def build_parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"letir {__version__}")
 
     def shown_help(options: argparse.Namespace) -> int:
-        """Print what there is to do next."""
+        """Print the commands: the help of ``letir`` without a command."""
         top.print_help()
         return 0
 

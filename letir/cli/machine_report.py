@@ -1,4 +1,4 @@
-"""``letir doctor``: what letir finds on this machine, and what would make it faster."""
+"""``letir doctor``: what letir finds on this machine, and what would make it faster there."""
 
 import importlib.metadata
 import os
@@ -16,7 +16,7 @@ from letir.eval.array_modules import device_report
 from letir.kernels.llvm.machine_code import compiler_report
 from letir.kernels.llvm.object_cache import cache_folder
 
-# for users, with what they add; the others are for those who develop letir
+# the extras for users, with the package that each adds; others are for developers of letir
 _EXTRAS = {
     "fast": "llvmlite",
     "scipy": "scipy",

@@ -69,7 +69,7 @@ def get_num_threads() -> int:
 
 
 class _Here(threading.local):
-    """What holds for the calls of this thread."""
+    """The settings for kernels that this thread calls."""
 
     is_alone = False
 

@@ -37,8 +37,7 @@ def demanded_value(trace: Trace, local: Local) -> Any:
             return ABSENT
         attrs = attrs_without_effects(bind.attrs) if bind.op.holds_lambdas else bind.attrs
         try:
-            # without warnings: the program, or a transform of it, runs after the recording, and
-            # warns
+            # without warnings: the program runs after the recording, and warns then
             out = in_state(QUIET, compute, bind.op, values, attrs)
         except BaseException:
             trace.failed = bind

@@ -42,7 +42,10 @@ def _compared_by_bounds(compare: Callable, size: Size) -> bool | None:
 
 
 def _compared_by_residues(compare: Callable, size: Size) -> bool | None:
-    """``compare(size, 0)`` for a size with one name: without quotients for each of its residues."""
+    """``compare(size, 0)`` for a size with one name, decided for each residue of the name.
+
+    For one residue, the quotients in the size are polynomials.
+    """
     period, names = _period_of(size), size.names
     if len(names) > 1 or period > _MOST_RESIDUES:
         return None
@@ -55,7 +58,7 @@ def _compared_by_residues(compare: Callable, size: Size) -> bool | None:
 
 
 def _period_of(size: Size) -> int:
-    """A number that all divisors of quotients divide, together with those inside of them."""
+    """A common multiple of the divisors of all quotients in ``size``, nested ones included."""
     quotients = {name for names, _ in size.terms for name in names if type(name) is Quotient}
     return math.lcm(*[name.by * _period_of(name.of) for name in quotients])
 
@@ -63,8 +66,8 @@ def _period_of(size: Size) -> int:
 def _bound(size: Any, is_low: bool, is_rough: bool) -> Any:
     """A polynomial below (``is_low``) or above a positive multiple of ``size``; None if unknown.
 
-    ``of // by`` is at most ``of / by``, and less by at most ``(by - 1) / by``. ``is_rough``: uses 0
-    as the lower bound of quotients instead, where ``of`` is not negative.
+    ``of // by`` lies between ``of / by - (by - 1) / by`` and ``of / by``. With ``is_rough``, the
+    lower bound of a quotient is 0 where ``of`` is not negative.
     """
     for names, c in terms_of(size):
         quotient = next((name for name in names if type(name) is Quotient), None)

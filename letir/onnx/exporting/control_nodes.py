@@ -147,7 +147,7 @@ def loop(
 
 
 def _sized(g: Graph, name: str, kind: ArrayType) -> str:
-    """Stacked rows, reshaped to their type: runtimes lose the symbolic sizes of no rows."""
+    """Stacked rows, reshaped to their type: without rows, runtimes lose their symbolic sizes."""
     if is_static_shape(kind.shape):
         return name
     try:
@@ -261,7 +261,7 @@ def _rows_at(g: Graph, names: Sequence[str], args: Sequence[Arg], number: str) -
 
 
 def _layer(g: Graph, bind: Bind, emit: Callable[[Graph], list[str]]) -> Sequence[str]:
-    """A recurrent layer; without rows, which onnxruntime refuses, its first states."""
+    """A recurrent layer; its initial states if there are no rows, which onnxruntime refuses."""
     n_carry = bind.attrs["n_carry"]
     states, x = bind.args[:n_carry], bind.args[n_carry]
     if _has_steps([x]):

@@ -375,7 +375,7 @@ def _einsum_views(x, *others, subscripts, **_) -> bool:
 
 
 def _einsum_work(result, *arrays, subscripts, optimize):
-    """The terms of the one sum over all labels, each of as many operations as factors."""
+    """The operations of one sum over all labels: each term has as many as it has factors."""
     labels, _ = parse_subscripts(subscripts, [x.ndim for x in arrays])
     count = len(arrays) * math.prod(_label_sizes(labels, [x.shape for x in arrays]).values())
     return None if optimize and len(arrays) > 2 else count  # depends on the path
@@ -383,9 +383,7 @@ def _einsum_work(result, *arrays, subscripts, optimize):
 
 einsum = define(
     "einsum",
-    lambda xp, *arrays, subscripts, optimize=False: xp.einsum(
-        subscripts, *arrays, optimize=optimize
-    ),
+    lambda xp, *xs, subscripts, optimize=False: xp.einsum(subscripts, *xs, optimize=optimize),
     _einsum_aval,
     vjp=_einsum_vjp,
     jvp=_einsum_jvp,

@@ -7,7 +7,7 @@ import numpy as np
 from letir.errors import DTypeError
 
 
-def state_of(generator):
+def state_of(generator: Any) -> np.ndarray:
     """The state of a generator as words: the number of its bit generator, then its fields."""
     if type(generator).__name__ == "RandomState":
         state = generator.get_state(legacy=False)
