@@ -18,7 +18,7 @@ E = TypeVar("E", bound=Exception)  # an error that is returned as it is
 WATCHERS: list[Callable[[Exception], None]] = []
 
 
-def watched(error: E) -> E:
+def notify_watchers(error: E) -> E:
     """Call all watchers with ``error``, which NumPy's functions would not raise, and return it."""
     for told in WATCHERS:
         told(error)
@@ -80,7 +80,7 @@ class _Refusal(LetirError):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
-        watched(self)
+        notify_watchers(self)
 
 
 class ShapeError(LetirError, ValueError):

@@ -198,7 +198,7 @@ def with_progress(title: str, function: Callable) -> Callable:
     return call
 
 
-def counted(items: Sequence | Iterable) -> Iterator:
+def count_items(items: Sequence | Iterable) -> Iterator:
     """The items; the present stage of this thread shows how many of them have been taken."""
     known, thread = [*items], threading.get_ident()
     stage = next((s for s in reversed(DISPLAY.stages) if s.thread == thread), None)
@@ -216,4 +216,4 @@ def _forget() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
-LATE_BOUND["with_progress"], LATE_BOUND["counted"] = with_progress, counted
+LATE_BOUND["with_progress"], LATE_BOUND["count_items"] = with_progress, count_items

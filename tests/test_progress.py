@@ -10,7 +10,7 @@ import pytest
 
 from letir import progress
 from letir.ast import is_watched
-from letir.progress import Display, counted, with_progress
+from letir.progress import Display, count_items, with_progress
 
 
 class Terminal(io.StringIO):
@@ -97,7 +97,7 @@ def test_the_outermost_stage_is_shown_with_what_is_done(terminal):
         lines.append(terminal.shown())
 
     def outer():
-        for _ in counted("abcd"):
+        for _ in count_items("abcd"):
             with_progress("recording", inner)()
 
     with_progress("running passes", outer)()
@@ -106,14 +106,14 @@ def test_the_outermost_stage_is_shown_with_what_is_done(terminal):
 
 
 def test_items_are_counted_without_a_stage_too(terminal):
-    assert [1, 2] == [*counted([1, 2])]
+    assert [1, 2] == [*count_items([1, 2])]
 
 
 def test_tqdm_draws_where_it_is_loaded(terminal):
     pytest.importorskip("tqdm")  # loads it, after the fixture has hidden it
 
     def work():
-        for _ in counted([1, 2]):
+        for _ in count_items([1, 2]):
             terminal.tick(1.0)
 
     with_progress("compiling kernels", work)()

@@ -51,7 +51,7 @@ def differentiate(
     if not isinstance(f, Lambda):
         raise LATE_BOUND["not_a_program"]("differentiate", f)
     return differentiate_lowered(
-        passes.lowered(f), requires_grad, defined=defined, policy=policy, exact=exact
+        passes.lower_for_derivatives(f), requires_grad, defined=defined, policy=policy, exact=exact
     )
 
 
@@ -64,14 +64,14 @@ def differentiate_lowered(
     exact: bool = False,
 ) -> Gradient:
     """``differentiate`` for a program that ``passes.lowering.lowered`` has lowered already."""
-    redifferentiate = recorder(f, requires_grad, defined)
+    redifferentiate = backward_recorder(f, requires_grad, defined)
     gradient = redifferentiate()
     if policy == "keep_all" and not exact:
         return gradient
     return LATE_BOUND["with_policy"](gradient, policy, exact=exact, redifferentiate=redifferentiate)
 
 
-def recorder(
+def backward_recorder(
     f: Lambda,
     requires_grad: Sequence[bool] | None,
     defined: Sequence[bool] | None,

@@ -7,14 +7,14 @@ comes before ``letir/ad`` in the order of imports.
 from collections.abc import Sequence
 from typing import Any
 
-from letir.ad.differentiation import differentiate, recorder
+from letir.ad.differentiation import backward_recorder, differentiate
 from letir.ad.gradient_program import Gradient
 from letir.ad.remat.policies import with_policy
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.control_flow.loop_analysis import has_fixed_shape
-from letir.passes.lowering import lowered
+from letir.passes.lowering import lower_for_derivatives
 
 
 def pull(
@@ -56,7 +56,9 @@ def differentiate_body(
 
     Residuals are values whose shape is the same in each iteration; others are rematerialised.
     """
-    redifferentiate = recorder(lowered(f), requires_grad, defined, fixed_shapes=True)
+    redifferentiate = backward_recorder(
+        lower_for_derivatives(f), requires_grad, defined, fixed_shapes=True
+    )
     gradient = redifferentiate()
     if all(map(has_fixed_shape, gradient.f.ret.args[gradient.f_real_outputs :])):
         return gradient

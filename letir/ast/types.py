@@ -14,7 +14,7 @@ from attrs import define, frozen
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.process_state import new_lock
 from letir.ast.sizes.size import Size
-from letir.errors import DTypeError, LetirError, ShapeError, watched
+from letir.errors import DTypeError, LetirError, ShapeError, notify_watchers
 
 _KINDS = "biufc"  # bool, signed, unsigned, floating, complex: the dtypes of arrays of numbers
 
@@ -152,7 +152,7 @@ def number_dtype(dtype: Any) -> np.dtype:
             f"there is no dtype {dtype!r}\n  take one of NumPy's, such as 'float64' or np.int32"
         ) from None
     if dtype.kind not in _KINDS or dtype.itemsize > (16 if dtype.kind == "c" else 8):
-        raise watched(
+        raise notify_watchers(
             DTypeError(
                 "letir computes with bool, int, uint, float and complex arrays, "
                 f"not with dtype {dtype}\n"

@@ -123,7 +123,7 @@ def parse_argument(text: str, forms: str = FORMS) -> Any:
             ) from None
 
 
-def parse_size(text: str) -> tuple[str, int]:
+def size_argument(text: str) -> tuple[str, int]:
     """The name and the number in ``name=number``."""
     name, _, number = text.rpartition("=")
     if not name or not number.isdecimal():

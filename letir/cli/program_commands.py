@@ -25,8 +25,8 @@ from letir import (
 from letir.cli.command_arguments import (
     function_in,
     parse_argument,
-    parse_size,
     parse_traced_argument,
+    size_argument,
 )
 from letir.cli.machine_report import machine_report, report_text
 from letir.demo.story import FULL, QUICK, tell_story
@@ -62,7 +62,7 @@ def trace_command(options: argparse.Namespace) -> int:
 
 def import_command(options: argparse.Namespace) -> int:
     """Make a program of an ONNX model, and print it, or save it."""
-    sizes = dict(map(parse_size, options.size))
+    sizes = dict(map(size_argument, options.size))
     program = check(letir.onnx.load(options.file, options.params, sizes=sizes))
     write_program(program, options.output)
     print_result(program, options.output)
@@ -73,7 +73,9 @@ def export_command(options: argparse.Namespace) -> int:
     """Make an ONNX model of a program."""
     program = program_in(options.file, options)
     model = letir.onnx.export(program, options.output, opset=options.opset or letir.onnx.OPSET)
-    print(f"{options.output}: {describe_program(program)}, {counted(model.graph.node, 'node')}")
+    print(
+        f"{options.output}: {describe_program(program)}, {counted_text(model.graph.node, 'node')}"
+    )
     return 0
 
 
@@ -95,7 +97,7 @@ def view_command(options: argparse.Namespace) -> int:
     if ":" in name and not os.path.exists(name):
         shown, title = function_in(name), name.rpartition(":")[2]
     elif options.size:
-        sizes = dict(map(parse_size, options.size))
+        sizes = dict(map(size_argument, options.size))
         shown, title = check(letir.onnx.load(name, sizes=sizes)), Path(name).stem
     else:
         shown, title = content_of(name, options), Path(name).stem
@@ -233,10 +235,10 @@ def is_onnx(path: str) -> bool:
 def describe_program(program: Lambda) -> str:
     """The numbers of parameters, binds and results of a program, as text."""
     parts = (program.params, "parameter"), (program, "bind"), (program.ret.args, "result")
-    return ", ".join(counted(*part) for part in parts)
+    return ", ".join(counted_text(*part) for part in parts)
 
 
-def counted(things: Sized, word: str) -> str:
+def counted_text(things: Sized, word: str) -> str:
     """The number of things, as in 3 binds."""
     return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
 

@@ -15,7 +15,7 @@ from letir.eval.array_modules import cupy_module
 from letir.eval.evaluator import Evaluator, compute
 
 
-def kernel_of(op: Primitive, attrs: Attrs) -> Callable:
+def compiled_kernel_of(op: Primitive, attrs: Attrs) -> Callable:
     """A function that computes ``op`` with these attributes: NumPy's ufunc if there is one."""
     if cupy_module() is not None:  # the operands decide the array module at each call
         return lambda *values: compute(op, values, attrs)
@@ -28,7 +28,7 @@ def kernel_of(op: Primitive, attrs: Attrs) -> Callable:
     return partial(op.impl, np, **attrs)
 
 
-def straight_line(body: Lambda) -> Callable:
+def straight_line_rule(body: Lambda) -> Callable:
     """A Python function that computes a small program, one line with one call for each bind.
 
     >>> from letir.ast.text.parser import parse
@@ -52,7 +52,7 @@ def straight_line(body: Lambda) -> Callable:
     params = ", ".join(map(named, body.params))
     lines = [f"def compute({params}):"]
     for bind in body.binds:
-        call = f"{constant(kernel_of(bind.op, bind.attrs))}({spelled(bind.args)})"
+        call = f"{constant(compiled_kernel_of(bind.op, bind.attrs))}({spelled(bind.args)})"
         several = "" if bind.op.results is None else ", "
         lines.append(f"    {''.join([named(b) + several for b in bind.binders]) or '_'} = {call}")
     lines.append(f"    return ({spelled(body.ret.args)})")

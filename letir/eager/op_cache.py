@@ -21,7 +21,7 @@ from letir.ast.derivative_types import type_carries_derivative
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Bind, Const, Local
 from letir.ast.types import WEAK, ArrayType
-from letir.eager.compiled_rules import kernel_of, straight_line
+from letir.eager.compiled_rules import compiled_kernel_of, straight_line_rule
 from letir.eager.tape import FREED, GradEdge, Part, TapeNode, check_unchanged, freed_error
 from letir.errors import LetirError, MissingRule
 from letir.eval.array_modules import type_of
@@ -119,7 +119,7 @@ def forget_kernels() -> None:
     if _DEVICE not in forms:
         forms.clear()
         forms[_DEVICE] = (
-            None  # only once: from now on ``kernel_of`` uses the operands' array module
+            None  # only once: from now on ``compiled_kernel_of`` uses the operands' array module
         )
 
 
@@ -182,7 +182,7 @@ def _make_specialization(bind: Bind, needed: frozenset) -> OpSpecialization:
     if requires_grad and op.holds_lambdas and len(types) > 1:
         # a loop's rule reads its results, rather than computing the loop again
         kept = tuple(range(len(args) + len(types)))
-    run, is_single = kernel_of(op, bind.attrs), op.results is None
+    run, is_single = compiled_kernel_of(op, bind.attrs), op.results is None
     is_builtin = not op.is_users and not op.holds_lambdas
     return OpSpecialization(
         op=op,
@@ -199,7 +199,7 @@ def _make_specialization(bind: Bind, needed: frozenset) -> OpSpecialization:
         rule=rule,
         missing=missing,
         is_short=is_single and rule is not None and not rule.missing,
-        backward=None if rule is None else straight_line(rule.body),
+        backward=None if rule is None else straight_line_rule(rule.body),
         kept=kept,
         keep=tuple_picker(kept * 2 if len(kept) == 1 else kept),  # a tuple: see Note [Collections]
         unpack=tuple_picker([kept.index(place) for place in captured]),

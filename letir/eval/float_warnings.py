@@ -157,7 +157,7 @@ def in_state(states: _States, f: Callable, *args: Any) -> Any:
         ERROR_STATE.reset(token)
 
 
-def raising(f: Callable, *args: Any) -> Any:
+def run_raising(f: Callable, *args: Any) -> Any:
     """``f(*args)``, with floating-point errors raised, whatever the user's state is."""
     if ERROR_STATE is None:
         with float_errors(divide="raise", over="raise", invalid="raise", under="ignore"):

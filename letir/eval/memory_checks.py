@@ -133,7 +133,7 @@ def own_results(f: Lambda, results: tuple) -> tuple:
     """The results, copied where they share memory with a constant of the program."""
     # a caller may write into results, and constants are used in the next call
     constants = {id(bind.attrs["value"]) for bind in f.constants}
-    return tuple([r.copy(order="K") if id(root(r)) in constants else r for r in results])
+    return tuple([r.copy(order="K") if id(memory_owner(r)) in constants else r for r in results])
 
 
 def copy_in_order(array: Any) -> Any:
@@ -151,7 +151,7 @@ def copy_in_order(array: Any) -> Any:
     return array[forward].copy(order="K")[forward]
 
 
-def root(array: Any) -> Any:
+def memory_owner(array: Any) -> Any:
     """The array that owns the memory of a view."""
     while getattr(array, "base", None) is not None:
         array = array.base

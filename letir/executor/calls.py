@@ -42,14 +42,14 @@ def dynamic_leaves(leaves: Any, places: list[int] | None) -> list:
     return list(leaves) if places is None else [leaves[i] for i in places]
 
 
-def attempt_plan(version: Any, leaves: list, log: EffectLog) -> tuple:
+def _attempt_plan(version: Any, leaves: list, log: EffectLog) -> tuple:
     """The results of a plan; raises GuardError if its guards fail."""
     if type(version) is not Compiled:
         return version.run(leaves)
     return version.run(leaves, tries=True, log=log)
 
 
-def failed_guard(error: GuardError, version: Any) -> str:
+def _failed_guard(error: GuardError, version: Any) -> str:
     """The reason for the next compile: a guard of this plan failed at these lines."""
     told = str(error).partition("\n")[0]
     guards = [bind for bind in version.program.binds if is_guard(bind) and bind.source]
@@ -109,10 +109,10 @@ def first_that_runs(
         if version in tried:
             continue
         try:
-            results = attempt_plan(version, list(request.leaves), request.log)
+            results = _attempt_plan(version, list(request.leaves), request.log)
         except GuardError as error:
             tried.append(version)
-            request.reason = failed_guard(error, version)
+            request.reason = _failed_guard(error, version)
             continue
         except Exception as error:
             if not may_run_again(error, entry, version.executed):

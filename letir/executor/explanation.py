@@ -18,7 +18,7 @@ from letir.ast.terms import Bind, Lambda, Local
 from letir.eval.arguments import flat_arguments
 from letir.eval.array_modules import array_module
 from letir.eval.evaluator import Evaluator
-from letir.eval.memory_checks import root
+from letir.eval.memory_checks import memory_owner
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.autodiff.differentiable_program import Differentiable
 from letir.executor.compiled import Compiled, compile, kernel_mode
@@ -292,7 +292,7 @@ def _timed_run(fn: Lambda, leaves: list) -> dict[int, _Measured]:
 
 def _new_bytes(result) -> int:
     """The bytes of a result, 0 for a view."""
-    return getattr(result, "nbytes", 0) if root(result) is result else 0
+    return getattr(result, "nbytes", 0) if memory_owner(result) is result else 0
 
 
 def _bind_reports(fn: Lambda, times: dict[int, _Measured]) -> list[BindReport]:

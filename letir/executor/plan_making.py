@@ -32,7 +32,7 @@ from letir.executor.compiled import Compiled, are_in_background, kernel_mode
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.plan_cache import ActiveRecording, Entry, Pause
 from letir.executor.symbolic_shapes import check_agrees, recorded_by_name
-from letir.tracing.callers import is_users
+from letir.tracing.callers import is_user_module
 from letir.tracing.entry import WRITE_BACK, Recording, record
 from letir.tracing.refusals import MustRunAsPython
 from letir.tracing.trace_state import LAZY, LIFT_STATES
@@ -350,7 +350,7 @@ def _is_same(new: Any, old: Any) -> bool:
 def _is_of_user(kind: type) -> bool:
     """Whether a class is defined in a user's module."""
     module = sys.modules.get(kind.__module__)
-    return module is not None and is_users(vars(module))
+    return module is not None and is_user_module(vars(module))
 
 
 def _values_of_function(function: FunctionType, holders: list) -> list:
@@ -361,7 +361,7 @@ def _values_of_function(function: FunctionType, holders: list) -> list:
             found.append(cell.cell_contents)
         holders.append(cell)
     space = function.__globals__
-    if is_users(space):
+    if is_user_module(space):
         names = _names_in(function.__code__)
         spaces = [space]
         for inner in spaces:  # a module of the user's appends its own globals: config.n += 1
@@ -370,7 +370,7 @@ def _values_of_function(function: FunctionType, holders: list) -> list:
             holders.append(Globals(inner, known))
             found += values
             for value in values:
-                if type(value) is ModuleType and is_users(vars(value)):
+                if type(value) is ModuleType and is_user_module(vars(value)):
                     spaces += [] if any(vars(value) is s for s in spaces) else [vars(value)]
         found.append(vars(function))
     return found

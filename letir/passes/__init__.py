@@ -24,7 +24,7 @@ _ON_USE = {  # name -> its module
     "is_differentiable": "differentiability",
     "keep_raising": "raising",
     "loop_invariants": "loops.invariant_motion",
-    "lowered": "lowering",
+    "lower_for_derivatives": "lowering",
     "lower_tuples": "peephole_rules.list_lowering",
     "multiply_powers": "peephole_rules.integer_powers",
     "normalize_order": "normal_order",

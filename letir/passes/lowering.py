@@ -38,7 +38,7 @@ def without_writes(fn: Lambda) -> Lambda:
     return substitute(kept, values)
 
 
-def lowered(fn: Lambda) -> Lambda:
+def lower_for_derivatives(fn: Lambda) -> Lambda:
     """``fn`` in the form for derivatives: ``without_writes`` and ``without_combinators``."""
     return without_combinators(without_writes(fn))
 

@@ -42,7 +42,7 @@ def run_pipeline(pipeline: Pipeline, fn: Lambda, *, observe: Callable | None = N
     2 1
     """
     folder, checks = os.environ.get("LETIR_DUMP"), os.environ.get("LETIR_CHECK", "0") != "0"
-    for pass_ in LATE_BOUND["counted"](pipeline) if WATCHED else pipeline:
+    for pass_ in LATE_BOUND["count_items"](pipeline) if WATCHED else pipeline:
         begin = time.perf_counter()
         try:
             after = pass_(fn)

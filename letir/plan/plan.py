@@ -26,7 +26,7 @@ from letir.eval.float_warnings import (
     SETTING_FILES,
     current_state,
 )
-from letir.eval.memory_checks import root
+from letir.eval.memory_checks import memory_owner
 from letir.plan.effect_log import EffectLog
 from letir.plan.instructions import reference_counts
 from letir.plan.slot_allocation import (
@@ -271,7 +271,7 @@ def without_constants(table: Table, results: tuple) -> tuple:
     """The results, copied where they share memory with a constant of the program."""
     found, constants = list(results), table.constants
     for i in table.shared:
-        if id(root(found[i])) in constants:
+        if id(memory_owner(found[i])) in constants:
             found[i] = found[i].copy(order="K")
     return tuple(found)
 

@@ -19,11 +19,12 @@ from letir.ops.autodiff.scripted import emit_backward, mapped_scripted
 from letir.ops.define.batch_rules import types_without_batch
 from letir.ops.define.records import composite_record
 from letir.passes.dead_code_elimination import dead_code
-from letir.scripting.lowering.closing import Rule, operands_of, plain
+from letir.scripting.lowering.closing import Rule, operands_of
 from letir.scripting.lowering.emission import Emitter
 from letir.scripting.script_terms import GROUP, STATIC, Group
 from letir.scripting.scripts import Script, constant_of
 from letir.scripting.units import script
+from letir.scripting.value_leaves import plain_result
 from letir.visitors.substitution import substitute
 
 
@@ -143,7 +144,7 @@ class _Operation:
         builder = next(value.emitter for value in operands if isinstance(value, Value))
         names = [param.name for param in bound.function.params]
         env = dict(zip(names, bound.values, strict=True))
-        found = plain(Emitter(builder, bound.function, self.script.scripts, env).run())
+        found = plain_result(Emitter(builder, bound.function, self.script.scripts, env).run())
         count = len(found) if isinstance(found, tuple) else 1
         if count != self.n_outs:
             raise ShapeError(

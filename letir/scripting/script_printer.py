@@ -1,8 +1,8 @@
 """Scripts as text: as the user wrote them, and after lambda lifting [semantics.md G1].
 
-``source`` writes a function from its syntax tree, without comments and layout. ``lifted`` writes
-its two closed functions, with every operation by name; the captured values are a tuple, the last
-result of the first function and the first parameter of the second.
+``source`` writes a function from its syntax tree, without comments and layout. ``lifted_text``
+writes its two closed functions, with every operation by name; the captured values are a tuple, the
+last result of the first function and the first parameter of the second.
 """
 
 import ast
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
-from letir.scripting.frontend.vocabulary import meaning
+from letir.scripting.frontend.vocabulary import meaning_of_word
 from letir.scripting.script_terms import (
     GROUP,
     SCALAR,
@@ -351,11 +351,15 @@ _WRITERS = {
 }
 
 
-def lifted(function: Function, scripts: Collection[str] = ()) -> str:
+def lifted_text(function: Function, scripts: Collection[str] = ()) -> str:
     """The text of a function after lambda lifting, which is again a script."""
     is_lifted = any(param.kind == GROUP for param in function.params)
-    locals_ = {name for name in _names_of(function) if meaning(name)}
-    others = {word for word in scripts if word != function.name and meaning(word) and not is_lifted}
+    locals_ = {name for name in _names_of(function) if meaning_of_word(name)}
+    others = {
+        word
+        for word in scripts
+        if word != function.name and meaning_of_word(word) and not is_lifted
+    }
     return Lifted(function, others | locals_).text()
 
 

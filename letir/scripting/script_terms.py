@@ -252,15 +252,15 @@ def terms_in(statements: Iterable[Statement]) -> Iterator[Term]:
                 yield value
             case Branch(test=test, on_true=on_true, on_false=on_false):
                 yield test
-                yield from terms_of(on_true)
-                yield from terms_of(on_false)
+                yield from script_terms_in(on_true)
+                yield from script_terms_in(on_false)
             case While(initial=initial, test=test, block=block):
-                yield from (*initial, test, *terms_of(block))
+                yield from (*initial, test, *script_terms_in(block))
             case Count(initial=initial, bounds=bounds, block=block):
-                yield from (*initial, *bounds, *terms_of(block))
+                yield from (*initial, *bounds, *script_terms_in(block))
 
 
-def terms_of(block: Block) -> Iterator[Term]:
+def script_terms_in(block: Block) -> Iterator[Term]:
     """The terms of a block."""
     yield from terms_in(block.body)
     yield from block.results

@@ -22,10 +22,11 @@ from letir.errors import DTypeError, LetirError
 from letir.eval.array_modules import is_array, type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.scripted import scripted
-from letir.scripting.frontend.source_text import Text, function_of, text_of
+from letir.scripting.frontend.source_text import Text, function_definition, script_text_of
 from letir.scripting.frontend.statements import FunctionReader
-from letir.scripting.lowering.closing import MISSING, Closed, Rule, Spec, closed, operands_of, rule
-from letir.scripting.script_printer import lifted, source
+from letir.scripting.lowering import closing
+from letir.scripting.lowering.closing import MISSING, Closed, Rule, Spec, operands_of
+from letir.scripting.script_printer import lifted_text, source
 from letir.scripting.script_terms import (
     GROUP,
     SCALAR,
@@ -104,7 +105,7 @@ class Script:
 
         Raises ParseError if there is one for these kinds already.
         """
-        text = text_of(source)
+        text = script_text_of(source)
         function, around = read_function(text)
         check_distinct(text, function, self.overloads)
         self.scripts = ChainMap(around, self.scripts)  # scripts visible to the new overload
@@ -121,7 +122,7 @@ class Script:
     @property
     def lifted(self) -> str:
         """The functions after lambda lifting: a script of plain functions."""
-        return "\n".join(lifted(function, self.scripts) for function in self.overloads)
+        return "\n".join(lifted_text(function, self.scripts) for function in self.overloads)
 
     def __str__(self):
         return self.code
@@ -156,8 +157,8 @@ class Script:
         (function,) = self.overloads
         found = self._rules.get(function)  # the function alone is the key without types
         if found is None:
-            kinds = tuple(map(self._untyped_kind, function.params))
-            found = self._rules[function] = closed(function, Spec(kinds), self.scripts)
+            spec = Spec(tuple(map(self._untyped_kind, function.params)))
+            found = self._rules[function] = closing.close_function(function, spec, self.scripts)
         return found
 
     def _untyped_kind(self, param: Param):
@@ -177,7 +178,7 @@ class Script:
     def at(self, *args: Any, **kwargs: Any) -> Closed:
         """The two programs for arguments like these: arrays, numbers, ``ShapeDtype``."""
         bound = self.pick(args, kwargs)
-        return closed(bound.function, _spec_of(bound), self.scripts)
+        return closing.close_function(bound.function, _spec_of(bound), self.scripts)
 
     # ---- calls ----
 
@@ -206,16 +207,9 @@ class Script:
 
     def attrs(self, made: Rule) -> Attrs:
         """The attributes of a ``scripted`` bind."""
-        return scripted.complete(
-            {
-                "script": self.__name__,
-                "forward": made.forward,
-                "backward": made.backward,
-                "context": made.context,
-                "gradients": made.gradients,
-                "n_outs": made.n_outs,
-            }
-        )
+        programs = {"forward": made.forward, "backward": made.backward}
+        others = {"context": made.context, "gradients": made.gradients, "n_outs": made.n_outs}
+        return scripted.complete({"script": self.__name__, **programs, **others})
 
     def rule(self, bound: _Bound) -> Rule:
         """The rule for these arguments, cached by their types."""
@@ -223,7 +217,7 @@ class Script:
         key = (bound.function, token(spec.kinds))  # token: 1, 1.0 and True are other programs
         found = self._rules.get(key)
         if found is None:
-            found = self._rules[key] = rule(bound.function, spec, self.scripts)
+            found = self._rules[key] = closing.rule_of_function(bound.function, spec, self.scripts)
         return found
 
     def pick(self, args: Sequence, kwargs: Mapping) -> _Bound:
@@ -278,7 +272,7 @@ class Script:
 def read_function(text: Text) -> tuple[Function, dict[str, Script]]:
     """(the only function of a text, the scripts that it may call)."""
     around = {name: value for name, value in text.names.items() if isinstance(value, Script)}
-    node = function_of(text)
+    node = function_definition(text)
     around.pop(node.name, None)  # an earlier definition of the function itself
     return FunctionReader(text, around, node.name).function(node), around
 

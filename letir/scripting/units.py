@@ -7,7 +7,7 @@ from typing import Any
 from letir.ast import entry_point
 from letir.errors import ParseError
 from letir.scripting.frontend.printed_pairs import joined_pairs
-from letir.scripting.frontend.source_text import Text, text_of
+from letir.scripting.frontend.source_text import Text, script_text_of
 from letir.scripting.frontend.statements import FunctionReader
 from letir.scripting.script_terms import Apply, Function, parts_of, terms_in
 from letir.scripting.scripts import Script, check_distinct, read_function
@@ -31,7 +31,7 @@ def script(source: str | Callable[..., Any]) -> Script:
     >>> grad(lambda x: 5 * clipped(x))(2.0)
     np.float64(1.0)
     """
-    text = text_of(source)
+    text = script_text_of(source)
     if isinstance(source, str):
         unit = CompilationUnit()
         unit.enter(text, joined_pairs(text.definitions()))
@@ -74,7 +74,7 @@ class CompilationUnit(Mapping):
 
         A function whose name exists already is an overload. Raises ParseError with line and column.
         """
-        read = text_of(text)
+        read = script_text_of(text)
         self.enter(read, read.definitions())
 
     def enter(self, read: Text, nodes: Sequence[ast.FunctionDef]) -> None:

@@ -1,7 +1,7 @@
 """The values of scripts (arrays, numbers, shapes, and nested tuples of them) and their leaves.
 
-``plain`` leaves are the arguments and results of programs. ``copied`` brings a value into a closed
-body: its arrays become parameters, everything else becomes part of the body.
+``plain_result`` gives a value the form of an argument or result of a program. ``parameters_for``
+brings a value into a closed body: its arrays become parameters, all else becomes part of the body.
 """
 
 from typing import Any
@@ -10,10 +10,10 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ops.shape.shape_and_creation import Sizes
 
 
-def plain(value: Any) -> Any:
+def plain_result(value: Any) -> Any:
     """A value in the form that programs return: shapes as arrays."""
     if isinstance(value, tuple):
-        return tuple(map(plain, value))
+        return tuple(map(plain_result, value))
     return value.array if type(value) is Sizes else value
 
 
@@ -24,10 +24,10 @@ def leaves_of(value: Any) -> list:
     return [value]
 
 
-def copied(builder: LetBuilder, name: str, value: Any) -> Any:
+def parameters_for(builder: LetBuilder, name: str, value: Any) -> Any:
     """A captured value inside a body: arrays become parameters, other values stay unchanged."""
     if isinstance(value, tuple):
-        return tuple(copied(builder, f"{name}.{i}", part) for i, part in enumerate(value))
+        return tuple(parameters_for(builder, f"{name}.{i}", part) for i, part in enumerate(value))
     if type(value) is Sizes:
         # known values stay known
         return Sizes(builder.param(value.array.type, name), value.known)
@@ -41,7 +41,7 @@ def is_static(value: Any) -> bool:
     return not isinstance(value, Value) and type(value) is not Sizes
 
 
-def named(value: Any, name: str) -> Any:
+def with_local_name(value: Any, name: str) -> Any:
     """``value``, with its local named ``name`` if it has no name."""
     if isinstance(value, Value) and value.arg.name is None:
         value.arg.name = name

@@ -13,15 +13,15 @@ from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ExportError
 from letir.passes.dead_code_elimination import dead_code
 from letir.source.module import Module
-from letir.source.names import RESERVED, identifier
-from letir.source.numpy_literals import dtype_text, joined, literal, printable
+from letir.source.names import RESERVED, nearest_identifier
+from letir.source.numpy_literals import dtype_text, literal_text, printable_line, wrapped_items
 from letir.source.signature import (
     Signature,
-    built,
     can_build,
     can_unpack,
-    leaf_names,
-    unbracketed,
+    parameter_names,
+    structure_expression,
+    without_brackets,
 )
 from letir.source.writer import Writer
 from letir.visitors.usedef import use_counts
@@ -51,7 +51,7 @@ def to_source(f: Lambda | Gradient, name: str = "f") -> str:
         y = x * rate
         return y
     """
-    if identifier(name) != name or name in RESERVED:
+    if nearest_identifier(name) != name or name in RESERVED:
         raise ExportError(
             f"to_source: {name!r} cannot name a function: take another word\n  pass name='f'"
         )
@@ -86,15 +86,17 @@ def _lambda_source(fn: Lambda, name: str) -> str:
 
 def _add_function(writer: Writer, name: str, head: list[str]) -> None:
     """Add the function written by ``writer`` to its module."""
-    writer.module.functions.append(f"def {name}({joined(head, '    ')}):\n{''.join(writer.lines)}")
+    writer.module.functions.append(
+        f"def {name}({wrapped_items(head, '    ')}):\n{''.join(writer.lines)}"
+    )
 
 
 def _write_parameters(writer: Writer, fn: Lambda) -> list[str]:
     """The parameters of a function; the statements that unpack them are written."""
-    signature = Signature(writer, leaf_names(fn))
+    signature = Signature(writer, parameter_names(fn))
     tree = fn.in_tree
     if tree is not None and not can_unpack(tree.spec):
-        writer.line(f"# the arguments are those of {printable(str(tree))}, in a row")
+        writer.line(f"# the arguments are those of {printable_line(str(tree))}, in a row")
         tree = None
     if tree is None:
         signature.head += [writer.parameter(p, signature.names[p]) for p in fn.params]
@@ -126,9 +128,9 @@ def _nested_results(writer: Writer, texts: Sequence[str], tree: Tree | None) -> 
     if tree is None:
         return texts[0] if len(texts) == 1 else _tuple_text(texts)
     if not can_build(tree.spec):
-        writer.line(f"# the results are those of {printable(str(tree))}, in a row")
+        writer.line(f"# the results are those of {printable_line(str(tree))}, in a row")
         return _nested_results(writer, texts, None)
-    return built(writer, tree.spec, iter(texts))
+    return structure_expression(writer, tree.spec, iter(texts))
 
 
 def _write_return(writer: Writer, text: str) -> None:
@@ -179,7 +181,7 @@ def _backward_source(
     writer.texts |= dict.fromkeys(df.params[len(cts) : count], "None")  # cotangents of temporaries
     names = [writer.parameter(p, text) for p, text in zip(df.params[count:], kept, strict=True)]
     if names:
-        writer.line(f"{unbracketed(_tuple_text(names))} = {residuals}")
+        writer.line(f"{without_brackets(_tuple_text(names))} = {residuals}")
     _name_gradients(writer, g, df)
     writer.write(df)
     found = [_or_zeros(writer, *pair) for pair in zip(df.ret.args, zeros, strict=True)]
@@ -201,7 +203,7 @@ def _cotangent_parameters(
 
 def _name_gradients(writer: Writer, g: Gradient, df: Lambda) -> None:
     """Name the cotangent of a parameter ``x`` ``d_x``."""
-    names = leaf_names(g.f)
+    names = parameter_names(g.f)
     bound = {b for bind in df.binds for b in bind.binders}
     for i, arg in zip(g.df_output_vjps, df.ret.args, strict=True):
         # a gradient shared by two arguments is named after the first
@@ -214,7 +216,7 @@ def _zero_text(kind: ArrayType | None) -> str:
     if not has_static_shape(kind):
         return "None"
     dtype = "" if kind.dtype == float else f", dtype={dtype_text(kind.dtype)}"
-    return f"np.zeros({literal(kind.shape)}{dtype})"
+    return f"np.zeros({literal_text(kind.shape)}{dtype})"
 
 
 def _or_zeros(writer: Writer, arg: Arg, zeros: str) -> str:
@@ -227,6 +229,6 @@ def _or_zeros(writer: Writer, arg: Arg, zeros: str) -> str:
 
 def _tuple_text(texts: Sequence[str]) -> str:
     """The expression of a tuple."""
-    inside = joined(list(texts), "        ")
+    inside = wrapped_items(list(texts), "        ")
     end = "\n    " if "\n" in inside else ""
     return f"({inside}{',' if len(texts) == 1 else ''}{end})"

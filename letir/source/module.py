@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from letir.source.names import Names
-from letir.source.numpy_literals import literal
+from letir.source.numpy_literals import literal_text
 
 _MOST_INLINE = 64  # elements of an array constant that is written inline
 _HEAD = re.compile(r"def (\w+)\(")
@@ -27,11 +27,11 @@ class Module:
         A large one is a module constant that each call copies, since results belong to the caller.
         """
         if array.size <= _MOST_INLINE:
-            return literal(array, "    ")
+            return literal_text(array, "    ")
         key = "constant", id(array)  # the program keeps it alive, so the id is unique
         if key not in self.known:
             found = self.known[key] = self.names.fresh((name or "constant").upper())
-            self.constants.append(f"{found} = {literal(array)}\n")
+            self.constants.append(f"{found} = {literal_text(array)}\n")
         return f"{self.known[key]}.copy()"
 
     def helper(self, text: str) -> str:

@@ -34,12 +34,12 @@ class Names:
 
     def fresh(self, wanted: str) -> str:
         """``wanted`` as an identifier, with a number appended if it is taken."""
-        base = identifier(wanted)
+        base = nearest_identifier(wanted)
         return self.take(base) if self.is_free(base) else self.numbered(base)
 
     def numbered(self, wanted: str) -> str:
         """``wanted`` with the next number."""
-        base = identifier(wanted)
+        base = nearest_identifier(wanted)
         while True:
             count = self.counts[base] = self.counts.get(base, 0) + 1
             if self.is_free(f"{base}_{count}"):
@@ -73,7 +73,7 @@ class Names:
         return name
 
 
-def identifier(wanted: str) -> str:
+def nearest_identifier(wanted: str) -> str:
     """The nearest valid identifier, in Python's normal form."""
     name = re.sub(r"\W", "_", unicodedata.normalize("NFKC", wanted))
     return name if name.isidentifier() else f"_{name}"

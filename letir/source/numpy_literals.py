@@ -21,7 +21,7 @@ class SourceText(str):
 _NATURAL = frozenset(map(np.dtype, ("bool", "int64", "float64", "complex128")))
 
 
-def literal(value: Any, indent: str = "") -> str:
+def literal_text(value: Any, indent: str = "") -> str:
     """The expression of a constant or an attribute; long arrays continue on further lines.
 
     >>> literal((1, -0.0, slice(None, 2), np.dtype("float32"), np.arange(2, dtype="int8")))
@@ -42,13 +42,13 @@ def literal(value: Any, indent: str = "") -> str:
     if kind is complex:
         return _complex_text(value)
     if kind is tuple:
-        items = ", ".join([literal(item, indent) for item in value])
+        items = ", ".join([literal_text(item, indent) for item in value])
         return f"({items}{',' if len(value) == 1 else ''})"
     if kind is list:
-        return f"[{', '.join([literal(item, indent) for item in value])}]"
+        return f"[{', '.join([literal_text(item, indent) for item in value])}]"
     if kind is slice:
         parts = [value.start, value.stop] + ([] if value.step is None else [value.step])
-        return f"slice({', '.join(map(literal, parts))})"
+        return f"slice({', '.join(map(literal_text, parts))})"
     if value is Ellipsis:
         return "..."
     if isinstance(value, np.dtype):
@@ -73,7 +73,7 @@ def _string_text(value: str) -> str:
     return f'"{text[1:-1]}"' if text[0] == "'" and '"' not in text and "'" not in value else text
 
 
-def printable(text: str) -> str:
+def printable_line(text: str) -> str:
     """A text in one line of a comment."""
     return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
 
@@ -135,13 +135,13 @@ def _array_text(array: np.ndarray, indent: str = "") -> str:
         bits = f"u{array.real.dtype.itemsize}"
         # as integers
         words = _array_text(np.ascontiguousarray(array).reshape(-1).view(bits), indent)
-        return f"{words}.view({dtype_text(dtype)}).reshape({literal(shape)})"
+        return f"{words}.view({dtype_text(dtype)}).reshape({literal_text(shape)})"
     suffix = "" if dtype in _NATURAL else f", dtype={dtype_text(dtype)}"
     if array.size == 0:
-        return f"np.zeros({literal(shape)}, dtype={dtype_text(dtype)})"
+        return f"np.zeros({literal_text(shape)}, dtype={dtype_text(dtype)})"
     if array.size > 8 and _is_uniform(array):
         first = _element_text(array.reshape(-1)[0])
-        return f"np.full({literal(shape)}, {first}{suffix})"
+        return f"np.full({literal_text(shape)}, {first}{suffix})"
     texts = list(map(_element_text, array.reshape(-1)))
     return f"np.array({_nested_rows(texts, shape, indent + '    ')}{suffix})"
 
@@ -168,11 +168,14 @@ def _nested_rows(texts: list[str], shape: tuple, indent: str) -> str:
     if not shape:
         return texts[0]
     for length in reversed(shape[1:]):
-        texts = [f"[{joined(texts[i : i + length], indent)}]" for i in range(0, len(texts), length)]
-    return f"[{joined(texts, indent)}]"
+        texts = [
+            f"[{wrapped_items(texts[i : i + length], indent)}]"
+            for i in range(0, len(texts), length)
+        ]
+    return f"[{wrapped_items(texts, indent)}]"
 
 
-def joined(items: list[str], indent: str) -> str:
+def wrapped_items(items: list[str], indent: str) -> str:
     """Items on one line if they fit, else wrapped."""
     if sum(map(len, items)) + 2 * len(items) + len(indent) < WIDTH - 24:
         return ", ".join(items)

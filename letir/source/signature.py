@@ -17,7 +17,7 @@ from attrs import define, field
 from letir.ast.pytrees import Static
 from letir.ast.terms import Lambda, Local
 from letir.errors import ExportError
-from letir.source.numpy_literals import literal, printable
+from letir.source.numpy_literals import literal_text, printable_line
 from letir.source.writer import Writer
 
 _SEQUENCES = (tuple, list, deque)
@@ -57,11 +57,12 @@ class Signature:
         if spec.type is None:
             self.check(leaves[0], name)
         elif _is_pattern(spec) and leaves:
-            self.writer.line(f"{unbracketed(self.target(spec, rest))} = {name}")
+            self.writer.line(f"{without_brackets(self.target(spec, rest))} = {name}")
         else:
             for child, key in zip(spec.children(), spec.entries(), strict=True):
                 if child.num_leaves:
-                    part = f"{name}[{literal(key)}]" if spec.type in _MAPPINGS else f"{name}.{key}"
+                    is_item = spec.type in _MAPPINGS
+                    part = f"{name}[{literal_text(key)}]" if is_item else f"{name}.{key}"
                     self.writer.line(f"{self.target(child, rest)} = {part}")
 
     def target(self, spec: optree.PyTreeSpec, leaves: Iterator, name: str | None = None) -> str:
@@ -84,11 +85,11 @@ class Signature:
     def check(self, static: Static, name: str) -> None:
         """Write a check that a static argument has its recorded value, where that is possible."""
         if static.text.startswith(_PLAIN):
-            expected = literal(f"this source is for {name} = {static.text}, found ")
+            expected = literal_text(f"this source is for {name} = {static.text}, found ")
             with self.writer.block(f"if {name} != {static.text}:"):
                 self.writer.line(f"raise ValueError({expected} + repr({name}))")
         else:
-            self.writer.line(f"# recorded for {name} = {printable(static.text)}")
+            self.writer.line(f"# recorded for {name} = {printable_line(static.text)}")
 
 
 def _is_pattern(spec: optree.PyTreeSpec) -> bool:
@@ -97,7 +98,7 @@ def _is_pattern(spec: optree.PyTreeSpec) -> bool:
     return kind in _SEQUENCES or (kind is not None and optree.is_namedtuple_class(kind))
 
 
-def unbracketed(pattern: str) -> str:
+def without_brackets(pattern: str) -> str:
     """A pattern of several names, without the brackets around it."""
     return pattern if pattern.endswith(",)") or "\n" in pattern else pattern[1:-1]
 
@@ -121,7 +122,7 @@ def _is_one(parts: tuple) -> bool:
     return len(set(parts)) == 1
 
 
-def leaf_names(fn: Lambda) -> dict[Local, str]:
+def parameter_names(fn: Lambda) -> dict[Local, str]:
     """A name for each parameter: the last part of its path, or the whole path if that is not a
     unique name.
     """
@@ -160,7 +161,7 @@ def _has_plain_keys(spec: optree.PyTreeSpec) -> bool:
 def _is_plain(key) -> bool:
     """Whether a key can be written."""
     try:
-        return bool(literal(key)) and key == key  # a nan is found by identity only
+        return bool(literal_text(key)) and key == key  # a nan is found by identity only
     except ExportError:
         return False
 
@@ -186,12 +187,12 @@ def can_build(spec: optree.PyTreeSpec) -> bool:
     )
 
 
-def built(writer: Writer, spec: optree.PyTreeSpec, texts: Iterator[str]) -> str:
+def structure_expression(writer: Writer, spec: optree.PyTreeSpec, texts: Iterator[str]) -> str:
     """The expression of a structure of these leaves."""
     kind: Any = spec.type
     if kind is None:
         return next(texts)
-    children = [built(writer, child, texts) for child in spec.children()]
+    children = [structure_expression(writer, child, texts) for child in spec.children()]
     inside = ", ".join(children)
     if kind is type(None):
         return "None"
@@ -200,7 +201,7 @@ def built(writer: Writer, spec: optree.PyTreeSpec, texts: Iterator[str]) -> str:
     if kind is list:
         return f"[{inside}]"
     if kind in _MAPPINGS:
-        items = [f"{literal(k)}: {v}" for k, v in zip(spec.entries(), children, strict=True)]
+        items = [f"{literal_text(k)}: {v}" for k, v in zip(spec.entries(), children, strict=True)]
         inside = f"{{{', '.join(items)}}}"
         if kind is dict:
             return inside

@@ -19,7 +19,7 @@ from letir.ast.primitive import Required
 from letir.ast.terms import Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import ExportError
-from letir.source.numpy_literals import literal
+from letir.source.numpy_literals import literal_text
 
 # On 0-d operands Python's operators use NumPy's scalars, which differ from the ufuncs: complex
 # products are contracted, powers use another algorithm, and integer overflow warns.
@@ -80,7 +80,7 @@ class Step:
 
     def literal(self, value: Any) -> str:
         """The expression of a constant or an attribute."""
-        return literal(value, self.writer.indent)
+        return literal_text(value, self.writer.indent)
 
     def call(self, function: str, *operands: str, **attrs: Any) -> str:
         """A call with the attributes that differ from the defaults as keywords."""

@@ -16,7 +16,7 @@ from letir.errors import ExportError
 from letir.source.module import Module
 from letir.source.names import Names
 from letir.source.numpy_expressions import source_form
-from letir.source.numpy_literals import WIDTH, joined, literal, printable
+from letir.source.numpy_literals import WIDTH, literal_text, printable_line, wrapped_items
 from letir.source.steps import Step
 from letir.visitors.usedef import use_counts
 
@@ -72,7 +72,7 @@ class Writer:
 
     def arg(self, arg: Arg) -> str:
         """The text of an operand."""
-        return self.texts[arg] if type(arg) is Local else literal(arg.value, self.indent)
+        return self.texts[arg] if type(arg) is Local else literal_text(arg.value, self.indent)
 
     def parameter(self, local: Local, wanted: str, keyword: str | None = None) -> str:
         """The name of a parameter; keyword arguments keep their names."""
@@ -124,7 +124,7 @@ class Writer:
             self.line(f"{names[0]} = {text}" if names[0] else text)
             return
         comma = "," if len(names) == 1 else ""
-        targets = joined([name or "_" for name in names], self.indent + "    ")
+        targets = wrapped_items([name or "_" for name in names], self.indent + "    ")
         long = len(names) == 1 or "\n" in targets
         self.line(f"({targets}{comma}) = {text}" if long else f"{targets} = {text}")
 
@@ -181,8 +181,8 @@ class Writer:
 
 def _docstring_text(about: str) -> str:
     """A one-line text as a docstring."""
-    text = printable(about)
-    return f'"""{text}"""' if not {'"', "\\"} & set(text) else literal(text)
+    text = printable_line(about)
+    return f'"""{text}"""' if not {'"', "\\"} & set(text) else literal_text(text)
 
 
 def _source_comment(source: Source) -> str:

@@ -46,7 +46,7 @@ def is_read_by_user(frame: FrameType, name: str) -> bool:
     generators call ``numpy.empty`` and write into its memory, also to answer
     ``rng.bit_generator.state``.
     """
-    if not is_users(frame.f_globals):
+    if not is_user_module(frame.f_globals):
         return False
     code, at = frame.f_code, instruction_at(frame)
     opcode = code.co_code[at]
@@ -106,7 +106,7 @@ def _is_call(opname: str) -> bool:
     return opname in ("CALL", "CALL_FUNCTION_EX", "CALL_KW")
 
 
-def is_users(space: dict) -> bool:
+def is_user_module(space: dict) -> bool:
     """Whether the module with these globals is a user's: its calls of NumPy are recorded."""
     name = space.get("__name__")
     found = _users.get(name)

@@ -22,7 +22,7 @@ from letir.tracing.callers import (
     STANDARD,
     is_called_at_once,
     is_read_by_user,
-    is_users,
+    is_user_module,
 )
 from letir.tracing.trace_state import ACTIVE, active_trace
 
@@ -132,7 +132,7 @@ def take_lists(ufunc: Any) -> None:
         stand_in = stand_in_of(ufunc)
         for module in list(sys.modules.values()):
             space = getattr(module, "__dict__", None)
-            if type(space) is dict and is_users(space):
+            if type(space) is dict and is_user_module(space):
                 names = _names_of(ufunc, space)
                 if names:
                     new = dict.fromkeys(names, stand_in)
@@ -265,7 +265,7 @@ def _search_modules() -> None:
         seen.add(id(space))
         file = space.get("__file__")
         is_standard = type(file) is str and (file.startswith(STANDARD) and "-packages" not in file)
-        if name == "__main__" or (not is_standard and is_users(space)):
+        if name == "__main__" or (not is_standard and is_user_module(space)):
             sites += _sites_in(space)
             for_sizes += _spaces[id(space)][3]
     _modules.clear()  # an interrupted search is made again
@@ -323,7 +323,7 @@ def _sites_of(f: Callable) -> Iterator:
 
 def _sites_of_function(function: FunctionType, todo: list) -> Iterator:
     """The sites of a Python function; functions that it refers to are appended to ``todo``."""
-    if not is_users(function.__globals__):  # such as a stand-in, which refers to its original
+    if not is_user_module(function.__globals__):  # such as a stand-in, which refers to its original
         return
     space = function.__globals__
     yield from _sites_in(space)

@@ -25,7 +25,7 @@ from letir.ast.process_state import restore_abandoned
 from letir.ast.sizes.size_reads import SIZE_READS
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size, UndefType
-from letir.errors import DTypeError, LetirError, watched
+from letir.errors import DTypeError, LetirError, notify_watchers
 from letir.eval.array_modules import is_array
 from letir.eval.evaluator import compute
 from letir.eval.float_warnings import (
@@ -271,7 +271,7 @@ class Trace(ChangesArguments, LetBuilder):
                 try:
                     refuse_long_integer(operand)
                 except DTypeError as error:
-                    raise error_at_user_line(watched(error)) from None
+                    raise error_at_user_line(notify_watchers(error)) from None
             return Const(operand)
         if kind is Size:
             return operand.number().arg

@@ -2,7 +2,7 @@
 
 ``_Batching`` visits a body. A bind without mapped operands does not change; any other bind is
 replaced by the ``batch`` rule of its operation, with the batch axis first. ``vmap`` applies
-``batched``, the transform of Lambdas, to functions (``letir.transforms.vmapping``).
+``batch_program``, the transform of Lambdas, to functions (``letir.transforms.vmapping``).
 """
 
 import functools
@@ -33,7 +33,7 @@ _bodies = BoundedCache(1 << 12)
 
 
 @entry_point
-def batched(
+def batch_program(
     fn: Lambda, axes: Sequence[int | None], size: int | Size
 ) -> tuple[Lambda, tuple[int | None, ...]]:
     """(program, batch axes of its results): ``fn`` for ``size`` examples at once.
@@ -156,7 +156,9 @@ def _record_batch_rule(bind: Bind, args: tuple[Arg, ...], there: tuple, size) ->
     operands = [builder.param(a.type) if type(a) is Local else a.value for a in args]
     axes = tuple([0 if mapped else None for mapped in there])
     rule = _batching_rule(bind.op)
-    keywords = {"transform": batched} if bind.op.holds_lambdas else {}  # bodies are batched too
+    keywords = (
+        {"transform": batch_program} if bind.op.holds_lambdas else {}
+    )  # bodies are batched too
     found, out_axes = rule(operands, axes, **bind.attrs, **keywords)
     if bind.op.results is None:
         found, out_axes = (found,), (out_axes,)
@@ -259,4 +261,4 @@ def _settle_result(bind: Bind, result, axis: int | None, expected: ArrayType | N
     return result if result.dtype == expected.dtype else result.astype(expected.dtype)
 
 
-LATE_BOUND["batched"] = batched
+LATE_BOUND["batch_program"] = batch_program

@@ -37,7 +37,7 @@ from letir.transforms.program_call import (
     tree_of_results,
     with_own_generators,
 )
-from letir.transforms.repeated_programs import transformed
+from letir.transforms.repeated_programs import transformed_run
 
 _is_inlined = attrgetter("op.inlined")
 
@@ -177,7 +177,7 @@ def _gradient_transform(
         try:
             with paused_gc():
                 call = record_call(f, *with_own_generators(args, kwargs))
-                run, tree = transformed(call, options, program)
+                run, tree = transformed_run(call, options, program)
             return tree.unflatten(copy_shared_results(run()))
         except BaseException as error:
             LATE_BOUND["shorten_traceback"](error)

@@ -30,7 +30,7 @@ from letir.ops.shape.eye_and_arange import eye
 from letir.ops.shape.reshape_and_ravel import reshape
 from letir.ops.shape.shape_and_creation import ones, zeros
 from letir.passes.dead_code_elimination import dead_code
-from letir.transforms.batching import batched
+from letir.transforms.batching import batch_program
 from letir.transforms.gradients import check_inputs
 from letir.transforms.jitted_functions import shared_with_executors
 from letir.transforms.program_call import (
@@ -328,7 +328,7 @@ def _along_units(
         units = [_unit_block(builder, *pair, total) for pair in starts]
         # one batch for the directions of all values, each zero at the places of the others; the
         # captured values are shared
-        program, axes = batched(linear, [0] * len(kinds) + [None] * len(captured), total)
+        program, axes = batch_program(linear, [0] * len(kinds) + [None] * len(captured), total)
         results = builder.inline(program, [*units, *captured])
     return [
         Value(builder, result) if type(result) is Local and axis is not None else None

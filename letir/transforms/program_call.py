@@ -17,7 +17,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.pytrees import LEAF, Leaf, Tree, flatten
 from letir.ast.terms import Lambda
 from letir.eval.arguments import StaticLeaf, flat_arguments
-from letir.eval.memory_checks import copy_in_order, root
+from letir.eval.memory_checks import copy_in_order, memory_owner
 from letir.tracing.entry import DISCARD_WRITES, record
 from letir.tracing.trace_state import DRAW_AT_ONCE, LAZY
 
@@ -147,13 +147,13 @@ def copy_shared_results(results: tuple, arguments: Sequence = ()) -> list:
     if len(results) == 1 and not arguments and type(results[0]) is np.ndarray:  # most gradients
         return [results[0] if results[0].flags.writeable else results[0].copy()]
     # ids are valid: the tuples keep arrays alive
-    seen = {id(root(array)) for array in arguments if _is_array(array)}
+    seen = {id(memory_owner(array)) for array in arguments if _is_array(array)}
     found = []
     for array in results:
         if not _is_array(array):  # a traced value, whose memory is not known yet
             found.append(array)
             continue
-        owner = id(root(array))
+        owner = id(memory_owner(array))
         found.append(array.copy() if owner in seen or not array.flags.writeable else array)
         seen.add(owner)
     return found
@@ -164,13 +164,13 @@ def keep_residuals(captured: Sequence, exposed: Sequence) -> list:
 
     The caller has the exposed values, primals and results, and may write into them.
     """
-    owners = {id(root(value)) for value in exposed if not hasattr(value, "emitter")}
+    owners = {id(memory_owner(value)) for value in exposed if not hasattr(value, "emitter")}
     kept = []
     for value in captured:
         if hasattr(value, "emitter"):  # traced, or a Variable
             kept.append(value.snapshot())
         else:
-            kept.append(copy_in_order(value) if id(root(value)) in owners else value)
+            kept.append(copy_in_order(value) if id(memory_owner(value)) in owners else value)
     return kept
 
 

@@ -45,7 +45,7 @@ class RepeatedProgram:
     sources: tuple
 
 
-def transformed(
+def transformed_run(
     call: Call, options: tuple | None, transform: Callable[[Call], Lambda]
 ) -> tuple[Callable[[], tuple], Tree]:
     """(a function that runs ``transform(call)`` on the arguments, the nesting of its results).

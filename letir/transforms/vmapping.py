@@ -24,7 +24,7 @@ from letir.eval.evaluator import run_flat
 from letir.ops.define.batch_rules import emit_with_shape, move_from_front, rank_of, shape_of
 from letir.tracing.entry import DISCARD_WRITES, Recording, mark_static, record
 from letir.tracing.trace_state import LAZY
-from letir.transforms.batching import batched
+from letir.transforms.batching import batch_program
 from letir.transforms.jitted_functions import shared_with_executors
 from letir.transforms.program_call import (
     as_program,
@@ -273,7 +273,7 @@ def _axis_from_front(axis: int | None, rank: int | None, name: str, option: str)
 
 def _mapped_program(fn: Lambda, axes: list, size, tree: Tree, out_axes) -> Lambda:
     """``fn`` batched along ``axes``, with the batch axes of its results at ``out_axes``."""
-    program, found = batched(fn, axes, size)
+    program, found = batch_program(fn, axes, size)
     wanted = _prefix_leaves(out_axes, with_texts(nested_example(tree)), "out_axes", "result")
     builder = LetBuilder()
     builder.params, builder.binds = list(program.params), list(program.binds)

@@ -14,7 +14,7 @@ from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.testing import SAMPLES, Sample, applied, assert_close, check_grads
-from letir.transforms.batching import batched
+from letir.transforms.batching import batch_program
 from tests.each_sample import each_sample
 
 # operations made by other tests are left out
@@ -117,7 +117,9 @@ def check_batch(loop: Loop, mask: tuple, case: Case) -> None:
     if case.size == 0:
         given = [g if a is None else g.take([], a) for g, a in zip(given, axes, strict=True)]
 
-    program, out_axes = batched(loop.fn, axes, case.size if case.known else Size.named("batch"))
+    program, out_axes = batch_program(
+        loop.fn, axes, case.size if case.known else Size.named("batch")
+    )
     found = run_flat(lt.check(program), given)
 
     for i, (result, axis) in enumerate(zip(found, out_axes, strict=True)):
@@ -196,6 +198,6 @@ def test_derivatives_of_a_batch_agree_with_differences(op, sample):
         if is_possible(op, sample, mask):
             columns = [examples(a, 2) if m else [a] for a, m in zip(args, mask, strict=True)]
             fn, _ = applied(op, specimen(sample, [column[0] for column in columns]))
-            program, _ = batched(fn, [0 if there else None for there in mask], 2)
+            program, _ = batch_program(fn, [0 if there else None for there in mask], 2)
             given = [np.stack(c) if m else c[0] for c, m in zip(columns, mask, strict=True)]
             check_grads(program, given, order=1, modes=modes)

@@ -19,7 +19,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType, Undef
 from letir.errors import GuardError
 from letir.eval.evaluator import run_flat
-from letir.eval.memory_checks import root
+from letir.eval.memory_checks import memory_owner
 from letir.plan.plan import Plan, plan_of
 from letir.testing import applied, assert_same
 from letir.testing.strategies import programs
@@ -50,7 +50,7 @@ def check_plan(fn, args) -> None:
 
 def owner(results, args, result) -> int:
     """The first argument or result that shares memory with this result."""
-    return [id(root(x)) for x in (*args, *results)].index(id(root(result)))
+    return [id(memory_owner(x)) for x in (*args, *results)].index(id(memory_owner(result)))
 
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")

@@ -14,7 +14,7 @@ from letir.ast.types import Undef
 from letir.eval.evaluator import Evaluator, run_flat
 from letir.ops.define.records import DISCRETE
 from letir.testing import SAMPLES, assert_close, assert_same, programs
-from letir.transforms.batching import batched
+from letir.transforms.batching import batch_program
 
 X = np.linspace(-1.0, 1.2, 12).reshape(4, 3)
 
@@ -28,7 +28,7 @@ def test_binds_that_do_not_depend_on_mapped_values_are_unchanged():
         f"lambda %0: {f3}, %1: {f3} {{ %2: {f3} = exp(%0); %3: {f3} = mul(%2, %1); return %3 }}"
     )
 
-    program, axes = batched(fn, (None, 0), 4)
+    program, axes = batch_program(fn, (None, 0), 4)
 
     assert fn.binds[0] is program.binds[0]
     assert (0,) == axes
@@ -37,25 +37,25 @@ def test_binds_that_do_not_depend_on_mapped_values_are_unchanged():
 def test_axes_of_parameters_may_count_from_the_end():
     fn = parse("lambda %0: float64[3] { %1: float64[3] = exp(%0); return %1 }")
 
-    program, _ = batched(fn, (-1,), 4)
+    program, _ = batch_program(fn, (-1,), 4)
 
     assert (3, 4) == program.params[0].type.shape
     assert_close(np.exp(X), program(X.T))
     with pytest.raises(lt.ShapeError, match="1 parameters, 2 axes"):
-        batched(fn, (0, 0), 4)
+        batch_program(fn, (0, 0), 4)
 
 
 def test_a_result_that_does_not_depend_on_mapped_values_is_not_batched():
     fn = parse("lambda %0: float64[3], %1: float64[3] { %2 = exp(%0); return %2, %1 }")
 
-    assert (None, 0) == batched(fn, (None, 0), 4)[1]
+    assert (None, 0) == batch_program(fn, (None, 0), 4)[1]
 
 
 def test_a_raw_gradient_program_maps_with_missing_cotangents():
     """[D6, D7]"""
     gradient = lt.differentiate(lt.trace(lambda x, y: (np.sin(x) * y, x.sum()), X[0], X[1]))
     kept = [gradient.forward(x, x)[1] for x in X]
-    df, _ = batched(gradient.df, [0] * len(gradient.df.params), 4)
+    df, _ = batch_program(gradient.df, [0] * len(gradient.df.params), 4)
     others = [Undef] * (len(gradient.df_input_vjps) - 2)
 
     for cts in itertools.product((X, Undef), (X[:, 0], Undef)):
@@ -134,7 +134,7 @@ def a_program_maps_as_a_loop(fn, args, choice):
     rows, axes = batch_of(args, choice)
 
     expected = [run_flat(fn, list(row)) for row in rows]
-    mapped, out_axes = batched(fn, axes, SIZE)
+    mapped, out_axes = batch_program(fn, axes, SIZE)
     found = run_flat(lt.check(mapped), stacked(rows, axes))
 
     for i, axis in enumerate(out_axes):
@@ -194,8 +194,8 @@ def a_batch_of_batches_is_a_loop_of_loops(fn, args, choice):
     given = [stacked(table[k * SIZE : (k + 1) * SIZE], axes) for k in range(2)]
 
     expected = [run_flat(fn, list(row)) for row in table]
-    inner, inner_axes = batched(fn, axes, SIZE)
-    both, outer_axes = batched(inner, outer, 2)
+    inner, inner_axes = batch_program(fn, axes, SIZE)
+    both, outer_axes = batch_program(inner, outer, 2)
     found = run_flat(lt.check(both), stacked(given, outer))
 
     for i, result in enumerate(found):

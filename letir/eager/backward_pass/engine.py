@@ -12,7 +12,7 @@ from typing import Any
 
 from letir.ad.reverse import Direct
 from letir.ast.attrs import NO_ATTRS
-from letir.eager.compiled_rules import kernel_of
+from letir.eager.compiled_rules import compiled_kernel_of
 from letir.eager.grad_mode import ANOMALY
 from letir.eager.hooks import call_hooks, hooked_gradient
 from letir.eager.recorder import Recorder
@@ -34,7 +34,7 @@ from letir.ops.elementwise.ufuncs import add
 # nodes and edges of the tape, where ``Direct`` has binds and locals
 _Node = Any
 _Edge = Any
-_SUM = kernel_of(add, NO_ATTRS)  # called for every further use of a value
+_SUM = compiled_kernel_of(add, NO_ATTRS)  # called for every further use of a value
 
 
 class _Everything:

@@ -25,7 +25,7 @@ from letir.passes.decomposition import Parts
 from letir.passes.fusion.batch_clusters import BatchCluster, batch_clusters, batch_sizes
 from letir.passes.fusion.clustering import WORTH
 from letir.passes.fusion.fusing import fused_level
-from letir.passes.fusion.regrouping import regrouped, without_groups
+from letir.passes.fusion.regrouping import regroup_clusters, without_groups
 
 __warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
 _MOST_COPIED = 16  # the most elements per item of a non-contiguous operand, which is copied
@@ -57,7 +57,7 @@ def with_batch_kernels(fn: Lambda, is_exact: bool = False, worth: int = WORTH) -
             source = body.binds[-1].source
             return kernel_bind(results, operands, body, BatchCall(kernel, body), source)
 
-        found = regrouped(found, clusters, make) if clusters else found
+        found = regroup_clusters(found, clusters, make) if clusters else found
     return fused_level(found) if any(b.op.role == "kernel" for b in found.binds) else fn
 
 

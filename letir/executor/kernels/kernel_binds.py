@@ -25,7 +25,7 @@ from letir.eval.float_warnings import (
     SETTING_FILES,
     KernelError,
     current_state,
-    raising,
+    run_raising,
 )
 from letir.executor.kernels.matrix_calls import matrix_group
 from letir.executor.kernels.row_kernels import LayoutError, with_row_kernels
@@ -194,9 +194,9 @@ def _strict_call(call: Callable) -> Callable:
     """A kernel that raises for floating-point errors under any ``np.errstate``."""
 
     if ERROR_STATE is None:
-        return partial(raising, call)
+        return partial(run_raising, call)
 
-    def run_in_state(*operands):  # without the frames of ``raising``
+    def run_in_state(*operands):  # without the frames of ``run_raising``
         token = ERROR_STATE.set(RAISING[current_state()])
         try:
             return call(*operands)

@@ -12,7 +12,7 @@ import numpy as np
 from attrs import frozen
 
 from letir.ast.terms import Lambda
-from letir.eval.float_warnings import raising
+from letir.eval.float_warnings import run_raising
 from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of, run_cut
 from letir.kernels.row_groups import RowKernel
 
@@ -115,7 +115,7 @@ class RowCut:
         run_cut(ufunc, operands, results, self.axes, places, threads, self.scratch)
         if not self.blocks:
             return results
-        return raising(self._combine, results, places)
+        return run_raising(self._combine, results, places)
 
     def _combine(self, results: Sequence[np.ndarray], places: Sequence[slice]) -> list[np.ndarray]:
         """The results of the kernel, from the results of its blocks."""

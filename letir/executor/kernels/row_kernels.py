@@ -23,7 +23,7 @@ from letir.kernels.threads import threads_of_call
 from letir.passes.fusion.early_gathers import with_early_gathers
 from letir.passes.fusion.fusing import fused_level
 from letir.passes.fusion.reduction_parts import with_parts, with_products
-from letir.passes.fusion.regrouping import regrouped, without_groups
+from letir.passes.fusion.regrouping import regroup_clusters, without_groups
 from letir.passes.fusion.row_clusters import RowCluster, row_clusters
 from letir.passes.peephole_rules.implicit_broadcast import remove_implicit_expands
 
@@ -61,7 +61,7 @@ def with_row_kernels(
         calls.append(call)
         return kernel_bind(results, operands, body, call, body.binds[-1].source)
 
-    found = regrouped(flat, clusters, make)
+    found = regroup_clusters(flat, clusters, make)
     return fused_level(found) if calls else fn, calls
 
 

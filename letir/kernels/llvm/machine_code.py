@@ -46,7 +46,7 @@ def ufunc_of(kernel: Kernel, signature: str | None = None) -> np.ufunc:
 def ufuncs_of(kernels: list[tuple[Kernel, str | None]]) -> list[np.ufunc]:
     """The ufuncs of kernels with these signatures, which are compiled side by side."""
     begun = [begin_ufunc(*one) for one in kernels]
-    return [finished() for finished in (LATE_BOUND["counted"](begun) if WATCHED else begun)]
+    return [finished() for finished in (LATE_BOUND["count_items"](begun) if WATCHED else begun)]
 
 
 def begin_ufunc(kernel: Kernel, signature: str | None = None) -> Callable[[], np.ufunc]:

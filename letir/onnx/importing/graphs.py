@@ -132,7 +132,7 @@ class Runner:
         for tensor in graph.initializer:
             if tensor.name not in frame.values:
                 frame.enter(tensor.name, array_of_tensor(tensor, self.folder))
-        nodes = LATE_BOUND["counted"](graph.node) if WATCHED and is_main else graph.node
+        nodes = LATE_BOUND["count_items"](graph.node) if WATCHED and is_main else graph.node
         for place, node in enumerate(nodes, 1):
             self.place = place if is_main else self.place
             self.run_node(node, frame)

@@ -51,7 +51,7 @@ class _BatchedBody:
     def __call__(self, body: Lambda) -> Lambda:
         axes = [0 if there else None for there in self.mapped]
         every = [False] * len(body.ret.args)
-        return mapped_body(body, axes, self.count, LATE_BOUND["batched"], every)
+        return mapped_body(body, axes, self.count, LATE_BOUND["batch_program"], every)
 
 
 def batch_body(body: Lambda, mapped: Sequence[bool], count: int) -> Lambda:

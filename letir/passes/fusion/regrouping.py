@@ -1,4 +1,4 @@
-"""``regrouped``: a program with one bind for each of its clusters of elementwise binds and
+"""``regroup_clusters``: a program with one bind for each of its clusters of elementwise binds and
 reductions.
 """
 
@@ -55,7 +55,7 @@ def _has_types(bind: Bind) -> bool:
     )
 
 
-def regrouped(fn: Lambda, clusters: Sequence[Cluster], make: Make) -> Lambda:
+def regroup_clusters(fn: Lambda, clusters: Sequence[Cluster], make: Make) -> Lambda:
     """``fn`` with the bind ``make(cluster, body, operands, results)`` for each cluster.
 
     If ``make`` returns None, the binds of the cluster stay. A view that binds outside of the

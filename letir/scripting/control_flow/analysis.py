@@ -10,7 +10,7 @@ from typing import final
 
 from attrs import frozen
 
-from letir.scripting.control_flow.script_liveness import Liveness, Loop, assigned
+from letir.scripting.control_flow.script_liveness import Liveness, Loop, assigned_names
 from letir.scripting.frontend.expressions import ExpressionReader
 from letir.scripting.script_terms import (
     Assign,
@@ -117,7 +117,7 @@ class FlowReader(ExpressionReader):
             self.scope = dict(scope)
             ends.append((self.inside(block), self.scope))
         self.scope = scope
-        names, needed = assigned([node]), self.liveness.needed[node]
+        names, needed = assigned_names([node]), self.liveness.needed[node]
         joined = [n for n in names if n in needed and all(_is_bound(s, n) for _, s in ends)]
         for name in names:
             scope[name] = _lost_in_branch(name, at, [end for _, end in ends])
@@ -134,7 +134,7 @@ class FlowReader(ExpressionReader):
             raise self.error(node.orelse[0], "a loop has no else: without break it always runs")
         at = self.place(node)
         bounds = self.bounds(node) if isinstance(node, ast.For) else None
-        names, needed, scope = assigned([node]), self.liveness.needed[node], self.scope
+        names, needed, scope = assigned_names([node]), self.liveness.needed[node], self.scope
         carried = [n for n in names if n in needed and _is_bound(scope, n)]
         initial = tuple(_bound_name(scope, name, at) for name in carried)
         self.scope = scope | {n: _Unbound(_before_loop(n, at)) for n in names if n not in carried}

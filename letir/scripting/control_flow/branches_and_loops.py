@@ -24,11 +24,11 @@ from letir.scripting.lowering.branch_types import (
     Leaf,
     Pattern,
     all_rebuilt,
-    described,
-    flattened,
-    joined,
+    common_pattern,
+    description_of,
+    flatten_values,
     leaf_of,
-    leaves,
+    leaves_of_pattern,
     pattern_of,
 )
 from letir.scripting.script_terms import (
@@ -43,9 +43,9 @@ from letir.scripting.script_terms import (
     Term,
     While,
     names_in,
-    terms_of,
+    script_terms_in,
 )
-from letir.scripting.value_leaves import is_static, leaves_of, named, plain
+from letir.scripting.value_leaves import is_static, leaves_of, plain_result, with_local_name
 
 if TYPE_CHECKING:
     from letir.scripting.lowering.emission import Emitter
@@ -63,7 +63,7 @@ class _Lifting:
 
     def __init__(self, env: dict, names: Iterable[str]):
         self.values = {name: env[name] for name in names if name in env}
-        found = [leaf for value in self.values.values() for leaf in leaves_of(plain(value))]
+        found = [leaf for value in self.values.values() for leaf in leaves_of(plain_result(value))]
         arrays = {leaf.arg: leaf for leaf in found if isinstance(leaf, Value)}
         self.operands = list(arrays.values())
 
@@ -92,7 +92,7 @@ def _emit_with_bodies(emitter, name: str, operands: Sequence, at, **attrs) -> tu
 def _bind_targets(emitter, targets: Sequence[str], values: Sequence) -> None:
     """Give values their names."""
     for name, value in zip(targets, values, strict=True):
-        emitter.env[name] = named(value, name)
+        emitter.env[name] = with_local_name(value, name)
 
 
 # ---- truth values ----
@@ -119,7 +119,7 @@ def _truth_value(emitter, term: Term) -> bool | Value:
     return value if value.dtype.kind == "b" else PRIMITIVES["not_equal"](value, 0)
 
 
-def logic(emitter: "Emitter", term: Logic) -> bool | Value:
+def lower_logic(emitter: "Emitter", term: Logic) -> bool | Value:
     """``and``, ``or`` and ``not`` with short-circuit evaluation."""
     first, *rest = term.operands
     test = _truth_value(emitter, first)
@@ -150,7 +150,7 @@ def _is_cheap(term: Term) -> bool:
 # ---- if ----
 
 
-def branch(emitter: "Emitter", statement: Branch) -> None:
+def lower_branch(emitter: "Emitter", statement: Branch) -> None:
     """Lower an ``if`` statement."""
     blocks = statement.on_true, statement.on_false
     _bind_targets(
@@ -158,7 +158,7 @@ def branch(emitter: "Emitter", statement: Branch) -> None:
     )
 
 
-def choice(emitter: "Emitter", term: Choice) -> Any:
+def lower_choice(emitter: "Emitter", term: Choice) -> Any:
     """Lower ``a if test else b``; returns its value."""
     blocks = [Block((), (part,)) for part in (term.on_true, term.on_false)]
     (value,) = _selected_values(emitter, term, blocks, ("it",))
@@ -175,7 +175,7 @@ def _selected_values(emitter, term: Branch | Choice, blocks: Sequence[Block], na
 
 def _branch_results(emitter, test: Value, blocks: Sequence[Block], names, at) -> list:
     """The results of two blocks, of which one runs, chosen by ``test``."""
-    used = [name for block in blocks for name in names_in(*terms_of(block))]
+    used = [name for block in blocks for name in names_in(*script_terms_in(block))]
     lifting = _Lifting(emitter.env, used)
     inside = []
     for block in blocks:
@@ -186,11 +186,14 @@ def _branch_results(emitter, test: Value, blocks: Sequence[Block], names, at) ->
     patterns = []
     for name, one, other in zip(names, *ends, strict=True):
         try:
-            patterns.append(joined(Fixed(one) if is_static(one) else pattern_of(one), other))
+            patterns.append(
+                common_pattern(Fixed(one) if is_static(one) else pattern_of(one), other)
+            )
         except DiffersError:
-            kinds = f"{described(one)} where the condition holds, {described(other)} where not"
+            on_true, on_false = description_of(one), description_of(other)
+            kinds = f"{on_true} where the condition holds, {on_false} where not"
             raise _differing(emitter, one, other, f"{name!r} is {kinds}", at) from None
-    bodies = [builder.build(flattened(patterns, values)) for builder, values in inside]
+    bodies = [builder.build(flatten_values(patterns, values)) for builder, values in inside]
     if not bodies[0].ret.args:  # all results are known, and equal in both branches
         return all_rebuilt(patterns, ())
     on_true, on_false = bodies
@@ -230,7 +233,7 @@ class _Step:
 
 def loop_while(emitter: "Emitter", statement: While) -> None:
     """Lower a ``while`` loop."""
-    lifting = _Lifting(emitter.env, names_in(statement.test, *terms_of(statement.block)))
+    lifting = _Lifting(emitter.env, names_in(statement.test, *script_terms_in(statement.block)))
     initial = [emitter.value(term) for term in statement.initial]
     step = _step_with_stable_types(emitter, statement, lifting, initial)
     if step.test is True:
@@ -238,7 +241,7 @@ def loop_while(emitter: "Emitter", statement: While) -> None:
     if step.test is False or not step.body.ret.args:
         _bind_targets(emitter, statement.targets, initial)
         return
-    operands = (*flattened(step.patterns, initial), *lifting.operands)
+    operands = (*flatten_values(step.patterns, initial), *lifting.operands)
     attrs = {"test": step.test, "body": step.body}
     found = _emit_with_bodies(emitter, "while_loop", operands, statement.at, **attrs)
     _bind_targets(emitter, statement.targets, all_rebuilt(step.patterns, found))
@@ -258,7 +261,7 @@ def loop_for(emitter: "Emitter", statement: Count) -> None:
         origin = None
     initial = [emitter.value(term) for term in statement.initial]
     is_empty = type(start) is int and type(stop) is int and start >= stop
-    names = [_START, *names_in(*terms_of(statement.block))]
+    names = [_START, *names_in(*script_terms_in(statement.block))]
     lifting = _Lifting({**emitter.env, _START: origin}, names)
     step = (
         None if is_empty else _step_with_stable_types(emitter, statement, lifting, initial, stride)
@@ -266,7 +269,7 @@ def loop_for(emitter: "Emitter", statement: Count) -> None:
     if step is None or not step.body.ret.args:
         _bind_targets(emitter, statement.targets, initial)
         return
-    operands = (start, stop, *flattened(step.patterns, initial), *lifting.operands)
+    operands = (start, stop, *flatten_values(step.patterns, initial), *lifting.operands)
     found = _emit_with_bodies(emitter, "fori_loop", operands, statement.at, body=step.body)
     _bind_targets(emitter, statement.targets, all_rebuilt(step.patterns, found))
 
@@ -282,7 +285,9 @@ def _range_bound(emitter, term: Term) -> int | Value:
         kind = value.type
         if kind is None or (kind.shape == () and kind.dtype.kind in "iu"):
             return value
-    raise emitter.error(term, f"the bounds of a range must be integers, found {described(value)}")
+    raise emitter.error(
+        term, f"the bounds of a range must be integers, found {description_of(value)}"
+    )
 
 
 def _step_with_stable_types(
@@ -296,7 +301,7 @@ def _step_with_stable_types(
         wider = _grow_patterns(emitter, statement, patterns, values)
         if wider == patterns:
             emitter.hints[id(statement)] = patterns
-            body = builder.build(flattened(patterns, values))
+            body = builder.build(flatten_values(patterns, values))
             return _Step(patterns, body, _loop_test(emitter, statement, lifting, patterns))
         patterns = wider
 
@@ -309,7 +314,7 @@ def _initial_patterns(hint: tuple[Pattern, ...] | None, initial: Sequence) -> tu
     """
     if hint is not None:
         with contextlib.suppress(DiffersError):
-            return tuple(map(joined, hint, initial))
+            return tuple(map(common_pattern, hint, initial))
     return tuple(map(pattern_of, initial))
 
 
@@ -320,9 +325,9 @@ def _grow_patterns(
     found = []
     for name, pattern, value in zip(statement.names, patterns, values, strict=True):
         try:
-            found.append(joined(pattern, value))
+            found.append(common_pattern(pattern, value))
         except DiffersError:
-            before, after = described(pattern), described(value)
+            before, after = description_of(pattern), description_of(value)
             message = f"{name!r} is {before} before the loop, {after} after a step of it"
             raise _differing(emitter, pattern, value, message, statement.at) from None
     return tuple(found)
@@ -335,7 +340,7 @@ def _open_loop_body(statement, lifting: _Lifting, patterns: Sequence[Pattern], s
     index = builder.param(WEAK[int], statement.index) if is_counted else None
     carried = []
     for name, pattern in zip(statement.params, patterns, strict=True):
-        carried.append([builder.param(leaf.kind, name) for leaf in leaves(pattern)])
+        carried.append([builder.param(leaf.kind, name) for leaf in leaves_of_pattern(pattern)])
     values = all_rebuilt(patterns, [value for group in carried for value in group])
     env = {**lifting.env(builder), **dict(zip(statement.params, values, strict=True))}
     if is_counted:

@@ -84,7 +84,7 @@ def _bound_in(node: ast.stmt) -> Collection[str]:
     return [n.id for one in found for n in ast.walk(one) if isinstance(n, ast.Name)]
 
 
-def assigned(statements: Iterable[ast.stmt]) -> list[str]:
+def assigned_names(statements: Iterable[ast.stmt]) -> list[str]:
     """The names bound by statements and their blocks, in order."""
     found: dict[str, None] = {}
     todo = list(reversed(list(statements)))

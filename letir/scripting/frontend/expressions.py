@@ -15,8 +15,8 @@ from letir.scripting.frontend.vocabulary import (
     OPERATORS,
     PYTHON_FUNCTIONS,
     Meaning,
-    meaning,
-    words,
+    known_words,
+    meaning_of_word,
 )
 from letir.scripting.script_terms import (
     Apply,
@@ -159,10 +159,12 @@ class ExpressionReader(NameReader):
         if path is not None:
             return self.module_constant(node, path)
         if node.attr not in _ATTRIBUTES:
-            how = f"x.{node.attr}()" if meaning(node.attr) else ", ".join(sorted(_ATTRIBUTES))
+            how = (
+                f"x.{node.attr}()" if meaning_of_word(node.attr) else ", ".join(sorted(_ATTRIBUTES))
+            )
             remedy = "x.size() is the shape, x.numel() counts" if node.attr == "size" else how
             raise self.error(node, f"a value has no attribute {node.attr!r}: {remedy}")
-        found = meaning(node.attr)
+        found = meaning_of_word(node.attr)
         return self.apply(node, found.name, node.value)
 
     # ---- calls ----
@@ -187,7 +189,7 @@ class ExpressionReader(NameReader):
         at, word = self.place(node), function.id
         if self.local(function) is not None:
             raise self.error(function, f"{word!r} is a value, not a function")
-        if word in self.scripts and not (self.means_operations(word) and meaning(word)):
+        if word in self.scripts and not (self.means_operations(word) and meaning_of_word(word)):
             args = tuple(map(self.term, node.args))
             return Apply(word, args, self.keywords(node, None), True, at)
         # the object of this name in the user's file, also under an alias
@@ -225,9 +227,11 @@ class ExpressionReader(NameReader):
         is_method: bool = False,
     ) -> Apply:
         """An operation on these arguments, after checking that it accepts them."""
-        found = meaning(word)
+        found = meaning_of_word(word)
         if found is None:
-            raise self.unknown(node.func, word, words(), "docs/operations.md lists the operations")
+            raise self.unknown(
+                node.func, word, known_words(), "docs/operations.md lists the operations"
+            )
         terms = tuple(map(self.term, args))
         if is_method and found.spreads and len(terms) > 2:
             # x.reshape(2, 3) is x.reshape((2, 3))

@@ -97,7 +97,7 @@ def _is_docstring(node: ast.stmt) -> bool:
     )
 
 
-def text_of(source: str | Callable) -> Text:
+def script_text_of(source: str | Callable) -> Text:
     """The text of a script: the string itself, or the source of a Python function from its file.
 
     Raises LetirError if there is no such file.
@@ -120,7 +120,7 @@ def text_of(source: str | Callable) -> Text:
     return Text.of("".join(lines), file, max(first, 1) - 1, _Surroundings(source))
 
 
-def function_of(text: Text) -> ast.FunctionDef:
+def function_definition(text: Text) -> ast.FunctionDef:
     """The one function of the text of a Python function."""
     try:
         (node,) = text.definitions()

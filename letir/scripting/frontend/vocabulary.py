@@ -1,7 +1,7 @@
 """The vocabulary of scripts: letir's operations, NumPy's functions, queries such as ``shape``.
 
-``meaning`` looks up a word. It is the only way from a text to executable code, so a text can call
-nothing else.
+``meaning_of_word`` looks up a word. It is the only way from a text to executable code, so a text
+can call nothing else.
 """
 
 import functools
@@ -195,7 +195,7 @@ def _known(word: str, records: int) -> Meaning | None:  # records: a key for the
     return _of_numpy(name)
 
 
-def meaning(word: str) -> Meaning | None:
+def meaning_of_word(word: str) -> Meaning | None:
     """The meaning of a word, None if it has none.
 
     >>> meaning("permute").name, meaning("linalg.norm").name, meaning("load")
@@ -268,7 +268,7 @@ def _signature_of(record: Primitive) -> inspect.Signature | None:
     return None
 
 
-def words() -> list[str]:
+def known_words() -> list[str]:
     """All known words, for messages."""
     load_all()
     own = [name for name, record in PRIMITIVES.items() if record.for_scripts]

@@ -16,7 +16,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType
 from letir.ops.define.records import recast
 from letir.ops.shape.shape_and_creation import Sizes
-from letir.scripting.value_leaves import is_static, plain
+from letir.scripting.value_leaves import is_static, plain_result
 
 
 class DiffersError(Exception):
@@ -59,7 +59,7 @@ def leaf_of(value: Any) -> Leaf | None:
     return Leaf(WEAK[type(value)]) if type(value) in PYTHON_NUMBERS else None
 
 
-def joined(pattern: Pattern, value: Any) -> Pattern:
+def common_pattern(pattern: Pattern, value: Any) -> Pattern:
     """The least pattern that covers ``pattern`` and ``value``. Raises DiffersError without one."""
     if type(pattern) is Fixed:
         if is_static(value) and pattern == Fixed(value):
@@ -67,7 +67,7 @@ def joined(pattern: Pattern, value: Any) -> Pattern:
         known = pattern.value
         pattern = tuple(map(Fixed, known)) if isinstance(known, tuple) else leaf_of(known)
     if isinstance(pattern, tuple) and isinstance(value, tuple) and len(pattern) == len(value):
-        return tuple(map(joined, pattern, value))
+        return tuple(map(common_pattern, pattern, value))
     leaf = None if isinstance(value, tuple) else leaf_of(value)
     if type(pattern) is not Leaf or leaf is None:
         raise DiffersError
@@ -93,12 +93,12 @@ def _joined_kind(one: ArrayType | None, other: ArrayType | None) -> ArrayType | 
     return strong
 
 
-def described(value: Any) -> str:
+def description_of(value: Any) -> str:
     """A description of a value or a pattern, for messages."""
     if isinstance(value, tuple):
-        return f"({', '.join(map(described, value))}{',' * (len(value) == 1)})"
+        return f"({', '.join(map(description_of, value))}{',' * (len(value) == 1)})"
     if type(value) is Fixed:
-        return described(value.value)
+        return description_of(value.value)
     leaf = value if type(value) is Leaf else leaf_of(value)
     if leaf is None:
         return repr(value)
@@ -108,21 +108,25 @@ def described(value: Any) -> str:
 # ---- values of a pattern ----
 
 
-def leaves(pattern: Pattern) -> list[Leaf]:
+def leaves_of_pattern(pattern: Pattern) -> list[Leaf]:
     """The arrays in a pattern."""
     if type(pattern) is Leaf:
         return [pattern]
-    return [] if type(pattern) is Fixed else [leaf for part in pattern for leaf in leaves(part)]
+    return (
+        []
+        if type(pattern) is Fixed
+        else [leaf for part in pattern for leaf in leaves_of_pattern(part)]
+    )
 
 
-def flattened(patterns: Iterable[Pattern], values: Iterable) -> list:
+def flatten_values(patterns: Iterable[Pattern], values: Iterable) -> list:
     """The arrays of values, converted to their patterns."""
     found: list = []
     for pattern, value in zip(patterns, values, strict=True):
         if type(pattern) is Leaf:
-            found.append(_of_kind(plain(value), pattern.kind))
+            found.append(_of_kind(plain_result(value), pattern.kind))
         elif type(pattern) is tuple:
-            found += flattened(pattern, value)
+            found += flatten_values(pattern, value)
     return found
 
 

@@ -23,7 +23,7 @@ from letir.passes.dead_code_elimination import dead_code
 from letir.scripting.frontend.statements import Gradients
 from letir.scripting.lowering.emission import Emitter
 from letir.scripting.script_terms import GROUP, SCALAR, SHAPE, STATIC, Function, Group, Param
-from letir.scripting.value_leaves import copied, leaves_of, plain
+from letir.scripting.value_leaves import leaves_of, parameters_for, plain_result
 
 
 @frozen(eq=False)
@@ -94,15 +94,17 @@ class _Forward:
         """The arrays among the captured values."""
         found = []
         for value in self.captured.values():
-            found += [leaf for leaf in leaves_of(plain(value)) if isinstance(leaf, Value)]
+            found += [leaf for leaf in leaves_of(plain_result(value)) if isinstance(leaf, Value)]
         return found
 
     def backward(self, scripts: Mapping) -> tuple[LetBuilder, Emitter]:
         """The backward with parameters for the context and the gradients."""
         builder, inner = LetBuilder(), self.function.inner
-        env = {name: copied(builder, name, value) for name, value in self.captured.items()}
+        env = {name: parameters_for(builder, name, value) for name, value in self.captured.items()}
         for param, result in zip(inner.params, self.results, strict=True):
-            env[param.name] = _enter_parameters(builder, param.name, _kinds_of(plain(result)))
+            env[param.name] = _enter_parameters(
+                builder, param.name, _kinds_of(plain_result(result))
+            )
         return builder, Emitter(builder, inner, scripts, env)
 
 
@@ -123,7 +125,7 @@ def _checked_results(forward: _Forward) -> tuple:
 
     None means a zero gradient; only a function without a backward may return it.
     """
-    for leaf in leaves_of(plain(forward.results)):
+    for leaf in leaves_of(plain_result(forward.results)):
         # a function without a backward may itself be a lifted backward
         if leaf is None and forward.function.inner is None:
             continue
@@ -134,7 +136,7 @@ def _checked_results(forward: _Forward) -> tuple:
                 "  return arrays and numbers only\n"
                 f"  at {function.source(function.results.at)}"
             )
-    return plain(forward.results)
+    return plain_result(forward.results)
 
 
 # ---- the form that scripts show ----
@@ -150,19 +152,19 @@ class Closed:
     backward: Lambda | None
 
 
-def closed(function: Function, spec: Spec, scripts: Mapping) -> Closed:
+def close_function(function: Function, spec: Spec, scripts: Mapping) -> Closed:
     """The two programs of ``function`` for arguments of these kinds."""
     forward = _Forward.of(function, spec, scripts)
     results = _checked_results(forward)
-    in_tree = _tree_of_arguments(plain(forward.given), function)
+    in_tree = _tree_of_arguments(plain_result(forward.given), function)
     if function.inner is None:
         (value,) = results
         return Closed(_program_with_results(forward.builder, value, in_tree), None)
     context = tuple(forward.context())
     first = _program_with_results(forward.builder, (*results, context), in_tree)
     builder, emitter = forward.backward(scripts)
-    gradients = plain(emitter.run())
-    shapes = tuple(_shape_of_tree(plain(result)) for result in results)
+    gradients = plain_result(emitter.run())
+    shapes = tuple(_shape_of_tree(plain_result(result)) for result in results)
     tree = Tree.of((((LEAF,) * len(context), *shapes), {}))
     return Closed(first, _program_with_results(builder, gradients, tree))
 
@@ -206,7 +208,7 @@ class Rule:
     results: Tree
 
 
-def rule(function: Function, spec: Spec, scripts: Mapping) -> Rule:
+def rule_of_function(function: Function, spec: Spec, scripts: Mapping) -> Rule:
     """The rule of ``function`` for arguments of these kinds."""
     forward = _Forward.of(function, spec, scripts)
     results = _checked_results(forward)
@@ -254,7 +256,7 @@ class _Places:
 
 def _fitted_gradients(forward: _Forward, emitter: Emitter, outs: list) -> dict[int, Value]:
     """The gradients by operand position, each of the type of its operand."""
-    function, found = forward.function, plain(emitter.run())
+    function, found = forward.function, plain_result(emitter.run())
     gradients = found if isinstance(found, tuple) else (found,)
     choices = Gradients(function.params)
     positions = choices.positions(len(gradients))
@@ -269,7 +271,7 @@ def _fitted_gradients(forward: _Forward, emitter: Emitter, outs: list) -> dict[i
         if param.kind == STATIC:
             continue
         fit = _Fit(function, i, emitter.builder)
-        operand_leaves = leaves_of(plain(given))
+        operand_leaves = leaves_of(plain_result(given))
         gradient_leaves = fit.aligned(by_param.get(i), len(operand_leaves))
         for operand, gradient in zip(operand_leaves, gradient_leaves, strict=True):
             if operand is None:

@@ -15,7 +15,7 @@ from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import LetirError
 from letir.ops.shape.shape_and_creation import Sizes
 from letir.scripting.control_flow import branches_and_loops
-from letir.scripting.frontend.vocabulary import Meaning, meaning
+from letir.scripting.frontend.vocabulary import Meaning, meaning_of_word
 from letir.scripting.script_printer import Lifted
 from letir.scripting.script_terms import (
     Apply,
@@ -35,7 +35,7 @@ from letir.scripting.script_terms import (
     Term,
     While,
 )
-from letir.scripting.value_leaves import named
+from letir.scripting.value_leaves import with_local_name
 
 _MOST_BITS = 1 << 10  # the bits of the largest integer that a script may compute
 
@@ -74,14 +74,14 @@ class Emitter:
         """Assign values to names."""
         value, targets = self.value(statement.value), statement.targets
         if not statement.unpacks:
-            self.env[targets[0]] = named(value, targets[0])
+            self.env[targets[0]] = with_local_name(value, targets[0])
             return
         parts = self.parts(value, len(targets))
         if parts is None or len(parts) != len(targets):
             found = "one value" if parts is None else f"{len(parts)} values"
             raise self.error(statement.value, f"{len(targets)} names for {found}")
         for name, part in zip(targets, parts, strict=True):
-            self.env[name] = named(part, name)
+            self.env[name] = with_local_name(part, name)
 
     def parts(self, value: Any, count: int) -> tuple | None:
         """The parts of a value for unpacking, None if it has none."""
@@ -117,7 +117,7 @@ class Emitter:
         if term.is_script:
             script = self.scripts[term.function]
             return self.guarded(term, lambda: script.emit(self.builder, args, keywords))
-        found = meaning(term.function)
+        found = meaning_of_word(term.function)
         if found is None:
             raise self.error(term, f"{term.function} is no longer an operation")
         return self.guarded(term, lambda: self.operation(found, args, keywords))
@@ -226,12 +226,12 @@ _VALUES: dict[type, Callable[[Emitter, Any], Any]] = {
     Group: lambda self, term: tuple([self.value(item) for item in term.items]),
     Part: Emitter.part,
     Slice: lambda self, term: slice(*[None if n is None else self.value(n) for n in term.ends]),
-    Choice: branches_and_loops.choice,
-    Logic: branches_and_loops.logic,
+    Choice: branches_and_loops.lower_choice,
+    Logic: branches_and_loops.lower_logic,
 }
 _STATEMENTS: dict[type, Callable[[Emitter, Any], None]] = {
     Assign: Emitter.assign,
-    Branch: branches_and_loops.branch,
+    Branch: branches_and_loops.lower_branch,
     While: branches_and_loops.loop_while,
     Count: branches_and_loops.loop_for,
 }

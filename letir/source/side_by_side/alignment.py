@@ -1,4 +1,4 @@
-"""``aligned``: an alignment of the equal elements of two sequences, in linear time.
+"""``aligned_positions``: an alignment of the equal elements of two sequences, in linear time.
 
 Common prefixes and suffixes first, then elements that occur once in both (Cohen's patience diff);
 the rest by the greedy algorithm of Myers (An O(ND) difference algorithm, Algorithmica, 1986), which
@@ -14,7 +14,7 @@ MOST_EDITS = 100  # the trace takes time and memory proportional to its square
 _Pairs = list[tuple[int, int]]
 
 
-def aligned(a: Sequence, b: Sequence) -> _Pairs:
+def aligned_positions(a: Sequence, b: Sequence) -> _Pairs:
     """Increasing pairs of positions of equal elements.
 
     >>> aligned("abcd", "axcd")
@@ -24,7 +24,7 @@ def aligned(a: Sequence, b: Sequence) -> _Pairs:
     for start, end in pairwise([(-1, -1), *unique_pairs(a, b), (len(a), len(b))]):
         if start[0] >= 0:
             found.append(start)
-        found += between(a, b, start[0] + 1, start[1] + 1, *end)
+        found += pairs_between(a, b, start[0] + 1, start[1] + 1, *end)
     return found
 
 
@@ -53,7 +53,7 @@ def longest_increasing(values: Sequence[int]) -> list[int]:
     return found[::-1]
 
 
-def between(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> _Pairs:
+def pairs_between(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> _Pairs:
     """The aligned pairs between ``a[i:k]`` and ``b[j:m]``."""
     head: _Pairs = []
     while i < k and j < m and a[i] == b[j]:

@@ -16,7 +16,7 @@ from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.text.printer import Printer, is_printed_in_place
 from letir.errors import DTypeError
-from letir.source.side_by_side.alignment import aligned, unique_pairs
+from letir.source.side_by_side.alignment import aligned_positions, unique_pairs
 
 _SAME, _CHANGED, _REMOVED, _ADDED = " ", "|", "<", ">"
 _CONTEXT = 3  # lines around a difference
@@ -138,7 +138,7 @@ class _Rows:
                 self.pairs[p] = q
             yield Row(_mark_of(p, q, p and q and p.type is q.type), p, q)
         # from strict to loose; the first level uses only unique matches, as anchors
-        finders = unique_pairs, aligned, aligned
+        finders = unique_pairs, aligned_positions, aligned_positions
         levels = list(zip(finders, self.described(self.f), self.described(self.g), strict=True))
         yield from self.part(levels, (0, 0), (len(self.f), len(self.g)))
         same = self.agree(self.f.ret.args, self.g.ret.args)

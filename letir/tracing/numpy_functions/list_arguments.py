@@ -1,6 +1,6 @@
 """NumPy's functions called with a list of traced values.
 
-NumPy makes an array of a list of numbers, but cannot of a list of traced values. Stand-ins for
+NumPy makes an array of a list of numbers, but not of a list of traced values. Stand-ins for
 NumPy's functions do. Code that builds a list itself gets them when it is first seen, see
 ``math_stand_ins``; code to which an argument of the recorded function brings the list, before that
 function is called. A ufunc that gets a list all the same, from an attribute or from another
@@ -18,7 +18,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.tracing.callers import codes_in, is_users
+from letir.tracing.callers import codes_in, is_user_module
 from letir.tracing.math_stand_ins import functions_of_arrays
 from letir.tracing.stand_ins import (
     GIVEN_NUMBERS,
@@ -90,7 +90,7 @@ def note_module_of_numbers(called: str, frame: FrameType) -> None:
     """Note the module of ``frame`` if it has no stand-in for ``float`` or ``complex`` yet."""
     trace, space = ACTIVE.get(), frame.f_globals
     is_known = called in space or space.get("__name__") in GIVEN_NUMBERS
-    if type(trace) is Trace and trace.intercepts and not is_known and is_users(space):
+    if type(trace) is Trace and trace.intercepts and not is_known and is_user_module(space):
         vars(trace)["takes_lists"] = space
 
 

@@ -148,7 +148,7 @@ class PythonProtocols(ArrayValue):
 
     def __format__(self, spec):
         if spec or self.is_integer_scalar():
-            return LATE_BOUND["formatted"](self, spec)
+            return LATE_BOUND["format_traced"](self, spec)
         return LATE_BOUND["text_of"](self, str) or self.listing_text()
 
     def __str__(self):

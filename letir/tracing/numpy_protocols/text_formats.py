@@ -37,7 +37,7 @@ _REMEDY = (
 )
 
 
-def formatted(x: Any, spec: str) -> str:
+def format_traced(x: Any, spec: str) -> str:
     """``format(x, spec)`` of a traced value."""
     frame = _asking_frame()
     if x.shape:
@@ -186,7 +186,7 @@ def _printing_calls(code: CodeType) -> Iterator[tuple]:
 
 LATE_BOUND.update(
     float_for_text=float_for_text,
-    formatted=formatted,
+    format_traced=format_traced,
     guard_printed=guard_printed,
     json_stand_in=json_stand_in,
     text_by_function=text_by_function,

@@ -4,7 +4,7 @@ import numpy as np
 
 import letir as lt
 from letir.ast.terms import Lambda
-from letir.passes.fusion.regrouping import regrouped, without_groups
+from letir.passes.fusion.regrouping import regroup_clusters, without_groups
 from letir.passes.fusion.row_clusters import row_clusters
 
 X = np.arange(2000.0).reshape(40, 50)
@@ -112,6 +112,6 @@ def test_regrouped_programs_keep_their_order_and_results():
         return (y @ x.T) * s, y - s[:, None], s
 
     fn = program(f, X)
-    found = regrouped(fn, row_clusters(fn, lambda bind: True, worth=1), lambda *given: None)
+    found = regroup_clusters(fn, row_clusters(fn, lambda bind: True, worth=1), lambda *given: None)
 
     assert found is fn

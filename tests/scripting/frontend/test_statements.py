@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import letir as lt
-from letir.scripting.frontend.vocabulary import meaning, words
+from letir.scripting.frontend.vocabulary import known_words, meaning_of_word
 from letir.scripting.units import CompilationUnit, script
 
 SCALE, AXES, TABLE = 2.5, (0, 1), np.ones(3)
@@ -345,7 +345,7 @@ def test_results_nest_as_they_are_written():
 
 
 def test_every_known_word_can_be_called():
-    assert not [word for word in words() if meaning(word) is None]
+    assert not [word for word in known_words() if meaning_of_word(word) is None]
 
 
 # ---- Python functions ----

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from letir.source.side_by_side import alignment
-from letir.source.side_by_side.alignment import aligned, between, longest_increasing
+from letir.source.side_by_side.alignment import aligned_positions, longest_increasing, pairs_between
 
 WORDS = st.text("abcd", max_size=12)
 
@@ -26,7 +26,7 @@ def longest_common(a: str, b: str) -> int:
 @settings(deadline=None)
 @given(WORDS, WORDS)
 def test_pairs_are_equal_and_increase(a, b):
-    pairs = aligned(a, b)
+    pairs = aligned_positions(a, b)
 
     assert all(a[i] == b[j] for i, j in pairs)
     assert all(i < k and j < m for (i, j), (k, m) in itertools.pairwise(pairs))
@@ -35,7 +35,7 @@ def test_pairs_are_equal_and_increase(a, b):
 @settings(deadline=None)
 @given(WORDS, WORDS)
 def test_without_anchors_the_alignment_is_a_longest_common_subsequence(a, b):
-    assert len(between(a, b, 0, 0, len(a), len(b))) == longest_common(a, b)
+    assert len(pairs_between(a, b, 0, 0, len(a), len(b))) == longest_common(a, b)
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])
@@ -44,7 +44,7 @@ def test_without_anchors_the_alignment_is_a_longest_common_subsequence(a, b):
 def test_aligning_with_a_small_edit_limit_reaches_the_end(most, a, b):
     before, alignment.MOST_EDITS = alignment.MOST_EDITS, most
     try:
-        pairs = between(a, b, 0, 0, len(a), len(b))
+        pairs = pairs_between(a, b, 0, 0, len(a), len(b))
     finally:
         alignment.MOST_EDITS = before
 
@@ -64,5 +64,8 @@ def test_the_subsequence_increases_and_none_is_longer(values):
 
 
 def test_sequences_without_common_elements_take_linear_time():
-    assert aligned(range(5000), range(5000, 10_000)) == []
-    assert len(aligned([i % 2 for i in range(5000)], [i % 3 == 0 for i in range(5000)])) > 2000
+    assert aligned_positions(range(5000), range(5000, 10_000)) == []
+    assert (
+        len(aligned_positions([i % 2 for i in range(5000)], [i % 3 == 0 for i in range(5000)]))
+        > 2000
+    )
