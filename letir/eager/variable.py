@@ -1,8 +1,9 @@
 """``Variable``: a NumPy array that records how it was computed, so that it has a gradient."""
 
+import operator
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -35,15 +36,14 @@ from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.dispatch import recorder_of, ufunc_records
 from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
 from letir.tracing.operands import stack_traced
-from letir.tracing.refusals import with_hint
+from letir.tracing.refusals import convert_with_hint
 from letir.tracing.source_locations import at_user, error_at_user_line, is_item_write
 from letir.tracing.tracer import Tracer
 
-if TYPE_CHECKING:
-    pass
-
 INDEX, RESHAPE = PRIMITIVES["index"], PRIMITIVES["reshape"]
+_TRUTH_HINT = "choose for each element with numpy.where(condition, a, b)"
 _NUMBER_HINT = "convert an element, x[i], or reduce the array: x.sum()"
+_INDEX_HINT = "pass an int, or round it: x.astype(int)"
 _ARRAY_REMEDY = (
     "compute with the Variable; x.detach() or x.numpy() is the value without its history,\n"
     "  letir.numpy.array([...]) makes an array of Variables; Variable(buffer) can be written to"
@@ -322,24 +322,14 @@ class Variable(ArrayValue):
         return replay_program(f, leaves)
 
     def __bool__(self):
-        try:
-            return bool(self.array)
-        except ValueError as error:
-            hint = "choose for each element with numpy.where(condition, a, b)"
-            raise with_hint(error, hint) from None
+        return convert_with_hint(bool, self.array, ValueError, _TRUTH_HINT)
 
     def __int__(self):
-        try:
-            return int(self.array)
-        except TypeError as error:
-            raise with_hint(error, _NUMBER_HINT) from None
+        return convert_with_hint(int, self.array, TypeError, _NUMBER_HINT)
 
     def __float__(self):
         self.check_kept()
-        try:
-            return float(self.array)
-        except TypeError as error:
-            raise with_hint(error, _NUMBER_HINT) from None
+        return convert_with_hint(float, self.array, TypeError, _NUMBER_HINT)
 
     def __complex__(self):
         self.check_kept()
@@ -347,8 +337,7 @@ class Variable(ArrayValue):
 
     def check_kept(self) -> None:
         """Raise TraceError if NumPy asks for a number to store, as in ``buffer[i] = x``."""
-        # NumPy calls float(x) from C, so the caller's frame is the user's statement
-        frame = sys._getframe(2)
+        frame = sys._getframe(2)  # the user's statement, as NumPy calls float(x) from C
         if is_item_write(frame) and self.requires_grad and (RECORDS.get() or is_grad_enabled()):
             raise TraceError(
                 f"a Variable that requires grad cannot be written into an ordinary array: "
@@ -356,10 +345,7 @@ class Variable(ArrayValue):
             )
 
     def __index__(self):
-        try:
-            return self.array.__index__()
-        except TypeError as error:
-            raise with_hint(error, "pass an int, or round it: x.astype(int)") from None
+        return convert_with_hint(operator.index, self.array, TypeError, _INDEX_HINT)
 
     def __format__(self, spec):
         return format(self.array, spec) if spec else repr(self)
@@ -385,8 +371,7 @@ class Variable(ArrayValue):
 
     def __deepcopy__(self, memo):
         rebuild, (kind, array, requires_grad, grad) = self.__reduce_ex__(2)
-        # the gradient may have a history of its own
-        grad = None if grad is None else grad.detach().__deepcopy__(memo)
+        grad = None if grad is None else grad.detach().__deepcopy__(memo)  # it may have a history
         return rebuild(kind, array.copy(), requires_grad, grad)
 
     # ---- in place ----

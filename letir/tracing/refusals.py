@@ -352,6 +352,14 @@ def with_hint(error: E, hint: str) -> E:
     return error
 
 
+def convert_with_hint(convert: Callable, array: Any, expected: type[Exception], hint: str) -> Any:
+    """``convert(array)``; its ``expected`` error gets the hint, see ``with_hint``."""
+    try:
+        return convert(array)
+    except expected as error:
+        raise with_hint(error, hint) from None
+
+
 WATCHERS.append(_remember)
 TEXT_WATCHERS.append(_numpys_error)
 LATE_BOUND.update(
