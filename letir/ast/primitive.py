@@ -27,10 +27,7 @@ class Required:
 
 def _keywords(function) -> dict[str, Any]:
     """{name: default} of a function's keyword-only parameters: the attributes of an operation."""
-    # not inspect.signature, which takes 9 us: a first jit(grad(f)) makes a hundred records
-    code = function.__code__
-    if code.co_kwonlyargcount == 0:
-        return {}
+    code = function.__code__  # not inspect.signature, which takes 9 us
     names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     defaults = function.__kwdefaults__ or {}
     # `call` is the evaluator in use, not an attribute
@@ -240,7 +237,9 @@ class Primitive:
     def __attrs_post_init__(self):
         self.is_users = "." in self.name
         self.raises = self.raises or self.is_users
-        self.set_attrs(_keywords(self.attributes or self.impl))
+        function: Any = self.attributes or self.impl
+        # most operations have no attributes, and a first jit(grad(f)) makes a hundred records
+        self.set_attrs(_keywords(function) if function.__code__.co_kwonlyargcount else {})
         self.is_differentiable = type(self.vjp) is not Absent or not self.vjp.final
         if self.memory is None:
             is_open = self.is_users or (self.holds_lambdas and self.decompose is None)

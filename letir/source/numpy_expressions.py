@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from letir.ast.primitive import PRIMITIVES, Primitive
-from letir.ast.terms import Bind
 from letir.errors import ExportError
 from letir.ops.define.records import decomposition
 from letir.ops.shape.size_numbers import filled_attrs
@@ -39,7 +38,7 @@ def _sized_form(write: Step) -> Any:
     attrs = dict(zip(bind.attrs["names"], bind.attrs["settings"], strict=True))
     texts = (SourceText(f"{numbers}[{i}]") for i in itertools.count())
     filled: Any = filled_attrs(op, attrs, texts)
-    inner = Bind(bind.binders, op, bind.args[:-1], filled, bind.source)
+    inner = bind.replace(op=op, args=bind.args[:-1], attrs=filled)
     return source_form(Step(write.writer, inner, write.operands[:-1]), write.operands[:-1])
 
 

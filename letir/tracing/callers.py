@@ -11,6 +11,7 @@ import sys
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from letir.ast.bounded_cache import BoundedCache
 from letir.tracing.source_locations import instruction_at
 
 _OPCODES = ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "CALL_INTRINSIC_1", "IMPORT_STAR")
@@ -33,8 +34,9 @@ _SERIES = frozenset(
 STANDARD = os.path.dirname(os.__file__) + os.sep
 _BUILD_LIST = dis.opmap["BUILD_LIST"]
 _MOST = 1 << 12
-_called: dict[int, tuple[CodeType, frozenset[int]]] = {}  # by id, as hashing code is slow
-_on_lists: dict[int, tuple[CodeType, frozenset[str]]] = {}  # likewise
+# by id, as hashing code is slow
+_called: dict[int, tuple[CodeType, frozenset[int]]] = BoundedCache(_MOST)
+_on_lists: dict[int, tuple[CodeType, frozenset[str]]] = BoundedCache(_MOST)
 _users: dict[str | None, bool] = {}  # by the name of the module
 _extensions: list = [0, set()]  # the number of modules when they were searched, packages found
 
@@ -83,8 +85,6 @@ def is_called_at_once(frame: FrameType) -> bool:
     code = frame.f_code
     found = _called.get(id(code))
     if found is None:
-        if len(_called) >= _MOST:
-            _called.clear()
         found = _called[id(code)] = code, _called_attributes(code)
     return instruction_at(frame) in found[1]
 
@@ -151,8 +151,6 @@ def attributes_called_on_lists(code: CodeType) -> frozenset[str]:
         return frozenset()
     found = _on_lists.get(id(code))
     if found is None:
-        if len(_on_lists) >= _MOST:
-            _on_lists.clear()
         found = _on_lists[id(code)] = code, _attributes_called_on_lists(code)
     return found[1]
 

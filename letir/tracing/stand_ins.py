@@ -16,6 +16,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from letir.ast import LATE_BOUND
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.process_state import ModuleSites, NamesSite, PlaceSite, new_lock
 from letir.tracing.callers import (
     LIBRARIES,
@@ -31,13 +32,14 @@ _under_way: dict[int, list] = {}  # id -> the list ``started`` of each recording
 _modules: set[str] = set()  # the names of the modules that have been searched for sites
 # id of a dict of globals -> (the dict, its possible lengths, sites in it, those for sizes)
 _spaces: dict[int, tuple[dict, tuple, list, list]] = {}
-_named_by: dict[int, tuple] = {}  # id of code -> (code, stand-ins for builtins that it names)
 LOADED_LATE = frozenset(
     ["json", "numpy.fft", "numpy.random", "numpy.testing", "scipy", "statistics"]
 )
 LOADING: set[str] = set()  # modules that are being imported, without all of their names
 GIVEN_NUMBERS: set[str] = set()  # modules without NumPy whose functions got traced numbers
 _MOST = 1024  # dicts that are kept alive in addition to the dicts of modules
+# id of code -> (code, stand-ins for builtins that it names)
+_named_by: dict[int, tuple] = BoundedCache(_MOST)
 _libraries: list["LibraryModule"] = []
 _methods: list[tuple] = []  # (class, name, original, stand-in)
 _in_place = ModuleSites()
@@ -361,8 +363,6 @@ def _names_in(code: CodeType) -> dict[str, Any]:
     """The stand-ins for the builtins whose names occur in code."""
     known = _named_by.get(id(code))
     if known is None:
-        if len(_named_by) >= _MOST:
-            _named_by.clear()
         known = _named_by[id(code)] = code, LATE_BOUND["named_stand_ins"]([code])
     return known[1]
 

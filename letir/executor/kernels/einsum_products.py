@@ -53,7 +53,7 @@ def _with_products(bind: Bind) -> Bind:
     op = Primitive(
         "einsum", impl, lambda *kinds, **_: kind, _NO_RULE, _NO_RULE, no_float_errors=True
     )
-    return Bind(bind.binders, op, bind.args, bind.attrs, bind.source)
+    return bind.replace(op=op)
 
 
 def _products_of(bind: Bind) -> "_Products | None":

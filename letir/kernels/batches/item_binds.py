@@ -14,6 +14,7 @@ import numpy as np
 from letir.ast.attrs import Attrs, Here
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Local
 from letir.ast.types import ArrayType
 from letir.kernels.array_forms import array_form_of
@@ -66,7 +67,7 @@ def _is_known(arg: Arg) -> bool:
     kind = arg.type
     if kind is None or kind is NO_TYPE or kind.dtype not in DTYPES:
         return False
-    return all(type(length) is int for length in kind.shape)
+    return has_static_shape(kind)
 
 
 def is_batch(kind: ArrayType | None, n: int) -> bool:
@@ -101,7 +102,7 @@ def summed(bind: Bind) -> Bind:
     """The sum along axes, which stay with length 1, that ``is_sum_to_shape`` describes."""
     total = PRIMITIVES["sum"]
     attrs = total.complete({"axis": reduced_axes(bind), "keepdims": True})
-    return Bind(bind.binders, total, bind.args[:1], attrs, bind.source)
+    return bind.replace(op=total, args=bind.args[:1], attrs=attrs)
 
 
 def resized(bind: Bind, n: int, length: int) -> tuple[Attrs, tuple[ArrayType, ...]]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import NO_TYPE, Bind, Local
 from letir.ast.types import ArrayType
 from letir.kernels.row_passes import reduction_form
@@ -70,7 +71,7 @@ def _is_small(kind: Any, dtype: np.dtype, most: int) -> bool:
     """Whether values of this type have this dtype and few elements."""
     if type(kind) is not ArrayType or kind is NO_TYPE or kind.dtype != dtype:
         return False
-    return all(type(n) is int for n in kind.shape) and math.prod(kind.shape) <= most
+    return has_static_shape(kind) and math.prod(kind.shape) <= most
 
 
 def _has_plain_item(item: Any) -> bool:

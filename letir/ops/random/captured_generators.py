@@ -11,7 +11,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.errors import DTypeError, TraceError
-from letir.ops.random.draws_from_lists import as_array
+from letir.ops.random.draws_from_lists import array_of_list
 from letir.ops.random.generator_states import state_array, state_of
 from letir.ops.random.numpy_generator import (
     TracedGenerator,
@@ -58,7 +58,7 @@ class TracedRandomState(TracedGenerator):
         self, a: Any, size: Any = None, replace: bool = True, p: Any = None
     ) -> Any:
         """Random elements of the array ``a``, or numbers below the int ``a``."""
-        a = as_array(a)
+        a = array_of_list(a)
         n = as_size(a) if np.ndim(a) == 0 else np.shape(a)[0]
         given = () if p is None else (p,)
         places = self.draw("choice", given, size or (), np.int64, a=n, replace=bool(replace))

@@ -9,7 +9,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 
 
-def as_array(x: Any) -> Any:
+def array_of_list(x: Any) -> Any:
     """A list or a tuple as an array, traced if one of its elements is; other values unchanged."""
     if not isinstance(x, list | tuple):
         return x
@@ -30,7 +30,7 @@ def shuffle_list(generator: Any, items: list) -> None:
         moved = PRIMITIVES["index"](np.array(items), (order,))
         items[:] = [PRIMITIVES["weaken"](moved[i]) for i in range(count)]
     elif kinds and all(isinstance(x, Value) and x.type == items[0].type for x in items):
-        moved = PRIMITIVES["index"](as_array(items), (order,))
+        moved = PRIMITIVES["index"](array_of_list(items), (order,))
         is_weak = items[0].type.weak
         items[:] = [PRIMITIVES["weaken"](x) if is_weak else x for x in moved]
     else:

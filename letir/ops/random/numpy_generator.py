@@ -284,7 +284,9 @@ class TracedGenerator:
         numbers = (np.ndarray, np.generic, int, float)
         if not all(isinstance(x, numbers) for x in values):
             return  # an abstract trace has no values
-        arrays = [x if isinstance(x, Value) and x.shape else _as_array(x) for x in parameters]
+        arrays = [
+            x if isinstance(x, Value) and x.shape else _parameter_array(x) for x in parameters
+        ]
         if not holds(*arrays):
             getattr(self.__class__(np.random.MT19937(0)), name)(*values)  # raises it
 
@@ -364,7 +366,7 @@ class TracedGenerator:
             x[...] = self.permutation(x, axis)
 
 
-def _as_array(x: Any) -> Any:
+def _parameter_array(x: Any) -> Any:
     """A parameter with the methods of arrays."""
     return x if hasattr(x, "dtype") else np.asarray(x)
 
@@ -390,7 +392,7 @@ def _as_operand(x):
     """A parameter as a traced value, an array or a Python number."""
     if isinstance(x, Value) or type(x) in (int, float):
         return x
-    return _draws_from_lists.as_array(x) if isinstance(x, list | tuple) else np.asarray(x)
+    return _draws_from_lists.array_of_list(x) if isinstance(x, list | tuple) else np.asarray(x)
 
 
 def _common_size(size: Any, *parameters: Any) -> Any:

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast.bounded_cache import BoundedCache
 from letir.ops.random import generator_states
 
 _MOST = 16
-_ready: dict[bytes, Any] = {}  # state -> a generator in this state, with no other reference
+# state -> a generator in this state, with no other reference
+_ready: dict[bytes, Any] = BoundedCache(_MOST)
 
 
 def generator_of(words: Any) -> Any:
@@ -25,7 +27,5 @@ def generator_of(words: Any) -> Any:
 def state_of(generator: Any) -> np.ndarray:
     """The state of a generator that the caller will not use again."""
     words: np.ndarray = generator_states.state_of(generator)
-    if len(_ready) >= _MOST:
-        _ready.clear()
     _ready[words.tobytes()] = generator
     return words

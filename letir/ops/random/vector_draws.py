@@ -13,7 +13,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import MissingRule, ShapeError
-from letir.ops.random.draws_from_lists import as_array
+from letir.ops.random.draws_from_lists import array_of_list
 from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.shape.transpose import normalize_axes
 
@@ -22,7 +22,7 @@ _LEAST_SUM = 0.1  # NumPy draws Dirichlet numbers below it by another method
 
 def _as_parameter(x: Any) -> Any:
     """A parameter as a traced value or an array."""
-    x = as_array(x)
+    x = array_of_list(x)
     return x if isinstance(x, Value) else np.asarray(x, float)
 
 
@@ -102,7 +102,7 @@ def _multinomial(generator: Any, n: Any, pvals: Any, size: Any = None) -> Any:
 
 def _permuted(generator: Any, x: Any, axis: Any = None, out: Any = None) -> Any:
     """``x`` with each row along ``axis``, or all elements, in a random order of its own."""
-    x = x if isinstance(x, Value) else as_array(x) if isinstance(x, list) else np.asarray(x)
+    x = x if isinstance(x, Value) else array_of_list(x) if isinstance(x, list) else np.asarray(x)
     if not x.ndim:
         raise TypeError("len() of unsized object")
     if axis is None:

@@ -29,7 +29,7 @@ def without_groups(fn: Lambda) -> Lambda:
     for bind in fn.binds:
         args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
         if bind.op.role != "fused" or not _has_types(bind):
-            binds.append(Bind(bind.binders, bind.op, args, bind.attrs, bind.source))
+            binds.append(bind.replace(args=args))
             continue
         body = bind.attrs["body"]
         inner = dict(zip(body.params, args, strict=True))

@@ -295,7 +295,7 @@ def _index_row_from(bind: Bind, part: Local, first: int) -> Bind:
     """An indexing operation on the rows of its operand from ``first`` on."""
     entry, *rest = _index_entries(bind)
     item = (entry - first, *rest) if rest else entry - first
-    return Bind(bind.binders, bind.op, (part,), Attrs({**bind.attrs, "item": item}), bind.source)
+    return bind.replace(args=(part,), attrs=Attrs({**bind.attrs, "item": item}))
 
 
 def _row_of(bind: Bind | None) -> int | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder
 from letir.ast.liveness import may_raise
 from letir.ast.primitive import PRIMITIVES
@@ -26,7 +27,7 @@ _HANDLER = dis.opmap["PUSH_EXC_INFO"]  # the first instruction of an exception h
 _MOST = 1 << 12
 # id of code -> (the code, which stays alive for its id, instructions inside try or with)
 # and whether a handler keeps the exception
-_protected: dict[int, tuple[CodeType, list[range], bool]] = {}
+_protected: dict[int, tuple[CodeType, list[range], bool]] = BoundedCache(_MOST)
 _READ_ERRORS = frozenset(["exc_info", "exception", "format_exc", "print_exc"])
 
 
@@ -115,8 +116,6 @@ def _look_up_ranges(code: CodeType) -> tuple[CodeType, list[range], bool]:
     """The code, the ranges of instructions whose exceptions a handler of the user catches, and
     whether a handler keeps the exception.
     """
-    if len(_protected) >= _MOST:
-        _protected.clear()
     found: list[range] = []
     if is_users(code.co_filename):
         parse: Any = dis._parse_exception_table  # type: ignore[attr-defined]  # has no public name

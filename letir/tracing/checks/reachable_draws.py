@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.bounded_cache import BoundedCache
 
 _MOST = 32  # functions that are read
 _MOST_CODES = 1 << 10
-_named_by: dict[int, tuple[CodeType, frozenset[str]]] = {}  # by id of the code
+# by id of the code
+_named_by: dict[int, tuple[CodeType, frozenset[str]]] = BoundedCache(_MOST_CODES)
 _WITHOUT_DRAWS = frozenset(
     [
         *(int, float, complex, bool, str, bytes, type(None), np.ndarray, ModuleType, type),
@@ -68,8 +70,6 @@ def _unusual_names(code: CodeType) -> frozenset[str]:
     """The globals and attributes that code names, except harmless ones."""
     known = _named_by.get(id(code))
     if known is None:
-        if len(_named_by) >= _MOST_CODES:
-            _named_by.clear()
         names: set[str] = set()
         todo = [code]
         while todo:

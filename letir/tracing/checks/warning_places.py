@@ -23,8 +23,8 @@ from letir.tracing.source_locations import is_users
 from letir.tracing.trace_state import ACTIVE, Trace, warnings_shown_by
 
 PLACES[Evaluator.call.__code__] = lambda frame: getattr(frame.f_locals["env"].at, "source", None)
-_names: dict[str, dict] = {}  # globals by file
 _MOST_FILES = 1 << 10
+_names: dict[str, dict] = BoundedCache(_MOST_FILES)  # globals by file
 
 
 def warn_at_user(text: str) -> None:
@@ -132,8 +132,6 @@ def _names_of_file(file: str) -> dict:
     """The globals of a file, if it is a module, else a dict with the name of the file."""
     found = _names.get(file)
     if found is None:
-        if len(_names) >= _MOST_FILES:
-            _names.clear()
         spaces = [getattr(module, "__dict__", {}) for module in list(sys.modules.values())]
         other = {"__name__": file.removesuffix(".py") or "<unknown>"}
         found = next((names for names in spaces if names.get("__file__") == file), other)

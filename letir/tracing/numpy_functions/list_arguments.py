@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
 from letir.tracing.callers import codes_in, is_user_module
 from letir.tracing.math_stand_ins import functions_of_arrays
@@ -30,7 +31,7 @@ from letir.tracing.stand_ins import (
 from letir.tracing.trace_state import ACTIVE, Trace
 
 _MOST = 1 << 12
-_seen: dict[int, CodeType] = {}  # by id, as hashing code is slow
+_seen: dict[int, CodeType] = BoundedCache(_MOST)  # by id, as hashing code is slow
 
 
 def watch_list_arguments(f: Callable, args: tuple) -> None:
@@ -44,8 +45,6 @@ def watch_list_arguments(f: Callable, args: tuple) -> None:
         f = f.__func__
     if type(f) is not FunctionType or _seen.get(id(f.__code__)) is f.__code__:
         return
-    if len(_seen) >= _MOST:
-        _seen.clear()
     _seen[id(f.__code__)] = f.__code__
     space = f.__globals__
     names: set[str] = set()

@@ -17,6 +17,7 @@ from letir.ast.builder import Value
 from letir.ast.operators import weaken_result
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import TraceError
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.traced_slices import has_traced_slice, take_traced_slices
@@ -243,7 +244,7 @@ class PythonProtocols(ArrayValue):
             return value.tolist()
         if not self.shape:
             return self if self.type.weak else weaken_result(self)
-        if not all(type(n) is int for n in self.shape):
+        if not is_static_shape(self.shape):
             raise note_refusal(
                 TraceError(
                     f"tolist() of {self.type}: the size of a list cannot be symbolic{at_user()}\n"

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
 from letir.tracing.source_locations import at_user, is_users
 from letir.tracing.stand_ins import is_recording
@@ -29,7 +30,8 @@ _WRITERS = frozenset(
 _BARS = frozenset(["set_description", "set_description_str", "set_postfix", "set_postfix_str"])
 _CALLS = ("CALL", "CALL_KW", "CALL_FUNCTION_EX")
 _MOST = 1 << 12
-_printed: dict[int, tuple[CodeType, list[tuple]]] = {}  # by id, as hashing code is slow
+# by id, as hashing code is slow
+_printed: dict[int, tuple[CodeType, list[tuple]]] = BoundedCache(_MOST)
 _REMAINDER = [number for number, (_, sign) in enumerate(dis._nb_ops) if sign in ("%", "%=")]  # type: ignore[attr-defined]
 _BINARY_OP = dis.opmap["BINARY_OP"]
 _REMEDY = (
@@ -152,8 +154,6 @@ def _is_printed(frame: FrameType) -> bool:
     code = frame.f_code
     found = _printed.get(id(code))
     if found is None:
-        if len(_printed) >= _MOST:
-            _printed.clear()
         found = _printed[id(code)] = code, list(_printing_calls(code))
     line, last_line, start, end = _positions(code, frame.f_lasti)
     if line is None or last_line is None:
