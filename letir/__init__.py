@@ -154,7 +154,7 @@ _LATE_BOUND = {
     "eval.evaluator": ("call", "compute", "evaluator"),
     "eval.failures": ("caught_failure", "forget_values", "add_location_note"),
     "eval.float_warnings": ("in_warning_state",),
-    "eval.nan_checks": ("checked_observer",),
+    "eval.nan_checks": ("nan_observer",),
     "executor.kernels.background": ("compile_later",),
     "executor.kernels.device_kernels": ("device_call",),
     "executor.reports": ("executor_state", "size_words", "spec_difference", "warn_of_compiles"),

@@ -439,12 +439,18 @@ def words_in(paths: Iterable[Path]) -> Counter[str]:
     return Counter(word for path in paths for word in set(re.findall(r"\w+", path.read_text())))
 
 
-def test_a_function_that_no_other_file_names_is_private():
-    """Except functions for users, commands, and samples, which are found by their folder."""
+@cache
+def words_in_sources() -> Counter[str]:
+    """How many files of the repository contain each word."""
     top = ROOT.parent
     places = [path for part in ("tests", "benchmarks", "docs") for path in (top / part).rglob("*")]
     pages = [path for path in places if path.suffix in (".py", ".md")]
-    named = words_in([*FILES.values(), *pages, ROOT / "__init__.pyi"])
+    return words_in([*FILES.values(), *pages, ROOT / "__init__.pyi"])
+
+
+def test_a_function_that_no_other_file_names_is_private():
+    """Except functions for users, commands, and samples, which are found by their folder."""
+    named = words_in_sources()
 
     assert [] == [
         f"{name}:{node.lineno} {node.name}"
@@ -453,6 +459,31 @@ def test_a_function_that_no_other_file_names_is_private():
         for node in tree_of(name).body
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
         if named[node.name] == 1 and not any(map(is_for_users, node.decorator_list))
+    ]
+
+
+def constants_of(name: str) -> Iterator[str]:
+    """The names in capitals that a file assigns at module level."""
+    for node in tree_of(name).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            found = [n.id for n in nodes_in(node) if isinstance(n, ast.Name) and is_stored(n)]
+            yield from [word for word in found if word.isupper()]
+
+
+def is_stored(node: ast.Name) -> bool:
+    """Whether a name is assigned to."""
+    return isinstance(node.ctx, ast.Store)
+
+
+def test_a_constant_that_no_other_file_names_is_private():
+    named = words_in_sources()
+
+    assert [] == [
+        f"{name}: {constant}"
+        for name in FILES
+        if not name.startswith("testing/")
+        for constant in constants_of(name)
+        if not constant.startswith("_") and named[constant] == 1
     ]
 
 

@@ -36,8 +36,8 @@ class Leaf:
 
 LEAF = Leaf()
 # Classes known to be leaves; packages that make others add these.
-LEAF_CLASSES: set[type] = {Leaf, np.ndarray, bool, str, int, float, complex}
-LEAF_CLASSES.update([np.dtype(code).type for code in "?bhilqBHILQefdFD"])
+_LEAF_CLASSES: set[type] = {Leaf, np.ndarray, bool, str, int, float, complex}
+_LEAF_CLASSES.update([np.dtype(code).type for code in "?bhilqBHILQefdFD"])
 
 
 @frozen
@@ -82,7 +82,7 @@ def with_texts(tree: Any) -> Any:
 def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
     """The leaves of ``tree`` and its structure; None has no leaves."""
     leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
-    if LEAF_CLASSES.issuperset(map(type, leaves)):  # nearly always
+    if _LEAF_CLASSES.issuperset(map(type, leaves)):  # nearly always
         return leaves, spec
     classes = {type(leaf) for leaf in leaves if _is_record(type(leaf))}
     if not classes:

@@ -19,8 +19,8 @@ from letir.ast.types import ShapeDtype
 from letir.errors import LetirError
 
 FORMS = "write a .npy file or a number"
-TRACED_FORMS = f"{FORMS}, or a type such as 'float64[n, 3]' for an argument without a value"
-TYPE_FORM = "write a dtype and a size for each axis, as in 'float64[n, 3]'"
+_TRACED_FORMS = f"{FORMS}, or a type such as 'float64[n, 3]' for an argument without a value"
+_TYPE_FORM = "write a dtype and a size for each axis, as in 'float64[n, 3]'"
 _TYPE = re.compile(TYPE)
 _LIKE_A_TYPE = re.compile(r"\s*[a-z]+\d*\*?\s*\[.*")  # also without its end, or malformed
 
@@ -90,14 +90,14 @@ def parse_traced_argument(text: str) -> Any:
     """The array in a .npy file, a Python number, or a type, whose named sizes are symbolic."""
     if not _TYPE.fullmatch(text.strip()):
         if _LIKE_A_TYPE.fullmatch(text) and not os.path.exists(text):
-            raise LetirError(f"--arg {text!r} is not a type\n  {TYPE_FORM}")
-        return parse_argument(text, TRACED_FORMS)
+            raise LetirError(f"--arg {text!r} is not a type\n  {_TYPE_FORM}")
+        return parse_argument(text, _TRACED_FORMS)
     try:
         kind = parse_type(text.strip())
         return ShapeDtype(kind.shape, kind.dtype, kind.weak)
     except (LetirError, ValueError) as error:
         raise LetirError(
-            f"--arg {text!r} is not a type: {str(error).splitlines()[0]}\n  {TYPE_FORM}"
+            f"--arg {text!r} is not a type: {str(error).splitlines()[0]}\n  {_TYPE_FORM}"
         ) from None
 
 

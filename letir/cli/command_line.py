@@ -34,8 +34,8 @@ examples:
   letir export fast.letir -o fast.onnx
 """
 EACH = "once for each argument, in the order of the parameters"
-ARGUMENT = f"a .npy file or a number; {EACH}"
-TRACED_ARGUMENT = (
+_ARGUMENT = f"a .npy file or a number; {EACH}"
+_TRACED_ARGUMENT = (
     "a .npy file, a number, or a type such as 'float64[n, 3]' for an argument without a value, "
     f"whose named sizes stay symbolic; {EACH}"
 )
@@ -46,9 +46,9 @@ def cli_option(*names: str, **settings: Any) -> tuple[tuple, dict]:
     return names, settings
 
 
-OUTPUT = cli_option("-o", "--output", metavar="FILE", help="where to save it, not print it")
+_OUTPUT = cli_option("-o", "--output", metavar="FILE", help="where to save it, not print it")
 FILE = cli_option("file", metavar="FILE", help="a saved program, or an ONNX model")
-LIMITS = tuple(
+_LIMITS = tuple(
     cli_option(name, type=int, default=most, metavar="N", help=f"{about} (default: %(default)s)")
     for name, most, about in (
         ("--max-bytes", MOST_BYTES, "the most bytes that a saved program may unpack to"),
@@ -62,17 +62,19 @@ SIZES = cli_option(
     metavar="NAME=N",
     help="a number for a named size of the model; others stay symbolic",
 )
-ARGS = cli_option("--arg", action="append", default=[], metavar="ARG", help=ARGUMENT)
-TRACED_ARGS = cli_option("--arg", action="append", default=[], metavar="ARG", help=TRACED_ARGUMENT)
+ARGS = cli_option("--arg", action="append", default=[], metavar="ARG", help=_ARGUMENT)
+_TRACED_ARGS = cli_option(
+    "--arg", action="append", default=[], metavar="ARG", help=_TRACED_ARGUMENT
+)
 FUNCTION = "the function, as in model.py:loss or package.model:loss; the module is imported"
-OUT_HELP = (
+_OUT_HELP = (
     "where to save the results: once for each result, or once to have them numbered, y.0.npy, "
     "y.1.npy; by default they are printed"
 )
-EXPORTED = "where to write the ONNX model; needs the extra onnx"
+_EXPORTED = "where to write the ONNX model; needs the extra onnx"
 DIFFERENTIABLE = "a saved program or ONNX model whose first result is a scalar"
-VIEWED = "a saved program, an ONNX model, or a function, as in model.py:loss or package.model:loss"
-ARGNUMS = "arguments with respect to which to differentiate (default: 0)"
+_VIEWED = "a saved program, an ONNX model, or a function, as in model.py:loss or package.model:loss"
+_ARGNUMS = "arguments with respect to which to differentiate (default: 0)"
 PASSES = "passes of letir.passes to run, in this order (default: those of letir.jit)"
 COMMANDS: tuple[Any, ...] = (
     (
@@ -90,14 +92,14 @@ COMMANDS: tuple[Any, ...] = (
         trace_command,
         "letir trace model.py:loss --arg 'float64[n, 3]' --arg 0.5 -o loss.letir",
         cli_option("function", metavar="FILE.py:FUNCTION", help=FUNCTION),
-        TRACED_ARGS,
-        OUTPUT,
+        _TRACED_ARGS,
+        _OUTPUT,
     ),
     (
         import_command,
         "letir import model.onnx -o model.letir --size batch=8",
         cli_option("file", metavar="MODEL.onnx", help="the model; needs the extra onnx"),
-        OUTPUT,
+        _OUTPUT,
         cli_option(
             "--params",
             choices=("constants", "inputs"),
@@ -110,52 +112,52 @@ COMMANDS: tuple[Any, ...] = (
         export_command,
         "letir export slope.letir -o slope.onnx",
         FILE,
-        *LIMITS,
-        cli_option("-o", "--output", required=True, metavar="FILE", help=EXPORTED),
+        *_LIMITS,
+        cli_option("-o", "--output", required=True, metavar="FILE", help=_EXPORTED),
         cli_option("--opset", type=int, metavar="N", help="the version of ONNX's operators"),
     ),
     (
         show_command,
         "letir show loss.letir --listing",
         FILE,
-        *LIMITS,
+        *_LIMITS,
         cli_option("--listing", action="store_true", help="bare: no types, no source lines"),
         cli_option("--full", action="store_true", help="all binds, every element of constants"),
     ),
     (
         view_command,
         "letir view model.py:loss --arg x.npy --arg 0.5 -o loss.html",
-        cli_option("file", metavar="FILE", help=VIEWED),
-        *LIMITS,
-        TRACED_ARGS,
+        cli_option("file", metavar="FILE", help=_VIEWED),
+        *_LIMITS,
+        _TRACED_ARGS,
         cli_option("-o", "--output", metavar="FILE", help="the page (default: NAME.html)"),
         SIZES,
         cli_option("--no-gradient", action="store_true", help="without the backward program"),
     ),
-    (check_command, "letir check loss.letir", FILE, *LIMITS),
+    (check_command, "letir check loss.letir", FILE, *_LIMITS),
     (
         run_command,
         "letir run loss.letir --arg x.npy --arg 0.5 --out y.npy",
         FILE,
-        *LIMITS,
+        *_LIMITS,
         ARGS,
-        cli_option("--out", action="append", default=[], metavar="FILE", help=OUT_HELP),
+        cli_option("--out", action="append", default=[], metavar="FILE", help=_OUT_HELP),
     ),
     (
         grad_command,
         "letir grad loss.letir -o slope.letir --argnums 0 2",
         cli_option("file", metavar="FILE", help=DIFFERENTIABLE),
-        *LIMITS,
-        OUTPUT,
-        cli_option("--argnums", type=int, nargs="+", default=[0], metavar="N", help=ARGNUMS),
+        *_LIMITS,
+        _OUTPUT,
+        cli_option("--argnums", type=int, nargs="+", default=[0], metavar="N", help=_ARGNUMS),
         cli_option("--value", action="store_true", help="keep the value as the first result"),
     ),
     (
         optimize_command,
         "letir optimize slope.letir -o fast.letir",
         FILE,
-        *LIMITS,
-        OUTPUT,
+        *_LIMITS,
+        _OUTPUT,
         cli_option("--passes", nargs="+", default=[], metavar="NAME", help=PASSES),
         cli_option(
             "--exact", action="store_true", help="change no rounding: keep the order of sums"
@@ -166,7 +168,7 @@ COMMANDS: tuple[Any, ...] = (
         "letir diff slope.letir fast.letir",
         cli_option("first", metavar="FILE", help="a saved program"),
         cli_option("second", metavar="FILE", help="another one"),
-        *LIMITS,
+        *_LIMITS,
     ),
 )
 

@@ -15,11 +15,11 @@ from letir.demo.measuring import peak_bytes, time_interleaved
 from letir.demo.models import descent_step, loss_and_slopes, scores
 from letir.demo.training import BATCH, Digits, Model, accuracy, predictor, split_digits
 
-SEED = 0
-EXPECTED_ACCURACY = 0.95  # of the network, on held-out images
+_SEED = 0
+_EXPECTED_ACCURACY = 0.95  # of the network, on held-out images
 RATE = 0.5
 MiB = 1 << 20
-BAR, LINE = 24, 110  # characters
+_BAR, LINE = 24, 110  # characters
 
 
 @frozen
@@ -41,7 +41,7 @@ def tell_story(
     The trained program is saved at ``path``, by default in a new folder for temporary files.
     """
     out = out or sys.stdout
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(_SEED)
     digits, held_out = split_digits(rng)
     print(f"{len(digits)} handwritten digits to train on, {len(held_out)} held out\n", file=out)
 
@@ -74,7 +74,7 @@ def _train_model(
 ) -> list:
     """Train and return the layers, with a progress bar."""
     # a fresh generator: both models see the same batches
-    layers, rng = model.layers, np.random.default_rng(SEED)
+    layers, rng = model.layers, np.random.default_rng(_SEED)
     for epoch, (layers, value) in enumerate(model.epochs(digits, effort.epochs, RATE, rng), 1):
         right = accuracy(scores(layers, held_out.images).argmax(axis=1), held_out)
         note = f"loss {value:.4f}, test accuracy {right:.3f}"
@@ -121,7 +121,7 @@ def _save_and_reload(layers: list, held_out: Digits, path: Path, out: TextIO) ->
         f"To write a page of it:  letir view {quote(str(path))} -o digits.html",
         file=out,
     )
-    return right >= EXPECTED_ACCURACY
+    return right >= _EXPECTED_ACCURACY
 
 
 # ---- output ----
@@ -136,7 +136,7 @@ def _program_excerpt(fn: Lambda, start: int) -> str:
 
 def print_progress(out: TextIO, title: str, done: int, total: int, note: str) -> None:
     """Print a bar that is redrawn on a terminal; elsewhere a line for each quarter of the work."""
-    bar = ("#" * (done * BAR // total)).ljust(BAR, "-")
+    bar = ("#" * (done * _BAR // total)).ljust(_BAR, "-")
     line = f"{title:<20} [{bar}] {done:>{len(str(total))}}/{total}  {note}"
     if out.isatty():
         print(f"\r{line}", end="\n" if done == total else "", file=out, flush=True)

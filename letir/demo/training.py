@@ -11,7 +11,7 @@ from letir.datasets import load_digits
 from letir.demo.models import descent_step, loss, new_layers, scores
 
 CLASSES = 10
-TRAINING_IMAGES = 1437  # of 1,797; the others are held out
+_TRAINING_IMAGES = 1437  # of 1,797; the others are held out
 BATCH = 128
 
 
@@ -35,7 +35,7 @@ def split_digits(rng: np.random.Generator) -> tuple[Digits, Digits]:
     images, labels = load_digits()
     order = rng.permutation(len(labels))
     digits = Digits(images[order], labels[order], np.eye(CLASSES)[labels[order]])
-    return digits[:TRAINING_IMAGES], digits[TRAINING_IMAGES:]
+    return digits[:_TRAINING_IMAGES], digits[_TRAINING_IMAGES:]
 
 
 @frozen(eq=False)

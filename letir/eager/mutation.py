@@ -98,7 +98,7 @@ def is_item(view: "Variable", variable: "Variable", item: Any) -> bool:
     )
 
 
-def may_share_result(array: Any, other: Any) -> bool:
+def _may_share_result(array: Any, other: Any) -> bool:
     """Whether a result may share memory with an operand."""
     owner = getattr(array, "base", None)  # a Python number has none
     if array is other or (owner is other and owner is not None):
@@ -112,7 +112,7 @@ def share_with_operand(
     """Remember the operand of which ``result`` is a view, if there is one."""
     for operand in operands:
         is_variable = getattr(operand, "__letir_variable__", False)
-        if is_variable and may_share_result(result.array, operand.array):
+        if is_variable and _may_share_result(result.array, operand.array):
             # index arrays copy; a write into a plain item x[i] can be recorded for x
             is_plain = form.op.role == "index" and len(form.bind.args) == 1
             add_view(result, operand, form.attrs["item"] if is_plain else None)

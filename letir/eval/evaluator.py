@@ -130,9 +130,7 @@ def run_forward(
     try:
         leaves = flat_arguments(f, args, kwargs)
         del args, kwargs  # they would keep the arguments alive until the end
-        observe = (
-            LATE_BOUND["checked_observer"](observe, debug_nans) if observe or debug_nans else None
-        )
+        observe = LATE_BOUND["nan_observer"](observe, debug_nans) if observe or debug_nans else None
         return nested_results(f, run_flat(f, leaves, observe))
     except BaseException as error:
         LATE_BOUND["shorten_traceback"](error)

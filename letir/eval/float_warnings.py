@@ -33,7 +33,7 @@ _MOST = 256
 
 KERNEL = "letir kernel"  # how the names of kernels' ufuncs begin
 # LAPACK's gufuncs whose invalid operations NumPy's functions raise as LinAlgError
-INTERRUPTING = frozenset(
+_INTERRUPTING = frozenset(
     [
         *("solve", "solve1", "inv", "cholesky_lo", "cholesky_up", "svd", "svd_f", "svd_s"),
         *("eigh_lo", "eigh_up", "eigvalsh_lo", "eigvalsh_up"),
@@ -58,7 +58,7 @@ class _Handler:
 
     def write(self, message: str) -> None:
         """Warn with the text of ``message``, "Warning: overflow encountered in exp"."""
-        if KERNEL in message or message.rpartition(" ")[2].strip() in INTERRUPTING:
+        if KERNEL in message or message.rpartition(" ")[2].strip() in _INTERRUPTING:
             raise KernelError(message)
         # "scalar": NumPy's name for the operators of its scalars, which plans may use
         text = message.removeprefix("Warning: ").rstrip("\n").replace(" in scalar ", " in ")

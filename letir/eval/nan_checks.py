@@ -7,7 +7,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.terms import Bind
 
 
-def checked_observer(observe: Callable | None, debug_nans: bool) -> Callable | None:
+def nan_observer(observe: Callable | None, debug_nans: bool) -> Callable | None:
     """``observe``, with ``debug_nans`` after a check that raises FloatingPointError for a nan."""
     if observe is not None:
         LATE_BOUND["refuse_unless_function"]("run_forward: observe", observe)
@@ -33,4 +33,4 @@ def has_nan(value: Any) -> bool:
     return bool(differs.any() if hasattr(differs, "any") else differs)
 
 
-LATE_BOUND["checked_observer"] = checked_observer
+LATE_BOUND["nan_observer"] = nan_observer

@@ -78,7 +78,7 @@ def _joins_arrays(bind: Bind) -> bool:
     return bind.op.moves_elements > 2
 
 
-def drop_barriers(fn: Lambda) -> Lambda:
+def _drop_barriers(fn: Lambda) -> Lambda:
     """``passes.without_barriers``, loaded and run where there is a barrier, also in bodies."""
     roles = {bind.op.role for body in all_bodies(fn) for bind in body.binds}
     return passes.without_barriers(fn) if "barrier" in roles else fn
@@ -174,7 +174,7 @@ def optimize_program(
         # each pass of the user runs once, and has run on the graphs
         is_all_graphs = all(bind.op.role == "subgraph" for bind in fn.binds)
         last = () if is_all_graphs and fn.binds else registered_passes("after")
-    return step((*last, drop_barriers, dead_code), fn)
+    return step((*last, _drop_barriers, dead_code), fn)
 
 
 def _subgraph_pass(requires_grad: Sequence[bool]) -> Callable:

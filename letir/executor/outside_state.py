@@ -34,11 +34,11 @@ _REFERENTS = 8  # the deepest nesting of iterators, as in zip(a, enumerate(b))
 
 def taken_while(iterators: list, do: Callable[[], T]) -> tuple[T, bool]:
     """The result of ``do()``, and whether it took values from one of these iterators."""
-    before = [iterator_position(iterator) for iterator in iterators]
+    before = [_iterator_position(iterator) for iterator in iterators]
 
     def has_taken() -> bool:
         return any(
-            not _is_same(old, iterator_position(iterator))
+            not _is_same(old, _iterator_position(iterator))
             for old, iterator in zip(before, iterators, strict=True)
         )
 
@@ -57,7 +57,7 @@ def _is_same(old: list, new: list) -> bool:
     )
 
 
-def iterator_position(iterator: Any, depth: int = 0) -> list:
+def _iterator_position(iterator: Any, depth: int = 0) -> list:
     """The position of an iterator: objects, some of which differ after its next value."""
     if isinstance(iterator, itertools.count):
         return [repr(iterator)]
@@ -74,7 +74,7 @@ def iterator_position(iterator: Any, depth: int = 0) -> list:
         for part in parts:  # map and zip hold a tuple of iterators
             parts += part if type(part) is tuple else ()
         inner = [part for part in parts if isinstance(part, Iterator)]
-        state += [item for part in inner for item in iterator_position(part, depth + 1)]
+        state += [item for part in inner for item in _iterator_position(part, depth + 1)]
     return state
 
 

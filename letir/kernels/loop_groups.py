@@ -26,7 +26,7 @@ from letir.kernels.unrolled_groups import (
     known_type,
 )
 
-MOST_SCALARS = 2_500  # the most scalars of a kernel, which bounds LLVM's time
+_MOST_SCALARS = 2_500  # the most scalars of a kernel, which bounds LLVM's time
 MOST_STEPS = 1 << 20  # the most steps of one call, so that Python can handle signals between calls
 MOST_COUNT = 1 << 50  # the largest initial value of a Python integer that a loop carries
 _MOST_ADDED = 1 << 10  # the largest increment: 2,500 of them in 2**40 steps add up to 2**62
@@ -209,7 +209,7 @@ class _LoopLowering(Unrolling):
     # ---- all loops ----
 
     def add(self, bind: Bind) -> None:
-        if self.builder.count > MOST_SCALARS:
+        if self.builder.count > _MOST_SCALARS:
             raise NoKernel
         if bind.op.bodies is None or bind.op.bodies.loop is None:
             super().add(bind)

@@ -145,7 +145,7 @@ def cast_to_leaf(number: Any, leaf: Any) -> Any:
     return number.astype(leaf.dtype) if hasattr(number, "dtype") else number
 
 
-FIRST_STEP = np.int64(0)  # not a Python int: replays return NumPy integers, and types must agree
+_FIRST_STEP = np.int64(0)  # not a Python int: replays return NumPy integers, and types must agree
 
 # ---- optimisers ----
 
@@ -169,7 +169,7 @@ def sgd(
     _refuse_rate("sgd", learning_rate, momentum=momentum)
 
     def init(params):
-        return {"step": FIRST_STEP, "velocity": zeros_like_params(params) if momentum else None}
+        return {"step": _FIRST_STEP, "velocity": zeros_like_params(params) if momentum else None}
 
     def update(grads, state, params):
         rate = rate_at_step(learning_rate, state["step"])
@@ -252,7 +252,7 @@ def build_adam(
 
     def init(params):
         return {
-            "step": FIRST_STEP,
+            "step": _FIRST_STEP,
             "mean": zeros_like_params(params),
             "square": zeros_like_params(params),
         }
@@ -290,7 +290,7 @@ def rmsprop(
     _refuse_rate("rmsprop", learning_rate, decay=decay)
 
     def init(params):
-        return {"step": FIRST_STEP, "square": zeros_like_params(params)}
+        return {"step": _FIRST_STEP, "square": zeros_like_params(params)}
 
     def update(grads, state, params):
         rate = rate_at_step(learning_rate, state["step"])
@@ -319,7 +319,7 @@ def adagrad(learning_rate: float | Callable = 1e-2, eps: float = 1e-10) -> Optim
     _refuse_rate("adagrad", learning_rate)
 
     def init(params):
-        return {"step": FIRST_STEP, "square": zeros_like_params(params)}
+        return {"step": _FIRST_STEP, "square": zeros_like_params(params)}
 
     def update(grads, state, params):
         rate = rate_at_step(learning_rate, state["step"])

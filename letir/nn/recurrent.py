@@ -18,7 +18,7 @@ from letir.ops.nn.embedding_linear_dropout import dropout, linear
 from letir.ops.random.keys_and_draws import random_fold_in, random_key
 from letir.ops.shape.concatenate_stack_split import split, stack
 
-NONLINEARITIES = {"tanh": tanh, "relu": relu}
+_NONLINEARITIES = {"tanh": tanh, "relu": relu}
 
 # ---- one step ----
 
@@ -43,7 +43,7 @@ def rnn_cell(
     >>> nn.rnn_cell(x, h, np.ones((2, 3)), np.ones((2, 2))).round(2)
     array([[1., 1.]])
     """
-    return NONLINEARITIES[nonlinearity](linear(x, w_ih, b_ih) + linear(h, w_hh, b_hh))
+    return _NONLINEARITIES[nonlinearity](linear(x, w_ih, b_ih) + linear(h, w_hh, b_hh))
 
 
 @entry_point

@@ -33,7 +33,7 @@ from letir.tracing.operands import array_of_object, first_traced, stack_traced, 
 from letir.tracing.source_locations import user_place
 from letir.tracing.trace_state import ACTIVE, Trace
 
-ORDINARY = "copy it first: letir.numpy.array(a)"  # the remedy for a write into an ordinary array
+_ORDINARY = "copy it first: letir.numpy.array(a)"  # the remedy for a write into an ordinary array
 
 
 def _unpaused_trace() -> Trace | None:
@@ -311,7 +311,7 @@ def asarray(
         made = _in_memory_order(made, order) if made.ndim > 1 else made.ravel()
     is_ordinary = isinstance(a, np.ndarray) and not isinstance(a, Value)
     if is_ordinary and a.dtype == made.dtype and not copy:
-        made.sharing = Memory(made.arg, reason=(f"{made.type} of an ordinary array", ORDINARY))
+        made.sharing = Memory(made.arg, reason=(f"{made.type} of an ordinary array", _ORDINARY))
     return made
 
 

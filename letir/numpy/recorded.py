@@ -15,7 +15,7 @@ from letir.tracing.numpy_protocols.dispatch import recorder_of
 from letir.tracing.operands import array_of_object, first_traced, stack_traced
 
 # functions of lists of arrays, which may be lists themselves and differ in shape
-OF_LISTS = frozenset(
+_OF_LISTS = frozenset(
     [
         *(np.concatenate, np.stack, np.block, np.hstack, np.vstack, np.dstack, np.column_stack),
         *(np.select, np.ravel_multi_index, np.lexsort, np.linalg.multi_dot, np.histogramdd),
@@ -52,7 +52,7 @@ class Recorded:
             return self.function(*map(stack_traced, args), **kwargs)
         known = recorder_of(self.function) is not None or self.function in PLAIN
         # other lists are shapes, axes or sections, unless they hold floating numbers
-        if args and self.function not in OF_LISTS and (known or type(args[0]) is list):
+        if args and self.function not in _OF_LISTS and (known or type(args[0]) is list):
             rest = [stack_traced(x) if _holds_floats(x) else x for x in args[1:]]
             args = (stack_traced(args[0]), *rest)
         if known:

@@ -12,7 +12,7 @@ from letir.ast.bodies import bodies_of
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda
 
-GUARDS = ("guard", "guard_order", "guard_raised")
+_GUARDS = ("guard", "guard_order", "guard_raised")
 
 
 @define(eq=False)
@@ -26,7 +26,7 @@ class EffectLog:
 def is_guard(bind: Bind) -> bool:
     """Whether a bind, or a bind in its bodies, is a guard."""
     role = bind.op.role
-    is_one = role in GUARDS or (role == "guard_computed" and bind.attrs["caught"])
+    is_one = role in _GUARDS or (role == "guard_computed" and bind.attrs["caught"])
     return is_one or any(body.memo(_has_guard) for body in bodies_of(bind))
 
 

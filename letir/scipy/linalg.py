@@ -55,7 +55,7 @@ from letir.scipy.namespace import drop_in, fallback_getattr, find_in_scipy, is_t
 from letir.tracing.operands import traced_or_array
 
 __getattr__ = fallback_getattr("linalg")
-TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
+_TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 
 @drop_in("linalg")
@@ -90,7 +90,7 @@ def solve_triangular(
     check_finite: bool = True,
 ) -> Any:
     """The solution of a triangular system; ``trans`` as in SciPy."""
-    a, b, trans = traced_or_array(a), traced_or_array(b), TRANSPOSED[trans]
+    a, b, trans = traced_or_array(a), traced_or_array(b), _TRANSPOSED[trans]
     a = np.conj(a) if trans == 2 else a
     return PRIMITIVES["solve_triangular"](
         a, b, transposed=trans > 0, lower=bool(lower), unit_diagonal=bool(unit_diagonal)

@@ -2,7 +2,7 @@
 
 SciPy itself computes the matrix, so that all its options are supported. A product takes n * n
 operations where SciPy needs about n, and the matrix is a constant of the program; so signals are
-limited to ``LONGEST`` samples.
+limited to ``_LONGEST`` samples.
 """
 
 import inspect
@@ -14,7 +14,7 @@ import numpy as np
 from letir.scipy.namespace import find_in_scipy, is_traced, refusal_error
 from letir.tracing.operands import traced_or_array
 
-LONGEST = 1024
+_LONGEST = 1024
 _NOT_LINEAR = ("zi", "t", "window")  # arguments that change what a function returns
 
 
@@ -33,14 +33,14 @@ def linear_map(part: str, name: str, signal: str = "x") -> Callable:
         bound.apply_defaults()
         given = {key: value for key, value in bound.arguments.items() if key != signal}
         axis = given.pop("axis") % x.ndim
-        if x.shape[axis] > LONGEST:
+        if x.shape[axis] > _LONGEST:
             raise refusal_error(
-                name, f"its matrix for {x.shape[axis]} samples is large; at most {LONGEST} samples"
+                name, f"its matrix for {x.shape[axis]} samples is large; at most {_LONGEST} samples"
             )
         return _product(lambda signals: original(**{signal: signals}, axis=0, **given), x, axis)
 
     recorded.__name__ = recorded.__qualname__ = name
-    recorded.__doc__ = f"``scipy.{part}.{name}`` of a signal of at most {LONGEST} samples."
+    recorded.__doc__ = f"``scipy.{part}.{name}`` of a signal of at most {_LONGEST} samples."
     return recorded
 
 

@@ -23,7 +23,7 @@ from letir.kernels.scalar_forms import scalar_name
 from letir.kernels.scalar_lowering import DTYPES, has_scalar_form
 from letir.ops.indexing.index_expressions import expand_item
 
-MOST_SHARED = 64  # the most elements of an operand that all items read
+_MOST_SHARED = 64  # the most elements of an operand that all items read
 _MOST_OF_ITEM = 16  # the most elements of an item: each is a scalar of the kernel
 _TRIED = 11  # the number of items with which ``_is_itemwise`` tries an operation
 _MOST_COPIED = 16  # the most elements per item of an array to which parts are added
@@ -78,7 +78,7 @@ def is_batch(kind: ArrayType | None, n: int) -> bool:
 
 def is_shared(kind: ArrayType) -> bool:
     """Whether a kernel may load all elements of an operand before its loop."""
-    return 0 < math.prod(kind.shape) <= MOST_SHARED
+    return 0 < math.prod(kind.shape) <= _MOST_SHARED
 
 
 def _may_be_item(bind: Bind, is_exact: bool) -> bool:

@@ -21,13 +21,13 @@ from letir.kernels.scalar_forms import form_of
 COLUMNS = ("op", "n0", "n1", "y", "y0", "y1", "a", "a0", "a1", "b", "b0", "b1")
 ENTRY = np.dtype("int32")
 SIGNATURE = "(k),(s)->(r)"
-USUAL = ("copy", "add", "sub", "mul", "div", "dot")  # the first operations of every kernel
+_USUAL = ("copy", "add", "sub", "mul", "div", "dot")  # the first operations of every kernel
 _INDEX = np.dtype("int64")
 
 
 def operations_of(names: Sequence[str], dtype: np.dtype) -> tuple[str, ...]:
     """The operations of a kernel: the usual ones and ``names``; rows refer to them by position."""
-    usual = [name for name in USUAL if name != "div" or dtype.kind == "f"]
+    usual = [name for name in _USUAL if name != "div" or dtype.kind == "f"]
     return (*usual, *sorted(set(names).difference(usual)))
 
 

@@ -30,7 +30,7 @@ from letir.onnx.exporting.programs import (
     spectral_programs,
 )
 
-FAMILIES = (
+_FAMILIES = (
     *(effect_nodes, fourier_nodes),
     *(
         control_nodes,

@@ -284,9 +284,7 @@ class TracedGenerator:
         numbers = (np.ndarray, np.generic, int, float)
         if not all(isinstance(x, numbers) for x in values):
             return  # an abstract trace has no values
-        arrays = [
-            x if isinstance(x, Value) and x.shape else _parameter_array(x) for x in parameters
-        ]
+        arrays = [x if isinstance(x, Value) and x.shape else _array_of(x) for x in parameters]
         if not holds(*arrays):
             getattr(self.__class__(np.random.MT19937(0)), name)(*values)  # raises it
 
@@ -366,7 +364,7 @@ class TracedGenerator:
             x[...] = self.permutation(x, axis)
 
 
-def _parameter_array(x: Any) -> Any:
+def _array_of(x: Any) -> Any:
     """A parameter with the methods of arrays."""
     return x if hasattr(x, "dtype") else np.asarray(x)
 
