@@ -80,11 +80,8 @@ class TemporaryChange:
         return later.is_of_a_call
 
     def is_under_way(self) -> bool:
-        """Whether the call that made the change is running."""
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame is not self.frame:
-            frame = frame.f_back
-        return frame is not None
+        """Whether the change is still wanted; asked of changes that are not of a call."""
+        return False
 
 
 _changes: list[TemporaryChange] = []  # in the order in which they were made, of all threads
@@ -98,10 +95,15 @@ def restore_abandoned() -> None:
     for change in reversed(_changes.copy()):
         if change.thread != thread:
             continue
-        if not change.is_under_way():
-            change.__exit__()
-        elif change.is_of_a_call:
-            return  # the calls of the changes before it are running too
+        if change.is_of_a_call:  # no method: this runs several times in a recording
+            frame: FrameType | None = sys._getframe(1)
+            while frame is not None and frame is not change.frame:
+                frame = frame.f_back
+            if frame is not None:
+                return  # its call is running, and so are the calls of the changes before it
+        elif change.is_under_way():
+            continue
+        change.__exit__()
 
 
 # ---- forks ----
@@ -179,7 +181,8 @@ class paused_gc(TemporaryChange):
         @functools.wraps(function)
         def paused(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             if _pauses:  # another thread may end its pause meanwhile, which only costs time
-                restore_abandoned()
+                if _changes:
+                    restore_abandoned()
                 return function(*args, **kwargs)
             with paused_gc():
                 return function(*args, **kwargs)

@@ -13,8 +13,6 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType, Size
 from letir.errors import DTypeError, LetirError
-from letir.eval.device_functions import device_functions
-from letir.eval.device_linalg import of_stacks
 
 _ARRAYS = (np.ndarray, np.generic)
 # classes of arrays and numbers that are neither traced nor another module's
@@ -88,7 +86,7 @@ def array_module(arrays: Iterable) -> Any:
             "arguments mix NumPy and CuPy arrays\n"
             "  move them to one side: cupy.asarray(x) or cupy.asnumpy(x)"
         )
-    return device_functions(cupy) if on_device else np
+    return LATE_BOUND["device_functions"](cupy) if on_device else np
 
 
 def evaluator_of(arrays: Iterable, observe: Callable | None = None) -> Any:
@@ -106,7 +104,7 @@ def scipy_function(xp: Any, part: str, name: str) -> Callable[..., Any]:
     """
     if xp is not np:
         found = _cupyx_function(part, name)
-        return of_stacks(found, xp) if name == "expm" else found
+        return LATE_BOUND["of_stacks"](found, xp) if name == "expm" else found
     try:
         import scipy
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import LetirError
@@ -299,3 +300,6 @@ def device_functions(module: Any) -> DeviceFunctions:
     if found is None:
         found = _made[module] = DeviceFunctions(module)
     return found
+
+
+LATE_BOUND["device_functions"] = device_functions

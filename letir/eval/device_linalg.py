@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
+
 
 def swapped(x: Any) -> Any:
     """The conjugate transposes of matrices."""
@@ -118,3 +120,6 @@ def of_stacks(function: Callable, xp: Any) -> Callable:
         return xp.stack(found).reshape(x.shape)
 
     return computed
+
+
+LATE_BOUND["of_stacks"] = of_stacks

@@ -30,7 +30,6 @@ from letir.eval.arguments import (
 )
 from letir.eval.array_modules import is_array, is_lazy, type_of
 from letir.eval.float_warnings import restore_abandoned_state
-from letir.tracing.checks.container_arguments import refuse_stored_values
 from letir.tracing.checks.hidden_random_state import Watch, needs_watch
 from letir.tracing.mutation.views import Memory
 from letir.tracing.numpy_protocols.dispatch import refresh_tables
@@ -200,7 +199,7 @@ def _guarded_result(
     if "takes_lists" in vars(new):
         _learn_function_of_lists(new)
     if new.reads_errors or spec.num_nodes > len(leaves) + 3:
-        refuse_stored_values(new, (call, leaves, spec), result, changes_arguments)
+        LATE_BOUND["refuse_stored_values"](new, (call, leaves, spec), result, changes_arguments)
     if new.failed is not None:  # raised too late for the user's handlers
         raise RecordAgain(EAGER)
     return result

@@ -163,4 +163,17 @@ def take_along(a: Any, places: Any, axis: int = 0) -> Any:
     return PRIMITIVES["index"](a, item) if isinstance(places, Value) else a[item]
 
 
+def has_traced_slice(item: Any) -> bool:
+    """Whether an index has a slice between two traced integers."""
+    if type(item) is tuple:
+        return any(type(entry) is slice and is_traced_slice(entry) for entry in item)
+    return type(item) is slice and is_traced_slice(item)
+
+
+def is_traced_slice(entry: slice) -> bool:
+    """Whether both ends of a slice are traced integers."""
+    ends = (entry.start, entry.stop)
+    return all(isinstance(n, Value) and n.dtype.kind == "i" and not n.shape for n in ends)
+
+
 LATE_BOUND["stack_traced"] = stack_traced

@@ -38,8 +38,7 @@ from letir.tracing.numpy_functions.registry import into_ordinary_array
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.dispatch import call_function
 from letir.tracing.numpy_protocols.python_protocols import ArrayAttribute, PythonProtocols
-from letir.tracing.numpy_protocols.traced_slices import has_traced_slice, take_traced_slices
-from letir.tracing.operands import stack_traced
+from letir.tracing.operands import has_traced_slice, stack_traced
 from letir.tracing.refusals import (
     conversion_error,
     escaped_error,
@@ -298,7 +297,7 @@ class Tracer(PythonProtocols):
         if self.is_scalar() and isinstance(value := self.concrete_value(), _SCALARS):
             raise TypeError(f"{type(value).__name__!r} object does not support item assignment")
         if type(item) in (slice, tuple) and has_traced_slice(item):
-            found = take_traced_slices(self, item)
+            found = LATE_BOUND["take_traced_slices"](self, item)
             if found is not None:
                 part, item = found
                 if not (isinstance(new, Tracer) and is_same_slice(new, part)):

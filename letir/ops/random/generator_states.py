@@ -10,12 +10,12 @@ from letir.errors import DTypeError
 def state_of(generator: Any) -> np.ndarray:
     """The state of a generator as words: the number of its bit generator, then its fields."""
     if type(generator).__name__ == "RandomState":
-        state = generator.get_state(legacy=False)
+        state: Any = generator.get_state(legacy=False)
         gauss = np.float64(state["gauss"]).view(np.uint64)
         inner = state["state"]
         rest = np.array([inner["pos"], state["has_gauss"], gauss], np.uint64)
         return np.concatenate([np.array([5], np.uint64), inner["key"].astype(np.uint64), rest])
-    state: Any = generator.bit_generator.state
+    state = generator.bit_generator.state
     inner, found = state["state"], []
     for value in inner.values():
         if state["bit_generator"].startswith("PCG64"):  # an integer of 128 bits
@@ -23,8 +23,8 @@ def state_of(generator: Any) -> np.ndarray:
         else:
             found += np.atleast_1d(value).tolist()
     found += np.asarray(state.get("buffer", ()), np.uint64).tolist()
-    rest = ("buffer_pos", "has_uint32", "uinteger")
-    found += [int(state[name]) for name in rest if name in state]
+    others = ("buffer_pos", "has_uint32", "uinteger")
+    found += [int(state[name]) for name in others if name in state]
     kind = ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"].index(state["bit_generator"])
     return np.array([kind, *found], np.uint64)
 

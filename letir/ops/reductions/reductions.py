@@ -69,7 +69,7 @@ def reduction_prepare(
     operands = (a,) if where is True or where is NO_VALUE else (a, where)
     return operands, {
         "axis": reduced_axis(a, axis),
-        "dtype": np.dtype(dtype) if is_given(dtype) else None,
+        "dtype": None if dtype is None or dtype is NO_VALUE else np.dtype(dtype),
         "keepdims": as_flag(keepdims) if is_given(keepdims) else False,
         "initial": initial if is_given(initial) else None,
     }

@@ -9,6 +9,7 @@ from typing import Any
 
 import optree
 
+from letir.ast import LATE_BOUND
 from letir.ast.pytrees import flatten
 from letir.errors import TraceError
 from letir.tracing.refusals import MustRunAsPython
@@ -46,3 +47,6 @@ def _other_values(call: Any, leaves: list, spec: optree.PyTreeSpec) -> list | No
         return None
     known = set(map(id, leaves))
     return [leaf for leaf in now if id(leaf) not in known]
+
+
+LATE_BOUND["refuse_stored_values"] = refuse_stored_values

@@ -20,7 +20,7 @@ from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import TraceError
 from letir.tracing.numpy_protocols.array_value import ArrayValue
-from letir.tracing.numpy_protocols.traced_slices import has_traced_slice, take_traced_slices
+from letir.tracing.operands import has_traced_slice
 from letir.tracing.refusals import no_length, note_refusal, with_hint
 from letir.tracing.source_locations import at_user, is_letirs
 
@@ -141,7 +141,7 @@ class PythonProtocols(ArrayValue):
             error = TypeError(f"{name!r} object is not subscriptable")
             raise with_hint(error, "it is a Python number: pass an array")
         if type(item) in (slice, tuple) and has_traced_slice(item):
-            found = take_traced_slices(self, item)
+            found = LATE_BOUND["take_traced_slices"](self, item)
             if found is not None:
                 part, rest = found
                 return part if all(entry == slice(None) for entry in rest) else part[rest]

@@ -7,21 +7,10 @@ as ``x[:i]`` or ``x[-3:i]``, guard their ends.
 
 from typing import Any
 
-from letir.ast.builder import Value
+from letir.ast import LATE_BOUND
 from letir.ast.primitive import PRIMITIVES
+from letir.tracing.operands import is_traced_slice
 from letir.tracing.trace_state import ABSENT
-
-
-def has_traced_slice(item: Any) -> bool:
-    """Whether an index has a slice between two traced integers."""
-    if type(item) is tuple:
-        return any(type(entry) is slice and _is_traced(entry) for entry in item)
-    return type(item) is slice and _is_traced(item)
-
-
-def _is_traced(entry: slice) -> bool:
-    ends = (entry.start, entry.stop)
-    return all(isinstance(n, Value) and n.dtype.kind == "i" and not n.shape for n in ends)
 
 
 def take_traced_slices(x: Any, item: Any) -> tuple[Any, Any] | None:
@@ -32,7 +21,7 @@ def take_traced_slices(x: Any, item: Any) -> tuple[Any, Any] | None:
     entries = list(item) if type(item) is tuple else [item]
     axes = _axes_of(entries, x.ndim)
     for place, entry in enumerate(entries):
-        if type(entry) is not slice or not _is_traced(entry) or axes is None:
+        if type(entry) is not slice or not is_traced_slice(entry) or axes is None:
             continue
         axis = axes[place]
         size = _guarded_size(entry, x.shape[axis] if axis < x.ndim else None)
@@ -40,7 +29,7 @@ def take_traced_slices(x: Any, item: Any) -> tuple[Any, Any] | None:
             step = 1 if entry.step is None else entry.step
             x = PRIMITIVES["dynamic_slice"](x, entry.start, size=size, step=step, axis=axis)
             entries[place] = slice(None)
-    if any(type(entry) is slice and _is_traced(entry) for entry in entries):
+    if any(type(entry) is slice and is_traced_slice(entry) for entry in entries):
         return None
     return x, tuple(entries)
 
@@ -87,3 +76,6 @@ def _guarded_size(entry: slice, n: Any) -> int | None:
     lower, upper, most = (start, stop, n) if step > 0 else (stop, start, n - 1)
     bool((lower >= 0) & (upper <= most))
     return len(range(0, int(stop - start), step))
+
+
+LATE_BOUND["take_traced_slices"] = take_traced_slices
