@@ -223,12 +223,12 @@ class float_errors(TemporaryChange):
     __slots__ = ("before", "modes")
 
     def __init__(self, **modes: str):
-        self.modes = modes
+        self.modes: dict[str, Any] = modes  # Any: to NumPy's stubs each word is a type of its own
         self.before: Any = np.geterr() if ERROR_STATE is None else ERROR_STATE.get()
 
     def make(self) -> None:
         if ERROR_STATE is None:
-            np.seterr(**self.modes)  # type: ignore[arg-type]  # modes are strings to mypy
+            np.seterr(**self.modes)
         else:
             ERROR_STATE.set(make_error_state(**self.modes))
 
