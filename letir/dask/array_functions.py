@@ -100,6 +100,37 @@ def _no_qr(*_args: Any, **_options: Any) -> Any:
     raise NotImplementedError("the signs of its factors would depend on the blocks")
 
 
+class _Ufunc:
+    """A ufunc of Dask's with the method ``accumulate``, which goes from block to block."""
+
+    def __init__(self, name: str):
+        self._name, self._own = name, getattr(da, name)
+
+    def __call__(self, *operands: Any, **options: Any) -> Any:
+        return self._own(*operands, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return getattr(self._own, name)
+        except AttributeError:
+            raise NotImplementedError(f"dask.array.{self._name} has no {name}") from None
+
+    def accumulate(self, x: Any, axis: int = 0, dtype: Any = None) -> Any:
+        """``np.ufunc.accumulate`` of an extremum."""
+        ufunc = getattr(np, self._name)
+        kind = np.dtype(dtype or x.dtype)
+        lowest, highest = _bounds(kind)
+        start = lowest if self._name in ("maximum", "fmax") else highest
+        return da.reductions.cumreduction(ufunc.accumulate, ufunc, start, x, axis, kind)
+
+
+def _bounds(kind: np.dtype) -> tuple:
+    """The least and the greatest number of a dtype."""
+    if kind.kind in "fc":
+        return -np.inf, np.inf
+    return (False, True) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
+
+
 class _LinearAlgebra:
     """``dask.array.linalg``, as far as its results are NumPy's."""
 
@@ -155,12 +186,13 @@ class _DaskFunctions:
         found = getattr(np, name, None)
         if isinstance(found, type) and not hasattr(da, name):  # a dtype, such as np.float64
             return found
-        return _function_of_dask(da, name)
+        return _Ufunc(name) if name in _EXTREMA else _function_of_dask(da, name)
 
     def __repr__(self) -> str:
         return "dask.array"
 
 
+_EXTREMA = ("maximum", "minimum", "fmax", "fmin")
 _MAKERS = ("zeros", "ones", "zeros_like", "ones_like")
 DASK_FUNCTIONS: Any = _DaskFunctions()
 DASK_MAKERS: Any = _DaskFunctions(makes_arrays=True)

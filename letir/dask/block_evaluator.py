@@ -112,7 +112,11 @@ class DaskEvaluator(Evaluator):
 
     def _by_dask(self, bind: Bind, operands: list, kinds: list[ArrayType]) -> tuple:
         """The results by Dask's own functions. Raises LetirError if there is none that fits."""
-        op, operands = bind.op, [as_dask(x) for x in operands]
+        op = bind.op
+        if op.role == "index":  # the number of places is known of masks that are NumPy arrays only
+            operands = [as_dask(operands[0]), *operands[1:]]
+        else:
+            operands = [as_dask(x) for x in operands]
         if _is_scan(bind):
             return self._scan(bind, operands)
         if op.holds_lambdas or op.random:
@@ -121,7 +125,7 @@ class DaskEvaluator(Evaluator):
             xp = DASK_MAKERS if op.reads_sizes_only else self.xp
             found = results_tuple(op, op.impl(xp, *operands, **bind.attrs))
         except Exception as error:
-            raise self._refusal(bind, operands, str(error).partition("\n")[0]) from None
+            raise self._refusal(bind, operands, _first_sentence(error)) from None
         if len(found) != len(kinds):
             raise self._refusal(bind, operands, "its number of results depends on values")
         return tuple(map(functools.partial(self._as_typed, bind, operands), found, kinds))
@@ -181,6 +185,11 @@ class DaskEvaluator(Evaluator):
             f"{bind.op.name} cannot be computed on these blocks: {why}\n"
             f"  {found}: give each one block before, by x.rechunk(-1), or split another axis"
         )
+
+
+def _first_sentence(error: Exception) -> str:
+    """What an error says first, on one line."""
+    return " ".join(str(error).strip().partition("\n\n")[0].split()).partition(". ")[0].rstrip(".")
 
 
 def _plans(_fn: Lambda) -> BoundedCache:

@@ -64,7 +64,9 @@ def test_a_worker_that_dies_changes_nothing_in_the_result(client):
 
 
 @pytest.mark.slow
-def test_memory_stays_below_a_quarter_of_the_data():
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_memory_stays_below_a_quarter_of_the_data(is_kept):
+    """Blocks are made anew in each step, or kept by the workers, which spill them to their disk."""
     x = da.random.default_rng(1).normal(size=(4_800_000, 64), chunks=(40_000, 64))  # 2.4 GB
     y = (x[:, 0] > 0.1).astype(float)
     w = np.zeros(64)
@@ -74,6 +76,10 @@ def test_memory_stays_below_a_quarter_of_the_data():
         distributed.Client(cluster) as client,
     ):
         before = client.run(os.getpid)
+        if is_kept:
+            x = client.persist(x)
+            distributed.wait(x)
+            assert all(client.run(has_spilled).values())
         step = lt.dask.value_and_grad(loss)
         values = []
         for _ in range(3):
@@ -84,6 +90,11 @@ def test_memory_stays_below_a_quarter_of_the_data():
         peaks = client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
     assert sum(peaks.values()) < x.nbytes / 4
     assert values == sorted(values, reverse=True)
+
+
+def has_spilled(dask_worker) -> bool:
+    """Whether a worker keeps blocks on its disk."""
+    return len(dask_worker.data.slow) > 0
 
 
 def slowly(block):

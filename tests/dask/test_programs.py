@@ -325,6 +325,27 @@ def test_what_dask_lacks_or_computes_otherwise_is_named(data, f, why):
         lt.jit(f)(data[2])
 
 
+def test_cumulative_extrema_go_from_block_to_block(data):
+    for f in (np.maximum.accumulate, lambda x: np.minimum.accumulate(x, axis=0)):
+        for x in (data[0], (data[0] * 9).astype(int)):
+            assert_same(lt.jit(f)(da.from_array(x, chunks=(17, 3))).compute(), f(x))
+
+
+def test_a_mask_of_the_program_selects_rows(data):
+    def f(x):
+        return x[np.arange(60) % 3 == 1] * 2.0
+
+    found = lt.jit(f)(data[2])
+    assert found.chunks[0] == (15, 5)  # Dask's choice
+    assert_same(found.compute(), f(data[0]))
+
+
+def test_the_reason_of_dask_is_a_sentence(data):
+    with pytest.raises(LetirError) as caught:
+        lt.jit(lambda x: x.reshape(90, 2))(data[2])
+    assert "merge or split existing dimensions evenly\n" in str(caught.value)
+
+
 def test_a_question_about_values_is_an_error():
     with pytest.raises(TraceError):
         lt.jit(lambda x: x if x.sum() > 0 else -x)(da.ones(4, chunks=2))
