@@ -314,6 +314,17 @@ class Variable(ArrayValue):
             )
         return np.array(self.array, dtype, copy=copy)
 
+    def __dlpack__(self, **options):
+        """The memory of the array. Raises TraceError if the Variable requires grad."""
+        if self.requires_grad and (RECORDS.get() or is_grad_enabled()):
+            self.__array__()  # raises the error
+        array = self.array if hasattr(self.array, "__dlpack__") else np.asarray(self.array)
+        return array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple:
+        array = self.array if hasattr(self.array, "__dlpack_device__") else np.asarray(self.array)
+        return array.__dlpack_device__()
+
     def __letir_run__(self, f: Lambda, leaves: list) -> tuple:
         """Run and record a program that is called on Variables."""
         tracer = next((leaf for leaf in leaves if isinstance(leaf, Tracer)), None)

@@ -19,7 +19,7 @@ from letir.ast.pytrees import Static, Tree, flatten
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ArrayType, Size, Undef
 from letir.errors import DTypeError, ShapeError
-from letir.eval.array_modules import type_of
+from letir.eval.array_modules import argument_text, type_of
 from letir.eval.float_warnings import restore_abandoned_state
 
 
@@ -113,13 +113,9 @@ def _check_others(fn: Lambda, others: list[tuple], wrong: dict[int, str]) -> Non
     known = f" with {', '.join(f'{k} = {v}' for k, v in sizes.items())}" if sizes else ""
     raise (ShapeError if only_shapes else DTypeError)(
         f"arguments do not fit the program{known}\n"
-        + "".join(f"  {_argument_text(i, fn.params[i])}: {wrong[i]}\n" for i in sorted(wrong))
+        + "".join(f"  {argument_text(i, fn.params[i].name)}: {wrong[i]}\n" for i in sorted(wrong))
         + "  trace again for other types"
     )
-
-
-def _argument_text(i: int, param: Local) -> str:
-    return f"argument {i} ({param.name})" if param.name else f"argument {i}"
 
 
 def _type_text(kind: ArrayType) -> str:

@@ -3,7 +3,7 @@
 import functools
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
+from letir.ast.terms import Local
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType, Size
 from letir.errors import DTypeError, LetirError
 
@@ -19,6 +20,7 @@ _ARRAYS = (np.ndarray, np.generic)
 ARRAY_CLASSES = frozenset(
     [np.ndarray, *PYTHON_NUMBERS, *[np.dtype(code).type for code in "?bhilqBHILQefdFD"]]
 )
+_HOST_MEMORY = (1, 3, 11)  # DLPack's numbers of the host's memory: ordinary, and pinned by a driver
 # By name, not class: none of these packages is imported just for a message.
 _REFUSED = {
     "MaskedArray": "fill it first: x.filled(value)",
@@ -61,11 +63,12 @@ def is_lazy(value: Any) -> bool:
     return dask is not None and isinstance(value, dask.Array)
 
 
-def array_module(arrays: Iterable) -> Any:
+def array_module(arrays: Iterable, params: Sequence[Local] = ()) -> Any:
     """The array module of these arrays, Dask's if one of them is a Dask array; for CuPy arrays,
     the ``DeviceFunctions`` of CuPy.
 
-    Raises DTypeError for a mix of NumPy and CuPy arrays.
+    ``params``: the parameters of which they are the arguments, for messages. Raises DTypeError for
+    a mix of NumPy and CuPy arrays, and for arrays of several devices.
     """
     cupy, dask = sys.modules.get("cupy"), sys.modules.get("dask.array")
     if dask is not None:
@@ -74,24 +77,49 @@ def array_module(arrays: Iterable) -> Any:
             return dask
     if cupy is None:
         return np
-    on_device = on_host = False
-    for array in arrays:
-        if isinstance(array, cupy.ndarray):
-            on_device = True
-        # CuPy takes NumPy's scalars and 0-d arrays
-        elif isinstance(array, np.ndarray) and array.ndim:
-            on_host = True
-    if on_device and on_host:
-        raise DTypeError(
-            "arguments mix NumPy and CuPy arrays\n"
-            "  move them to one side: cupy.asarray(x) or cupy.asnumpy(x)"
-        )
-    return LATE_BOUND["device_functions"](cupy) if on_device else np
+    arrays = list(arrays)
+    places = [_place_of(cupy, array) for array in arrays]
+    devices = {place for place in places if type(place) is int}
+    if not devices:
+        return np
+    if len(devices) > 1 or "the host" in places:
+        raise _mixed_places(arrays, places, params)
+    return LATE_BOUND["device_functions"](cupy)
 
 
-def evaluator_of(arrays: Iterable, observe: Callable | None = None) -> Any:
+def _place_of(cupy: Any, array: Any) -> int | str | None:
+    """The number of the array's device, "the host", or None for what fits all."""
+    if isinstance(array, cupy.ndarray):
+        return array.device.id
+    # NumPy's scalars and 0-d arrays become parameters of kernels
+    return "the host" if isinstance(array, np.ndarray) and array.ndim else None
+
+
+def _mixed_places(arrays: Sequence, places: Sequence, params: Sequence[Local]) -> DTypeError:
+    """The error for arguments on several devices, or on a device and on the host."""
+    on = [
+        f"{argument_text(i, params[i].name if params else None)}, {type_of(arrays[i])!r}, is on "
+        f"{place if type(place) is str else f'device {place}'}"
+        for i, place in enumerate(places)
+        if place is not None and place not in places[:i]  # one of each
+    ]
+    is_host = "the host" in places
+    return DTypeError(
+        f"arguments {'mix NumPy and CuPy arrays' if is_host else 'are on several devices'}: "
+        f"{', '.join(on)}\n  move them to one side: cupy.asarray(x) or cupy.asnumpy(x)"
+    )
+
+
+def argument_text(i: int, name: str | None) -> str:
+    """An argument in a message: its position, and the name of its parameter."""
+    return f"argument {i} ({name})" if name else f"argument {i}"
+
+
+def evaluator_of(
+    arrays: Iterable, observe: Callable | None = None, params: Sequence[Local] = ()
+) -> Any:
     """The evaluator for these arrays: ``Evaluator``, or ``letir.dask.block_evaluator``'s."""
-    xp = array_module(arrays)
+    xp = array_module(arrays, params)
     name = "evaluator" if xp is np or xp is not dask_module() else "dask_evaluator"
     return LATE_BOUND[name](xp, observe)
 
@@ -151,6 +179,12 @@ def _is_ordinary(kind: type[np.ndarray]) -> bool:
     return kind.__module__.partition(".")[0] == "numpy" or "__letir_state__" in vars(kind)
 
 
+def _view_of(value: Any) -> str:
+    """The call that views another library's array, such as a tensor, without a copy."""
+    is_on_host = value.__dlpack_device__()[0] in _HOST_MEMORY
+    return f"view it first: {'np' if is_on_host else 'cupy'}.from_dlpack(x)"
+
+
 def type_of(value: Any) -> ArrayType:
     """The type of an array or a Python number.
 
@@ -179,6 +213,8 @@ def type_of(value: Any) -> ArrayType:
         )
     if remedy is None and is_lazy(value) and any(map(math.isnan, value.shape)):
         remedy = "its sizes are unknown: call x.compute_chunk_sizes() first"
+    if remedy is None and not (is_array(value) or is_lazy(value)) and hasattr(kind, "__dlpack__"):
+        remedy = _view_of(value)
     if remedy is None and (is_array(value) or is_lazy(value)):
         return ArrayType(value.dtype, value.shape)
     raise DTypeError(

@@ -154,7 +154,7 @@ def run_flat(f: Lambda, leaves: list, observe: Callable | None = None) -> tuple:
     leaves = checked_arguments(f, leaves)
     if changed := changed_params(f):
         check_writable(f, leaves, changed)
-    return evaluator_of(leaves, observe).call(f, leaves)
+    return evaluator_of(leaves, observe, f.params).call(f, leaves)
 
 
 def compute(

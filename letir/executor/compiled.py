@@ -155,7 +155,7 @@ class Compiled:
             return LATE_BOUND["run_own_draws"](self, leaves, tries, log)
         if self.changed:
             self._prepare_changes(leaves)
-        xp = array_module(leaves)
+        xp = array_module(leaves, self.program.params)
         if xp is not np and xp is dask_module():
             return evaluator_of(leaves).call(self.optimized, leaves)
         return self.plan.run(leaves, xp, tries, log)
@@ -170,7 +170,7 @@ class Compiled:
         """``run`` of the recorded program, whose sums are not reassociated."""
         if self.changed:
             self._prepare_changes(leaves)
-        xp = array_module(leaves)
+        xp = array_module(leaves, self.program.params)
         if xp is not np and xp is dask_module():
             return evaluator_of(leaves).call(self.program, leaves)
         return self.fallback.run(leaves, xp, log=log)

@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+import types
 from collections.abc import Iterator
 
 import numpy as np
@@ -71,6 +72,58 @@ def test_host_arrays_and_numbers_select_numpy(device):
 def test_mixing_host_and_device_arrays_is_an_error_with_the_remedy(device):
     with pytest.raises(lt.DTypeError, match=r"mix NumPy and CuPy .*\n.*cupy.asarray\(x\) or"):
         array_module([DeviceArray(X), X])
+
+
+def test_the_arguments_that_are_mixed_are_named(device):
+    f = lt.trace(lambda w, x, y: w * x + y, 1.0, X, X)
+    text = (
+        r"argument 1 \(x\), float64\[3\], is on device 0, argument 2 \(y\), float64\[3\], is on the"
+    )
+    for call in (f, lt.compile(f), lambda *args: lt.run_forward(f, *args)):
+        with pytest.raises(lt.DTypeError, match=text):
+            call(1.0, DeviceArray(X), X)
+
+
+def test_arrays_of_two_devices_are_refused(device):
+    other = DeviceArray(X)
+    other.device = types.SimpleNamespace(id=1)
+
+    with pytest.raises(lt.DTypeError, match=r"several devices: .* device 0, .* device 1"):
+        array_module([DeviceArray(X), other])
+
+
+class Tensor:
+    """An array of another library."""
+
+    def __init__(self, array, kind=1):
+        self.array, self.kind = array, kind
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.kind, 0
+
+
+@pytest.mark.parametrize("kind, module", [(1, "np"), (2, "cupy"), (3, "np")])
+def test_tensors_are_refused_with_the_call_that_views_them(kind, module):
+    with pytest.raises(lt.DTypeError, match=rf"view it first: {module}\.from_dlpack\(x\)"):
+        lt.jit(np.sin)(Tensor(X, kind))
+
+
+def test_arguments_and_results_are_exchanged_without_a_copy():
+    x = np.ones(3)
+    view = lt.jit(lambda x: x)(np.from_dlpack(Tensor(x)))
+    assert np.shares_memory(np.from_dlpack(view), x)
+    variable = lt.Variable(x)
+    assert np.shares_memory(np.from_dlpack(variable), variable.numpy())
+
+
+def test_a_traced_value_has_no_memory_to_exchange():
+    with pytest.raises(lt.TraceError, match="cannot become an ordinary array"):
+        lt.trace(np.from_dlpack, X)
+    with pytest.raises(lt.TraceError, match="its history would be lost"):
+        np.from_dlpack(lt.Variable(X, requires_grad=True))
 
 
 def test_a_0d_host_array_counts_as_a_number_among_device_arrays(device):

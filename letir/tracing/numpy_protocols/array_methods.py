@@ -123,6 +123,14 @@ class ArrayMethods(Value):
             raise ValueError(f"unsupported device {device!r}: only 'cpu' is allowed")
         return self
 
+    def __dlpack__(self, **options: Any) -> Any:
+        """The memory of the ordinary array, if there is one. Raises TraceError while recording."""
+        return self.__array__().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple:
+        """DLPack's numbers of the host, whose error is that of ``__dlpack__``."""
+        return np.empty(0).__dlpack_device__()
+
     def round(self, decimals: int = 0, out: Any = None) -> Value:
         """NumPy's ``ndarray.round``."""
         return self.numpy_call(np.round, (self, decimals), {} if out is None else {"out": out})
