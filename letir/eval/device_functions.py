@@ -14,7 +14,7 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import LetirError
 from letir.eval.device_linalg import DeviceLinearAlgebra, DeviceStrides, DeviceTransforms
-from letir.eval.device_ufuncs import ufunc_or_function
+from letir.eval.device_ufuncs import ufunc_or_function, without_0d
 
 Axis = int | Sequence[int] | None
 
@@ -23,7 +23,7 @@ Axis = int | Sequence[int] | None
 COMPUTED_BY_PARTS = frozenset(
     {
         *("var", "std", "nanvar", "nanstd", "nanmean", "nansum", "nanprod", "nanmax", "nanmin"),
-        *("quantile", "percentile", "nanquantile", "nanpercentile", "average", "cov", "corrcoef"),
+        *("quantile", "percentile", "nanquantile", "nanpercentile", "cov", "corrcoef"),
         *("choose", "angle", "polydiv", "polyval", "histogramdd", "inner", "pad", "interp", "sinc"),
         *("linalg.matrix_rank", "linalg.matrix_norm", "linalg.vector_norm"),
     }
@@ -174,6 +174,14 @@ class DeviceFunctions:
         """``np.broadcast_to``, of a number too."""
         return self.module.broadcast_to(self._array(x), shape)
 
+    def where(self, condition: Any, *operands: Any) -> Any:
+        """``np.where``."""
+        return self.module.where(*map(without_0d, (condition, *operands)))
+
+    def clip(self, x: Any, low: Any, high: Any) -> Any:
+        """``np.clip``."""
+        return self.module.clip(self._array(x), without_0d(low), without_0d(high))
+
     def dot(self, x: Any, y: Any) -> Any:
         """``np.dot``, of numbers too."""
         x, y = self._array(x), self._array(y)  # numbers count by their own dtype here
@@ -200,6 +208,30 @@ class DeviceFunctions:
         return [x.astype(kind, copy=False) for x in arrays]
 
     # ---- functions that the module lacks or computes otherwise ----
+
+    def write_in_order(self, x: Any, item: Any, new: Any) -> None:
+        """``x[item] = new``, of which the last write to an element remains, as in NumPy."""
+        xp = self.module
+        places = xp.arange(x.size).reshape(x.shape)[item]
+        new = xp.asarray(new).astype(x.dtype, copy=False)
+        new = new.reshape(new.shape[max(new.ndim - places.ndim, 0) :])
+        values, places = xp.broadcast_to(new, places.shape).ravel(), places.ravel()
+        order = xp.argsort(places, kind="stable")
+        places, is_last = places[order], xp.ones(len(order), bool)
+        is_last[:-1] = places[1:] != places[:-1]
+        x[xp.unravel_index(places[is_last], x.shape)] = values[order[is_last]]
+
+    def average(self, x: Any, axis: Axis, weights: Any, keepdims: bool = False) -> Any:
+        """``np.average`` with weights for all elements, or for the axes."""
+        if weights.shape != x.shape:
+            axes = [n % x.ndim for n in (axis if type(axis) is tuple else (axis,))]
+            weights = weights.transpose([axes.index(n) for n in sorted(axes)])
+            shape = [size if n in axes else 1 for n, size in enumerate(x.shape)]
+            weights = self.module.broadcast_to(weights.reshape(shape), x.shape)
+        kind = np.average(np.ones(1, x.dtype), weights=np.ones(1, weights.dtype)).dtype
+        total = weights.sum(axis=axis, dtype=kind, keepdims=keepdims)
+        scaled = self.module.multiply(x, weights, dtype=kind)
+        return scaled.sum(axis=axis, keepdims=keepdims) / total
 
     def isclose(self, x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool = False) -> Any:
         """``np.isclose``, of complex numbers and with tolerances of several elements too."""

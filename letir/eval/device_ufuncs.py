@@ -38,6 +38,7 @@ class DeviceUfunc:
         return getattr(self.xp.module, self.__name__)
 
     def __call__(self, *operands: Any, **options: Any) -> Any:
+        operands = tuple(map(without_0d, operands))
         if self.__name__.startswith("logical_"):  # the module has no loops for complex numbers
             operands = tuple([x != 0 if _is_complex(x) else x for x in operands])
         return self.own(*operands, **options)
@@ -160,6 +161,11 @@ def _rounds(xp: Any, places: Any) -> Any:
     earlier = xp.arange(len(places)) - xp.searchsorted(ordered, ordered)
     for count in range(int(earlier.max()) + 1):
         yield order[earlier == count]
+
+
+def without_0d(x: Any) -> Any:
+    """An operand, a NumPy array without axes as a scalar, which kernels take."""
+    return x[()] if type(x) is np.ndarray and not x.ndim else x
 
 
 def _is_complex(x: Any) -> bool:

@@ -331,6 +331,6 @@ def to_host(value):
         return type(value)(map(to_host, value))
     if isinstance(value, DeviceArray):
         return value.host
-    if isinstance(value, np.ndarray) and value.ndim:
+    if isinstance(value, np.ndarray):
         raise TypeError("Unsupported type <class 'numpy.ndarray'>")
     return value

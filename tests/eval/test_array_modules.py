@@ -222,7 +222,7 @@ def nearly(expected: list, found: list) -> None:
 # Computed by other operations than NumPy's, which round otherwise.
 ROUNDED = words(
     """
-    cholesky corrcoef cov geomspace inner interp nanpercentile nanquantile pad percentile polydiv
+    average cholesky corrcoef cov geomspace inner interp nanpercentile nanquantile pad percentile polydiv
     quantile ufunc_at vecdot vecmat
     """
 )
@@ -277,6 +277,40 @@ def test_a_function_missing_in_the_module_is_computed_from_others(name, device):
     (found,) = run_flat(f, [moved(arg) for arg in args])
 
     assert_close(run_flat(f, list(args))[0], found.host)
+
+
+def test_the_last_write_to_an_element_remains(device):
+    """CuPy's own writes leave it open which of several remains."""
+    places, new = np.array([1, 0, 1, 1, 0]), np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    f = lt.trace(_written, X, places, new)
+    module, calls = array_module([DeviceArray(X)]), []
+    original = DeviceArray.__setitem__
+
+    def noted(x, item, value):
+        calls.append(item)
+        original(x, item, value)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DeviceArray, "__setitem__", noted)
+        (found,) = run_flat(f, [moved(arg) for arg in (X, places, new)])
+
+    assert module.module is device
+    assert_same(np.array([5.0, 4.0, 3.0]), found.host)
+    assert all(len(np.unique(places[0].host)) == len(places[0].host) for places in calls[-1:])
+
+
+def _written(x, places, new):
+    x = x.copy()
+    x[places] = new
+    return x
+
+
+def test_numbers_in_arrays_without_axes_are_operands(device):
+    """CuPy's functions take NumPy's scalars, but not its arrays without axes."""
+    f = lt.trace(lambda x, s: np.where(x > s, x * s, np.clip(x, s, 2.0)) + s, X, np.array(1.5))
+
+    (found,) = run_flat(f, [moved(X), np.array(1.5)])
+    assert_same(f(X, np.array(1.5)), found.host)
 
 
 SHAPE_FREE = [

@@ -155,14 +155,17 @@ def added_aval(x: ArrayType, new: ArrayType, *arrays: ArrayType, item: Any) -> A
 
 def _index_set_impl(xp, x, new, *arrays, item):
     """A copy of ``x`` with the part ``x[item]`` replaced by ``new``."""
-    out = xp.array(x, copy=True)
-    out[fill_item(item, arrays)] = new
-    return out
+    return _index_set_update(xp, xp.array(x, copy=True), new, *arrays, item=item)
 
 
 def _index_set_update(xp, x, new, *arrays, item):
     """``x`` itself, with the part ``x[item]`` replaced by ``new`` in place."""
-    x[fill_item(item, arrays)] = new
+    place = fill_item(item, arrays)
+    write_in_order = getattr(xp, "write_in_order", None)  # of arrays of a device
+    if write_in_order is not None and _may_repeat(arrays):
+        write_in_order(x, place, new)
+    else:
+        x[place] = new
     return x
 
 
@@ -181,11 +184,17 @@ def _index_add_update(xp, x, new, *arrays, item):
     return x
 
 
+def _may_repeat(arrays) -> bool:
+    """Whether index arrays may select an element twice: not a mask, nor a single integer, which
+    may be a Python number.
+    """
+    return any(a.dtype.kind != "b" for a in arrays if getattr(a, "shape", ()))
+
+
 def _add_in_place(xp, out, item, new, arrays) -> None:
     """Add ``new`` to the part ``out[item]`` in place; repeated indices add up."""
     place = fill_item(item, arrays)
-    # a single integer, which may be a Python number, cannot repeat an element
-    if any(a.dtype.kind != "b" for a in arrays if getattr(a, "shape", ())):
+    if _may_repeat(arrays):
         xp.add.at(out, place, new)  # += would add once to an element that is indexed twice
         return
     part, new = out[place], xp.asarray(new).astype(out.dtype, copy=False)

@@ -12,7 +12,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
-from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
+from letir.ast.types import PYTHON_NUMBERS, ArrayType, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError
 from letir.ops.define.records import composite, result_dtype
 from letir.ops.elementwise.comparisons_and_where import less
@@ -112,7 +112,10 @@ def define_distribution(
     def impl(xp, key, *operands, shape, dtype):
         # decompose on the arrays themselves: the recorded shape may have symbolic sizes
         shape = runtime_shape(shape, operands[parameters:])
-        return decompose(key, *operands[:parameters], shape=shape, dtype=dtype)
+        given = operands[:parameters]
+        if xp.__name__ != "numpy":  # on a device, operations between numbers stay there too
+            given = [xp.asarray(x) if type(x) in PYTHON_NUMBERS else x for x in given]
+        return decompose(key, *given, shape=shape, dtype=dtype)
 
     aval = draw_type_rule(parameters, result)
     return composite(name, decompose, impl=impl, aval=aval, random=True, onnx=NO_ONNX, **fields)
