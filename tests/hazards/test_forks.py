@@ -95,7 +95,7 @@ def test_a_child_does_not_wait_for_a_compile_of_another_thread():
     assert status == 0
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_decorated_functions_of_main_work_in_other_processes(method, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

@@ -117,7 +117,12 @@ def _checked_head(content: bytes) -> dict:
     match head:
         case {"format": int(version)} if version > FORMAT:
             raise ParseError(f"it has format {version}, a newer letir's; this one reads {FORMAT}")
-        case {"format": int(), "ops": dict(ops), "programs": list(names), "about": dict()}:
+        case {
+            "format": int(number),
+            "ops": dict(ops),
+            "programs": list(names),
+            "about": dict(),
+        } if number >= 1 and type(number) is int:
             for name, version in ops.items():
                 _check_operation(name, version)
             is_named = all(type(name) is str and _PROGRAM_NAME.fullmatch(name) for name in names)

@@ -12,7 +12,7 @@ import numpy as np
 
 from letir.ast.attrs import Here
 from letir.ast.process_state import float_errors
-from letir.ast.types import ArrayType, Size
+from letir.ast.types import MOST_AXES, ArrayType, Size
 
 DTYPES = {
     name: np.dtype(name)
@@ -42,7 +42,6 @@ _WHOLE_GROUP = re.compile(_GROUP)
 TYPE = rf"{NAME}\s*+\*?\s*+\[[^\[\]]*+\]"
 _LARGEST = 1 << 63
 _MOST_TERMS = 100
-_MOST_AXES = 64  # as in NumPy
 
 
 def string_of(text: str) -> str:
@@ -151,8 +150,8 @@ def _parse_quotient(text: str) -> str:
 def parse_type(text: str) -> ArrayType:
     """``dtype[sizes]``, or ``dtype*[sizes]`` for a weak one."""
     name, _, sizes = text[:-1].partition("[")
-    if sizes.count(",") > _MOST_AXES:
-        raise ValueError(f"an array has at most {_MOST_AXES} axes")
+    if sizes.count(",") > MOST_AXES:
+        raise ValueError(f"an array has at most {MOST_AXES} axes")
     shape = tuple([parse_size(size.strip()) for size in sizes.split(",")]) if sizes.strip() else ()
     if any(type(n) is int and n < 0 for n in shape):
         raise ValueError(f"a size is negative in {text}")
