@@ -4,9 +4,10 @@
 
 A fault is a changed comparison, constant, operator or condition, or a statement left out. The
 tests of a fault: those whose coverage contexts name its line, if ``make coverage`` has written
-``.coverage``; else the test file or folder that mirrors the source file, and the laws. Each fault
-is planted in a copy of the repository. The exit status is 1 if more than one fault in twenty
-survives; ``tests/mutants_argued.txt`` lists faults that change nothing, with the reason.
+``.coverage``; else the test file or folder that mirrors the source file, and the laws. First all
+faults are planted in functions that are loaded already (tests/planting.py), which is fast; what
+survives is planted in a copy of the repository. The exit status is 1 if more than one fault in
+twenty survives; ``tests/mutants_argued.txt`` lists faults that change nothing, with the reason.
 """
 
 import argparse
@@ -19,7 +20,14 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script
+
+from letir.ops.record_index import OPERATIONS
+from tests import planting
 
 ROOT = Path(__file__).resolve().parents[1]
 ARGUED = Path(__file__).with_name("mutants_argued.txt")
@@ -34,7 +42,8 @@ COMPARISONS = {
     **{ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in"},
 }
 OPERATORS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.FloorDiv: "*", ast.Mod: "*"}
-SECONDS = 300  # for the tests of one fault: a fault may be an endless loop, which counts as caught
+MOST_TESTS, MOST_TESTS_IN_SESSION = 400, 150  # for one fault
+SECONDS = 900  # for the tests of one fault: a fault may be an endless loop, which counts as caught
 
 
 class Fault:
@@ -128,14 +137,20 @@ def chosen(targets: list[str], count: int, seed: int) -> list[Fault]:
 
 def covering(fault: Fault) -> list[str]:
     """The tests that run the line of a fault, by the contexts of ``.coverage``; none without it."""
+    contexts = contexts_of(fault.path).get(fault.line, [])
+    return sorted({name.partition("|")[0] for name in contexts if "::" in name})
+
+
+@cache
+def contexts_of(path: str) -> dict[int, list[str]]:
+    """{line: contexts} of a source file, by ``.coverage``."""
     if not (ROOT / ".coverage").exists():
-        return []
+        return {}
     from coverage import CoverageData
 
     data = CoverageData(str(ROOT / ".coverage"))
     data.read()
-    contexts = data.contexts_by_lineno(str(ROOT / fault.path)).get(fault.line, [])
-    return sorted({name.partition("|")[0] for name in contexts if "::" in name})
+    return data.contexts_by_lineno(str(ROOT / path))
 
 
 def mirrored(path: str) -> list[str]:
@@ -151,11 +166,37 @@ def mirrored(path: str) -> list[str]:
     return [*(test.relative_to(ROOT).as_posix() for test in found), *laws]
 
 
+def tests_of(fault: Fault, items: list) -> list:
+    """The collected tests of a fault: first those of the files that mirror the source file."""
+    by_name = {item.nodeid: item for item in items}
+    near = mirrored(fault.path)
+    of_line = [by_name[name] for name in covering(fault) if name in by_name]
+    if not of_line:
+        of_line = [item for item in items if item.nodeid.partition("::")[0] in near]
+        of_line = [item for item in of_line if concerns(item, fault)]
+    return sorted(of_line, key=partial(cost_of, near))[:MOST_TESTS_IN_SESSION]
+
+
+def cost_of(near: list[str], item: Any) -> tuple[bool, bool]:
+    """An order of tests: those near the fault before others, generated examples last."""
+    is_generated = hasattr(item.obj, "hypothesis")
+    return is_generated, item.nodeid.partition("::")[0] not in near
+
+
+def concerns(item: Any, fault: Fault) -> bool:
+    """Whether a test is not a law of an operation that another file defines."""
+    name = item.nodeid.partition("[")[2].rstrip("]")
+    module = fault.path.removeprefix("letir/ops/").removesuffix(".py").replace("/", ".")
+    if not item.nodeid.startswith("tests/test_laws.py") or module not in OPERATIONS:
+        return True
+    return not set(name.split("-")).isdisjoint(OPERATIONS[module].split())
+
+
 def is_caught(fault: Fault, copy: Path) -> bool:
     """Whether a test fails with the fault planted in a copy of the repository."""
     place = copy / fault.path
     before = place.read_text(encoding="utf-8")
-    tests = covering(fault)[:400] or mirrored(fault.path)
+    tests = covering(fault)[:MOST_TESTS] or mirrored(fault.path)
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
@@ -170,6 +211,32 @@ def is_caught(fault: Fault, copy: Path) -> bool:
         return True
     finally:
         place.write_text(before, encoding="utf-8")
+
+
+def survivors_in_one_session(faults: list[Fault], jobs: int) -> list[Fault]:
+    """The faults that no test notices that collected tests notice, in children of one process."""
+    survivors = []
+
+    def report(number: int, status: int) -> None:
+        fault = faults[number]
+        shown = {0: "survived", planting.NOT_PLANTED << 8: "not planted"}.get(status, "caught")
+        if shown != "caught":
+            survivors.append(fault)
+        text = fault.text((ROOT / fault.path).read_text(encoding="utf-8"))
+        print(f"{shown:12}{fault.line:4} {text}", flush=True)
+
+    files = {test.partition("::")[0] for fault in faults for test in covering(fault)}
+    files |= {test for fault in faults if not covering(fault) for test in mirrored(fault.path)}
+    tried = [
+        (
+            ROOT / fault.path,
+            fault.planted((ROOT / fault.path).read_text(encoding="utf-8")),
+            partial(tests_of, fault),
+        )
+        for fault in faults
+    ]
+    planting.run(tried, sorted(files), report, jobs)
+    return survivors
 
 
 def run_share(faults: list[Fault]) -> list[Fault]:
@@ -197,8 +264,9 @@ def main() -> int:
     options = parser.parse_args()
     faults = chosen(options.files, options.count, options.seed)
     argued = {line for line in ARGUED.read_text().splitlines() if line and line[0] not in "# "}
+    left = survivors_in_one_session(faults, options.jobs)
     with ThreadPoolExecutor(options.jobs) as pool:
-        shares = [faults[i :: options.jobs] for i in range(options.jobs)]
+        shares = [left[i :: options.jobs] for i in range(options.jobs)]
         survivors = [fault for found in pool.map(run_share, shares) for fault in found]
     texts = [fault.text((ROOT / fault.path).read_text(encoding="utf-8")) for fault in survivors]
     open_ones = [text for text in texts if text not in argued]
