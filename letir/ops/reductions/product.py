@@ -81,7 +81,7 @@ def _others_in_shape(x: Value, mask, axis, initial) -> Value:
 
 def _in_dtype_of(y: Value, x: Value) -> Value:
     """``x`` in the dtype of ``y``, in which it is multiplied; its real part if that is real."""
-    return x if y.type is None or x.type is None else recast(x, y.dtype)
+    return x if x.type is None else recast(x, y.dtype)
 
 
 def _prod_vjp(ct, y, x, *mask, axis, dtype, keepdims, initial):

@@ -456,3 +456,18 @@ def test_policies_lower_the_memory_that_a_pullback_holds(policy):
     held(), held(policy=policy)
 
     assert held(policy=policy) < 0.75 * held()
+
+
+@pytest.mark.parametrize(
+    ("policy", "exact", "count"),
+    [
+        *(("keep_all", False, 2), ("keep_all", True, 0)),
+        *(("recompute_cheap", False, 2), ("recompute_cheap", True, 2)),
+        *(("min_bytes", False, 0), ("min_bytes", True, 0)),
+    ],
+)
+def test_only_min_bytes_recomputes_elementary_functions(policy, exact, count):
+    """Their results are residuals otherwise; with ``exact``, "keep_all" is "min_bytes"."""
+    g = lt.differentiate(lt.trace(lambda x: np.tanh(x) * np.exp(-x), np.ones(3)))
+
+    assert count == len(with_policy(g, policy, exact=exact).df_input_captured_outputs)
