@@ -61,3 +61,19 @@ def test_a_notebook_is_small_and_has_run_from_top_to_bottom(path):
     assert notebook.cells[0].cell_type == "markdown"
     assert dict(notebook.metadata.language_info) == {"name": "python"}
     assert not [cell for cell in notebook.cells if "execution" in cell.metadata]
+
+
+@pytest.mark.parametrize("path", MAKE["PATHS"][:10], ids=lambda path: path.stem)
+def test_a_notebook_has_pictures(path):
+    notebook = nbformat.read(path, nbformat.NO_CONVERT)
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+
+    assert [x for x in outputs if {"image/png", "image/svg+xml"} & x.get("data", {}).keys()]
+
+
+@pytest.mark.parametrize("path", MAKE["PATHS"], ids=lambda path: path.stem)
+def test_formulas_are_code(path):
+    """The site would need a script from the network to set them."""
+    notebook = nbformat.read(path, nbformat.NO_CONVERT)
+
+    assert not [c.source for c in notebook.cells if c.cell_type == "markdown" and "$" in c.source]
