@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from letir.cli import main
+from letir.demo import story
 from letir.demo.measuring import peak_bytes, time_interleaved
 from letir.demo.models import loss, loss_and_slopes, new_layers
 from letir.demo.story import QUICK, print_progress, tell_story
@@ -109,3 +110,16 @@ def test_the_peak_is_the_most_memory_that_a_call_holds():
     peak = peak_bytes(lambda: np.ones(1 << 20).sum())
 
     assert 8 << 20 <= peak < 9 << 20
+
+
+@pytest.mark.parametrize(("path", "expected"), [("bin", "letir"), ("", "bin/letir")])
+def test_commands_can_be_copied_also_without_activating_the_environment(
+    path, expected, tmp_path, monkeypatch
+):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "letir").touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "bin" / "python3"))
+    monkeypatch.setenv("PATH", path and str(tmp_path / path))
+
+    assert expected == story._command_name()

@@ -1,5 +1,7 @@
 """The output of ``letir demo``, in order."""
 
+import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -113,12 +115,13 @@ def _save_and_reload(layers: list, held_out: Digits, path: Path, out: TextIO) ->
     save(predictor(layers, held_out.images), path)
     program: Any = load(path)  # not a Gradient
     right = accuracy(run_forward(program, held_out.images), held_out)
+    command = _command_name()
     print(
         f"\nSaved as {path}\n"
         f"  {len(program)} binds, {path.stat().st_size / 1024:.0f} KiB; "
         f"loaded again, it classifies {right:.1%} of the held-out digits correctly\n"
-        f"To print it:            letir show {quote(str(path))}\n"
-        f"To write a page of it:  letir view {quote(str(path))} -o digits.html",
+        f"To print it:            {command} show {quote(str(path))}\n"
+        f"To write a page of it:  {command} view {quote(str(path))} -o digits.html",
         file=out,
     )
     return right >= _EXPECTED_ACCURACY
@@ -142,3 +145,11 @@ def print_progress(out: TextIO, title: str, done: int, total: int, note: str) ->
         print(f"\r{line}", end="\n" if done == total else "", file=out, flush=True)
     elif done * 4 // total > (done - 1) * 4 // total:
         print(line, file=out, flush=True)
+
+
+def _command_name() -> str:
+    """How a shell finds ``letir``: by its path if the environment is not activated."""
+    beside = Path(sys.executable).with_name("letir")
+    if shutil.which("letir") or not beside.exists():
+        return "letir"
+    return quote(os.path.relpath(beside))
