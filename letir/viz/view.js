@@ -39,6 +39,8 @@
     names.forEach(function (name) {
       name.tabIndex = -1;
       name.setAttribute("role", "button");
+      var picture = name.closest("svg");  // an image has no parts for screen readers
+      if (picture) picture.setAttribute("role", "group");
     });
     go(names[0]);
     function isShown(name) { return name.getClientRects().length > 0; }

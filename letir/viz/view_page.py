@@ -55,7 +55,8 @@ def view_of(title: str, body: str, *, is_searched: bool = False) -> str:
 
 
 def page_of(view: str, title: str) -> str:
-    """A whole page that shows ``view``."""
+    """A whole page that shows ``view``, whose headings are the first two levels of the page."""
+    view = view.replace("<h3>", '<h3 aria-level="1">').replace("<h4>", '<h4 aria-level="2">')
     return _PAGE.format(title=escaped(title), view=view)
 
 
@@ -129,9 +130,12 @@ def _table_cell(text: str, kind: str) -> str:
 
 
 def scrolled(body: str, label: str) -> str:
-    """``body`` in a box that scrolls, also by the keyboard, with a name for screen readers."""
+    """``body`` in a box that scrolls, also by the keyboard, with a name for screen readers.
+
+    A group, not a region: a view may have many boxes of one name, and regions are landmarks.
+    """
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escaped(label)}">{body}</div>'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{escaped(label)}">{body}</div>'
     )
 
 

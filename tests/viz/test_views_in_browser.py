@@ -146,7 +146,7 @@ def test_every_box_that_scrolls_has_a_name_and_is_in_the_order_of_tab():
       return [e.tabIndex, e.getAttribute("role"), e.getAttribute("aria-label")];
     })"""
 
-    assert found_in(PAGE, script) == [[0, "region", "program"]]
+    assert found_in(PAGE, script) == [[0, "group", "program"]]
 
 
 def test_pointing_at_a_box_of_a_graph_lights_up_the_edges_to_its_users():
