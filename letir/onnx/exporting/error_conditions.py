@@ -18,7 +18,7 @@ ERRORS = "the program depends on an error that Python raises"
 _FAILING = frozenset(
     [
         *("index", "index_set", "index_add", "take", "take_along_axis", "embedding", "reshape"),
-        *("ufunc_at", "guard"),
+        "ufunc_at",
     ]
 )
 
@@ -26,20 +26,33 @@ _FAILING = frozenset(
 def raises_nothing(g: Graph, bind: Bind) -> str | None:
     """The name of a condition that is false where ``bind`` raises an error.
 
-    None if it never raises one, or if its nodes then fail. Raises Unexportable for an operation
-    whose errors its operands and results do not show.
+    None if it never raises one, or if its nodes then fail. A result that nothing reads gets a
+    condition that always holds, as runtimes leave out nodes without use. Raises Unexportable for
+    an operation whose errors its operands and results do not show.
     """
     name = bind.op.name
     if name == "python_operator":
         return _operator_raises_nothing(g, bind)
     if name == "math_function":
         return _is_in_domain(g, bind)
-    if name in _FAILING or not (bind.op.raises and may_raise(bind)):
+    result = bind.binders[0]
+    if not (bind.op.raises and may_raise(bind)) or (name in _FAILING and result not in g.unread):
         return None
+    if name in _FAILING:
+        found = g.operand(result)
+        differs = g("Not", g("Equal", found, found))
+        if result.type.dtype.kind == "f":  # nan is not equal to itself
+            differs = g("And", differs, g("Not", g("IsNaN", found)))
+        return _holds_nowhere(g, differs)
     if shows_errors(name):
-        lost = g.cast(_is_not_finite(g, g.operand(bind.binders[0])), np.dtype(bool), np.int64)
-        return g("Equal", g("ReduceSum", lost, keepdims=0), g.array(0, np.int64))
+        return _holds_nowhere(g, _is_not_finite(g, g.operand(result)))
     raise Unexportable(ERRORS)
+
+
+def _holds_nowhere(g: Graph, condition: str) -> str:
+    """Whether a condition holds for no element."""
+    count = g("ReduceSum", g.cast(condition, np.dtype(bool), np.int64), keepdims=0)
+    return g("Equal", count, g.array(0, np.int64))
 
 
 def _operator_raises_nothing(g: Graph, bind: Bind) -> str | None:

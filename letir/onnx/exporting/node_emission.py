@@ -5,6 +5,7 @@ the record names, the body that is certain to run, the program of exportable ope
 decomposition, the value of an operation on constants.
 """
 
+import itertools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -60,6 +61,9 @@ class Emission:
         """
         for param, operand in zip(fn.params, operands, strict=True):
             g.values[param] = operand if type(operand) is str else g.operand(operand)
+        computing = [bind.op.role != "guard_computed" for bind in fn.binds]
+        if not all(computing):
+            g.unread.update(_unread_binders(fn, computing))
         for bind in fn.binds:
             self.bind(g, bind)
         return [g.operand(arg) for arg in fn.ret.args]
@@ -216,6 +220,14 @@ class Emission:
         found = bind.op.impl(np, *values, **bind.attrs)
         results = (found,) if bind.op.results is None else found
         return [g.array(x, kind.dtype) for x, kind in zip(results, kinds, strict=True)]
+
+
+def _unread_binders(fn: Lambda, computing: Sequence[bool]) -> set[Local]:
+    """The values that no result and no bind reads, but for those that are not ``computing``."""
+    unread = {binder for bind in fn.binds for binder in bind.binders}
+    for bind in itertools.compress(fn.binds, computing):
+        unread.difference_update(bind.locals())
+    return unread.difference(fn.ret.locals())
 
 
 def _checked_names(bind: Bind, found: Any) -> Any:

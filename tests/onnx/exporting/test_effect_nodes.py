@@ -71,6 +71,8 @@ READS = [
     lambda x, i: attempt(lambda: x[i]),
     lambda x, i: attempt(lambda: np.take(x, i)),
     lambda x, i: attempt(lambda: np.take_along_axis(x, i, 0)),
+    lambda x, i: (attempt(lambda: x[i]), x * 2)[1],  # the element is not used
+    lambda x, i: (attempt(lambda: i[i]), x * 2)[1],
 ]
 
 
