@@ -11,6 +11,7 @@ from letir.errors import DTypeError, ParseError
 from letir.eval.array_modules import is_array, type_of
 from letir.onnx.importing.graphs import readable_name, refuse_huge
 from letir.onnx.importing.tensors import dtype_of
+from letir.onnx.package import onnx_package
 
 _MOST_ELEMENTS_OF_A_SEQUENCE = 10_000
 
@@ -126,9 +127,10 @@ def _array_type(
     refuse_huge(kind.name, shape)
     dtype = dtype_of(tensor.elem_type)
     if dtype.kind not in "biufc":
+        name = onnx_package().TensorProto.DataType.Name(tensor.elem_type).lower()
         raise DTypeError(
-            f"the input {kind.name!r} contains {dtype.name}, letir computes with numbers of 8 "
-            "to 128 bits\n  convert the model to float32 or float16"
+            f"the input {kind.name!r} has elements of type {name}, letir computes with numbers of "
+            "8 to 128 bits\n  convert the model to float32 or float16"
         )
     return ShapeDtype(tuple(shape), dtype)
 

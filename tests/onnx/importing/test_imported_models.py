@@ -228,6 +228,14 @@ def test_a_scan_over_a_symbolic_number_of_rows_is_one_bind():
             np.testing.assert_allclose(found, expected, 1e-6, 1e-6)
 
 
+@pytest.mark.parametrize("element", ["string", "bfloat16", "int4"])
+def test_inputs_without_arrays_are_refused_by_the_name_of_their_type(element):
+    model = model_of(f"f ({element}[2] x) => ({element}[2] y) {{ y = Identity(x) }}")
+
+    with pytest.raises(lt.DTypeError, match=f"the input 'x' has elements of type {element}"):
+        lt.onnx.load(model)
+
+
 def test_functions_of_the_model_are_inlined():
     model = parser.parse_model(
         HEAD

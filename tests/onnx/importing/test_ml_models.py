@@ -181,3 +181,24 @@ def test_the_derivative_of_a_linear_model_is_its_weights():
     slope = lt.grad(lambda x: f(x).sum())(ROWS[:1])
 
     np.testing.assert_allclose(slope[0], NUMBERS[:4], 1e-6)
+
+
+@pytest.mark.parametrize("children", [[1, 0], [0, 1]])
+def test_a_tree_without_root_is_refused(children):
+    attrs = {
+        **{"nodes_treeids": [0, 0], "nodes_nodeids": [0, 1], "nodes_featureids": [0, 0]},
+        **{"nodes_values": [0.0, 0.0], "nodes_modes": ["BRANCH_LEQ"] * 2},
+        **{"nodes_truenodeids": children, "nodes_falsenodeids": children, "target_weights": [1.0]},
+        **{"target_treeids": [0], "target_nodeids": [1], "target_ids": [0], "n_targets": 1},
+    }
+    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", **attrs)
+    graph = helper.make_graph(
+        [node],
+        "f",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (3, 2))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (3, 1))],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("ai.onnx.ml", 3)])
+
+    with pytest.raises(lt.ParseError, match="a tree are in a cycle"):
+        lt.onnx.load(model)

@@ -118,8 +118,26 @@ def _forest_of_nodes(attrs: dict[str, Any], kind: str, count: int) -> Forest:
     children = {
         int(child[i]) for i in range(len(keys)) if modes[i] != "LEAF" for child in (yes, no)
     }
-    check_elements([len(keys), count], "the scores of a forest")
-    weights = np.zeros((len(keys), count))
+    roots = np.array([i for i in range(len(keys)) if i not in children])
+    if not len(roots):
+        raise ParseError("the nodes of a tree are in a cycle\n  the file is damaged")
+    missing = attrs.get("nodes_missing_value_tracks_true") or [0] * len(keys)
+    return Forest(
+        roots,
+        np.array(attrs["nodes_featureids"]),
+        np.array(_numbers(attrs, "nodes_values")),
+        modes,
+        yes,
+        no,
+        np.array(missing, bool),
+        _weights_of_nodes(attrs, kind, number, count),
+    )
+
+
+def _weights_of_nodes(attrs: dict[str, Any], kind: str, number: dict, count: int) -> np.ndarray:
+    """The weights that each node adds to ``count`` scores, zeros for most nodes."""
+    check_elements([len(number), count], "the scores of a forest")
+    weights = np.zeros((len(number), count))
     rows = zip(
         attrs[f"{kind}_treeids"],
         attrs[f"{kind}_nodeids"],
@@ -129,17 +147,7 @@ def _forest_of_nodes(attrs: dict[str, Any], kind: str, count: int) -> Forest:
     )
     for tree, node, target, weight in rows:
         weights[number[tree, node], target] += weight
-    missing = attrs.get("nodes_missing_value_tracks_true") or [0] * len(keys)
-    return Forest(
-        np.array([i for i in range(len(keys)) if i not in children]),
-        np.array(attrs["nodes_featureids"]),
-        np.array(_numbers(attrs, "nodes_values")),
-        modes,
-        yes,
-        no,
-        np.array(missing, bool),
-        weights,
-    )
+    return weights
 
 
 def _numbers(attrs: dict[str, Any], name: str) -> Any:
