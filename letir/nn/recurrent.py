@@ -1,6 +1,7 @@
 """Recurrent networks: single steps of rnn, gru and lstm, and sequences through several layers.
 
-A step is recorded as two ``linear`` binds and the gates; a sequence is unrolled, layer by layer.
+A step is recorded as two ``linear`` binds and the gates; a sequence is unrolled, layer by layer, or
+one ``scan`` for each layer if the number of its steps is symbolic.
 Weights are laid out as in PyTorch: ``w_ih`` of shape (gates * hidden, inputs), ``w_hh`` of shape
 (gates * hidden, hidden), and two biases, either of which may be None.
 """
@@ -11,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from letir.ast import entry_point
+from letir.ast.sizes.size import Size
 from letir.errors import ShapeError
 from letir.ops.elementwise.ufuncs import tanh
 from letir.ops.nn.activations import relu, sigmoid
 from letir.ops.nn.embedding_linear_dropout import dropout, linear
 from letir.ops.random.keys_and_draws import random_fold_in, random_key
 from letir.ops.shape.concatenate_stack_split import split, stack
+from letir.tracing.control_flow.scans import scan
 
 _NONLINEARITIES = {"tanh": tanh, "relu": relu}
 
@@ -121,7 +124,7 @@ def rnn(
     def cell(x, state, *weights):
         return (rnn_cell(x, *state, *weights, nonlinearity=nonlinearity),)
 
-    outs, (h,) = _unroll_layers(cell, x, (h0,), layers, dropout_rate, key)
+    outs, (h,) = _run_layers(cell, x, (h0,), layers, dropout_rate, key)
     return outs, h
 
 
@@ -140,7 +143,7 @@ def gru(x: Any, h0: Any, layers: Sequence, dropout_rate: float = 0.0, key: Any =
     def cell(x, state, *weights):
         return (gru_cell(x, *state, *weights),)
 
-    outs, (h,) = _unroll_layers(cell, x, (h0,), layers, dropout_rate, key)
+    outs, (h,) = _run_layers(cell, x, (h0,), layers, dropout_rate, key)
     return outs, h
 
 
@@ -162,16 +165,43 @@ def lstm(
     def cell(x, state, *weights):
         return lstm_cell(x, *state, *weights)
 
-    return _unroll_layers(cell, x, (h0, c0), layers, dropout_rate, key)
+    return _run_layers(cell, x, (h0, c0), layers, dropout_rate, key)
+
+
+def _run_layers(
+    cell: Callable, x: Any, states: tuple, layers: Sequence, rate: float, key: Any
+) -> tuple:
+    """(first states of the last layer at all steps, last states of all layers).
+
+    ``cell(x, state, *weights)`` returns the next state, a tuple.
+    """
+    is_symbolic = type(np.shape(x)[0]) is Size
+    run = _scan_layers if is_symbolic else _unroll_layers
+    return run(cell, x, states, layers, rate, key)
+
+
+def _scan_layers(
+    cell: Callable, x: Any, states: tuple, layers: Sequence, rate: float, key: Any
+) -> tuple:
+    """The results of ``_run_layers``, with a loop for each layer."""
+    last: list[tuple] = []
+    for i, weights in enumerate(layers):
+
+        def step(state: tuple, row: Any, weights: Sequence = weights) -> tuple:
+            new = tuple(cell(row, state, *weights))
+            return new, new[0]
+
+        end, x = scan(step, tuple([each[i] for each in states]), x)
+        if rate and key is not None and i + 1 < len(layers):
+            x = _drop_outputs(x, rate, key, i)
+        last.append(end)
+    return x, tuple([stack(parts) for parts in zip(*last, strict=True)])
 
 
 def _unroll_layers(
     cell: Callable, x: Any, states: tuple, layers: Sequence, rate: float, key: Any
 ) -> tuple:
-    """(first states of the last layer at all steps, last states of all layers), step by step.
-
-    ``cell(x, state, *weights)`` returns the next state, a tuple.
-    """
+    """The results of ``_run_layers``, step by step."""
     # all initial states are indexed first: a published listing has this order [semantics.md A2]
     first = [[state[i] for i in range(len(layers))] for state in states]
     steps: list | None = None
@@ -184,13 +214,13 @@ def _unroll_layers(
             made.append(state[0])
         steps = made
         if rate and key is not None and i + 1 < len(layers):
-            steps = _drop_outputs(steps, rate, key, i)
+            found = _drop_outputs(stack(steps), rate, key, i)
+            steps = [found[t] for t in range(len(steps))]
         last.append(state)
     return stack(steps), tuple([stack(parts) for parts in zip(*last, strict=True)])
 
 
-def _drop_outputs(steps: list, rate: float, key: Any, layer: int) -> list:
+def _drop_outputs(outs: Any, rate: float, key: Any, layer: int) -> Any:
     """Dropout of the outputs of a layer, with a key derived for the layer."""
     key = key if getattr(key, "shape", ()) else random_key(key)  # key may be a seed
-    found = dropout(stack(steps), random_fold_in(key, layer), rate=rate)
-    return [found[t] for t in range(len(steps))]
+    return dropout(outs, random_fold_in(key, layer), rate=rate)

@@ -42,6 +42,7 @@ _templates: list[tuple[Cell, tuple[bool, ...], Lambda]] = []  # recorded once
 
 def recurrent_layer(bind: Bind) -> Callable[[Graph], list[str]] | None:
     """A function that appends a scan over a cell as one node; None for another scan."""
+    bind, constants = _with_constants_outside(bind)
     body, n_carry, n_xs = (bind.attrs[name] for name in ("body", "n_carry", "n_xs"))
     rows = bind.args[n_carry : n_carry + n_xs]
     kinds = [arg.type for arg in bind.args]
@@ -53,8 +54,21 @@ def recurrent_layer(bind: Bind) -> Callable[[Graph], list[str]] | None:
         found = _matched(template, body) if cell.states == n_carry else None
         if found is not None and _is_layer(cell, biased, found, template, body):
             params = [found[param] for param in template.params]
-            return partial(_node, bind, cell, biased, params)
+            return partial(_node, bind, constants, cell, biased, params)
     return None
+
+
+def _with_constants_outside(bind: Bind) -> tuple[Bind, dict[Local, np.ndarray]]:
+    """(the scan with the constants of its body as further operands, these constants)."""
+    body = bind.attrs["body"]
+    held = [inner for inner in body.binds if inner.op.role == "constant"]
+    if not held:
+        return bind, {}
+    constants = {inner.binders[0]: inner.attrs["value"] for inner in held}
+    binds = [inner for inner in body.binds if inner.op.role != "constant"]
+    outer = Lambda((*body.params, *constants), tuple(binds), body.ret)
+    attrs = bind.attrs | {"body": outer}
+    return bind.replace(args=(*bind.args, *constants), attrs=attrs), constants
 
 
 def _all_templates() -> Sequence[tuple[Cell, tuple[bool, ...], Lambda]]:
@@ -122,9 +136,15 @@ def _is_layer(cell: Cell, biased: tuple, found: dict, template: Lambda, body: La
 
 
 def _node(
-    bind: Bind, cell: Cell, biased: tuple[bool, ...], params: Sequence[Local], g: Graph
+    bind: Bind,
+    constants: dict[Local, np.ndarray],
+    cell: Cell,
+    biased: tuple[bool, ...],
+    params: Sequence[Local],
+    g: Graph,
 ) -> list[str]:
     """The node, whose arrays have an axis of directions."""
+    g.values.update({local: g.array(value) for local, value in constants.items()})
     body = bind.attrs["body"]
     args = [bind.args[body.params.index(param)] for param in params]
     x, *rest = [g.operand(arg) for arg in args]

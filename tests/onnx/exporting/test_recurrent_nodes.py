@@ -111,3 +111,26 @@ def test_another_body_and_double_precision_stay_loops():
     assert "Loop" in check("RNN", f)
     assert "Loop" in check("LSTM", swapped)
     assert "Loop" in check("LSTM", layer("LSTM"), dtype=np.float64)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_sequences_of_layers_with_constant_weights_are_one_node_each(kind):
+    _, count, gates = CELLS[kind]
+    rng = np.random.default_rng(0)
+    weights = [
+        [rng.normal(size=s).astype(np.float32) for s in ((2 * gates, n), (2 * gates, 2))]
+        for n in (3, 2)
+    ]
+    states = [rng.normal(size=(2, 2, 2)).astype(np.float32) for _ in range(count)]
+    sequence = {"LSTM": nn.lstm, "GRU": nn.gru, "RNN": nn.rnn}[kind]
+    program = lt.trace(
+        lambda x, *states: sequence(x, *states, weights),
+        *[lt.ShapeDtype(("t", 2, 3), np.float32), *states],
+    )
+    model = exported(program)
+
+    choices = [node for node in model.graph.node if node.op_type == "If"]
+    assert 2 == sum(kind in kinds_of_branches(node) for node in choices) == len(choices)
+    for rows in (1, 4):
+        x = rng.normal(size=(rows, 2, 3)).astype(np.float32)
+        assert_agrees(model, program, [x, *states])
