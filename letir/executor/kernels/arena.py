@@ -4,7 +4,7 @@ A new large array has fresh pages, and the system takes longer to provide and cl
 kernels take to fill them. Kernels write temporaries of a plan into blocks that are kept from one
 call to the next. A block is free if nothing refers to it: arrays in it, and views of these, have it
 as their base. Results of plans never are in blocks. Blocks are given back when no kernel has used
-one for a second, and where an allocation fails.
+one for five seconds, and where an allocation fails.
 """
 
 import math
@@ -21,7 +21,7 @@ from letir.ast.terms import Bind, Lambda, Local
 
 LEAST = 1 << 20  # bytes: smaller arrays stay in the heap when they are freed
 MOST = 1 << 27  # bytes of all blocks
-IDLE = 1.0  # seconds without use after which blocks are given back
+IDLE = 5.0  # seconds without use after which blocks are given back
 
 
 def _references(blocks: list[np.ndarray]) -> list[int]:
@@ -51,14 +51,19 @@ class _Arena:
         size = math.prod(shape) * dtype.itemsize
         if size < LEAST:
             return np.empty(shape, dtype)
-        with self.lock:
+        # not waiting: the collector may run a finalizer here, which calls a plan
+        lock = self.lock
+        if not lock.acquire(blocking=False):
+            return np.empty(shape, dtype)
+        try:
             self.used = time.monotonic()
             found = self.free_block(size)
-            if found is None and self.bytes + size <= MOST:
+            if found is None and size <= MOST:
                 found = self.new_block(size)
-            if found is not None:
-                return found.view(dtype).reshape(shape)
-        return np.empty(shape, dtype)
+            made = None if found is None else found.view(dtype).reshape(shape)
+        finally:
+            lock.release()
+        return np.empty(shape, dtype) if made is None else made
 
     def free_block(self, size: int) -> np.ndarray | None:
         """A block of this size that nothing refers to."""
@@ -67,7 +72,9 @@ class _Arena:
         return blocks[counts.index(_FREE)] if _FREE in counts else None
 
     def new_block(self, size: int) -> np.ndarray:
-        """A block that did not exist; the others are given back if there is no memory for it."""
+        """A block that did not exist; the others are given back if there is no room for it."""
+        if self.bytes + size > MOST:
+            self.clear()
         try:
             block = np.empty(size, np.uint8)
         except MemoryError:
@@ -125,8 +132,8 @@ def let_kernels_reuse_memory(fn: Lambda) -> None:
     kept = _possible_results(fn)
     for bind in fn.binds:
         call = getattr(bind.op.impl, "call", None)
-        is_large = any(_bytes_of(binder) >= LEAST for binder in bind.binders)
-        if is_large and hasattr(call, "new_array") and kept.isdisjoint(bind.binders):
+        large = [binder for binder in bind.binders if _bytes_of(binder) >= LEAST]
+        if large and hasattr(call, "new_array") and kept.isdisjoint(large):
             call.new_array = new_array
 
 

@@ -20,7 +20,7 @@ from letir.kernels.row_groups import RowKernel
 from letir.kernels.row_passes import Space
 from letir.kernels.scalar_lowering import has_scalar_form
 from letir.passes.fusion.cluster_fits import all_splits, fit_into_cluster, least_split
-from letir.passes.fusion.clustering import MOST_COMPILED, work_of
+from letir.passes.fusion.clustering import MOST_COMPILED
 
 _MOST_RUN = 64  # elements: longer runs take longer to compute than to call
 _WORTH_OF_ONE = 8  # times the work of a group from which on a single operation is a kernel
@@ -31,8 +31,16 @@ def matrix_group(bind: Bind, is_exact: bool, worth: int) -> tuple[Lambda, "Matri
 
     ``worth``: the fewest elements that a group has to compute. The compilation begins here.
     """
+    is_group = bind.op.role == "fused"
+    if not (is_group or bind.op.elementwise):
+        return None
+    size = getattr(bind.binders[0].type, "size", 0)
+    binds = len(bind.attrs["body"].binds) if is_group else 1
+    # first the tests that take no time: this runs for every bind
+    if type(size) is not int or size * binds < worth * (1 if is_group else _WORTH_OF_ONE):
+        return None
     body = _body_of(bind, is_exact)
-    if body is None or work_of(body) < worth * (_WORTH_OF_ONE if len(body.binds) == 1 else 1):
+    if body is None:
         return None
     space = _space_of(body)
     made = row_kernel(body, space, is_exact) if space else None
@@ -47,7 +55,7 @@ def _body_of(bind: Bind, is_exact: bool) -> Lambda | None:
         pairs = zip(body.params, bind.args, strict=False)
         is_same = len(body.params) == len(bind.args) and all(p.type == a.type for p, a in pairs)
         return body if is_same and len(body.binds) <= MOST_COMPILED else None
-    if not bind.op.elementwise or len(bind.args) < 2 or not has_scalar_form(bind, is_exact):
+    if len(bind.args) < 2 or not has_scalar_form(bind, is_exact):
         return None
     if any(type(arg) is not Local for arg in bind.args) or len({*bind.args}) < len(bind.args):
         return None

@@ -63,6 +63,20 @@ def test_results_own_their_memory(f):
     assert all(np.array_equal(kept[0], other) for other in kept)
 
 
+def test_a_small_result_beside_a_large_temporary_owns_its_memory():
+    def f(x, y):
+        z = np.maximum(x + y, 0.5) * 2.0
+        return z @ y, z.sum(axis=0)
+
+    call, expected = lt.jit(f), f(X, Y)
+    found = [call(X, Y), call(Y, X)][0]
+
+    assert TEMPORARY == arena.held_bytes()
+    for x, y in zip(expected, found, strict=True):
+        assert np.allclose(x, y, rtol=1e-11)
+        assert y.base is None
+
+
 def test_small_temporaries_are_not_kept():
     lt.jit(layer)(X[:300, :300].copy(), Y[:300, :300].copy())
 
