@@ -4,6 +4,7 @@
 """
 
 import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from letir.ast.record_fields import never
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.errors import ShapeError
+from letir.executor.kernels.visible_order import let_order_be_free
 from letir.ops.linalg.matmul_einsum import parse_subscripts
 
 _LEAST_WORK = 1 << 15  # the fewest multiplications for which matrix products are faster
@@ -33,16 +35,24 @@ def with_einsum_products(fn: Lambda) -> Lambda:
 
 
 def _einsum_level(fn: Lambda) -> Lambda:
-    binds = [_with_products(bind) if bind.op.scalar == "einsum" else bind for bind in fn.binds]
-    is_same = all(a is b for a, b in zip(binds, fn.binds, strict=True))
-    return fn if is_same else fn.with_binds(binds)
+    calls = {
+        bind.binders[0]: call
+        for bind in fn.binds
+        if bind.op.scalar == "einsum" and (call := _products_of(bind)) is not None
+    }
+    if not calls:
+        return fn
+    let_order_be_free(fn, calls)
+    return fn.with_binds(
+        [
+            _with_products(bind, calls[bind.binders[0]]) if bind.binders[0] in calls else bind
+            for bind in fn.binds
+        ]
+    )
 
 
-def _with_products(bind: Bind) -> Bind:
-    """The bind, with matrix products as its implementation if these are faster."""
-    call = _products_of(bind)
-    if call is None:
-        return bind
+def _with_products(bind: Bind, call: "Products") -> Bind:
+    """The bind, with matrix products as its implementation."""
 
     def impl(xp: Any, x: Any, y: Any, **attrs: Any) -> Any:
         return call(x, y) if xp is np else bind.op.impl(xp, x, y, **attrs)
@@ -56,7 +66,7 @@ def _with_products(bind: Bind) -> Bind:
     return bind.replace(op=op)
 
 
-def _products_of(bind: Bind) -> "_Products | None":
+def _products_of(bind: Bind) -> "Products | None":
     """The matrix products for an einsum of two arrays; None if these are impossible or slower."""
     kinds = [arg.type for arg in (*bind.args, *bind.binders)]
     if (
@@ -80,16 +90,19 @@ def _products_of(bind: Bind) -> "_Products | None":
         return None
     if any((label in a) + (label in b) + (label in out) < 2 for label in sizes):
         return None
-    made = _Products(bind.op.impl, bind.attrs["subscripts"], a, b, out, sizes, kinds[0].dtype)
+    made = Products(bind.op.impl, bind.attrs["subscripts"], a, b, out, sizes, kinds[0].dtype)
     return made if made.is_faster else None
 
 
 @define(eq=False)
-class _Products:
+class Products:
     """An einsum of two arrays with these labels.
 
     ``einsum``: its implementation, for views that are broadcast or reversed. ``orders``: see
-    ``order``. ``new_array(shape, dtype)`` makes the array of the result.
+    ``order``. ``new_array(shape, dtype)`` makes the array of the result. ``is_free``: the result
+    may have any memory order. ``like``: for each operand the products whose result it has the
+    memory order of, or would have, if that result were not free; else None. ``found.order``: the
+    axes of the latest result of this thread in NumPy's order.
     """
 
     einsum: Callable
@@ -101,6 +114,9 @@ class _Products:
     dtype: np.dtype
     orders: dict[tuple, str] = field(factory=dict)
     new_array: Callable = np.empty
+    is_free: bool = False
+    like: "tuple[Products | None, Products | None]" = (None, None)
+    found: Any = field(factory=threading.local)
 
     @property
     def batch(self) -> str:
@@ -137,9 +153,13 @@ class _Products:
 
     def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if 0 in x.strides or 0 in y.strides or min(*x.strides, *y.strides) < 0:
-            return self.einsum(np, x, y, subscripts=self.subscripts, optimize=False)
+            made = self.einsum(np, x, y, subscripts=self.subscripts, optimize=False)
+            self.found.order = _axis_order(made)
+            return made
         batch, left, right, inner = self.batch, self.left, self.right, self.inner
-        order = self.order(_axis_order(x), _axis_order(y))
+        order = self.order(*map(_numpys_order, (x, y), self.like))
+        if self.is_free:
+            self.found.order, order = tuple([self.out.index(c) for c in order]), self.out
         a, b = (x, self.a), (y, self.b)
         if order.index(left) > order.index(right):  # rows of the product are rows in memory
             left, right, a, b = right, left, b, a
@@ -166,6 +186,11 @@ class _Products:
             axes = sorted(range(found.ndim), key=lambda n: (-found.strides[n], n))
             self.orders[orders] = "".join([self.out[n] for n in axes])
         return self.orders[orders]
+
+
+def _numpys_order(x: np.ndarray, like: Products | None) -> tuple[int, ...]:
+    """The axes of an operand in the memory order that it has in NumPy."""
+    return _axis_order(x) if like is None else getattr(like.found, "order", _axis_order(x))
 
 
 def _multiply(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:

@@ -1,0 +1,83 @@
+"""Which results of matrix products may have another memory order than NumPy gives them.
+
+The order of an array in memory is visible in the results of a program: elementwise operations and
+reductions lay out their results like their operands. Where no result of the program can tell, the
+products choose the order in which BLAS writes and reads them fastest.
+"""
+
+from typing import Any
+
+from letir.ast.terms import Arg, Bind, Lambda, Local
+
+_MOST_STEPS = 1 << 18  # binds, counted once for each product
+
+
+def let_order_be_free(fn: Lambda, calls: dict[Local, Any]) -> None:
+    """Set ``is_free`` and ``like`` of the products that compute these values of a program.
+
+    Nothing is set in long programs with many products: it takes linear time for each of them.
+    """
+    if len(calls) * len(fn.binds) > _MOST_STEPS:
+        return
+    for value, call in calls.items():
+        found = _Carriers(fn, calls, value)
+        if not found.are_visible():
+            call.is_free = True
+            for product, n in found.readers:
+                like = [*product.like]
+                like[n] = call
+                product.like = tuple(like)
+
+
+class _Carriers:
+    """The values that have their memory order from the result ``value`` of a product.
+
+    ``alike``: those with the same axes and the same order. ``readers``: (product, operand number)
+    of products that read one of these, and whose results keep NumPy's order.
+    """
+
+    def __init__(self, fn: Lambda, calls: dict[Local, Any], value: Local):
+        self.fn, self.calls, self.value = fn, calls, value
+        self.carriers: set[Arg] = {value}
+        self.alike: set[Arg] = {value}
+        self.readers: list[tuple[Any, int]] = []
+
+    def are_visible(self) -> bool:
+        """Whether a result of the program may show the order."""
+        for bind in self.fn.binds:
+            if not self.carriers.isdisjoint(bind.args) and not self.follow(bind):
+                return True
+        return not self.carriers.isdisjoint(self.fn.ret.args)
+
+    def follow(self, bind: Bind) -> bool:
+        """Note what a bind's results show of the order; False if that is not known."""
+        call = self.calls.get(bind.binders[0])
+        if call is not None:
+            places = [n for n, arg in enumerate(bind.args) if arg in self.carriers]
+            self.readers += [(call, n) for n in places]
+            return all(bind.args[n] in self.alike and call.like[n] is None for n in places)
+        if bind.op.scalar == "matmul" and all(_axes(arg) == 2 for arg in bind.args):
+            return True  # in C order
+        is_elementwise = bind.op.elementwise or bind.op.role == "fused"
+        is_view = bind.op.memory == "view" and bind.attrs.get("order", "C") == "C"
+        if not (is_elementwise or bind.op.reduction is not None or is_view):
+            return False
+        wide = [binder for binder in bind.binders if is_view or _axes(binder) != 1]
+        self.carriers.update(wide)
+        if is_elementwise and self.is_like_operands(bind):
+            self.alike.update(wide)
+        return all(_axes(binder) is not None for binder in bind.binders)
+
+    def is_like_operands(self, bind: Bind) -> bool:
+        """Whether all operands with all axes of the result have the order of the product."""
+        shape = getattr(bind.binders[0].type, "shape", None)
+        full = [x for x in bind.args if getattr(x.type, "shape", None) == shape]
+        return bool(full) and all(x in self.alike for x in full)
+
+
+def _axes(value: Any) -> int | None:
+    """The number of axes longer than 1, at least 1; None if it is not known."""
+    shape = getattr(value.type, "shape", None)
+    if shape is None or any(type(n) is not int for n in shape):
+        return None
+    return max(1, sum([n != 1 for n in shape]))

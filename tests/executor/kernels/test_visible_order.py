@@ -1,0 +1,106 @@
+"""Products whose results may have any memory order, because no result of the program shows it."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import letir as lt
+from letir.executor.compiled import kernels_setting
+
+pytest.importorskip("llvmlite")
+if kernels_setting() == "off":
+    pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
+
+RNG = np.random.default_rng(9)
+# in memory the axes of the matrices are i, k, j: NumPy lays out products with them in that order
+MATRICES = np.ascontiguousarray(RNG.normal(size=(16, 8, 16))).transpose(1, 0, 2)
+POINTS, WEIGHTS = RNG.normal(size=(150, 8, 16)), RNG.normal(size=(150, 8))
+
+
+def free_products(f, *args) -> list[bool]:
+    """For each product in the plan of a function whether its order is free."""
+    binds = lt.compile(lt.trace(f, *args)).plan.binds
+    return [bind.op.impl.call.is_free for bind in binds if bind.op.name == "einsum"]
+
+
+def apart(matrices, points):
+    return np.einsum("kij,nkj->nki", matrices, points)
+
+
+def squares(matrices, points):
+    made = apart(matrices, points)
+    return np.sum(made * made, axis=2)
+
+
+def shifted(matrices, points):
+    return apart(matrices, points) * 2.0 + 1.0
+
+
+def total(matrices, points):
+    return squares(matrices, points).sum(axis=1)
+
+
+def twice(matrices, points):
+    made = np.tanh(apart(matrices, points)) * 0.5
+    return np.einsum("nki,nkj->kij", made, points), np.einsum("nki,kij->nkj", made, matrices)
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [(total, [True]), (shifted, [False]), (squares, [False]), (twice, [True, False, False])],
+)
+def test_an_order_is_free_if_no_result_shows_it(f, expected):
+    assert expected == free_products(f, MATRICES, POINTS)
+
+
+@pytest.mark.parametrize("f", [total, shifted, squares, twice])
+def test_results_have_numpys_order(f):
+    found, expected = lt.jit(f)(MATRICES, POINTS), f(MATRICES, POINTS)
+    for x, y in zip(lt.tree.leaves(found), lt.tree.leaves(expected), strict=True):
+        assert x.strides == y.strides
+        assert np.allclose(x, y, rtol=1e-12, atol=1e-12)
+
+
+def test_the_order_follows_the_operands_of_each_call():
+    f = lt.jit(twice)
+    for matrices in (MATRICES, MATRICES.copy(), np.asfortranarray(MATRICES)):
+        for points in (POINTS, np.asfortranarray(POINTS), POINTS[::-1]):
+            for x, y in zip(f(matrices, points), twice(matrices, points), strict=True):
+                assert x.strides == y.strides
+                assert np.allclose(x, y, rtol=1e-12, atol=1e-12)
+
+
+_STEPS = (
+    *(lambda a, w: a * 2.0, lambda a, w: np.tanh(a), lambda a, w: w[:, :, None] * a),
+    *(lambda a, w: a - a.max(axis=2, keepdims=True), lambda a, w: a[:, ::-1], lambda a, w: a + a),
+)
+_ENDS = (
+    lambda a, m, p: np.einsum("nki,nkj->kij", a, p),
+    lambda a, m, p: np.einsum("nki,kij->nkj", a, m),
+    lambda a, m, p: a.sum(axis=0),
+    lambda a, m, p: a.sum(axis=(0, 1)),
+    lambda a, m, p: a.mean(),
+    lambda a, m, p: a.transpose(0, 2, 1),
+    lambda a, m, p: (a * p).reshape(len(a), -1) @ np.ones((128, 3)),
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.sampled_from(_STEPS), max_size=3),
+    st.lists(st.sampled_from(_ENDS), min_size=1, max_size=2),
+)
+def test_generated_programs_have_numpys_values_and_order(steps, ends):
+    def f(matrices, points, weights):
+        a = apart(matrices, points)
+        for step in steps:
+            a = step(a, weights)
+        return [end(a, matrices, points) for end in ends]
+
+    args = (MATRICES, POINTS, WEIGHTS)
+    expected, found = lt.jit(f, kernels="off")(*args), lt.jit(f)(*args)
+    for x, y in zip(expected, found, strict=True):
+        assert np.allclose(x, y, rtol=1e-10, atol=1e-10)
+        assert np.shape(x) == np.shape(y)
+        assert getattr(x, "strides", ()) == getattr(y, "strides", ())
