@@ -261,7 +261,7 @@ def captured_state(roots: list) -> tuple[list, list, bool]:
         if kind in _PLAIN or id(value) in seen:
             continue
         seen.add(id(value))
-        if isinstance(value, _HOLDERS):
+        if issubclass(kind, _HOLDERS):  # not isinstance: traced values claim to be arrays
             holders.append(value)
             if kind is not np.ndarray:
                 todo += value.values() if isinstance(value, dict) else value

@@ -370,3 +370,19 @@ def test_an_array_in_a_dict_that_is_changed_in_place_keeps_its_plan():
 
     assert [-2.0, -4.0] == [f(state), f(state)]
     assert f.counters["compiles"] == 1
+
+
+def test_a_global_that_still_holds_a_traced_value_is_no_state():
+    """A trace that is over has left it there; the function replaces it in every call."""
+    kept = {}
+
+    def f(x):
+        kept["buffer"] = np.zeros(3)
+        kept["buffer"][0] = x[0]
+        return kept["buffer"] + x
+
+    lt.trace(f, np.ones(3))
+    fast = lt.jit(f)
+
+    for i in range(3):
+        assert_same(np.array([2.0, 1.0, 1.0]) * i, fast(i * np.ones(3)))
