@@ -15,6 +15,7 @@ learning rate is a number, or a function of the number of the step (from 0), suc
 """
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -99,18 +100,37 @@ def zeros_like_params(params: Any) -> Any:
 
 
 def _refuse_rate(name: str, learning_rate: Any, **shares: Any) -> None:
-    """Raise ShapeError for a negative learning rate, or a decay rate that is not in [0, 1)."""
+    """Raise ShapeError for a negative learning rate, or a decay rate that is not in [0, 1), and
+    DTypeError for a schedule that does not take the step.
+    """
     if type(learning_rate) in (int, float) and not learning_rate >= 0:
         raise ShapeError(
             f"{name}: a learning rate must be at least 0, found {learning_rate}\n"
             "  steps go against the gradient already; to maximise, negate the loss"
         )
+    if callable(learning_rate):
+        _refuse_schedule(name, learning_rate)
     for share, value in shares.items():
         if type(value) in (int, float) and not 0 <= value < 1:
             raise ShapeError(
                 f"{name}: {share} must be at least 0 and less than 1, found {value}\n"
                 f"  typical values are 0.9 and 0.99"
             )
+
+
+def _refuse_schedule(name: str, schedule: Callable) -> None:
+    """Raise DTypeError for a schedule that cannot be called with the number of the step."""
+    try:
+        signature = inspect.signature(schedule)
+    except (TypeError, ValueError):  # functions in C have no signature
+        return
+    try:
+        signature.bind(0)
+    except TypeError as error:
+        raise DTypeError(
+            f"{name}: learning_rate must be a number or a function of the step: {error}\n"
+            "  write lambda step: ..., or see letir.nn.optim.cosine_decay"
+        ) from None
 
 
 @entry_point

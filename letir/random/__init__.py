@@ -27,7 +27,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import compute
-from letir.random.parameters import refuse_bounds, refuse_values
+from letir.random.parameters import refuse_bounds, refuse_dtypes, refuse_values
 from letir.random.reuse import Reuse, reused_keys
 
 __all__ = [
@@ -53,6 +53,7 @@ _WORD = (1 << 64) - 1
 def _draw_checked(name: str, *args):
     """Call the operation ``name``, with the types of operands checked outside of traces too."""
     op = PRIMITIVES[name]
+    refuse_dtypes(name.removeprefix("random_"), args[:-1])  # the last one may be the dtype
     operands, attrs = op.prepare(*args) if op.prepare else (args, {})
     emitter = next((o.emitter for o in operands if isinstance(o, Value)), None)
     attrs = op.complete(attrs)
@@ -242,7 +243,7 @@ def choice(
 ) -> Any:
     """Elements of ``a`` along ``axis``, or numbers below the int ``a``, with probabilities ``p``.
 
-    Derivatives flow to the chosen elements.
+    ``p``: numbers from 0; they are divided by their sum. Derivatives flow to the chosen elements.
 
     >>> from letir import random
     >>> random.choice(random.key(0), 10, (3,))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.errors import ShapeError
+from letir.errors import DTypeError, ShapeError
 
 
 def refuse_values(
@@ -28,6 +28,17 @@ def refuse_values(
             f"{asked}: {parameter} must be {allowed}, found {found}\n"
             "  compute the parameter with np.clip, np.abs or np.exp"
         )
+
+
+def refuse_dtypes(asked: str, arguments: tuple) -> None:
+    """Raise DTypeError if an argument other than the dtype is a dtype."""
+    for value in arguments:
+        if isinstance(value, type | np.dtype):
+            name = getattr(value, "__name__", str(value))
+            raise DTypeError(
+                f"{asked}: a parameter must be a number or an array, found the dtype {name}\n"
+                f"  pass the dtype by its name: dtype='{name}'"
+            )
 
 
 def refuse_bounds(asked: str, lower: Any, upper: Any) -> None:

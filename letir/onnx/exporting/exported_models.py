@@ -69,6 +69,11 @@ def export(
             "export: external_data=True writes a file beside the model's\n  pass a path too"
         )
     program = recorded_program(f, args, dynamic_axes, input_names, output_names)
+    if not program.ret.args:
+        raise ExportError(
+            "export: the program has no arrays or numbers among its results\n"
+            "  return what the model should compute: a model cannot return strings or None"
+        )
     _check_overrides(overrides or {})
     with paused_gc():
         model = _model(program, (input_names, output_names), opset, (overrides, custom_domain))
