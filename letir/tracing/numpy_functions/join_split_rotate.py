@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.sizes.size import Size
 from letir.ast.types import broadcast_shapes
 from letir.errors import ShapeError
 from letir.tracing.operands import Casting, stack_traced, strong_element, traced_or_array
@@ -258,16 +259,34 @@ def _traced_place(obj: Any, n: Any, end: int = 0) -> Any:
     return np.where(obj < 0, obj + n, obj)
 
 
+def _sized_place(obj: Any, n: Any, end: int = 0) -> Any:
+    """A known place on an axis of symbolic size, counted from the front; None for other objects.
+
+    Records the guard that it is one, if that depends on the size. ``end`` as in ``_traced_place``.
+    """
+    is_place = isinstance(obj, int | np.integer | Size) and not isinstance(obj, bool)
+    if type(n) is not Size or not is_place:
+        return None
+    place = obj if obj >= 0 else n + obj
+    return place if place >= 0 and place < n + end else None
+
+
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     """np.delete: an index of the remaining elements."""
     arr = traced_or_array(arr)
     if axis is None:
         arr, axis = arr.reshape(-1), 0
     axis = axis_from_front(axis, arr.ndim)
+    front = (slice(None),) * axis
+    place = _sized_place(obj, arr.shape[axis])
+    if place is not None:
+        return np.concatenate(
+            [arr[(*front, slice(place))], arr[(*front, slice(place + 1, None))]], axis
+        )
     place = _traced_place(obj, arr.shape[axis])
     if place is not None:
         kept = np.arange(arr.shape[axis] - 1)
-        return arr[(*[slice(None)] * axis, kept + (kept >= place))]
+        return arr[(*front, kept + (kept >= place))]
     return _take_places(arr, np.delete(np.arange(arr.shape[axis]), _known_places(obj)), axis)
 
 
@@ -278,8 +297,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         arr, axis = arr.reshape(-1), 0
     axis = axis_from_front(axis, arr.ndim)
     n, values = arr.shape[axis], traced_or_array(values).astype(arr.dtype)
-    place = _traced_place(obj, n, 1)
-    obj = 0 if place is not None else _known_places(obj)
+    sized, place = _sized_place(obj, n, 1), _traced_place(obj, n, 1)
+    obj = _known_places(obj) if sized is None and place is None else 0
     places = np.arange(n)[obj] if isinstance(obj, slice) else np.asarray(obj)
     places = np.flatnonzero(places) if places.dtype == bool else places
     if places.size == 1:  # all values are inserted at one place
@@ -289,10 +308,14 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     else:
         count = places.size
     new = np.broadcast_to(values, (*arr.shape[:axis], count, *arr.shape[axis + 1 :]))
+    front = (slice(None),) * axis
+    if sized is not None:
+        before, after = arr[(*front, slice(sized))], arr[(*front, slice(sized, None))]
+        return np.concatenate([before, new, after], axis)
     if place is not None:
         k = np.arange(n + count)
         order = np.where(k < place, k, np.where(k < place + count, k + n - place, k - count))
-        return np.concatenate([arr, new], axis)[(*[slice(None)] * axis, order)]
+        return np.concatenate([arr, new], axis)[(*front, order)]
     # as in NumPy, the positions of new values are inserted among the positions of old ones
     order = np.insert(np.arange(n), places.astype(int), n + np.arange(count))
     return _take_places(np.concatenate([arr, new], axis), order, axis)

@@ -168,3 +168,34 @@ def test_a_flat_index_beyond_the_end_raises_numpys_error():
     for k in (10, -1):
         with pytest.raises(ValueError, match=f"index {k} is out of bounds for array with size 10"):
             fast(np.ones(5), k)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.delete(x, 1),
+        lambda x: np.delete(x, -2),
+        lambda x: np.delete(np.outer(x, x), 0, axis=1),
+        lambda x: np.insert(x, 1, 0.5),
+        lambda x: np.insert(x, x.size, x[:2]),
+        lambda x: np.insert(x, -1, 7),
+        lambda x: np.insert(np.outer(x, x), 2, x, axis=0),
+    ],
+)
+def test_delete_and_insert_at_places_of_arrays_of_any_size(f):
+    fast, gradient = lt.jit(f), lt.jit(lt.grad(lambda x: (f(x) ** 2).sum()))
+    for n in (3, 5, 4, 8, 2):
+        x = np.linspace(0.5, 1.5, n)
+        assert_same(f(x), fast(x))
+        assert_close(lt.grad(lambda x: (f(x) ** 2).sum())(x), gradient(x))
+
+    assert fast.counters["compiles"] <= 3
+
+
+def test_a_place_beyond_the_end_is_an_index_error_at_that_size():
+    fast = lt.jit(lambda x: np.delete(x, 3))
+    for n in (5, 6, 4, 7):
+        assert_same(fast.f(np.ones(n)), fast(np.ones(n)))
+
+    with pytest.raises(IndexError, match="out of bounds"):
+        fast(np.ones(3))
