@@ -292,10 +292,6 @@ class Tracer(PythonProtocols):
         return why_unwritable(self)
 
     def __setitem__(self, item, new):
-        if isinstance(new, Tracer) and is_own_item(new, self, item):
-            return  # x[item] += y ends with this call: the view has been written already
-        if self.is_scalar() and isinstance(value := self.concrete_value(), _SCALARS):
-            raise TypeError(f"{type(value).__name__!r} object does not support item assignment")
         if type(item) in (slice, tuple) and has_traced_slice(item):
             found = LATE_BOUND["take_traced_slices"](self, item)
             if found is not None:
@@ -303,6 +299,10 @@ class Tracer(PythonProtocols):
                 if not (isinstance(new, Tracer) and is_same_slice(new, part)):
                     part[item] = new
                 return
+        if isinstance(new, Tracer) and is_own_item(new, self, item):
+            return  # x[item] += y ends with this call: the view has been written already
+        if self.is_scalar() and isinstance(value := self.concrete_value(), _SCALARS):
+            raise TypeError(f"{type(value).__name__!r} object does not support item assignment")
         target, item = whole_place(self, item)
         target.replace(target.at[item].set(stack_traced(new)))
 

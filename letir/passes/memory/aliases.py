@@ -27,6 +27,15 @@ def is_view(bind: Bind) -> bool:
     return op.views is None or op.views(*[arg.type for arg in args], **bind.attrs)
 
 
+def shared_operands(bind: Bind) -> list[Local]:
+    """The operands with which a result may share memory, if the record says that it may.
+
+    Of views that is the first one: the others are places, such as ``i`` in ``x[i]``.
+    """
+    operands = bind.args[:1] if bind.op.memory in ("view", "if_same_shape") else bind.args
+    return [arg for arg in operands if type(arg) is Local]
+
+
 def reads_number(bind: Bind) -> bool:
     """Whether a bind reads one element, which NumPy gives as a scalar and not as a view."""
     if bind.op.role != "index" or bind.binders[0].type is None or bind.binders[0].type.shape:
@@ -40,7 +49,7 @@ def result_sharing_locals(fn: Lambda) -> set[Local]:
     found = set(fn.ret.locals())
     for bind in reversed(fn.binds):
         if not found.isdisjoint(bind.binders) and may_share(bind.op):
-            found.update([arg for arg in bind.args if type(arg) is Local])
+            found.update(shared_operands(bind))
     return found
 
 
@@ -56,7 +65,7 @@ def locals_viewed_by_results(fn: Lambda) -> set[Local]:
         tied = {local for local, count in Counter(results).items() if count > 1}
     for bind in reversed(fn.binds):
         if not shown.isdisjoint(bind.binders) and may_share(bind.op):
-            operands = [arg for arg in bind.args if type(arg) is Local]
+            operands = shared_operands(bind)
             shown.update(operands)
             tied.update(operands, bind.binders)
     return tied
@@ -70,7 +79,7 @@ def updated_locals(fn: Lambda) -> set[Local]:
         if op.update is not None:
             found.update([arg for arg in bind.args[:1] if type(arg) is Local])
         elif found and not found.isdisjoint(bind.binders) and may_share(op):
-            found.update([arg for arg in bind.args if type(arg) is Local])
+            found.update(shared_operands(bind))
     return found
 
 

@@ -12,7 +12,7 @@ from letir.ast.bodies import map_bodies
 from letir.ast.terms import Bind, Lambda, Local, Ret, substitute_args
 from letir.ops.elementwise.casting import copy
 from letir.ops.indexing.basic import index
-from letir.passes.memory.aliases import may_share, reads_number
+from letir.passes.memory.aliases import may_share, reads_number, shared_operands
 
 
 @entry_point
@@ -57,6 +57,7 @@ def _copy_needed_operands(fn: Lambda) -> Lambda:
                 if local in memory.numbers:  # the copy of a NumPy scalar would be a 0-d array
                     binds.append(_number_bind(binds[-1]))
                 names[local] = binds[-1].binders[0]
+            args = (param, *args[1:])  # the argument itself is written, not a copy of it
         elif bind.op.update is not None and memory.is_needed(bind, i):
             x, *others = args
             assert type(x) is Local  # see ``is_needed``
@@ -111,7 +112,7 @@ class _Memory:
             if is_number:
                 self.numbers.update(bind.binders)
             if shares_memory(bind) and (self.is_shared_by_numbers or not is_number):
-                group = [*bind.binders, *bind.locals()]
+                group = [*bind.binders, *shared_operands(bind)]
                 for local in group[1:]:
                     self.join(group[0], local)
         terms: tuple[Bind | Ret, ...] = (*self.fn.binds, self.fn.ret)

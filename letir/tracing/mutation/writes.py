@@ -25,6 +25,7 @@ from letir.tracing.mutation.views import (
     write_through,
 )
 from letir.tracing.source_locations import at_user, user_place
+from letir.tracing.trace_state import ABSENT
 
 if TYPE_CHECKING:
     from letir.tracing.tracer import Tracer
@@ -194,14 +195,16 @@ def _decide_reshape(other, trace) -> None:
         steps.append(base.sharing)
         base = base.sharing.parent
     array = array_like(trace, base, base.sharing.origin)
-    if array is None or any(step.extra for step in steps[1:]):  # extra: traced numbers in indices
+    # traced numbers in indices and slices: the memory order does not depend on their values
+    extras = [[x.concrete_value() for x in step.extra] for step in steps[1:]]
+    if array is None or any(value is ABSENT for extra in extras for value in extra):
         raise TraceError(
             f"{base.type} or a reshape of it is changed in place. Whether the other one changes "
             f"too depends on NumPy's memory order, which is not known{at_user()}\n"
             "  copy what you reshape, x.copy().reshape(...), or trace with concrete arrays"
         )
-    for step in reversed(steps[1:]):
-        array = compute(step.op, (array, *step.extra), step.attrs)
+    for step, extra in zip(reversed(steps[1:]), reversed(extras), strict=True):
+        array = compute(step.op, (array, *extra), step.attrs)
     if not _is_view_of(array, sharing):
         _separate_copy(other, view_base(other).sharing)
 

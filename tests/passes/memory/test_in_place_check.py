@@ -190,3 +190,21 @@ def test_a_number_read_before_a_write_stays_a_scalar(is_argument):
 
     for run in (fn, lt.compile(fn), lt.compile(fn, exact=True), lt.jit(f)):
         assert_same(f(x.copy()), run(x.copy()))
+
+
+def test_places_that_are_operands_share_no_memory_with_views():
+    """Two arguments that are read at the same place are not taken for one array."""
+
+    def f(a, m, i):
+        row, other = m[i], a[i]
+        row[0], other[1] = 5.0, 7.0
+        return a, m
+
+    fast = lt.jit(f)
+    for i in (1, 0):
+        given = [np.ones((2, 3)), np.zeros((2, 3))]
+        expected = [array.copy() for array in given]
+        for mine, numpys in zip(fast(*given, i), f(*expected, i), strict=True):
+            assert_same(numpys, mine)
+        for mine, numpys in zip(given, expected, strict=True):
+            assert_same(numpys, mine)

@@ -2,6 +2,8 @@
 values, views and writes.
 """
 
+import random
+
 import numpy as np
 import pytest
 
@@ -218,3 +220,54 @@ def test_shifts_need_no_value():
 
     assert_same(np.stack([np.roll(X, i) for i in shifts]), found)
     assert_same(np.roll(X, -3), lt.grad(lambda y, i: np.roll(y, i) @ X)(X, 3))
+
+
+# ---- slices, views and writes together ----
+
+STATEMENTS = """
+v = a[i:i+2]; v += 1.5
+v *= a[i]
+a[i:i+2] = b[i+1:i+3]
+a[i+1:i+3] += a[i:i+2]
+m[:, i:i+2] = m[:, i+1:i+3]
+w = m[i:i+2]; w[0] = b[:6]
+w += w[::-1]
+u = m.T[i:i+3]; u[:, 0] = b[i:i+3]
+a = np.roll(a, i)
+a[i+2:i:-1] = a[i:i+2]
+v = a[i+3:i:-2]
+b[i] += a[i:i+3].sum()
+m[i:i+2, i:i+2] = a[i:i+2, None]
+b = a
+a = np.insert(a, i, 3.0)[:8]
+r = a[i:i+4].reshape(2, 2); r[0] = 7
+q = a[1:6][i:i+2]; q += 2
+a[i:i+2], b[i:i+2] = b[i:i+2], a[i:i+2]
+a = a.copy(); m = m.copy()
+""".strip().splitlines()
+
+
+def program_of(seed):
+    """A function of random statements that read and write slices between integers."""
+    draw = random.Random(seed)
+    body = [draw.choice(STATEMENTS) for _ in range(draw.randint(3, 9))]
+    lines = ["v = a[i:i+2]; w = m[i:i+2]; u = m.T[i:i+3]", *body, "return a, b, m, v, w, u"]
+    names = {"np": np}
+    exec("def f(a, b, m, i):\n" + "".join(f"    {line}\n" for line in lines), names)
+    return names["f"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_programs_of_slices_agree_with_numpy(seed):
+    def called(run, i):
+        arrays = [np.arange(8.0) / 3, np.arange(8.0)[::-1].copy(), np.arange(24.0).reshape(4, 6)]
+        try:
+            return [np.array(part) for part in (*run(*arrays, i), *arrays)]
+        except ValueError:  # the slices have different lengths at the end of an axis
+            return None
+
+    f = program_of(seed)
+    fast = lt.jit(f)
+    for i in (1, 2, 0, 1, 2, 2, 3, 1):
+        for expected, actual in zip(called(f, i) or (), called(fast, i) or (), strict=True):
+            assert_same(expected, actual)
