@@ -1,6 +1,7 @@
 """``Recorded``: a NumPy function that also takes lists with traced values."""
 
 import functools
+from collections import deque
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, cast
@@ -75,8 +76,8 @@ class Recorded:
 
 
 def _holds_floats(x: Any) -> bool:
-    """Whether a list or tuple holds traced numbers that are not integers."""
-    if type(x) not in (list, tuple):
+    """Whether a list, tuple or deque holds traced numbers that are not integers."""
+    if type(x) not in (list, tuple, deque):
         return False
     traced: Any = first_traced(x)
     return traced is not None and traced.dtype.kind in "fc"

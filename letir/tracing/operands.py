@@ -6,6 +6,7 @@ Used by ``Trace.enter`` and ``Trace.frozen``.
 
 import operator
 from array import array
+from collections import deque
 from collections.abc import Sequence
 from types import FunctionType
 from typing import Any, Literal
@@ -20,16 +21,17 @@ from letir.errors import DTypeError, LetirError, ShapeError, TraceError
 from letir.eval.array_modules import type_of
 from letir.tracing.source_locations import at_user, error_at_user_line, is_letirs
 
+_LISTS = (list, tuple, deque)  # of which NumPy makes arrays
 # the rules of np.can_cast
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 
 def stack_traced(items: Any) -> Any:
-    """A list with traced elements as a traced array, like the result of np.array.
+    """A list or deque with traced elements as a traced array, like the result of np.array.
 
     Other objects are returned unchanged. Numbers become float64, int64 or complex128.
     """
-    if not isinstance(items, list | tuple) or first_traced(items) is None:
+    if not isinstance(items, _LISTS) or first_traced(items) is None:
         return items
     # strong: np.array([x, 1.0]) is float64 for a float32 x, while x + 1.0 is float32
     return PRIMITIVES["stack"]([strong_element(stack_traced(item)) for item in items])
@@ -81,7 +83,7 @@ def array_of_sequence(x: Any) -> Any:
     if isinstance(x, bytearray | memoryview | array):
         return np.asarray(x)
     is_other = isinstance(x, Sequence) and not isinstance(x, list | tuple | str | bytes)
-    return list(x) if is_other else x
+    return stack_traced(list(x)) if is_other else x
 
 
 def value_of_operand(operand: Any) -> Any:
@@ -91,8 +93,8 @@ def value_of_operand(operand: Any) -> Any:
 
 
 def first_traced(items: Any) -> Value | None:
-    """The first traced value in nested lists and tuples, None if there is none."""
-    if isinstance(items, list | tuple):
+    """The first traced value in nested lists, tuples and deques, None if there is none."""
+    if isinstance(items, _LISTS):
         return next((found for item in items if (found := first_traced(item)) is not None), None)
     return items.number() if type(items) is Size else items if isinstance(items, Value) else None
 

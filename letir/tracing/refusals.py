@@ -81,8 +81,7 @@ def unanswered_error(value: Value, asked: str) -> TraceError:
 def conversion_error(value: Value) -> TraceError:
     """The error for a traced value that NumPy or C code tries to convert to an ordinary array."""
     asking, frame = _asking_function()
-    if frame is not None:
-        LATE_BOUND["note_function_of_lists"](asking, frame)
+    LATE_BOUND["note_function_of_lists"](asking, frame)
     return note_refusal(
         TraceError(
             f"a traced value of type {value.type} cannot become an ordinary array: "

@@ -121,24 +121,26 @@ def watch_functions(names: Collection[str], maker: Callable) -> None:
             library.watch_calls(found, maker)
 
 
-def take_lists(ufunc: Any) -> None:
-    """Give a ufunc of NumPy's a stand-in that takes lists, now and in later recordings."""
+def take_lists(function: Any) -> None:
+    """Give a function of NumPy's a stand-in that takes lists, now and in later recordings."""
+    is_ufunc = type(function).__name__ == "ufunc"
+    maker = LATE_BOUND["list_taking_function" if is_ufunc else "function_stand_in"]
     with _lock:
-        library = next(library for library in _libraries if library.module.__name__ == "numpy")
-        for name in _names_of(ufunc, vars(library.module)):  # absolute is abs, too
-            library.made.pop(name, None)
-            library.makers[name] = LATE_BOUND["list_taking_function"]
-            library.watched.add(name)
+        for library in _libraries:
+            for name in _names_of(function, vars(library.module)):  # absolute is abs, too
+                library.made.pop(name, None)
+                library.makers[name] = maker
+                library.watched.add(name)
         _originals.cache_clear()
         _spaces.clear()
-        stand_in = stand_in_of(ufunc)
+        stand_in = stand_in_of(function)
         for module in list(sys.modules.values()):
             space = getattr(module, "__dict__", None)
             if type(space) is dict and is_user_module(space):
-                names = _names_of(ufunc, space)
+                names = _names_of(function, space)
                 if names:
                     new = dict.fromkeys(names, stand_in)
-                    site = NamesSite(space, dict.fromkeys(names, ufunc), new)
+                    site = NamesSite(space, dict.fromkeys(names, function), new)
                     site.exchange(True)
                     _in_place.add(site)
 

@@ -1,8 +1,10 @@
-"""Ufuncs that get lists of traced values from attributes, other functions or imported names."""
+"""Functions of NumPy's that get lists of traced values from attributes and other functions."""
+
+from collections import deque
 
 import numpy as np
 import pytest
-from numpy import arcsinh, fmax
+from numpy import arcsinh, fmax, nanmedian
 
 import letir as lt
 from letir.testing import assert_same
@@ -13,6 +15,11 @@ class Points:
 
     def __init__(self, x):
         self.values = [x[0], 2 * x[1]]
+        self.queue = deque(self.values, maxlen=3)
+
+
+def rows(x):
+    return [[x[0], 1.0], (2.0, x[1])]
 
 
 def exp2(v):
@@ -41,12 +48,23 @@ FUNCTIONS = {
     "another name": lambda x: np.fabs(Points(x).values) + np.abs(Points(x).values),
     "error that is caught": lambda x: guarded_rint(Points(x).values),
     "in a nested derivative": lambda x: lt.grad(lambda y: np.deg2rad([y, x[0]]).sum())(x[1]),
+    "a function in Python": lambda x: np.nanvar(Points(x).values) + np.trapezoid(Points(x).values),
+    "imported function": lambda x: nanmedian(Points(x).values),
+    "several functions": lambda x: (
+        np.interp(0.5, [0.0, 1.0], Points(x).values) * np.fft.rfft(x.tolist())
+    ),
+    "gradient": lambda x: np.gradient(Points(x).values, [0.0, 2.0]),
+    "linear algebra": lambda x: np.linalg.cond(rows(x)) + np.linalg.slogdet(rows(x))[1],
+    "mean of a deque": lambda x: np.mean(Points(x).queue) + np.std(deque([x, 2 * x]), axis=0),
+    "dot of deques": lambda x: np.dot(Points(x).queue, deque([x, 2 * x])),
+    "deque in an expression": lambda x: x * Points(x).queue + np.argmax(Points(x).queue),
+    "array of a deque": lambda x: np.array(Points(x).queue) + np.vstack(deque([x, x])),
     "star": lambda x: np.hypot(*zip(*[(a, b) for a, b in zip(x, 2 * x, strict=True)], strict=True)),
 }
 
 
 @pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS)
-def test_a_ufunc_takes_a_list_that_it_gets_from_elsewhere(f):
+def test_a_function_takes_a_list_that_it_gets_from_elsewhere(f):
     x, y = np.array([0.5, -1.25]), np.array([2.5, 0.75])
 
     program = lt.trace(f, x)

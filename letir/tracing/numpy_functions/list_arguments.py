@@ -70,19 +70,40 @@ def _holds_listed_numbers(x: Any) -> bool:
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
-def note_function_of_lists(called: str, frame: FrameType) -> None:
-    """Note the ufunc that the text ``called`` names in ``frame``: it was given a list.
+def note_function_of_lists(called: str, frame: FrameType | None) -> None:
+    """Note the function of NumPy that was given a list: the text ``called`` names it in ``frame``,
+    or, without a frame, with the module of NumPy's that defines it.
 
     Not if it has a stand-in already: then its operand is another object with traced values.
     """
     trace = ACTIVE.get()
     if type(trace) is not Trace or not trace.intercepts or not _DOTTED.fullmatch(called):
         return
-    found = _named(called.split("."), frame)
-    ufunc = found if isinstance(found, np.ufunc) else getattr(found, "__self__", None)
-    is_numpys = isinstance(ufunc, np.ufunc) and getattr(np, ufunc.__name__, None) is ufunc
-    if is_numpys and stand_in_of(ufunc) is None:
-        vars(trace)["takes_lists"] = ufunc
+    if frame is None:
+        found = _defined_in_numpy(*called.rpartition(".")[::2])
+    else:
+        found = _named(called.split("."), frame)
+    owner = getattr(found, "__self__", None)
+    function = owner if isinstance(owner, np.ufunc) else found
+    is_numpys = isinstance(function, _KINDS) and any(
+        getattr(module, function.__name__, None) is function for module in _MODULES
+    )
+    if is_numpys and stand_in_of(function) is None:
+        vars(trace)["takes_lists"] = function
+
+
+_KINDS = (np.ufunc, type(np.sum))
+_MODULES = (np, np.linalg, np.fft)
+
+
+def _defined_in_numpy(module: str, name: str) -> Any:
+    """The public function whose code stands in a module of NumPy's; None if there is none."""
+    for space in _MODULES if module.startswith("numpy.") else ():
+        found = getattr(space, name, None)
+        code = getattr(found, "__wrapped__", None)
+        if type(code) is FunctionType and code.__globals__.get("__name__") == module:
+            return found
+    return None
 
 
 def note_module_of_numbers(called: str, frame: FrameType) -> None:
