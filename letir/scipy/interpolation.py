@@ -42,13 +42,19 @@ def _defining_class(kind: type, name: str) -> type:
 
 
 def _stand_in(plain: Callable, recorded: Callable) -> Callable:
-    def method(self, *args, **kwargs):
+    def method(self, *given, **options):
+        args, kwargs = [*map(_known, given)], {k: _known(x) for k, x in options.items()}
         held = getattr(*_coefficient_place(self), None), getattr(self, "_y", None)
         if not is_recording() or not is_traced(*args, *held, **kwargs):
             return plain(self, *args, **kwargs)
         return recorded(plain, self, *args, **kwargs)
 
     return method
+
+
+def _known(x: Any) -> Any:
+    """An array that the recorded function has made as an ordinary one; others unchanged."""
+    return x.concrete_value() if isinstance(x, Value) and x.as_constant() is not x else x
 
 
 # ---- piecewise polynomials ----
@@ -76,13 +82,13 @@ def _value_of_pieces(plain: Callable, self, x, nu=0, extrapolate=None):
         x = starts[0] + (x - starts[0]) % (last - starts[0])
     piece = np.clip(np.searchsorted(starts, x, side="right") - 1, 0, len(starts) - 1)
     extra = (1,) * (coefficients.ndim - 2)
-    z = (x - _table(starts)[piece]).reshape(*x.shape, *extra)
+    z = (x - _table(starts)[piece]).reshape((*x.shape, *extra))
     rows = _table(coefficients)[:, wide]
     found = 0 * z + rows[0][piece]
     for k in range(1, coefficients.shape[0]):
         found = found * z + rows[k][piece]
     if not extrapolate:
-        outside = ((x < starts[0]) | (x > last)).reshape(*x.shape, *extra)
+        outside = ((x < starts[0]) | (x > last)).reshape((*x.shape, *extra))
         found = np.where(outside, np.nan, found)
     axis, n = self.axis, x.ndim
     order = [*range(n, n + axis), *range(n), *range(n + axis, found.ndim)]

@@ -50,6 +50,8 @@ OF_VALUES = {
     "cubic": lambda y: interpolate.CubicSpline(KNOTS, y)(X),
     "natural": lambda y: interpolate.CubicSpline(KNOTS, np.stack([y, -y], 1), bc_type="natural")(X),
     "the derivative": lambda y: interpolate.CubicSpline(KNOTS, y)(X, 2),
+    "knots of its own": lambda y: interpolate.CubicSpline(np.arange(5.0), y, axis=0)(0.5),
+    "a grid of its own": lambda y: interpolate.interp1d(x=np.linspace(0, 9, y.size), y=y)(2.25),
 }
 
 
