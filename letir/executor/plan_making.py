@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
 from letir.ast.derivative_types import might_require_grad
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Lambda
@@ -118,6 +119,8 @@ def _recorded_with_state(executor: "Executor", request: Request) -> tuple:
     iterators, holders, is_all = captured_state(_roots(executor, request))
     before = [contents_of(holder) for holder in holders]
     try:
+        if any(getattr(iterator, "gi_frame", None) is not None for iterator in iterators):
+            raise MustRunAsPython  # traced values could not be taken back from its variables
         with ActiveRecording() as recording:
             found, taken = LATE_BOUND["taken_while"](iterators, do) if iterators else (do(), False)
             fn, lifted = found.fn, found.lifted
@@ -257,6 +260,8 @@ def captured_state(roots: list) -> tuple[list, list, bool]:
     for value in todo:  # each value appends what it refers to
         if len(todo) > _MOST_OBJECTS:
             break
+        if isinstance(value, Value):  # of an earlier recording, such as an array in a cache
+            value = getattr(value, "held_value", None)  # noqa: PLW2901
         kind = type(value)
         if kind in _PLAIN or id(value) in seen:
             continue

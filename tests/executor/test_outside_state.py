@@ -88,6 +88,47 @@ def test_a_loop_over_an_iterator_outside_moves_on():
     assert [float(f(ONES)) for _ in range(2)] == [3.0, 7.0]
 
 
+def running_mean():
+    total, n, mean = 0.0, 0, None
+    while True:
+        total = total + (yield mean)
+        n += 1
+        mean = total / n
+
+
+def test_a_generator_takes_what_a_function_sends_to_it():
+    ours, numpys = running_mean(), running_mean()
+    next(ours), next(numpys)
+    jitted, sends = lt.jit(ours.send), lt.jit(lambda x: ours.send(x) * 2)
+
+    for x in (1.0, 2.0, 6.0):
+        assert_same(numpys.send(x), jitted(x))
+        assert_same(numpys.send(x) * 2, sends(x))
+
+
+TABLES: dict = {}
+
+
+def from_table(x, n):
+    if n not in TABLES:
+        TABLES[n] = *np.polynomial.legendre.leggauss(n), [np.hanning(n)], np.zeros(n)
+        TABLES[n][3][0] = 1.0
+    points, weights, (window,), first = TABLES[n]
+    return (weights * window * np.exp(x * points)).sum() + first[0]
+
+
+@pytest.mark.parametrize("record", [lt.trace, lambda f, x, n: lt.grad(f)(x, n)])
+def test_a_table_that_a_recording_has_filled_is_read_by_jit(record):
+    TABLES.clear()
+    expected = from_table(0.5, 3)
+    TABLES.clear()
+    record(from_table, 0.5, 3)
+    fast = lt.jit(from_table)
+
+    for _ in range(3):
+        np.testing.assert_allclose(fast(0.5, 3), expected, rtol=1e-14)
+
+
 def test_iterators_that_the_function_makes_leave_it_compiled():
     f = lt.jit(lambda x: x * next(itertools.count(3)) + next(iter(x)))
     for _ in range(3):

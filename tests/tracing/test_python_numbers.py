@@ -212,6 +212,33 @@ def test_protocols_of_python_numbers_are_recorded_or_guarded(function, first, se
         assert_same(function(*second), program(*second))
 
 
+WINDOWS: dict = {}
+
+
+def windowed(x, n):
+    if n not in WINDOWS:
+        WINDOWS[n] = np.hanning(n)
+    return x * WINDOWS[n].sum()
+
+
+@pytest.mark.parametrize("record", [lt.trace, lambda f, x, n: lt.grad(f)(x, n)])
+def test_keys_that_a_recording_leaves_in_a_dict_are_numbers(record):
+    WINDOWS.clear()
+    expected = [windowed(2.0, n) for n in (5, 6)]
+    WINDOWS.clear()
+
+    record(windowed, 2.0, 5)
+    record(windowed, 2.0, 5)
+    record(windowed, 2.0, np.int64(6))
+
+    assert [windowed(2.0, n) for n in (5, 6)] == expected
+    assert lt.trace(windowed, 2.0, 5)(3.0, 5) == expected[0] * 1.5
+    assert repr(list(WINDOWS)) == "[5, np.int64(6)]"
+    assert WINDOWS == {5: WINDOWS[5], 6: WINDOWS[6]}
+    with pytest.raises(lt.EscapedTracerError):
+        next(iter(WINDOWS)) + 1
+
+
 def test_an_item_has_a_derivative_and_is_promoted_weakly():
     x = X.astype(np.float32)
 

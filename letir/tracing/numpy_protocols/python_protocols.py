@@ -113,13 +113,31 @@ class PythonProtocols(ArrayValue):
         """Whether the value stands for an integer or a boolean of Python or NumPy."""
         return self.dtype.kind in "iub" and not self.shape and self.is_scalar()
 
+    def __eq__(self, other):
+        key = None if self.emitter.is_open else self._number_as_key()
+        return super().__eq__(other) if key is None else key == other
+
+    def _number_as_key(self) -> Any:
+        """The number of a key that a recording which is over left in a dict or set; else None."""
+        value = self.known_value()
+        if value is None or self.arg not in vars(self.emitter).get("has_keys", ()):
+            return None
+        number = value.item() if hasattr(value, "item") else value
+        return number if self.type.weak else self.dtype.type(number)
+
+    def _note_key(self) -> None:
+        """Note that a dict, which may be a result or outlive the trace, may have it as a key."""
+        vars(self.emitter).setdefault("has_keys", set()).add(self.arg)
+
     def __hash__(self):
+        if not self.emitter.is_open and (key := self._number_as_key()) is not None:
+            return hash(key)
         if self.is_integer_scalar():
             found = hash(int(self))
-            vars(self.emitter)["has_keys"] = True  # a dict among the results may have it as a key
+            self._note_key()
             return found
         if not self.shape and self.is_scalar():
-            vars(self.emitter)["has_keys"] = True
+            self._note_key()
             return hash(self.known_number("a hash"))
         # TypeError, as for arrays, so that `except TypeError` fallbacks behave as with NumPy
         error = with_hint(
@@ -156,6 +174,8 @@ class PythonProtocols(ArrayValue):
         return LATE_BOUND["text_of"](self, str) or self.listing_text()
 
     def __repr__(self):
+        if not self.emitter.is_open and (key := self._number_as_key()) is not None:
+            return repr(key)
         return LATE_BOUND["text_of"](self, repr) or self.listing_text()
 
     def __getattr__(self, name):
