@@ -8,6 +8,7 @@ the data.
 import dataclasses
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -95,9 +96,10 @@ def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
 def _is_record(cls: type) -> bool:
     """Whether a class should become a node of trees, and is not registered yet.
 
-    True for attrs classes and dataclasses of users, and for NumPy's random generators.
+    True for attrs classes and dataclasses of users, for namespaces, and for NumPy's random
+    generators.
     """
-    if _is_generator(cls):
+    if _is_generator(cls) or _is_namespace(cls):
         return cls not in _nodes
     known = attrs.has(cls) or dataclasses.is_dataclass(cls)
     # letir's own classes, such as ShapeDtype, are leaves
@@ -109,6 +111,12 @@ def _is_generator(cls: type) -> bool:
     return cls.__name__ in ("Generator", "RandomState") and cls.__module__.startswith(
         "numpy.random"
     )
+
+
+def _is_namespace(cls: type) -> bool:
+    """Whether a class is one of Python's plain namespaces, such as the options of ``argparse``."""
+    is_parsed = cls.__name__ == "Namespace" and cls.__module__ == "argparse"
+    return cls is SimpleNamespace or is_parsed
 
 
 def init_arguments(cls: type) -> dict[str, str]:
@@ -125,6 +133,9 @@ def _register_class(cls: type) -> None:
         LATE_BOUND["generator_node"](cls)
         _nodes.add(cls)
         return
+    if _is_namespace(cls):
+        _register_namespace(cls)
+        return
     names = list(init_arguments(cls))  # once: fields of a class do not change
 
     def children(instance):
@@ -132,6 +143,20 @@ def _register_class(cls: type) -> None:
 
     def rebuild(_, values):
         return _instance(cls, dict(zip(names, values, strict=True)))
+
+    optree.register_pytree_node(cls, children, rebuild, namespace=NAMESPACE)
+    _nodes.add(cls)
+
+
+def _register_namespace(cls: type) -> None:
+    """Register a class as a node of trees whose children are each instance's own attributes."""
+
+    def children(instance):
+        names = tuple(sorted(vars(instance)))
+        return [getattr(instance, name) for name in names], names, names
+
+    def rebuild(names, values):
+        return cls(**dict(zip(names, values, strict=True)))
 
     optree.register_pytree_node(cls, children, rebuild, namespace=NAMESPACE)
     _nodes.add(cls)

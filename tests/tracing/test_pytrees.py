@@ -1,9 +1,11 @@
 """Arguments and results are pytrees; some leaves are static."""
 
+import argparse
 import collections
 import dataclasses
 import enum
 import functools
+from types import SimpleNamespace
 
 import attrs
 import numpy as np
@@ -44,6 +46,7 @@ NESTINGS = {
     "a namedtuple": Point(X, 2.0),
     "attrs": Layer(X, X, 2.0),
     "a dataclass": State({"w": X}, 3),
+    "a namespace": SimpleNamespace(w=X, n=2.0, inner=argparse.Namespace(b=[X])),
     "none": None,
     "none among others": {"a": None, "b": (X, None)},
     "all at once": {"layers": [Layer(X, X), Layer(X, 2.0)], "state": State({"w": (X,)}, 3)},
@@ -223,6 +226,28 @@ def test_aux_may_hold_strings_and_none():
 def test_a_text_made_of_a_traced_value_without_a_value_is_refused():
     with pytest.raises(lt.TraceError, match="return the traced value itself"):
         lt.trace(lambda x: f"the sum is {x.sum()}", X, abstract=True)
+
+
+def train(X, y, options):
+    w = np.zeros(X.shape[1])
+    for _ in range(options.epochs):
+        step = 2 * X.T @ (X @ w - y)
+        w = w - options.rate * (np.sign(step) if options.mode == "sign" else step)
+    return w
+
+
+def test_options_in_a_namespace_are_arguments():
+    X, y = np.arange(6.0).reshape(3, 2), np.ones(3)
+    jitted = lt.jit(train)
+    program = lt.trace(train, X, y, argparse.Namespace(rate=0.1, epochs=2, mode="sign"))
+
+    for rate, epochs, mode in ((0.1, 2, "sign"), (0.01, 2, "sign"), (0.01, 3, ""), (0.1, 2, "")):
+        options = argparse.Namespace(mode=mode, rate=rate, epochs=epochs)
+        assert_same(train(X, y, options), jitted(X, y, options))
+        if (epochs, mode) == (2, "sign"):
+            assert_same(train(X, y, options), program(X, y, options))
+    with pytest.raises(lt.GuardError):
+        program(X, y, argparse.Namespace(rate=0.1, epochs=3, mode="sign"))
 
 
 # ---- containers that the function changes ----
