@@ -64,6 +64,36 @@ def test_a_random_state_draws_itself():
     assert numpys.normal() == ours.normal()
 
 
+def reseeded(x, r):
+    r.seed(5)
+    first = x * r.randn(3)
+    r.seed(6)
+    return first + r.normal() if first[0] > 0 else r.rand(3)
+
+
+@pytest.mark.parametrize("is_global", [False, True])
+def test_a_seed_in_a_function_is_set_in_plans(is_global):
+    """Also for a generator that holds a second normal number, and where a branch differs."""
+    module = np.random.mtrand._rand
+    ours, numpys = np.random.RandomState(3), np.random.RandomState(3)
+    fast = lt.jit(reseeded) if not is_global else lt.jit(lambda x: reseeded(x, np.random))
+
+    for k in range(14):
+        x = X if k < 10 or k % 2 else -X
+        numpys.normal()
+        expected = reseeded(x, numpys)
+        if is_global:
+            np.random.normal()
+            assert_same(expected, fast(x))
+            assert_same(numpys.get_state(legacy=False), module.get_state(legacy=False))
+        else:
+            ours.normal()
+            assert_same(expected, fast(x, ours))
+            assert_same(numpys.get_state(legacy=False), ours.get_state(legacy=False))
+    names = [bind.op.name for bind in plan_of(fast).binds if "own" in bind.op.name]
+    assert names[:2] == ["own_seed", "own_draw"]
+
+
 def test_another_bit_generator_is_another_call():
     fast = lt.jit(walk)
     for bits in (np.random.PCG64, np.random.MT19937, np.random.PCG64, np.random.SFC64):

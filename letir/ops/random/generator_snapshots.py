@@ -7,10 +7,12 @@ is used.
 """
 
 import ctypes
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
-from letir.ops.random.generator_states import generator_of, state_of
+import numpy as np
+
+from letir.ops.random.generator_states import generator_of, state_array, state_of
 
 _CLASSES = ("Generator", "RandomState")
 _BITS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
@@ -62,6 +64,34 @@ def restore(generator: Any, saved: Any) -> None:
     with bits.lock:
         ctypes.memmove(id(bits) + place[0], state, len(state))
         ctypes.memmove(id(generator) + _HEAD, rest, len(rest))
+
+
+def set_words(generator: Any, words: np.ndarray) -> None:
+    """Put a generator into the state that an array of words encodes.
+
+    A program sets the same words in each call: the memory of a state is made once.
+    """
+    bits = generator._bit_generator
+    classes = type(generator), type(bits)
+    state = _memory_of_state(classes, words.tobytes())
+    if state is None:
+        state_array(generator)[...] = words
+        return
+    if hasattr(generator, "seed"):
+        generator.seed(0)  # forgets the second normal number
+    with bits.lock:
+        ctypes.memmove(id(bits) + _place_of_state(classes)[0], state, len(state))
+
+
+@lru_cache(maxsize=64)
+def _memory_of_state(classes: tuple[type, type], words: bytes) -> bytes | None:
+    """The memory of a bit generator in the state that words encode; None if it is not all of it."""
+    made, place = generator_of(np.frombuffer(words, np.uint64)), _place_of_state(classes)
+    bits = made._bit_generator
+    has_second_normal = place is not None and place[2] > 0 and made.get_state()[3] != 0
+    if place is None or (type(made), type(bits)) != classes or has_second_normal:
+        return None
+    return _bytes_at(id(bits) + place[0], place[1])
 
 
 @cache

@@ -1,21 +1,23 @@
 """Programs whose arguments are generators, instead of states that each draw takes and returns.
 
 A recorded program takes the state of a generator as an array and writes the last state back. If
-each draw takes the state that the draw before it returned, a plan needs no states: the generator
-itself is the argument. If the run fails, the generator gets back its state at the start, so that
-the call can be completed in another way.
+each draw takes the state that the draw before it returned, or that a seed has set, a plan needs no
+states: the generator itself is the argument. If the run fails, the generator gets back its state at
+the start, so that the call can be completed in another way.
 """
 
 import numpy as np
 from attrs import define, field
 
 from letir.ast import LATE_BOUND
+from letir.ast.attrs import Attrs
 from letir.ast.primitive import Primitive
 from letir.ast.record_fields import never
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.ops.elementwise.casting import copy
 from letir.ops.indexing.basic import index_set
+from letir.ops.random.generator_snapshots import set_words
 from letir.ops.random.numpy_generator import generator_draw, numbers_of
 
 _NO_RULE = never("plans are made after derivatives are taken")
@@ -38,16 +40,36 @@ own_draw = Primitive(
 )
 
 
+def _own_seed_impl(xp, generator, words):
+    """Give the generator the state in the array ``words``; the result is of no use."""
+    set_words(generator, words)
+    return np.False_
+
+
+own_seed = Primitive(
+    "own_seed",
+    _own_seed_impl,
+    lambda generator, words: ArrayType(bool),
+    _NO_RULE,
+    _NO_RULE,
+    random=True,
+    raises=True,
+    role="own_draw",  # in the order of the draws
+)
+
+
 @define(eq=False)
 class _States:
     """The states of generators in a program: the parameter to which each belongs, and how many
     draws precede it. ``others``: parameters with a use for which the state itself is needed.
+    ``drawn``: parameters from which a draw is taken; others may be arrays of the user's.
     """
 
     of: dict[Local, tuple[Local, int]]
     latest: dict[Local, int]
     written: dict[Local, int] = field(factory=dict)
     others: set[Local] = field(factory=set)
+    drawn: set[Local] = field(factory=set)
 
     def note(self, bind: Bind) -> None:
         """Note what a bind does with states."""
@@ -59,18 +81,25 @@ class _States:
             self.of[bind.binders[0]] = first
         elif op is index_set and bind.attrs["item"] is ... and len(rest) == 1 and rest[0]:
             self.of[bind.binders[0]] = rest[0]
+        elif op is index_set and bind.attrs["item"] is ... and first is not None and rest == [None]:
+            self.of[bind.binders[0]] = self.after(first)  # a seed: the generator gets a known state
         elif op is generator_draw and first is not None and not any(rest):
-            param, number = first
-            if number != self.latest[param]:
-                self.others.add(param)
-            self.latest[param] = number + 1
-            self.of[bind.binders[1]] = param, number + 1
+            self.of[bind.binders[1]] = self.after(first)
+            self.drawn.add(first[0])
         elif op.role == "write_back" and first is not None and rest[0] is not None:
             is_own = bind.args[0] is first[0] is rest[0][0]
             self.written[first[0]] = rest[0][1] if is_own else -1
             self.of[bind.binders[0]] = rest[0]
         else:
             self.others.update([one[0] for one in known if one is not None])
+
+    def after(self, state: tuple[Local, int]) -> tuple[Local, int]:
+        """The state after a draw from ``state``, or after a seed; it must be the latest one."""
+        param, number = state
+        if number != self.latest[param]:
+            self.others.add(param)
+        self.latest[param] = number + 1
+        return param, number + 1
 
     def live(self, results: tuple[Arg, ...]) -> set[Local]:
         """The parameters that may be generators instead of states."""
@@ -80,7 +109,7 @@ class _States:
         return {
             param
             for param, number in self.latest.items()
-            if number and self.written.get(param) == number and param not in self.others
+            if param in self.drawn - self.others and self.written.get(param) == number
         }
 
 
@@ -105,7 +134,16 @@ def with_own_draws(fn: Lambda) -> tuple[Lambda, tuple[int, ...]]:
         elif bind.op is generator_draw:
             args = (first[0], *bind.args[1:])
             binds.append(Bind(bind.binders[:1], own_draw, args, bind.attrs, bind.source))
+        elif _is_seed(bind, found.of):
+            unused = Local(ArrayType(bool))
+            seeded = (first[0], bind.args[1])
+            binds.append(Bind((unused,), own_seed, seeded, Attrs(), bind.source))
     return fn.with_binds(binds), tuple([n for n, p in enumerate(fn.params) if p in live])
+
+
+def _is_seed(bind: Bind, states: dict) -> bool:
+    """Whether a bind replaces a state by words that are not the state of a generator."""
+    return bind.op is index_set and not (type(bind.args[1]) is Local and bind.args[1] in states)
 
 
 LATE_BOUND["with_own_draws"] = with_own_draws

@@ -30,6 +30,32 @@ def test_states_disappear_from_a_chain_of_draws():
     assert [bind.op.name for bind in found.binds] == ["own_draw", "own_draw", "add"]
 
 
+def test_a_seed_sets_the_state_of_the_generator():
+    fn = parsed(
+        "%8: uint64[7] = constant(value=uint64[7]{0, 1, 2, 3, 4, 5, 6})",
+        "%3: uint64[7] = index_set(%0, %8, item=...)",
+        f"%4: float64[2], %5: uint64[7] = {DRAW.format('%3')}",
+        "%7: uint64[7] = write_back(%0, %5)",
+        result="%4",
+    )
+
+    found, places = with_own_draws(fn)
+
+    assert places == (0,)
+    assert [bind.op.name for bind in found.binds] == ["constant", "own_seed", "own_draw"]
+
+
+def test_an_array_that_gets_other_words_is_not_a_generator():
+    fn = parsed(
+        "%8: uint64[7] = constant(value=uint64[7]{0, 1, 2, 3, 4, 5, 6})",
+        "%3: uint64[7] = index_set(%0, %8, item=...)",
+        "%7: uint64[7] = write_back(%0, %3)",
+        result="%9",
+    )
+
+    assert with_own_draws(fn) == (fn, ())
+
+
 @pytest.mark.parametrize(
     ("second", "last", "result"),
     [
