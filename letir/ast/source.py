@@ -7,6 +7,7 @@ innermost level, which is the cause.
 
 import linecache
 import sys
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from letir.ast.primitive import Primitive
     from letir.ast.terms import Bind
 
+# whether an error is what the program expects, so that its location is of no use
+ERROR_EXPECTED: ContextVar[bool] = ContextVar("error_expected", default=False)
 _LET_LINE, _USER_LINE = "\n  in ", "\n  at "
 _MOST_CHARACTERS = 60  # the length of an excerpt of source code
 

@@ -4,7 +4,7 @@ import traceback
 
 from letir.ast import LATE_BOUND
 from letir.ast.primitive import Primitive
-from letir.ast.source import error_at, source_line
+from letir.ast.source import ERROR_EXPECTED, error_at, source_line
 from letir.ast.terms import Bind, Lambda
 from letir.errors import DTypeError, GuardError, LetirError
 
@@ -15,8 +15,11 @@ _REMEDY = "docs/operations.md lists the operands and attributes of each operatio
 def add_location_note(error: BaseException, fn: Lambda, bind: Bind) -> None:
     """Add a note with the let line and the user's line; a GuardError has the latter already.
 
-    Raises GuardError from ``error`` if the recorded function may catch it.
+    Raises GuardError from ``error`` if the recorded function may catch it. Adds no note to an error
+    of which only the class is wanted: the text of a bind takes longer than most operations.
     """
+    if ERROR_EXPECTED.get():
+        return
     if isinstance(error, GuardError):
         error_at(error, bind.source, with_excerpt=True)
     at = "" if isinstance(error, GuardError) else source_line(bind.source)

@@ -179,3 +179,22 @@ def test_an_error_that_nothing_catches_is_shown_with_its_text():
     )
 
     assert "ShapeError: matmul: inner sizes differ, (3,) @ (2, 2)" in found.stderr
+
+
+def test_only_an_error_that_nothing_catches_gets_its_line():
+    def f(x, a):
+        with np.errstate(divide="raise"):
+            try:
+                x = 1 / x
+            except FloatingPointError:
+                x = x + 1
+        return np.linalg.inv(a) * x
+
+    program = lt.trace(f, np.zeros(2), np.eye(2))
+
+    assert_same(f(np.zeros(2), np.eye(2)), program(np.zeros(2), np.eye(2)))
+    with pytest.raises(np.linalg.LinAlgError) as raised:
+        program(np.zeros(2), np.zeros((2, 2)))
+    assert ["inv(%1)" in note for note in raised.value.__notes__] == [True]
+    with pytest.raises(lt.GuardError, match="raised FloatingPointError, now it raises nothing"):
+        program(np.ones(2), np.eye(2))

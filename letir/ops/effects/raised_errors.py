@@ -9,6 +9,7 @@ replay too, although its value may be unused, and its exception becomes a GuardE
 
 from letir.ast import LATE_BOUND
 from letir.ast.record_fields import never
+from letir.ast.source import ERROR_EXPECTED
 from letir.ast.terms import Const, Lambda
 from letir.errors import GuardError, TraceError
 from letir.ops.define.batch_rules import batch_first, emit_op
@@ -35,8 +36,9 @@ def _guard_raised_impl(xp, *args, call, body, error):
 
     ``error``: the name of its class; then, if the function keeps it, a colon and its first line.
     """
+    token = ERROR_EXPECTED.set(True)
     try:
-        if body.memo(_is_one_call):  # called directly: a plan would add its location to the error
+        if body.memo(_is_one_call):
             LATE_BOUND["in_warning_state"](_compute_bind, xp, body, args)
         else:
             call(body, list(args))
@@ -45,6 +47,8 @@ def _guard_raised_impl(xp, *args, call, body, error):
         found = error_name(raised)
         if ":" in error:
             found += f": {first_line(raised)}"
+    finally:
+        ERROR_EXPECTED.reset(token)
     if found != error:
         raise GuardError(
             f"the program was recorded where this raised {error}, now it raises {found}\n"
