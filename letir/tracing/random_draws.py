@@ -289,7 +289,7 @@ def _drawn_at_once(active: Trace, draw: Callable) -> Any:
     """
     if "is_drawing" in active.__dict__ or not active.intercepts:
         return draw()
-    if not callers.is_users(sys._getframe(3).f_globals):
+    if not callers.is_user_module(sys._getframe(3).f_globals):
         return draw()
     active.__dict__["is_drawing"] = True
     try:
