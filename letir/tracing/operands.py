@@ -167,13 +167,16 @@ def take_along(a: Any, places: Any, axis: int = 0) -> Any:
 
 def has_traced_slice(item: Any) -> bool:
     """Whether an index has a slice between two traced integers."""
-    if type(item) is tuple:
-        return any(type(entry) is slice and is_traced_slice(entry) for entry in item)
-    return type(item) is slice and is_traced_slice(item)
+    for entry in item if type(item) is tuple else (item,):  # a generator would cost more
+        if type(entry) is slice and is_traced_slice(entry):
+            return True
+    return False
 
 
 def is_traced_slice(entry: slice) -> bool:
     """Whether both ends of a slice are traced integers."""
+    if not isinstance(entry.start, Value):  # decides almost always
+        return False
     ends = (entry.start, entry.stop)
     return all(isinstance(n, Value) and n.dtype.kind == "i" and not n.shape for n in ends)
 
