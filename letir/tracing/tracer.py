@@ -297,7 +297,7 @@ class Tracer(PythonProtocols):
             if found is not None:
                 part, item = found
                 if not (isinstance(new, Tracer) and is_same_slice(new, part)):
-                    part[item] = new
+                    part[... if item is None else item] = new
                 return
         if isinstance(new, Tracer) and is_own_item(new, self, item):
             return  # x[item] += y ends with this call: the view has been written already

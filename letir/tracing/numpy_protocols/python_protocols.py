@@ -162,7 +162,7 @@ class PythonProtocols(ArrayValue):
             found = LATE_BOUND["take_traced_slices"](self, item)
             if found is not None:
                 part, rest = found
-                return part if all(entry == slice(None) for entry in rest) else part[rest]
+                return part if rest is None else part[rest]
         return super().__getitem__(item)
 
     def __format__(self, spec):

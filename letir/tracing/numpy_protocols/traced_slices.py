@@ -13,8 +13,9 @@ from letir.tracing.operands import is_traced_slice
 from letir.tracing.trace_state import ABSENT
 
 
-def take_traced_slices(x: Any, item: Any) -> tuple[Any, Any] | None:
-    """(the slices of ``x`` with traced ends, the rest of the index); None if there are none.
+def take_traced_slices(x: Any, item: Any) -> tuple[Any, tuple | None] | None:
+    """(the slices of ``x`` with traced ends, the rest of the index or None); None if there are no
+    such slices.
 
     Records the guards of the slices.
     """
@@ -31,7 +32,13 @@ def take_traced_slices(x: Any, item: Any) -> tuple[Any, Any] | None:
             entries[place] = slice(None)
     if any(type(entry) is slice and is_traced_slice(entry) for entry in entries):
         return None
-    return x, tuple(entries)
+    is_done = all(type(entry) is slice and _takes_all(entry) for entry in entries)
+    return x, None if is_done else tuple(entries)
+
+
+def _takes_all(entry: slice) -> bool:
+    """Whether a slice is ``:``; comparing slices would compare their traced ends."""
+    return entry.start is None and entry.stop is None and entry.step is None
 
 
 def _axes_of(entries: list, ndim: int) -> list[int] | None:
