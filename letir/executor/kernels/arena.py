@@ -147,21 +147,17 @@ def _possible_results(fn: Lambda) -> set:
     """The values that results of a program may be, or share memory with."""
     kept = set(fn.ret.locals())
     for bind in reversed(fn.binds):
-        if not _makes_new_arrays(bind) and not kept.isdisjoint(bind.binders):
-            kept.update(bind.locals())
-        if bind.op.effect or bind.op.holds_lambdas:
+        is_result = not kept.isdisjoint(bind.binders) and not _makes_new_arrays(bind)
+        if is_result or bind.op.effect or (bind.op.holds_lambdas and not _makes_new_arrays(bind)):
             kept.update(bind.locals())
     return kept
 
 
 def _makes_new_arrays(bind: Bind) -> bool:
     """Whether no result of a bind shares memory with an operand."""
-    op = bind.op
-    if op.role == "fused":
+    if bind.op.role == "fused":
         return all(map(_makes_new_arrays, bind.attrs["body"].binds))
-    is_ufunc = op.elementwise and getattr(op.impl, "ufunc", None) is not None
-    is_product = op.scalar in ("matmul", "dot") or op.name == "einsum"
-    return is_ufunc or is_product or op.role == "kernel" or op.reduction is not None
+    return bind.op.memory == "new"
 
 
 LATE_BOUND["let_kernels_reuse_memory"] = let_kernels_reuse_memory
