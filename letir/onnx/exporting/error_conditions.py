@@ -4,7 +4,7 @@ A program that was recorded while an operation inside ``try`` raised nothing hol
 only; ``effect_nodes`` makes the model fail for others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import numpy as np
@@ -14,47 +14,57 @@ from letir.ast.terms import Bind, Local
 from letir.onnx.exporting.node_graph import Graph, Unexportable, shows_errors
 
 ERRORS = "the program depends on an error that Python raises"
-# their nodes fail in runtimes, where they raise an error in NumPy
-_FAILING = frozenset(
-    [
-        *("index", "index_set", "index_add", "take", "take_along_axis", "embedding", "reshape"),
-        "ufunc_at",
-    ]
-)
+_conditions: dict[str, Callable] = {}  # of operations, by name
+
+
+def raises_unless(*names: str) -> Callable[[Callable], Callable]:
+    """Register ``condition(graph, bind)`` for operations.
+
+    It returns the name of a condition that is false where the operation raises an error in Python,
+    or None if the operation's nodes fail there by themselves.
+    """
+
+    def registered(condition: Callable) -> Callable:
+        _conditions.update(dict.fromkeys(names, condition))
+        return condition
+
+    return registered
 
 
 def raises_nothing(g: Graph, bind: Bind) -> str | None:
-    """The name of a condition that is false where ``bind`` raises an error.
+    """The name of a condition that is false where ``bind`` raises an error; None without need.
 
-    None if it never raises one, or if its nodes then fail. A result that nothing reads gets a
-    condition that always holds, as runtimes leave out nodes without use. Raises Unexportable for
-    an operation whose errors its operands and results do not show.
+    Raises Unexportable for an operation whose errors its operands and results do not show.
     """
     name = bind.op.name
-    if name == "python_operator":
-        return _operator_raises_nothing(g, bind)
-    if name == "math_function":
-        return _is_in_domain(g, bind)
-    result = bind.binders[0]
-    if not (bind.op.raises and may_raise(bind)) or (name in _FAILING and result not in g.unread):
+    condition = _conditions.get(name)
+    if condition is not None:
+        return condition(g, bind)
+    if not (bind.op.raises and may_raise(bind)):
         return None
-    if name in _FAILING:
-        found = g.operand(result)
-        differs = g("Not", g("Equal", found, found))
-        if result.type.dtype.kind == "f":  # nan is not equal to itself
-            differs = g("And", differs, g("Not", g("IsNaN", found)))
-        return _holds_nowhere(g, differs)
     if shows_errors(name):
-        return _holds_nowhere(g, _is_not_finite(g, g.operand(result)))
+        return _holds_nowhere(g, _is_not_finite(g, g.operand(bind.binders[0])))
     raise Unexportable(ERRORS)
 
 
-def _holds_nowhere(g: Graph, condition: str) -> str:
-    """Whether a condition holds for no element."""
-    count = g("ReduceSum", g.cast(condition, np.dtype(bool), np.int64), keepdims=0)
-    return g("Equal", count, g.array(0, np.int64))
+@raises_unless("index", "index_set", "index_add", "take", "take_along_axis", "embedding")
+@raises_unless("reshape", "ufunc_at")
+def _is_computed(g: Graph, bind: Bind) -> str | None:
+    """A condition that always holds, for a result that nothing reads.
+
+    Runtimes leave out nodes without use, and these fail only if they are run.
+    """
+    result = bind.binders[0]
+    if result not in g.unread or not may_raise(bind):
+        return None
+    found = g.operand(result)
+    differs = g("Not", g("Equal", found, found))
+    if result.type.dtype.kind == "f":  # nan is not equal to itself
+        differs = g("And", differs, g("Not", g("IsNaN", found)))
+    return _holds_nowhere(g, differs)
 
 
+@raises_unless("python_operator")
 def _operator_raises_nothing(g: Graph, bind: Bind) -> str | None:
     """The condition of Python's arithmetic on numbers."""
     operator, kind, second = bind.attrs["operator"], bind.attrs["kind"], bind.args[-1]
@@ -67,6 +77,7 @@ def _operator_raises_nothing(g: Graph, bind: Bind) -> str | None:
     raise Unexportable(ERRORS)
 
 
+@raises_unless("math_function")
 def _is_in_domain(g: Graph, bind: Bind) -> str:
     """Whether a function of Python's ``math`` gives a number, or nan or infinity of such operands.
 
@@ -84,6 +95,12 @@ def _is_in_domain(g: Graph, bind: Bind) -> str:
     lost = _and_none(g, is_nan, [g("IsNaN", x) for x in operands])
     grown = _and_none(g, is_infinite, [_is_not_finite(g, x) for x in operands])
     return g("Not", g("Or", lost, grown))
+
+
+def _holds_nowhere(g: Graph, condition: str) -> str:
+    """Whether a condition holds for no element."""
+    count = g("ReduceSum", g.cast(condition, np.dtype(bool), np.int64), keepdims=0)
+    return g("Equal", count, g.array(0, np.int64))
 
 
 def _and_none(g: Graph, holds: str, others: Sequence[str]) -> str:
