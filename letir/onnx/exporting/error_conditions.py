@@ -17,7 +17,7 @@ ERRORS = "the program depends on an error that Python raises"
 _conditions: dict[str, Callable] = {}  # of operations, by name
 
 
-def raises_unless(*names: str) -> Callable[[Callable], Callable]:
+def _raises_unless(*names: str) -> Callable[[Callable], Callable]:
     """Register ``condition(graph, bind)`` for operations.
 
     It returns the name of a condition that is false where the operation raises an error in Python,
@@ -47,8 +47,8 @@ def raises_nothing(g: Graph, bind: Bind) -> str | None:
     raise Unexportable(ERRORS)
 
 
-@raises_unless("index", "index_set", "index_add", "take", "take_along_axis", "embedding")
-@raises_unless("reshape", "ufunc_at")
+@_raises_unless("index", "index_set", "index_add", "take", "take_along_axis", "embedding")
+@_raises_unless("reshape", "ufunc_at")
 def _is_computed(g: Graph, bind: Bind) -> str | None:
     """A condition that always holds, for a result that nothing reads.
 
@@ -64,7 +64,7 @@ def _is_computed(g: Graph, bind: Bind) -> str | None:
     return _holds_nowhere(g, differs)
 
 
-@raises_unless("python_operator")
+@_raises_unless("python_operator")
 def _operator_raises_nothing(g: Graph, bind: Bind) -> str | None:
     """The condition of Python's arithmetic on numbers."""
     operator, kind, second = bind.attrs["operator"], bind.attrs["kind"], bind.args[-1]
@@ -77,7 +77,7 @@ def _operator_raises_nothing(g: Graph, bind: Bind) -> str | None:
     raise Unexportable(ERRORS)
 
 
-@raises_unless("math_function")
+@_raises_unless("math_function")
 def _is_in_domain(g: Graph, bind: Bind) -> str:
     """Whether a function of Python's ``math`` gives a number, or nan or infinity of such operands.
 
