@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir.plan.plan import plan_of
+from letir.plan.sole_memory import SoleMemory
 from letir.plan.straight_line import written_steps
 from letir.testing import assert_same
 from tests.plan.test_straight_line import check_function
@@ -131,3 +132,12 @@ def test_absolute_values_of_scalars_keep_their_kinds():
 
         check_function(fn, (x,))
         assert "abs(" in lines_of(fn)
+
+
+def test_memory_is_sole_if_all_slots_that_share_it_are_among_the_given_ones():
+    shared = {1, 2}
+    memory = SoleMemory({1: shared, 2: shared})
+
+    assert [memory.is_sole(1, ()), memory.is_sole(1, (2,)), memory.is_sole(3, ())] == [
+        *(False, True, False),
+    ]

@@ -209,3 +209,14 @@ def test_a_single_bind_prints_without_numbers():
     f = parse("lambda %0 { %1 = mul(%0, 2.0)  # a.py:3\n return %1 }")
 
     assert [bind_text(f.binds[0]), repr(f.binds[0])] == ["%_ = mul(%_, 2.0)  # a.py:3"] * 2
+
+
+@pytest.mark.parametrize("file", ["a\nb.py", "a\u2028b.py"])
+def test_the_code_at_a_place_is_left_out_where_the_name_of_its_file_has_lines(file):
+    """A comment ends with its line; the code in the next one would be read as a bind."""
+    f = parse("lambda %0 {\n  %1 = exp(%0)\n  return %1\n}")
+    (bind,), source = f.binds, Source(file, 3, None, "exp(x)")
+    named = f.with_binds([Bind(bind.binders, bind.op, bind.args, bind.attrs, source)])
+
+    assert "exp(x)" not in dumps(named)
+    assert parse(dumps(named)) == f

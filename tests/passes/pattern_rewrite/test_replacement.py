@@ -44,6 +44,19 @@ def test_a_pattern_becomes_a_composite_for_any_axis():
     assert_close(before(X), lt.check(after)(X))
 
 
+def test_an_attribute_whose_name_ends_in_a_number_is_itself():
+    f = lt.trace(lambda x: x.diagonal(0, 1, 2), np.ones((2, 3, 3)))
+
+    g = lt.rewrite(
+        f,
+        lambda x, *, axis1, axis2: x.diagonal(0, axis1, axis2),
+        lambda x, *, axis1, axis2: x.diagonal(0, axis2, axis1) * 1.0,
+    )
+
+    assert [bind.op.name for bind in g.binds] == ["diagonal", "mul"]
+    assert (g.binds[0].attrs["axis1"], g.binds[0].attrs["axis2"]) == (2, 1)
+
+
 def test_two_attributes_with_one_name_are_told_apart_by_a_number():
     f = lt.trace(lambda x: (x.sum(axis=0).sum(axis=0), x.sum(axis=1).sum(axis=0)), X)
     g = lt.rewrite(
