@@ -190,6 +190,31 @@ def test_a_thread_compiles_if_the_compile_it_waits_for_is_interrupted():
     assert (cache.compiles, cache.failures) == (1, 1)
 
 
+def test_each_thread_that_waits_for_a_failed_compile_gets_an_exception_of_its_own():
+    """Their tracebacks must not mix."""
+    cache, going, go_on, raised = PlanCache(8), threading.Event(), threading.Event(), []
+
+    def fails():
+        going.set()
+        go_on.wait(30)
+        raise KeyError("mine")
+
+    def ask(number):
+        entry = cache.entry("key")
+        if number:
+            assert going.wait(30)
+            threading.Timer(0.05, go_on.set).start()
+        try:
+            cache.grow(entry, (), fails)
+        except KeyError as error:
+            raised.append(error)
+
+    together(ask, threads=4)
+
+    assert [error.args for error in raised] == [("mine",)] * 4
+    assert len({id(error) for error in raised}) == len({id(e.__traceback__) for e in raised}) == 4
+
+
 def test_threads_get_the_same_executor_for_a_gradient():
     f = jit(lambda x: (x**3).sum())
 
