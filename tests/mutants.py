@@ -5,8 +5,8 @@
 A fault is a changed comparison, constant, operator or condition, or a statement left out. The
 tests of a fault: those whose coverage contexts name its line, if ``make coverage`` has written
 ``.coverage``; else the test file or folder that mirrors the source file, and the laws. First all
-faults are planted in functions that are loaded already (tests/planting.py), which is fast; what
-survives is planted in a copy of the repository. The exit status is 1 if more than one fault in
+faults are planted in functions that are loaded already, which is fast (tests/mutation/planting.py);
+what survives is planted in a copy of the repository. The exit status is 1 if more than one fault in
 twenty survives; ``tests/mutants_argued.txt`` lists faults that change nothing, with the reason.
 """
 
@@ -27,7 +27,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script
 
 from letir.ops.record_index import OPERATIONS
-from tests import planting
+from tests.mutation import planting
 
 ROOT = Path(__file__).resolve().parents[1]
 ARGUED = Path(__file__).with_name("mutants_argued.txt")

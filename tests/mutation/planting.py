@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+import letir
+
 NOT_PLANTED = 3  # the exit status of a child
 MOST_SECONDS = 60  # of processor time of a test: a fault may be an endless loop, which is caught
 MOST_MEMORY = 6 << 30  # of a child: a fault may allocate without end, which is caught
@@ -41,9 +43,8 @@ def plant(path: Path, changed: str) -> None:
 
     Raises LookupError if the two sources do not have the same functions.
     """
-    parts = path.with_suffix("").parts
-    name = ".".join(parts[parts.index("letir", parts.index("tests") if "tests" in parts else 0) :])
-    importlib.import_module(name.removesuffix(".__init__"))
+    place = path.relative_to(Path(letir.__file__).parents[1]).with_suffix("")
+    importlib.import_module(".".join(place.parts).removesuffix(".__init__"))
     old = code_objects(path.read_text(encoding="utf-8"), str(path))
     new = code_objects(changed, str(path))
     if old.keys() != new.keys():
