@@ -73,3 +73,11 @@ def test_a_size_is_made_by_its_name():
 
 def test_a_size_is_printed_by_pretty_printers_that_take_it_for_an_int():
     assert pretty([2 * Size("n"), 3]) == "[2*n, 3]"
+
+
+def test_whether_a_size_is_zero_may_follow_from_its_form():
+    n = Size.named("n")
+
+    assert bool(n + 1) is True
+    with pytest.raises(lt.errors.TraceError, match="no value"):
+        bool(n)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-import letir.ops  # noqa: F401  registers all operations
+import letir as lt
+import letir.ops
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.primitive import PRIMITIVES
@@ -220,3 +221,20 @@ def test_the_code_at_a_place_is_left_out_where_the_name_of_its_file_has_lines(fi
 
     assert "exp(x)" not in dumps(named)
     assert parse(dumps(named)) == f
+
+
+def test_only_the_places_of_guards_are_shown_with_their_code():
+    def positive(x):
+        if x.sum() > 0:
+            return np.exp(x)
+        return x
+
+    text = dumps(lt.trace(positive, np.ones(2)))
+    comments = {
+        line.split(" = ")[-1].split("(")[0].strip(): line.partition("#")[2]
+        for line in text.splitlines()
+        if "#" in line
+    }
+
+    assert "x.sum() > 0" in comments["guard"]
+    assert comments["exp"].endswith(f"test_printer.py:{positive.__code__.co_firstlineno + 2}")
