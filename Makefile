@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all test-gpu fuzz coverage mutants bench lint notebooks docs docs-links clean
+.PHONY: demo test test-all test-gpu fuzz coverage mutants bench bench-gpu lint notebooks docs docs-links clean
 
 demo: .venv/demo.stamp
 	$(BIN)/letir demo
@@ -34,10 +34,17 @@ mutants: .venv/test.stamp
 test-all: .venv/test.stamp .venv/bench.stamp .venv/makers.stamp .venv/docs.stamp
 	$(BIN)/pytest -n 2 -m ""
 
-# The tests on a CUDA device, with CuPy for CUDA 12; make test-gpu CUDA=13.
+# Every law, sample and program on a CUDA device, with CuPy for CUDA 12 (make test-gpu CUDA=13), and
+# the notebooks.
 CUDA ?= 12
 test-gpu: .venv/test.stamp .venv/cuda$(CUDA).stamp
-	$(BIN)/pytest -rs tests/eval/test_device.py tests/executor/kernels/test_device_kernels.py
+	$(BIN)/pytest -rs tests/eval/test_device.py tests/eager/test_variables_on_a_device.py \
+	  tests/executor/kernels/test_device_kernels.py tests/programs/test_device_programs.py
+	$(BIN)/python docs/make_notebooks.py
+
+# letir beside plain CuPy, torch.compile and JAX on a CUDA device.
+bench-gpu: .venv/bench.stamp .venv/cuda$(CUDA).stamp
+	$(BIN)/python -m benchmarks.device_programs
 
 bench: .venv/bench.stamp
 	$(BIN)/python -m benchmarks

@@ -18,8 +18,10 @@ from letir.eval.array_modules import array_module, is_array, type_of
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, applied, assert_close, assert_same
 from tests.each_sample import each_sample
+from tests.eval.derivatives import derivative
 from tests.eval.stand_in import (
     API,
+    DERIVATIVE_LACKING,
     LACKING,
     ON_HOST,
     REAL_ONLY,
@@ -249,6 +251,28 @@ def test_no_operation_calls_numpy_by_name(op, sample):
             assert [type_of(a) for a in expected] == [type_of(b) for b in found]
             expected = [b.host for b in run_flat(f, list(map(moved, args)))]
     (nearly if op.name in ROUNDED else same)(*in_one_order(op, sample, expected, found))
+
+
+def is_first(op, sample) -> bool:
+    """Whether this is the first sample of an operation that a device computes, without draws."""
+    return not op.random and sample is SAMPLES[op.name][0]
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@each_sample(
+    is_first,
+    among=lambda op: op.name not in (*LACKING, *DERIVATIVE_LACKING, *ON_HOST),
+    in_one_test=True,
+)
+def test_derivatives_run_on_the_device_of_the_arguments(op, sample):
+    f, args = applied(op, sample)
+    expected = derivative(f, args)
+    if expected is None or not any(isinstance(arg, np.ndarray) for arg in args):
+        return
+    with imported_device():
+        found = derivative(f, args, moved)
+    for a, b in zip(expected, found, strict=True):
+        assert_close(a, b.host if isinstance(b, DeviceArray) else b)
 
 
 def in_one_order(op, sample, expected: list, found: list) -> tuple[list, list]:

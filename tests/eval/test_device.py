@@ -12,7 +12,8 @@ from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, applied, assert_close, assert_same
 from tests.each_sample import each_of
-from tests.eval.stand_in import LACKING, ON_HOST, REAL_ONLY
+from tests.eval.derivatives import derivative
+from tests.eval.stand_in import DERIVATIVE_LACKING, LACKING, ON_HOST, REAL_ONLY
 
 try:
     with warnings.catch_warnings():
@@ -26,7 +27,13 @@ pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 X = np.linspace(-1.0, 2.0, 6).reshape(2, 3)
 # CuPy raises no LinAlgError
 HOST_ERRORS = ["guard_raised"]
+NO_DERIVATIVE = {*LACKING, *DERIVATIVE_LACKING, *ON_HOST, *REAL_ONLY}
 NUMBERS = np.float64(2.0), 1.0, True, 3j
+
+
+def is_random(name: str) -> bool:
+    """Whether an operation draws numbers, which CuPy's generators draw otherwise."""
+    return PRIMITIVES[name].random or "dropout" in name
 
 
 def on_device(value):
@@ -53,6 +60,18 @@ def test_every_operation_agrees_between_device_and_host(name):
                 assert np.asarray(a).dtype == b.dtype
                 if not PRIMITIVES[name].random:  # CuPy's generators draw other numbers
                     assert_close(comparable(name, sample, a), comparable(name, sample, b.get()))
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@each_of([n for n in SAMPLES if n not in NO_DERIVATIVE and not is_random(n)])
+def test_every_derivative_agrees_between_device_and_host(name):
+    for sample in SAMPLES[name]:
+        f, args = applied(PRIMITIVES[name], sample)
+        expected = derivative(f, args)
+        if expected is None or name in ("eig", "eigh", "svd"):  # of vectors whose signs are open
+            continue
+        for a, b in zip(expected, derivative(f, args, on_device), strict=True):
+            assert_close(a, b)
 
 
 def comparable(name, sample, result):
