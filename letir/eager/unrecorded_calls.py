@@ -8,6 +8,13 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.eager.grad_mode import is_grad_enabled
 from letir.eager.recorder import Recorder
+from letir.errors import TraceError
+from letir.tracing.source_locations import at_user
+
+_REMEDY = (
+    "compute with the Variable; x.detach() or x.numpy() is the value without its history,\n"
+    "  letir.numpy.array([...]) makes an array of Variables; Variable(buffer) can be written to"
+)
 
 # functions whose results are not floating: no derivative is lost
 DISCRETE = frozenset(
@@ -72,3 +79,16 @@ def writes_into_array(kwargs: dict) -> bool:
     out = kwargs.get("out")
     out = out if isinstance(out, tuple) else (out,)
     return any(isinstance(array, np.ndarray) for array in out)
+
+
+def lost_history_error(use: str = "become", remedy: str = _REMEDY) -> TraceError:
+    """The error for a Variable that requires grad and would become an ordinary array."""
+    return TraceError(
+        f"a Variable that requires grad cannot {use} an ordinary array: its history would be lost"
+        f"{at_user()}\n  {remedy}"
+    )
+
+
+def exported_array(array: Any) -> Any:
+    """The array itself if it can be exported by DLPack; a NumPy array for a NumPy scalar."""
+    return array if hasattr(array, "__dlpack__") else np.asarray(array)

@@ -23,7 +23,9 @@ from letir.eager.tape import Constant, GradEdge, Leaf, leaf_edge
 from letir.eager.unrecorded_calls import (
     DISCRETE,
     call_on_arrays,
+    exported_array,
     is_tracer,
+    lost_history_error,
     must_be_recorded,
     writes_into_array,
 )
@@ -44,10 +46,6 @@ INDEX, _RESHAPE = PRIMITIVES["index"], PRIMITIVES["reshape"]
 _TRUTH_HINT = "choose for each element with numpy.where(condition, a, b)"
 _NUMBER_HINT = "convert an element, x[i], or reduce the array: x.sum()"
 _INDEX_HINT = "pass an int, or round it: x.astype(int)"
-_ARRAY_REMEDY = (
-    "compute with the Variable; x.detach() or x.numpy() is the value without its history,\n"
-    "  letir.numpy.array([...]) makes an array of Variables; Variable(buffer) can be written to"
-)
 
 
 class Variable(ArrayValue):
@@ -308,22 +306,16 @@ class Variable(ArrayValue):
 
     def __array__(self, dtype=None, copy=None):
         if self.requires_grad and (RECORDS.get() or is_grad_enabled()):
-            raise TraceError(
-                f"a Variable that requires grad cannot become an ordinary array: "
-                f"its history would be lost{at_user()}\n  {_ARRAY_REMEDY}"
-            )
+            raise lost_history_error()
         return np.array(self.array, dtype, copy=copy)
 
     def __dlpack__(self, **options):
-        """The memory of the array. Raises TraceError if the Variable requires grad."""
         if self.requires_grad and (RECORDS.get() or is_grad_enabled()):
-            self.__array__()  # raises the error
-        array = self.array if hasattr(self.array, "__dlpack__") else np.asarray(self.array)
-        return array.__dlpack__(**options)
+            raise lost_history_error()
+        return exported_array(self.array).__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple:
-        array = self.array if hasattr(self.array, "__dlpack_device__") else np.asarray(self.array)
-        return array.__dlpack_device__()
+        return exported_array(self.array).__dlpack_device__()
 
     def __letir_run__(self, f: Lambda, leaves: list) -> tuple:
         """Run and record a program that is called on Variables."""
@@ -350,10 +342,7 @@ class Variable(ArrayValue):
         """Raise TraceError if NumPy asks for a number to store, as in ``buffer[i] = x``."""
         frame = sys._getframe(2)  # the user's statement, as NumPy calls float(x) from C
         if is_item_write(frame) and self.requires_grad and (RECORDS.get() or is_grad_enabled()):
-            raise TraceError(
-                f"a Variable that requires grad cannot be written into an ordinary array: "
-                f"its history would be lost{at_user()}\n  write into Variable(buffer)"
-            )
+            raise lost_history_error("be written into", "write into Variable(buffer)")
 
     def __index__(self):
         return convert_with_hint(operator.index, self.array, TypeError, _INDEX_HINT)

@@ -20,7 +20,7 @@ Axis = int | Sequence[int] | None
 
 # Functions without parameters that NumPy's have (where, initial, weights, methods of quantiles,
 # stacks ...), or with other results: for complex nans, other modes, dtypes, signs of nan.
-COMPUTED_BY_PARTS = frozenset(
+_COMPUTED_BY_PARTS = frozenset(
     {
         *("var", "std", "nanvar", "nanstd", "nanmean", "nansum", "nanprod", "nanmax", "nanmin"),
         *("quantile", "percentile", "nanquantile", "nanpercentile", "cov", "corrcoef"),
@@ -60,7 +60,7 @@ class DeviceFunctions:
 
     def by_parts(self, path: str) -> bool:
         """Whether the composite of a function, by its path, is computed by its parts."""
-        return path in COMPUTED_BY_PARTS
+        return path in _COMPUTED_BY_PARTS
 
     # ---- reductions ----
 

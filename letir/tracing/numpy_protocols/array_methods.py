@@ -123,7 +123,7 @@ class ArrayMethods(Value):
             raise ValueError(f"unsupported device {device!r}: only 'cpu' is allowed")
         return self
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(self: Any, **options: Any) -> Any:
         """The memory of the ordinary array, if there is one. Raises TraceError while recording."""
         return self.__array__().__dlpack__(**options)
 
