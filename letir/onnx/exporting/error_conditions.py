@@ -31,6 +31,11 @@ def _raises_unless(*names: str) -> Callable[[Callable], Callable]:
     return registered
 
 
+def names_with_conditions() -> set[str]:
+    """The names of the operations that have a condition."""
+    return set(_conditions)
+
+
 def raises_nothing(g: Graph, bind: Bind) -> str | None:
     """The name of a condition that is false where ``bind`` raises an error; None without need.
 
