@@ -6,9 +6,10 @@ A generalized ufunc on matrices contains the loop over the rows.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.executor.kernels.row_cuts import RowCut
 from letir.executor.kernels.row_kernels import LayoutError, RowCall
@@ -59,7 +60,7 @@ def _body_of(bind: Bind, is_exact: bool) -> Lambda | None:
         return None
     if any(type(arg) is not Local for arg in bind.args) or len({*bind.args}) < len(bind.args):
         return None
-    names = {arg: Local(arg.type, arg.name) for arg in bind.args}  # type: ignore[union-attr]
+    names = {arg: Local(arg.type, arg.name) for arg in bind.locals()}
     binders = tuple([Local(binder.type, binder.name) for binder in bind.binders])
     return Lambda(
         tuple(names.values()), (bind.substitute(names).replace(binders=binders),), Ret(binders)
@@ -69,7 +70,8 @@ def _body_of(bind: Bind, is_exact: bool) -> Lambda | None:
 def _space_of(body: Lambda) -> Space | None:
     """The matrix of a group whose operands have only short runs of elements in common."""
     kinds = [param.type for param in body.params]
-    values = [binder.type for bind in body.binds for binder in bind.binders]
+    made: list[Arg] = [binder for bind in body.binds for binder in bind.binders]
+    values = [binder.type for binder in made]
     for kind in (*kinds, *values):
         if type(kind) is not ArrayType or kind.weak or type(kind.size) is not int:
             return None
@@ -78,7 +80,7 @@ def _space_of(body: Lambda) -> Space | None:
         return None
     splits = all_splits(shape)
     for bind in body.binds:
-        _, splits = fit_into_cluster(bind, shape, splits, dict.fromkeys(values, "full"))
+        _, splits = fit_into_cluster(bind, shape, splits, dict.fromkeys(made, "full"))
     return Space(shape, *least_split(shape, splits)) if splits else None
 
 
@@ -109,7 +111,8 @@ class MatrixCall(RowCall):
     def __init__(self, made: RowKernel, body: Lambda, kernel: Kernel):
         shapes = [arg.type.shape for arg in body.ret.args]
         super().__init__(made, shapes, RowCut.of(made, body))
-        self.copies, self.kernel, self.whole = False, kernel, None
+        self.copies, self.kernel = False, kernel
+        self.whole: Callable | None = None
 
     def __call__(self, *operands: Any) -> Any:
         try:
