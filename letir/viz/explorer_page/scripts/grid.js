@@ -47,8 +47,14 @@ class Grid {
     this.refresh();
   }
 
-  // Make the lines anew: bodies have been folded or unfolded, or another text is searched.
+  // Make the lines anew: bodies have been folded or unfolded.
   refresh() {
+    this.list();
+    this.draw(true);
+  }
+
+  // Find the lines to be shown, without drawing them.
+  list() {
     const isSearching = this.wanted !== "";
     if (isSearching) {
       this.unfolded ||= linesOf(this.source, this.open, true);
@@ -57,7 +63,6 @@ class Grid {
     this.cursor = Math.max(0, Math.min(this.cursor, this.shown.length - 1));
     this.box.setAttribute("aria-rowcount", this.shown.length + 1);
     this.space.style.height = `${this.shown.length * ROW_HEIGHT}px`;
-    this.draw(true);
   }
 
   // Make what a search looks at, before it is asked for.
@@ -71,11 +76,11 @@ class Grid {
     if (text.trim().toLowerCase() === this.wanted) return this.shown.length;
     const line = this.shown[this.cursor];
     this.wanted = text.trim().toLowerCase();
-    this.refresh();
+    this.list();
     const place = line ? this.shown.findIndex((other) => isSameLine(other, line)) : -1;
     this.cursor = Math.max(place, 0);
     this.at = 0;
-    this.reveal();
+    this.reveal(true); // draws once, where the cursor is
     return this.shown.length;
   }
 
@@ -173,7 +178,7 @@ class Grid {
     this.tell();
   }
 
-  reveal() {
+  reveal(isNew = false) {
     const top = this.cursor * ROW_HEIGHT,
       room = this.box.clientHeight - 2 * ROW_HEIGHT;
     const above = this.box.scrollTop - top,
@@ -181,7 +186,7 @@ class Grid {
     const isFar = Math.max(above, below) > 2 * ROW_HEIGHT; // then some lines around it are shown
     if (above > 0) this.box.scrollTop = isFar ? top - room / 3 : top;
     else if (below > 0) this.box.scrollTop = isFar ? top - room / 3 : top - room;
-    this.draw();
+    this.draw(isNew);
     this.point();
   }
 
