@@ -81,3 +81,14 @@ def test_whether_a_size_is_zero_may_follow_from_its_form():
     assert bool(n + 1) is True
     with pytest.raises(lt.errors.TraceError, match="no value"):
         bool(n)
+
+
+@pytest.mark.parametrize("divisor", [-3, -2, -1, 1, 2, 3])
+def test_quotients_of_sizes_are_rounded_down_as_pythons(divisor):
+    n = Size.named("n")
+    program = lt.trace(lambda x: x.sum() + 0.0 * (x.shape[0] // divisor), lt.ShapeDtype((n,)))
+
+    quotient = n // divisor
+    for count in range(7):
+        assert resize_attrs({"value": quotient}, {"n": count})["value"] == count // divisor
+    assert program(np.ones(3)) == 3.0

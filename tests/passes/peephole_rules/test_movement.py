@@ -1,10 +1,12 @@
 """Peephole rules that merge and drop movements of elements."""
 
+import numpy as np
 import pytest
 
 import letir as lt
 from letir.ast.text.parser import parse
 from letir.passes import peephole
+from letir.passes.peephole_rules.movement import is_direct
 
 OF_SCALAR = "lambda %0: float64[] {{ %1: float64[3] = broadcast_to(%0, shape=(3,)); {} }}"
 OF_ROW = "lambda %0: float64[3] {{ %1: float64[2, 3] = broadcast_to(%0, shape=(2, 3)); {} }}"
@@ -29,3 +31,16 @@ def test_broadcasts_merge_unless_numpy_would_allocate_a_result(operand, rest, is
 
     last = [bind for bind in found.binds if bind.op.name == "broadcast_to"][-1]
     assert is_merged == (last.args[0] is found.params[0])
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        *((("i1", "i2", "i4"), True), (("i4", "i1", "i2"), False), (("i4", "i2", "i1"), True)),
+        *((("i1", "u2", "i4"), False), (("u1", "u2", "i4"), True), (("f4", "f8", "f4"), True)),
+        *((("f8", "f4", "f8"), False), (("c8", "f4", "f8"), False), (("b1", "i1", "i8"), True)),
+        *((("i8", "f8", "f4"), False), (("i4", "f8", "f2"), False), (("f4", "f8", "i4"), False)),
+    ],
+)
+def test_two_casts_are_one_if_nothing_is_lost_in_between(kinds, expected):
+    assert is_direct(*map(np.dtype, kinds)) is expected
