@@ -262,6 +262,7 @@ _LATE_BOUND = {
     "tracing.numpy_functions.late_modules": ("loaded_modules",),
     "tracing.numpy_functions.list_arguments": (
         *("learn_function_of_lists", "note_function_of_lists", "note_module_of_numbers"),
+        "note_function_of_object",
         "watch_list_arguments",
     ),
     "tracing.numpy_functions.select_and_grid": ("piecewise",),

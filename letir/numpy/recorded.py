@@ -1,6 +1,7 @@
 """``Recorded``: a NumPy function that also takes lists with traced values."""
 
 import functools
+import operator
 from collections import deque
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -44,9 +45,9 @@ class Recorded:
                 return cast(Any, args[0]).numpy_call(function, args, kwargs)
         traced: Any = first_traced((*args, *kwargs.values()))
         if traced is None:
-            array = array_of_object(args[0]) if args else None
-            if args and array is not args[0]:
-                return self(array, *args[1:], **kwargs)
+            arrays = tuple(map(array_of_object, args))
+            if any(map(operator.is_not, arrays, args)):
+                return self(*arrays, **kwargs)
             found = self.function(*args, **kwargs)
             return found if isinstance(self.function, np.ufunc) else _new_arrays(found, args)
         if isinstance(self.function, np.ufunc):
@@ -105,7 +106,7 @@ def _wrap_ufunc_method(method: Callable) -> Callable:
 
     @functools.wraps(method)
     def call(*args, **kwargs):
-        return method(*map(stack_traced, args), **kwargs)
+        return method(*[stack_traced(array_of_object(x)) for x in args], **kwargs)
 
     return call
 

@@ -222,6 +222,8 @@ def _call_recorded(f: Callable, new: Trace, args: tuple, kwargs: dict) -> Any:
             return result
         except Exception as error:
             settle_refusals(new)
+            if type(error) is ValueError:
+                LATE_BOUND["note_function_of_object"](error)
             if "takes_lists" in vars(new):
                 _learn_function_of_lists(new)
             raise_clearer_error(new, error, f, args, kwargs)

@@ -6,7 +6,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 from letir.ast import LATE_BOUND
@@ -103,11 +103,15 @@ def _asking_function() -> tuple[str, FrameType | None]:
         frame = frame.f_back
     if asking or frame is None:
         return asking, None
-    positions = list(frame.f_code.co_positions())[frame.f_lasti // 2]
-    line, _, start, end = positions
-    text = linecache.getline(frame.f_code.co_filename, line or 0)
+    return called_text(frame.f_code, frame.f_lasti), frame
+
+
+def called_text(code: CodeType, instruction: int) -> str:
+    """The text of the function that an instruction calls, such as ``np.exp``."""
+    line, _, start, end = list(code.co_positions())[instruction // 2]
+    text = linecache.getline(code.co_filename, line or 0)
     called = text.encode()[start or 0 : end].decode(errors="ignore")
-    return called.partition("(")[0].strip(), frame
+    return called.partition("(")[0].strip()
 
 
 def _remedy_for(asking: str) -> str:

@@ -37,6 +37,35 @@ def guarded_rint(v):
         return np.zeros(2)
 
 
+class Signal:
+    """Holds an array, which NumPy asks for."""
+
+    def __init__(self, values):
+        self.values = np.asarray(values, float)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values if dtype is None else self.values.astype(dtype)
+
+
+OBJECTS = {
+    "ufunc": lambda x: np.tan(Signal(x)),
+    "two operands": lambda x: np.nextafter(Signal(x), 1.0) + np.arctan2(1.0, Signal(x)),
+    "imported name": lambda x: fmax(Signal(x), Signal(-x)),
+    "method": lambda x: np.floor_divide.outer(Signal(x * x), Signal(x)),
+    "function in Python": lambda x: np.nanpercentile(Signal(x), 30) + np.nanstd(Signal(x)),
+}
+
+
+@pytest.mark.parametrize("f", OBJECTS.values(), ids=OBJECTS)
+def test_a_function_takes_an_object_that_holds_a_traced_array(f):
+    x, y = np.array([0.5, -1.25]), np.array([2.5, 0.75])
+
+    program = lt.trace(f, x)
+
+    assert_same(f(y), program(y))
+    assert_same(f(y), lt.jit(f)(y))
+
+
 FUNCTIONS = {
     "attribute": lambda x: np.cbrt(Points(x).values),
     "argument of a helper": lambda x: exp2([x[0], 1.0]),

@@ -21,6 +21,8 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
 from letir.tracing.callers import codes_in, is_user_module
 from letir.tracing.math_stand_ins import functions_of_arrays
+from letir.tracing.refusals import called_text
+from letir.tracing.source_locations import is_letirs, is_users
 from letir.tracing.stand_ins import (
     GIVEN_NUMBERS,
     give_numbers,
@@ -92,6 +94,27 @@ def note_function_of_lists(called: str, frame: FrameType | None) -> None:
         vars(trace)["takes_lists"] = function
 
 
+def note_function_of_object(error: ValueError) -> None:
+    """Note the function of NumPy's that was given an object with an ``__array__`` method, if NumPy
+    raised ``error`` because that method returned a traced value.
+    """
+    if str(error) != "object __array__ method not producing an array":
+        return
+    called, frame, is_inside, link = "", None, False, error.__traceback__
+    while link is not None:
+        code = link.tb_frame.f_code
+        if is_users(code.co_filename):
+            called, frame, is_inside = called_text(code, link.tb_lasti), link.tb_frame, False
+        elif not is_inside and not is_letirs(code.co_filename):
+            called, frame, is_inside = f"{_module_of(link.tb_frame)}.{code.co_name}", None, True
+        link = link.tb_next
+    note_function_of_lists(called, frame)
+
+
+def _module_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
+
+
 _KINDS = (np.ufunc, type(np.sum))
 _MODULES = (np, np.linalg, np.fft)
 
@@ -140,6 +163,7 @@ def learn_function_of_lists(trace: Trace) -> bool:
 LATE_BOUND.update(
     watch_list_arguments=watch_list_arguments,
     note_function_of_lists=note_function_of_lists,
+    note_function_of_object=note_function_of_object,
     learn_function_of_lists=learn_function_of_lists,
     note_module_of_numbers=note_module_of_numbers,
 )
