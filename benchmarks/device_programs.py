@@ -71,6 +71,7 @@ def torch_sides(workload: Workload) -> Sides:
     torch = installed("torch")
     if not torch.cuda.is_available():
         raise Skipped("PyTorch finds no device")
+    torch._dynamo.reset()  # counts the compilations of all programs together
     args = [torch.from_numpy(x).cuda() for x in workload.make()]
     f = torch.compile(partial(workload.function, torch))
     parameters = args[: workload.parameters]
