@@ -129,7 +129,8 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
         operands, attrs = prepare_call(func, prepare, args, kwargs) if prepare else (args, kwargs)
     except SeveralBinds as call:
         return call.results() if out is None else _write_into_out(func, call.results(), out)
-    operands = tuple([stack_traced(x) for x in operands])
+    # values first: ``isinstance`` of a traced number asks it for its class, in eight calls
+    operands = tuple([x if hasattr(x, "emitter") else stack_traced(x) for x in operands])
     if op.sizes_in and has_sizes(attrs, op.sizes_in):
         return LATE_BOUND["sized_call"](op, operands, _complete_attrs(op, attrs))
     if isinstance(out, Value) and op.out_takes_part:
