@@ -39,7 +39,7 @@ test-all: .venv/test.stamp .venv/bench.stamp .venv/makers.stamp .venv/docs.stamp
 CUDA ?= 12
 test-gpu: .venv/test.stamp .venv/cuda$(CUDA).stamp
 	$(BIN)/pytest -rs tests/eval/test_device.py tests/eager/test_variables_on_a_device.py \
-	  tests/executor/kernels/test_device_kernels.py tests/programs/test_device_programs.py
+	  tests/executor/kernels/test_device_kernels.py tests/eval/test_device_programs.py
 	$(BIN)/python docs/make_notebooks.py
 
 # letir beside plain CuPy, torch.compile and JAX on a CUDA device.

@@ -155,7 +155,8 @@ def record(
     """
     restore_abandoned_state()
     leaves, spec = flatten((args, kwargs))
-    (names, tree), inputs, statics = names_and_tree(positional_names(f), spec), leaves, {}
+    (names, tree), inputs = names_and_tree(positional_names(f), spec), leaves
+    statics: dict[int, Any] = {}
     if not STATIC_CLASSES.isdisjoint(map(type, leaves)):
         names, inputs, statics = static_leaves_apart(names, leaves)
         tree = Tree(spec, static_in_tree(statics))

@@ -329,7 +329,7 @@ def no_iteration(value: Value) -> DTypeError:
 
 def not_iterable(value: Value) -> TypeError:
     """The error for ``item in value`` of a number."""
-    number = getattr(value.__class__, "original", value.__class__)()
+    number: Any = getattr(value.__class__, "original", value.__class__)()
     try:
         operator.contains(number, 0)  # Python's text differs from version to version
     except TypeError as error:

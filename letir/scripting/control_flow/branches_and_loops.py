@@ -190,8 +190,8 @@ def _branch_results(emitter, test: Value, blocks: Sequence[Block], names, at) ->
                 common_pattern(Fixed(one) if is_static(one) else pattern_of(one), other)
             )
         except DiffersError:
-            on_true, on_false = description_of(one), description_of(other)
-            kinds = f"{on_true} where the condition holds, {on_false} where not"
+            first, second = description_of(one), description_of(other)
+            kinds = f"{first} where the condition holds, {second} where not"
             raise _differing(emitter, one, other, f"{name!r} is {kinds}", at) from None
     bodies = [builder.build(flatten_values(patterns, values)) for builder, values in inside]
     if not bodies[0].ret.args:  # all results are known, and equal in both branches

@@ -252,7 +252,7 @@ class Watch:
         """Let ``generator`` draw, as the function gives it a seed, unless it has drawn before."""
         hidden = [_hidden_generators({name} & sys.modules.keys()) for name in _MODULES]
         watched = [*(found[0] if found else None for found in hidden), *self.generators]
-        states = zip(watched, self.before, self.states(), self.fresh_positions(), strict=True)
+        states: Any = zip(watched, self.before, self.states(), self.fresh_positions(), strict=True)
         for i, (known, before, now, fresh) in enumerate(states):
             if known is generator and not _was_drawn(before, now, fresh):
                 self.seeded.add(i)
