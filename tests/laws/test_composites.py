@@ -3,8 +3,11 @@
 import warnings
 
 import numpy as np
+import pytest
 
+import letir as lt
 from letir.ast.primitive import Primitive
+from letir.ast.types import ArrayType
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.records import decomposition
@@ -30,3 +33,20 @@ def test_a_decomposition_agrees_with_its_composite(op, sample):
     assert_close(expected, found)
     for one, other in zip(expected, found, strict=True):
         assert (np.shape(one), np.asarray(one).dtype) == (np.shape(other), np.asarray(other).dtype)
+
+
+def test_an_operation_that_stands_for_too_many_others_is_recorded_once():
+    """A check that fails looks a second time for the place of the error."""
+    calls = []
+
+    def unrolled(x):
+        calls.append(x)
+        for _ in range(1_000_000):
+            x = x + 1.0
+        return x
+
+    for _ in range(2):
+        with pytest.raises(lt.ShapeError, match="more than 20000 others"):
+            decomposition(unrolled, (ArrayType(float, (3,)),), {})
+
+    assert len(calls) == 1

@@ -19,6 +19,7 @@ from letir.errors import DTypeError, LetirError, ShapeError
 
 _MOST = 1 << 10
 _MOST_BINDS = 20_000
+_TOO_LARGE = object()
 _decompositions = BoundedCache(_MOST)
 
 
@@ -29,8 +30,18 @@ def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
     """
     key = (decompose, types, Attrs(attrs))  # Attrs distinguishes 1 from True
     found = _decompositions.get(key)
-    if found is not None:
-        return found
+    if found is None:
+        found = _decomposition_of(key, attrs)
+    if found is _TOO_LARGE:
+        raise ShapeError(
+            f"an operation stands for more than {_MOST_BINDS} others, on operands of this size"
+            "\n  write a loop, such as letir.scan"
+        )
+    return found
+
+
+def _decomposition_of(key: tuple, attrs: dict) -> Any:
+    """``decomposition``, or ``_TOO_LARGE``, from the table of the body that holds arrays."""
     table = _decompositions
     if holds_arrays(key[-1]):
         # cached on the body that holds the arrays, and freed with it; the table would keep them
@@ -39,8 +50,12 @@ def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
         table = bodies[0].memo(_own_decompositions) if bodies else {}
     found = table.get(key)
     if found is None:
-        found = table[key] = _record_decomposition(decompose, types, attrs)
+        found = table[key] = _record_decomposition(key[0], key[1], attrs)
     return found
+
+
+class _TooManyBinds(Exception):
+    """Raised by ``_BoundedBuilder``."""
 
 
 class _BoundedBuilder(LetBuilder):
@@ -56,12 +71,9 @@ class _BoundedBuilder(LetBuilder):
         attrs: Attrs = NO_ATTRS,
         types: tuple[ArrayType | None, ...] | None = None,
     ) -> tuple[Local, ...]:
-        """``LetBuilder.emit``. Raises ShapeError beyond the limit."""
+        """``LetBuilder.emit``. Raises _TooManyBinds beyond the limit."""
         if len(self.binds) > _MOST_BINDS:
-            raise ShapeError(
-                f"an operation stands for more than {_MOST_BINDS} others, on operands of this size"
-                "\n  write a loop, such as letir.scan"
-            )
+            raise _TooManyBinds
         return super().emit(op, args, attrs, types)
 
 
@@ -70,10 +82,14 @@ def _own_decompositions(body: Lambda) -> BoundedCache:
     return BoundedCache(_MOST)
 
 
-def _record_decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
+def _record_decomposition(decompose: Callable, types: tuple, attrs: dict) -> Any:
+    """The program; ``_TOO_LARGE`` is cached in its place, as making one takes half a second."""
     builder = _BoundedBuilder()
     operands = [builder.param(kind) if kind is not None else None for kind in types]
-    out = decompose(*operands, **attrs)
+    try:
+        out = decompose(*operands, **attrs)
+    except _TooManyBinds:
+        return _TOO_LARGE
     return builder.build(out if isinstance(out, tuple) else (out,))
 
 
