@@ -102,7 +102,7 @@ def matrix_transpose(x: Any, /) -> Any:
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """np.unstack: the parts along an axis, as views."""
     axis = axis_from_front(axis, x.ndim)
-    front = (slice(None),) * axis
+    front: Any = (slice(None),) * axis
     return tuple([x[(*front, i)] for i in range(x.shape[axis])])
 
 
@@ -218,7 +218,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
 def _take_places(x, places: np.ndarray, axis: int):
     """``x`` at indices along an axis: as slices if there are few, whose derivatives are cheaper."""
-    front = (slice(None),) * axis
+    front: Any = (slice(None),) * axis
     runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
     if not places.size or len(runs) > _FEW:
         return x[(*front, places)]
@@ -277,7 +277,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     if axis is None:
         arr, axis = arr.reshape(-1), 0
     axis = axis_from_front(axis, arr.ndim)
-    front = (slice(None),) * axis
+    front: Any = (slice(None),) * axis
     place = _sized_place(obj, arr.shape[axis])
     if place is not None:
         return np.concatenate(
@@ -308,7 +308,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     else:
         count = places.size
     new = np.broadcast_to(values, (*arr.shape[:axis], count, *arr.shape[axis + 1 :]))
-    front = (slice(None),) * axis
+    front: Any = (slice(None),) * axis
     if sized is not None:
         before, after = arr[(*front, slice(sized))], arr[(*front, slice(sized, None))]
         return np.concatenate([before, new, after], axis)
