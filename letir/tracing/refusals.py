@@ -329,7 +329,8 @@ def no_iteration(value: Value) -> DTypeError:
 
 def not_iterable(value: Value) -> TypeError:
     """The error for ``item in value`` of a number."""
-    number: Any = getattr(value.__class__, "original", value.__class__)()
+    kind: Any = getattr(value.__class__, "original", value.__class__)
+    number = kind()
     try:
         operator.contains(number, 0)  # Python's text differs from version to version
     except TypeError as error:

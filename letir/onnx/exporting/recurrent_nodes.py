@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from letir.ast.attrs import Attrs
 from letir.ast.sizes.size import Size
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ShapeDtype
@@ -67,7 +68,7 @@ def _with_constants_outside(bind: Bind) -> tuple[Bind, dict[Local, np.ndarray]]:
     constants = {inner.binders[0]: inner.attrs["value"] for inner in held}
     binds = [inner for inner in body.binds if inner.op.role != "constant"]
     outer = Lambda((*body.params, *constants), tuple(binds), body.ret)
-    attrs = bind.attrs | {"body": outer}
+    attrs = Attrs({**bind.attrs, "body": outer})
     return bind.replace(args=(*bind.args, *constants), attrs=attrs), constants
 
 
