@@ -314,7 +314,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         return np.concatenate([before, new, after], axis)
     if place is not None:
         k = np.arange(n + count)
-        order = np.where(k < place, k, np.where(k < place + count, k + n - place, k - count))
+        order: Any = np.where(k < place, k, np.where(k < place + count, k + n - place, k - count))
         return np.concatenate([arr, new], axis)[(*front, order)]
     # as in NumPy, the positions of new values are inserted among the positions of old ones
     order = np.insert(np.arange(n), places.astype(int), n + np.arange(count))
