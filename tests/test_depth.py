@@ -27,6 +27,7 @@ from letir.ast.types import ArrayType
 from letir.executor.autodiff.differentiable_program import compile_differentiable
 from letir.executor.autodiff.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
 from letir.executor.default_pipeline import optimize_program
+from letir.ops.define.batch_rules import emit_op
 from letir.passes import combine_sums, dead_code, sink_negations
 from letir.passes.lowering import without_combinators
 from letir.passes.pipeline import run_pipeline
@@ -158,6 +159,18 @@ def scanned(f: Lambda) -> Lambda:
     return builder.build(builder.apply(scan, (x,), scan.complete(attrs)))
 
 
+def in_regions(length: int) -> Lambda:
+    """A chain of which each bind stands in an error region of its own."""
+    body = parse("lambda %0: float64[] { %1: float64[] = mul(%0, 0.5); return %1 }")
+    modes = dict.fromkeys(("divide", "over", "under", "invalid"), "ignore")
+    builder = LetBuilder()
+    y = builder.param(SCALAR)
+    with paused_gc():
+        for _ in range(length):
+            y = emit_op("errstate", [y], body=body, **modes)[0]
+    return builder.build([y])
+
+
 def dead_twice(f: Lambda) -> Lambda:
     """A checkpoint of two calls of ``f`` of which only the first result is used."""
     builder = LetBuilder()
@@ -258,6 +271,7 @@ LAWS = {
     "unroll": lambda f: passes.unroll(f) is f,
     "batch_matmuls": lambda f: passes.batch_matmuls(f) is f,
     "multiply_powers": lambda f: passes.multiply_powers(f) is f,
+    "join_error_regions": lambda f: len(passes.join_error_regions(in_regions(len(f)))) == 1,
     "loop_invariants": lambda f: passes.loop_invariants(f) is f,
     "without_combinators": lambda f: without_combinators(f) is f,
     "grad of a choice": lambda f: lt.check(lt.grad(chosen(chain(len(f) // 4))))(ONE) < 0,

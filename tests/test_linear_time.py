@@ -30,6 +30,7 @@ from letir.plan.plan import Plan, plan_of
 from letir.transforms.hessians import reverse_product
 from letir.visitors.substitution import from_dag, inline, lambda_lift, rename, substitute, to_dag
 from letir.visitors.usedef import use_counts
+from tests.test_depth import in_regions
 
 SHORT, LONG = 80, 320
 MOST_GROWTH = 1.1  # of the lines per bind; a quadratic part of 1 in 4,000 is found
@@ -348,6 +349,7 @@ FUNCTIONS = {
     "unroll": lambda f: passes.unroll(loops(len(f))),
     "batch_matmuls": lambda f: passes.batch_matmuls(unrolled(len(f))),
     "multiply_powers": passes.multiply_powers,
+    "join_error_regions": lambda f: passes.join_error_regions(in_regions(len(f))),
     "loop_invariants": lambda f: passes.loop_invariants(in_a_loop(f)),
     "without_combinators": lambda f: without_combinators(maps(len(f))),
     "grad of a while_loop": lambda f: gradient(until(f)),

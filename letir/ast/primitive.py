@@ -115,7 +115,8 @@ class Primitive:
     # the special meaning that passes give to the operation: "constant", "guard", "write_back",
     # "barrier", "fused", "subgraph"; in gradient programs "grad_of", "when_defined",
     # "autograd_add", "instantiate"; "index", which is x[item]; "negation", which is -x; "fold_in",
-    # which derives a random key from a key and a number; "sized", see `sizes_in`
+    # which derives a random key from a key and a number; "sized", see `sizes_in`; "error_region",
+    # whose body runs in an error state of NumPy
     role: str | None = None
     elementwise: bool = False  # an element of the result depends on the operands' at its place only
     effect: bool = False  # dead-code elimination keeps it, and no pass reorders it

@@ -82,7 +82,7 @@ class _States(dict):
         found = self[current] = None if ERROR_STATE is None else self.made()
         if found is not None:
             if len(_REPLACED) >= 3 * _MOST:
-                for table in (_REPLACED, LOUD, QUIET, STRICT, RAISING):
+                for table in (_REPLACED, LOUD, QUIET, STRICT, RAISING, *_REGIONS.values()):
                     table.clear()  # together: each state that they give is in _REPLACED
             _REPLACED[found] = current
         return found
@@ -140,7 +140,20 @@ class _RaisingStates(_States):
         return make_error_state(divide="raise", over="raise", invalid="raise", under="ignore")
 
 
+class _RegionStates(_States):
+    """The states that ``np.errstate`` with these modes sets, for each state around it."""
+
+    def __init__(self, modes: tuple[Any, ...]) -> None:
+        super().__init__()
+        self.modes = dict(zip(_MODES, modes, strict=True))
+
+    def made(self) -> Any:
+        return make_error_state(**self.modes)
+
+
 LOUD, QUIET, STRICT, RAISING = _States(), _QuietStates(), _StrictStates(), _RaisingStates()
+_MODES = ("divide", "over", "under", "invalid")
+_REGIONS: dict[tuple, _RegionStates] = {}  # modes -> the states
 _REPLACED: dict[Any, Any] = {}  # a state made here -> the one that it replaces
 KERNEL_STATES = _KernelStates()
 
@@ -165,6 +178,20 @@ def run_raising(f: Callable, *args: Any) -> Any:
     return in_state(RAISING, f, *args)
 
 
+def _run_region(modes: tuple[Any, ...], f: Callable, *args: Any) -> Any:
+    """``f(*args)`` in the error state with these modes for divide, over, under and invalid.
+
+    The state is made once for each state around it, so that what is known of it is found again.
+    """
+    if ERROR_STATE is None:
+        with float_errors(**dict(zip(_MODES, modes, strict=True))):
+            return f(*args)
+    states = _REGIONS.get(modes)
+    if states is None:
+        states = _REGIONS.setdefault(modes, _RegionStates(modes))
+    return in_state(states, f, *args)
+
+
 def restore_abandoned_state() -> None:
     """Restore what interrupted calls have left changed, NumPy's error state included."""
     restore_abandoned()
@@ -179,4 +206,4 @@ def restore_abandoned_state() -> None:
     ERROR_STATE.set(before)
 
 
-LATE_BOUND["in_warning_state"] = partial(in_state, LOUD)
+LATE_BOUND.update(in_warning_state=partial(in_state, LOUD), run_error_region=_run_region)

@@ -84,6 +84,9 @@ def _drop_barriers(fn: Lambda) -> Lambda:
     return passes.without_barriers(fn) if "barrier" in roles else fn
 
 
+_drop_barriers.__name__ = "without_barriers"  # shown in dumps and by ``explain``
+
+
 inline_bodies, in_place_check = _pass_for("inline_bodies"), _pass_for("in_place_check", _is_update)
 decompose = _pass_for("decompose", lambda bind: bind.op.decompose is not None)
 batch_matmuls = _pass_for("batch_matmuls", _makes_array)
@@ -91,6 +94,7 @@ batch_matmuls = _pass_for("batch_matmuls", _makes_array)
 multiply_powers = _pass_for("multiply_powers", attrgetter("op.rule_reads_numbers"))
 loop_invariants, unroll = _pass_for("loop_invariants"), _pass_for("unroll")
 flatten_stacks = _pass_for("flatten_stacks", _joins_arrays)
+join_error_regions = _pass_for("join_error_regions")
 _ALGEBRA: Pipeline = (
     *(dead_code, common_subexpressions, constant_pooling, peephole, constant_propagation),
 )
@@ -128,7 +132,8 @@ def _unroll_others(kernels: str) -> Callable:
 def _final_passes(exact: bool) -> Pipeline:
     """The last passes, after which a program can no longer be differentiated."""
     # batched products may reassociate sums, and multiplied powers differ in the last bits
-    return (*_PARTS, fuse) if exact else (*_PARTS, batch_matmuls, multiply_powers, fuse)
+    powers: Pipeline = () if exact else (batch_matmuls, multiply_powers)
+    return (*_PARTS, *powers, join_error_regions, fuse)
 
 
 @paused_gc()

@@ -202,6 +202,7 @@ def _storing_step(f: Callable) -> Callable:
             if slot is not None:
                 v[slot] = result
 
+    step.results_of = f  # for plans that are Python functions
     return step
 
 

@@ -96,6 +96,15 @@ def _note_written(write: Any, k: int) -> None:
 
 def _call_other(write: Any, f: Callable, i: tuple, k: tuple, c: tuple, indent: str) -> None:
     """Append a call of a step's function with a list of the slots that it uses."""
+    results_of = getattr(f, "results_of", None)
+    if results_of is not None and k and None not in k:
+        items = ", ".join([f"s{n}" for n in i])
+        clearing = f"; {write.assign_none(c)}" if c else ""
+        write.line(f"{indent}v = [{items}]{clearing}", may_repeat=False)
+        results = "".join([f"s{n}, " for n in k])
+        text = f"{indent}{results}= {write.constant(results_of)}(v); v = None"
+        write.line(text, may_repeat=False)
+        return
     given, made = list(dict.fromkeys(i)), [n for n in k if n is not None]
     place = {n: m for m, n in enumerate(given)}
     targets = iter(range(len(given), len(given) + len(made)))

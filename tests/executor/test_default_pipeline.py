@@ -40,7 +40,7 @@ PIPELINE = [
     *("constant_propagation", "loop_invariants", "unroll", "common_subexpressions"),
     *("flatten_stacks", "in_place_check"),
     *("inline_bodies(keep_rules=False)", "decompose(keep_rules=False)", "batch_matmuls"),
-    *("multiply_powers", "fuse"),
+    *("multiply_powers", "join_error_regions", "fuse"),
     *("without_barriers", "dead_code"),
 ]
 

@@ -31,6 +31,7 @@ EXACT = (
     "loop_invariants",
     "unroll",
     "fuse",
+    "join_error_regions",
     "lower_tuples",
 )
 PASSES = [getattr(passes, name) for name in EXACT if name in passes.__all__]

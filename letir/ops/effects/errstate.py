@@ -6,9 +6,9 @@ derivatives. Only operations whose handling differs from the default are recorde
 
 from collections.abc import Callable
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.liveness import may_raise
-from letir.ast.process_state import float_errors
 from letir.ast.record_fields import BodyLayout
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body
 from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body, slice_types
@@ -18,10 +18,16 @@ from letir.ops.define.records import define
 
 def _errstate_impl(xp, *args, call, body, divide, over, under, invalid):
     """Run the body with this error handling; CuPy has none, and ignores it."""
+    return _errstate_consume(
+        xp, list(args), call=call, body=body, divide=divide, over=over, under=under, invalid=invalid
+    )
+
+
+def _errstate_consume(xp, operands, *, call, body, divide, over, under, invalid):
+    """The same for a list of operands, which the body empties."""
     if not hasattr(xp, "errstate"):
-        return call(body, list(args))
-    with float_errors(divide=divide, over=over, under=under, invalid=invalid):
-        return call(body, list(args))
+        return call(body, operands)
+    return LATE_BOUND["run_error_region"]((divide, over, under, invalid), call, body, operands)
 
 
 def _errstate_aval(*types, body, **_):
@@ -90,6 +96,7 @@ errstate = define(
     "errstate",
     _errstate_impl,
     _errstate_aval,
+    consume=_errstate_consume,
     vjp=_errstate_vjp,
     jvp=_errstate_jvp,
     batch=_batched_errstate,
@@ -97,6 +104,7 @@ errstate = define(
     holds_lambdas=True,
     source=_errstate_source,
     no_float_errors=True,
+    role="error_region",
     raises=lambda *types, body, **state: (
         "raise" in state.values() or any(map(may_raise, body.binds))
     ),

@@ -17,14 +17,12 @@ from letir.ops.define.records import (
     unbroadcast,
 )
 
+_SILENT: dict = {**SAFE, "no_float_errors": True}
+
 # ---- comparisons, logic, bits ----
 
-equal = discrete(
-    "equal", np.equal, symbol="==", onnx="Equal", commutative=True, **SAFE, no_float_errors=True
-)
-not_equal = discrete(
-    "not_equal", np.not_equal, symbol="!=", commutative=True, **SAFE, no_float_errors=True
-)
+equal = discrete("equal", np.equal, symbol="==", onnx="Equal", commutative=True, **_SILENT)
+not_equal = discrete("not_equal", np.not_equal, symbol="!=", commutative=True, **_SILENT)
 less = discrete("less", np.less, symbol="<", onnx="Less", **SAFE)
 less_equal = discrete("less_equal", np.less_equal, symbol="<=", onnx="LessOrEqual", **SAFE)
 greater = discrete("greater", np.greater, symbol=">", onnx="Greater", **SAFE)
@@ -35,13 +33,13 @@ logical_and = discrete("logical_and", np.logical_and, onnx="And", commutative=Tr
 logical_or = discrete("logical_or", np.logical_or, onnx="Or", commutative=True, **SAFE)
 logical_xor = discrete("logical_xor", np.logical_xor, onnx="Xor", commutative=True, **SAFE)
 logical_not = discrete("logical_not", np.logical_not, onnx="Not", **SAFE)
-bitwise_and = discrete("bitwise_and", np.bitwise_and, symbol="&", commutative=True, **SAFE)
-bitwise_or = discrete("bitwise_or", np.bitwise_or, symbol="|", commutative=True, **SAFE)
-bitwise_xor = discrete("bitwise_xor", np.bitwise_xor, symbol="^", commutative=True, **SAFE)
-invert = discrete("invert", np.invert, source=arrays.invert, **SAFE)
-isnan = discrete("isnan", np.isnan, onnx="IsNaN", **SAFE)
-isinf = discrete("isinf", np.isinf, onnx="IsInf", **SAFE)
-isfinite = discrete("isfinite", np.isfinite, **SAFE)
+bitwise_and = discrete("bitwise_and", np.bitwise_and, symbol="&", commutative=True, **_SILENT)
+bitwise_or = discrete("bitwise_or", np.bitwise_or, symbol="|", commutative=True, **_SILENT)
+bitwise_xor = discrete("bitwise_xor", np.bitwise_xor, symbol="^", commutative=True, **_SILENT)
+invert = discrete("invert", np.invert, source=arrays.invert, **_SILENT)
+isnan = discrete("isnan", np.isnan, onnx="IsNaN", **_SILENT)
+isinf = discrete("isinf", np.isinf, onnx="IsInf", **_SILENT)
+isfinite = discrete("isfinite", np.isfinite, **_SILENT)
 
 # ---- choice ----
 
