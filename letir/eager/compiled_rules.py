@@ -32,7 +32,8 @@ def straight_line_rule(body: Lambda) -> Callable:
     """A Python function that computes a small program, one line with one call for each bind.
 
     >>> from letir.ast.text.parser import parse
-    >>> straight_line(parse("lambda %0 { %1 = mul(%0, 2.0); %2 = sin(%1); return (%0, %2) }"))(0.0)
+    >>> f = parse("lambda %0 { %1 = mul(%0, 2.0); %2 = sin(%1); return (%0, %2) }")
+    >>> straight_line_rule(f)(0.0)
     (0.0, np.float64(0.0))
     """
     names: dict[Local, str] = {}

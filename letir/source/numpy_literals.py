@@ -24,7 +24,7 @@ _NATURAL = frozenset(map(np.dtype, ("bool", "int64", "float64", "complex128")))
 def literal_text(value: Any, indent: str = "") -> str:
     """The expression of a constant or an attribute; long arrays continue on further lines.
 
-    >>> literal((1, -0.0, slice(None, 2), np.dtype("float32"), np.arange(2, dtype="int8")))
+    >>> literal_text((1, -0.0, slice(None, 2), np.dtype("float32"), np.arange(2, dtype="int8")))
     '(1, -0.0, slice(None, 2), np.float32, np.array([0, 1], dtype=np.int8))'
     """
     kind = type(value)

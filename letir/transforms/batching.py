@@ -44,7 +44,7 @@ def batch_program(
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0: float64[3], %1: float64[] { %2 = mul(%0, %1); return %2, %1 }")
-    >>> program, out_axes = batched(f, (None, 0), 2)
+    >>> program, out_axes = batch_program(f, (None, 0), 2)
     >>> print(program.listing(), end="")
     %2 = expand_dims %1, (1,)
     %3 = mul %0, %2

@@ -183,7 +183,7 @@ def _generator_draw_source(write, state, *operands, method, shape, dtype, option
 
 def _plain_text(f: Callable) -> str:
     """The source of a function without annotations."""
-    return re.sub(r": (Any|tuple|str|dict|np.dtype)\b| -> \w+", "", inspect.getsource(f))
+    return re.sub(r": (Any|tuple|str|dict|np.dtype)\b| -> [\w.]+", "", inspect.getsource(f))
 
 
 generator_draw = define(

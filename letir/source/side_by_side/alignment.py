@@ -17,7 +17,7 @@ _Pairs = list[tuple[int, int]]
 def aligned_positions(a: Sequence, b: Sequence) -> _Pairs:
     """Increasing pairs of positions of equal elements.
 
-    >>> aligned("abcd", "axcd")
+    >>> aligned_positions("abcd", "axcd")
     [(0, 0), (2, 2), (3, 3)]
     """
     found: _Pairs = []
