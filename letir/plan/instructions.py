@@ -202,8 +202,9 @@ def _storing_step(f: Callable) -> Callable:
             if slot is not None:
                 v[slot] = result
 
-    step.results_of = f  # for plans that are Python functions
-    return step
+    found: Any = step
+    found.results_of = f  # for plans that are Python functions
+    return found
 
 
 def _take_operands(v: list, i: tuple, c: tuple) -> list:
