@@ -19,6 +19,7 @@ from letir.testing import assert_close, assert_same, control_functions, programs
 
 EXACT = (
     *("canonicalize_ops", "common_subexpressions", "constant_pooling", "constant_propagation"),
+    "join_error_regions",
     *("dead_code", "decompose_addmm", "erase_number_types", "fuse", "in_place_check"),
     *(
         "inline_bodies",
