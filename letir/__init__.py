@@ -148,6 +148,7 @@ _LATE_BOUND = {
         *("bind_text", "dumps", "line_of", "listing", "numbered_local", "text"),
         "untyped_text",
     ),
+    "ast.text.literals": ("parse_size",),
     "dask.block_evaluator": ("dask_evaluator",),
     "eager.grad_mode": ("is_grad_enabled",),
     "eval.array_modules": ("scipy",),

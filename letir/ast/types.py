@@ -206,7 +206,8 @@ PYTHON_NUMBERS = frozenset(WEAK)
 class ShapeDtype:
     """The shape and dtype of an abstract argument: tracing with it computes nothing.
 
-    ``shape``: ints, or names for symbolic sizes, which may differ from call to call.
+    ``shape``: ints, or names for symbolic sizes, which may differ from call to call. A sum or a
+    product says more of a size: ``"n+2"`` is at least 2, ``"2*n"`` is even.
 
     >>> ShapeDtype(("n", 64), "float32").type
     float32[n, 64]
@@ -230,11 +231,7 @@ class ShapeDtype:
                     f"ShapeDtype: a size must be a number from 0 or a name, found {n!r} in {shape}"
                     "\n  write (3,) for a size that is known, ('n',) for one that is not"
                 )
-            if isinstance(n, str) and n.startswith("_"):
-                raise ShapeError(
-                    f"{n!r} cannot name a size: a leading underscore is reserved for sizes in loops"
-                )
-        sizes = tuple(Size.named(n) if isinstance(n, str) else n for n in shape)
+        sizes = tuple(_size_of_text(n) if isinstance(n, str) else n for n in shape)
         self.__attrs_init__(ArrayType(dtype, sizes, weak))
 
     @property
@@ -246,6 +243,24 @@ class ShapeDtype:
     def dtype(self) -> np.dtype:
         """The dtype."""
         return self.type.dtype
+
+
+def _size_of_text(text: str) -> Size | int:
+    """The size that a user writes as text: a name such as ``n``, or a polynomial in names."""
+    if set(text).isdisjoint("+-*/"):
+        size: Size | int = Size.named(text)
+    else:
+        try:
+            size = LATE_BOUND["parse_size"](text.replace(" ", ""))
+        except ValueError as error:
+            raise ShapeError(
+                f"{text!r} is not a size: {str(error).splitlines()[0]}\n  write n, n+2 or 2*n+1"
+            ) from None
+    if type(size) is Size and any(name.startswith("_") for name in size.names):
+        raise ShapeError(
+            f"{text!r} cannot name a size: a leading underscore is reserved for sizes in loops"
+        )
+    return size
 
 
 def _number_that_fits(n: Any, m: Any) -> int | None:

@@ -71,6 +71,26 @@ def test_a_size_is_made_by_its_name():
         lt.Size(3)
 
 
+def test_a_size_may_be_written_as_a_polynomial_that_bounds_it():
+    assert lt.ShapeDtype(("n + 2", "2*n+1")).type == ArrayType(float, (N + 2, 2 * N + 1))
+    assert lt.ShapeDtype("2+1").shape == (3,)
+    for wrong in ("n+", "n**2", "_n+1", "n/2"):
+        with pytest.raises(lt.ShapeError, match=r"is not a size|cannot name a size"):
+            lt.ShapeDtype((wrong,))
+
+
+def test_an_undecided_comparison_says_how_large_the_size_would_have_to_be():
+    def first_two(x):
+        return x[:2]
+
+    with pytest.raises(lt.ShapeError, match=r"at least 2: ShapeDtype\(\('n\+2',\)\)"):
+        lt.trace(first_two, lt.ShapeDtype("n"))
+    first = lt.trace(first_two, lt.ShapeDtype("n+2"))
+    np.testing.assert_array_equal(first(np.arange(5.0)), [0, 1])
+    with pytest.raises(lt.ShapeError):
+        first(np.arange(1.0))
+
+
 def test_a_size_is_printed_by_pretty_printers_that_take_it_for_an_int():
     assert pretty([2 * Size("n"), 3]) == "[2*n, 3]"
 

@@ -44,13 +44,20 @@ def _ordered_by(compare: Callable) -> Callable:
         if answer is not None:
             return answer
         note_read(f"whether {self} is less than {other}")
-        note_least(compare, apart)
         raise ShapeError(
             f"cannot tell whether {self} is less or greater than {other}\n"
-            "  pass a number for the size, or avoid the comparison"
+            f"  pass a number for the size, or {_way_to_decide(note_least(compare, apart))}"
         )
 
     return ordered
+
+
+def _way_to_decide(least: tuple[str, int] | None) -> str:
+    """What makes a comparison of sizes the same for all values of the names."""
+    if least is None:
+        return "avoid the comparison"
+    larger = f"{least[0]}+{least[1]}"
+    return f"{larger} for it if it is always at least {least[1]}: ShapeDtype(('{larger}',))"
 
 
 def _difference(compare: Callable, size: "Size", other: Any) -> "Size | int | None":

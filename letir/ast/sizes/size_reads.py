@@ -70,18 +70,21 @@ def answer_by_guard(size: Any, compare: Callable, other: Any) -> bool | None:
     return LATE_BOUND["answer_by_guard"](size, compare, other)
 
 
-def note_least(compare: Callable[[Any, Any], bool], apart: Any) -> None:
-    """Note the least value of the single name in ``apart`` from which on ``compare(apart, 0)`` has
-    one answer.
+def note_least(compare: Callable[[Any, Any], bool], apart: Any) -> tuple[str, int] | None:
+    """The single name in ``apart``, and the least value of it from which on ``compare(apart, 0)``
+    has one answer, which is noted in the reads of sizes. None if there are other names.
     """
-    reads = SIZE_READS.get()
     match getattr(apart, "terms", ()):
-        case (((name,), factor),) | (((name,), factor), ((), _)) if reads is not None:
+        case (((name,), factor),) | (((name,), factor), ((), _)):
             zero, rest = divmod(-dict(apart.terms).get((), 0), factor)
             # the answer at the value where ``apart`` is 0 may be the answer beyond it
             is_last = not rest and compare(0, 0) == compare(factor, 0)
             least = zero if is_last else zero + 1
-            reads.least[name] = max(least, reads.least.get(name, 0))
+            reads = SIZE_READS.get()
+            if reads is not None:
+                reads.least[name] = max(least, reads.least.get(name, 0))
+            return name, least
+    return None
 
 
 def on_numbers(name: str, is_reflected: bool = False) -> Callable:

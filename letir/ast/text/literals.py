@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import Here
 from letir.ast.process_state import float_errors
 from letir.ast.types import MOST_AXES, ArrayType, Size
@@ -207,3 +208,6 @@ def _nan_bits(text: str, dtype: np.dtype) -> int:
     if not np.isnan(np.array(bits, f"u{dtype.itemsize}").view(dtype)):
         raise ValueError(f"{text} are not the bits of a nan")
     return bits
+
+
+LATE_BOUND["parse_size"] = parse_size

@@ -249,9 +249,10 @@ def _slice_size(n, part: slice) -> Any:
         )
     try:
         return _symbolic_size(n, part, step)
-    except ShapeError:
+    except ShapeError as error:
+        remedy = str(error).partition("\n")[2]
         raise ShapeError(
-            f"the slice {part} of an axis of size {n} needs the size: trace with concrete arrays"
+            f"the slice {part} of an axis of size {n} needs the size\n{remedy}"
         ) from None
 
 
