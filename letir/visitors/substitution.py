@@ -177,7 +177,7 @@ def from_dag(
 
 
 def _check_nodes(what: str, found: Sequence, kinds: tuple) -> None:
-    """Raise DTypeError unless these are nodes of a graph."""
+    """Raise DTypeError unless ``found``, which errors call ``what``, is a list of graph nodes."""
     names = ", ".join(kind.__name__ for kind in kinds)
     if not isinstance(found, list | tuple):
         raise DTypeError(

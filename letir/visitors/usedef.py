@@ -1,4 +1,4 @@
-"""Definitions and uses of locals: ``UseDef``, and the use counts with which the evaluator frees.
+"""Definitions and uses of locals: ``UseDef``, and the counts by which the evaluator frees values.
 
 Both are computed once for a Lambda and cached on it.
 """
