@@ -1,6 +1,6 @@
 """Arguments and results of a call [semantics.md B7]: named, flattened, checked, nested again.
 
-At the end: arguments that a program does not take, because it is specialised to their values.
+At the end: static arguments, which are not parameters because the program is specialised to them.
 """
 
 import functools
@@ -26,8 +26,8 @@ from letir.eval.float_warnings import restore_abandoned_state
 def flat_arguments(fn: Lambda, args: tuple, kwargs: dict) -> list:
     """The array arguments in the order of the parameters, for a run.
 
-    Restores what interrupted calls have left changed. Raises DTypeError if the nesting of the
-    arguments differs from the recorded one.
+    Error states that interrupted calls left behind are restored first. Raises DTypeError if the
+    nesting of the arguments differs from the recorded one.
     """
     restore_abandoned_state()
     if type(fn) is not Lambda:
@@ -45,7 +45,7 @@ def flat_arguments(fn: Lambda, args: tuple, kwargs: dict) -> list:
 def checked_arguments(
     fn: Lambda, leaves: list, type_of: Callable[[Any], ArrayType] = type_of
 ) -> list:
-    """``leaves`` if they have the types of the parameters; Python numbers are widened as in Python.
+    """``leaves``, checked against the types of the parameters; int is widened to float or complex.
 
     A parameter of unknown type accepts any array. Raises ShapeError or DTypeError that lists every
     mismatch.

@@ -88,7 +88,7 @@ def array_module(arrays: Iterable, params: Sequence[Local] = ()) -> Any:
 
 
 def _place_of(cupy: Any, array: Any) -> int | str | None:
-    """The number of the array's device, "the host", or None for what fits all."""
+    """The number of the array's device, "the host", or None for a value that both accept."""
     if isinstance(array, cupy.ndarray):
         return array.device.id
     # NumPy's scalars and 0-d arrays become parameters of kernels
@@ -118,7 +118,9 @@ def argument_text(i: int, name: str | None) -> str:
 def evaluator_of(
     arrays: Iterable, observe: Callable | None = None, params: Sequence[Local] = ()
 ) -> Any:
-    """The evaluator for these arrays: ``Evaluator``, or ``letir.dask.block_evaluator``'s."""
+    """The evaluator for these arrays: ``Evaluator``, or for Dask arrays the one that
+    ``letir.dask.block_evaluator`` makes.
+    """
     xp = array_module(arrays, params)
     name = "evaluator" if xp is np or xp is not dask_module() else "dask_evaluator"
     return LATE_BOUND[name](xp, observe)
@@ -175,7 +177,7 @@ _types = BoundedCache(1 << 14)  # (dtype, shape) -> ArrayType
 
 
 def _is_ordinary(kind: type[np.ndarray]) -> bool:
-    """Whether functions of arrays of this class compute ordinary arrays, as they do of memmaps."""
+    """Whether functions of arrays of this class return ordinary arrays, as for memmaps."""
     return kind.__module__.partition(".")[0] == "numpy" or "__letir_state__" in vars(kind)
 
 

@@ -1,7 +1,7 @@
 """``DeviceFunctions``: the array module that operations compute with on the arrays of a device.
 
 The functions of the device's own module, and NumPy's parameters that these lack. Composites whose
-function the module lacks, or computes otherwise, are computed by the operations they consist of.
+function the module lacks, or computes differently, are computed by the operations they consist of.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,8 @@ class DeviceFunctions:
         return f"letir's functions of {self.module!r}"
 
     def by_parts(self, path: str) -> bool:
-        """Whether the composite of a function, by its path, is computed by its parts."""
+        """Whether the function ``path`` is computed by the operations that make up its composite.
+        """
         return path in _COMPUTED_BY_PARTS
 
     # ---- reductions ----
@@ -115,7 +116,7 @@ class DeviceFunctions:
         return self._extremum("min", "minimum", x, axis, keepdims, initial, where)
 
     def _extremum(self, name, joined, x, axis, keepdims, initial, where) -> Any:
-        """An extremum, of ``initial`` too."""
+        """The maximum or minimum of the elements and ``initial``."""
         if initial is None:
             return getattr(self.module, name)(x, axis, keepdims=keepdims)
         x = self._chosen(x, where, initial)
@@ -167,11 +168,11 @@ class DeviceFunctions:
     # ---- operands on the host ----
 
     def _array(self, x: Any) -> Any:
-        """A number as an array."""
+        """``x`` as an array of the device, if it is a number."""
         return x if isinstance(x, self.module.ndarray) else self.module.asarray(x)
 
     def broadcast_to(self, x: Any, shape: Any) -> Any:
-        """``np.broadcast_to``, of a number too."""
+        """``np.broadcast_to``, also of a number."""
         return self.module.broadcast_to(self._array(x), shape)
 
     def where(self, condition: Any, *operands: Any) -> Any:
@@ -183,7 +184,7 @@ class DeviceFunctions:
         return self.module.clip(self._array(x), without_0d(low), without_0d(high))
 
     def dot(self, x: Any, y: Any) -> Any:
-        """``np.dot``, of numbers too."""
+        """``np.dot``, also of numbers."""
         x, y = self._array(x), self._array(y)  # numbers count by their own dtype here
         return self.module.dot(x, y) if x.ndim and y.ndim else self.module.multiply(x, y)
 
@@ -210,7 +211,7 @@ class DeviceFunctions:
     # ---- functions that the module lacks or computes otherwise ----
 
     def write_in_order(self, x: Any, item: Any, new: Any) -> None:
-        """``x[item] = new``, of which the last write to an element remains, as in NumPy."""
+        """``x[item] = new``; of several writes to one element the last one counts, as in NumPy."""
         xp = self.module
         places = xp.arange(x.size).reshape(x.shape)[item]
         new = xp.asarray(new).astype(x.dtype, copy=False)
@@ -222,7 +223,7 @@ class DeviceFunctions:
         x[xp.unravel_index(places[is_last], x.shape)] = values[order[is_last]]
 
     def average(self, x: Any, axis: Axis, weights: Any, keepdims: bool = False) -> Any:
-        """``np.average`` with weights for all elements, or for the axes."""
+        """``np.average`` with ``weights`` of the shape of ``x``, or of its axes ``axis``."""
         if weights.shape != x.shape:
             axes = [n % x.ndim for n in (axis if type(axis) is tuple else (axis,))]
             weights = weights.transpose([axes.index(n) for n in sorted(axes)])
@@ -234,14 +235,14 @@ class DeviceFunctions:
         return scaled.sum(axis=axis, keepdims=keepdims) / total
 
     def isclose(self, x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool = False) -> Any:
-        """``np.isclose``, of complex numbers and with tolerances of several elements too."""
+        """``np.isclose``, also of complex numbers and with arrays as tolerances."""
         xp = self.module
         x, y = self._array(x), self._array(y)
         near = (xp.abs(x - y) <= atol + rtol * xp.abs(y)) & xp.isfinite(y) | (x == y)
         return near | (xp.isnan(x) & xp.isnan(y)) if equal_nan else near
 
     def lexsort(self, keys: Sequence, axis: int = -1) -> Any:
-        """``np.lexsort``: by each key in turn, the last one at last."""
+        """``np.lexsort``: sorts by each key in turn; the last key is the primary one."""
         xp = self.module
         order = xp.argsort(keys[0], axis=axis, kind="stable")
         for key in keys[1:]:
@@ -250,7 +251,8 @@ class DeviceFunctions:
         return order
 
     def spacing(self, x: Any) -> Any:
-        """``np.spacing``: away from 0, in half precision upwards."""
+        """``np.spacing``: the distance to the next number away from 0, in half precision upwards.
+        """
         xp, x = self.module, self._array(x)
         x = x.astype(np.spacing(np.zeros(1, x.dtype)).dtype, copy=False)
         start = x if x.dtype == np.float16 else xp.abs(x)
@@ -267,7 +269,7 @@ class DeviceFunctions:
         dtype: Any = None,
         axis: int = 0,
     ) -> Any:
-        """``np.geomspace``: powers of 10, and the ends as they are given."""
+        """``np.geomspace``, as powers of 10 between ends that are exactly as given."""
         xp = self.module
         start, stop = xp.broadcast_arrays(self._array(start), self._array(stop))
         kind = np.result_type(start.dtype, stop.dtype, float(num), np.zeros((), dtype))
@@ -282,7 +284,7 @@ class DeviceFunctions:
         return xp.moveaxis(found, 0, axis).astype(kind if dtype is None else dtype, copy=False)
 
     def packbits(self, x: Any, axis: int | None = None, bitorder: str = "big") -> Any:
-        """``np.packbits``, along an axis too."""
+        """``np.packbits``, also along an axis."""
         xp = self.module
         x, axis = (x.ravel(), 0) if axis is None else (x, axis)
         rows = xp.moveaxis(x != 0, axis, -1).astype(np.uint8)
@@ -298,7 +300,7 @@ class DeviceFunctions:
         count: int | None = None,
         bitorder: str = "big",
     ) -> Any:
-        """``np.unpackbits``, along an axis too."""
+        """``np.unpackbits``, also along an axis."""
         xp = self.module
         x, axis = (x.ravel(), 0) if axis is None else (x, axis)
         rows = xp.moveaxis(x, axis, -1)[..., None] >> self._bits(bitorder) & np.uint8(1)
@@ -311,13 +313,13 @@ class DeviceFunctions:
         return xp.moveaxis(rows, -1, axis)
 
     def _bits(self, bitorder: str) -> Any:
-        """The place of each bit of a byte."""
+        """The exponents of 2 of the bits of a byte, in the order ``bitorder``."""
         places = np.arange(8, dtype=np.uint8)
         return self.module.asarray(places if bitorder == "little" else places[::-1].copy())
 
 
 class _Strides:
-    """``np.lib``, of which operations use ``stride_tricks``."""
+    """A stand-in for ``np.lib``: operations use only its ``stride_tricks``."""
 
     def __init__(self, stride_tricks: DeviceStrides):
         self.stride_tricks = stride_tricks

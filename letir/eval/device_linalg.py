@@ -23,11 +23,11 @@ class DeviceLinearAlgebra:
         return getattr(self.module, name)
 
     def cholesky(self, x: Any, upper: bool = False) -> Any:
-        """``np.linalg.cholesky``, of the upper triangle too."""
+        """``np.linalg.cholesky``, also of the upper triangle."""
         return swapped(self.module.cholesky(swapped(x))) if upper else self.module.cholesky(x)
 
     def solve(self, a: Any, b: Any) -> Any:
-        """``np.linalg.solve`` of stacks that are broadcast."""
+        """``np.linalg.solve``, with stacks of matrices that are broadcast."""
         vector = b.ndim == 1
         columns = b[:, None] if vector else b
         stack = np.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
@@ -39,7 +39,7 @@ class DeviceLinearAlgebra:
     def svd(
         self, x: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
     ) -> Any:
-        """``np.linalg.svd``; of Hermitian matrices by their eigenvalues."""
+        """``np.linalg.svd``; that of Hermitian matrices from their eigenvalues."""
         xp = self.xp
         if not hermitian:
             return self.module.svd(x, full_matrices, compute_uv)
@@ -81,7 +81,7 @@ class DeviceTransforms:
 
 
 def _with_full_axes(transform: Callable) -> Callable:
-    """A transform along several axes that takes -1 for the whole of an axis."""
+    """``transform``, along several axes, with -1 in ``s`` for the full length of an axis."""
 
     def transformed(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
         if s is not None and -1 in s:
@@ -93,7 +93,7 @@ def _with_full_axes(transform: Callable) -> Callable:
 
 
 class DeviceStrides:
-    """``np.lib.stride_tricks``, with windows that move several times along one axis."""
+    """``np.lib.stride_tricks``, whose windows may slide along one axis several times."""
 
     def __init__(self, xp: Any):
         self.as_strided = xp.module.lib.stride_tricks.as_strided
@@ -111,7 +111,7 @@ class DeviceStrides:
 
 
 def of_stacks(function: Callable, xp: Any) -> Callable:
-    """A function of one matrix for stacks of matrices."""
+    """``function``, of one matrix, applied to each matrix of a stack."""
 
     def computed(x: Any) -> Any:
         if x.ndim == 2 or not x.size:

@@ -1,8 +1,8 @@
 """``DeviceUfunc``: a ufunc of a device's array module with all the methods of NumPy's ufuncs.
 
-The module's own methods are used where it has them. What it lacks is computed by calls of the
-ufunc: in a number of steps that grows with the logarithm of the length where the order of the
-operands does not matter, and one by one else.
+The module's own methods are used where it has them. Other methods are computed by calls of the
+ufunc: by a number of calls that grows with the logarithm of the length where the order of the
+operands does not matter, else by one call for each element.
 """
 
 import math
@@ -79,13 +79,14 @@ class DeviceUfunc:
         return self.numpys.resolve_dtypes((None, dtype, None), reduction=True)[-1]
 
     def _rows(self, x: Any, axes: Sequence[int]) -> Any:
-        """The operands of the fold, one after the other along axis 0."""
+        """``x`` with ``axes`` merged into axis 0, along which elements are folded."""
         moved = self.xp.moveaxis(x, axes, tuple(range(len(axes))))
         count = math.prod([x.shape[n] for n in axes])
         return moved.reshape(count, *moved.shape[len(axes) :])
 
     def _folded(self, rows: Any, mask: Any, initial: Any) -> Any:
-        """``rows[0]`` with ``rows[1]``, the result with ``rows[2]``, and so on."""
+        """The ufunc of ``rows[0]`` and ``rows[1]``, then of that result and ``rows[2]``, and so on.
+        """
         start = self.numpys.identity if initial is None else initial
         if start is None and (mask is not None or not len(rows)):
             raise ValueError(
@@ -129,7 +130,7 @@ class DeviceUfunc:
         return self.xp.moveaxis(self.xp.stack(parts), 0, axis)
 
     def at(self, x: Any, item: Any, new: Any = None) -> None:
-        """``np.ufunc.at``: in as many steps as the most frequent place has values."""
+        """``np.ufunc.at``, by as many calls as the most frequent index occurs."""
         if self.__name__ not in _INEXACT_AT:
             try:
                 self.own.at(x, item, *([] if new is None else [new]))
@@ -153,7 +154,9 @@ class DeviceUfunc:
 
 
 def _rounds(xp: Any, places: Any) -> Any:
-    """Positions in ``places``: of the first occurrence of each, of the second, and so on."""
+    """Positions in ``places``: of the first occurrence of each value, then of the second, and so
+    on.
+    """
     if not places.size:
         return
     order = xp.argsort(places)
@@ -164,7 +167,7 @@ def _rounds(xp: Any, places: Any) -> Any:
 
 
 def without_0d(x: Any) -> Any:
-    """An operand, a NumPy array without axes as a scalar, which kernels take."""
+    """An operand; a 0-d NumPy array becomes a scalar, which device kernels accept."""
     return x[()] if type(x) is np.ndarray and not x.ndim else x
 
 

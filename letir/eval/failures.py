@@ -16,7 +16,7 @@ def add_location_note(error: BaseException, fn: Lambda, bind: Bind) -> None:
     """Add a note with the let line and the user's line; a GuardError has the latter already.
 
     Raises GuardError from ``error`` if the recorded function may catch it. Adds no note to an error
-    of which only the class is wanted: the text of a bind takes longer than most operations.
+    of which callers read the class alone: the text of a bind takes longer than most operations.
     """
     if ERROR_EXPECTED.get():
         return
@@ -31,8 +31,8 @@ def add_location_note(error: BaseException, fn: Lambda, bind: Bind) -> None:
 
 
 def _misfit(error: BaseException, bind: Bind) -> DTypeError | None:
-    """The DTypeError for an exception that no value of an operand causes: attributes or operands
-    are of a wrong kind, in a program whose types are unknown.
+    """The DTypeError for an exception that attributes or operands of a wrong kind cause, in a
+    program whose types are unknown; None if values cause it.
     """
     if not isinstance(error, _NOT_OF_VALUES) or isinstance(error, LetirError) or bind.op.is_users:
         return None
@@ -68,8 +68,8 @@ def caught_failure(error: BaseException, fn: Lambda, bind: Bind) -> LetirError |
     """The GuardError for an exception that the recorded function may catch; else the DTypeError for
     one that a wrong attribute or operand causes, else None.
 
-    It may catch it if a ``guard_computed`` reads a result of the bind, or was recorded at the same
-    line: passes may have moved it to an operation that they put in place of the recorded one.
+    The function may catch the exception if a ``guard_computed`` reads a result of the bind, or was
+    recorded at the same line: a pass may have replaced the operation that the guard belonged to.
     """
     if not isinstance(error, Exception) or isinstance(error, GuardError):
         return None

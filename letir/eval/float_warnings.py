@@ -107,7 +107,7 @@ class _QuietStates(_States):
 class _KernelStates(dict):
     """{error state: which kernels may be called in it, without another state around them}.
 
-    0: none, because a function of the user's handles floating-point errors; 1: kernels that do not
+    0: none, because a function of the user handles floating-point errors; 1: kernels that do not
     compute with Python numbers, which raise although the state ignores errors; 2: all.
     """
 
@@ -123,7 +123,7 @@ class _KernelStates(dict):
 
 
 class _StrictStates(_States):
-    """The same table for states that raise in place of warning; False if a handler gets errors."""
+    """States that raise where the current one warns, in such a table; False if a handler is set."""
 
     mode = "raise"
 
@@ -134,7 +134,7 @@ class _StrictStates(_States):
 
 
 class _RaisingStates(_States):
-    """A state with errors, whatever the current one is."""
+    """The same table for a state that raises all errors, whatever the current one is."""
 
     def made(self) -> Any:
         return make_error_state(divide="raise", over="raise", invalid="raise", under="ignore")
@@ -181,7 +181,7 @@ def run_raising(f: Callable, *args: Any) -> Any:
 def _run_region(modes: tuple[Any, ...], f: Callable, *args: Any) -> Any:
     """``f(*args)`` in the error state with these modes for divide, over, under and invalid.
 
-    The state is made once for each state around it, so that what is known of it is found again.
+    The state is made once for each state around it, so that the tables of states recognise it.
     """
     if ERROR_STATE is None:
         with float_errors(**dict(zip(_MODES, modes, strict=True))):
@@ -193,7 +193,7 @@ def _run_region(modes: tuple[Any, ...], f: Callable, *args: Any) -> Any:
 
 
 def restore_abandoned_state() -> None:
-    """Restore what interrupted calls have left changed, NumPy's error state included."""
+    """Restore NumPy's error state and other state that interrupted calls have left changed."""
     restore_abandoned()
     before = _REPLACED.get(current_state())
     if before is None or ERROR_STATE is None:
@@ -201,7 +201,7 @@ def restore_abandoned_state() -> None:
     frame: Any = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename in SETTING_FILES:
-            return  # an operation is being computed, which calls letir
+            return  # called while an operation is being computed
         frame = frame.f_back
     ERROR_STATE.set(before)
 

@@ -8,7 +8,7 @@ from letir.ast.terms import Bind
 
 
 def nan_observer(observe: Callable | None, debug_nans: bool) -> Callable | None:
-    """``observe``, with ``debug_nans`` after a check that raises FloatingPointError for a nan."""
+    """``observe``; with ``debug_nans`` after a check that raises FloatingPointError for a nan."""
     if observe is not None:
         LATE_BOUND["refuse_unless_function"]("run_forward: observe", observe)
     return _nan_finder(observe) if debug_nans else observe
