@@ -1,4 +1,4 @@
-"""``check_gradient``: whether the parts of a Gradient fit, as one from a file need not."""
+"""``check_gradient``: checks that the two programs of a Gradient from a file fit each other."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,13 +10,13 @@ from letir.errors import ShapeError
 
 
 def check_gradient(gradient: Gradient) -> Gradient:
-    """Return ``gradient`` if its numbers are positions in its two programs, whose parameters and
-    results they connect. Raises ShapeError. The programs themselves are checked by ``check``.
+    """Return ``gradient`` if its positions fit its two programs, whose parameters and results they
+    connect. Raises ShapeError. The programs themselves are checked by ``check``.
     """
     f, df, real = gradient.f, gradient.df, gradient.f_real_outputs
     inputs, outputs = len(f.params), len(f.ret.args)
     if type(real) is not int or not 0 <= real <= outputs:
-        raise ShapeError(f"f_real_outputs is {_shown(real)}, f has {outputs} results")
+        raise ShapeError(f"f_real_outputs is {_short_repr(real)}, f has {outputs} results")
     _check_positions("df_input_vjps", gradient.df_input_vjps, outputs)
     _check_positions("df_input_captured_inputs", gradient.df_input_captured_inputs, inputs)
     _check_positions("df_input_captured_outputs", gradient.df_input_captured_outputs, outputs)
@@ -27,7 +27,7 @@ def check_gradient(gradient: Gradient) -> Gradient:
         *map(f.ret.args.__getitem__, gradient.df_input_captured_outputs),
     ]
     if len(read) != len(df.params):
-        raise ShapeError(f"df has {len(df.params)} parameters, its numbers name {len(read)} values")
+        raise ShapeError(f"df has {len(df.params)} parameters, its fields list {len(read)} values")
     if len(df.ret.args) != len(gradient.df_output_vjps):
         count = len(gradient.df_output_vjps)
         raise ShapeError(f"df has {len(df.ret.args)} results for {count} arguments of f")
@@ -43,13 +43,15 @@ def _check_positions(name: str, found: Sequence, count: int) -> None:
     """Raise ShapeError unless these are increasing positions below ``count``."""
     is_positions = type(found) is tuple and all(type(i) is int and 0 <= i < count for i in found)
     if not is_positions or any(i >= j for i, j in pairwise(found)):
-        raise ShapeError(f"{name} is {_shown(found)}, expected increasing positions below {count}")
+        raise ShapeError(
+            f"{name} is {_short_repr(found)}, expected increasing positions below {count}"
+        )
 
 
 def _check_type(what: str, arg: Arg, param: Local) -> None:
     """Raise ShapeError unless a parameter of df has dtype and shape of the value in f."""
     if type(arg) is not Local:
-        raise ShapeError(f"{what} stands for the number {arg!r}")
+        raise ShapeError(f"{what} stands for a value of f, which is the number {arg!r}")
     given, expected = arg.type, param.type
     if given is None or expected is None:
         return
@@ -57,7 +59,7 @@ def _check_type(what: str, arg: Arg, param: Local) -> None:
         raise ShapeError(f"{what} is {expected}, the value in f is {given}")
 
 
-def _shown(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     """A value in a message, of bounded length."""
     text = repr(value) if type(value) is not int or abs(value) < 1 << 64 else "a large number"
     return text if len(text) <= 80 else f"{text[:77]}..."

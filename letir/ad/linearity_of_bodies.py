@@ -56,7 +56,7 @@ def obstacle_in_bodies(
     results = [i if i < n_carry else i - own for i in results]
     moving = sorted({i for i in results if i < n_carry} | {i for i in places if i < n_carry})
     if not all(vanishes(bind.args[layout.ahead + i]) for i in moving):
-        return "adds what does not depend on it"
+        return "adds a term that does not depend on it"
     params = [*moving, *[i for i in places if i >= n_carry]]
     if any(_test_depends(test, params) for test in tests):
         return "is not linear"

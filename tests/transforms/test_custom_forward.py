@@ -195,7 +195,7 @@ RULES = {
     "a complex tangent": (lambda p, t: (p[0], 1j * t[0]), lt.DTypeError, "tangent of complex128"),
     "another nesting": (lambda p, t: (p[0], (t[0],)), lt.LetirError, "must nest like the result"),
     "a square": (lambda p, t: (p[0], t[0] * t[0]), lt.LetirError, "mul is not linear.*\n.*\n  at "),
-    "a sum": (lambda p, t: (p[0], t[0] + p[0]), lt.LetirError, "adds what does not depend"),
+    "a sum": (lambda p, t: (p[0], t[0] + p[0]), lt.LetirError, "adds a term that does not depend"),
     "a value": (lambda p, t: (p[0], p[0]), lt.LetirError, "the same for all arguments"),
 }
 
