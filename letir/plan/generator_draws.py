@@ -45,7 +45,7 @@ def run_own_draws(version: Any, leaves: list, tries: bool, log: EffectLog | None
 
 
 def run_drawing(version: Any) -> Callable[[list], tuple]:
-    """A function that runs a plan on arguments that are known to fit, without checks."""
+    """A function that runs a plan without checks, for arguments that are known to fit."""
     places, run, generators = version.drawing, version.plan.run_straight_line, version.generators
     if len(places) > 1 or generators:
         return lambda leaves: _run_restoring_states(places, run, leaves + list(generators))

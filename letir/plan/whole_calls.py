@@ -2,8 +2,8 @@
 one Python function.
 
 A call of a small function spends most of its time calling other functions. The function made here
-is for plans without effects but writes to arguments after all other steps: if it raises, the call
-can be repeated in another way.
+is for plans whose only effects are writes to arguments after all other steps: if it raises, the
+call can be repeated in another way.
 """
 
 from collections.abc import Callable, Sequence
