@@ -75,7 +75,7 @@ def grad(
     """The gradient of a scalar function ``f`` with respect to the positional arguments ``argnums``.
 
     A function gives a function of the same arguments, a Lambda gives a Lambda. The gradient nests
-    as the argument: that of a dict of arrays is a dict of arrays.
+    as the argument: with respect to a dict of arrays it is a dict of arrays.
 
     - ``argnums``: the position of an argument; for several positions the result is a tuple.
     - ``has_aux``: ``f`` returns (value, aux), and the result is (gradient, aux).
