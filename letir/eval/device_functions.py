@@ -59,8 +59,7 @@ class DeviceFunctions:
         return f"letir's functions of {self.module!r}"
 
     def by_parts(self, path: str) -> bool:
-        """Whether the function ``path`` is computed by the operations that make up its composite.
-        """
+        """Whether the function ``path`` is computed by the operations of its composite."""
         return path in _COMPUTED_BY_PARTS
 
     # ---- reductions ----
@@ -251,8 +250,7 @@ class DeviceFunctions:
         return order
 
     def spacing(self, x: Any) -> Any:
-        """``np.spacing``: the distance to the next number away from 0, in half precision upwards.
-        """
+        """``np.spacing``: the distance to the next number away from 0; for float16, upwards."""
         xp, x = self.module, self._array(x)
         x = x.astype(np.spacing(np.zeros(1, x.dtype)).dtype, copy=False)
         start = x if x.dtype == np.float16 else xp.abs(x)

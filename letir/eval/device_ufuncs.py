@@ -85,8 +85,7 @@ class DeviceUfunc:
         return moved.reshape(count, *moved.shape[len(axes) :])
 
     def _folded(self, rows: Any, mask: Any, initial: Any) -> Any:
-        """The ufunc of ``rows[0]`` and ``rows[1]``, then of that result and ``rows[2]``, and so on.
-        """
+        """The rows combined by the ufunc one after the other, from ``initial`` or the first row."""
         start = self.numpys.identity if initial is None else initial
         if start is None and (mask is not None or not len(rows)):
             raise ValueError(

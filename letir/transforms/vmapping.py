@@ -105,7 +105,7 @@ def _record_example(f: Callable, args: tuple, kwargs: dict) -> Recording:
 
 
 def _mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
-    """``vmap`` of a Lambda; the parameters and results nest as those of ``fn``."""
+    """``vmap`` of a Lambda; the parameters and results nest as in ``fn``."""
     fn, tree = _with_known_types(fn), tree_of_arguments(fn)
     static = dict(tree.statics)
     args, kwargs = tree.unflatten([Leaf(i) for i in range(tree.spec.num_leaves)])
