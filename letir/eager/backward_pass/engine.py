@@ -63,7 +63,7 @@ class Backward(Direct):
         self.wanted = frozenset(wanted)
         self.found: dict[GradEdge, object] = {}
         self.cotangents = {}
-        # of steps with several results: those with a gradient
+        # node with several results -> the edges of its results, None where there is no gradient
         self.parts: dict[TapeNode, list] = {}
         self.queue: list[tuple[int, TapeNode]] = []
         self.finds_nan = ANOMALY.get()
@@ -76,7 +76,7 @@ class Backward(Direct):
         queue = self.queue
         while queue:
             self.step(heappop(queue)[1])
-        # of leaves only: nodes have consumed all other cotangents
+        # only leaves have cotangents left: nodes have consumed the others
         for leaf in tuple(self.cotangents):
             self.finish_cotangent(leaf)
         return self.found

@@ -91,7 +91,7 @@ class _ParallelBackward(Backward):
         return [made for made in found if isinstance(made, TapeNode)]
 
     def freed_by(self, step: TapeNode, waits_for: dict[TapeNode, int]) -> list[TapeNode]:
-        """The nodes that were waiting for ``step`` alone."""
+        """The nodes that become ready after ``step``: they were waiting for nothing else."""
         found = []
         for made in self.made_by(step):
             waits_for[made] -= 1
