@@ -81,7 +81,7 @@ class Compiled:
         self.quick: tuple | None = None  # (match, run, nest) for calls like one before
         # recorded while the function took values from an iterator, which a plan would repeat
         self.is_once = False
-        # recorded while the function made a random generator that its next call finds
+        # recorded while the function made a random generator that its next call uses
         self.is_first = False
 
     def swap_plan(self, plan: Plan | None) -> None:

@@ -79,7 +79,7 @@ class _NotingRun(SimulatedRun):
     at: int = 0
     noted: list[int] = field(factory=list)
     spans: list[tuple[Buffer, int, int]] = field(factory=list)
-    buffers_at: dict[Buffer, int] = field(factory=dict)  # when those that exist were made
+    buffers_at: dict[Buffer, int] = field(factory=dict)  # array -> its first step
 
     def step(self, n: int, step: tuple) -> None:
         """One step."""

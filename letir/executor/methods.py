@@ -66,7 +66,7 @@ class _ObjectState:
             for path in (*now, *[path for path in before if path not in now])
             if now.get(path) != before.get(path)
         ]
-        return "; ".join(told) or "an object that the method's object holds is another one"
+        return "; ".join(told) or "an attribute holds another object"
 
     def _values(self) -> dict[str, str]:
         """The plain values, the classes of other objects, and the arrays, by path."""

@@ -1,6 +1,7 @@
-"""What a function changes outside of itself: a global ``itertools.count()``, ``self.n += 1``.
+"""State that a function changes outside of itself, as by ``self.n += 1`` or a global iterator.
 
-A plan would repeat the values that it had while the function was recorded.
+A plan would repeat the values that this state had while the function was recorded. Functions here
+find such changes, undo them, and decide whether the executor has to call the function as Python.
 """
 
 import gc
@@ -45,7 +46,7 @@ def taken_while(iterators: list, do: Callable[[], T]) -> tuple[T, bool]:
     try:
         done = do()
     except TraceError as error:
-        if has_taken():  # iterators cannot be given back what was taken
+        if has_taken():  # a value cannot be put back into an iterator
             vars(error).pop("letir_changes_outside", None)
         raise
     return done, has_taken()
@@ -81,8 +82,8 @@ def _iterator_position(iterator: Any, depth: int = 0) -> list:
 def unless_it_changes(f: Callable, again: Callable[[], T], refusal: str) -> T:
     """The result of ``again()``, which calls ``f`` a second time.
 
-    Raises TraceError with the text ``refusal`` if ``f`` changes something outside of it, which it
-    has then changed in the first call, too.
+    Raises TraceError with the text ``refusal`` if ``f`` changes state outside of itself: the first
+    call must have changed it, too.
     """
     iterators, holders, is_all = captured_state([f])
     generators = [np.random.mtrand._rand, random._inst]  # type: ignore[attr-defined]
@@ -105,7 +106,7 @@ def _has_position(holder: Any, held: Any) -> bool:
 
 
 class StateMatters(Exception):  # a message inside the executor
-    """Raised for a function whose results depend on state that it changes: Python calls it."""
+    """Raised for a function whose results depend on state that it changes: it runs as Python."""
 
     letir_runs_python = True
 
@@ -135,7 +136,7 @@ def refuse_changes(
         restore_state(holders, before if matters else now)
     if matters:
         executor.changed_state += 1
-        # the first time it may fill a cache: when Python has called it, the cache has its arrays
+        # the first call may fill a cache, which has arrays once the function has run as Python
         executor.runs_python |= executor.changed_state > 1
         _LOG.info("%s: called as Python, it changes what it reads", executor_name(executor.f))
         raise StateMatters
@@ -146,8 +147,8 @@ def _depends_on_numbers(
 ) -> bool:
     """Whether the program of ``f`` depends on numbers that ``f`` changes in ``holders``.
 
-    Equal programs do not show it: ``self.n += 1; return x if self.n < 3 else -x`` gives the same
-    one at first. So the function is recorded once more, with these numbers as arguments.
+    A second recording is no proof: ``self.n += 1; return x if self.n < 3 else -x`` gives the same
+    program at first. So the function is recorded once more, with these numbers as arguments.
     """
     places: list[tuple[Any, Any]] = []
     numbers: list = []
@@ -178,7 +179,7 @@ def _depends_on_numbers(
 
 
 def _items_of(contents: Any) -> dict:
-    """What a variable, a namespace, an object, a dict or a list holds, by name or place."""
+    """The contents of a variable, a namespace, an object, a dict or a list, by name or position."""
     if type(contents) is list:
         return dict(enumerate(contents))
     return contents if isinstance(contents, dict) else {}
@@ -214,7 +215,7 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
 
 
 def _is_restorable(holder: Any, before: Any) -> bool:
-    """Whether ``restore`` gives ``holder`` all that it held ``before``."""
+    """Whether ``restore`` can give ``holder`` back all its contents ``before``."""
     if type(holder) is not np.ndarray or not holder.flags.writeable:
         return True
     return before is not None and len(before) == holder.nbytes
@@ -234,9 +235,9 @@ class _Position:
 
 
 def restore_state(holders: list, contents: list, generators: bool = False) -> None:
-    """Give objects what they held when ``contents_of`` was asked.
+    """Give objects back the contents that ``contents_of`` returned for them.
 
-    Random generators only if asked for: other threads may draw from them.
+    Random generators get theirs only with ``generators``: other threads may draw from them.
     """
     for holder, held in zip(holders, contents, strict=True):
         if generators or type(held) is not _Position:
@@ -244,7 +245,7 @@ def restore_state(holders: list, contents: list, generators: bool = False) -> No
 
 
 def restore(holder: Any, contents: Any) -> None:
-    """Give an object what it held when ``contents_of`` was asked."""
+    """Give an object back the contents that ``contents_of`` returned for it."""
     if type(contents) is _Position:
         _set_position(holder, contents)
     elif type(holder) is CellType:

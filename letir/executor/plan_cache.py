@@ -156,7 +156,7 @@ _PATIENCE = 2.0  # seconds
 
 
 class Pause:
-    """While the body runs, no other thread begins to record for an executor.
+    """A context in which no other thread begins to record for an executor.
 
     Threads do not wait long, because the recorded function may wait for one of them.
     """

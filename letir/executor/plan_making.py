@@ -42,17 +42,17 @@ if TYPE_CHECKING:
     from letir.executor.executor import Executor
 
 _LOG = logging.getLogger("letir.plan")
-_MOST_OBJECTS = 1_000  # that are searched for iterators
+_MOST_OBJECTS = 1_000  # objects that are searched for iterators
 _BYTES_EACH = 1 << 20  # of larger arrays a thousandth of the elements is compared
 _HOLDERS = (list, dict, set, deque, np.ndarray)
-_GENERATORS = ("Generator", "RandomState", "Random")  # of random numbers
+_GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
 _UNSET = object()
 _PLAIN = frozenset([int, float, complex, bool, str, bytes, type(None)])
 # a function is called as Python if its program has at least so many guards, and for each of them
 # at most so many operations, and numbers computed by elementwise operations
 _DECISIONS, _OPERATIONS_EACH, _NUMBERS_EACH = 200, 8, 64
 PLANS_EACH = 16  # plans for one spec: a branch that differs each time would compile without end
-_MOST_COMPILES = 20  # of an executor in which at least half of the calls compile
+_MOST_COMPILES = 20  # compiles of an executor, if at least half of its calls compile
 _COMPILES = 8  # compiles from which on an executor may warn
 
 
@@ -126,7 +126,7 @@ def _recorded_with_state(executor: "Executor", request: Request) -> tuple:
             fn, lifted = found.fn, found.lifted
             if executor.watches_state and not all(map(is_unchanged, holders, before)):
                 with Pause():
-                    # what another thread changes meanwhile is not this function's state
+                    # another thread may change state at the same time, which is not this function's
                     if recording.is_alone():
                         LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, fn)
     except MustRunAsPython:
@@ -220,7 +220,7 @@ def _compile_reason(executor: "Executor", request: Request, key: ArgumentSpec) -
     if executor.latest is None:
         return "it is the first call"
     if key.has_names:
-        return "other sizes came, which get names"
+        return "the sizes differ from the call before, and become symbols"
     return LATE_BOUND["spec_difference"](executor.f, request.marked, key, executor.latest)
 
 
@@ -228,7 +228,7 @@ def _compile_reason(executor: "Executor", request: Request, key: ArgumentSpec) -
 
 
 def gives_up_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
-    """Whether calls for this entry run the Python function, as when most calls need a new plan."""
+    """Whether calls for this entry run the Python function, as most of them need a new plan."""
     compiles = executor.cache.compiles
     is_many = compiles >= 2 * _MOST_COMPILES
     is_full = len(entry.plans) == PLANS_EACH and compiles >= _MOST_COMPILES
@@ -334,7 +334,7 @@ def contents_of(holder: Any) -> Any:
 def is_unchanged(holder: Any, before: Any) -> bool:
     """Whether an object holds what it held before, down to the identity of arrays and objects.
 
-    Random generators count as unchanged: draws that move them are refused elsewhere.
+    Random generators count as unchanged: other code refuses draws that advance them.
     """
     if _is_generator(type(holder)):
         return True

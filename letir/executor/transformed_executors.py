@@ -104,7 +104,7 @@ def _shift_static(options, by: int):
 
 
 def pickled_executor(executor: Executor) -> Any:
-    """What ``__reduce__`` returns.
+    """The result of ``__reduce__``, by which the executor is restored.
 
     A decorated function is pickled by its name, and unpickled as the same object. cloudpickle
     pickles functions of ``__main__`` as code, as other processes may lack them: it gets the

@@ -1,4 +1,4 @@
-"""Sums of products over two arrays, as ``np.einsum`` writes them, by matrix products of BLAS.
+"""``np.einsum`` of two arrays, computed by matrix products of BLAS.
 
 ``np.einsum`` itself takes several times as long, because it does not use BLAS here.
 """
@@ -100,9 +100,9 @@ class Products:
 
     ``einsum``: its implementation, for views that are broadcast or reversed. ``orders``: see
     ``order``. ``new_array(shape, dtype)`` makes the array of the result. ``is_free``: the result
-    may have any memory order. ``like``: for each operand the products whose result it has the
-    memory order of, or would have, if that result were not free; else None. ``found.order``: the
-    axes of the latest result of this thread in NumPy's order.
+    may have any memory order. ``like``: for each operand the einsum whose result, in the order that
+    NumPy gives it, determines the operand's memory order; None if there is none. ``found.order``:
+    the axes of this thread's latest result in NumPy's order.
     """
 
     einsum: Callable

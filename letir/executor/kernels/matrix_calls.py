@@ -1,7 +1,7 @@
 """Elementwise groups whose operands are broadcast along short axes, as calls on matrices.
 
 NumPy calls the loop of a ufunc once for each run of elements that all operands have in common: for
-``x[:, None, :] - centres`` that is a row, and calling takes longer than computing ten differences.
+``x[:, None, :] - centres`` a run is one row, and a call takes longer than ten differences.
 A generalized ufunc on matrices contains the loop over the rows.
 """
 

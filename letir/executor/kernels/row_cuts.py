@@ -77,8 +77,8 @@ class RowCut:
         blocks: int,
         combines: tuple[str, ...],
     ) -> "RowCut":
-        """The cut along ``axis``, which is the name of one of the kernel's axes, or the position of
-        an axis before these, counted from their start backwards.
+        """The cut along ``axis``: the name of an axis of the kernel's matrices, or the position of
+        a lead axis, which is counted backwards from the matrices.
         """
         space = made.space
         lead, rows = space.shape[: space.lead], space.shape[space.lead : space.split]

@@ -1,7 +1,7 @@
 """Which results of matrix products may have another memory order than NumPy gives them.
 
 The order of an array in memory is visible in the results of a program: elementwise operations and
-reductions lay out their results like their operands. Where no result of the program can tell, the
+reductions lay out their results like their operands. Where no result of the program shows it, the
 products choose the order in which BLAS writes and reads them fastest.
 """
 
@@ -30,10 +30,10 @@ def let_order_be_free(fn: Lambda, calls: dict[Local, Any]) -> None:
 
 
 class _Carriers:
-    """The values that have their memory order from the result ``value`` of a product.
+    """The values whose memory order follows from the result ``value`` of a product.
 
-    ``alike``: those with the same axes and the same order. ``readers``: (product, operand number)
-    of products that read one of these, and whose results keep NumPy's order.
+    ``alike``: the values with the same axes in the same order. ``readers``: (product, operand
+    number) of the products that read one of them, and whose results keep NumPy's order.
     """
 
     def __init__(self, fn: Lambda, calls: dict[Local, Any], value: Local):
