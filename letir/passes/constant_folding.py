@@ -94,7 +94,9 @@ class _Folding:
         return _with_numbers(self.fn, self.kept, self.numbers) if changed else self.fn
 
     def is_certain(self, bind: Bind) -> bool:
-        """Whether a guard always holds. Otherwise note what it says of a Python integer."""
+        """Whether a guard always holds. Otherwise note the value that it checks of a Python
+        integer.
+        """
         (arg,), value = bind.args, bind.attrs["value"]
         if type(value) is not int:
             return False

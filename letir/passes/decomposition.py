@@ -77,7 +77,7 @@ class Parts:
 
     is_wanted: Callable[[Primitive], bool]
     where: Callable[[Bind], bool]
-    programs: dict[int, tuple[Lambda, Lambda]] = field(factory=dict)  # by id, with what has it
+    programs: dict[int, tuple[Lambda, Lambda]] = field(factory=dict)  # by id: (from, to)
 
     def of(self, fn: Lambda) -> Lambda:
         """``fn`` without composites; bodies stay as they are."""

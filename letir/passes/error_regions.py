@@ -103,7 +103,7 @@ class _Region:
     inside: Counter = field(factory=Counter)  # the uses of locals by the joined binds
 
     def add(self, bind: Bind) -> None:
-        """Append a bind that fits any state, or what the body of a region does."""
+        """Append a bind that fits any state, or the binds in the body of a region."""
         for arg in bind.args:
             if type(arg) is Local and arg not in self.names:
                 self.names[arg] = Local(arg.type, arg.name)

@@ -65,7 +65,7 @@ def _inline_named(fn: Lambda) -> Lambda:
         types = tuple([arg.type for arg in bind.args])
         program = decomposition(bind.op.decompose, types, bind.attrs)
         _bind_results(builder, bind, program)
-    if is_done:  # those that are left have operands of unknown types
+    if is_done:  # the combinators that are left have operands of unknown types
         return fn
     # an inlined body may contain further combinators
     return without_combinators(fn.with_binds(builder.binds))

@@ -137,7 +137,7 @@ class _Search:
             return None
         found = [*{id(c): c for arg in bind.args if (c := self.cluster_of(arg))}.values()]
         found = [c for c in found if c.segment == self.segment]
-        found.sort(key=lambda c: not c.has_product)  # what follows from a product joins its rows
+        found.sort(key=lambda c: not c.has_product)  # binds after a product join its rows
         for first in found:
             same = [first, *[c for c in found if c is not first and c.shape == first.shape]]
             for group in (same, [first])[len(same) == 1 :]:

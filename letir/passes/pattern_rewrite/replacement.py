@@ -238,7 +238,7 @@ def _check_names(names: list, keywords: list, operands: dict, attributes: dict) 
         known = ", ".join([*operands, *attributes])
         raise LetirError(
             f"rewrite: the replacement takes {', '.join(unknown)}, the pattern has {known}\n"
-            "  name the parameters of both alike, attributes after a *"
+            "  give both the same parameter names, attributes after a *"
         )
 
 

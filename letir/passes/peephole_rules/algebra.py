@@ -1,7 +1,7 @@
 """Peephole rules for arithmetic: neutral elements, double signs, powers.
 
 Tempting but wrong: x + 0 turns -0.0 into 0.0 (x - 0 does not); x * 1 and x / 1 turn a complex inf
-into nan; x - x and x * 0 are nan for inf (``fast_math`` has those).
+into nan; x - x and x * 0 are nan for inf (``fast_math`` has these rules).
 """
 
 import math

@@ -196,7 +196,7 @@ class Parts:
 
 @define(eq=False)
 class _Rows:
-    """The construction of concatenated factors, with those that several products share."""
+    """Builds concatenated factors, and reuses a factor that several products share."""
 
     vectors: dict[Local, Bind]  # a column or a row -> how it is made of a vector
     made: dict = field(factory=dict)
