@@ -239,7 +239,7 @@ def solve(nodes, values, scale, lawson, degree: int, fixed: list) -> list:
 HEAD = '''\
 """The coefficients of polynomials in elementary functions, lowest first, by dtype.
 
-Written by ``python docs/make_polynomials.py``, which says what each of them approximates.
+Written by ``python docs/make_polynomials.py``, which says what function each one approximates.
 """
 
 '''

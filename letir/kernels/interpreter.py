@@ -28,7 +28,7 @@ from letir.kernels.scalar_instructions import INSTRUCTIONS
 
 
 def run_kernel(kernel: Kernel, *arrays: np.ndarray, **extents: int) -> None:
-    """Run a kernel on ``arrays``, in the order of ``kernel.arrays``; those written are changed.
+    """Run a kernel on ``arrays``, in the order of ``kernel.arrays``; it writes into its outputs.
 
     ``extents``: the numbers of steps by name. Each array has as many axes as its parameter; a
     broadcast axis has length 1, or full length where NumPy has copied the array to a buffer. Steps

@@ -283,7 +283,7 @@ class RowLowering(ScalarLowering):
         return _split_like(loop.results, begun)
 
     def compute(self, stage: int) -> None:
-        """Write the full values of a pass at one element, and store those that are kept."""
+        """Write the full values of a pass at one element, and store the values that are kept."""
         b = self.builder
         for bind in self.passes.elementwise:
             value = bind.binders[0]

@@ -14,8 +14,11 @@ from letir.ops.elementwise.ufuncs import mul
 from letir.ops.reductions.reductions import sum_
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
-_LEAST_ELEMENTS = 1 << 18  # of the matrix: smaller ones stay in the cache between two calls
-_LEAST_ROW, _MOST_ROW = 32, 1 << 12  # elements of a row: what is computed beside it, what fits
+_LEAST_ELEMENTS = 1 << 18  # of the matrix: a smaller one stays in the cache between two calls
+_LEAST_ROW, _MOST_ROW = (
+    32,
+    1 << 12,
+)  # elements of a row: few save no time, many leave the cache
 
 
 def is_product(bind: Bind) -> bool:

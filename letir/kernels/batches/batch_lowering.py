@@ -72,8 +72,8 @@ def batch_kernel(body: Lambda, n: int, is_exact: bool = False) -> BatchKernel | 
 
 @frozen(eq=False)
 class _Sum:
-    """Parts that the second loop adds to ``target``: for each item those in ``parts``, at each
-    index in ``places`` plus each of ``offsets``.
+    """A sum that the second loop adds to ``target``: the ``parts`` of each item, at each index in
+    ``places`` plus each of ``offsets``.
     """
 
     target: Array
@@ -91,8 +91,8 @@ class _BatchLowering(Unrolling):
     them; ``batch``: for the first element number of each operand that is loaded its array, its
     elements, and whether they belong to the current item; ``item``: the number of this item;
     ``offset``: its place within a block; ``outside``: whether an index was out of bounds;
-    ``known_indices``: the result of ``checked``, by index and length; ``sums``: what the second
-    loop adds.
+    ``known_indices``: the result of ``checked``, by index and length; ``sums``: the sums of
+    the second loop.
     """
 
     body: Lambda = field(kw_only=True)

@@ -37,7 +37,7 @@ def spread_loop(kernel: Kernel) -> Loop | None:
 
 
 def shared_loops(kernel: Kernel) -> dict[Loop, tuple[str, ...]]:
-    """The innermost loops, each with the instructions that combine what it carries.
+    """The innermost loops, each with the instructions that combine its carried scalars.
 
     Empty if each thread works alone: there are no such loops, or one of them cannot be shared.
 
@@ -58,7 +58,7 @@ def shared_loops(kernel: Kernel) -> dict[Loop, tuple[str, ...]]:
 
 
 def has_waiting_lanes(kernel: Kernel) -> bool:
-    """Whether one warp runs the kernel, whose lanes load what others have stored."""
+    """Whether one warp runs the kernel, and lanes load elements that other lanes have stored."""
     return spread_loop(kernel) is None and bool(shared_loops(kernel))
 
 

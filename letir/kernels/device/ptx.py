@@ -122,7 +122,7 @@ class _DeviceModule(StatementText):
     thread: tuple[str, str] = ("", "")
     lane: str = ""
     shared: dict[Loop, tuple[str, ...]] = field(factory=dict)
-    waits: bool = False  # whether lanes load what others have stored
+    waits: bool = False  # whether lanes load elements that other lanes have stored
     helpers: dict[str, Function] = field(factory=dict)
 
     def text(self) -> str:
@@ -222,7 +222,7 @@ class _DeviceModule(StatementText):
         return found
 
     def wait_for_lanes(self, is_needed: bool) -> None:
-        """Let the lanes wait for each other, after which they see what each has stored."""
+        """Let the lanes wait for each other, so that each sees the elements that others stored."""
         if is_needed:
             name = "llvm.nvvm.bar.warp.sync"
             self.declared[name] = f"declare void @{name}(i32)"
@@ -279,7 +279,7 @@ class _DeviceModule(StatementText):
         self.parts = [self.value(f"zext i32 {x} to i64") for x in (rest, *reversed(parts))]
 
     def loop_notes(self, loop: Loop, group: str | None) -> str:
-        return ""  # the notes for CPUs are about vectorising
+        return ""  # the metadata for CPUs is about vectorising
 
     # ---- arrays ----
 

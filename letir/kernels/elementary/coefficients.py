@@ -1,6 +1,6 @@
 """The coefficients of polynomials in elementary functions, lowest first, by dtype.
 
-Written by ``python docs/make_polynomials.py``, which says what each of them approximates.
+Written by ``python docs/make_polynomials.py``, which says what function each one approximates.
 """
 
 EXP = {

@@ -89,7 +89,7 @@ def exponential_pair(
 def exponential_of_negative(x: Expression) -> tuple[Expression, Expression]:
     """exp(x) as a pair, for x <= 0 or nan."""
     high, rest, k = exponential_pair(clamped(x, _BOUNDS[x.dtype.char]))
-    # what rest adds to subnormal numbers is lost: its scale is 0 there
+    # the rest is lost for subnormal results: its scale is 0 there
     bias = x.format.bias
     is_small = k < x.format.mantissa - bias
     return times_power_of_two(high, k), rest * power_of_two(select(is_small, k.number(-bias), k))

@@ -1,7 +1,8 @@
 """Hyperbolic functions.
 
 With x = k log(2) + r: sinh(x) = sinh(k log 2) cosh(r) + cosh(k log 2) sinh(r), where the factors
-with k are sums of two powers of two, and cosh(r) and sinh(r) are polynomials; cosh alike.
+with k are sums of two powers of two, and cosh(r) and sinh(r) are polynomials. cosh is computed in
+the same way.
 """
 
 from letir.kernels.elementary.coefficients import COSH, EXP, SINH

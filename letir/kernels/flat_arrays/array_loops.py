@@ -153,7 +153,9 @@ class _ArrayLowering(Memory):
             self.put(number, (), b.add(lower, index))
 
     def replace(self, carry: list[Place], values: list[Place]) -> None:
-        """Copy the values of a step into the carried places, after all copies that read those."""
+        """Copy the values of a step into the carried places, after all copies that read these
+        places.
+        """
         apart = []
         for value in values:
             kept = value

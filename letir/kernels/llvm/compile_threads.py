@@ -39,7 +39,7 @@ class Compilation:
         self.ended.set()
 
     def result(self) -> Any:
-        """What the task has returned; waits for it, and raises what it has raised."""
+        """The result of the task: waits until it has run, and raises its exception if it failed."""
         self.ended.wait()
         if self.error is not None:
             raise self.error

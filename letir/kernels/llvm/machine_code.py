@@ -29,7 +29,7 @@ _NAME = "kernel"
 # apart, and aborts if the code holds distances of 32 bits between them.
 _CODE_MODEL = "large"
 _ufuncs = BoundedCache(1 << 9)  # text of a kernel -> its ufunc, which takes 80 KiB in memory
-_pending: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # compiled now, by the same
+_pending: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # being compiled, by the same
 
 
 def ufunc_of(kernel: Kernel, signature: str | None = None) -> np.ufunc:
