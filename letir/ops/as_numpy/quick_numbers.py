@@ -62,7 +62,7 @@ def result_fact(write: Any, bind: Bind) -> str | None:
 def casts_for_stack(steps: Sequence[tuple], results: Iterable[int]) -> frozenset[int]:
     """The numbers of the casts whose results are used by ``stack`` alone.
 
-    A cast of a Python number may keep it there, because ``stack`` makes the same array of it.
+    Such a cast may leave a Python number as it is: ``stack`` makes the same array of it.
     ``steps``: (name of the operation, slots read, slots written); ``results``: the slots that hold
     the results in the end. Linear time.
     """

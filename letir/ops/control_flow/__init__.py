@@ -1,1 +1,1 @@
-"""Cond, while, fori, scan, map: records that hold bodies, with vjp / jvp / batch beside each."""
+"""Control flow: records that hold bodies (cond, while, fori, scan, map), and their rules."""

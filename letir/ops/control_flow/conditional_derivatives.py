@@ -23,7 +23,7 @@ from letir.ops.control_flow.fori_as_while import convert_number
 from letir.ops.define.records import PYTHON_TYPES
 from letir.ops.shape.shape_and_creation import zeros, zeros_like
 
-# ---- cond and switch alike ----
+# ---- for both cond and switch ----
 
 
 def branches_in(attrs: dict) -> tuple[Lambda, ...]:

@@ -38,8 +38,8 @@ def propagate_defined(
 
 
 def loop_invariants(body: Lambda, varying: int) -> set[Local]:
-    """The loop-invariant locals: all parameters but the first ``varying``, and what depends on no
-    other locals than these.
+    """The loop-invariant locals: all parameters but the first ``varying``, and the locals that
+    depend on nothing else.
     """
     same = set(body.params[varying:])
     for bind in body.binds:

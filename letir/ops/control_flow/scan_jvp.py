@@ -1,9 +1,9 @@
 """The forward mode of ``scan``: a scan of the tangents in the same direction.
 
 It has three forms. For ``jvp``, ``scan_fused_jvp`` replaces the loop by one that carries tangents
-beside values. For ``linearize``, ``scan_with_tangent_residuals`` makes the loop stack what the
-tangents read, and ``scan_jvp`` is then a loop of the tangents alone. Without these residuals
-``scan_jvp`` computes the values once more, without their effects.
+beside values. For ``linearize``, ``scan_with_tangent_residuals`` makes the loop stack the
+residuals that the tangents read, and ``scan_jvp`` is then a loop of the tangents alone. Without
+these residuals ``scan_jvp`` computes the values once more, without their effects.
 """
 
 from collections.abc import Callable, Sequence

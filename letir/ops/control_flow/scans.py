@@ -87,7 +87,7 @@ def _initial_carry(xp, values: Sequence, params: Sequence[Local]) -> list:
 
 
 def _empty_stacks(xp, n_carry: int, count: int, found: tuple) -> list:
-    """Uninitialised arrays for ``count`` rows like those in ``found``, the results of one step."""
+    """Uninitialised arrays for ``count`` rows like ``found``, the results of one step."""
     first = [xp.asarray(y) if type(y) in PYTHON_NUMBERS else y for y in found[n_carry:]]
     return [xp.empty((count, *y.shape), y.dtype) for y in first]
 

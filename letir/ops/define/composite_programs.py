@@ -1,7 +1,7 @@
-"""The programs of operations that composites stand for, and what follows from them.
+"""The programs that composites stand for, and the numerics and rules that follow from them.
 
-``decomposition`` records such a program, cached by types; the numerics and the derivatives of a
-composite are its program's.
+``decomposition`` records the program of a composite, cached by types; the composite is computed and
+differentiated by it unless its record has an ``impl`` or rules of its own.
 """
 
 from collections.abc import Callable

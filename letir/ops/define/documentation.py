@@ -1,4 +1,4 @@
-"""What ``help`` shows of an operation: how it is called, and the docstring of what it computes."""
+"""The text that ``help`` shows for an operation: its signature and a docstring."""
 
 import inspect
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def record_documentation(record: Primitive) -> str | None:
 
 
 def _signature(record: Primitive) -> inspect.Signature:
-    """How users call an operation."""
+    """The signature with which users call an operation."""
     function: Callable = record.prepare or record.decompose or record.impl
     signature = inspect.signature(function)
     found = [p for name, p in signature.parameters.items() if name not in _INTERNAL]

@@ -1,1 +1,1 @@
-"""Guards, prints, errstate, writes into arguments."""
+"""Operations with effects: guards, prints, error states, writes into arguments."""

@@ -1,4 +1,4 @@
-"""Less common elementwise operations on floating numbers: angles, signs, remainders, parts.
+"""Further elementwise operations on floating numbers: angles, signs, remainders, parts.
 
 Records of NumPy's ufuncs; read ``ufuncs.py`` first. Of the two results of
 modf, frexp and divmod only the fraction, the mantissa and the remainder have a derivative.

@@ -122,7 +122,7 @@ def item_along(x: Any, indices: Any, axis: int) -> tuple:
 
 
 def _all_along(x, indices, axis: int):
-    """All indices along an axis of ``x``, in a shape that broadcasts to that of ``indices``."""
+    """All indices along an axis of ``x``, in a shape that broadcasts against ``indices``."""
     n = x.shape[axis]
     if type(n) is int:
         return np.arange(n).reshape(-1, *(1,) * (x.ndim - axis - 1))

@@ -1,1 +1,1 @@
-"""Activations, losses, convolution, normalisation."""
+"""Operations of neural networks: activations, losses, convolution, pooling, normalisation."""

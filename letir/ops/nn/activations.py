@@ -114,7 +114,7 @@ def _selu_decompose(x):
 
 
 def _clamp_flat(x, low, high):
-    """x limited to the bounds; the derivative at the bounds is 0, unlike that of clip."""
+    """x limited to the bounds; the derivative at the bounds is 0, whereas clip has 1."""
     return where(x <= low, low, where(x >= high, high, x))
 
 

@@ -15,7 +15,7 @@ from letir.ops.shape.transpose import normalize_axes
 
 
 def _standardize(x, axes: tuple, eps: float):
-    """(x normalised to mean 0 and variance 1 along ``axes``, the mean, the variance).
+    """(x normalised to mean 0 and variance 1 along ``axes``, its mean, its variance).
 
     Mean and variance keep the reduced axes with length 1.
     """

@@ -52,7 +52,7 @@ def _unfold_impl(xp, x, *, window, stride, padding, dilation, value=0.0):
 def _fold_impl(xp, y, *, sizes, stride, padding, dilation):
     """The sum of all windows at their places, the transpose of ``unfold``.
 
-    ``sizes``: those of the array that was unfolded, along the axes of the window.
+    ``sizes``: the sizes of the array that was unfolded, along the axes of the window.
 
     >>> import numpy as np
     >>> spacing = {"stride": (1,), "padding": ((0, 0),), "dilation": (1,)}
@@ -167,7 +167,7 @@ def _max_pool_decompose(x, *, window, stride, padding, dilation):
 
 
 def _max_pool_impl(xp, x, *, window, stride, padding, dilation):
-    """The maxima of views, along one axis after another: first those whose views have long rows."""
+    """The maxima of views, along one axis after another, the ones with long rows first."""
     after = (slice(None),) * (len(window) - 1)
     for k, s, d, (low, high) in zip(window, stride, dilation, padding, strict=True):
         axis = x.ndim - 1 - len(after)

@@ -1,1 +1,1 @@
-"""Keys, draws, distributions."""
+"""Random numbers: keys, draws, distributions, and NumPy's generators as arguments."""

@@ -92,7 +92,7 @@ class TracedRandomState(TracedGenerator):
 
 
 def traced_class(cls: type) -> type:
-    """The class of the traced generators that stand for those of ``cls``."""
+    """The class of the traced generators that stand for generators of the class ``cls``."""
     return TracedRandomState if cls.__name__ == "RandomState" else TracedGenerator
 
 

@@ -23,7 +23,7 @@ _bytes_at = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_
 
 
 def snapshot(generator: Any) -> Any:
-    """The present state of a generator, for ``restore``."""
+    """The current state of a generator, for ``restore``."""
     bits = generator._bit_generator
     place = _place_of_state((type(generator), type(bits)))
     if place is None:

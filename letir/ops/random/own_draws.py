@@ -41,7 +41,7 @@ own_draw = Primitive(
 
 
 def _own_seed_impl(xp, generator, words):
-    """Give the generator the state in the array ``words``; the result is of no use."""
+    """Give the generator the state in the array ``words``; the result is not used."""
     set_words(generator, words)
     return xp.bool_(False)
 
@@ -72,7 +72,7 @@ class _States:
     drawn: set[Local] = field(factory=set)
 
     def note(self, bind: Bind) -> None:
-        """Note what a bind does with states."""
+        """Record which states a bind reads and which it makes."""
         known = [self.of.get(arg) if type(arg) is Local else None for arg in bind.args]
         if not any(known):
             return

@@ -107,7 +107,7 @@ def _part_size(part, axis):
 
 
 def _tangents_or_zeros(tangents, parts) -> list:
-    """The tangents, with zeros of the parts' shapes for those that are None; 0 for a number."""
+    """The tangents, with zeros of the part's shape in place of None; 0 for a number."""
     zeros = [zeros_like(part) if isinstance(part, Value) else 0 for part in parts]
     return [zero if t is None else t for t, zero in zip(tangents, zeros, strict=True)]
 

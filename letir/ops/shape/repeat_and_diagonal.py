@@ -1,7 +1,7 @@
 """Operations that repeat elements or work on diagonals: roll, tile, repeat, tril, triu, diagonal,
 diagflat, trace.
 
-All are linear in their operand; those that can be written with other operations are composites.
+All are linear in their operand; most are composites of other operations.
 """
 
 from typing import Any

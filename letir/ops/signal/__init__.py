@@ -1,1 +1,1 @@
-"""Fft, convolution of rows, differences, polynomials."""
+"""Signals: Fourier transforms, convolution, differences, interpolation, polynomials."""

@@ -1,1 +1,1 @@
-"""Scipy.special and densities."""
+"""Functions of ``scipy.special``, and densities and distribution functions of ``scipy.stats``."""

@@ -50,9 +50,9 @@ def _tail(xp, a, x):
 def _slope_impl(xp, a, x, *, order=1):
     """dx/da at a fixed F(x; a), and its derivative by a at a fixed x.
 
-    From the series of F, Abramowitz and Stegun, 6.5.29, of which each term is differentiated. For x
-    well above a its terms cancel: there from 1 - F. Beyond a = 1e6, where there are thousands of
-    terms, the expansion for large a is right to 1e-9.
+    Computed from the series of F, Abramowitz and Stegun, 6.5.29, differentiated term by term. For x
+    well above a the terms cancel, and 1 - F is used instead. Beyond a = 1e6, where there are
+    thousands of terms, the expansion for large a is right to 1e-9.
     """
     dtype = xp.result_type(a, x, 0.0)
     a, x = xp.broadcast_arrays(xp.asarray(a, "float64"), xp.asarray(x, "float64"))

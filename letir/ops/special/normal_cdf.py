@@ -1,6 +1,6 @@
 """``normal_cdf``: the distribution function of the normal distribution, which NumPy lacks.
 
-For gelu, which so needs no SciPy.
+``gelu`` uses it, and therefore needs no SciPy.
 """
 
 import math
