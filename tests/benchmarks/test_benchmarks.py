@@ -82,7 +82,8 @@ def test_the_telling_rows_have_peers_and_no_targets():
     assert all(row.peer_figures for row in ROWS if row.name in TELLING)
     assert len(table(found)) == 2 + len(ROWS)
     assert telling(found)[0] == "| figure | letir | other packages |"
-    assert telling(found)[2] == "| `import letir` beyond NumPy's | 1 u | peer 2 u |"
+    title = "import, first trace and gradient of the README example"
+    assert telling(found)[2] == f"| {title} | 1 u | peer 2 u |"
 
 
 def test_the_rows_have_different_names():
