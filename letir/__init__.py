@@ -160,7 +160,10 @@ _LATE_BOUND = {
     "eval.nan_checks": ("nan_observer",),
     "executor.kernels.background": ("compile_later",),
     "executor.kernels.device_kernels": ("device_call",),
-    "executor.reports": ("executor_state", "size_words", "spec_difference", "warn_of_compiles"),
+    "executor.reports": (
+        *("executor_state", "size_words", "spec_difference"),
+        *("warn_of_compiles", "warn_of_python"),
+    ),
     "executor.kernels.batch_kernels": ("with_batch_kernels",),
     "executor.kernels.kernel_binds": ("with_kernels",),
     "executor.kernels.arena": ("let_kernels_reuse_memory",),

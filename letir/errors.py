@@ -25,6 +25,16 @@ def notify_watchers(error: E) -> E:
     return error
 
 
+def of_unrecorded_code(error: E) -> E:
+    """``error``, marked as an error for code that Python runs but letir does not record.
+
+    ``jit`` calls the function as Python then, and warns once.
+    """
+    error.letir_unrecorded = True  # type: ignore[attr-defined]
+    error.letir_changes_outside = True  # type: ignore[attr-defined]
+    return error
+
+
 # called with an error and the frame that reads its text; they return NumPy's error in its place
 TEXT_WATCHERS: list[Callable[[Exception, FrameType], Exception | None]] = []
 

@@ -14,7 +14,13 @@ from attrs import define, frozen
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.process_state import new_lock
 from letir.ast.sizes.size import Size
-from letir.errors import DTypeError, LetirError, ShapeError, notify_watchers
+from letir.errors import (
+    DTypeError,
+    LetirError,
+    ShapeError,
+    notify_watchers,
+    of_unrecorded_code,
+)
 
 _KINDS = "biufc"  # bool, signed, unsigned, floating, complex: the dtypes of arrays of numbers
 
@@ -158,13 +164,13 @@ def number_dtype(dtype: Any) -> np.dtype:
             f"there is no dtype {dtype!r}\n  take one of NumPy's, such as 'float64' or np.int32"
         ) from None
     if dtype.kind not in _KINDS or dtype.itemsize > (16 if dtype.kind == "c" else 8):
-        raise notify_watchers(
-            DTypeError(
-                "letir computes with bool, int, uint, float and complex arrays, "
-                f"not with dtype {dtype}\n"
-                f"  {_DTYPE_REMEDIES.get(dtype.kind, 'convert it first, with .astype(float)')}"
-            )
+        error = DTypeError(
+            "letir computes with bool, int, uint, float and complex arrays, "
+            f"not with dtype {dtype}\n"
+            f"  {_DTYPE_REMEDIES.get(dtype.kind, 'convert it first, with .astype(float)')}"
         )
+        # for texts and objects the error says more than what the function would do with them
+        raise notify_watchers(error if dtype.kind in "SUO" else of_unrecorded_code(error))
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 

@@ -9,11 +9,12 @@ from attrs import define, field
 
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import flatten
-from letir.errors import GuardError, LetirError
+from letir.errors import DTypeError, GuardError, LetirError
 from letir.eval.arguments import StaticLeaf, TypedLeaf
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry
+from letir.executor.static_arguments import is_method_of, name_refused
 from letir.plan.effect_log import EffectLog, is_guard
 
 _LOG = logging.getLogger("letir.plan")
@@ -123,6 +124,39 @@ def first_that_runs(
         promote_plan(entry, version)
         return version, results
     return None
+
+
+def run_python_function(executor: Any, args: tuple, kwargs: dict) -> Any:
+    """The results of the Python function; warns once if the function cannot be recorded."""
+    results = executor.f(*args, **kwargs)
+    if executor.why_python and not executor.has_warned:  # not if the function raises the error
+        LATE_BOUND["warn_of_python"](executor)
+    return results
+
+
+def spec_or_error(marked: tuple[tuple, dict]) -> tuple[Any, list, DTypeError | None]:
+    """(spec of the arguments, their arrays, None), or the error for an argument as the last."""
+    try:
+        return *ArgumentSpec.of(*marked), None
+    except DTypeError as error:
+        return None, [], error
+
+
+def call_refused(
+    executor: Any, args: tuple, kwargs: dict, marked: tuple[tuple, dict], error: DTypeError
+) -> Any:
+    """The results of a call with an argument that is not an array of numbers, as ``error`` says.
+
+    Methods may be called as ``Class.method(object, ...)``. Arrays with other dtypes, such as
+    longdouble, are passed to the Python function. Otherwise raises ``error``.
+    """
+    if is_method_of(executor, args):
+        return executor.__get__(args[0])(*args[1:], **kwargs)
+    error = name_refused(executor.f, marked, error)
+    if not hasattr(error, "letir_unrecorded"):
+        raise error from None
+    executor.why_python = str(error)
+    return run_python_function(executor, args, kwargs)
 
 
 def donated_positions(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:

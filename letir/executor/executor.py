@@ -16,7 +16,7 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.process_state import new_lock
 from letir.ast.signatures import P, Q, R
 from letir.ast.terms import Lambda
-from letir.errors import DTypeError, GuardError
+from letir.errors import GuardError
 from letir.eval.arguments import nested_results
 from letir.eval.float_warnings import restore_abandoned_state
 from letir.executor.argument_spec import (
@@ -27,6 +27,7 @@ from letir.executor.argument_spec import (
 )
 from letir.executor.calls import (
     Request,
+    call_refused,
     counter_value,
     dynamic_leaves,
     executor_name,
@@ -35,11 +36,13 @@ from letir.executor.calls import (
     may_run_again,
     needs_log,
     promote_plan,
+    run_python_function,
+    spec_or_error,
 )
 from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry, PlanCache
 from letir.executor.plan_making import PLANS_EACH, gives_up_plans, make_plan
-from letir.executor.static_arguments import Options, StaticArguments, is_method_of, name_refused
+from letir.executor.static_arguments import Options, StaticArguments
 from letir.executor.symbolic_shapes import NotNamed, ShapeFamilies
 from letir.plan.plan import Miss
 from letir.tracing.trace_state import ACTIVE, active_trace
@@ -101,6 +104,7 @@ class Executor(Generic[P, R]):
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
         self.latest: ArgumentSpec | None = None
         self.runs_python = False  # for arguments whose plan is not known by key
+        self.why_python = ""  # the error of the code that cannot be recorded
         self.changed_state = 0  # recordings after which the results depended on changed state
         self.has_warned = False  # whether it has warned that most calls compile
         self.transformed: dict = {}  # executors of the transformed function, by transform
@@ -232,12 +236,9 @@ class Executor(Generic[P, R]):
     ) -> Any:
         """Call number ``n``: find its plan by the full spec, or make one."""
         marked = self.marker.mark(args, kwargs)
-        try:
-            spec, arrays = ArgumentSpec.of(*marked)
-        except DTypeError as error:
-            if is_method_of(self, args):  # called as Class.method(object, ...)
-                return self.__get__(args[0])(*args[1:], **kwargs)
-            raise name_refused(self.f, marked, error) from None
+        spec, arrays, refused = spec_or_error(marked)
+        if refused is not None:
+            return call_refused(self, args, kwargs, marked, refused)
         if has_tracer(arrays):
             return self.f(*args, **kwargs)
         if spec not in self.cache.entries:
@@ -252,7 +253,7 @@ class Executor(Generic[P, R]):
         if version is None:  # a recursive call while recording, or a plan that raised
             if entry.runs_python and key is not None and not entry.gone:
                 self.keys[key] = entry, None, None, None, None
-            return self.f(*args, **kwargs)
+            return run_python_function(self, args, kwargs)
         _LAST.graph = version.executed
         entry.runs_python |= version.is_once
         if version.is_first:

@@ -14,13 +14,14 @@ from letir.ast.bodies import bodies_of
 from letir.ast.builder import Value
 from letir.ast.liveness import has_effect
 from letir.ast.process_state import paused_gc
-from letir.ast.terms import Bind, Lambda, Local
+from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.eval.arguments import flat_arguments
 from letir.eval.array_modules import array_module
 from letir.eval.evaluator import Evaluator
 from letir.eval.memory_checks import memory_owner
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.autodiff.differentiable_program import Differentiable
+from letir.executor.calls import call_refused, spec_or_error
 from letir.executor.compiled import Compiled, compile, kernel_mode
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.executor import Executor, Request, executor_name
@@ -99,6 +100,7 @@ class Explanation:
     why_not: str = ""  # the reason why there is no plan for all sizes, or empty
     gradients: tuple[GradientState, ...] = ()  # the executors of the graphs' gradient programs
     note: str = ""  # the reason why there are no times
+    why_python: str = ""  # the error of a function that is called as Python, without a plan
 
     @property
     def seconds(self) -> float:
@@ -117,6 +119,9 @@ class Explanation:
     @property
     def heads(self) -> tuple[str, ...]:
         """The first lines of the text."""
+        if self.why_python:
+            call = f"{self.function}({self.arguments})"
+            return call, f"called as Python, without a plan: {self.why_python}"
         when = "by this call" if self.is_new else "by an earlier call"
         return (
             f"{self.function}({self.arguments})",
@@ -150,7 +155,7 @@ class Explanation:
 
     def __str__(self):
         lines = [*self.heads, *map(str, self.gradients)]
-        for title, heads, rows in self.tables():
+        for title, heads, rows in () if self.why_python else self.tables():
             lines += ["", f"{title}:", *_in_columns([heads, *rows])]
         return "\n".join([*lines, *([self.note] if self.note else [])]) + "\n"
 
@@ -203,10 +208,15 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         return explain(jit(f), *args, **kwargs)
     given = (f.bound, *args) if isinstance(f, PartialExecutor) else args
     marked = f.marker.mark(given, kwargs)
-    spec, leaves = ArgumentSpec.of(*marked)
+    spec, leaves, refused = spec_or_error(marked)
+    if refused is not None:
+        call_refused(f, given, kwargs, marked, refused)
+        return _explain_python(f, "")
     before = f.cache.compiles
     entry, version, _ = f.executed(Request(next(f.calls), spec, leaves, marked))
     is_new = f.cache.compiles > before
+    if version is None and f.why_python:
+        return _explain_python(f, spec)
     if entry.runs_python or (version is None and f.changed_state):
         plain = Executor(f.f, f.options)
         plain.watches_state = False
@@ -219,6 +229,22 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         found
         if entry.key.has_names
         else evolve(found, why_not=f.families.why_not(spec, list(f.cache.entries)))
+    )
+
+
+def _explain_python(f: Executor, arguments: Any) -> Explanation:
+    """The explanation of a call of a function that cannot be recorded."""
+    empty = Lambda((), (), Ret(()))
+    return Explanation(
+        function=executor_name(f.f),
+        arguments=str(arguments),
+        reason="",
+        is_new=False,
+        program=empty,
+        optimized=empty,
+        passes=(),
+        binds=(),
+        why_python=f.why_python,
     )
 
 

@@ -199,7 +199,7 @@ def _put(holder: Any, key: Any, value: Any) -> None:
 
 def call_as_python(executor: Any, holders: list, before: list, error: Exception) -> None:
     """Make ``executor`` call its function from now on, because it changes arrays or draws random
-    numbers outside of it, which ``error`` refuses.
+    numbers outside of it, or cannot be recorded, which ``error`` says.
 
     Does nothing if what the function has changed so far cannot be undone.
     """
@@ -209,6 +209,8 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
         return
     restore_state(holders, before, generators=True)
     executor.runs_python = True
+    if hasattr(error, "letir_unrecorded"):
+        executor.why_python = str(error)
     told = str(error).partition("\n")[0]
     _LOG.info("%s: called as Python from now on: %s", executor_name(executor.f), told)
     raise StateMatters

@@ -19,7 +19,7 @@ from letir.ast.derivative_types import might_require_grad
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
-from letir.errors import TraceError
+from letir.errors import LetirError
 from letir.eval.arguments import StaticLeaf
 from letir.executor import autodiff
 from letir.executor.argument_spec import ArgumentSpec
@@ -133,7 +133,7 @@ def _recorded_with_state(executor: "Executor", request: Request) -> tuple:
         executor.runs_python = True
         LATE_BOUND["restore_state"](holders, before)
         raise
-    except TraceError as error:
+    except LetirError as error:
         if is_all and executor.watches_state and hasattr(error, "letir_changes_outside"):
             LATE_BOUND["call_as_python"](executor, holders, before, error)
         if executor.changed_state:  # Python has called it and left values that cannot be recorded

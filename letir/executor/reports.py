@@ -115,6 +115,16 @@ def warn_of_compiles(executor: Any, reason: str, why_not: str) -> None:
     )
 
 
+def warn_of_python(executor: Any) -> None:
+    """Warn once that an executor calls its function as Python, because it cannot be recorded."""
+    executor.has_warned = True
+    warnings.warn(
+        f"jit calls {executor_name(executor.f)} as Python, without a plan: {executor.why_python}",
+        RuntimeWarning,
+        stacklevel=_frames_of_letir(),
+    )
+
+
 def _frames_of_letir() -> int:
     """The number of innermost frames that belong to letir, as ``stacklevel`` counts them."""
     frame, level = sys._getframe(1), 0
@@ -242,4 +252,5 @@ LATE_BOUND.update(
     size_words=size_words,
     spec_difference=spec_difference,
     warn_of_compiles=warn_of_compiles,
+    warn_of_python=warn_of_python,
 )

@@ -19,6 +19,7 @@ from letir.errors import (
     LetirError,
     ShapeError,
     TraceError,
+    of_unrecorded_code,
 )
 from letir.tracing.source_locations import at_user, is_letirs, is_users, user_place
 from letir.tracing.trace_state import ABSENT, ACTIVE, Trace
@@ -43,6 +44,7 @@ _REMEDIES = {  # the beginning of a function's name -> the remedy
     ),
     r"(pandas|matplotlib|sklearn)\.": "call it before, or on the result of the recorded function",
 }
+_MARKS = ("letir_changes_outside", "letir_unrecorded")  # attributes of errors, for ``jit``
 E = TypeVar("E", bound=Exception)  # an error that is returned unchanged
 
 
@@ -82,12 +84,11 @@ def conversion_error(value: Value) -> TraceError:
     """The error for a traced value that NumPy or C code tries to convert to an ordinary array."""
     asking, frame = _asking_function()
     LATE_BOUND["note_function_of_lists"](asking, frame)
-    return note_refusal(
-        TraceError(
-            f"a traced value of type {value.type} cannot become an ordinary array: "
-            f"it would not be recorded{at_user()}\n  {_remedy_for(asking)}"
-        )
+    error = TraceError(
+        f"a traced value of type {value.type} cannot become an ordinary array: "
+        f"it would not be recorded{at_user()}\n  {_remedy_for(asking)}"
     )
+    return note_refusal(of_unrecorded_code(error))
 
 
 def _asking_function() -> tuple[str, FrameType | None]:
@@ -136,14 +137,15 @@ def note_refusal(error: E) -> E:
     active = ACTIVE.get()
     if isinstance(active, Trace) and active.refusal is None:
         active.refusal = str(error)  # only the text: its frames refer to arrays
-        active.changes_outside = hasattr(error, "letir_changes_outside")
+        active.refusal_marks = tuple([mark for mark in _MARKS if hasattr(error, mark)])
     return error
 
 
 def noted_error(trace: Trace, text: str) -> TraceError:
     """The error for a trace that has noted a refusal."""
     error = TraceError(text)
-    return of_outside_state(error) if trace.changes_outside else error
+    vars(error).update(dict.fromkeys(trace.refusal_marks, True))
+    return error
 
 
 def of_outside_state(error: E) -> E:

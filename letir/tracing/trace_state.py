@@ -91,7 +91,7 @@ class Trace(ChangesArguments, LetBuilder):
 
     # defaults, which most traces keep
     refusal: str | None = None  # the first error of this trace, in case it is caught
-    changes_outside = False  # whether that error is ``of_outside_state``
+    refusal_marks: tuple[str, ...] = ()  # what that error tells ``jit``, see ``refusals``
     raised: tuple[Exception, ...] = ()  # errors of letir so far, see ``refusals``
     reads_errors = False  # whether the function has read the text of an error of letir
     root: CodeType | None = None  # the code of the outermost frame that is recorded

@@ -19,7 +19,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Local
 from letir.ast.types import ShapeDtype
-from letir.errors import TraceError
+from letir.errors import TraceError, of_unrecorded_code
 from letir.eval.arguments import checked_arguments
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
@@ -185,12 +185,11 @@ class Tracer(PythonProtocols):
 
     def refused(self, asked: str, remedy: str) -> TraceError:
         """The error for a conversion that cannot be recorded."""
-        return note_refusal(
-            TraceError(
-                f"{asked} of a traced value of type {self.type} cannot be recorded{at_user()}\n"
-                f"  {remedy_in_library(remedy)}"
-            )
+        error = TraceError(
+            f"{asked} of a traced value of type {self.type} cannot be recorded{at_user()}\n"
+            f"  {remedy_in_library(remedy)}"
         )
+        return note_refusal(of_unrecorded_code(error))
 
     def paused(self) -> Any:
         """The concrete value while tracing is paused, else None."""

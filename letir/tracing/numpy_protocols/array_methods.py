@@ -12,7 +12,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.errors import DTypeError, ShapeError, notify_watchers
+from letir.errors import DTypeError, ShapeError, notify_watchers, of_unrecorded_code
 from letir.tracing.numpy_functions.in_place import put, repeat_to_fit
 from letir.tracing.source_locations import at_user
 
@@ -138,20 +138,18 @@ class ArrayMethods(Value):
     def view(self, dtype: Any = None, type: Any = None) -> Value:
         """NumPy's ``ndarray.view`` with the same dtype: a view of the whole array."""
         if type is np.matrix or dtype is np.matrix:
-            raise notify_watchers(
-                DTypeError(
-                    f"numpy.matrix of a traced value of type {self.type} is not recorded"
-                    f"{at_user()}\n  compute with arrays: numpy.asarray(x), x @ y for products, "
-                    "numpy.linalg.inv(x)"
-                )
+            error = DTypeError(
+                f"numpy.matrix of a traced value of type {self.type} is not recorded"
+                f"{at_user()}\n  compute with arrays: numpy.asarray(x), x @ y for products, "
+                "numpy.linalg.inv(x)"
             )
+            raise notify_watchers(of_unrecorded_code(error))
         if type is not None or (dtype is not None and np.dtype(dtype) != self.dtype):
-            raise notify_watchers(
-                DTypeError(
-                    f"view: the bits of {self.type} as another type are not recorded{at_user()}\n"
-                    "  convert the numbers with .astype(dtype), or take .real and .imag"
-                )
+            error = DTypeError(
+                f"view: the bits of {self.type} as another type are not recorded{at_user()}\n"
+                "  convert the numbers with .astype(dtype), or take .real and .imag"
             )
+            raise notify_watchers(of_unrecorded_code(error))
         return self if self.is_scalar() else self[...]
 
     # ---- in place ----

@@ -19,7 +19,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.process_state import new_lock
 from letir.ast.record_fields import SeveralBinds
 from letir.ast.symbolic_sizes import has_sizes
-from letir.errors import DTypeError, LetirError, MissingRule
+from letir.errors import DTypeError, LetirError, MissingRule, of_unrecorded_code
 from letir.ops import load_records_of
 from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.numpy_functions.registry import PLAIN, into_ordinary_array
@@ -240,22 +240,23 @@ def unsupported_error(function: Any, method: str | None = None) -> MissingRule:
     reason = LATE_BOUND["refusal_reason"](function)
     if reason is not None:
         told = f"{called} of traced values cannot be recorded{at_user()}\n  {reason}"
-        return note_refusal(MissingRule(told))
+        return note_refusal(of_unrecorded_code(MissingRule(told)))
     new = f"letir.primitive('package.{function.__name__}', impl, aval, vjp=..., numpy=({name},))"
     add = "" if method else f"\n  or add it: {new}"
-    return note_refusal(
-        MissingRule(
-            f"{called} of traced values is not recorded{at_user()}\n"
-            f"  write it with recorded functions: docs/operations.md lists them{add}\n"
-            f"  or call it without a derivative: letir.opaque({called}, aval)(...)"
-        )
+    error = MissingRule(
+        f"{called} of traced values is not recorded{at_user()}\n"
+        f"  write it with recorded functions: docs/operations.md lists them{add}\n"
+        f"  or call it without a derivative: letir.opaque({called}, aval)(...)"
     )
+    return note_refusal(of_unrecorded_code(error))
 
 
 def unsupported_arguments(function: Any, reason: str) -> MissingRule:
     """The error for a call with arguments that the record does not support."""
-    return MissingRule(
-        f"{_callable_name(function)} of traced values is not recorded with these arguments"
-        f"{at_user()}\n"
-        f"  {reason}: leave it out, or write it with other functions"
+    return of_unrecorded_code(
+        MissingRule(
+            f"{_callable_name(function)} of traced values is not recorded with these arguments"
+            f"{at_user()}\n"
+            f"  {reason}: leave it out, or write it with other functions"
+        )
     )
