@@ -242,7 +242,7 @@ _LATE_BOUND = {
         *("taken_while", "unless_it_changes"),
     ),
     "tracing.late_imports": ("watched_spec",),
-    "tracing.operands": ("stack_traced",),
+    "tracing.operands": ("settled_attribute", "stack_traced"),
     "tracing.scipy_stand_ins": ("loaded_scipy_modules",),
     "tracing.distribution_methods": ("distribution_methods",),
     "tracing.checks.warning_places": (

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import define, field, frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.types import number_dtype
 from letir.errors import DTypeError
 
@@ -102,6 +103,8 @@ def token(value: Any) -> Any:
         return make(value)
     if isinstance(value, np.generic):
         return value.dtype, value.tobytes()  # not its class: longlong and int64 are the same dtype
+    if hasattr(type(value), "__letir_run__"):
+        raise _TracedSetting
     try:
         hash(value)
     except TypeError:
@@ -117,6 +120,10 @@ def number_token(value: Any) -> Any:
     """A hashable token of a Python number, by which numbers of other types or signs differ."""
     # zeros by their text, because 0.0 == -0.0
     return token(value) if type(value) is complex else (type(value), value or repr(value))
+
+
+class _TracedSetting(Exception):
+    """Raised by ``token`` for a traced value, which is not a number yet."""
 
 
 # A dict, because impl(**attrs) is called for every bind and unpacks a dict fastest.
@@ -135,9 +142,17 @@ class Attrs(dict):
         # only while the slot is empty: afterwards it is read without a frame
         if name != "token":
             raise AttributeError(f"'Attrs' object has no attribute {name!r}")
-        # not sorted: Primitive.complete puts every attribute into the record's order
-        self.token = tuple([(name, token(value)) for name, value in self.items()])
+        try:
+            self.token = self._token_of_items()
+        except _TracedSetting:  # axis=i of a traced i: the number is read, and guarded
+            settle = LATE_BOUND["settled_attribute"]
+            dict.update(self, {key: settle(key, value) for key, value in self.items()})
+            self.token = self._token_of_items()
         return self.token
+
+    def _token_of_items(self) -> tuple:
+        # not sorted: Primitive.complete puts every attribute into the record's order
+        return tuple([(name, token(value)) for name, value in self.items()])
 
     def __eq__(self, other):
         return type(other) is Attrs and self.token == other.token

@@ -124,6 +124,30 @@ def positive_int(value: Any, name: str) -> int:
     return found
 
 
+def settled_attribute(name: str, value: Any) -> Any:
+    """The attribute ``value`` of an operation with each traced integer or bool in it replaced by
+    its number, which a guard holds.
+
+    Raises TraceError for a traced float, since its derivative would be lost.
+    """
+    if type(value) is tuple:
+        return tuple([settled_attribute(name, item) for item in value])
+    if not isinstance(value, Value):
+        return value
+    if value.dtype.kind == "b" and not value.shape:
+        return bool(value)
+    if value.dtype.kind in "iu":
+        return operator.index(value)
+    raise LATE_BOUND["note_refusal"](
+        TraceError(
+            f"{name} is a traced value of type {value.type}, but must be a number that the program "
+            f"contains{at_user()}\n"
+            f"  pass {name} as a static argument (static_argnums);\n"
+            f"  letir.concrete({name}) gives the value, with a guard and without a derivative"
+        )
+    )
+
+
 def captured_array(variable: Value) -> Any:
     """The array of a Variable that a traced function captures.
 
@@ -181,4 +205,4 @@ def is_traced_slice(entry: slice) -> bool:
     return all(isinstance(n, Value) and n.dtype.kind == "i" and not n.shape for n in ends)
 
 
-LATE_BOUND["stack_traced"] = stack_traced
+LATE_BOUND.update(settled_attribute=settled_attribute, stack_traced=stack_traced)

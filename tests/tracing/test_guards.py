@@ -82,6 +82,10 @@ INTEGERS = {
     "a method's shape": (lambda n, x: x.reshape(n), 3, 2),
     "a broadcast": (lambda n, x: np.broadcast_to(x[0], n) * 1.0, 3, 4),
     "a setting": (lambda n, x: np.var(x, ddof=n), 1, 2),
+    "an axis of weights": (lambda n, x: np.average(np.outer(x, X), n, X), 0, 1),
+    "an axis in a tuple": (lambda n, x: np.gradient(np.outer(x, X), axis=(n,))[0], 0, 1),
+    "an order": (lambda n, x: np.gradient(x, edge_order=n), 1, 2),
+    "a range of bins": (lambda n, x: np.histogram2d(x, x, 3, [(0, n), (-2, n)])[0], 2, 3),
     "a size of linspace": (lambda n, x: np.linspace(0.0, 1.0, n).sum() * x, 3, 4),
     "a string": (lambda n, x: x * len("ab" * n), 3, 4),
 }
@@ -94,6 +98,11 @@ def test_an_integer_that_python_reads_is_guarded(program, n, other):
     assert_same(program(n, 2 * X), f(n, 2 * X))
     with pytest.raises(GuardError, match=f"where this was {n}.*, now it is {other}"):
         f(other, X)
+
+
+def test_a_float_that_must_be_in_the_program_is_refused():
+    with pytest.raises(TraceError, match=r"ranges is a traced value(.*\n)*.*concrete\(ranges\)"):
+        lt.trace(lambda s, x: np.histogram2d(x, x, 3, [(-s, s), (0.0, s)]), 2.0, X)
 
 
 def test_an_integer_that_is_not_read_is_not_guarded():

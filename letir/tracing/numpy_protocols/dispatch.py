@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
-from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.process_state import new_lock
@@ -132,7 +131,7 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
     # values first: ``isinstance`` of a traced number asks it for its class, in eight calls
     operands = tuple([x if hasattr(x, "emitter") else stack_traced(x) for x in operands])
     if op.sizes_in and has_sizes(attrs, op.sizes_in):
-        return LATE_BOUND["sized_call"](op, operands, _complete_attrs(op, attrs))
+        return LATE_BOUND["sized_call"](op, operands, op.complete(attrs))
     if isinstance(out, Value) and op.out_takes_part:
         attrs |= _sum_dtype(operands[0], out, **attrs)
     emitter = tracer.emitter
@@ -140,7 +139,7 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
         if isinstance(operand, Value):
             emitter = operand.emitter
             break
-    result = emitter.apply(op, operands, _complete_attrs(op, attrs))
+    result = emitter.apply(op, operands, op.complete(attrs))
     if op.returned is not None:
         return op.returned(result, **attrs)
     if func in _NO_SCALARS:
@@ -151,14 +150,6 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
     is_method = func in _METHODS and isinstance(operands[0], Value) and operands[0].is_scalar()
     written = _write_into_out(func, result, out)
     return written[()] if is_method and not operands[0].type.weak else written
-
-
-def _complete_attrs(op: Primitive, attrs: dict) -> Attrs:
-    """The attributes, with traced integers converted to their values and guarded."""
-    for name, value in attrs.items():
-        if isinstance(value, Value):
-            attrs = {**attrs, name: int(value) if value.dtype.kind in "iu" else value}
-    return op.complete(attrs)
 
 
 def _positional_out(prepare, args: tuple):
