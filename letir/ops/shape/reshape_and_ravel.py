@@ -5,14 +5,17 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
+from letir.ast.record_fields import SeveralBinds
 from letir.ast.sizes.size import differs, exact_quotient
 from letir.ast.terms import NO_TYPE
 from letir.ast.types import Size
 from letir.errors import DTypeError, ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.records import composite, define
+from letir.ops.elementwise import casting
 from letir.ops.shape.shape_and_creation import (
     batching,
     runtime_shape,
@@ -70,12 +73,21 @@ def _reshape_prepare(a, shape, order="C"):
     if order not in ("C", "F"):  # "A" depends on the memory order, which a trace does not know
         raise DTypeError(f"reshape: order is 'C' or 'F', found {order!r}\n  pass one of them")
     sizes, shape = shape_operands(shape, (a,))
+    if shape is not None:
+        # NumPy takes each negative size for -1
+        shape = tuple(-1 if type(n) is int and n < 0 else n for n in shape)
     return (a, *sizes), {"shape": shape, "order": order}
 
 
 def _reshape_call(a, /, shape=None, order="C", *, newshape=None, copy=None):
     """np.reshape."""
-    return _reshape_prepare(a, shape_from_call(newshape if shape is None else shape), order)
+    shape = shape_from_call(newshape if shape is None else shape)
+    if copy:
+        raise SeveralBinds(lambda: casting.copy(reshape(a, shape, order)))
+    if copy is not None and isinstance(a, Value) and a.shape:
+        # raises NumPy's error where the elements would have to be copied
+        np.reshape(LATE_BOUND["layout_of"](a), shape, order, copy=False)
+    return _reshape_prepare(a, shape, order)
 
 
 def write_reshape(parent: Value, new: Value, *sizes: Any, order: str = "C", **_: Any) -> Value:

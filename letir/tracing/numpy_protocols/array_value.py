@@ -191,8 +191,11 @@ class ArrayValue(ArrayMethods):
     )
     ravel, nonzero = _recorded_method(np.ravel), _recorded_method(np.nonzero)
 
-    def reshape(self, *shape: Any, order: str = "C") -> Value:
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Value:
         """NumPy's ``ndarray.reshape``, of sizes one by one or in a tuple."""
+        if copy is not None:
+            sizes = shape[0] if len(shape) == 1 else shape
+            return self.numpy_call(np.reshape, (self, sizes, order), {"copy": copy})
         return PRIMITIVES["reshape"](
             self, shape_from_call(shape[0]) if len(shape) == 1 else shape, order
         )

@@ -369,3 +369,10 @@ def test_vectorize_records_with_and_without_a_signature(vectorize):
     replayed(squares, X)
     check_grads(sums, (X,), order=1)
     check_grads(squares, (X,), order=1)
+
+
+@pytest.mark.parametrize("shape", [(2, -6), (-2, 3), -7])
+def test_each_negative_size_of_a_reshape_stands_for_the_rest(shape):
+    program = replayed(lambda x: (np.reshape(x, shape), x.reshape(shape)), X)
+
+    assert lt.parse(lt.dumps(program)) == program

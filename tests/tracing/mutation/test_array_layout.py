@@ -90,6 +90,36 @@ def test_a_shape_that_needs_a_copy_is_numpys_error():
             run(A)
 
 
+@pytest.mark.parametrize(
+    "reshaped",
+    [
+        lambda x: np.reshape(x, (2, 6), copy=True),
+        lambda x: x.reshape(2, 6, copy=True),
+        lambda x: x.reshape((2, 6), order="F", copy=True),
+        lambda x: np.reshape(x, (2, 6), copy=False),
+        lambda x: np.reshape(x.T, (6, 2), order="F", copy=False),
+    ],
+)
+def test_a_reshape_is_a_copy_if_asked_and_a_view_if_it_must_be(reshaped):
+    def f(x):
+        y = reshaped(x)
+        y[0] = 7.0
+        return y, x * 2
+
+    expected = f(A.copy())
+    assert_same(expected, lt.trace(f, A.copy())(A.copy()))
+    assert_same(expected, lt.jit(f)(A.copy()))
+
+
+def test_a_reshape_that_must_be_a_view_and_needs_a_copy_is_numpys_error():
+    def f(x):
+        return np.reshape(x.T, (2, 6), copy=False)
+
+    for run in (f, lambda x: lt.trace(f, x)):
+        with pytest.raises(ValueError, match="Unable to avoid creating a copy"):
+            run(A)
+
+
 def test_the_shape_of_an_argument_cannot_be_assigned():
     def f(x):
         x.shape = 12
