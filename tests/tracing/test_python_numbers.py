@@ -494,6 +494,24 @@ def test_a_python_complex_number_takes_a_double_precision_scalar_as_a_float(f):
     assert_same(f(x, z), lt.jit(f)(x, z))
 
 
+@pytest.mark.parametrize(
+    "number",
+    [
+        lambda x, y: complex(x, y),  # noqa: PLW0108
+        lambda x, y: np.array([x + 1j * y])[0],
+        lambda x, y: np.complex64(complex(x, y)),
+    ],
+)
+def test_the_absolute_value_of_a_complex_number_is_that_of_the_scalar(number):
+    def f(x, y):
+        return abs(number(x, y))
+
+    for x, y in np.random.default_rng(0).normal(size=(40, 2)).tolist():
+        assert_same(f(x, y), lt.trace(f, 1.0, 2.0)(x, y))
+        assert_same(f(x, y), lt.jit(f, exact=True)(x, y))
+    assert lt.grad(f, argnums=(0, 1))(0.0, 0.0) == (0.0, 0.0)
+
+
 def test_a_text_that_numpy_makes_of_an_array_is_guarded():
     def f(x):
         return 0 * x + len(np.array2string(x, precision=2))

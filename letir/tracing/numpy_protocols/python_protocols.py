@@ -219,6 +219,13 @@ class PythonProtocols(ArrayValue):
             return NotImplemented  # like NumPy's numbers
         return pow(int(self), int(other), int(modulus))
 
+    def __abs__(self):
+        if self.dtype.kind == "c" and self.is_scalar():
+            # as Python and NumPy's scalars; the ufunc of arrays differs in the last bit
+            size = np.hypot(self.real, self.imag)
+            return weaken_result(size) if self.type.weak else size
+        return super().__abs__()
+
     def __round__(self, ndigits=None):
         kind = self.dtype.kind
         if not self.is_scalar() or kind not in "iuf":
