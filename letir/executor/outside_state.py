@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
+from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import TraceError
 from letir.executor.calls import executor_name
@@ -114,7 +116,8 @@ class StateMatters(Exception):  # a message inside the executor
 def refuse_changes(
     executor: Any, marked: tuple[tuple, dict], holders: list, before: list, fn: Lambda | None
 ) -> None:
-    """Raise ``StateMatters`` if the function's program depends on the ``holders`` that it changed.
+    """Raise ``StateMatters`` if the function's program depends on the ``holders`` that it changed,
+    or if it appends traced values to one of them.
 
     The executor then calls the function as Python, for this call; after a second such recording,
     for all calls. ``fn`` is the program that was recorded for the arguments ``marked``. The program
@@ -125,7 +128,7 @@ def refuse_changes(
     now = [contents_of(holder) for holder in holders]
     matters = True
     try:
-        matters = record_function(executor.f, marked)[0] != fn
+        matters = _appends_traced(now, before) or record_function(executor.f, marked)[0] != fn
         if executor.changed_state:  # a cache is full now: then nothing has changed again
             matters |= not all(map(is_unchanged, holders, now))
         restore_state(holders, now)
@@ -140,6 +143,18 @@ def refuse_changes(
         executor.runs_python |= executor.changed_state > 1
         _LOG.info("%s: called as Python, it changes what it reads", executor_name(executor.f))
         raise StateMatters
+
+
+def _appends_traced(now: list, before: list) -> bool:
+    """Whether a list or deque has grown by traced values, as in ``losses.append(loss)``: a plan
+    would append nothing.
+    """
+    return any(
+        isinstance(leaf, Value)
+        for contents, old in zip(now, before, strict=True)
+        if type(contents) in (list, deque) and len(contents) > len(old)
+        for leaf in flatten(list(contents)[len(old) :])[0]
+    )
 
 
 def _depends_on_numbers(

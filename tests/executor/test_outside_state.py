@@ -250,6 +250,22 @@ def test_state_that_is_only_written_changes_once_with_the_recording():
     assert f.counters["compiles"] == 1
 
 
+@pytest.mark.parametrize("entry", [lambda x: x, lambda x: {"loss": x.sum(), "step": (1, x)}])
+def test_a_list_of_computed_values_grows_in_each_call(entry):
+    log, last = [], deque(maxlen=2)
+
+    @jit
+    def f(x):
+        log.append(entry(x * 2))
+        last.append(x[0])
+        return x + 1
+
+    for n in range(4):
+        assert_same(ONES * n + 1, f(ONES * n))
+    assert_same([entry(ONES * n * 2) for n in range(4)], log)
+    assert_same([np.float64(2), np.float64(3)], list(last))
+
+
 class Machine:
     """Objects whose first calls give the same program, and later ones another."""
 
