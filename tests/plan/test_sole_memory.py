@@ -141,3 +141,24 @@ def test_memory_is_sole_if_all_slots_that_share_it_are_among_the_given_ones():
     assert [memory.is_sole(1, ()), memory.is_sole(1, (2,)), memory.is_sole(3, ())] == [
         *(False, True, False),
     ]
+
+
+# Writes into arguments of a plan, in slots of operands that are not used any more.
+PARTS = {
+    "copied": """lambda %0: float64[3], %1: float64[] {
+        %2: float64[3] = index_set(%0, %1, item=0)
+        return %0, %2
+    }""",
+    "written": """lambda %0: float64[3], %1: float64[] {
+        %2: float64[3] = broadcast_to(%1, shape=(3,))
+        %3: float64[3] = copy(%2)
+        %4: float64[3] = write_back(%0, %3)
+        %5: float64[3] = index_set(%4, 9.0, item=0)
+        return %0, %5
+    }""",
+}
+
+
+@pytest.mark.parametrize("text", PARTS.values(), ids=PARTS)
+def test_writes_into_parts_of_arguments_are_made_in_copies(text):
+    check_function(lt.parse(text), (np.arange(3.0), np.float64(2.0)))

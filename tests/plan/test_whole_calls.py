@@ -42,6 +42,12 @@ def numbers(a, b):
     return {"total": total, "parts": (total * a, [b - a])}
 
 
+def kept_comparison(s):
+    """A comparison that decides a branch and is a result too."""
+    is_small = s < 1.0
+    return (s * 2.0 if is_small else s), is_small
+
+
 FUNCTIONS = {
     "numbers": (numbers, (0.5, 2.0), [(-1.0, 2.0), (0.0, 2.0), (0.5, -1.0), (1e-320, 1e308)]),
     "infinite": (
@@ -78,6 +84,7 @@ FUNCTIONS = {
     ),
     "linalg": (np.linalg.inv, (np.eye(2),), [(np.ones((2, 2)),), (np.eye(2) * np.nan,)]),
     "branches": (lambda s: s * 2 if s > 1 else (s, s + 1), (0.5,), [(2.0,), (np.nan,), (0.5,)]),
+    "kept": (kept_comparison, (0.5,), [(2.0,), (0.0,), (np.nan,), (-1.0,)]),
     "integers": (lambda n: (n * n) // 3 % 5, (7,), [(-8,), (2**40,), (0,)]),
 }
 
