@@ -225,3 +225,11 @@ def test_wrong_flags_are_refused():
         lt.differentiate(fn, [True])
     with pytest.raises(lt.ShapeError, match="1 results, 2 flags"):
         lt.differentiate(fn, defined=[True, True])
+
+
+def test_rules_in_raw_programs_stay_as_they_are_written():
+    """Equal operations in a rule are merged only where it is known which cotangents are needed."""
+    fn = lt.trace(lambda x: x * x, np.ones(3))
+    (raw,) = [bind for bind in lt.differentiate(fn).df.binds if bind.op.name == "grad_of"]
+
+    assert ["mul", "mul"] == [bind.op.name for bind in raw.attrs["body"].binds]

@@ -127,7 +127,7 @@ def scan_steps(bind: Bind) -> _ScanSteps | None:
     carried = [strong_type(arg.type) for arg in args[:start]]
     added = [kind.with_shape(kind.shape[1:]) for kind in outs[start:]]
     shapes = [kind.shape for kind in added]
-    if len(sizes) != 1 or not is_static_shape((*sizes, *sum(shapes, ()))):
+    if not is_static_shape((*sizes, *sum(shapes, ()))):
         return None
     return _ScanSteps(
         attrs["body"],

@@ -471,3 +471,23 @@ def test_only_min_bytes_recomputes_elementary_functions(policy, exact, count):
     g = lt.differentiate(lt.trace(lambda x: np.tanh(x) * np.exp(-x), np.ones(3)))
 
     assert count == len(with_policy(g, policy, exact=exact).df_input_captured_outputs)
+
+
+def test_exact_keeps_masks_instead_of_the_values_that_they_compare():
+    """New temporaries, whose gradient is recorded again: the masks of the two recordings agree."""
+
+    def normalised(x, w):
+        z = x @ w
+        h = np.tanh(np.maximum(z, 0)) / (1 + np.exp(-z))
+        return ((h - h.mean(-1, keepdims=True)) ** 2).sum()
+
+    assert ["exp", "tanh", "mean", "equal", "equal"] == kept_of(
+        normalised, X, W, policy="recompute_cheap", exact=True
+    )
+
+
+def test_a_user_policy_keeps_new_temporaries_although_they_can_be_recomputed():
+    def twice(x, w):
+        return (x @ w).sum(0) * np.maximum(x @ w, 0)[0]
+
+    assert ["matmul", "matmul"] == kept_of(twice, X, W, policy=products_only)

@@ -194,6 +194,14 @@ def test_names_and_source_lines_are_kept():
     assert {body.binds[0].source} == {bind.source for bind in after.binds}
 
 
+def test_a_step_number_that_is_a_python_number_prevents_blocks_only_where_it_is_read():
+    def loop(body):
+        return unroll(lt.trace(lambda x: lt.fori_loop(0, 67, body, x), np.ones(3)))
+
+    assert 3 == names(loop(lambda i, x: np.sin(x))).count("sin")
+    assert ["fori_loop"] == names(loop(lambda i, x: np.sin(x) * i))
+
+
 # ---- scan ----
 
 

@@ -305,6 +305,13 @@ def test_an_invalid_pattern_is_an_error(pattern, replacement, message):
         lt.rewrite(lt.trace(np.sin, X), pattern, replacement)
 
 
+def test_a_pattern_that_fails_with_every_attribute_is_an_error():
+    program = lt.trace(lambda x: np.sum(x, axis=0), np.ones((2, 3)))
+
+    with pytest.raises(TypeError, match="can only concatenate|unsupported operand"):
+        lt.rewrite(program, lambda x, *, axis: np.sum(x, axis=axis + (0,)), lambda x, *, axis: x)
+
+
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_a_rewrite_that_changes_nothing_keeps_results(program):

@@ -131,3 +131,13 @@ def test_a_maximum_that_is_a_result_keeps_its_derivative():
         return m + 0 * np.sum(np.exp(x - m) / np.exp(x - m).sum())
 
     np.testing.assert_array_equal(lt.grad(f)(X), (X == X.max()).astype(float))
+
+
+def test_an_operand_of_unknown_type_keeps_the_derivative():
+    f = lt.parse("""lambda %0: float64[6], %1 {
+        %2: float64[] = max(%0)
+        %3: float64[6] = sub(%0, %2)
+        %4: float64[6] = mul(%3, %1)
+        return %4 }""")
+
+    assert "max" in str(lt.differentiate(f).df)
