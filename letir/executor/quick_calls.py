@@ -298,7 +298,7 @@ def _single_function(version: Compiled, tests: _TestWriter, tree: Tree | None) -
 
     def nest(texts: list[str]) -> str:
         if tree is None:
-            return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+            return f"({', '.join(texts)})"  # one result alone in parentheses is itself
         return _nested_text(tree.unflatten(range(len(texts))), texts, names)
 
     leaves = [

@@ -120,3 +120,10 @@ def test_results_of_generated_programs_are_unchanged(program):
 @given(functions(smooth=True))
 def test_gradients_of_generated_functions_are_unchanged(drawn):
     assert_gradient_unchanged(erase_number_types, *drawn)
+
+
+@pytest.mark.parametrize(("dtype", "count"), [(np.int64, 0), (np.float64, 1)])
+def test_large_integers_become_arrays_where_these_hold_them_exactly(dtype, count):
+    fn = program(lambda x: x + 2**60, ArrayType(dtype, (3,)))
+
+    assert count == len(numbers(erase_number_types(fn)))

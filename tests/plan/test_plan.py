@@ -128,6 +128,12 @@ def test_steps_of_a_plan_call_numpys_ufuncs_directly():
     assert [f for _, f, *_ in plan_of(fn).tables[np].steps] == [np.arctan2, np.multiply]
 
 
+def test_numbers_beside_arrays_are_converted_when_the_plan_is_made():
+    fn = lt.trace(lambda x: np.maximum(x * 2, 0.5), X)
+
+    assert [np.ndarray, np.ndarray] == [type(n) for n in plan_of(fn).tables[np].rest]
+
+
 def test_python_integers_are_computed_exactly():
     fn = lt.trace(lambda x, y: x * y, 3, 4)
 

@@ -118,6 +118,12 @@ def test_the_first_operation_that_is_not_linear_is_named_with_its_line(f, messag
     assert "test_transposition.py" in str(e.value)
 
 
+def test_composites_that_their_own_rule_shows_as_linear_are_looked_into():
+    """The quantiles of a uniform distribution are nan outside of [0, 1]."""
+    with pytest.raises(lt.LetirError, match="uniform_ppf is not linear"):
+        lt.linear_transpose(lt.scipy.stats.uniform.ppf, X)
+
+
 def test_a_constant_result_is_not_linear():
     with pytest.raises(lt.LetirError, match="is the same for all arguments, but not zero"):
         lt.linear_transpose(lambda x: (x, np.ones(3)), X)

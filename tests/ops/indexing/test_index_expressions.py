@@ -34,3 +34,19 @@ def test_an_axis_of_length_0_of_a_mask_fits_any_axis(f, shape):
 def test_the_other_axes_of_a_mask_are_axes_of_the_array(shape):
     with pytest.raises(BoundsError, match="does not fit"):
         lt.trace(chosen, X, np.zeros(shape))
+
+
+def test_the_index_of_a_ufuncs_at_is_checked_when_it_is_recorded():
+    with pytest.raises(BoundsError, match="index 10 is out of bounds"):
+        lt.trace(lambda x: np.negative.at(x, 10), np.ones(3))
+
+
+def test_the_gradient_of_values_written_where_a_mask_is_true_copies_nothing():
+    mask = np.array([True, False, True])
+
+    def total(new):
+        return (lt.numpy.array(np.ones(3)).at[mask].set(new) * 2.0).sum()
+
+    gradient = lt.trace(lt.grad(total), np.ones(2))
+    assert "copy" not in [bind.op.name for bind in gradient.binds]
+    assert_same(np.full(2, 2.0), gradient(np.ones(2)))

@@ -229,6 +229,17 @@ def test_a_long_scan_becomes_a_scan_over_blocks_of_eight():
     assert (12, 16) == (loop.attrs["length"], loop.attrs["n_xs"])
 
 
+def test_blocks_of_a_scan_read_every_captured_value():
+    xs, h, a, b = np.cos(np.arange(70.0)), np.float64(0.1), np.float64(0.5), np.float64(-0.25)
+    f = lt.trace(
+        lambda xs, h, a, b: lt.scan(lambda h, x: (h * a + x * b, h), h, xs),
+        *(xs, h, a, b),
+    )
+
+    assert "scan" in names(unroll(f))
+    assert_same(f(xs, h, a, b), unroll(f)(xs, h, a, b))
+
+
 def test_a_scan_with_large_results_stays():
     """Unrolled, the results of the steps and the stacked results would be in memory at once."""
     f = lt.trace(

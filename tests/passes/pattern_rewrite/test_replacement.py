@@ -308,8 +308,8 @@ def test_an_invalid_pattern_is_an_error(pattern, replacement, message):
 def test_a_pattern_that_fails_with_every_attribute_is_an_error():
     program = lt.trace(lambda x: np.sum(x, axis=0), np.ones((2, 3)))
 
-    with pytest.raises(TypeError, match="can only concatenate|unsupported operand"):
-        lt.rewrite(program, lambda x, *, axis: np.sum(x, axis=axis + (0,)), lambda x, *, axis: x)
+    with pytest.raises(TypeError, match="must be an iterable"):
+        lt.rewrite(program, lambda x, *, axis: np.sum(x, axis=(*axis, 0)), lambda x, *, axis: x)
 
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))

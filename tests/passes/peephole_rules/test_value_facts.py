@@ -23,6 +23,10 @@ def test_a_result_never_becomes_an_argument_or_another_result():
     assert_unchanged(peephole, twice, np.ones(3))
 
 
+def test_a_result_becomes_a_new_array_that_only_it_holds():
+    assert ["add"] == ops(peephole(program(lambda x: (x + x) * 1, ArrayType(float, (3,)))))
+
+
 def test_a_view_of_an_argument_is_not_the_argument():
     x = np.ones((2, 3))
     y = run_forward(peephole(program(lambda x: x.T.T, ArrayType(float, (2, 3)))), x)
