@@ -5,7 +5,8 @@ from attrs import define, evolve, field
 from letir.ast.terms import Arg, Lambda
 from letir.kernels.loop_language import Operand
 from letir.kernels.reduction_forms import Parts
-from letir.kernels.row_groups import RowKernel, RowLowering
+from letir.kernels.row_groups import IN_MEMORY, RowLowering
+from letir.kernels.row_interface import RowKernel
 from letir.kernels.row_passes import Reduction, RowPasses, Space
 from letir.kernels.row_products import products_as_sums
 from letir.kernels.scalar_lowering import NoKernel
@@ -42,7 +43,7 @@ class _FewColumns(RowLowering):
 
     def emit_blocks(self, stage: int, now: list[Reduction], first: list[Parts]) -> list[Parts]:
         b = self.builder
-        kinds = [one.accumulator for one in now if one.kind != "column"]
+        kinds = [one.accumulator for one in now if one.kind not in IN_MEMORY]
         begun = [kind.block(b, own) for kind, own in zip(kinds, first, strict=True)]
         ended = self.emit_elements(stage, now, begun)
         pairs = zip(kinds, first, ended, strict=True)
@@ -58,17 +59,15 @@ class _FewColumns(RowLowering):
         b, parts = self.builder, list(begun)
         for column in range(self.passes.space.columns):
             self.column, index = column, b.number(column, "i8")
-            self.place["full"] = (*self.place["row"], index)
-            self.place["column"] = (*self.place["single"], index)
-            self.loaded = {k: x for k, x in self.loaded.items() if k[1] in ("row", "single")}
+            self.enter_column(index)
             self.compute(stage)
             inside = 0
             for one in now:
                 self.result = self.passes.space.shape
                 dtype = one.bind.binders[0].type.dtype
                 element = one.form.element(b, self.value(one.source), dtype)
-                if one.kind == "column":
-                    self.update_column(one, element)
+                if one.kind in IN_MEMORY:
+                    self.update_total(one, element)
                 else:
                     parts[inside] = one.accumulator.step(b, parts[inside], element)
                     inside += 1

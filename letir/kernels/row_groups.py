@@ -1,58 +1,25 @@
 """Kernels of groups with reductions: several passes over each row of a matrix while it is in cache.
 
-``row_passes`` decides what each pass computes. Reductions along columns, and reductions of all
-elements, are carried from row to row.
+``row_passes`` decides what each pass computes. Reductions along columns, along a stack of matrices,
+and of all elements are carried from row to row.
 """
 
-import math
+import contextlib
+from collections.abc import Callable
 
-import numpy as np
-from attrs import define, field, frozen
+from attrs import define, field
 
 from letir.ast.terms import Arg, Bind, Const
 from letir.kernels.elementwise_groups import kernel_name
 from letir.kernels.loop_language import Array, Kernel, Operand
 from letir.kernels.reduction_forms import Parts
-from letir.kernels.row_passes import Reduction, RowPasses, Space
+from letir.kernels.row_interface import RowKernel
+from letir.kernels.row_passes import Reduction, RowPasses
 from letir.kernels.scalar_lowering import MOST_ARRAYS, NoKernel, ScalarLowering, expect_known
 
 _Input = tuple[Arg, str, tuple[int, ...]]  # a value, its kind, and the shape of the argument
 _BLOCK = 8  # a block of a sum has 2 ** 8 elements
-_EXTENTS = {"full": ("o", "m", "n"), "row": ("o", "m"), "column": ("o", "n"), "single": ("o",)}
-_SIGNATURES = {"full": "(m,n)", "row": "(m)", "column": "(n)", "single": "()"}
-
-
-@frozen
-class RowKernel:
-    """A kernel and how to call it.
-
-    ``operands``: for each input its position among the group's operands, its kind and its shape.
-    After these inputs come the buffers, one for each dtype of ``scratch``, with one element for
-    each column. ``results``: the kinds of the results. ``combines``: for each result the reduction
-    over rows that computes it, or "". ``row_combines``: the same for reductions within the only
-    row; empty if another value depends on such a reduction.
-    """
-
-    kernel: Kernel
-    space: Space
-    operands: tuple[tuple[int, str, tuple[int, ...]], ...]
-    scratch: tuple[np.dtype, ...]
-    results: tuple[str, ...]
-    combines: tuple[str, ...]
-    row_combines: tuple[str, ...]
-
-    @property
-    def sizes(self) -> dict[str, tuple[int, ...]]:
-        """The lengths of the core axes of an array of each kind."""
-        space = self.space
-        rows, columns = math.prod(space.shape[space.lead : space.split]), space.columns
-        return {"full": (rows, columns), "row": (rows,), "column": (columns,), "single": ()}
-
-    @property
-    def signature(self) -> str:
-        """The signature of the generalized ufunc."""
-        given = [_SIGNATURES[kind] for _, kind, _ in self.operands] + ["(n)"] * len(self.scratch)
-        return f"{','.join(given)}->{','.join([_SIGNATURES[kind] for kind in self.results])}"
+IN_MEMORY = ("column", "shared column", "shared full")  # totals that are carried in memory
 
 
 @define(eq=False)
@@ -66,6 +33,7 @@ class RowLowering(ScalarLowering):
     scratch: list[Array] = field(factory=list)
     place: dict[str, tuple[Operand, ...]] = field(factory=dict)  # the current one, by kind
     result: tuple[int, ...] = ()  # the shape of the value that is being computed
+    m: Operand = field(init=False)  # the number of rows
     n: Operand = field(init=False)  # the number of columns
     loaded: dict[_Input, Operand] = field(factory=dict)
 
@@ -78,9 +46,10 @@ class RowLowering(ScalarLowering):
         if len(arrays) > MOST_ARRAYS:
             raise NoKernel
         b = self.builder
-        extents = {name: b.extent(name) for name in "omn"}
-        self.n = extents["n"]
-        self.emit(extents["o"], extents["m"])
+        names = "olmn" if self.passes.space.is_stacked else "omn"
+        extents = {name: b.extent(name) for name in names}
+        self.n, self.m = extents["n"], extents["m"]
+        self.emit(extents)
         # NumPy gives the lengths of axes in the order in which the signature names them
         order = dict.fromkeys(["o", *[name for array in arrays for name in array.extents]])
         taken = {name for array in arrays if not array.is_written for name in array.extents}
@@ -88,7 +57,9 @@ class RowLowering(ScalarLowering):
             raise NoKernel  # NumPy finds the lengths in the operands alone
         given = tuple([extents[name] for name in order])
         results = [self.passes.source(arg) for arg in self.passes.body.ret.args]
-        names = [self.reduction_names(("single", "column")), self.reduction_names(("row",))]
+        is_stacked = self.passes.space.is_stacked
+        over_rows = ("shared full", "shared column") if is_stacked else ("single", "column")
+        names = [self.reduction_names(over_rows), self.reduction_names(("row",))]
         params: dict[Arg, int] = {param: n for n, param in enumerate(self.passes.body.params)}
         return RowKernel(
             Kernel(
@@ -120,9 +91,8 @@ class RowLowering(ScalarLowering):
             value = self.passes.source(arg)
             if arg.type.weak or value not in self.passes.kinds:
                 raise NoKernel
-            array = Array(
-                f"y{n}", arg.type.dtype, _EXTENTS[self.passes.kinds[value]], is_written=True
-            )
+            extents = self.extents_of(self.passes.kinds[value])
+            array = Array(f"y{n}", arg.type.dtype, extents, is_written=True)
             self.outputs.append(array)
             self.stores[value] = array
         for value, passes in self.passes.kept.items():
@@ -139,8 +109,11 @@ class RowLowering(ScalarLowering):
         key = self.input_of(value, result)
         if key not in self.inputs:
             expect_known(value.type)
-            extents = _EXTENTS[key[1]]
+            extents = self.extents_of(key[1])
             self.inputs[key] = Array(f"x{len(self.inputs)}", value.type.dtype, extents)
+
+    def extents_of(self, kind: str) -> tuple[str, ...]:
+        return ("o", *self.passes.space.axes_of(kind))
 
     def input_of(self, value: Arg, result: tuple[int, ...]) -> _Input:
         space, shape = self.passes.space, value.type.shape
@@ -169,33 +142,56 @@ class RowLowering(ScalarLowering):
             if key[1] == kind:
                 self.loaded[key] = self.builder.load(array, self.place[kind])
 
-    def emit(self, o: Operand, m: Operand) -> None:
+    def emit(self, extents: dict[str, Operand]) -> None:
         """The body of the kernel."""
+        b = self.builder
+        outer = b.loop(extents["o"])
+        with outer:
+            self.place["shared single"] = (outer.index,)
+            if not self.passes.space.is_stacked:
+                self.emit_matrix((outer.index,))
+                return
+            self.load_inputs("shared single")
+            totals = [one for one in self.passes.reductions if one.kind.startswith("shared")]
+            self.start_totals(totals)
+            # totals are carried from matrix to matrix in memory
+            stack = b.loop(extents["l"], is_parallel=not totals)
+            with stack:
+                self.emit_matrix((outer.index, stack.index))
+            for one in totals:
+                is_full = one.kind == "shared full"
+                count = extents["l"] if is_full else b.let("mul", extents["l"], self.m)
+                self.finish_total(one, count)
+
+    def emit_matrix(self, place: tuple[Operand, ...]) -> None:
+        """Write the passes over the rows of the matrix at ``place``."""
         b = self.builder
         totals = [one for one in self.passes.reductions if one.kind == "single"]
         columns = [one for one in self.passes.reductions if one.kind == "column"]
-        outer = b.loop(o)
-        with outer:
-            self.place["single"] = (outer.index,)
-            self.load_inputs("single")
-            self.start_columns(columns)
-            first = [one.accumulator.first(b) for one in totals]
-            # totals of columns are carried from row to row in memory
-            rows = b.loop(m, *_flatten_parts(first), is_parallel=not columns)
-            with rows:
-                rows.next(*_flatten_parts(self.row(rows.index, _split_like(rows.carried, first))))
-            self.finish_columns(columns, m)
-            for one, parts in zip(totals, _split_like(rows.results, first), strict=True):
-                total = one.accumulator.value(b, parts)
-                count = m if one.of == "row" else b.let("mul", m, self.n)
-                self.scalars[one.bind.binders[0]] = one.form.divided(b, total, count)
-            self.store_results("single")
+        is_parallel = not columns and not self.reduction_names(("shared column",))
+        self.place["single"] = place
+        self.load_inputs("single")
+        self.start_totals(columns)
+        first = [one.accumulator.first(b) for one in totals]
+        # totals of columns are carried from row to row in memory
+        rows = b.loop(self.m, *_flatten_parts(first), is_parallel=is_parallel)
+        with rows:
+            rows.next(*_flatten_parts(self.row(rows.index, _split_like(rows.carried, first))))
+        for one in columns:
+            self.finish_total(one, self.m)
+        for one, parts in zip(totals, _split_like(rows.results, first), strict=True):
+            total = one.accumulator.value(b, parts)
+            count = self.m if one.of == "row" else b.let("mul", self.m, self.n)
+            self.scalars[one.bind.binders[0]] = one.form.divided(b, total, count)
+        self.store_results("single")
 
     def row(self, index: Operand, carried: list[Parts]) -> list[Parts]:
         """Write the passes over one row; takes and returns the totals over all rows so far."""
         b = self.builder
         self.place["row"] = (*self.place["single"], index)
+        self.place["shared row"] = (*self.place["shared single"], index)
         self.load_inputs("row")
+        self.load_inputs("shared row")
         for stage in range(max(self.passes.stages.values(), default=0) + 1):
             for bind in self.passes.elementwise:
                 value = bind.binders[0]
@@ -218,7 +214,7 @@ class RowLowering(ScalarLowering):
         """Write one pass over a row: its full values, and their reductions."""
         b = self.builder
         now = [one for one in self.passes.reductions if one.stage == stage and one.of == "full"]
-        inside = [one for one in now if one.kind != "column"]
+        inside = [one for one in now if one.kind not in IN_MEMORY]
         if not now and not any(stage in passes for passes in self.passes.computed.values()):
             return
         first = [one.accumulator.first(b) for one in inside]
@@ -235,7 +231,7 @@ class RowLowering(ScalarLowering):
     def emit_blocks(self, stage: int, now: list[Reduction], first: list[Parts]) -> list[Parts]:
         """Write the pass in blocks of elements; returns the totals of its reductions."""
         b = self.builder
-        kinds = [one.accumulator for one in now if one.kind != "column"]
+        kinds = [one.accumulator for one in now if one.kind not in IN_MEMORY]
         bits, most = b.number(_BLOCK, "i8"), b.number(1 << _BLOCK, "i8")
         count = b.let("shr", b.add(self.n, b.number((1 << _BLOCK) - 1, "i8")), bits)
         loop = b.loop(count, *_flatten_parts(first))
@@ -265,9 +261,7 @@ class RowLowering(ScalarLowering):
         loop = b.loop(block[1] if block else self.n, *_flatten_parts(begun))
         with loop:
             index = b.add(block[0], loop.index) if block else loop.index
-            self.place["full"] = (*self.place["row"], index)
-            self.place["column"] = (*self.place["single"], index)
-            self.loaded = {k: x for k, x in self.loaded.items() if k[1] in ("row", "single")}
+            self.enter_column(index)
             self.compute(stage)
             parts = iter(_split_like(loop.carried, begun))
             following: list[Operand] = []
@@ -275,12 +269,20 @@ class RowLowering(ScalarLowering):
                 dtype = one.bind.binders[0].type.dtype
                 self.result = self.passes.space.shape
                 element = one.form.element(b, self.value(one.source), dtype)
-                if one.kind == "column":
-                    self.update_column(one, element)
+                if one.kind in IN_MEMORY:
+                    self.update_total(one, element)
                 else:
                     following += one.accumulator.step(b, next(parts), element)
             loop.next(*following)
         return _split_like(loop.results, begun)
+
+    def enter_column(self, index: Operand) -> None:
+        """Begin with the element of a row at this index."""
+        for scope in ("", "shared "):
+            self.place[f"{scope}full"] = (*self.place[f"{scope}row"], index)
+            self.place[f"{scope}column"] = (*self.place[f"{scope}single"], index)
+        kept = ("row", "single", "shared row", "shared single")
+        self.loaded = {key: x for key, x in self.loaded.items() if key[1] in kept}
 
     def compute(self, stage: int) -> None:
         """Write the full values of a pass at one element, and store the values that are kept."""
@@ -290,7 +292,7 @@ class RowLowering(ScalarLowering):
             if self.passes.kinds[value] != "full":
                 continue
             array = self.stores.get(value)
-            place = self.place["full" if array in self.outputs else "column"]
+            place = self.place["full" if array in self.outputs else "shared column"]
             if stage in self.passes.computed[value]:
                 self.add(bind)
                 if array is not None:
@@ -304,32 +306,34 @@ class RowLowering(ScalarLowering):
             if self.passes.kinds[value] == kind:
                 self.builder.store(array, self.place[kind], self.scalars[value])
 
-    # ---- totals of columns ----
+    # ---- totals in memory ----
 
-    def start_columns(self, columns: list[Reduction]) -> None:
-        b = self.builder
-        if columns:
-            loop = b.loop(self.n)
-            with loop:
-                for one in columns:
-                    first = b.number(one.accumulator.start, one.accumulator.dtype)
-                    b.store(self.total_of(one), (*self.place["single"], loop.index), first)
+    def start_totals(self, totals: list[Reduction]) -> None:
+        """Set totals to their initial values."""
+        for one in totals:
+            first = self.builder.number(one.accumulator.start, one.accumulator.dtype)
+            self.for_each_total(one, lambda load, first=first: first)
 
-    def update_column(self, one: Reduction, element: Operand) -> None:
+    def update_total(self, one: Reduction, element: Operand) -> None:
         # in the order of rows, as NumPy adds them
-        b, array = self.builder, self.total_of(one)
-        old = b.load(array, self.place["column"])
-        b.store(array, self.place["column"], one.accumulator.updated(b, old, element))
+        b, array, place = self.builder, self.total_of(one), self.place[one.kind]
+        old = b.load(array, place)
+        b.store(array, place, one.accumulator.updated(b, old, element))
 
-    def finish_columns(self, columns: list[Reduction], m: Operand) -> None:
-        b, divided = self.builder, [one for one in columns if one.form.is_divided]
-        if divided:
-            loop = b.loop(self.n)
-            with loop:
-                place = (*self.place["single"], loop.index)
-                for one in divided:
-                    total = b.load(self.total_of(one), place)
-                    b.store(self.total_of(one), place, one.form.divided(b, total, m))
+    def finish_total(self, one: Reduction, count: Operand) -> None:
+        """Divide the totals of means of ``count`` elements."""
+        b = self.builder
+        if one.form.is_divided:
+            self.for_each_total(one, lambda load: one.form.divided(b, load(), count))
+
+    def for_each_total(self, one: Reduction, new: Callable[[Callable], Operand]) -> None:
+        """Write a loop that sets each element of a reduction's result to ``new(load)``."""
+        b, array = self.builder, self.total_of(one)
+        start = self.place["single" if one.kind == "column" else "shared single"]
+        with contextlib.ExitStack() as loops:
+            rows = [loops.enter_context(b.loop(self.m))] if one.kind == "shared full" else []
+            place = (*start, *rows, loops.enter_context(b.loop(self.n)))
+            b.store(array, place, new(lambda: b.load(array, place)))
 
     def total_of(self, one: Reduction) -> Array:
         return self.stores[one.bind.binders[0]]

@@ -2,9 +2,12 @@
 
 The values of a group have a common ``Space``, a matrix. A *full* value has an element for each
 place of the matrix; other values have one element for each *row* or each *column*, or a *single*
-element. Pass p over a row computes the full values that read results of the reductions in pass p -
-1, and then their reductions. A full value that a later pass reads is recomputed if that is cheap,
-and otherwise kept in a buffer of one row.
+element. If the space is a stack of matrices, a *shared* value is the same for all of them: an
+operand, or the result of a reduction along the stack.
+
+Pass p over a row computes the full values that read results of the reductions in pass p - 1, and
+then their reductions. A full value that a later pass reads is recomputed if that is cheap, and
+otherwise kept in a buffer of one row.
 """
 
 import math
@@ -24,16 +27,44 @@ class Space:
     """The ``shape`` of full values, read as a matrix for each index of the first ``lead`` axes.
 
     The axes before ``split`` are the rows of the matrix, the axes after it the columns.
+    ``is_stacked``: the kernel, and not NumPy's ufunc, loops over the matrices.
     """
 
     shape: tuple[int, ...]
     lead: int
     split: int
+    is_stacked: bool = False
+
+    @property
+    def stack(self) -> int:
+        """The number of matrices over which the kernel loops."""
+        return math.prod(self.shape[: self.lead]) if self.is_stacked else 1
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of a matrix."""
+        return math.prod(self.shape[self.lead : self.split])
 
     @property
     def columns(self) -> int:
         """The number of columns."""
         return math.prod(self.shape[self.split :])
+
+    @property
+    def outer(self) -> tuple[int, ...]:
+        """The lengths of the axes over which NumPy's ufunc loops."""
+        return () if self.is_stacked else self.shape[: self.lead]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The lengths of the kernel's axes by name."""
+        return {"l": self.stack, "m": self.rows, "n": self.columns}
+
+    def axes_of(self, kind: str) -> str:
+        """The names of the kernel's axes of an array of this kind."""
+        scope, _, own = kind.rpartition(" ")
+        of_stack = "l" if self.is_stacked and scope != "shared" else ""
+        return of_stack + {"full": "mn", "row": "m", "column": "n", "single": ""}[own]
 
     def place_of(self, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         """The kind of an operand that full values read, and its shape as a kernel parameter."""
@@ -57,7 +88,10 @@ class Space:
         kind = ("full" if has_columns else "row") if has_rows else "single"
         kind = "column" if kind == "single" and has_columns else kind
         core = (math.prod(rows),) * has_rows + (self.columns,) * has_columns
-        return kind, (*lead, *core)
+        if not self.is_stacked:
+            return kind, (*lead, *core)
+        is_shared = lead != self.shape[: self.lead]
+        return (f"shared {kind}", core) if is_shared else (kind, (self.stack, *core))
 
 
 def reduction_form(bind: Bind) -> ReductionForm | None:
@@ -178,16 +212,23 @@ class RowPasses:
         of, kind = "row", "single"
         if operand.type.shape == self.space.shape:
             of, axes = "full", reduced_axes(bind)
-            if min(axes) >= self.space.split:
-                kind = "row"
-            elif max(axes) < self.space.split:
-                kind = "column"
-            assert kind == "single" or min(axes) >= self.space.lead, "NumPy's loops reduce nothing"
+            kind = self.kind_of_total(axes)
         dtype = binder.type.dtype
         if binder.type.weak or (self.is_exact and not form.is_exact(dtype)):
             raise NoKernel
         self.kinds[binder], self.stages[binder] = kind, stage + 1
         self.reductions.append(Reduction(bind, form, form.accumulator(dtype), of, kind, stage))
+
+    def kind_of_total(self, axes: tuple[int, ...]) -> str:
+        """The kind of a full value's reduction along these axes."""
+        space = self.space
+        if min(axes) >= space.split:
+            return "row"
+        if space.is_stacked and min(axes) < space.lead:
+            return "shared full" if max(axes) < space.lead else "shared column"
+        kind = "column" if max(axes) < space.split else "single"
+        assert kind == "single" or min(axes) >= space.lead, "NumPy's loops reduce nothing"
+        return kind
 
     def plan(self) -> None:
         """Fill ``computed`` and ``kept``, going from the last bind to the first."""

@@ -15,6 +15,7 @@ from letir.executor.kernels.threaded_calls import ThreadedCall
 from letir.kernels.device.device_calls import ArrayLoopCall, ChainCall, ElementwiseCall
 from letir.kernels.device.lanes import shared_loops
 from letir.kernels.device.row_calls import RowsCall
+from letir.kernels.device.stack_calls import StackCall
 from letir.kernels.llvm.machine_code import code_of
 from letir.kernels.scalar_lowering import is_complex
 
@@ -41,7 +42,8 @@ def device_call(call: Any, body: Lambda) -> Callable | None:
     if isinstance(call, MatrixCall):
         return ElementwiseCall(call.kernel)
     if isinstance(call, RowCall):
-        return RowsCall(call.made, call.shapes)
+        made = StackCall if call.made.space.is_stacked else RowsCall
+        return made(call.made, call.shapes)
     ufunc = call.ufunc if isinstance(call, ThreadedCall) else call
     if not isinstance(ufunc, np.ufunc) and not hasattr(ufunc, "code"):  # of an InterpretedCall
         return None

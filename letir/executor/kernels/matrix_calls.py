@@ -17,7 +17,7 @@ from letir.kernels.elementwise_groups import kernel_of
 from letir.kernels.few_columns import row_kernel
 from letir.kernels.llvm.machine_code import ufunc_of
 from letir.kernels.loop_language import Kernel
-from letir.kernels.row_groups import RowKernel
+from letir.kernels.row_interface import RowKernel
 from letir.kernels.row_passes import Space
 from letir.kernels.scalar_lowering import has_scalar_form
 from letir.passes.fusion.cluster_fits import all_splits, fit_into_cluster, least_split

@@ -14,12 +14,11 @@ from attrs import frozen
 from letir.ast.terms import Lambda
 from letir.eval.float_warnings import run_raising
 from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of, run_cut
-from letir.kernels.row_groups import RowKernel
+from letir.kernels.row_interface import RowKernel
 
 _MOST_BLOCKS = 32
 _BLOCK = 1 << 16  # the fewest elements of a block
 _BLOCK_ROWS = 64  # the fewest rows of a block: the totals of its columns are one more row
-_CORES = {"full": ("rows", "columns"), "row": ("rows",), "column": ("columns",), "single": ()}
 _COMBINE = {
     **{"max": np.maximum, "min": np.minimum, "prod": np.multiply},
     **{"any": np.logical_or, "all": np.logical_and},
@@ -50,23 +49,34 @@ class RowCut:
         space, size = made.space, math.prod(made.space.shape)
         if size < least_size(body):
             return None
-        rows = math.prod(space.shape[space.lead : space.split])
-        lengths = [*space.shape[: space.lead], 1 if any(made.combines) else rows]
+        most = min(_MOST_BLOCKS, size // _BLOCK)
+        if space.is_stacked:
+            return cls._of_stack(made, min(most, space.stack // _BLOCK_ROWS))
+        lengths = [*space.outer, 1 if any(made.combines) else space.rows]
         axis = max(range(len(lengths)), key=lengths.__getitem__)
         if lengths[axis] > 1:
-            names = ("rows" if axis == space.lead else "", axis - space.lead)
+            names = ("m" if axis == space.lead else "", axis - space.lead)
             return cls.along(made, names, lengths[axis], 0, ("",) * len(made.results))
-        most = min(_MOST_BLOCKS, size // _BLOCK)
-        if rows > 1:
-            blocks = min(most, rows // _BLOCK_ROWS)
-            found = cls.along(made, ("rows", 0), rows, blocks, made.combines)
+        if space.rows > 1:
+            blocks = min(most, space.rows // _BLOCK_ROWS)
+            found = cls.along(made, ("m", 0), space.rows, blocks, made.combines)
         elif made.kernel.columns:  # the kernel's code fixes the number of columns
             return None
         elif made.row_combines and not any(made.combines) and not made.scratch:
-            found = cls.along(made, ("columns", 0), space.columns, most, made.row_combines)
+            found = cls.along(made, ("n", 0), space.columns, most, made.row_combines)
         else:
             return None
         return found if found.blocks > 1 else None
+
+    @classmethod
+    def _of_stack(cls, made: RowKernel, blocks: int) -> "RowCut | None":
+        """The cut along the stack, or, if it has few matrices, along their rows."""
+        space = made.space
+        if blocks > 1:
+            return cls.along(made, ("l", 0), space.stack, blocks, made.combines)
+        if space.rows == 1 or not {"column", "shared column"}.isdisjoint(made.results):
+            return None
+        return cls.along(made, ("m", 0), space.rows, 0, ("",) * len(made.results))
 
     @classmethod
     def along(
@@ -81,13 +91,11 @@ class RowCut:
         a lead axis, which is counted backwards from the matrices.
         """
         space = made.space
-        lead, rows = space.shape[: space.lead], space.shape[space.lead : space.split]
-        sizes = {"rows": math.prod(rows), "columns": space.columns}
         dtypes = [array.dtype for array in made.kernel.arrays if array.is_written]
-        shapes = [(*lead, *[sizes[name] for name in _CORES[kind]]) for kind in made.results]
-        operands = [_axis_of(kind, shape, axis) for _, kind, shape in made.operands]
+        shapes = [made.shape_of(kind) for kind in made.results]
+        operands = [_axis_of(space.axes_of(kind), shape, axis) for _, kind, shape in made.operands]
         results = [
-            0 if name else _axis_of(kind, shape, axis)
+            0 if name else _axis_of(space.axes_of(kind), shape, axis)
             for kind, shape, name in zip(made.results, shapes, combines, strict=True)
         ]
         return cls(
@@ -125,9 +133,12 @@ class RowCut:
         ]
 
 
-def _axis_of(kind: str, shape: tuple[int, ...], axis: tuple[str, int]) -> int | None:
-    """The position of ``axis`` in an array, from its end; None if it is missing or broadcast."""
-    (name, before), core = axis, _CORES[kind]
+def _axis_of(core: str, shape: tuple[int, ...], axis: tuple[str, int]) -> int | None:
+    """The position of ``axis`` in an array, from its end; None if it is missing or broadcast.
+
+    ``core``: the names of the array's last axes.
+    """
+    name, before = axis
     if name:
         return core.index(name) - len(core) if name in core else None
     place = before - len(core)

@@ -15,7 +15,7 @@ from letir.ast.terms import Bind, Lambda, Local
 from letir.executor.kernels.row_cuts import RowCut
 from letir.kernels.few_columns import row_kernel
 from letir.kernels.llvm.machine_code import begin_ufunc
-from letir.kernels.row_groups import RowKernel
+from letir.kernels.row_interface import RowKernel
 from letir.kernels.row_passes import Space, may_reduce
 from letir.kernels.row_products import is_product
 from letir.kernels.scalar_lowering import has_c_order, has_scalar_form
@@ -112,7 +112,7 @@ class RowCall:
             # methods: NumPy's functions on a number take as long as a small kernel
             x = x if type(x) is np.ndarray else np.array(x)
             x = x if x.shape == shape else x.reshape(shape)
-            has_gaps = kind in ("full", "column") and x.strides[-1] != x.itemsize
+            has_gaps = kind.endswith(("full", "column")) and x.strides[-1] != x.itemsize
             if has_gaps and not self.copies:
                 raise LayoutError  # a copy takes longer than two products by BLAS
             if has_gaps or (self.has_rows_in_line and not _lies_in_line(x, kind)):
@@ -132,10 +132,10 @@ class RowCall:
         """The keywords of the ufunc: arrays for the results, unless NumPy makes them."""
         if self.new_array is np.empty:
             return {}
-        lead, sizes = self.made.space.shape[: self.made.space.lead], self.made.sizes
-        arrays = [array for array in self.made.kernel.arrays if array.is_written]
-        pairs = zip(self.made.results, arrays, strict=True)
-        return {"out": tuple([self.new_array((*lead, *sizes[k]), a.dtype) for k, a in pairs])}
+        made = self.made
+        arrays = [array for array in made.kernel.arrays if array.is_written]
+        pairs = zip(made.results, arrays, strict=True)
+        return {"out": tuple([self.new_array(made.shape_of(k), a.dtype) for k, a in pairs])}
 
 
 def _shaped(y: np.ndarray, shape: tuple[int, ...]) -> Any:
@@ -147,6 +147,6 @@ def _shaped(y: np.ndarray, shape: tuple[int, ...]) -> Any:
 
 def _lies_in_line(x: np.ndarray, kind: str) -> bool:
     """Whether the rows of an operand of this kind are adjacent in memory."""
-    if kind == "full":
+    if kind.endswith("full"):
         return x.strides[-2] == x.shape[-1] * x.itemsize
-    return kind != "row" or x.strides[-1] == x.itemsize
+    return not kind.endswith("row") or x.strides[-1] == x.itemsize

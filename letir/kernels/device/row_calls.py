@@ -9,7 +9,7 @@ from attrs import define, frozen
 
 from letir.eval.float_warnings import KernelError
 from letir.kernels.device.launches import Argument, Launcher, device_value
-from letir.kernels.row_groups import RowKernel
+from letir.kernels.row_interface import RowKernel
 from letir.kernels.scalar_lowering import has_c_order
 
 _MOST_ROWS = 64  # the most rows of one part of an array whose columns are reduced
@@ -42,8 +42,7 @@ class RowsCall:
     @cached_property
     def rows(self) -> int:
         """The number of rows of a matrix."""
-        space = self.made.space
-        return math.prod(space.shape[space.lead : space.split])
+        return self.made.space.rows
 
     @cached_property
     def part(self) -> int:

@@ -94,8 +94,9 @@ class _HostModule(StatementText):
             elif last == depth - 1 and not array.extents[last]:
                 found[array, last] = "0"
             if self.kernel.columns and "m" in array.extents:  # rows lie side by side
-                length = self.kernel.columns if last == 2 else 1
-                found[array, 1] = str(length * array.dtype.itemsize)
+                axis = array.extents.index("m")
+                length = self.kernel.columns if last > axis else 1
+                found[array, axis] = str(length * array.dtype.itemsize)
         return found
 
     def condition_of(self, strides: dict[tuple[Array, int], str]) -> str:

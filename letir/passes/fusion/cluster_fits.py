@@ -1,13 +1,15 @@
 """Tests whether a bind fits into a cluster of ``row_clusters``.
 
-A split (lead, rows) divides the axes of a shape: the first ``lead`` axes are looped over by NumPy's
-ufunc, the axes up to ``rows`` are rows of the kernel's matrix, the others columns. A set of splits
-is an integer with one bit for each split.
+A ``Split`` divides the axes of a shape: the axes up to ``rows`` are rows of the kernel's matrix,
+the others columns. There is a matrix for each index of the first ``lead`` axes. NumPy's ufunc loops
+over the matrices, or, if ``is_stacked``, the kernel itself, which may then reduce along these axes.
+A set of splits is an integer with one bit for each split.
 """
 
 import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,27 +21,38 @@ Shape = tuple[int, ...]
 _NOWHERE = ("", 0)
 
 
+class Split(NamedTuple):
+    """A division of axes, see the module."""
+
+    lead: int
+    rows: int
+    is_stacked: bool = False
+
+
 def all_splits(shape: Shape) -> int:
     """The set of all splits of a shape."""
-    return sum([bit for bit, _, _ in _splits_of(shape)])
+    return _splits_where(shape, lambda _: True)
 
 
-def least_split(shape: Shape, splits: int) -> tuple[int, int]:
-    """The split in a set with the fewest lead axes, and among these with the longest rows."""
+def least_split(shape: Shape, splits: int) -> Split:
+    """The best split in a set: not stacked, with few lead axes, and then with long rows."""
     number = (splits & -splits).bit_length() - 1
-    return divmod(number, len(shape))
+    lead, rows = divmod(number, len(shape))
+    is_stacked, lead = divmod(lead, len(shape))
+    return Split(lead, rows, bool(is_stacked))
 
 
-def _splits_of(shape: Shape) -> Iterator[tuple[int, int, int]]:
-    """(bit, lead, rows) of each split."""
+def _splits_of(shape: Shape) -> Iterator[tuple[int, Split]]:
+    """(bit, split) for each split."""
     n = len(shape)
-    for lead in range(n):
-        for rows in range(lead, n):
-            yield 1 << (lead * n + rows), lead, rows
+    for is_stacked in (False, True):
+        for lead in range(is_stacked, n):
+            for rows in range(lead, n):
+                yield 1 << ((is_stacked * n + lead) * n + rows), Split(lead, rows, is_stacked)
 
 
-def _splits_where(shape: Shape, holds: Callable[[int, int], bool]) -> int:
-    return sum([bit for bit, lead, rows in _splits_of(shape) if holds(lead, rows)])
+def _splits_where(shape: Shape, holds: Callable[[Split], bool]) -> int:
+    return sum([bit for bit, split in _splits_of(shape) if holds(split)])
 
 
 def fit_into_cluster(
@@ -84,7 +97,7 @@ def _row_splits(found: Shape, shape: Shape) -> int:
     """The splits for which a value of the shape ``found`` has one element a row."""
     full = _pad_shape(found, shape)
     ones = (1,) * len(shape)
-    return _splits_where(shape, lambda _, rows: full == shape[:rows] + ones[rows:])
+    return _splits_where(shape, lambda s: full == shape[: s.rows] + ones[s.rows :])
 
 
 @lru_cache(1 << 10)
@@ -94,11 +107,18 @@ def _broadcast_splits(found: Shape, shape: Shape) -> int:
     ones = (1,) * len(shape)
     return _splits_where(
         shape,
-        lambda lead, rows: (
-            full[lead:rows] in (shape[lead:rows], ones[lead:rows])
-            and full[rows:] in (shape[rows:], ones[rows:])
+        lambda s: (
+            full[s.lead : s.rows] in (shape[s.lead : s.rows], ones[s.lead : s.rows])
+            and full[s.rows :] in (shape[s.rows :], ones[s.rows :])
+            and _fits_stack(full, shape, s)
         ),
     )
+
+
+def _fits_stack(full: Shape, shape: Shape, split: Split) -> bool:
+    """Whether an operand has all lead axes of a stacked split, or none."""
+    lead = split.lead
+    return not split.is_stacked or full[:lead] in (shape[:lead], (1,) * lead)
 
 
 def _pad_shape(found: Shape, shape: Shape) -> Shape:
@@ -113,7 +133,7 @@ def _row_value(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) ->
     """``fit_into_cluster`` for an elementwise bind with one element a row."""
     result = bind.binders[0].type.shape
     own = _without_ones(result)
-    splits &= _splits_where(shape, lambda _, rows: _without_ones(shape[:rows]) == own)
+    splits &= _splits_where(shape, lambda s: _without_ones(shape[: s.rows]) == own)
     if not own and getattr(bind.op.impl, "ufunc", None) is None:
         splits &= ~1  # a ufunc gives a scalar, other functions a 0-d array
     if not inside:
@@ -137,9 +157,10 @@ def _row_broadcast_splits(found: Shape, result: Shape, shape: Shape) -> int:
     ones = (1,) * len(shape)
     return _splits_where(
         shape,
-        lambda lead, rows: (
-            result in (shape[:rows], shape[:rows] + ones[rows:])
-            and full[lead:rows] in (shape[lead:rows], ones[lead:rows])
+        lambda s: (
+            result in (shape[: s.rows], shape[: s.rows] + ones[s.rows :])
+            and full[s.lead : s.rows] in (shape[s.lead : s.rows], ones[s.lead : s.rows])
+            and _fits_stack(full, shape, s)
         ),
     )
 
@@ -153,7 +174,7 @@ def _fit_reduction(
     wide = {n for n in range(len(found)) if found[n] != 1}
     if not axes:
         return _NOWHERE
-    plain = _splits_where(shape, lambda lead, rows: lead == 0)
+    plain = _splits_where(shape, lambda s: s.lead == 0)
     if found != shape:  # all rows
         is_all = kind == "row" and axes == wide
         return ("total", splits & plain & ~1) if is_all else _NOWHERE
@@ -161,12 +182,16 @@ def _fit_reduction(
         splits &= _full_use(operand, shape, inside)
     if axes == wide:
         return "total", splits & plain
-    within = _splits_where(shape, lambda _, rows: axes == {n for n in wide if n >= rows})
+    within = _splits_where(shape, lambda s: axes == {n for n in wide if n >= s.rows})
     if splits & within:
         return "row", splits & within
-    return "column", splits & _splits_where(
-        shape, lambda lead, rows: axes == {n for n in wide if lead <= n < rows}
-    )
+    return "column", splits & _splits_where(shape, lambda s: _reduces_rows(axes, wide, s))
+
+
+def _reduces_rows(axes: set[int], wide: set[int], split: Split) -> bool:
+    """Whether these are the axes of all rows, of all matrices, or both."""
+    lead, rows = [{n for n in wide if n < end} for end in (split.lead, split.rows)]
+    return axes == rows - lead or (split.is_stacked and axes in (lead, rows))
 
 
 def _fit_product(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) -> tuple[str, int]:
@@ -174,7 +199,7 @@ def _fit_product(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) 
     matrix, vector = operands_of_product(bind)
     if matrix.type.shape != shape or inside.get(matrix, "full") != "full":
         return _NOWHERE
-    splits &= _splits_where(shape, lambda lead, rows: (lead, rows) == (0, 1))
+    splits &= _splits_where(shape, lambda s: (s.lead, s.rows) == (0, 1))
     if multiplies_rows(bind):
         return _NOWHERE if vector in inside else ("row", splits)
     return ("column", splits) if inside.get(vector) == "row" else _NOWHERE

@@ -19,7 +19,7 @@ from letir.kernels.row_products import (
     operands_of_product,
     paired_products,
 )
-from letir.passes.fusion.cluster_fits import all_splits, fit_into_cluster, least_split
+from letir.passes.fusion.cluster_fits import Split, all_splits, fit_into_cluster, least_split
 from letir.passes.fusion.clustering import WORTH, enclosing_cluster
 
 _MOST_OPERANDS = 20
@@ -52,8 +52,8 @@ class RowCluster:
     into: "RowCluster | None" = None
 
     @property
-    def split(self) -> tuple[int, int]:
-        """The best split that all binds allow, as numbers of axes (lead, rows)."""
+    def split(self) -> Split:
+        """The best split that all binds allow."""
         return least_split(self.shape, self.splits)
 
     def pays(self, fn: Lambda, worth: int) -> bool:

@@ -1,0 +1,74 @@
+"""Calls of kernels on stacks of matrices with CuPy's arrays: parts of a stack for warps."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from attrs import define
+
+from letir.eval.float_warnings import KernelError
+from letir.kernels.device.launches import Argument, Launcher, device_value
+from letir.kernels.row_interface import RowKernel
+from letir.kernels.scalar_lowering import has_c_order
+
+_MOST_MATRICES = 64  # the most matrices of one part
+_ENOUGH_PARTS = 1024  # the number of parts that keep a device busy
+
+
+@define(eq=False)
+class StackCall:
+    """Calls a kernel with reductions along a stack of matrices: a warp takes a part of the stack.
+
+    CuPy reduces the results of all parts again. ``shapes``: the shapes of the results.
+    """
+
+    made: RowKernel
+    shapes: list[tuple[int, ...]]
+
+    @cached_property
+    def launcher(self) -> Launcher:
+        return Launcher(self.made.kernel)
+
+    @cached_property
+    def part(self) -> int:
+        """The number of matrices of one part, a divisor of the number of all matrices."""
+        stack = self.made.space.stack
+        most = max(1, min(_MOST_MATRICES, stack // _ENOUGH_PARTS))
+        return max([n for n in range(1, most + 1) if stack % n == 0], default=1)
+
+    def __call__(self, xp: Any, *operands: Any) -> Any:
+        if any(len(shape) > 1 for shape in self.shapes) and not all(map(has_c_order, operands)):
+            raise KernelError("results in another memory order")
+        made, space, arrays = self.made, self.made.space, self.made.kernel.arrays
+        parts = space.stack // self.part
+        given = []
+        for (n, kind, shape), array in zip(made.operands, arrays, strict=False):
+            x = device_value(xp, operands[n], array)
+            x = x if isinstance(x, np.generic) else x.reshape(shape)
+            given.append(self.argument(x, kind))
+        given += [_of_part(xp.empty((parts, space.columns), dtype)) for dtype in made.scratch]
+        results = []
+        for array, kind, name in zip(
+            arrays[len(given) :], made.results, made.combines, strict=True
+        ):
+            shape = made.shape_of(kind)
+            results.append(xp.empty((parts, *shape) if name else shape, array.dtype))
+            given.append(_of_part(results[-1]) if name else self.argument(results[-1], kind))
+        self.launcher.launch(xp, (parts,), given, {**space.sizes, "l": self.part})
+        found = []
+        for x, name, shape in zip(results, made.combines, self.shapes, strict=True):
+            total = getattr(xp, name)(x, axis=0).astype(x.dtype, copy=False) if name else x
+            found.append(total.reshape(shape))
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def argument(self, x: Any, kind: str) -> Argument:
+        """The argument for an operand, or for a result with an entry for each matrix."""
+        if isinstance(x, np.generic):
+            return Argument(x)
+        is_stack = self.made.space.axes_of(kind).startswith("l")
+        return Argument(x, (x.strides[0] * self.part if is_stack else 0,), x.strides)
+
+
+def _of_part(x: Any) -> Argument:
+    """The argument for an array with an entry for each part."""
+    return Argument(x, x.strides[:1], x.strides[1:])
