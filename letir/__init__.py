@@ -30,7 +30,7 @@ _PUBLIC = {  # theme -> module -> names; a name loads its module on first use
     "Running": {
         "eval.evaluator": ("run_forward",),
         "executor.compiled": ("compile",),
-        "executor.executor": ("last_executed_graph",),
+        "executor.calls": ("last_executed_graph",),
         "executor.explanation": ("explain",),
         "executor.jit_api": ("jit",),
         "kernels.threads": ("get_num_threads", "set_num_threads"),

@@ -26,8 +26,8 @@ from letir.tracing.tracer import Tracer as Tracer
 
 # running
 from letir.eval.evaluator import run_forward as run_forward
+from letir.executor.calls import last_executed_graph as last_executed_graph
 from letir.executor.compiled import compile as compile
-from letir.executor.executor import last_executed_graph as last_executed_graph
 from letir.executor.explanation import explain as explain
 from letir.executor.jit_api import jit as jit
 from letir.kernels.threads import get_num_threads as get_num_threads

@@ -1,6 +1,10 @@
-"""``Request``: one call that looks for its plan, with the helpers that prepare its arguments."""
+"""``Request``: one call that looks for its plan, with the helpers that prepare its arguments.
+
+``last_executed_graph`` gives the program that such a call ran last.
+"""
 
 import logging
+import threading
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -9,6 +13,7 @@ from attrs import define, field
 
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import flatten
+from letir.ast.terms import Lambda
 from letir.errors import DTypeError, GuardError, LetirError
 from letir.eval.arguments import StaticLeaf, TypedLeaf
 from letir.executor.argument_spec import ArgumentSpec
@@ -201,3 +206,30 @@ def counter_value(counter: count) -> int:
 def executor_name(f: Callable) -> str:
     """The readable name of a function."""
     return getattr(f, "__qualname__", None) or type(f).__name__
+
+
+# ---- the latest program ----
+
+
+class LatestProgram(threading.local):
+    """The program that an executor last ran successfully in this thread."""
+
+    graph: Callable = staticmethod(lambda: None)  # a weak reference
+
+
+LATEST = LatestProgram()
+
+
+def last_executed_graph() -> Lambda | None:
+    """The optimised program that an executor last ran successfully in this thread.
+
+    None if there is none, or if it was freed. A failing call does not change it.
+
+    >>> from letir import jit
+    >>> f = jit(lambda x: (x + 1) * 2)
+    >>> f(3)
+    8
+    >>> [bind.op.name for bind in last_executed_graph().binds if bind.op.name != "weaken"]
+    ['add', 'mul']
+    """
+    return LATEST.graph()

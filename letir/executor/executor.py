@@ -6,7 +6,6 @@ guards hold. ``PlanCache`` holds the plans; ``symbolic_shapes`` decides on plans
 
 import functools
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
@@ -15,7 +14,6 @@ from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.process_state import new_lock
 from letir.ast.signatures import P, Q, R
-from letir.ast.terms import Lambda
 from letir.errors import GuardError
 from letir.eval.arguments import nested_results
 from letir.eval.float_warnings import restore_abandoned_state
@@ -26,6 +24,7 @@ from letir.executor.argument_spec import (
     key_of_call,
 )
 from letir.executor.calls import (
+    LATEST,
     Request,
     call_refused,
     counter_value,
@@ -58,30 +57,6 @@ _CALLS_BY_KEY = 8  # calls by key after which a plan becomes the plan that is tr
 _PLANS_QUICK = 8  # quick calls that are tried before keys are computed
 _MOST_QUICK = 16  # attempts: if the arguments differ in each call, a quick call gains nothing
 _MOST_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan has its own
-
-
-class _Last(threading.local):
-    """The last graph that this thread ran successfully."""
-
-    graph: Callable = staticmethod(lambda: None)  # a weak reference
-
-
-_LAST = _Last()
-
-
-def last_executed_graph() -> Lambda | None:
-    """The optimised program that an executor last ran successfully in this thread.
-
-    None if there is none, or if it was freed. A failing call does not change it.
-
-    >>> from letir import jit
-    >>> f = jit(lambda x: (x + 1) * 2)
-    >>> f(3)
-    8
-    >>> [bind.op.name for bind in last_executed_graph().binds if bind.op.name != "weaken"]
-    ['add', 'mul']
-    """
-    return _LAST.graph()
 
 
 class Executor(Generic[P, R]):
@@ -131,7 +106,7 @@ class Executor(Generic[P, R]):
             else:
                 if found is not Miss:
                     quick.entry.used = next(self.calls)
-                    _LAST.graph = quick.executed
+                    LATEST.graph = quick.executed
                     return found
         # outside ``except``: a later error would get the caught one as its context
         return self.call_by_key(failed, args, kwargs)
@@ -176,7 +151,7 @@ class Executor(Generic[P, R]):
             del args, kwargs, leaves  # a stored exception would keep them alive
             LATE_BOUND["shorten_traceback"](error, inner_frames=1)
             raise
-        _LAST.graph = executed
+        LATEST.graph = executed
         if tree is None:
             return results[0] if len(results) == 1 else results
         return tree.unflatten(results)
@@ -214,7 +189,7 @@ class Executor(Generic[P, R]):
             known = self.known_call(key)
             if known is not None:
                 self.make_quick(known, args, kwargs, leaves)
-            _LAST.graph = version.executed
+            LATEST.graph = version.executed
             return nested_results(version.program, results)
         return self.choose(number, args, kwargs, key, leaves)
 
@@ -254,12 +229,16 @@ class Executor(Generic[P, R]):
             if entry.runs_python and key is not None and not entry.gone:
                 self.keys[key] = entry, None, None, None, None
             return run_python_function(self, args, kwargs)
-        _LAST.graph = version.executed
+        LATEST.graph = version.executed
         entry.runs_python |= version.is_once
         if version.is_first:
             self.cache.remove(entry)
         elif key is not None:
             self.remember(key, entry, version, leaves)
+            known = self.known_call(key)
+            # each new size comes here until the plan for all sizes has a quick call
+            if entry.key.has_names and n % _CALLS_BY_KEY == 0 and known and known[1]:
+                self.make_quick(known, args, kwargs, leaves)
         return nested_results(version.program, results)
 
     def executed(self, request: Request) -> tuple:

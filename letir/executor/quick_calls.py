@@ -15,6 +15,8 @@ from attrs import define
 
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import Tree
+from letir.ast.sizes.size import Size
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import GuardError
 from letir.eval.arguments import flat_arguments
 from letir.eval.array_modules import type_of
@@ -39,10 +41,14 @@ class _NotPlain(Exception):
 class _TestWriter:
     """Writes the text of the test, a function of nested arguments, and the names that it uses."""
 
-    def __init__(self, generators: Sequence, draws_in_python: bool = False):
+    def __init__(
+        self, generators: Sequence, draws_in_python: bool = False, shapes: Sequence[tuple] = ()
+    ):
         self.names: dict[str, Any] = {"ndarray": np.ndarray}
         self.draws_in_python = draws_in_python  # whether any generator has a test
         self.generators = [*map(id, generators)]  # that draw without copies of their states
+        self.shapes = shapes  # of the leaves, if some sizes are symbolic
+        self.symbols: dict[Size, str] = {}  # a variable for each symbolic size
         self.tests: list[str] = []
         self.leaves: list = []
         self.found: list[str] = []
@@ -65,7 +71,7 @@ class _TestWriter:
             flag = "" if value.flags.c_contiguous else "not "
             self.tests.append(
                 f"type({first}) is ndarray and {text}.dtype is {self.name(value.dtype)} and "
-                f"{text}.shape == {value.shape} and {flag}{text}.flags.c_contiguous"
+                f"{self.shape_test(value, text)} and {flag}{text}.flags.c_contiguous"
             )
             self.add_leaf(value, text)
         elif kind in PLAIN_SCALARS:
@@ -86,6 +92,24 @@ class _TestWriter:
             self.add_items(value, text)
         else:
             raise _NotPlain
+
+    def shape_test(self, value: np.ndarray, text: str) -> str:
+        """The test of an array's shape, in which sizes may be symbolic."""
+        shape = self.shapes[len(self.leaves)] if self.shapes else value.shape
+        if is_static_shape(shape):
+            return f"{text}.shape == {shape}"
+        tests = [f"{text}.ndim == {len(shape)}"]
+        for axis, size in enumerate(shape):
+            extent = f"{text}.shape[{axis}]"
+            if type(size) is not Size or size in self.symbols:
+                tests.append(f"{extent} == {self.symbols.get(size, size)}")
+                continue
+            least = size.substitute(dict.fromkeys(size.names, 0))
+            if size - least not in map(Size.named, size.names):
+                raise _NotPlain  # other sizes determine this one
+            self.symbols[size] = f"z{len(self.symbols)}"
+            tests.append(f"({self.symbols[size]} := {extent}) >= {least}")
+        return " and ".join(tests)
 
     def add_call(self, args: tuple, kwargs: dict) -> None:
         """Add the tests of the arguments of a call."""
@@ -137,13 +161,19 @@ def _define_function(name: str, text: str, names: dict) -> Callable:
     return made
 
 
-def _tests_of(args: tuple, kwargs: dict, leaves: Sequence, generators: Sequence = ()) -> Any:
+def _tests_of(
+    args: tuple,
+    kwargs: dict,
+    leaves: Sequence,
+    generators: Sequence = (),
+    shapes: Sequence[tuple] = (),
+) -> Any:
     """The text of the tests for arguments like these; None for kinds without tests.
 
     ``leaves``: the leaves of ``args`` and ``kwargs`` that the plan takes; ``generators``: the
-    random generators among them.
+    random generators among them; ``shapes``: the shapes of the leaves if some are symbolic.
     """
-    text = _TestWriter(generators)
+    text = _TestWriter(generators, shapes=shapes)
     try:
         text.add_call(args, kwargs)
     except _NotPlain:
@@ -260,7 +290,8 @@ def quick_call(
     drawing = [n for n in version.drawing if n < len(arrays)]
     for n in drawing:
         arrays[n] = getattr(arrays[n], "generator", None)
-    tests = _tests_of(args, kwargs, arrays, [arrays[n] for n in drawing])
+    shapes = [spec.kind.shape for spec in entry.key.arrays] if entry.key.has_names else []
+    tests = _tests_of(args, kwargs, arrays, [arrays[n] for n in drawing], shapes)
     if tests is None:
         return None
     texts = (*tests.tests, *[str(id(value)) for value in tests.names.values()])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import letir as lt
 from letir import GuardError, ShapeError, jit, trace
-from letir.executor.executor import last_executed_graph
+from letir.executor.calls import last_executed_graph
 from letir.testing import assert_same
 from letir.testing.strategies import programs
 from tests.eval.stand_in import DeviceArray, DeviceModule, modules, moved

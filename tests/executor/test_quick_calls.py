@@ -10,6 +10,7 @@ import letir as lt
 from letir.errors import DTypeError, GuardError, ShapeError
 from letir.executor.compiled import _CALLS_UNTIL_QUICK
 from letir.executor.executor import _CALLS_BY_KEY
+from letir.plan.plan import Miss
 from letir.testing import assert_same
 
 X = np.linspace(-1.0, 2.0, 6).reshape(2, 3)
@@ -273,3 +274,43 @@ def test_a_function_that_runs_as_python_is_called_without_a_key():
     assert 62 == fast.counters["invocations"] == fast.counters["misses"] + fast.counters["hits"]
     fast.clear()
     assert not fast.as_python
+
+
+def averaged(x, y):
+    """A function of two vectors of one length and of a matrix with another one."""
+    return {"mean": x.mean() + y.mean(), "sum": x + y}
+
+
+def test_a_plan_for_all_sizes_has_one_quick_call_for_them():
+    fast = lt.jit(averaged)
+    for n in range(5, 8 + 5 * _CALLS_BY_KEY):
+        fast(np.arange(float(n)), np.ones((n, n + 3)).mean(1))
+
+    (quick,) = fast.quick
+    for n, m, fits in [(3, 3, True), (100, 100, True), (4, 5, False), (1, 1, False)]:
+        found = quick.run((np.ones(n), np.ones(m)), {})
+        assert (found is not Miss) == fits
+    for n in (2, 40, 1_000):
+        x, y = np.linspace(0.1, 0.7, n), np.linspace(1.0, 3.0, n)
+        expected, found = averaged(x, y), fast(x, y)
+        assert_same(expected["sum"], found["sum"])
+        assert_same(expected["mean"], found["mean"])
+    assert fast.quick == (quick,)
+
+
+def test_arguments_that_a_quick_call_for_all_sizes_does_not_fit_are_computed_too():
+    fast = lt.jit(averaged)
+    for n in range(5, 8 + 5 * _CALLS_BY_KEY):
+        fast(np.arange(float(n)), np.ones(n))
+
+    for x, y in [
+        (np.ones(4), np.ones(1)),
+        (np.ones((2, 3)), np.ones(3)),
+        (np.ones(9)[::2], np.arange(5.0)),
+        (np.ones(5, np.float32), np.arange(5.0)),
+    ]:
+        expected, found = averaged(x, y), fast(x, y)
+        assert_same(expected["sum"], found["sum"])
+        assert_same(expected["mean"], found["mean"])
+    with pytest.raises(ValueError, match="broadcast"):
+        fast(np.ones(4), np.ones(5))

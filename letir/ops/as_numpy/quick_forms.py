@@ -7,12 +7,14 @@ type is weak.
 """
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from letir.ast.attrs import Here
+from letir.ast.sizes.size_comparisons import compare_with_zero
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Const
 from letir.ops.as_numpy.quick_functions import (
@@ -133,15 +135,23 @@ def _mean(write, *, axis, dtype, keepdims) -> str | None:
     kind, result = write.type(0), write.result
     if dtype is not None or not _is_array(write, 0) or result is None:
         return None
-    if not is_static_shape((*kind.shape, *result.shape)) or 0 in kind.shape:
+    if kind.dtype not in _AVERAGED or not all(
+        compare_with_zero(operator.gt, n) for n in kind.shape
+    ):
         return None
-    count = math.prod(kind.shape) // math.prod(result.shape)
-    if kind.dtype not in _AVERAGED or count > _MOST_COUNTED:
+    if is_static_shape((*kind.shape, *result.shape)):
+        count = math.prod(kind.shape) // math.prod(result.shape)
+        if count > _MOST_COUNTED:
+            return None
+        divisor = repr(float(count))
+    elif axis is None and kind.dtype in (_FLOAT, _INT):
+        divisor = f"{write.slot(0)}.size"
+    else:
         return None
     total = _sum(
         write, axis=axis, keepdims=keepdims, dtype=None if kind.dtype.kind == "f" else _FLOAT
     )
-    return None if total is None else f"{total} / {float(count)!r}"
+    return None if total is None else f"{total} / {divisor}"
 
 
 def _arg_extremum(method: str) -> Callable:
