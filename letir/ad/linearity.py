@@ -60,12 +60,12 @@ class Linearity:
                 if why is None:
                     known.update(_dependent_results(bind, chosen))
                 elif known is self.linear:
-                    raise self.nonlinear(bind, why)
+                    raise self.nonlinear_error(bind, why)
                 return
         if any(type(arg) is not Local and self.vanishes(arg) for arg in bind.args):
-            self.by_zero(bind)
+            self.classify_zero_product(bind)
 
-    def by_zero(self, bind: Bind) -> None:
+    def classify_zero_product(self, bind: Bind) -> None:
         """Classify the results as zero if ``bind`` multiplies by a constant zero."""
         for probe, local in _probe_operands(
             bind, [arg for arg in bind.args if type(arg) is not Local]
@@ -128,7 +128,7 @@ class Linearity:
             lambda fn, params: Linearity(fn, params, self.asked, self.remedy),
         )
 
-    def nonlinear(self, bind: Bind, why: str) -> LetirError:
+    def nonlinear_error(self, bind: Bind, why: str) -> LetirError:
         """The error for ``bind`` with its let line and the user's line."""
         at = source_line(bind.source)
         name = bind.attrs.get("operator", bind.op.name)

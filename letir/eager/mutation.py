@@ -32,7 +32,7 @@ class _Refs(list):
             self[:] = [ref for ref in self if ref() is not None]
         self.append(weakref.ref(item))
 
-    def alive(self) -> list:
+    def live_items(self) -> list:
         """The items that still exist."""
         return [item for ref in self if (item := ref()) is not None]
 
@@ -165,7 +165,7 @@ def _part_at(whole, path: tuple):
 
 def _other_views(variable, base) -> list:
     """The existing views of ``base`` other than ``variable`` with the same ``detached`` flag."""
-    views = [] if base.sharing is None else base.sharing.views.alive()
+    views = [] if base.sharing is None else base.sharing.views.live_items()
     detached = base is not variable and variable.sharing.detached
     return [v for v in views if v is not variable and v.sharing.detached == detached]
 
@@ -176,7 +176,7 @@ def note_change(variable: "Variable", base: "Variable") -> None:
     origins = {variable.arg, base.arg}
     if base.sharing is not None:
         # also edges of Variables that no longer exist: nodes save arrays
-        origins.update(base.sharing.origins.alive())
+        origins.update(base.sharing.origins.live_items())
     for origin in origins:
         origin.note_change(source)
 

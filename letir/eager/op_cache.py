@@ -151,7 +151,7 @@ def operand_key(operand: Any, by_value: bool = False) -> Hashable:
     return array_type(operand) if hasattr(operand, "dtype") else Const(operand)
 
 
-def form_of(key: tuple, attrs: Attrs, operands: list[tuple]) -> OpSpecialization:
+def find_form(key: tuple, attrs: Attrs, operands: list[tuple]) -> OpSpecialization:
     """The specialization of an operation for operands given as (kind, whether it requires grad).
 
     It is cached by ``key``, whose first item is the operation.

@@ -19,7 +19,7 @@ from letir.eager.mutation import share_with_operand
 from letir.eager.op_cache import (
     BY_VALUE,
     OpSpecialization,
-    form_of,
+    find_form,
     forms,
     known_form,
     looks_at_numbers,
@@ -88,15 +88,15 @@ class Recorder:
         key = tuple(key)
         form = known_form(key)
         if form is None or form is BY_VALUE:
-            form = self.form(key, args, values, attrs)
+            form = self.find_specialization(key, args, values, attrs)
         out = form.compute(*values)
         if form.is_unknown:  # only the result shows its type
-            return self.several(form, operands, args, values, out)
+            return self.wrap_results(form, operands, args, values, out)
         made = _new(variable)
         made.array, made.sharing = out, None
         if form.requires_grad and (RECORDS.get() or is_grad_enabled()):
             values.append(out)
-            made.arg = args  # TapeNode.filled inline, in half the time
+            made.arg = args  # TapeNode.set_fields inline, in half the time
             args.type, args.notes, args.form, args.kept = form.type, None, form, form.keep(values)
             args.order, args.source = order, self.source or user_place(3)[0]
         else:
@@ -105,7 +105,9 @@ class Recorder:
             share_with_operand(made, operands, form)
         return made
 
-    def form(self, key: tuple, args: list, values: list, attrs: Attrs) -> OpSpecialization:
+    def find_specialization(
+        self, key: tuple, args: list, values: list, attrs: Attrs
+    ) -> OpSpecialization:
         """The specialization of the operation for these operands, made if it is new."""
         by_value = looks_at_numbers(key[0])
         if by_value:
@@ -121,7 +123,7 @@ class Recorder:
             for arg, value in zip(args, values, strict=True)
         ]
         try:
-            return form_of(key, attrs, operands)
+            return find_form(key, attrs, operands)
         except BaseException as error:
             LATE_BOUND["shorten_traceback"](error, within=True)
             raise
@@ -135,7 +137,7 @@ class Recorder:
         plain = [o.plain() if isinstance(o, variable) else o for o in operands]
         return self.apply(op, plain, attrs)
 
-    def several(
+    def wrap_results(
         self,
         form: OpSpecialization,
         operands: Sequence[Any],
@@ -149,14 +151,16 @@ class Recorder:
         step = None
         if form.requires_grad and (RECORDS.get() or is_grad_enabled()):
             kept = form.keep([*values, *outs])
-            step = args.filled(form, kept, ORDER(), self.source or user_place(4)[0])
-        made = tuple([self.result(step, single, i, array) for i, array in enumerate(outs)])
+            step = args.set_fields(form, kept, ORDER(), self.source or user_place(4)[0])
+        made = tuple([self.wrap_result(step, single, i, array) for i, array in enumerate(outs)])
         for variable in made:
             if isinstance(variable, self.variable):
                 share_with_operand(variable, operands, form)
         return made[0] if single else made
 
-    def result(self, step: TapeNode | None, single: bool, index: int, array: Any) -> "Variable":
+    def wrap_result(
+        self, step: TapeNode | None, single: bool, index: int, array: Any
+    ) -> "Variable":
         """One result as a Variable.
 
         A result that is not an array is not wrapped unless a gradient flows to it: a Python number,
@@ -172,9 +176,9 @@ class Recorder:
             arg, step.type = step, kind
         else:
             arg = Part.of(kind, step, index)
-        return self.wrapped(array, arg)
+        return self.new_variable(array, arg)
 
-    def wrapped(self, array: Any, arg: Any) -> "Variable":
+    def new_variable(self, array: Any, arg: Any) -> "Variable":
         """A Variable with this array and grad edge."""
         made = _new(self.variable)
         made.array, made.arg, made.sharing = array, arg, None

@@ -59,7 +59,7 @@ class Stage:
 
 
 @define(eq=False)
-class _Pass:
+class _BackwardPass:
     """A backward pass that reaches results of a staged trace.
 
     ``arrived``: for each result with a gradient, the gradient's grad edge if it requires grad;
@@ -97,7 +97,7 @@ class StagedTrace:
             weakref.ref(v.arg) if _requires_grad(v) else None for v in inputs
         ]
         self._watched: dict[_Result, tuple[weakref.ref, Handle]] = {}
-        self._pass: _Pass | None = None
+        self._pass: _BackwardPass | None = None
         self._lock = new_lock(threading.RLock)  # the workers of a backward pass call hooks
 
     @property
@@ -134,12 +134,12 @@ class StagedTrace:
         if not _requires_grad(value) or result[0] >= self.derivatives:
             return value
         found = RECORDER.apply(barrier, (value,))
-        hook = PassHook(lambda ct, engine: self._arrives(result, ct, engine))
+        hook = PassHook(lambda ct, engine: self._note_arrival(result, ct, engine))
         handle = add_hook(found.arg.own_notes().hooks, hook)
         self._watched[result] = weakref.ref(found.arg), handle
         return found
 
-    def _arrives(self, result: _Result, ct: Variable, engine: Any) -> None:
+    def _note_arrival(self, result: _Result, ct: Variable, engine: Any) -> None:
         """Note that the gradient of a result has arrived."""
         with self._lock:
             is_first = self._pass is None or self._pass.engine() is not engine
@@ -148,15 +148,15 @@ class StagedTrace:
             if result not in self._watched:  # the stage that was just written is the last one
                 return
             if self._pass is None:
-                self._pass = _Pass(weakref.ref(engine))
+                self._pass = _BackwardPass(weakref.ref(engine))
             self._pass.arrived[result] = weakref.ref(ct.arg) if ct.requires_grad else None
             for place, reference in enumerate(self._inputs if is_first else ()):
                 origin = reference and reference()
                 if origin is not None:
-                    hook = PassHook(partial(self._comes_out, place))
+                    hook = PassHook(partial(self._note_input_gradient, place))
                     self._pass.handles.append(add_hook(origin.own_notes().hooks, hook))
 
-    def _comes_out(self, place: int, ct: Variable, engine: Any) -> Any:
+    def _note_input_gradient(self, place: int, ct: Variable, engine: Any) -> Any:
         """Note the gradient of an input as a result of the current stage; returns it."""
         with self._lock:
             if self._pass is None or self._pass.engine() is not engine:
@@ -180,7 +180,7 @@ class StagedTrace:
             for result in unused:
                 self._watched.pop(result)[1].remove()
 
-    def _write(self, ended: _Pass) -> None:
+    def _write(self, ended: _BackwardPass) -> None:
         """Append the stage: the gradient program for the gradients that arrived."""
         whole = self._whole
         requires = [origin is not None for origin in self._inputs]

@@ -129,7 +129,7 @@ class TapeNode(GradEdge, list):
     parts: "dict[int, weakref.ref[Part]]"
     source: Source | None
 
-    def filled(self, form: Any, kept: Any, order: int, source: Source | None) -> "TapeNode":
+    def set_fields(self, form: Any, kept: Any, order: int, source: Source | None) -> "TapeNode":
         """This node, with its fields set."""
         self.type, self.notes = form.type, None
         self.form, self.kept, self.order, self.source = form, kept, order, source
@@ -188,7 +188,7 @@ class Cut(TapeNode):
             local.waiting = None
 
 
-def step_at(order: int, args: Sequence[Any] = ()) -> TapeNode:
+def new_node(order: int, args: Sequence[Any] = ()) -> TapeNode:
     """A new node; about one in 64 is a ``Cut``, whatever the pattern of orders in a history."""
     return Cut(args) if order * GOLDEN & RARELY == 0 else TapeNode(args)
 

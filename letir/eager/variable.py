@@ -165,14 +165,14 @@ class Variable(ArrayValue):
 
     def detach(self) -> "Variable":
         """A leaf with the same array that does not require grad."""
-        found = RECORDER.wrapped(self.array, Constant(self.type))
+        found = RECORDER.new_variable(self.array, Constant(self.type))
         if not self.is_scalar():
             add_view(found, self, detached=True)
         return found
 
     def plain(self) -> "Variable":
         """This Variable; for an instance of a subclass, as an instance of ``Variable`` itself."""
-        found = RECORDER.wrapped(self.array, self.arg)
+        found = RECORDER.new_variable(self.array, self.arg)
         # both have the same memory: changes must be visible through both
         found.sharing = self.sharing
         return found
@@ -234,7 +234,7 @@ class Variable(ArrayValue):
     @entry_point
     def retain_grad(self) -> None:
         """Let ``backward`` set ``.grad`` although this is not a leaf."""
-        self.required("retain_grad")
+        self.check_requires_grad("retain_grad")
         if not self.is_leaf:
             self.arg.own_notes().keeps_grad = True
 
@@ -250,10 +250,10 @@ class Variable(ArrayValue):
         >>> x.grad
         Variable(40.)
         """
-        self.required("register_hook")
+        self.check_requires_grad("register_hook")
         return add_hook(self.arg.own_notes().hooks, hook)
 
-    def required(self, asked: str) -> None:
+    def check_requires_grad(self, asked: str) -> None:
         """Raise TraceError unless this Variable requires grad."""
         if not self.requires_grad:
             raise TraceError(

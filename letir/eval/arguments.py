@@ -66,7 +66,7 @@ def checked_arguments(
         except DTypeError as error:
             if leaves[i] is not Undef:
                 wrong[i] = str(error).replace("\n  ", ": ")
-            elif param not in fn.memo(_undefinable):
+            elif param not in fn.memo(_undefinable_params):
                 wrong[i] = "Undef is a missing cotangent, and the program computes with this value"
             continue
         # types are interned: `is` decides, except for symbolic sizes and mismatches
@@ -77,7 +77,7 @@ def checked_arguments(
     return leaves
 
 
-def _undefinable(fn: Lambda) -> frozenset[Local]:
+def _undefinable_params(fn: Lambda) -> frozenset[Local]:
     """The parameters that may be ``Undef``: cotangents that only steps of a gradient program read,
     and parameters without a use.
     """
@@ -256,7 +256,7 @@ class TypedLeaf:
 STATIC_CLASSES = frozenset([StaticLeaf, bool, str])
 
 
-def static_leaves_apart(names: list, leaves: list) -> tuple[list, list, dict[int, Any]]:
+def split_static_leaves(names: list, leaves: list) -> tuple[list, list, dict[int, Any]]:
     """(names of the other leaves, the other leaves, static leaves by position)."""
     statics = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) in STATIC_CLASSES}
     others = [i for i in range(len(leaves)) if i not in statics]

@@ -134,7 +134,7 @@ def scipy_function(xp: Any, part: str, name: str) -> Callable[..., Any]:
     """
     if xp is not np:
         found = _cupyx_function(part, name)
-        return LATE_BOUND["of_stacks"](found, xp) if name == "expm" else found
+        return LATE_BOUND["apply_to_stacks"](found, xp) if name == "expm" else found
     try:
         import scipy
 

@@ -74,7 +74,9 @@ class DeviceFunctions:
         where: Any = None,
     ) -> Any:
         """``np.sum``."""
-        found = self.module.sum(self._chosen(x, where, 0), axis, dtype=dtype, keepdims=keepdims)
+        found = self.module.sum(
+            self._replace_masked(x, where, 0), axis, dtype=dtype, keepdims=keepdims
+        )
         return found if initial is None else (found + initial).astype(found.dtype, copy=False)
 
     def prod(
@@ -89,7 +91,9 @@ class DeviceFunctions:
         """``np.prod``."""
         if isinstance(x, np.ndarray):  # of sizes, on the host
             return x.prod(axis=axis, dtype=dtype, keepdims=keepdims)
-        found = self.module.prod(self._chosen(x, where, 1), axis, dtype=dtype, keepdims=keepdims)
+        found = self.module.prod(
+            self._replace_masked(x, where, 1), axis, dtype=dtype, keepdims=keepdims
+        )
         return found if initial is None else (found * initial).astype(found.dtype, copy=False)
 
     def max(
@@ -118,7 +122,7 @@ class DeviceFunctions:
         """The maximum or minimum of the elements and ``initial``."""
         if initial is None:
             return getattr(self.module, name)(x, axis, keepdims=keepdims)
-        x = self._chosen(x, where, initial)
+        x = self._replace_masked(x, where, initial)
         start = self.asarray(initial, x.dtype)
         if not x.size:
             shape = self.module.sum(x, axis, keepdims=keepdims).shape
@@ -128,12 +132,12 @@ class DeviceFunctions:
 
     def any(self, x: Any, axis: Axis = None, keepdims: bool = False, where: Any = None) -> Any:
         """``np.any``."""
-        x = x if where is None else self._chosen(x.astype(bool), where, False)
+        x = x if where is None else self._replace_masked(x.astype(bool), where, False)
         return self.module.any(x, axis, keepdims=keepdims)
 
     def all(self, x: Any, axis: Axis = None, keepdims: bool = False, where: Any = None) -> Any:
         """``np.all``."""
-        x = x if where is None else self._chosen(x.astype(bool), where, True)
+        x = x if where is None else self._replace_masked(x.astype(bool), where, True)
         return self.module.all(x, axis, keepdims=keepdims)
 
     def mean(
@@ -158,7 +162,7 @@ class DeviceFunctions:
         """``np.count_nonzero``."""
         return self.module.sum(x != 0, axis, dtype=np.int64, keepdims=keepdims)
 
-    def _chosen(self, x: Any, where: Any, else_: Any) -> Any:
+    def _replace_masked(self, x: Any, where: Any, else_: Any) -> Any:
         """The array with ``else_`` in place of the elements that ``where`` leaves out."""
         if where is None:
             return x

@@ -8,7 +8,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 
 
-def swapped(x: Any) -> Any:
+def _conjugate_transposes(x: Any) -> Any:
     """The conjugate transposes of matrices."""
     return x.swapaxes(-1, -2).conj()
 
@@ -24,7 +24,11 @@ class DeviceLinearAlgebra:
 
     def cholesky(self, x: Any, upper: bool = False) -> Any:
         """``np.linalg.cholesky``, also of the upper triangle."""
-        return swapped(self.module.cholesky(swapped(x))) if upper else self.module.cholesky(x)
+        return (
+            _conjugate_transposes(self.module.cholesky(_conjugate_transposes(x)))
+            if upper
+            else self.module.cholesky(x)
+        )
 
     def solve(self, a: Any, b: Any) -> Any:
         """``np.linalg.solve``, with stacks of matrices that are broadcast."""
@@ -49,7 +53,7 @@ class DeviceLinearAlgebra:
         order = xp.flip(xp.argsort(xp.abs(w)), -1)
         w = xp.take_along_axis(w, order, -1)
         u = xp.take_along_axis(u, order[..., None, :], -1)
-        return u, xp.abs(w), swapped(u * xp.sign(w)[..., None, :])
+        return u, xp.abs(w), _conjugate_transposes(u * xp.sign(w)[..., None, :])
 
     def pinv(
         self, x: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = "rcond"
@@ -66,7 +70,7 @@ class DeviceLinearAlgebra:
         cutoff = xp.asarray(rcond)[..., None] * s.max(axis=-1, keepdims=True)
         is_large = s > cutoff
         inverse = xp.where(is_large, 1 / xp.where(is_large, s, 1), 0).astype(s.dtype, copy=False)
-        return xp.matmul(swapped(vh), inverse[..., None] * swapped(u))
+        return xp.matmul(_conjugate_transposes(vh), inverse[..., None] * _conjugate_transposes(u))
 
 
 class DeviceTransforms:
@@ -110,7 +114,7 @@ class DeviceStrides:
         return self.as_strided(x, (*shape, *window), strides)
 
 
-def of_stacks(function: Callable, xp: Any) -> Callable:
+def apply_to_stacks(function: Callable, xp: Any) -> Callable:
     """``function``, of one matrix, applied to each matrix of a stack."""
 
     def computed(x: Any) -> Any:
@@ -122,4 +126,4 @@ def of_stacks(function: Callable, xp: Any) -> Callable:
     return computed
 
 
-LATE_BOUND["of_stacks"] = of_stacks
+LATE_BOUND["apply_to_stacks"] = apply_to_stacks

@@ -33,7 +33,7 @@ class DeviceUfunc:
         self.numpys: np.ufunc = getattr(np, name)
 
     @property
-    def own(self) -> Any:
+    def module_ufunc(self) -> Any:
         """The ufunc of the device's module."""
         return getattr(self.xp.module, self.__name__)
 
@@ -41,7 +41,7 @@ class DeviceUfunc:
         operands = tuple(map(without_0d, operands))
         if self.__name__.startswith("logical_"):  # the module has no loops for complex numbers
             operands = tuple([x != 0 if _is_complex(x) else x for x in operands])
-        return self.own(*operands, **options)
+        return self.module_ufunc(*operands, **options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.numpys, name)  # its identity, numbers of operands and dtypes
@@ -63,28 +63,30 @@ class DeviceUfunc:
             if dtype is not None:
                 x = self.xp.asarray(x).astype(dtype)
             return getattr(self.xp, reduction)(x, axis=axis, keepdims=keepdims, **given)
-        x = x.astype(self._folded_dtype(x.dtype, dtype), copy=False)
+        x = x.astype(self._fold_dtype(x.dtype, dtype), copy=False)
         axes = tuple(range(x.ndim)) if axis is None else axis if type(axis) is tuple else (axis,)
         axes = tuple([n % x.ndim for n in axes])
         shape = tuple([1 if n in axes else size for n, size in enumerate(x.shape)])
-        mask = None if where is None else self._rows(self.xp.broadcast_to(where, x.shape), axes)
-        found = self._folded(self._rows(x, axes), mask, initial)
+        mask = (
+            None if where is None else self._merge_axes(self.xp.broadcast_to(where, x.shape), axes)
+        )
+        found = self._fold_rows(self._merge_axes(x, axes), mask, initial)
         kept = tuple([size for n, size in enumerate(shape) if n not in axes])
         return found.reshape(shape if keepdims else kept)
 
-    def _folded_dtype(self, dtype: np.dtype, wanted: Any) -> np.dtype:
+    def _fold_dtype(self, dtype: np.dtype, wanted: Any) -> np.dtype:
         """The dtype in which elements are folded."""
         if wanted is not None:
             return np.dtype(wanted)
         return self.numpys.resolve_dtypes((None, dtype, None), reduction=True)[-1]
 
-    def _rows(self, x: Any, axes: Sequence[int]) -> Any:
+    def _merge_axes(self, x: Any, axes: Sequence[int]) -> Any:
         """``x`` with ``axes`` merged into axis 0, along which elements are folded."""
         moved = self.xp.moveaxis(x, axes, tuple(range(len(axes))))
         count = math.prod([x.shape[n] for n in axes])
         return moved.reshape(count, *moved.shape[len(axes) :])
 
-    def _folded(self, rows: Any, mask: Any, initial: Any) -> Any:
+    def _fold_rows(self, rows: Any, mask: Any, initial: Any) -> Any:
         """The rows combined by the ufunc one after the other, from ``initial`` or the first row."""
         start = self.numpys.identity if initial is None else initial
         if start is None and (mask is not None or not len(rows)):
@@ -101,10 +103,10 @@ class DeviceUfunc:
     def accumulate(self, x: Any, axis: int = 0, dtype: Any = None) -> Any:
         """``np.ufunc.accumulate``."""
         try:
-            return self.own.accumulate(x, axis=axis, dtype=dtype)
+            return self.module_ufunc.accumulate(x, axis=axis, dtype=dtype)
         except NotImplementedError:
             pass
-        x = x.astype(self._folded_dtype(x.dtype, dtype), copy=False)
+        x = x.astype(self._fold_dtype(x.dtype, dtype), copy=False)
         out = self.xp.moveaxis(x, axis, 0).copy()
         if self.__name__ in _ORDERLESS:
             shift = 1
@@ -132,7 +134,7 @@ class DeviceUfunc:
         """``np.ufunc.at``, by as many calls as the most frequent index occurs."""
         if self.__name__ not in _INEXACT_AT:
             try:
-                self.own.at(x, item, *([] if new is None else [new]))
+                self.module_ufunc.at(x, item, *([] if new is None else [new]))
                 return
             except NotImplementedError:
                 pass
@@ -140,7 +142,7 @@ class DeviceUfunc:
         indexed = xp.arange(x.size).reshape(x.shape)[item]
         values = None if new is None else xp.broadcast_to(xp.asarray(new), indexed.shape).ravel()
         flat, places = x.ravel(), indexed.ravel()
-        for chosen in _rounds(xp, places):
+        for chosen in _occurrence_rounds(xp, places):
             at = places[chosen]
             more = [] if values is None else [values[chosen]]
             flat[at] = self(flat[at], *more).astype(x.dtype, copy=False)
@@ -152,7 +154,7 @@ class DeviceUfunc:
         return self(x.reshape(*x.shape, *[1] * y.ndim), y, **options)
 
 
-def _rounds(xp: Any, places: Any) -> Any:
+def _occurrence_rounds(xp: Any, places: Any) -> Any:
     """Positions in ``places``: of the first occurrence of each value, then of the second, and so
     on.
     """

@@ -30,7 +30,7 @@ def add_location_note(error: BaseException, fn: Lambda, bind: Bind) -> None:
         raise failed from error
 
 
-def _misfit(error: BaseException, bind: Bind) -> DTypeError | None:
+def _misfit_error(error: BaseException, bind: Bind) -> DTypeError | None:
     """The DTypeError for an exception that attributes or operands of a wrong kind cause, in a
     program whose types are unknown; None if values cause it.
     """
@@ -85,7 +85,7 @@ def caught_failure(error: BaseException, fn: Lambda, bind: Bind) -> LetirError |
                 )
                 error_at(failed, bind.source, with_excerpt=True)
                 return failed
-    return _misfit(error, bind)
+    return _misfit_error(error, bind)
 
 
 LATE_BOUND.update(

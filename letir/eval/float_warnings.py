@@ -79,7 +79,7 @@ class _States(dict):
     def __missing__(self, current: Any) -> Any:
         if len(self) >= _MOST:  # each errstate has its own object
             self.clear()
-        found = self[current] = None if ERROR_STATE is None else self.made()
+        found = self[current] = None if ERROR_STATE is None else self.make_state()
         if found is not None:
             if len(_REPLACED) >= 3 * _MOST:
                 for table in (_REPLACED, LOUD, QUIET, STRICT, RAISING, *_REGIONS.values()):
@@ -87,7 +87,7 @@ class _States(dict):
             _REPLACED[found] = current
         return found
 
-    def made(self) -> Any:
+    def make_state(self) -> Any:
         """The current state with ``mode`` in place of "warn"; None if it does not warn."""
         modes: dict[str, Any] = {**np.geterr()}
         is_handled = np.geterrcall() is HANDLER
@@ -136,7 +136,7 @@ class _StrictStates(_States):
 class _RaisingStates(_States):
     """The same table for a state that raises all errors, whatever the current one is."""
 
-    def made(self) -> Any:
+    def make_state(self) -> Any:
         return make_error_state(divide="raise", over="raise", invalid="raise", under="ignore")
 
 
@@ -147,7 +147,7 @@ class _RegionStates(_States):
         super().__init__()
         self.modes = dict(zip(_MODES, modes, strict=True))
 
-    def made(self) -> Any:
+    def make_state(self) -> Any:
         return make_error_state(**self.modes)
 
 

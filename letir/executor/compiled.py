@@ -70,7 +70,7 @@ class Compiled:
         self.on_swap: Callable = lambda: None  # called when the plan is replaced
         if not later:
             run = _with_kernels(run, kernels)
-        self.plan: Plan = _plan(run, donated)
+        self.plan: Plan = _make_plan(run, donated)
         if later:
             LATE_BOUND["compile_later"](self, partial(_plan_with_kernels, run, kernels, donated))
         self.arrays = tuple([n for n in self.changed if n not in self.drawing])  # changed ones
@@ -213,14 +213,14 @@ def are_in_background(asked: str | None) -> bool:
     return (asked or kernels_setting()) == "background"
 
 
-def _plan(fn: Lambda, donated: tuple) -> Plan:
+def _make_plan(fn: Lambda, donated: tuple) -> Plan:
     return Plan(fn, donated) if donated else plan_of(fn)
 
 
 def _plan_with_kernels(fn: Lambda, kernels: str, donated: tuple) -> Plan | None:
     """The plan of ``fn`` with kernels; None if no group becomes a kernel."""
     made = _with_kernels(fn, kernels)
-    return None if made is fn else _plan(made, donated)
+    return None if made is fn else _make_plan(made, donated)
 
 
 def _with_kernels(fn: Lambda, kernels: str) -> Lambda:

@@ -42,7 +42,7 @@ from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry, PlanCache
 from letir.executor.plan_making import PLANS_EACH, gives_up_plans, make_plan
 from letir.executor.static_arguments import Options, StaticArguments
-from letir.executor.symbolic_shapes import NotNamed, ShapeFamilies
+from letir.executor.symbolic_shapes import NoSymbolicProgram, ShapeFamilies
 from letir.plan.plan import Miss
 from letir.tracing.trace_state import ACTIVE, active_trace
 from letir.transforms.jitted_functions import Transform
@@ -70,7 +70,7 @@ class Executor(Generic[P, R]):
         self.marker = StaticArguments(f, options.static_argnums, options.static_argnames)
         self.cache = PlanCache(options.max_plans, PLANS_EACH, self.forget_keys)
         self.families = ShapeFamilies(options.static_shapes, options.max_plans)
-        # the plan for the short key of a call, see ``remember``
+        # the plan for the short key of a call, see ``remember_key``
         self.keys = BoundedCache(_MOST_KEYS)
         self.known_call = self.keys.get  # bound once, which makes it as fast as ``dict.get``
         self.quick: tuple = ()  # plans for calls like some before, see ``quick_call``
@@ -121,19 +121,19 @@ class Executor(Generic[P, R]):
         is_python = self.as_python and any(fits(args, kwargs) for fits in self.as_python)
         key = None if is_python or kwargs or self.marker.is_needed else key_of_arrays(args)
         if key is None and not is_python:
-            key, leaves = key_of_call(*self.marker.apart(args, kwargs))
+            key, leaves = key_of_call(*self.marker.split_static(args, kwargs))
         known = self.known_call(key)
         try:
             if known is None and (is_python or self.runs_python):
                 next(self.calls), next(self.missed)
                 return self.f(*args, **kwargs)
             if known is None:
-                return self.choose(next(self.calls), args, kwargs, key, leaves)
+                return self.call_by_spec(next(self.calls), args, kwargs, key, leaves)
             entry, run, tree, executed, places = known
             entry.used = number = next(self.calls)
             if run is None:
                 if number % _CALLS_BY_KEY == 0 and not self.marker.is_needed:
-                    self.as_python = LATE_BOUND["with_kind"](self.as_python, args, kwargs)
+                    self.as_python = LATE_BOUND["add_kind_test"](self.as_python, args, kwargs)
                 next(self.missed)
                 return self.f(*args, **kwargs)
             results = None
@@ -144,9 +144,9 @@ class Executor(Generic[P, R]):
                     if not may_run_again(error, entry, executed):
                         raise
             if results is None:  # outside ``except``: a later error would get this as its context
-                return self.other_branch(number, args, kwargs, key, leaves, known)
+                return self.try_other_plans(number, args, kwargs, key, leaves, known)
             if number % _CALLS_BY_KEY == 0:
-                self.make_quick(known, args, kwargs, leaves)
+                self.add_quick_call(known, args, kwargs, leaves)
         except BaseException as error:
             del args, kwargs, leaves  # a stored exception would keep them alive
             LATE_BOUND["shorten_traceback"](error, inner_frames=1)
@@ -156,7 +156,7 @@ class Executor(Generic[P, R]):
             return results[0] if len(results) == 1 else results
         return tree.unflatten(results)
 
-    def make_quick(self, known: tuple, args: tuple, kwargs: dict, leaves: Sequence) -> None:
+    def add_quick_call(self, known: tuple, args: tuple, kwargs: dict, leaves: Sequence) -> None:
         """From now on, try this plan first for calls with arguments of this kind."""
         if self.quick_made < _MOST_QUICK and not self.marker.is_needed:
             made = LATE_BOUND["quick_call"](known, args, kwargs, leaves, self.quick)
@@ -164,7 +164,7 @@ class Executor(Generic[P, R]):
                 self.quick_made += 1
                 self.quick = (made, *self.quick)[:_PLANS_QUICK]
 
-    def other_branch(
+    def try_other_plans(
         self,
         number: int,
         args: tuple,
@@ -185,13 +185,13 @@ class Executor(Generic[P, R]):
                     raise
                 continue
             promote_plan(entry, version)
-            self.remember(key, entry, version, leaves)
+            self.remember_key(key, entry, version, leaves)
             known = self.known_call(key)
             if known is not None:
-                self.make_quick(known, args, kwargs, leaves)
+                self.add_quick_call(known, args, kwargs, leaves)
             LATEST.graph = version.executed
             return nested_results(version.program, results)
-        return self.choose(number, args, kwargs, key, leaves)
+        return self.call_by_spec(number, args, kwargs, key, leaves)
 
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> "Executor[P, R]": ...
@@ -206,7 +206,7 @@ class Executor(Generic[P, R]):
             return functools.partial(self, instance)
         return LATE_BOUND["bound_executor"](self, Executor, instance)
 
-    def choose(
+    def call_by_spec(
         self, n: int, args: tuple, kwargs: dict, key: tuple | None, leaves: Sequence[Any]
     ) -> Any:
         """Call number ``n``: find its plan by the full spec, or make one."""
@@ -220,7 +220,7 @@ class Executor(Generic[P, R]):
             self.marker.check_count(args, kwargs)
         request = Request(n, spec, arrays, marked)
         try:
-            entry, version, results = self.executed(request)
+            entry, version, results = self.run_first_fitting(request)
         except BaseException:
             request.forget()
             del args, kwargs, leaves, marked, arrays
@@ -234,14 +234,14 @@ class Executor(Generic[P, R]):
         if version.is_first:
             self.cache.remove(entry)
         elif key is not None:
-            self.remember(key, entry, version, leaves)
+            self.remember_key(key, entry, version, leaves)
             known = self.known_call(key)
             # each new size comes here until the plan for all sizes has a quick call
             if entry.key.has_names and n % _CALLS_BY_KEY == 0 and known and known[1]:
-                self.make_quick(known, args, kwargs, leaves)
+                self.add_quick_call(known, args, kwargs, leaves)
         return nested_results(version.program, results)
 
-    def executed(self, request: Request) -> tuple:
+    def run_first_fitting(self, request: Request) -> tuple:
         """(entry, plan, results) of the first plan whose guards hold.
 
         The plan is None if the Python function has to be called: NumPy raises its own error there,
@@ -277,9 +277,9 @@ class Executor(Generic[P, R]):
                 # evicted meanwhile; an entry that another thread gave new plans can still be used
                 if entry.plans is plans:
                     entry = None
-            except NotNamed as error:
+            except NoSymbolicProgram as error:
                 told = LATE_BOUND["size_words"](self.f, request.marked, entry.key, str(error))
-                self.families.refuse(request.spec, entry.key, error, told)
+                self.families.note_refusal(request.spec, entry.key, error, told)
                 request.wants_fixed, entry = bool(plans), None
             except Exception as error:
                 if not getattr(error, "letir_runs_python", False):
@@ -299,7 +299,7 @@ class Executor(Generic[P, R]):
 
     # ---- plans ----
 
-    def remember(self, key: tuple, entry: Entry, version: Any, leaves: Sequence[Any]) -> None:
+    def remember_key(self, key: tuple, entry: Entry, version: Any, leaves: Sequence[Any]) -> None:
         """Store the plan for the short key of a call, so that the next call finds it at once."""
         if entry.gone or self.options.profile or needs_log(version):
             return

@@ -213,7 +213,7 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         call_refused(f, given, kwargs, marked, refused)
         return _explain_python(f, "")
     before = f.cache.compiles
-    entry, version, _ = f.executed(Request(next(f.calls), spec, leaves, marked))
+    entry, version, _ = f.run_first_fitting(Request(next(f.calls), spec, leaves, marked))
     is_new = f.cache.compiles > before
     if version is None and f.why_python:
         return _explain_python(f, spec)

@@ -123,10 +123,10 @@ def jit(
         max_plans=max_plans,
         profile=profile,
     )
-    return _decorator(options) if f is None else _executor_of(f, options)
+    return _jit_with_options(options) if f is None else _executor_of(f, options)
 
 
-def _decorator(options: Options) -> Callable:
+def _jit_with_options(options: Options) -> Callable:
     """``jit`` with options, to be applied to a function."""
 
     @entry_point

@@ -35,7 +35,7 @@ _LOG = logging.getLogger("letir.plan")
 _REFERENTS = 8  # the deepest nesting of iterators, as in zip(a, enumerate(b))
 
 
-def taken_while(iterators: list, do: Callable[[], T]) -> tuple[T, bool]:
+def run_watching_iterators(iterators: list, do: Callable[[], T]) -> tuple[T, bool]:
     """The result of ``do()``, and whether it took values from one of these iterators."""
     before = [_iterator_position(iterator) for iterator in iterators]
 
@@ -81,7 +81,7 @@ def _iterator_position(iterator: Any, depth: int = 0) -> list:
     return state
 
 
-def unless_it_changes(f: Callable, again: Callable[[], T], refusal: str) -> T:
+def require_same_state(f: Callable, again: Callable[[], T], refusal: str) -> T:
     """The result of ``again()``, which calls ``f`` a second time.
 
     Raises TraceError with the text ``refusal`` if ``f`` changes state outside of itself: the first
@@ -91,7 +91,7 @@ def unless_it_changes(f: Callable, again: Callable[[], T], refusal: str) -> T:
     generators = [np.random.mtrand._rand, random._inst]  # type: ignore[attr-defined]
     holders += [x for x in generators if all(x is not holder for holder in holders)]
     before = [contents_of(holder) for holder in holders]
-    done, has_taken = taken_while(iterators, again)
+    done, has_taken = run_watching_iterators(iterators, again)
     is_same = all(map(is_unchanged, holders, before)) and all(map(_has_position, holders, before))
     if is_all and is_same and not has_taken:
         return done
@@ -179,7 +179,7 @@ def _depends_on_numbers(
 
     def with_numbers(traced: list, *args: Any, **kwargs: Any) -> Any:
         for (holder, key), number in zip(places, traced, strict=True):
-            _put(holder, key, number)
+            _put_item(holder, key, number)
         return f(*args, **kwargs)
 
     args, kwargs = marked
@@ -200,7 +200,7 @@ def _items_of(contents: Any) -> dict:
     return contents if isinstance(contents, dict) else {}
 
 
-def _put(holder: Any, key: Any, value: Any) -> None:
+def _put_item(holder: Any, key: Any, value: Any) -> None:
     """Set an item of ``_items_of`` in its holder."""
     if type(holder) is CellType:
         holder.cell_contents = value
@@ -232,7 +232,7 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
 
 
 def _is_restorable(holder: Any, before: Any) -> bool:
-    """Whether ``restore`` can give ``holder`` back all its contents ``before``."""
+    """Whether ``_restore_holder`` can give ``holder`` back all its contents ``before``."""
     if type(holder) is not np.ndarray or not holder.flags.writeable:
         return True
     return before is not None and len(before) == holder.nbytes
@@ -258,10 +258,10 @@ def restore_state(holders: list, contents: list, generators: bool = False) -> No
     """
     for holder, held in zip(holders, contents, strict=True):
         if generators or type(held) is not _Position:
-            restore(holder, held)
+            _restore_holder(holder, held)
 
 
-def restore(holder: Any, contents: Any) -> None:
+def _restore_holder(holder: Any, contents: Any) -> None:
     """Give an object back the contents that ``contents_of`` returned for it."""
     if type(contents) is _Position:
         _set_position(holder, contents)
@@ -304,6 +304,6 @@ LATE_BOUND.update(
     generator_position=_Position,
     refuse_changes=refuse_changes,
     restore_state=restore_state,
-    taken_while=taken_while,
-    unless_it_changes=unless_it_changes,
+    run_watching_iterators=run_watching_iterators,
+    require_same_state=require_same_state,
 )

@@ -16,7 +16,7 @@ from letir.ast.process_state import TemporaryChange, new_lock, renew_after_fork
 
 
 @define(eq=False)
-class _Flight:
+class _RunningCompile:
     """A running compile in ``thread``."""
 
     thread: int = field(factory=threading.get_ident)
@@ -33,11 +33,11 @@ class Entry:
     used: int = 0  # the number of the last call that used it
     gone: bool = False  # evicted from the cache
     runs_python: bool = False  # calls run the Python function, as most would need another plan
-    flight: _Flight | None = None
+    flight: _RunningCompile | None = None
     lock: threading.Lock = field(factory=new_lock, repr=False)  # held for a few lines only
 
 
-def _copied(error: Exception) -> Exception:
+def _copy_error(error: Exception) -> Exception:
     """A copy of an error: the tracebacks of the threads that raise it must not mix."""
     try:
         made = copy.copy(error)
@@ -86,7 +86,7 @@ class PlanCache:
                 return True
             flight, mine = entry.flight, entry.flight is None
             if mine:
-                flight = entry.flight = _Flight()
+                flight = entry.flight = _RunningCompile()
         if mine:
             self._compile(entry, known, make, flight)
             return True
@@ -94,10 +94,10 @@ class PlanCache:
             return False
         flight.done.wait()
         if flight.error is not None:
-            raise _copied(flight.error)
+            raise _copy_error(flight.error)
         return True
 
-    def _compile(self, entry: Entry, known: tuple, make: Callable, flight: _Flight) -> None:
+    def _compile(self, entry: Entry, known: tuple, make: Callable, flight: _RunningCompile) -> None:
         """``grow`` in the thread that makes the plan."""
         plans = known
         try:

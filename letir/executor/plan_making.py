@@ -32,7 +32,7 @@ from letir.executor.calls import (
 from letir.executor.compiled import Compiled, are_in_background, kernel_mode
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.plan_cache import ActiveRecording, Entry, Pause
-from letir.executor.symbolic_shapes import check_agrees, recorded_by_name
+from letir.executor.symbolic_shapes import check_agrees, record_for_symbols
 from letir.tracing.callers import is_user_module
 from letir.tracing.entry import WRITE_BACK, Recording, record
 from letir.tracing.refusals import MustRunAsPython
@@ -79,10 +79,10 @@ def make_plan(executor: "Executor", request: Request, key: ArgumentSpec, fresh: 
     begun = time.perf_counter()
     reason = request.reason or _compile_reason(executor, request, key)
     if key.has_names:
-        fn, lifted, takes_next = _recorded_by_name(executor, request, key), (), False
+        fn, lifted, takes_next = _record_for_symbols(executor, request, key), (), False
         is_first = False
     else:
-        fn, lifted, takes_next, is_first = _recorded_with_state(executor, request)
+        fn, lifted, takes_next, is_first = _record_with_state(executor, request)
     if lifted:
         is_plain = not (request.spec.has_variables or might_require_grad(fn))
         lifted = LATE_BOUND["generators_of"](lifted, is_plain)
@@ -93,7 +93,7 @@ def make_plan(executor: "Executor", request: Request, key: ArgumentSpec, fresh: 
     version.is_once, version.is_first = takes_next or is_decisions, is_first
     executor.latest = request.spec
     if key.has_names:
-        executor.families.keep(request.spec, key)
+        executor.families.remember_plan(request.spec, key)
     else:
         fresh.append(version)
     if not executor.has_warned and executor.cache.compiles >= _COMPILES:
@@ -108,7 +108,7 @@ def make_plan(executor: "Executor", request: Request, key: ArgumentSpec, fresh: 
     return version
 
 
-def _recorded_with_state(executor: "Executor", request: Request) -> tuple:
+def _record_with_state(executor: "Executor", request: Request) -> tuple:
     """(program, captured generators, whether it took a value of an iterator outside of it, whether
     it made a generator that it keeps).
 
@@ -116,13 +116,15 @@ def _recorded_with_state(executor: "Executor", request: Request) -> tuple:
     state that the function changes.
     """
     do = functools.partial(_recording, executor.f, request.marked)
-    iterators, holders, is_all = captured_state(_roots(executor, request))
+    iterators, holders, is_all = captured_state(_search_roots(executor, request))
     before = [contents_of(holder) for holder in holders]
     try:
         if any(getattr(iterator, "gi_frame", None) is not None for iterator in iterators):
             raise MustRunAsPython  # traced values could not be taken back from its variables
         with ActiveRecording() as recording:
-            found, taken = LATE_BOUND["taken_while"](iterators, do) if iterators else (do(), False)
+            found, taken = (
+                LATE_BOUND["run_watching_iterators"](iterators, do) if iterators else (do(), False)
+            )
             fn, lifted = found.fn, found.lifted
             if executor.watches_state and not all(map(is_unchanged, holders, before)):
                 with Pause():
@@ -152,15 +154,15 @@ def _recording(f: Callable, marked: tuple[tuple, dict]) -> Recording:
     return record(f, *marked, LAZY, WRITE_BACK, draws=LIFT_STATES)
 
 
-def _roots(executor: "Executor", request: Request) -> list:
+def _search_roots(executor: "Executor", request: Request) -> list:
     """The objects from which the search for the function's iterators starts."""
     leaves = [x.value for x in request.marked[0] if isinstance(x, StaticLeaf)]
     return [executor.f, *[getattr(leaf, "kept", leaf) for leaf in leaves]]
 
 
-def _recorded_by_name(executor: "Executor", request: Request, key: ArgumentSpec) -> Lambda:
+def _record_for_symbols(executor: "Executor", request: Request, key: ArgumentSpec) -> Lambda:
     """The function recorded with symbolic sizes. Raises NotNamed if it needs fixed sizes."""
-    fn = recorded_by_name(
+    fn = record_for_symbols(
         lambda kinds: record_function(executor.f, with_types(request.marked, kinds))[0], key
     )
     check_agrees(fn, record_function(executor.f, request.marked)[0], request.leaves)

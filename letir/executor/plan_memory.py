@@ -177,8 +177,8 @@ class SimulatedRun:
         cleared = c if kind in (MANY, OTHER) else () if c is None else (c,)
         targets = k if kind == OTHER else (k,)
         self.dying = cleared if kind == OTHER else (*cleared, k)
-        self.temporary = self.needed_inside()
-        made = [self.made(binder) for binder in self.bind.binders]
+        self.temporary = self.bytes_inside()
+        made = [self.result_value(binder) for binder in self.bind.binders]
         for value in made:
             if value is not None:
                 self.allocate(value.buffer)
@@ -235,7 +235,7 @@ class SimulatedRun:
 
     # ---- results of a step ----
 
-    def made(self, binder: Local) -> _Value | None:
+    def result_value(self, binder: Local) -> _Value | None:
         """The result of the current step; None for a number."""
         op, bind = self.bind.op, self.bind
         kind = binder.type
@@ -247,7 +247,7 @@ class SimulatedRun:
         first = self.values.get(self.slots[0]) if self.slots else None
         if op.update is not None and self.is_alone(0):
             return first
-        shared = None if op.memory in ("new", "may_alias") else self.shared(first)
+        shared = None if op.memory in ("new", "may_alias") else self.shared_value(first)
         if shared is not None:
             return shared
         reused = reuse_test(self) if self.is_often else None
@@ -279,7 +279,7 @@ class SimulatedRun:
         sizes = self.sizes
         return tuple([n.evaluate(sizes) if type(n) is Size else n for n in kind.shape])
 
-    def shared(self, first: _Value | None) -> _Value | None:
+    def shared_value(self, first: _Value | None) -> _Value | None:
         """The result as a view of the first operand; None if it is a copy."""
         if first is None:
             return None
@@ -304,7 +304,7 @@ class SimulatedRun:
             return None
         return _Value(first.buffer, shape, found.strides, is_view=True)
 
-    def needed_inside(self) -> int:
+    def bytes_inside(self) -> int:
         """The bytes that the current step needs in addition to operands and results: for its
         kernel, or for one run of a body.
         """

@@ -94,9 +94,9 @@ class PlanProfile:
         place = {"pid": process, "tid": 1}
         events = [{"ph": "M", "name": "process_name", "args": {"name": "letir plan"}, **place}]
         for group in self.groups:
-            events.append(_event(group, "group", place))
+            events.append(_trace_event(group, "group", place))
             if len(group.steps) > 1:
-                events += [_event(step, "step", place) for step in group.steps]
+                events += [_trace_event(step, "step", place) for step in group.steps]
         return {"traceEvents": events, "displayTimeUnit": "ns"}
 
     def save(self, path: str | os.PathLike) -> None:
@@ -104,7 +104,7 @@ class PlanProfile:
         Path(path).write_text(json.dumps(self.trace_events()), encoding="utf-8")
 
 
-def _event(one: GroupTime | StepTime, category: str, place: dict) -> dict:
+def _trace_event(one: GroupTime | StepTime, category: str, place: dict) -> dict:
     """A complete event of the format."""
     return {
         **{"ph": "X", "name": one.name, "cat": category, **place},

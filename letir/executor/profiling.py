@@ -46,12 +46,12 @@ class Profiled:
         if self.specialized is None and not self.is_profiled(leaves):
             return plan_of(self.program).run(leaves, xp)
         if any(token(leaves[i]) != known for i, known in self.constants.items()):
-            return self.general.run(leaves, xp)
-        given = self.given(leaves)
+            return self.general_plan.run(leaves, xp)
+        given = self.remaining_arguments(leaves)
         leaves.clear()
-        return self.special.run(given, xp)
+        return self.specialized_plan.run(given, xp)
 
-    def given(self, leaves: list) -> list:
+    def remaining_arguments(self, leaves: list) -> list:
         """The arguments that are also parameters of the specialised program."""
         return [leaf for i, leaf in enumerate(leaves) if i not in self.constants]
 
@@ -80,12 +80,12 @@ class Profiled:
         return True
 
     @property
-    def special(self) -> Plan:
+    def specialized_plan(self) -> Plan:
         """The plan for the numbers that were always the same."""
         return plan_of(self.specialized)
 
     @property
-    def general(self) -> Plan:
+    def general_plan(self) -> Plan:
         """The plan for any numbers, made when it is needed."""
         return plan_of(self.program.memo(self.optimize))
 

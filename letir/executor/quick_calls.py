@@ -146,7 +146,7 @@ class _TestWriter:
         if len(self.leaves) > _MOST_LEAVES:
             raise _NotPlain
 
-    def made(self) -> Callable:
+    def make_function(self) -> Callable:
         """The function ``match(args, kwargs)``: returns the leaves, or None if a test fails."""
         lines = ["def match(args, kwargs):"]
         lines += [f" if not ({test}): return None" for test in self.tests]
@@ -182,7 +182,7 @@ def _tests_of(
     return text if [*map(id, text.leaves)] == [*map(id, leaves)] else None
 
 
-def with_kind(tests: tuple, args: tuple, kwargs: dict) -> tuple:
+def add_kind_test(tests: tuple, args: tuple, kwargs: dict) -> tuple:
     """The tests of kinds of arguments, and one for arguments like these, if that can be made."""
     text = _TestWriter((), draws_in_python=True)
     try:
@@ -190,7 +190,7 @@ def with_kind(tests: tuple, args: tuple, kwargs: dict) -> tuple:
     except _NotPlain:
         return tests
     text.found.append("True")  # so that the test gives a true value without arrays too
-    return (text.made(), *tests)[:_MOST_AS_PYTHON]
+    return (text.make_function(), *tests)[:_MOST_AS_PYTHON]
 
 
 def _nest_of(tree: Tree | None, count: int) -> Callable:
@@ -302,10 +302,12 @@ def quick_call(
     if not is_straight or version.arrays:
         run = functools.partial(run, tries=True)
     elif version.drawing:
-        run = LATE_BOUND["run_drawing"](version)
+        run = LATE_BOUND["unchecked_runner"](version)
     else:
         run = version.plan.run_straight_line
-    in_parts = _in_parts(tests.made(), run, _nest_of(tree, len(version.plan.ret.args)))
+    in_parts = _run_step_by_step(
+        tests.make_function(), run, _nest_of(tree, len(version.plan.ret.args))
+    )
     is_plain = is_straight and not version.generators
     whole = _single_function(version, tests, tree) if is_plain else None
     if whole is None:
@@ -313,7 +315,7 @@ def quick_call(
     return QuickCall(whole, entry, executed, texts, in_parts)
 
 
-def _in_parts(match: Callable, run: Callable, nest: Callable) -> Callable:
+def _run_step_by_step(match: Callable, run: Callable, nest: Callable) -> Callable:
     """The function of arguments that makes the leaves, runs the plan and nests the results."""
 
     def call(args: tuple, kwargs: dict) -> Any:
@@ -358,7 +360,11 @@ def quick_plan(compiled: Compiled, args: tuple, kwargs: dict) -> tuple | None:
     tests = _tests_of(args, kwargs, leaves)
     if tests is None:
         return None
-    return tests.made(), compiled.plan.run, _nest_of(program.out_tree, len(program.ret.args))
+    return (
+        tests.make_function(),
+        compiled.plan.run,
+        _nest_of(program.out_tree, len(program.ret.args)),
+    )
 
 
-LATE_BOUND.update(quick_call=quick_call, quick_plan=quick_plan, with_kind=with_kind)
+LATE_BOUND.update(quick_call=quick_call, quick_plan=quick_plan, add_kind_test=add_kind_test)

@@ -66,13 +66,13 @@ def _path_step(owner: Any, part: Any) -> tuple[str, Any]:
 def spec_difference(f: Any, marked: tuple, spec: ArgumentSpec, other: ArgumentSpec) -> str:
     """A readable description of how the spec of these arguments differs from another one."""
     if spec.tree != other.tree or len(spec.leaves) != len(other.leaves):
-        return f"its arguments nest as {_nesting(spec)}, earlier as {_nesting(other)}"
+        return f"its arguments nest as {_nesting_text(spec)}, earlier as {_nesting_text(other)}"
     words = _argument_words(f, marked)
     pairs = zip(words, spec.leaves, other.leaves, strict=True)
     return "; ".join([_leaf_words(*pair) for pair in pairs if pair[1] != pair[2]]) or "nothing"
 
 
-def _nesting(spec: ArgumentSpec) -> str:
+def _nesting_text(spec: ArgumentSpec) -> str:
     """The nesting of arguments, abbreviated if it is long: (x, {"a": y}) is (*, {'a': *})."""
     args, kwargs = spec.tree.children()
     text = ", ".join([str(Tree(args)), *([str(Tree(kwargs))] if kwargs.num_leaves else [])])

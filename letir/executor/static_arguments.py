@@ -50,11 +50,11 @@ class StaticArguments:
             return args, kwargs
         return mark_static(self.f, args, kwargs, self.argnums, tuple(self.argnames))
 
-    def apart(self, args: tuple, kwargs: dict) -> tuple[tuple, dict, list]:
+    def split_static(self, args: tuple, kwargs: dict) -> tuple[tuple, dict, list]:
         """(other arguments, other keywords, values of the static ones)."""
         if not self.is_needed:
             return args, kwargs, []
-        found = self.places.get(len(args)) or self.placed(len(args))
+        found = self.places.get(len(args)) or self.split_positions(len(args))
         static, others = found
         values = [args[i] for i in static]
         if not kwargs:
@@ -64,7 +64,7 @@ class StaticArguments:
         values += [(name, kwargs[name]) for name in names]
         return tuple([args[i] for i in others]), named, values
 
-    def placed(self, count: int) -> tuple[list[int], list[int]]:
+    def split_positions(self, count: int) -> tuple[list[int], list[int]]:
         """(positions of static arguments, other positions) for this number of arguments."""
         static = {n % count for n in self.argnums if -count <= n < count}
         static |= {i for i, name in enumerate(self.names[:count]) if name in self.argnames}

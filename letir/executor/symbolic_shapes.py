@@ -32,7 +32,7 @@ _MOST_REFUSED = 3  # failed attempts for one function and rank
 _MOST_TRIED = 8  # with retries for larger sizes
 
 
-class NotNamed(LetirError):
+class NoSymbolicProgram(LetirError):
     """Raised if the function has no program for these symbolic sizes.
 
     ``least``: for each name the
@@ -65,7 +65,7 @@ class ShapeFamilies:
         self.static_shapes, self.most = static_shapes, most
         self.families: dict[ArgumentSpec, _Family] = {}
 
-    def family(self, spec: ArgumentSpec) -> _Family:
+    def family_of(self, spec: ArgumentSpec) -> _Family:
         """The family of a spec, created if it is new."""
         if len(self.families) >= self.most:
             self.families.clear()
@@ -77,7 +77,7 @@ class ShapeFamilies:
             return None
         if not all(array.contiguous for array in spec.arrays):
             return None
-        family = self.family(spec)
+        family = self.family_of(spec)
         candidates = (*family.named, *family.retries)
         found = next((named for named in candidates if _fits_symbols(named, spec)), None)
         if found is not None or (family.first == spec and self.static_shapes is None):
@@ -88,9 +88,9 @@ class ShapeFamilies:
         is_new = proposal not in family.refused and len(family.refused) < _MOST_REFUSED
         return proposal if is_new else None
 
-    def keep(self, spec: ArgumentSpec, named: ArgumentSpec) -> None:
+    def remember_plan(self, spec: ArgumentSpec, named: ArgumentSpec) -> None:
         """Remember that there is a plan for this symbolic spec."""
-        family = self.family(spec)
+        family = self.family_of(spec)
         if named not in family.named:
             family.named = (named, *family.named)
 
@@ -99,7 +99,7 @@ class ShapeFamilies:
 
         ``known``: the specs that have plans, among them those of other sizes.
         """
-        family = self.family(spec)
+        family = self.family_of(spec)
         reason, rank = next(reversed(family.refused.values()), ""), _rank_of(spec)
         if reason or all(one == spec or _rank_of(one) != rank for one in known):
             return reason
@@ -109,9 +109,11 @@ class ShapeFamilies:
             return "an argument requires grad"
         return "" if all(a.contiguous for a in spec.arrays) else "an argument is not contiguous"
 
-    def refuse(self, spec: ArgumentSpec, named: ArgumentSpec, reason: NotNamed, told: str) -> None:
+    def note_refusal(
+        self, spec: ArgumentSpec, named: ArgumentSpec, reason: NoSymbolicProgram, told: str
+    ) -> None:
         """Remember that there is no plan for this symbolic spec, and why."""
-        family = self.family(spec)
+        family = self.family_of(spec)
         family.refused[named] = told
         retries = [one for one in family.retries if one != named]
         larger = _from_least(named, reason.least)
@@ -174,7 +176,7 @@ def _from_least(named: ArgumentSpec, least: dict[str, int]) -> ArgumentSpec | No
     )
 
 
-def recorded_by_name(record: Callable, named: ArgumentSpec) -> Lambda:
+def record_for_symbols(record: Callable, named: ArgumentSpec) -> Lambda:
     """The result of ``record(types)`` for arguments with symbolic sizes.
 
     Raises NotNamed if the function needs one of these sizes as a number, for any purpose.
@@ -191,13 +193,13 @@ def recorded_by_name(record: Callable, named: ArgumentSpec) -> Lambda:
         fn = record([spec.kind for spec in named.arrays])
     except Exception as error:  # any kind: the same call with fixed sizes will raise it if real
         told = needed[0] if needed else f"{type(error).__name__}: {error}"
-        raise NotNamed(told, reads.least) from None
+        raise NoSymbolicProgram(told, reads.least) from None
     finally:
         SIZE_READS.reset(before)
     if needed:
-        raise NotNamed(needed[0])
+        raise NoSymbolicProgram(needed[0])
     if len(fn.params) > len(named.arrays):
-        raise NotNamed("it draws from a generator that is not an argument")
+        raise NoSymbolicProgram("it draws from a generator that is not an argument")
     return fn
 
 
@@ -210,11 +212,11 @@ def check_agrees(named: Lambda, fixed: Lambda, leaves: Sequence) -> None:
         with float_errors(all="ignore"):
             found, expected = plan_of(named).run(list(leaves)), plan_of(fixed).run(list(leaves))
     except Exception as error:  # the plan for the fixed sizes will raise it if it is real
-        raise NotNamed(f"{type(error).__name__}: {error}") from None
+        raise NoSymbolicProgram(f"{type(error).__name__}: {error}") from None
     if named.out_tree != fixed.out_tree or len(found) != len(expected):
-        raise NotNamed("its results nest differently for other sizes")
+        raise NoSymbolicProgram("its results nest differently for other sizes")
     if not all(map(_agree_up_to_rounding, found, expected)):
-        raise NotNamed("its program for symbolic sizes gives different results")
+        raise NoSymbolicProgram("its program for symbolic sizes gives different results")
 
 
 def _agree_up_to_rounding(a, b) -> bool:

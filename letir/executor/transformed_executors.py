@@ -116,7 +116,7 @@ def pickled_executor(executor: Executor) -> Any:
         transformed, transform = origin
         of = transform.of
         return _transformed_by_name, (of.__module__, of.__name__, transformed, transform.options)
-    is_named = _found_by_name(module, name) is executor
+    is_named = _object_by_name(module, name) is executor
     if is_named and not (module == "__main__" and _is_for_cloudpickle()):
         return name
     return copyreg.__newobj__, (type(executor),), (executor.f, executor.options)  # type: ignore[attr-defined]
@@ -126,7 +126,7 @@ def _transformed_by_name(module: str, name: str, executor: Any, options: dict) -
     return getattr(load_module(module), name)(executor, **options)
 
 
-def _found_by_name(module: str | None, name: str) -> Any:
+def _object_by_name(module: str | None, name: str) -> Any:
     """The object with a qualified name in a module, None if there is none."""
     found: Any = sys.modules.get(module or "")
     for part in name.split("."):

@@ -44,7 +44,7 @@ def run_own_draws(version: Any, leaves: list, tries: bool, log: EffectLog | None
     return _run_restoring_states(version.drawing, plan.run, leaves, np, tries, log)
 
 
-def run_drawing(version: Any) -> Callable[[list], tuple]:
+def unchecked_runner(version: Any) -> Callable[[list], tuple]:
     """A function that runs a plan without checks, for arguments that are known to fit."""
     places, run, generators = version.drawing, version.plan.run_straight_line, version.generators
     if len(places) > 1 or generators:
@@ -79,4 +79,4 @@ def _run_restoring_states(
         raise
 
 
-LATE_BOUND.update(run_drawing=run_drawing, run_own_draws=run_own_draws)
+LATE_BOUND.update(unchecked_runner=unchecked_runner, run_own_draws=run_own_draws)

@@ -119,11 +119,11 @@ def special_step(bind: Bind, xp: Any, call: Callable, log: int | None = None) ->
         if op.consume is not None:
             f = _with_attributes(op.consume, xp, given)
         else:
-            f = _taking_list(_with_attributes(op.impl, xp, given))
+            f = _as_list_function(_with_attributes(op.impl, xp, given))
     elif op.update is not None:
         f = partial(update_in_place, op, xp, attrs=bind.attrs)
     else:
-        f = _taking_list(numeric_callable(bind, xp))
+        f = _as_list_function(numeric_callable(bind, xp))
     if log is not None:
         return _storing_logged(log_effect(f, log), op.results is None)
     return _storing_one(f) if op.results is None else _storing_step(f)
@@ -178,7 +178,7 @@ def _may_share_memory(x, y) -> bool:
     return isinstance(y, np.ndarray) and np.may_share_memory(x, y)
 
 
-def _taking_list(f: Callable) -> Callable:
+def _as_list_function(f: Callable) -> Callable:
     """``f`` as a function of a list of operands."""
     return lambda operands: f(*operands)
 

@@ -84,13 +84,13 @@ def step_table(fn: Lambda, xp: Any, call: Callable, donated: tuple = ()) -> Tabl
     program, origins = splice_groups(fn)
     layout, effects = _Layout(program, xp, call, donated), before_guards(program)
     if effects:
-        layout.log = layout.new(None)
+        layout.log = layout.new_slot(None)
     with paused_gc():
         for n, bind in enumerate(program.binds):
             if bind.op.role == "constant" and xp is np:
                 layout.place_constant(bind)
             else:
-                layout.place(bind, origins.get(n, bind) if origins else bind, n in effects)
+                layout.place_bind(bind, origins.get(n, bind) if origins else bind, n in effects)
     return layout.table(program)
 
 
@@ -110,7 +110,7 @@ class _Layout:
         self.fresh: set[Local] = set()  # values that share memory with no constant
         self.steps: list[tuple] = []
         self.where: list = []
-        self.counts = self.new(None) if donated else None
+        self.counts = self.new_slot(None) if donated else None
         self.log: int | None = None
         self.may_warn = False  # whether a step that is not a ufunc may have floating-point errors
 
@@ -137,10 +137,10 @@ class _Layout:
         (binder,) = bind.binders
         if binder in self.left:
             value = bind.attrs["value"]
-            self.at[binder], self.left[binder] = self.new(value), _KEPT
+            self.at[binder], self.left[binder] = self.new_slot(value), _KEPT
             self.arrays.append(value)
 
-    def place(self, bind: Bind, where, is_logged: bool) -> None:
+    def place_bind(self, bind: Bind, where, is_logged: bool) -> None:
         """Append the step of ``bind``, named ``where`` in errors.
 
         ``is_logged``: the bind is an effect that precedes a guard.
@@ -200,7 +200,7 @@ class _Layout:
         for n, arg in enumerate(args):
             if type(arg) is not Local:
                 values = operand_values(args, ufunc) if values is None else values
-                slots.append(self.number(values[n]))
+                slots.append(self.number_slot(values[n]))
                 continue
             slot = at[arg]
             slots.append(slot)
@@ -209,20 +209,20 @@ class _Layout:
                 dying.append(slot)
         return slots, dying
 
-    def number(self, value) -> int:
+    def number_slot(self, value) -> int:
         """The slot of a Python number, or of the array that replaces it."""
         key = number_key(value)
         found = self.numbers.get(key)
         if found is None:
-            found = self.numbers[key] = self.new(value)
+            found = self.numbers[key] = self.new_slot(value)
         return found
 
     def slot_for(self, binder: Local) -> int:
         """A free slot for a new value."""
-        slot = self.at[binder] = self.free.pop() if self.free else self.new(None)
+        slot = self.at[binder] = self.free.pop() if self.free else self.new_slot(None)
         return slot
 
-    def new(self, value) -> int:
+    def new_slot(self, value) -> int:
         """A new slot with this initial value."""
         self.rest.append(value)
         return self.first + len(self.rest) - 1

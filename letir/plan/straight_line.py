@@ -66,7 +66,7 @@ def straight_line(
     """
     text = written_steps(table, n_params, weak_params, plain)
     text.finish(finish)
-    return _compiled(text)
+    return _compile_text(text)
 
 
 def written_steps(
@@ -100,7 +100,7 @@ def _stacked_casts(table: Any) -> frozenset[int]:
     return casts_for_stack(steps, table.results)
 
 
-def _compiled(text: StepWriter) -> StraightLine:
+def _compile_text(text: StepWriter) -> StraightLine:
     """The compiled function of a text."""
     code = compile("\n".join(text.lines), _FILE, "exec")
     exec(code, text.names)  # the text holds names and numbers only

@@ -23,8 +23,8 @@ from letir.eval.arguments import (
     TypedLeaf,
     names_and_tree,
     positional_names,
+    split_static_leaves,
     static_in_tree,
-    static_leaves_apart,
     unflatten_arguments,
     with_static_leaves,
 )
@@ -158,7 +158,7 @@ def record(
     (names, tree), inputs = names_and_tree(positional_names(f), spec), leaves
     statics: dict[int, Any] = {}
     if not STATIC_CLASSES.isdisjoint(map(type, leaves)):
-        names, inputs, statics = static_leaves_apart(names, leaves)
+        names, inputs, statics = split_static_leaves(names, leaves)
         tree = Tree(spec, static_in_tree(statics))
     try:
         with trace_for(inputs, names, mode) as (new, tracers):
@@ -182,7 +182,7 @@ def record(
         again = functools.partial(record, f, args, kwargs, *options)
         # jit undoes what the function changes outside of it, or calls the function
         is_free = found.refusal is None or draws == LIFT_STATES
-        return again() if is_free else LATE_BOUND["unless_it_changes"](f, again, found.refusal)
+        return again() if is_free else LATE_BOUND["require_same_state"](f, again, found.refusal)
 
 
 def _guarded_result(

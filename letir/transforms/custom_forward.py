@@ -115,7 +115,7 @@ class custom_jvp(CustomFunction[P, R]):
         if self.rule is None:
             raise LetirError(f"{self}: it has no rule\n  call its defjvp(rule) or defjvps(...)")
         for call in _RULES.get():  # inside its own rule: return the known result [semantics.md D9]
-            if call.is_of(self, positional):
+            if call.is_call_of(self, positional):
                 return call.result
         source, _ = user_place(2)
         fixed, given = split_arguments(positional, self.nondiff_argnums, f"{self}: nondiff_argnums")
@@ -163,13 +163,13 @@ class custom_jvp(CustomFunction[P, R]):
                 nested = _nested_tangents(given, tangents)
                 asked = f"{self}: its rule"
                 found = LATE_BOUND["call_rule"](asked, self.rule, *fixed, given, nested)
-            return self.tangents_of(found, tree, outs)
+            return self.check_rule_result(found, tree, outs)
 
         outs = [_example_value(arg.type, self.name) for arg in fn.ret.args]
         recording = record(rule, (given, outs, tangents), {}, LAZY, draws=DRAW_AT_ONCE)
         return self.linear_rule(recording, primal, len(outs)), recording.lifted
 
-    def tangents_of(self, found: Any, tree: Tree, outs: list) -> list:
+    def check_rule_result(self, found: Any, tree: Tree, outs: list) -> list:
         """The tangents that the rule returned, one for each floating result."""
         if not isinstance(found, tuple) or len(found) != 2:
             raise ShapeError(
@@ -186,9 +186,9 @@ class custom_jvp(CustomFunction[P, R]):
                 f"{tree}, found {tangent!r}\n  return one tangent for each result"
             )
         pairs = zip(leaves, outs, strict=True)
-        return [self.tangent(t, out) for t, out in pairs if carries_derivative(out)]
+        return [self.typed_tangent(t, out) for t, out in pairs if carries_derivative(out)]
 
-    def tangent(self, tangent: Any, out: Tracer) -> Any:
+    def typed_tangent(self, tangent: Any, out: Tracer) -> Any:
         """``tangent`` in the type of the result ``out``; zeros for None."""
         if tangent is None:
             return zeros_like(out)
@@ -248,7 +248,7 @@ class _RuleCall:
         leaves = flatten(args)[0]
         return cls(custom, leaves, list(map(_place_of, leaves)), result)
 
-    def is_of(self, custom: custom_jvp, args: tuple) -> bool:
+    def is_call_of(self, custom: custom_jvp, args: tuple) -> bool:
         """Whether ``custom(*args)`` is this call: the same arguments, not mutated since."""
         leaves = flatten(args)[0]
         return (

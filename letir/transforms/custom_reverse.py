@@ -135,9 +135,9 @@ class custom_vjp(CustomFunction[P, R]):
             return self.call_with(positional)
         if self.forward is None:
             raise LetirError(f"{self}: it has no rule\n  call its defvjp(forward, backward)")
-        return self.recorded(positional, fixed, given)
+        return self.record_call(positional, fixed, given)
 
-    def recorded(self, args: tuple, fixed: tuple, given: tuple) -> Any:
+    def record_call(self, args: tuple, fixed: tuple, given: tuple) -> Any:
         """Record ``forward``, then a bind that holds the backward program; returns its results."""
         trace = ACTIVE.get()
         assert isinstance(trace, Trace)
@@ -157,7 +157,7 @@ class custom_vjp(CustomFunction[P, R]):
         kept = flatten(residuals)[0]
         inputs = [leaf for leaf in flatten(given)[0] if isinstance(leaf, Tracer)]
         closed_over = _closed_over_by(trace, before, outs, inputs)
-        rule = self._recorded_backward(residuals, out, fixed, given)
+        rule = self._record_backward(residuals, out, fixed, given)
         captured = rule.lifted
         attrs = Attrs(
             n_outs=len(outs),
@@ -172,7 +172,7 @@ class custom_vjp(CustomFunction[P, R]):
         values = [out.held_value if isinstance(out, Tracer) else out for out in outs]
         return out_spec.unflatten(map(functools.partial(Tracer, trace), binders, values))
 
-    def _recorded_backward(self, residuals, out, fixed: tuple, given: tuple):
+    def _record_backward(self, residuals, out, fixed: tuple, given: tuple):
         """``backward`` as a program: (residuals, cotangents) -> cotangents of traced arguments."""
 
         def backward(residuals, ct):

@@ -77,7 +77,9 @@ def jacrev(
     array([[3., 0., 1.],
            [0., 3., 2.]])
     """
-    return _jacobian_transform(f, _Request("jacrev", argnums, has_aux, holomorphic), _by_rows)
+    return _jacobian_transform(
+        f, _Request("jacrev", argnums, has_aux, holomorphic), _reverse_blocks
+    )
 
 
 @overload
@@ -106,7 +108,9 @@ def jacfwd(
     >>> jacfwd(lambda x: x * np.arange(3.0))(2.0)
     array([0., 1., 2.])
     """
-    return _jacobian_transform(f, _Request("jacfwd", argnums, has_aux, holomorphic), _by_columns)
+    return _jacobian_transform(
+        f, _Request("jacfwd", argnums, has_aux, holomorphic), _forward_blocks
+    )
 
 
 @overload
@@ -135,7 +139,9 @@ def jacobian(
     array([[1., 0.],
            [0., 1.]])
     """
-    return _jacobian_transform(f, _Request("jacobian", argnums, has_aux, holomorphic), _by_size)
+    return _jacobian_transform(
+        f, _Request("jacobian", argnums, has_aux, holomorphic), _cheaper_blocks
+    )
 
 
 # ---- options and checks ----
@@ -240,16 +246,20 @@ def _jacobian_program(call: Call, asked: _Request, blocks_of: Callable) -> Lambd
 # ---- the blocks, row by row: a derivative for each result and argument ----
 
 
-def _by_size(task: _Task) -> tuple[LetBuilder, list]:
+def _cheaper_blocks(task: _Task) -> tuple[LetBuilder, list]:
     """The blocks in the mode with fewer directions, or in the only mode with all rules."""
     rows, columns = (sum(kind.size for kind in kinds) for kinds in (task.rows, task.columns))
     # between real and complex values, unit vectors span only the real side
     complex_ = [any(k.dtype.kind == "c" for k in kinds) for kinds in (task.rows, task.columns)]
     if any(complex_) and not all(complex_):
-        modes = [_by_rows] if complex_[1] else [_by_columns]
+        modes = [_reverse_blocks] if complex_[1] else [_forward_blocks]
     else:
         # ties: reverse
-        modes = [_by_columns, _by_rows] if columns < rows else [_by_rows, _by_columns]
+        modes = (
+            [_forward_blocks, _reverse_blocks]
+            if columns < rows
+            else [_reverse_blocks, _forward_blocks]
+        )
     try:
         return modes[0](task)
     except MissingRule:
@@ -258,7 +268,7 @@ def _by_size(task: _Task) -> tuple[LetBuilder, list]:
         return modes[1](task)
 
 
-def _by_rows(task: _Task) -> tuple[LetBuilder, list]:
+def _reverse_blocks(task: _Task) -> tuple[LetBuilder, list]:
     """The blocks in reverse mode, from all unit cotangents at once."""
     task.check_real(task.rows, "a result", "take its real part, or letir.jacfwd")
     fn, wanted = task.fn, set(task.inputs)
@@ -268,7 +278,7 @@ def _by_rows(task: _Task) -> tuple[LetBuilder, list]:
     kinds = [rows[i] for i in gradient.df_input_vjps]
     captured: list[Arg] = [fn.params[i] for i in gradient.df_input_captured_inputs]
     captured += [gradient.f.ret.args[i] for i in gradient.df_input_captured_outputs]
-    cts = _along_units(builder, gradient.df, kinds, captured)
+    cts = _derivatives_along_units(builder, gradient.df, kinds, captured)
     found = dict(zip(gradient.df_output_vjps, cts, strict=True))
     start = dict(zip(gradient.df_input_vjps, _row_offsets(kinds), strict=True))
     return builder, [
@@ -278,7 +288,7 @@ def _by_rows(task: _Task) -> tuple[LetBuilder, list]:
     ]
 
 
-def _by_columns(task: _Task) -> tuple[LetBuilder, list]:
+def _forward_blocks(task: _Task) -> tuple[LetBuilder, list]:
     """The blocks in forward mode, from all unit tangents at once."""
     task.check_real(task.columns, "an argument", "take letir.jacrev for a real result")
     fn = task.fn
@@ -286,7 +296,7 @@ def _by_columns(task: _Task) -> tuple[LetBuilder, list]:
     pair = linear_program(fn, list(dict.fromkeys(task.inputs)))
     builder, kinds = _start_builder(pair.f, fn), [fn.params[i].type for i in pair.inputs]
     captured = pair.captured(fn.params, pair.f.ret.args)
-    tangents = _along_units(builder, pair.linear, kinds, captured)
+    tangents = _derivatives_along_units(builder, pair.linear, kinds, captured)
     found = dict(zip(pair.outputs, tangents, strict=True))
     start = dict(zip(pair.inputs, _row_offsets(kinds), strict=True))
     return builder, [
@@ -309,7 +319,7 @@ def _row_offsets(kinds: list[ArrayType]) -> list[Any]:
     return list(itertools.accumulate([kind.size for kind in kinds[:-1]], initial=0))[: len(kinds)]
 
 
-def _along_units(
+def _derivatives_along_units(
     builder: LetBuilder, linear: Lambda, kinds: list[ArrayType], captured: Sequence[Arg]
 ) -> list[Value | None]:
     """The results of a linear program for all unit directions, stacked along axis 0; None for zero.
@@ -358,7 +368,7 @@ def _columns_of(builder, tangent: Value | None, start: int, row, column) -> Valu
     shape = row.shape + column.shape
     if tangent is None:
         return _zeros_of(builder, shape, row.dtype)
-    if tangent.shape != row.shape:  # more than one direction, see ``_along_units``
+    if tangent.shape != row.shape:  # more than one direction, see ``_derivatives_along_units``
         whole = tangent.shape[0] == column.size
         tangent = move_from_front(tangent if whole else tangent[start : start + column.size], -1)
     return _in_shape(tangent, shape)

@@ -71,7 +71,7 @@ def transformed_run(
             return partial(run_fitting, made, leaves), tree
         try:
             made = transform(Call(_constants_as_params(fn), call.tree, leaves))
-            found = _remember(key, made, fn)
+            found = _keep_plan(key, made, fn)
         except LetirError:  # impossible with constants as arguments, whose values are unknown
             made = transform(call)
             tree = made.out_tree or tree_of_results(len(made.ret.args))
@@ -87,7 +87,7 @@ def _is_new(key: tuple) -> bool:
     return is_new
 
 
-def _remember(key: tuple, made: Lambda, fn: Lambda) -> RepeatedProgram:
+def _keep_plan(key: tuple, made: Lambda, fn: Lambda) -> RepeatedProgram:
     """Keep the plan of the program ``made`` of ``fn`` under a key."""
     tree = made.out_tree or tree_of_results(len(made.ret.args))
     plan = Plan(_with_known_arrays(made))

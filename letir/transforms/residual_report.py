@@ -186,7 +186,7 @@ def _alternative_report(parts: Halves, policy: Policy) -> set[Local]:
     check_policy(policy)
     if policy == "keep_all":
         return set(parts.captured)
-    return Choice(parts, policy, anything=True).kept(exact=False)
+    return Choice(parts, policy, anything=True).choose_residuals(exact=False)
 
 
 # ---- bytes ----

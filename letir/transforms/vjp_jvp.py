@@ -260,7 +260,7 @@ def directions_of(call: Call, primals: tuple, tangents: tuple) -> tuple[list[int
             "  pass one tangent for each primal"
         )
     positions, _ = arguments_of(call.tree, tuple(range(len(primals))))
-    leaves = call.tree.leaves_of((_none_filled(tangents, primals), {}), "jvp")
+    leaves = call.tree.leaves_of((_fill_missing_tangents(tangents, primals), {}), "jvp")
     inputs, directions = [], []
     for i, leaf in zip(positions, leaves, strict=True):
         kind = call.fn.params[i].type
@@ -277,7 +277,7 @@ class _Missing:
 _MISSING = _Missing()
 
 
-def _none_filled(tangents: tuple, primals: tuple) -> tuple:
+def _fill_missing_tangents(tangents: tuple, primals: tuple) -> tuple:
     """The tangents with a tree of ``_MISSING`` for a primal whose tangent is None."""
     filled = []
     for tangent, primal in zip(tangents, primals, strict=True):

@@ -110,10 +110,10 @@ def _mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
     static = dict(tree.statics)
     args, kwargs = tree.unflatten([Leaf(i) for i in range(tree.spec.num_leaves)])
     axes = [a for i, a in enumerate(_argument_axes(in_axes, args, kwargs)) if i not in static]
-    axes = [_normal_of(fn.params[i], axis, i) for i, axis in enumerate(axes)]
+    axes = [_nonnegative_axis(fn.params[i], axis, i) for i, axis in enumerate(axes)]
     is_mapped = any(axis is not None for axis in axes)
     # a symbolic size, so that one program serves any number of examples
-    size = _fresh_size(fn) if axis_size is None and is_mapped else _the_size({}, axis_size)
+    size = _fresh_size(fn) if axis_size is None and is_mapped else _common_size({}, axis_size)
     out_tree = fn.out_tree or tree_of_results(len(fn.ret.args))
     found = _mapped_program(fn, axes, size, out_tree, out_axes)
     return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
@@ -126,7 +126,7 @@ def _with_known_types(fn: Lambda) -> Lambda:
     return retype(fn, *kinds) if unknown and None not in kinds else fn
 
 
-def _normal_of(param: Local, axis: int | None, position: int) -> int | None:
+def _nonnegative_axis(param: Local, axis: int | None, position: int) -> int | None:
     """The batch axis ``axis`` of a mapped parameter, counted from the front."""
     rank = None if param.type is None else param.type.ndim + 1
     return _axis_from_front(axis, rank, param.name or f"argument {position}", "in_axes")
@@ -165,7 +165,7 @@ class _Mapping:
             place = _axis_from_front(axis, len(shape), name, "in_axes")
             found.append(place)
             sizes[f"{name} has {shape[place]} along axis {axis}"] = shape[place]
-        return cls(tuple(found), _the_size(sizes, axis_size))
+        return cls(tuple(found), _common_size(sizes, axis_size))
 
     def examples(self, leaves: list) -> list:
         """The arguments to record ``f`` with: the type of one example, or a shared value."""
@@ -189,7 +189,7 @@ def _example_of(kind: ArrayType, axis: int) -> ShapeDtype:
     return ShapeDtype(kind.shape[:axis] + kind.shape[axis + 1 :], kind.dtype)
 
 
-def _the_size(sizes: dict[str, int | Size], axis_size):
+def _common_size(sizes: dict[str, int | Size], axis_size):
     """The size that all mapped axes have. Raises ShapeError that lists them if they differ."""
     if axis_size is not None:
         if type(axis_size) is not Size:

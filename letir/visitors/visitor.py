@@ -47,14 +47,14 @@ class Visitor:
             try:
                 method = methods[type(node)]  # the exact type: terms are not subclassed
             except KeyError:
-                raise self.refused(node) from None
+                raise self.unexpected_node_error(node) from None
             # runs once per bind, mostly without keywords: an empty ** would make a dict each time
             answer = method(self, node, *args, **kwargs) if kwargs else method(self, node, *args)
             if type(answer) is not TailCall:
                 return answer
             node, args, kwargs = answer.node, answer.args, answer.kwargs
 
-    def refused(self, node: Any) -> TypeError:
+    def unexpected_node_error(self, node: Any) -> TypeError:
         """The error for a node of a type that this visitor does not visit."""
         known = " and ".join(variant.__name__ for variant in self.variants)
         remedy = ": visit its body" if type(node) is Lambda else ""

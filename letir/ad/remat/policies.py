@@ -61,7 +61,7 @@ def with_policy(
         return gradient
     parts = split_gradient(gradient)
     choosing = Choice(parts, policy, anything=redifferentiate is not None)
-    kept = choosing.kept(exact)
+    kept = choosing.choose_residuals(exact)
     # new temporaries need vjp parameters, which only the reverse transform can add
     missing = choosing.without_cotangent(kept)
     if not missing:
@@ -73,7 +73,7 @@ def with_policy(
     if callable(policy) or choosing.total(found) <= choosing.total(kept):
         return rebuild_gradient(after, found)
     # the cotangents of new temporaries need rules that read more bytes than the policy saved
-    kept = Choice(parts, policy).kept(exact)
+    kept = Choice(parts, policy).choose_residuals(exact)
     other = with_policy(gradient, policy, redifferentiate=redifferentiate) if exact else None
     if other is None or choosing.total(kept) <= choosing.total(captured_locals(other)):
         return rebuild_gradient(parts, kept)
@@ -141,7 +141,7 @@ class Choice:
         """The sum of the weights of several values."""
         return sum(map(self.weight, kept))
 
-    def kept(self, exact: bool) -> set[Local]:
+    def choose_residuals(self, exact: bool) -> set[Local]:
         """The residuals, captured inputs included."""
         if callable(self.policy):
             return self.required_values(self.policy)
@@ -153,7 +153,7 @@ class Choice:
 
     def replace_by_roots(self) -> set[Local]:
         """The residuals, each group that one smaller value can reproduce replaced by that value."""
-        roots = self.roots()
+        roots = self.find_roots()
         groups: dict[Local, list[Local]] = {}
         for local in self.parts.captured:
             if roots[local] is not None:
@@ -170,7 +170,7 @@ class Choice:
                 kept.update(members)
         return kept
 
-    def roots(self) -> dict[Local, Local | None]:
+    def find_roots(self) -> dict[Local, Local | None]:
         """The root of each value of ``f``: the single value from which it can be recomputed.
 
         None if captured inputs suffice; the value itself if it needs two roots or too many binds.

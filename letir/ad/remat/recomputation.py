@@ -144,13 +144,13 @@ def rebuild_gradient(parts: Halves, kept: set[Local]) -> Gradient:
     Linear in the number of binds.
     """
     found, _ = parts.needed(kept)
-    recomputing = _Recomputing(parts, _primal_of(parts, found), found)
+    recomputing = _Recomputing(parts, _primal_with_residuals(parts, found), found)
     for bind in parts.linear:
-        recomputing.linear(bind)
+        recomputing.emit_linear(bind)
     return recomputing.gradient()
 
 
-def _primal_of(parts: Halves, kept: set[Local]) -> Lambda:
+def _primal_with_residuals(parts: Halves, kept: set[Local]) -> Lambda:
     """``f`` without temporaries, with the lifted binds of ``df`` whose results are residuals."""
     gradient, known, count = parts.gradient, parts.known, parts.lifted
     real = gradient.f.ret.args[: gradient.f_real_outputs]
@@ -171,7 +171,7 @@ class _Recomputing:
         self.made: dict[Local, Local] = {}  # value -> recomputed value
         self.behind: dict[Local, Local] = {}  # residual -> its barrier, which recomputed binds read
 
-    def linear(self, bind: Bind) -> None:
+    def emit_linear(self, bind: Bind) -> None:
         """Emit one linear bind."""
         args = tuple([self.operand(arg) for arg in bind.args])
         self.builder.binds.append(bind.with_args(args))
@@ -183,21 +183,21 @@ class _Recomputing:
         # recomputed at the first use, so that it takes no memory before
         if arg not in self.kept and arg not in self.made:
             self.recompute(arg)
-        return self.value(arg)
+        return self.recomputed_value(arg)
 
-    def value(self, arg: Arg) -> Arg:
+    def recomputed_value(self, arg: Arg) -> Arg:
         """The residual or recomputed value for ``arg``; a constant unchanged."""
         if type(arg) is not Local:
             return arg
         return self.captures.capture(arg) if arg in self.kept else self.made[arg]
 
     def behind_barrier(self, arg: Arg) -> Arg:
-        """``value(arg)``, a residual behind a barrier.
+        """``recomputed_value(arg)``, a residual behind a barrier.
 
         Without it, common-subexpression elimination would merge the recomputed binds with those of
         the forward pass, and keep their results alive.
         """
-        found = self.value(arg)
+        found = self.recomputed_value(arg)
         if type(arg) is not Local or arg not in self.kept:
             return found
         if arg not in self.behind:

@@ -118,7 +118,7 @@ class Backward(Direct):
             return
         cts = self.cotangents
         if origin in cts:
-            cts[origin] = self.plus(cts[origin], ct)
+            cts[origin] = self.sum_gradients(cts[origin], ct)
             return
         cts[origin] = ct
         if isinstance(origin, TapeNode):
@@ -127,7 +127,7 @@ class Backward(Direct):
         elif type(origin) is Part:
             self.contribute_part(origin)
 
-    def plus(self, x: Any, y: Any) -> Any:
+    def sum_gradients(self, x: Any, y: Any) -> Any:
         """The sum of two gradients."""
         return self.emitter.apply(add, (x, y), NO_ATTRS) if self.records else _SUM(x, y)
 
@@ -162,7 +162,7 @@ class Backward(Direct):
     def variable(self, value: Any, origin: GradEdge | None) -> Any:
         """A saved value as a Variable with its grad edge."""
         constant = origin is None or type(origin) is Constant
-        return value if constant else self.emitter.wrapped(value, origin)
+        return value if constant else self.emitter.new_variable(value, origin)
 
     def emit(self, rule: Any, step: _Node, captured: Any) -> tuple:
         """The results of the rule, with hooks run before and after; then saved values are freed."""
@@ -173,11 +173,11 @@ class Backward(Direct):
             cts = [None if part is None else self.finish_cotangent(part) for part in parts]
         notes = step.notes
         if notes is not None and notes.before:
-            cts = self.hooked(notes.before, cts)
+            cts = self.run_node_hooks(notes.before, cts)
         # pre-hooks see the results' gradients, post-hooks also the operands' gradients
         found = step.form.pull(rule, self.emitter, cts, captured)
         if notes is not None and notes.after:
-            found = self.after(notes.after, rule, step, found, cts)
+            found = self.run_post_hooks(notes.after, rule, step, found, cts)
         if not self.keeps:
             step.kept = FREED
         if self.finds_nan:
@@ -190,7 +190,9 @@ class Backward(Direct):
         notes = origin.notes
         if notes is not None:
             if notes.hooks:
-                ct = self.hidden(hooked_gradient(notes.hooks, self.shown(ct), self))
+                ct = self.from_hook_argument(
+                    hooked_gradient(notes.hooks, self.as_hook_argument(ct), self)
+                )
             if notes.keeps_grad:  # after the hooks: .grad is the gradient that is passed on
                 notes.grad = add_gradient(notes.grad, ct)
         if type(origin) is Leaf or origin in self.wanted:
@@ -199,25 +201,27 @@ class Backward(Direct):
 
     # ---- hooks ----
 
-    def shown(self, ct: Any) -> Any:
+    def as_hook_argument(self, ct: Any) -> Any:
         """A gradient in the form for hooks: a Variable, or None."""
         return ct if ct is None or self.records else Recorder.variable(ct)
 
-    def hidden(self, ct: Any) -> Any:
+    def from_hook_argument(self, ct: Any) -> Any:
         """A gradient in the form for rules."""
         return ct if ct is None or self.records else ct.array
 
-    def hooked(self, hooks: dict, cts: Any, *others: Any) -> list:
+    def run_node_hooks(self, hooks: dict, cts: Any, *others: Any) -> list:
         """The gradients ``cts`` after the node's ``hooks`` have run on them."""
-        found = call_hooks(hooks, tuple(map(self.shown, cts)), *others)
-        return list(map(self.hidden, found))
+        found = call_hooks(hooks, tuple(map(self.as_hook_argument, cts)), *others)
+        return list(map(self.from_hook_argument, found))
 
-    def after(self, hooks: dict, rule: Any, step: TapeNode, found: tuple, cts: Any) -> tuple:
+    def run_post_hooks(
+        self, hooks: dict, rule: Any, step: TapeNode, found: tuple, cts: Any
+    ) -> tuple:
         """The gradients of the operands after the post-hooks, which see ``cts`` as well."""
         inputs: list = [None] * len(step.args)
         for position, ct in zip(rule.results, found, strict=True):
             inputs[position] = ct
-        inputs = self.hooked(hooks, inputs, tuple(map(self.shown, cts)))
+        inputs = self.run_node_hooks(hooks, inputs, tuple(map(self.as_hook_argument, cts)))
         return tuple([inputs[position] for position in rule.results])
 
 

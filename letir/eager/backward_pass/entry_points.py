@@ -46,7 +46,7 @@ def backward(
     # changed only after all seeds are checked: an error must leave every .grad unchanged
     run = make_engine(workers, create_graph, keeps)
     with recording_set(create_graph):
-        owned = _Owned(given)
+        owned = _GradientCopies(given)
         for origin, ct in run.run(given).items():
             if type(origin) is Leaf:
                 with _ACCUMULATING:
@@ -87,12 +87,12 @@ def gradients(
                 )
             )
     origins = [variable.arg for variable in wanted]
-    needed = _on_the_way([origin for origin, _ in given], origins)
+    needed = _edges_between([origin for origin, _ in given], origins)
     keeps = create_graph if retain_graph is None else retain_graph
     run = make_engine(workers, create_graph, keeps, origins, needed)
     with recording_set(create_graph):
         found = run.run([(origin, ct) for origin, ct in given if origin in needed])
-    owned = _Owned(given)
+    owned = _GradientCopies(given)
     results = tuple(
         [
             _gradient_or_zeros(i, variable, found, needed, allow_unused, owned)
@@ -171,7 +171,7 @@ def _output_cotangent(output, ct, records: bool):
     return ct.array if isinstance(ct, Recorder.variable) else ct
 
 
-class _Owned:
+class _GradientCopies:
     """Copies gradients where needed, so that each one returned to the user owns its memory.
 
     Rules may return one array, or views of it, for several operands.
@@ -195,7 +195,7 @@ class _Owned:
         return ct
 
 
-def _on_the_way(outputs: list[GradEdge], inputs: list[GradEdge]) -> set[GradEdge]:
+def _edges_between(outputs: list[GradEdge], inputs: list[GradEdge]) -> set[GradEdge]:
     """The edges on paths from ``outputs`` to ``inputs``, both included.
 
     An input on which no output depends is on no path.

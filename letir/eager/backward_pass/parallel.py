@@ -38,8 +38,8 @@ class _ParallelBackward(Backward):
         The first exception in tape order is raised once the running nodes have ended.
         """
         for origin, ct in seeds:
-            self.add(origin, _FIRST, ct)
-        waits_for = self.users([owning_node(origin) for origin, _ in seeds])
+            self.add_contribution(origin, _FIRST, ct)
+        waits_for = self.count_contributors([owning_node(origin) for origin, _ in seeds])
         ready = [step for step, count in waits_for.items() if count == 0]
         running: dict[Future, TapeNode] = {}
         with ThreadPoolExecutor(self.workers, "letir-backward") as pool:
@@ -47,14 +47,14 @@ class _ParallelBackward(Backward):
                 while ready or running:
                     for step in ready:
                         # a context for each node: two threads cannot enter one context at once
-                        running[pool.submit(copy_context().run, self.work, step)] = step
-                    ready = self.ended(running, waits_for)
+                        running[pool.submit(copy_context().run, self.run_node, step)] = step
+                    ready = self.collect_ended(running, waits_for)
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
-        return self.finish()
+        return self.finish_leaves()
 
-    def ended(
+    def collect_ended(
         self, running: dict[Future, TapeNode], waits_for: dict[TapeNode, int]
     ) -> list[TapeNode]:
         """Wait until some nodes have ended, collect their contributions, and return the nodes that
@@ -66,11 +66,11 @@ class _ParallelBackward(Backward):
         for future in sorted(done, key=lambda future: -running[future].order):
             step = running.pop(future)
             for place, (origin, ct) in enumerate(future.result()):
-                self.add(origin, (-step.order, place), ct)
-            ready += self.freed_by(step, waits_for)
+                self.add_contribution(origin, (-step.order, place), ct)
+            ready += self.nodes_made_ready(step, waits_for)
         return ready
 
-    def users(self, starts: list[GradEdge]) -> dict[TapeNode, int]:
+    def count_contributors(self, starts: list[GradEdge]) -> dict[TapeNode, int]:
         """The number of contributing nodes for each node reachable from ``starts``."""
         count: dict[TapeNode, int] = {}
         todo = [start for start in starts if isinstance(start, TapeNode)]
@@ -78,35 +78,35 @@ class _ParallelBackward(Backward):
             step = todo.pop()
             if step not in count:  # visit each node once; the second loop counts its uses
                 count[step] = 0
-                todo += self.made_by(step)
+                todo += self.operand_nodes(step)
         for step in tuple(count):
-            for user_of in self.made_by(step):
+            for user_of in self.operand_nodes(step):
                 count[user_of] += 1
         return count
 
-    def made_by(self, step: TapeNode) -> list[TapeNode]:
+    def operand_nodes(self, step: TapeNode) -> list[TapeNode]:
         """The nodes to whose results ``step`` contributes a gradient, once for each use."""
         args = [a for a in step.args if a is not None and type(a) is not Constant]
         found = [owning_node(arg) for arg in args if arg in self.needed]
         return [made for made in found if isinstance(made, TapeNode)]
 
-    def freed_by(self, step: TapeNode, waits_for: dict[TapeNode, int]) -> list[TapeNode]:
+    def nodes_made_ready(self, step: TapeNode, waits_for: dict[TapeNode, int]) -> list[TapeNode]:
         """The nodes that become ready after ``step``: they were waiting for nothing else."""
         found = []
-        for made in self.made_by(step):
+        for made in self.operand_nodes(step):
             waits_for[made] -= 1
             if waits_for[made] == 0:
                 found.append(made)
         return found
 
-    def add(self, origin: GradEdge, place: tuple, ct) -> None:
+    def add_contribution(self, origin: GradEdge, place: tuple, ct) -> None:
         """Collect a contribution to the gradient of a value."""
         self.contributions[origin].append((place, ct))
         if type(origin) is Part:
             parts = self.parts.setdefault(origin.step, [None] * len(origin.step.form.types))
             parts[origin.index] = origin
 
-    def work(self, step: TapeNode) -> list[tuple[GradEdge, object]]:
+    def run_node(self, step: TapeNode) -> list[tuple[GradEdge, object]]:
         """Run one node in a worker thread, and return its contributions."""
         found: list[tuple[GradEdge, object]] = []
         self.made.by_step = found
@@ -114,7 +114,7 @@ class _ParallelBackward(Backward):
         # no lock: all users are done, so only this thread touches these edges now
         if any(result in self.contributions for result in results):
             for result in results:
-                self.total(result)
+                self.sum_contributions(result)
             self.step(step)
         return found
 
@@ -123,7 +123,7 @@ class _ParallelBackward(Backward):
         if ct is not None:
             self.made.by_step.append((origin, ct))
 
-    def total(self, origin: GradEdge) -> None:
+    def sum_contributions(self, origin: GradEdge) -> None:
         """Sum the contributions to a value in the order of a single-threaded pass."""
         (_, ct), *others = sorted(self.contributions.pop(origin), key=lambda pair: pair[0])
         for _, other in others:
@@ -134,10 +134,10 @@ class _ParallelBackward(Backward):
         """The position of the first contribution to a value."""
         return min(place for place, _ in self.contributions[origin])
 
-    def finish(self) -> dict[GradEdge, object]:
+    def finish_leaves(self) -> dict[GradEdge, object]:
         """The gradients of the leaves and of the wanted edges."""
         for origin in sorted(self.contributions, key=self.first_place):
-            self.total(origin)
+            self.sum_contributions(origin)
         for origin in tuple(self.cotangents):
             self.finish_cotangent(origin)
         return self.found

@@ -12,7 +12,7 @@ from letir.eager.functions.operation import call_traced, make_operation
 from letir.eager.grad_mode import is_grad_enabled, no_grad
 from letir.eager.mutation import add_view, memory_root, note_change, refuse_write
 from letir.eager.recorder import RECORDER
-from letir.eager.tape import ORDER, Constant, Part, step_at
+from letir.eager.tape import ORDER, Constant, Part, new_node
 from letir.eager.variable import Variable
 from letir.errors import DTypeError, MissingRule, TraceError
 from letir.eval.array_modules import is_array
@@ -109,7 +109,7 @@ def _record_call(
     links = [origins[i] for i in form.operands]
     order = ORDER()
     # 3: the frame that called ``apply``
-    step = step_at(order, links).filled(form, tuple(kept), order, user_place(3)[0])
+    step = new_node(order, links).set_fields(form, tuple(kept), order, user_place(3)[0])
     for i, out in enumerate(outs):
         if not isinstance(out, Variable):
             continue
@@ -130,7 +130,7 @@ def _output_variable(result, args: tuple, ctx: Context):
     if result.is_leaf and not result.requires_grad and place_among(result, args) is None:
         return result
     # a returned argument or view becomes a new Variable too, so that it can have its own edge
-    found = RECORDER.wrapped(result.array, Constant(result.type))
+    found = RECORDER.new_variable(result.array, Constant(result.type))
     if not result.is_scalar():
         add_view(found, result)
     return found

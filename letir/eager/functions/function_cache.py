@@ -185,7 +185,7 @@ def _check_gradient(form: FunctionForm, position: int, ct, kind: ArrayType):
     return found
 
 
-class _Refusing:
+class _NoRule:
     """The form of gradients returned by a ``once_differentiable`` backward: it has no rule."""
 
     kept, is_short = (), False
@@ -204,5 +204,5 @@ class _Refusing:
 def _refuse_derivative(form: FunctionForm, ct, through: list[GradEdge]):
     """``ct`` as the result of a node without a derivative rule."""
     source, _ = user_place(2)
-    step = TapeNode(through).filled(_Refusing(form, ct.type), (), ORDER(), source)
-    return RECORDER.wrapped(ct.array, step)
+    step = TapeNode(through).set_fields(_NoRule(form, ct.type), (), ORDER(), source)
+    return RECORDER.new_variable(ct.array, step)

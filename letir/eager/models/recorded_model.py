@@ -109,14 +109,14 @@ class RecordedModel:
         arrays = distinct_arrays(held)
         # searched in every call: attributes may have changed
         key = _program_key(held, arrays, args, kwargs)
-        found, (out, changed) = self._replayed(key, arrays, args, kwargs)
+        found, (out, changed) = self._replay_first(key, arrays, args, kwargs)
         for (owner, name), value in zip(found.changed, changed, strict=True):
             put_part(held[owner].value if owner in held else self.model, name, value)
         return out
 
     __call__ = forward
 
-    def _replayed(self, key: tuple, arrays: list, args: tuple, kwargs: dict):
+    def _replay_first(self, key: tuple, arrays: list, args: tuple, kwargs: dict):
         """(program, results) of the first recorded program whose guards hold."""
         # a tuple, replaced as a whole: forward itself and other threads may call the model
         known = self._recorded.get(key, ())

@@ -39,8 +39,8 @@ def verify(f: Callable, *args: Any, check_inputs: Sequence = (), **kwargs: Any) 
     """
     recorded = _replay_model if isinstance(f, RecordedModel) else _replay_program
     # recorded twice: hidden state that the function reads makes the two programs differ
-    (first, found), (second, _) = (_same_start(recorded, f, args, kwargs) for _ in range(2))
-    expected = _same_start(_plain_call, f, args, kwargs)
+    (first, found), (second, _) = (_call_on_copies(recorded, f, args, kwargs) for _ in range(2))
+    expected = _call_on_copies(_plain_call, f, args, kwargs)
     wrong = _difference_lines(expected, found)
     if not wrong and first == second:
         for i, other in enumerate(check_inputs):
@@ -64,11 +64,11 @@ def _check_at(f: Callable, program: Lambda, name: str, args: tuple, kwargs: dict
 
     of_model = isinstance(f, RecordedModel)
     try:
-        found = _same_start(_call_recorded if of_model else replay, f, args, kwargs)
+        found = _call_on_copies(_call_recorded if of_model else replay, f, args, kwargs)
     except LetirError as error:
         wrong = [f"{type(error).__name__}: {line}" for line in str(error).splitlines()[:1]]
     else:
-        wrong = _difference_lines(_same_start(_plain_call, f, args, kwargs), found)
+        wrong = _difference_lines(_call_on_copies(_plain_call, f, args, kwargs), found)
     if wrong:
         lines = [f"verify: at {name} the program is not the function", *wrong]
         raise TraceError("\n  ".join(lines))
@@ -79,7 +79,7 @@ def _call_recorded(model: RecordedModel, args: tuple, kwargs: dict) -> list:
     return _result_arrays(model(*args, **kwargs))
 
 
-def _same_start(call: Callable, f: Callable, args: tuple, kwargs: dict):
+def _call_on_copies(call: Callable, f: Callable, args: tuple, kwargs: dict):
     """``call(f, args, kwargs)`` on copies; NumPy's global random state is restored afterwards."""
     # NumPy's global state: recording and calling must draw the same numbers
     state = np.random.get_state()
@@ -125,10 +125,10 @@ def _same_bits(expected, found) -> bool:
     """Whether two results have the same type and bits; all nans are equal."""
     if type_of(expected) != type_of(found):
         return False
-    return same_bits(_one_nan(expected), _one_nan(found))
+    return same_bits(_unify_nans(expected), _unify_nans(found))
 
 
-def _one_nan(array) -> np.ndarray:
+def _unify_nans(array) -> np.ndarray:
     """A flat copy in which every nan has the same bits."""
     flat = np.array(array).reshape(-1)  # a copy: nans are overwritten below
     if flat.dtype.kind == "c":

@@ -22,7 +22,7 @@ from letir.eval.arguments import checked_arguments, flat_arguments, nested_resul
 from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import Environment
 from letir.eval.memory_checks import check_writable
-from letir.executor.autodiff.gradient_plans import Graph, Making
+from letir.executor.autodiff.gradient_plans import Graph, GraphCompiler
 from letir.executor.autodiff.subgraphs import requiring_grad
 from letir.executor.autodiff.tape_node import GraphStep
 from letir.executor.default_pipeline import optimize_program
@@ -40,7 +40,7 @@ class Differentiable:
     """
 
     def __init__(
-        self, program: Lambda, made: Lambda, requires_grad: Sequence[bool], making: Making
+        self, program: Lambda, made: Lambda, requires_grad: Sequence[bool], making: GraphCompiler
     ):
         self.program, self.optimized, self.making = program, made, making
         self.requires_grad, self.reason = tuple(requires_grad), "it was asked for"
@@ -100,7 +100,7 @@ class _Part:
     graph: Graph | None = None
 
 
-def _program_parts(fn: Lambda, requires_grad: Sequence[bool], making: Making) -> list[_Part]:
+def _program_parts(fn: Lambda, requires_grad: Sequence[bool], making: GraphCompiler) -> list[_Part]:
     """The parts of a program: graphs, stretches that do not require grad, single operations."""
     needs, parts, stretch = requiring_grad(fn, requires_grad), [], []
     terms: list[Any] = [*fn.binds, fn.ret]
@@ -116,7 +116,7 @@ def _program_parts(fn: Lambda, requires_grad: Sequence[bool], making: Making) ->
     return parts + _stretch_part(stretch, last, len(fn.binds))
 
 
-def _single_part(bind: Bind, making: Making) -> _Part:
+def _single_part(bind: Bind, making: GraphCompiler) -> _Part:
     """The part for one bind with an operand that requires grad."""
     if bind.op.role == "subgraph":
         graph = Graph(bind, making)
@@ -182,7 +182,9 @@ def compile_differentiable(
     >>> x.grad, len(f.graphs)
     (Variable(192.), 1)
     """
-    making = Making(partial(optimize_program, optimize=optimize, exact=exact), Differentiable)
+    making = GraphCompiler(
+        partial(optimize_program, optimize=optimize, exact=exact), Differentiable
+    )
     made = making.optimize(fn, requires_grad=requires_grad)
     found = Differentiable(fn, made, requires_grad, making)
     found.reason = reason

@@ -37,7 +37,7 @@ class Backward:
     program: Lambda
     captured: tuple[int, ...]
     results: tuple[int, ...]
-    making: "Making"
+    making: "GraphCompiler"
     missing: tuple = ()  # required of rules: the operands without a rule, here none
     made: dict = field(factory=dict)  # plans by requires_grad flags; the key None is for arrays
     locks: dict = field(factory=dict, repr=False)  # by key: plans of other keys are made meanwhile
@@ -62,7 +62,7 @@ class Backward:
 
 
 @frozen(eq=False)
-class Making:
+class GraphCompiler:
     """The functions that compile graphs: ``optimize(program, requires_grad=)``, and for Variables
     ``record(program, optimized, requires_grad, making)``.
     """
@@ -83,7 +83,7 @@ class Graph:
     """One ``differentiable_graph`` of a program, and its gradient programs."""
 
     bind: Bind
-    making: Making
+    making: GraphCompiler
     backwards: dict = field(factory=dict)  # by (results with a gradient, wanted operands)
     flows: frozenset = field(init=False)  # the results that may have a gradient
     exposed: frozenset = field(init=False)

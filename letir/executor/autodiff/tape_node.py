@@ -22,7 +22,7 @@ from letir.eager.tape import (
     TapeNode,
     check_unchanged,
     freed_error,
-    step_at,
+    new_node,
 )
 from letir.eager.variable import Variable
 from letir.eval.array_modules import array_module, is_array
@@ -95,7 +95,7 @@ class GraphStep:
         self.types = found if all(map(has_static_shape, found)) else None
 
     @property
-    def plain(self) -> Lambda:
+    def plain_program(self) -> Lambda:
         """The forward program without temporaries, for calls that are not recorded."""
         if self.forms.get("plain") is None:
             f = self.graph.f
@@ -114,19 +114,19 @@ class GraphStep:
         wanted, xp = self.graph.bind.attrs["df_output_vjps"], array_module(arrays)
         if not records or not any(requires[i] for i in wanted):
             operands.clear()
-            return plan_of(self.plain).run(arrays, xp)
+            return plan_of(self.plain_program).run(arrays, xp)
         values = arrays[:]
         outs = plan_of(self.graph.f).run(arrays, xp)
-        form = self.form(requires, outs)
+        form = self.find_form(requires, outs)
         order = ORDER()
-        step = step_at(order, [getattr(x, "arg", None) for x in operands])
-        step.filled(form, form.keep([*values, *outs]), order, self.graph.bind.source)
+        step = new_node(order, [getattr(x, "arg", None) for x in operands])
+        step.set_fields(form, form.keep([*values, *outs]), order, self.graph.bind.source)
         del values
-        made = self.wrapped(step, form, outs[: self.graph.count], operands)
+        made = self.wrap_results(step, form, outs[: self.graph.count], operands)
         operands.clear()
         return made
 
-    def wrapped(self, step: TapeNode, form: _GraphForm, outs: tuple, operands: list) -> tuple:
+    def wrap_results(self, step: TapeNode, form: _GraphForm, outs: tuple, operands: list) -> tuple:
         """The real results as Variables."""
         made, seen = [], {id(x.array) for x in operands if isinstance(x, Variable)}
         for i, out in enumerate(outs):
@@ -135,14 +135,14 @@ class GraphStep:
                 continue
             kind = form.types[i]
             arg = Part.of(kind, step, i) if i in self.graph.flows else Constant(kind)
-            made.append(RECORDER.wrapped(out, arg))
+            made.append(RECORDER.new_variable(out, arg))
             # a result may be an operand, another result, or a view of one
             if id(out) in seen or getattr(out, "base", None) is not None:
                 share_with_operand(made[-1], [*operands, *made[:-1]], form)
             seen.add(id(out))
         return tuple(made)
 
-    def form(self, requires: tuple, outs: tuple) -> _GraphForm:
+    def find_form(self, requires: tuple, outs: tuple) -> _GraphForm:
         """The form for operands with these ``requires_grad`` flags."""
         types = self.types
         if types is None:  # sizes are symbolic: take the types of this call

@@ -24,13 +24,14 @@ MOST = 1 << 27  # bytes of all blocks
 IDLE = 5.0  # seconds without use after which blocks are given back
 
 
-def _references(blocks: list[np.ndarray]) -> list[int]:
+def _count_references(blocks: list[np.ndarray]) -> list[int]:
     """The number of references to each block."""
     return [sys.getrefcount(block) for block in blocks]
 
 
-# references to a block in a list alone, as ``_references`` counts them in this version of Python
-(_FREE,) = _references([np.empty(1, np.uint8)])
+# references to a block in a list alone, as ``_count_references`` counts them in this version of
+# Python
+(_FREE,) = _count_references([np.empty(1, np.uint8)])
 
 
 class _Arena:
@@ -68,7 +69,7 @@ class _Arena:
     def free_block(self, size: int) -> np.ndarray | None:
         """A block of this size that nothing refers to."""
         blocks = self.blocks.get(size, [])
-        counts = _references(blocks)
+        counts = _count_references(blocks)
         return blocks[counts.index(_FREE)] if _FREE in counts else None
 
     def new_block(self, size: int) -> np.ndarray:

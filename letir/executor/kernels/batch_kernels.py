@@ -107,7 +107,9 @@ class BatchCall:
 
     def __call__(self, *operands: Any) -> Any:
         """The results. Raises LayoutError, and KernelError for an index out of bounds."""
-        given = [self.flat(x, kind) for x, kind in zip(operands, self.kinds, strict=True)]
+        given = [
+            self.flatten_operand(x, kind) for x, kind in zip(operands, self.kinds, strict=True)
+        ]
         found = [
             self.new_result(start, kind, operands)
             for start, kind in zip(self.made.starts, self.results, strict=True)
@@ -119,7 +121,7 @@ class BatchCall:
             raise KernelError("an index out of bounds")
         return tuple(found) if len(found) > 1 else found[0]
 
-    def flat(self, x: Any, kind: ArrayType) -> np.ndarray:
+    def flatten_operand(self, x: Any, kind: ArrayType) -> np.ndarray:
         """An operand as the kernel reads it. Raises LayoutError and KernelError."""
         if not has_c_order(x):  # NumPy's results would have another order
             raise LayoutError

@@ -53,7 +53,7 @@ def device_call(call: Any, body: Lambda) -> Callable | None:
 
 def _run_loop(loop: CountedCall | TestedCall, call: ChainCall, xp: Any, *operands: Any) -> Any:
     """Run a loop on the device; returns its results."""
-    return loop.computed(xp, partial(call, xp), operands)
+    return loop.compute_with(xp, partial(call, xp), operands)
 
 
 LATE_BOUND["device_call"] = device_call

@@ -169,7 +169,7 @@ class Products:
         columns = columns.reshape(*self.shape(batch), self.size(inner), *self.shape(right))
         made = self.new_array(self.shape(order), self.dtype)
         with float_errors(all="ignore"):  # np.einsum has no floating-point errors
-            _multiply(rows, columns, _transpose_view(made, order, batch + left + right))
+            _multiply_blocks(rows, columns, _transpose_view(made, order, batch + left + right))
         return _transpose_view(made, order, self.out)
 
     def order(self, *orders: tuple[int, ...]) -> str:
@@ -193,7 +193,7 @@ def _numpys_order(x: np.ndarray, like: Products | None) -> tuple[int, ...]:
     return _axis_order(x) if like is None else getattr(like.found, "order", _axis_order(x))
 
 
-def _multiply(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
+def _multiply_blocks(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
     """``np.matmul(x, y, out=out)`` in blocks that fit into the processor's cache.
 
     The rows of one matrix may lie far apart in memory, with rows of the other matrices between
@@ -202,16 +202,16 @@ def _multiply(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
     n_rows, n_inner, n_columns = x.shape[-2], *y.shape[-2:]
     if n_columns > max(n_rows, n_inner):
         transposed = [a.swapaxes(-1, -2) for a in (y, x, out)]
-        return _multiply(*transposed)
+        return _multiply_blocks(*transposed)
     if n_inner > n_rows:
-        blocks = _blocks(n_inner, x, x.swapaxes(-1, -2), y)
+        blocks = _axis_blocks(n_inner, x, x.swapaxes(-1, -2), y)
         _add_blocks(x, y, out, blocks)
     else:
-        blocks = _blocks(n_rows, x, x, out)
+        blocks = _axis_blocks(n_rows, x, x, out)
         _write_blocks(x, y, out, blocks)
 
 
-def _blocks(length: int, x: np.ndarray, *operands: np.ndarray) -> list[slice]:
+def _axis_blocks(length: int, x: np.ndarray, *operands: np.ndarray) -> list[slice]:
     """The blocks of a long axis, the second last of these operands; one if these need no blocks."""
     size = max(_LEAST_ROWS, _BLOCK * length // x.size)
     is_between = any(a.strides[-2] > min(a.strides[:-2], default=a.strides[-2]) for a in operands)

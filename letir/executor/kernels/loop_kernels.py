@@ -218,9 +218,9 @@ class CountedCall:
     counts: tuple[int, ...]
 
     def __call__(self, *operands: Any) -> Any:
-        return self.computed(np, self.ufunc, operands)
+        return self.compute_with(np, self.ufunc, operands)
 
-    def computed(self, xp: Any, call: Callable, operands: Sequence) -> Any:
+    def compute_with(self, xp: Any, call: Callable, operands: Sequence) -> Any:
         """The results by ``call``, which runs the kernel on arrays of the module ``xp``."""
         _expect_small(operands, self.counts)
         if self.sizes:
@@ -278,9 +278,9 @@ class TestedCall:
     counts: tuple[int, ...]
 
     def __call__(self, *operands: Any) -> Any:
-        return self.computed(np, self.ufunc, operands)
+        return self.compute_with(np, self.ufunc, operands)
 
-    def computed(self, xp: Any, call: Callable, operands: Sequence) -> Any:
+    def compute_with(self, xp: Any, call: Callable, operands: Sequence) -> Any:
         """The results by ``call``, which runs the kernel on arrays of the module ``xp``."""
         _expect_small(operands, self.counts)
         carry = tuple([one.of(operands) for one in self.carry])

@@ -56,14 +56,14 @@ class RowCut:
         axis = max(range(len(lengths)), key=lengths.__getitem__)
         if lengths[axis] > 1:
             names = ("m" if axis == space.lead else "", axis - space.lead)
-            return cls.along(made, names, lengths[axis], 0, ("",) * len(made.results))
+            return cls.cut_along(made, names, lengths[axis], 0, ("",) * len(made.results))
         if space.rows > 1:
             blocks = min(most, space.rows // _BLOCK_ROWS)
-            found = cls.along(made, ("m", 0), space.rows, blocks, made.combines)
+            found = cls.cut_along(made, ("m", 0), space.rows, blocks, made.combines)
         elif made.kernel.columns:  # the kernel's code fixes the number of columns
             return None
         elif made.row_combines and not any(made.combines) and not made.scratch:
-            found = cls.along(made, ("n", 0), space.columns, most, made.row_combines)
+            found = cls.cut_along(made, ("n", 0), space.columns, most, made.row_combines)
         else:
             return None
         return found if found.blocks > 1 else None
@@ -73,13 +73,13 @@ class RowCut:
         """The cut along the stack, or, if it has few matrices, along their rows."""
         space = made.space
         if blocks > 1:
-            return cls.along(made, ("l", 0), space.stack, blocks, made.combines)
+            return cls.cut_along(made, ("l", 0), space.stack, blocks, made.combines)
         if space.rows == 1 or not {"column", "shared column"}.isdisjoint(made.results):
             return None
-        return cls.along(made, ("m", 0), space.rows, 0, ("",) * len(made.results))
+        return cls.cut_along(made, ("m", 0), space.rows, 0, ("",) * len(made.results))
 
     @classmethod
-    def along(
+    def cut_along(
         cls,
         made: RowKernel,
         axis: tuple[str, int],

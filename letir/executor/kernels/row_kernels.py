@@ -125,7 +125,7 @@ class RowCall:
             given += [np.empty(self.columns, dtype) for dtype in self.scratch]
             found = self.ufunc(*given, **self.out())
             found = (found,) if self.is_one else found
-        shaped = list(map(_shaped, found, self.shapes))
+        shaped = list(map(_reshape_result, found, self.shapes))
         return shaped[0] if self.is_one else tuple(shaped)
 
     def out(self) -> dict[str, tuple]:
@@ -138,7 +138,7 @@ class RowCall:
         return {"out": tuple([self.new_array(made.shape_of(k), a.dtype) for k, a in pairs])}
 
 
-def _shaped(y: np.ndarray, shape: tuple[int, ...]) -> Any:
+def _reshape_result(y: np.ndarray, shape: tuple[int, ...]) -> Any:
     """A result in its shape; NumPy's scalar if it has no axes."""
     if not shape:
         return y[(0,) * y.ndim]

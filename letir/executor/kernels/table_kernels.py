@@ -160,12 +160,12 @@ class _Chains:
             is_effect = bind.op.effect and bind.op.role != "guard"
             is_last = is_effect or bind.op.holds_lambdas or not made.isdisjoint(bind.locals())
             if is_last:
-                yield from self.finished(chain)
+                yield from self.finish_chain(chain)
                 chain, made = [], set()
             yield bind
-        yield from self.finished(chain)
+        yield from self.finish_chain(chain)
 
-    def finished(self, binds: list[Bind]) -> Iterator[Bind | _Chain]:
+    def finish_chain(self, binds: list[Bind]) -> Iterator[Bind | _Chain]:
         """A chain as a table; where it has none, smaller chains or its binds."""
         if len(binds) < _LEAST or self.failures == _MOST_FAILURES:
             yield from binds
@@ -181,9 +181,9 @@ class _Chains:
             table = table_of(body, self.dtype, self.is_exact)
         except NotInTable as error:
             self.failures += 1
-            yield from self.finished(binds[: error.position])
+            yield from self.finish_chain(binds[: error.position])
             yield binds[error.position]
-            yield from self.finished(binds[error.position + 1 :])
+            yield from self.finish_chain(binds[error.position + 1 :])
             return
         if _cost_of_table(table, body) > _GAIN * sum(map(_cost_of, binds)):
             yield from binds
@@ -231,7 +231,7 @@ class TableCall:
     @property
     def columns(self) -> int:
         """The elements of the memory of a call, not counting its results."""
-        return self.table.size + _end(self.table.results)
+        return self.table.size + _total_size(self.table.results)
 
     @property
     def scratch(self) -> tuple[np.dtype, ...]:
@@ -245,12 +245,12 @@ class TableCall:
             self.put(memory, x, start, shape)
         start, values = table.constants
         memory[start : start + len(values)] = values
-        made = np.empty(_end(table.results), table.dtype)
+        made = np.empty(_total_size(table.results), table.dtype)
         self.ufunc(table.rows, memory, out=(made,))
         found = []
         for (first, shape), order in zip(table.results, table.orders, strict=True):
             like = operands[order] if type(order) is int else None
-            found.append(_part(made, first, shape, like))
+            found.append(_result_from_memory(made, first, shape, like))
         return tuple(found) if len(found) > 1 else found[0]
 
     def put(self, memory: np.ndarray, x: Any, start: int, shape: tuple[int, ...]) -> None:
@@ -266,7 +266,7 @@ class TableCall:
             raise KernelError("a large Python integer") from error
 
 
-def _part(made: np.ndarray, start: int, shape: tuple[int, ...], like: Any) -> Any:
+def _result_from_memory(made: np.ndarray, start: int, shape: tuple[int, ...], like: Any) -> Any:
     """A result: a number, or an array that owns its memory, in the order of ``like``."""
     if not shape:
         return made[start]
@@ -278,7 +278,7 @@ def _part(made: np.ndarray, start: int, shape: tuple[int, ...], like: Any) -> An
     return found
 
 
-def _end(results: Sequence[tuple[int, tuple[int, ...]]]) -> int:
+def _total_size(results: Sequence[tuple[int, tuple[int, ...]]]) -> int:
     """The number of elements of all results."""
     start, shape = results[-1]
     return start + math.prod(shape)

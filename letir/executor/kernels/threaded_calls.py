@@ -75,7 +75,7 @@ class ThreadedCall:
         threads = threads_of_call() if is_plain and is_large else 1
         if threads == 1:
             return self.ufunc(*operands, **self.out(operands, shape))
-        results, views, given, axis = self.laid_out(operands, shape, threads)
+        results, views, given, axis = self.lay_out(operands, shape, threads)
         axes = [axis if np.ndim(x) >= -axis and x.shape[axis] > 1 else None for x in given]
         axes += [axis] * len(views)
         length = views[0].shape[axis]
@@ -83,7 +83,7 @@ class ThreadedCall:
         run_cut(self.ufunc, given, views, axes, places, threads)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def laid_out(self, operands: Sequence, shape: tuple[int, ...], threads: int) -> tuple:
+    def lay_out(self, operands: Sequence, shape: tuple[int, ...], threads: int) -> tuple:
         """(results, the arrays into which the kernel writes them, its operands, the axis to cut).
 
         The axis counts from the end.

@@ -20,7 +20,7 @@ def let_order_be_free(fn: Lambda, calls: dict[Local, Any]) -> None:
     if len(calls) * len(fn.binds) > _MOST_STEPS:
         return
     for value, call in calls.items():
-        found = _Carriers(fn, calls, value)
+        found = _OrderFollowers(fn, calls, value)
         if not found.are_visible():
             call.is_free = True
             for product, n in found.readers:
@@ -29,7 +29,7 @@ def let_order_be_free(fn: Lambda, calls: dict[Local, Any]) -> None:
                 product.like = tuple(like)
 
 
-class _Carriers:
+class _OrderFollowers:
     """The values whose memory order follows from the result ``value`` of a product.
 
     ``alike``: the values with the same axes in the same order. ``readers``: (product, operand
@@ -56,17 +56,17 @@ class _Carriers:
             places = [n for n, arg in enumerate(bind.args) if arg in self.carriers]
             self.readers += [(call, n) for n in places]
             return all(bind.args[n] in self.alike and call.like[n] is None for n in places)
-        if bind.op.scalar == "matmul" and all(_axes(arg) == 2 for arg in bind.args):
+        if bind.op.scalar == "matmul" and all(_long_axes(arg) == 2 for arg in bind.args):
             return True  # in C order
         is_elementwise = bind.op.elementwise or bind.op.role == "fused"
         is_view = bind.op.memory == "view" and bind.attrs.get("order", "C") == "C"
         if not (is_elementwise or bind.op.reduction is not None or is_view):
             return False
-        wide = [binder for binder in bind.binders if is_view or _axes(binder) != 1]
+        wide = [binder for binder in bind.binders if is_view or _long_axes(binder) != 1]
         self.carriers.update(wide)
         if is_elementwise and self.is_like_operands(bind):
             self.alike.update(wide)
-        return all(_axes(binder) is not None for binder in bind.binders)
+        return all(_long_axes(binder) is not None for binder in bind.binders)
 
     def is_like_operands(self, bind: Bind) -> bool:
         """Whether all operands with all axes of the result have the order of the product."""
@@ -75,7 +75,7 @@ class _Carriers:
         return bool(full) and all(x in self.alike for x in full)
 
 
-def _axes(value: Any) -> int | None:
+def _long_axes(value: Any) -> int | None:
     """The number of axes longer than 1, at least 1; None if it is not known."""
     shape = getattr(value.type, "shape", None)
     if shape is None or any(type(n) is not int for n in shape):
