@@ -12,6 +12,7 @@ import numpy as np
 from letir.ast.attrs import Attrs, Here
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.primitive import Primitive
+from letir.ast.record_fields import SeveralBinds
 from letir.eager.recorder import RECORDER
 from letir.tracing.numpy_protocols.dispatch import call_function, prepare_call, recorder_of
 
@@ -91,10 +92,10 @@ def _record_call(
         return None
     if func is np.where and len(args) == 1:  # np.where(condition) is np.nonzero
         return None
-    if prepare is not None:
-        found, attrs = prepare_call(func, prepare, args, kwargs)
-    else:
-        found, attrs = args, kwargs
+    try:
+        found, attrs = prepare_call(func, prepare, args, kwargs) if prepare else (args, kwargs)
+    except SeveralBinds:
+        return None
     if _has_count(attrs.get("item")):
         return None
     # else the key would not determine the operands

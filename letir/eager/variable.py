@@ -42,7 +42,7 @@ from letir.tracing.refusals import convert_with_hint
 from letir.tracing.source_locations import at_user, error_at_user_line, is_item_write
 from letir.tracing.tracer import Tracer
 
-INDEX, _RESHAPE = PRIMITIVES["index"], PRIMITIVES["reshape"]
+INDEX = PRIMITIVES["index"]
 _TRUTH_HINT = "choose for each element with numpy.where(condition, a, b)"
 _NUMBER_HINT = "convert an element, x[i], or reduce the array: x.sum()"
 _INDEX_HINT = "pass an int, or round it: x.astype(int)"
@@ -293,9 +293,9 @@ class Variable(ArrayValue):
     def __getitem__(self, item):
         return numpy_call(self, INDEX, (self, item), {})
 
-    def reshape(self, *shape: Any, order: str = "C") -> "Variable":
+    def reshape(self, *shape: Any, **options: Any) -> "Variable":
         """NumPy's ``ndarray.reshape``: sizes one by one or in a tuple."""
-        return numpy_call(self, _RESHAPE, (self, shape[0] if len(shape) == 1 else shape, order), {})
+        return numpy_call(self, np.reshape, (self, shape[0] if len(shape) == 1 else shape), options)
 
     def __repr__(self):
         text = np.array2string(np.asarray(self.array), separator=", ", prefix="Variable(")

@@ -260,7 +260,7 @@ def _explain_plan(
     requires = getattr(version, "requires_grad", None)
     made, source = version.optimized, version.program
     if isinstance(version, Profiled):
-        source, leaves = version.profiled, version.given(leaves)
+        source, leaves = version.profiled, version.remaining_arguments(leaves)
     optimize_program(source, requires_grad=requires, observe=note, **options)
     silent = not version.changed and not any(map(has_effect, made.binds))
     times = _timed_run(made, leaves) if silent else {}

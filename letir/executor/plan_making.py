@@ -161,7 +161,7 @@ def _search_roots(executor: "Executor", request: Request) -> list:
 
 
 def _record_for_symbols(executor: "Executor", request: Request, key: ArgumentSpec) -> Lambda:
-    """The function recorded with symbolic sizes. Raises NotNamed if it needs fixed sizes."""
+    """The function recorded with symbolic sizes; NoSymbolicProgram if it needs fixed sizes."""
     fn = record_for_symbols(
         lambda kinds: record_function(executor.f, with_types(request.marked, kinds))[0], key
     )

@@ -179,7 +179,7 @@ def _from_least(named: ArgumentSpec, least: dict[str, int]) -> ArgumentSpec | No
 def record_for_symbols(record: Callable, named: ArgumentSpec) -> Lambda:
     """The result of ``record(types)`` for arguments with symbolic sizes.
 
-    Raises NotNamed if the function needs one of these sizes as a number, for any purpose.
+    Raises NoSymbolicProgram if the function needs one of these sizes as a number, for any purpose.
     """
     needed: list[str] = []
 
@@ -204,7 +204,7 @@ def record_for_symbols(record: Callable, named: ArgumentSpec) -> Lambda:
 
 
 def check_agrees(named: Lambda, fixed: Lambda, leaves: Sequence) -> None:
-    """Raise NotNamed unless a symbolic program agrees with the program for these arrays."""
+    """Raise NoSymbolicProgram unless ``named`` agrees with ``fixed`` on these arrays."""
     binds = (*named.binds, *fixed.binds)
     if any(has_effect(bind) and not is_guard(bind) for bind in binds):
         return

@@ -5,7 +5,7 @@ and of all elements are carried from row to row.
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from attrs import define, field
 
@@ -46,8 +46,8 @@ class RowLowering(ScalarLowering):
         if len(arrays) > MOST_ARRAYS:
             raise NoKernel
         b = self.builder
-        names = "olmn" if self.passes.space.is_stacked else "omn"
-        extents = {name: b.extent(name) for name in names}
+        letters = "olmn" if self.passes.space.is_stacked else "omn"
+        extents = {letter: b.extent(letter) for letter in letters}
         self.n, self.m = extents["n"], extents["m"]
         self.emit(extents)
         # NumPy gives the lengths of axes in the order in which the signature names them
@@ -142,7 +142,7 @@ class RowLowering(ScalarLowering):
             if key[1] == kind:
                 self.loaded[key] = self.builder.load(array, self.place[kind])
 
-    def emit(self, extents: dict[str, Operand]) -> None:
+    def emit(self, extents: Mapping[str, Operand]) -> None:
         """The body of the kernel."""
         b = self.builder
         outer = b.loop(extents["o"])
@@ -312,7 +312,11 @@ class RowLowering(ScalarLowering):
         """Set totals to their initial values."""
         for one in totals:
             first = self.builder.number(one.accumulator.start, one.accumulator.dtype)
-            self.for_each_total(one, lambda load, first=first: first)
+
+            def start(load: Callable, first: Operand = first) -> Operand:
+                return first
+
+            self.for_each_total(one, start)
 
     def update_total(self, one: Reduction, element: Operand) -> None:
         # in the order of rows, as NumPy adds them

@@ -137,7 +137,8 @@ def settled_attribute(name: str, value: Any) -> Any:
     if value.dtype.kind == "b" and not value.shape:
         return bool(value)
     if value.dtype.kind in "iu":
-        return operator.index(value)
+        number: Any = value
+        return operator.index(number)
     raise LATE_BOUND["note_refusal"](
         TraceError(
             f"{name} is a traced value of type {value.type}, but must be a number that the program "

@@ -299,3 +299,19 @@ def test_a_number_may_be_assigned_by_a_mask():
     y.sum().backward()
 
     assert_same(np.array([1.0, 0.0, 1.0]), x.grad.array)
+
+
+@pytest.mark.parametrize(
+    ("call", "gradient"),
+    [
+        (lambda v: np.reshape(v, (2, 2), copy=True), [1, 1, 1, 1]),
+        (lambda v: v.reshape(2, 2, copy=True), [1, 1, 1, 1]),
+        (lambda v: np.linspace(v[0], v[1], 3, retstep=True)[1], [-0.5, 0.5, 0, 0]),
+        (lambda v: np.pad(v, 1, constant_values=v[1]), [1, 3, 1, 1]),
+    ],
+)
+def test_numpy_calls_that_take_several_operations_have_gradients(call, gradient):
+    v = lt.Variable(np.arange(4.0), requires_grad=True)
+    call(v).sum().backward()
+
+    np.testing.assert_allclose(v.grad, gradient)

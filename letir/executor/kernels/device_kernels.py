@@ -37,13 +37,13 @@ def device_call(call: Any, body: Lambda) -> Callable | None:
         kernel = code_of(call.ufunc).kernel
         # one thread alone would take longer than CuPy
         is_shared = bool(shared_loops(kernel))
-        made = ArrayLoopCall(kernel, call.scratch, call.results, call.kinds)
-        return made if is_shared else None
+        looped = ArrayLoopCall(kernel, call.scratch, call.results, call.kinds)
+        return looped if is_shared else None
     if isinstance(call, MatrixCall):
         return ElementwiseCall(call.kernel)
     if isinstance(call, RowCall):
-        made = StackCall if call.made.space.is_stacked else RowsCall
-        return made(call.made, call.shapes)
+        of_rows = StackCall if call.made.space.is_stacked else RowsCall
+        return of_rows(call.made, call.shapes)
     ufunc = call.ufunc if isinstance(call, ThreadedCall) else call
     if not isinstance(ufunc, np.ufunc) and not hasattr(ufunc, "code"):  # of an InterpretedCall
         return None
