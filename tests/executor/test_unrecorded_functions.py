@@ -25,7 +25,7 @@ def by_matrix(x):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PendingDeprecationWarning)
         m = np.matrix(x)
-    return np.asarray(m * m)
+        return np.asarray(m * m)
 
 
 def reflectors(x):
