@@ -199,6 +199,7 @@ _LATE_BOUND = {
     "ops.shape.size_numbers": ("number_array", "sized_call"),
     "ops.special.define": ("op_of_scipy",),
     "scipy": ("scipy_recorded",),
+    "scipy.library_calls": ("scipy_call",),
     "scipy.interpolation": ("interpolation_methods",),
     "scipy.sparse_products": ("sparse_methods",),
     "source.side_by_side.comparison": ("diff",),

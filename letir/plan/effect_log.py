@@ -12,7 +12,7 @@ from letir.ast.bodies import bodies_of
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda
 
-_GUARDS = ("guard", "guard_order", "guard_raised")
+_GUARDS = ("guard", "guard_order", "guard_raised", "scipy_call")
 
 
 @define(eq=False)

@@ -10,6 +10,9 @@ from types import FunctionType
 from typing import Any
 
 from letir.ast import LATE_BOUND
+from letir.errors import MissingRule
+from letir.ops.special.scipy_functions import FUNCTIONS
+from letir.tracing.operands import first_traced
 from letir.tracing.stand_ins import LOADING, LibraryModule, add_methods, is_recording
 
 _FUNCTIONS = {
@@ -39,11 +42,15 @@ def loaded_scipy_modules(known: Collection[LibraryModule]) -> list[LibraryModule
     """The loaded modules of SciPy, except the ``known`` ones."""
     there = {library.module.__name__ for library in known}
     found = []
-    for part, names in _FUNCTIONS.items():
+    for part in {**_FUNCTIONS, **FUNCTIONS}:
         name = f"scipy.{part}"
         if name in sys.modules and name not in there and name not in LOADING:
-            maker = functools.partial(_stand_in, part)
-            found.append(LibraryModule(sys.modules[name], dict.fromkeys(names.split(), maker)))
+            makers: dict[str, Callable] = dict.fromkeys(
+                sorted(FUNCTIONS.get(part, ())), functools.partial(_call_stand_in, part)
+            )
+            own = _FUNCTIONS.get(part, "").split()
+            makers |= dict.fromkeys(own, functools.partial(_stand_in, part))
+            found.append(LibraryModule(sys.modules[name], makers))
     for name, methods in _METHODS.items():
         if name in sys.modules and name not in LOADING:
             _watch_methods(methods)
@@ -74,7 +81,29 @@ def _function_stand_in(part: str, original: Callable) -> Callable:
     def stand_in(*args, **kwargs):
         if not is_recording():
             return original(*args, **kwargs)
-        return LATE_BOUND["scipy_recorded"](part, original.__name__)(*args, **kwargs)
+        try:
+            return LATE_BOUND["scipy_recorded"](part, original.__name__)(*args, **kwargs)
+        except MissingRule as error:
+            if original.__name__ not in FUNCTIONS.get(part, ()) or not _is_of_arguments(error):
+                raise
+        return LATE_BOUND["scipy_call"](part, original, args, kwargs)
+
+    return stand_in
+
+
+def _is_of_arguments(error: MissingRule) -> bool:
+    """Whether letir's version of the function does not take these arguments."""
+    return hasattr(error, "letir_unrecorded")
+
+
+def _call_stand_in(part: str, original: Callable) -> Callable:
+    """The stand-in for ``original``, which records its calls as calls of SciPy's function."""
+
+    @functools.wraps(original, updated=())
+    def stand_in(*args, **kwargs):
+        if not is_recording() or first_traced((*args, *kwargs.values())) is None:
+            return original(*args, **kwargs)
+        return LATE_BOUND["scipy_call"](part, original, args, kwargs)
 
     return stand_in
 

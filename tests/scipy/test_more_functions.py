@@ -105,18 +105,25 @@ def test_a_signal_in_single_precision_keeps_scipys_dtype():
         assert call(x).dtype == lt.trace(call, x)(x).dtype
 
 
-def test_what_is_not_recorded_says_so():
-    long = np.zeros(3000)
+def test_other_arguments_are_calls_of_scipy():
+    """Where letir's own version does not take the arguments, see test_library_calls."""
+    long = np.linspace(0.0, 9.0, 3000) ** 2
     for call, x in (
         (lambda x: signal.lfilter([1.0], x, WAVE), FILTER[1]),
-        (lambda x: signal.lfilter(*FILTER, x, zi=np.zeros(2)), WAVE),
+        (lambda x: signal.lfilter(*FILTER, x, zi=np.zeros(2))[0], WAVE),
         (lambda x: signal.savgol_filter(x, 5, 2), long),
         (lambda x: distance.cdist(x, x, "jaccard"), X),
-        (lambda x: distance.euclidean(x, x, np.ones(3)), X[0]),
         (lambda x: stats.skew(x, nan_policy="omit"), X),
     ):
-        with pytest.raises(lt.MissingRule, match="of traced values is not recorded"):
-            lt.trace(call, x)
+        program = lt.trace(call, x)
+
+        assert "scipy_call" in [bind.op.name for bind in program.binds]
+        np.testing.assert_array_equal(call(x + 1), program(x + 1))
+
+
+def test_what_is_not_recorded_says_so():
+    with pytest.raises(lt.MissingRule, match="of traced values is not recorded"):
+        lt.trace(lambda x: distance.cdist(x, x, lambda a, b: abs(a - b).max()), X)
 
 
 def test_a_matrix_that_is_not_a_distance_matrix_is_scipys_error():

@@ -4,6 +4,7 @@
 
 import numpy as np
 
+from letir.ast.attrs import Here
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
@@ -77,6 +78,18 @@ SAMPLES = {
         [rough(WITHIN[0, :2], TIMES, WITHIN[1, :2], np.float64(0.5), **ODE)],
         transposition="its forward mode calls the operation itself",
         named_rows="its body is typed",
+    ),
+    # integer results: a derivative is an error by name
+    "scipy_call": exempt(
+        [
+            of(
+                np.array([0.5, 2.0, 0.25, 1.5, 1.0]),
+                function="signal.argrelmax",
+                arguments=("tuple", ("tuple", Here()), ("dict", ("order", 1))),
+                results=("tuple", ArrayType(np.int64, (2,))),
+            )
+        ],
+        named_rows="the types of its results are those of its recording",
     ),
     "multivariate_normal_logpdf": exempt(
         [

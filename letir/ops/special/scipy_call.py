@@ -1,0 +1,109 @@
+"""``scipy_call``: a function of SciPy without an operation of its own, which SciPy computes.
+
+The types and the number of its results may depend on the values of the operands; a program holds
+those of its recording, and another answer is a ``GuardError``. There is no derivative.
+"""
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from letir.ast.primitive import Primitive
+from letir.ast.record_fields import never
+from letir.errors import DTypeError, GuardError, MissingRule
+from letir.ops.control_flow.loop_over_examples import LoopOverExamples
+from letir.ops.define.records import define
+from letir.ops.special.define import by_scipy
+from letir.ops.special.scipy_functions import (
+    argument_text,
+    count_operands,
+    described,
+    filled,
+    result_paths,
+    result_types,
+    split_name,
+)
+
+
+def _scipy_call_impl(xp, *operands, function, arguments, results):
+    """What SciPy's function returns, as a tuple of its arrays and numbers."""
+    part, name = split_name(function)
+    given = iter([_writable(x) for x in operands])
+    positional, keywords = filled(arguments, given)
+    found = by_scipy(xp, part, name)(*positional, **keywords)
+    form, leaves = described(found)
+    if form != results:
+        raise GuardError(
+            f"the program was recorded where scipy.{function} returned {_shown(results)}, "
+            f"now it returns {_shown(form)}\n"
+            "  trace again with these arguments, or call letir.jit(f), which does so"
+        )
+    return tuple(leaves)
+
+
+def _writable(x: Any) -> Any:
+    """``x`` as an array that SciPy's compiled code accepts, which may refuse read-only memory."""
+    return x if type(x) is not np.ndarray or x.flags.writeable else x.copy()
+
+
+def _shown(form: Any) -> str:
+    """A form of results for messages."""
+    kinds = result_types(form)
+    texts = [form] if type(form) is str else []
+    return ", ".join([*map(str, kinds), *map(repr, texts)]) or "nothing"
+
+
+def _scipy_call_aval(*types, function, arguments, results):
+    """The recorded types of the results."""
+    split_name(function)
+    is_call = type(arguments) is tuple and len(arguments) == 3 and arguments[0] == "tuple"
+    if not is_call or count_operands(arguments) != len(types):
+        raise DTypeError(
+            f"scipy_call: the form of the arguments {arguments!r} has another number of operands "
+            f"than {len(types)}\n  record the program again with letir.trace"
+        )
+    return tuple(result_types(results))
+
+
+def _refuse_derivative(*_: Any, function: str, **attrs: Any) -> NoReturn:
+    raise MissingRule(
+        f"scipy.{function} has no derivative here: SciPy computes its values only\n"
+        "  letir.opaque(function, aval, vjp=...) gives it one; "
+        "letir.stop_gradient(x) treats its argument as a constant"
+    )
+
+
+def _scipy_call_source(write, *operands, function, arguments, results):
+    """A call of SciPy's function, and the places of the arrays in what it returns."""
+    part, name = split_name(function)
+    called = write.writer.module.imported(f"scipy.{part}", name)
+    texts = iter(operands)
+    _, positional, keywords = arguments
+    given = [argument_text(form, texts, write.literal) for form in positional[1:]]
+    given += [f"{k}={argument_text(form, texts, write.literal)}" for k, form in keywords[1:]]
+    call = f"{called}({', '.join(given)})"
+    paths = result_paths(results, "")
+    if paths == [""] and len(write.bind.binders) == 1:
+        found = write.result()
+        write.line(f"{found} = {call}")
+        return None
+    whole = write.named(name)
+    write.line(f"{whole} = {call}")
+    return tuple([whole + path for path in paths])
+
+
+scipy_call: Primitive = define(
+    "scipy_call",
+    _scipy_call_impl,
+    _scipy_call_aval,
+    vjp=_refuse_derivative,
+    jvp=_refuse_derivative,
+    batch=LoopOverExamples(lambda: scipy_call),
+    results=lambda *, results, **_: len(result_types(results)),
+    role="scipy_call",
+    raises=True,
+    memory="may_alias",
+    source=_scipy_call_source,
+    onnx=never("ONNX has no functions of SciPy"),
+    for_scripts=False,
+)

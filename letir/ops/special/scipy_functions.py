@@ -1,0 +1,240 @@
+"""The functions that ``scipy_call`` may call, and the forms of their arguments and results.
+
+They compute arrays, numbers and texts from arrays, numbers and texts, and read nothing else: no
+files, no state, no random numbers. A program from a file can call these functions only.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from letir.ast.attrs import Here
+from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType, number_dtype
+from letir.errors import DTypeError
+
+_NAMES = {
+    "cluster.hierarchy": """cophenet cut_tree fcluster fclusterdata inconsistent leaves_list linkage
+        maxdists maxinconsts optimal_leaf_ordering""",
+    "cluster.vq": "vq whiten",
+    "fft": """dct dctn dst dstn fft fft2 fftn fht hfft idct idctn idst idstn ifft ifft2 ifftn ifht
+        ihfft irfft irfft2 irfftn rfft rfft2 rfftn""",
+    "integrate": "cumulative_simpson cumulative_trapezoid romb simpson trapezoid",
+    "interpolate": """bisplev bisplrep griddata insert interpn
+        krogh_interpolate pchip_interpolate spalde splantider splder splev splint splprep splrep
+        sproot""",
+    "linalg": """bandwidth block_diag cdf2rdf cho_factor cho_solve cho_solve_banded cholesky
+        cholesky_banded circulant companion convolution_matrix cosm coshm det diagsvd eig eig_banded
+        eigh eigh_tridiagonal eigvals eigvals_banded eigvalsh eigvalsh_tridiagonal expm expm_cond
+        expm_frechet hankel hessenberg inv ishermitian issymmetric khatri_rao ldl leslie lstsq lu
+        lu_factor lu_solve matmul_toeplitz matrix_balance norm null_space orth
+        orthogonal_procrustes pinv pinvh polar qr qr_delete qr_insert qr_multiply qr_update qz rq
+        rsf2csf schur sinhm sinm solve solve_banded solve_continuous_are
+        solve_continuous_lyapunov solve_discrete_are solve_discrete_lyapunov solve_sylvester
+        solve_toeplitz solve_triangular solveh_banded sqrtm subspace_angles svd svdvals tanhm tanm
+        toeplitz""",
+    "ndimage": """affine_transform binary_closing binary_dilation binary_erosion binary_fill_holes
+        binary_hit_or_miss binary_opening binary_propagation black_tophat center_of_mass convolve
+        convolve1d correlate correlate1d distance_transform_bf distance_transform_cdt
+        distance_transform_edt extrema fourier_ellipsoid fourier_gaussian fourier_shift
+        fourier_uniform gaussian_filter gaussian_filter1d gaussian_gradient_magnitude
+        gaussian_laplace grey_closing grey_dilation grey_erosion grey_opening histogram label
+        laplace map_coordinates maximum maximum_filter maximum_filter1d maximum_position mean median
+        median_filter minimum minimum_filter minimum_filter1d minimum_position
+        morphological_gradient morphological_laplace percentile_filter prewitt rank_filter rotate
+        shift sobel spline_filter spline_filter1d standard_deviation sum_labels uniform_filter
+        uniform_filter1d variance watershed_ift white_tophat zoom""",
+    "optimize": "isotonic_regression linear_sum_assignment linprog lsq_linear nnls",
+    "signal": """argrelmax argrelmin bessel bilinear bode butter buttord cheb1ord cheb2ord cheby1
+        cheby2 chirp coherence cont2discrete convolve2d correlate correlate2d correlation_lags csd
+        decimate deconvolve detrend dimpulse dlsim dstep ellip ellipord filtfilt find_peaks
+        find_peaks_cwt firls firwin firwin2 freqresp freqs freqz freqz_zpk gammatone gausspulse
+        group_delay hilbert hilbert2 iircomb iirdesign iirfilter iirnotch iirpeak impulse invres
+        invresz istft kaiser_atten kaiser_beta kaiserord lfilter lfilter_zi lfiltic lombscargle lsim
+        medfilt medfilt2d normalize order_filter peak_prominences peak_widths periodogram remez
+        resample resample_poly residue residuez savgol_coeffs savgol_filter sawtooth sepfir2d
+        sos2tf sos2zpk sosfilt sosfilt_zi sosfiltfilt spectrogram square ss2tf ss2zpk step stft
+        sweep_poly tf2sos tf2ss tf2zpk unique_roots upfirdn vectorstrength welch wiener zpk2sos
+        zpk2ss zpk2tf""",
+    "sparse.csgraph": """bellman_ford breadth_first_order connected_components depth_first_order
+        dijkstra floyd_warshall johnson laplacian shortest_path""",
+    "spatial": "distance_matrix geometric_slerp minkowski_distance procrustes",
+    "spatial.distance": """braycurtis canberra cdist chebyshev cityblock correlation cosine dice
+        euclidean hamming jaccard jensenshannon mahalanobis minkowski pdist rogerstanimoto
+        russellrao seuclidean sokalsneath sqeuclidean squareform yule""",
+    "special": """comb factorial factorial2 factorialk jn_zeros jnp_zeros perm roots_chebyt
+        roots_hermite roots_jacobi roots_laguerre roots_legendre spherical_in spherical_jn
+        spherical_kn spherical_yn yn_zeros""",
+    "stats": """alexandergovern ansari bartlett binned_statistic binned_statistic_2d boxcox
+        boxcox_llf brunnermunzel chi2_contingency chisquare circmean circstd circvar
+        combine_pvalues cramervonmises_2samp cumfreq describe differential_entropy energy_distance
+        entropy epps_singleton_2samp expectile f_oneway false_discovery_control fisher_exact fligner
+        friedmanchisquare gmean gstd gzscore hmean iqr jarque_bera kendalltau kruskal ks_2samp kstat
+        kstatvar kurtosis kurtosistest levene linregress mannwhitneyu median_abs_deviation
+        median_test mode moment mood normaltest obrientransform pearsonr percentileofscore pmean
+        pointbiserialr power_divergence rankdata ranksums relfreq scoreatpercentile sem shapiro
+        siegelslopes sigmaclip skew skewtest somersd spearmanr theilslopes tiecorrect tmax tmean
+        tmin trim1 trim_mean trimboth tsem tstd ttest_1samp ttest_ind ttest_ind_from_stats ttest_rel
+        tvar variation wasserstein_distance weightedtau wilcoxon yeojohnson yeojohnson_llf zmap
+        zscore""",
+}
+FUNCTIONS: dict[str, frozenset[str]] = {
+    part: frozenset(names.split()) for part, names in _NAMES.items()
+}
+"""{part of SciPy: the names of its functions}."""
+
+
+def split_name(function: Any) -> tuple[str, str]:
+    """(part, name) of ``signal.find_peaks``. Raises DTypeError unless it is in the table."""
+    part, _, name = function.rpartition(".") if type(function) is str else ("", "", "")
+    if name not in FUNCTIONS.get(part, ()):
+        raise DTypeError(
+            f"scipy_call: {function!r} is not among the functions of SciPy that a program may call"
+            "\n  letir.opaque(function, aval) makes an operation of your own"
+        )
+    return part, name
+
+
+# ---- arguments ----
+
+
+def filled(form: Any, operands: Iterator) -> Any:
+    """Arguments of this form, with operands in the places of ``Here``.
+
+    A form is ``Here()`` for the next operand, a number, a text, None, or a tuple that starts with
+    "list", "tuple" or "dict"; the items of the latter are pairs (key, form).
+    """
+    if type(form) is Here:
+        return next(operands)
+    if type(form) is not tuple:
+        return form
+    kind, *parts = form or ("",)
+    if kind == "dict":
+        return {key: filled(part, operands) for key, part in parts}
+    if kind not in ("list", "tuple"):
+        raise _malformed(form)
+    items = [filled(part, operands) for part in parts]
+    return items if kind == "list" else tuple(items)
+
+
+def count_operands(form: Any) -> int:
+    """The number of operands of a form. Raises DTypeError if it is not a form of arguments."""
+    if type(form) is Here:
+        return 1
+    if type(form) is not tuple:
+        if form is None or type(form) in (str, *PYTHON_NUMBERS):
+            return 0
+        raise _malformed(form)
+    kind, *parts = form or ("",)
+    if kind == "dict" and all(_is_pair(part) for part in parts):
+        return sum([count_operands(part) for _, part in parts])
+    if kind not in ("list", "tuple"):
+        raise _malformed(form)
+    return sum([count_operands(part) for part in parts])
+
+
+def _is_pair(part: Any) -> bool:
+    return type(part) is tuple and len(part) == 2 and type(part[0]) is str
+
+
+def _malformed(form: Any) -> DTypeError:
+    return DTypeError(
+        f"scipy_call: {form!r} is not a form of arguments or results\n"
+        "  record the program again with letir.trace"
+    )
+
+
+# ---- results ----
+
+
+def described(found: Any) -> tuple[Any, list]:
+    """(form, arrays and numbers in order) of what a function of SciPy has returned.
+
+    The form has a type for each array or number, ("array", type) for an array without axes, and
+    texts; the items of "fields" and "dict" are pairs (name, form). Raises DTypeError for objects.
+    """
+    leaves: list = []
+    return _form_of(found, leaves), leaves
+
+
+def _form_of(found: Any, leaves: list) -> Any:
+    kind = type(found)
+    if found is None or kind is str:
+        return found
+    if kind in WEAK:
+        leaves.append(found)
+        return WEAK[kind]
+    if isinstance(found, np.generic) or kind is np.ndarray:
+        leaves.append(found)
+        made = ArrayType(number_dtype(found.dtype), found.shape)
+        return ("array", made) if kind is np.ndarray and not found.shape else made
+    if kind in (list, tuple):
+        return (kind.__name__, *[_form_of(item, leaves) for item in found])
+    if isinstance(found, dict):
+        return ("dict", *[(str(key), _form_of(item, leaves)) for key, item in found.items()])
+    fields = named_fields(found)
+    if fields is None:
+        raise DTypeError(
+            f"scipy_call: a result is an object of type {kind.__name__}\n"
+            "  call the function before the trace"
+        )
+    return ("fields", *[(name, _form_of(item, leaves)) for name, item in fields.items()])
+
+
+def named_fields(found: Any) -> dict[str, Any] | None:
+    """The fields of a named tuple, and what else it has as attributes; None for other objects."""
+    names = getattr(found, "_fields", None)
+    if not isinstance(found, tuple) or not isinstance(names, list | tuple):
+        return None
+    more = {name: getattr(found, name) for name in getattr(found, "_extra_fields", ())}
+    for name, value in getattr(found, "__dict__", {}).items():
+        is_number = type(value) in WEAK or isinstance(value, np.generic)
+        if is_number and not name.startswith("_") and name not in names:
+            more[name] = value
+    return {**dict(zip(names, found, strict=True)), **more}
+
+
+def result_types(form: Any) -> list[ArrayType]:
+    """The types in a form of results. Raises DTypeError if it is not one."""
+    if isinstance(form, ArrayType):
+        return [form]
+    if form is None or type(form) is str:
+        return []
+    kind, *parts = form if type(form) is tuple and form else ("",)
+    if kind == "array" and len(parts) == 1 and isinstance(parts[0], ArrayType):
+        return parts
+    if kind in ("fields", "dict") and all(map(_is_pair, parts)):
+        parts = [part for _, part in parts]
+    elif kind not in ("list", "tuple"):
+        raise _malformed(form)
+    return [found for part in parts for found in result_types(part)]
+
+
+def result_paths(form: Any, path: str) -> list[str]:
+    """The Python expressions of the arrays in a result of this form; ``path`` is the result's."""
+    if type(form) is not tuple:
+        return [path] if isinstance(form, ArrayType) else []
+    kind, *parts = form
+    if kind == "array":
+        return [path]
+    if kind == "fields":
+        found = [result_paths(part, f"{path}.{name}") for name, part in parts]
+    elif kind == "dict":
+        found = [result_paths(part, f"{path}[{name!r}]") for name, part in parts]
+    else:
+        found = [result_paths(part, f"{path}[{i}]") for i, part in enumerate(parts)]
+    return [text for texts in found for text in texts]
+
+
+def argument_text(form: Any, operands: Iterator[str], literal: Callable[[Any], str]) -> str:
+    """The Python expression of an argument; ``literal`` writes numbers and texts."""
+    if type(form) is Here:
+        return next(operands)
+    if type(form) is not tuple:
+        return literal(form)
+    kind, *parts = form
+    if kind == "dict":
+        pairs = [f"{key!r}: {argument_text(part, operands, literal)}" for key, part in parts]
+        return f"{{{', '.join(pairs)}}}"
+    items = ", ".join([argument_text(part, operands, literal) for part in parts])
+    return f"[{items}]" if kind == "list" else f"({items},)" if parts else "()"

@@ -1,0 +1,165 @@
+"""Calls of SciPy's functions that letir does not record by operations: SciPy computes them.
+
+While it is recorded, a call computes its values, which decide the types of the results; the program
+holds it as one ``scipy_call``.
+"""
+
+import functools
+import inspect
+from collections import deque, namedtuple
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.ast.attrs import Here
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import PYTHON_NUMBERS
+from letir.errors import DTypeError, TraceError, of_unrecorded_code
+from letir.eval.float_warnings import QUIET, in_state
+from letir.ops.special.scipy_functions import described, filled, named_fields
+from letir.tracing.mutation.views import mark_as_array
+from letir.tracing.refusals import note_refusal
+from letir.tracing.source_locations import at_user
+from letir.tracing.stand_ins import is_recording
+from letir.tracing.trace_state import ABSENT
+
+# arguments with which functions draw random numbers, or write into arrays
+_DRAWING = frozenset(["n_resamples", "permutations", "random_state", "rng", "seed"])
+_WRITING = frozenset(["distances", "indices", "out", "output"])
+
+
+def _recorded_call(part: str, original: Callable, args: tuple, kwargs: dict) -> Any:
+    """The results of ``scipy.part``'s function ``original``, recorded as one operation.
+
+    Calls ``original`` itself if an argument or a result is an object.
+    """
+    operands: list = []
+    try:
+        _refuse_arguments(original, args, kwargs)
+        form = (
+            "tuple",
+            ("tuple", *[_form_of_argument(x, operands) for x in args]),
+            ("dict", *[(k, _form_of_argument(x, operands)) for k, x in kwargs.items()]),
+        )
+        values = [x.concrete_value() if isinstance(x, Value) else x for x in operands]
+        name = f"{part}.{original.__name__}"
+        if any(value is ABSENT for value in values):
+            raise _without_values(name)
+        found = _computed(name, original, form, values)
+        results, _ = described(found)
+    except DTypeError:
+        results = None
+    if results is None:
+        return original(*args, **kwargs)
+    op = PRIMITIVES["scipy_call"]
+    leaves = op(*operands, function=name, arguments=form, results=results)
+    return _rebuilt(results, found, iter(leaves))
+
+
+def _refuse_arguments(original: Callable, args: tuple, kwargs: dict) -> None:
+    """Raise DTypeError for arguments with which a call does more than compute its results."""
+    try:
+        bound = inspect.signature(original).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # wrong arguments, or a function in C
+        bound = kwargs
+    for name, value in bound.items():
+        is_array = isinstance(value, Value | np.ndarray)
+        if value is None or (not is_array and value in (False, 0)):
+            continue
+        writes = name.startswith("overwrite_") or (name in _WRITING and is_array)
+        if writes or name in _DRAWING:
+            raise DTypeError(f"the argument {name} is not recorded\n  leave it out")
+
+
+def _form_of_argument(x: Any, operands: list) -> Any:
+    """The form of an argument, see ``filled``; its arrays are appended to ``operands``."""
+    if isinstance(x, Value | np.generic) or type(x) is np.ndarray:
+        operands.append(x)
+        return Here()
+    if x is None or type(x) in (str, *PYTHON_NUMBERS):
+        return x
+    if isinstance(x, dict) and all(type(key) is str for key in x):
+        return ("dict", *[(key, _form_of_argument(item, operands)) for key, item in x.items()])
+    if type(x) in (list, tuple, range, deque):
+        kind = "tuple" if type(x) is tuple else "list"
+        return (kind, *[_form_of_argument(item, operands) for item in x])
+    raise DTypeError(f"an object of type {type(x).__name__} is not recorded\n  pass arrays")
+
+
+def _without_values(name: str) -> TraceError:
+    return TraceError(
+        f"scipy.{name} of an abstract traced value: SciPy computes it, and the types of its "
+        f"results may depend on the values{at_user()}\n  trace with concrete arguments"
+    )
+
+
+def _computed(name: str, original: Callable, form: tuple, values: list) -> Any:
+    """What ``original`` returns; an error that it raises is noted, since it is not recorded."""
+    copies = [x.copy() if type(x) is np.ndarray else x for x in values]
+    positional, keywords = filled(form, iter(copies))
+    try:
+        return in_state(QUIET, functools.partial(original, **keywords), *positional)
+    except Exception as error:  # whatever SciPy raises
+        told = f"scipy.{name} raised {type(error).__name__}: {error}{at_user()}"
+        remedy = "  with these arguments there is nothing to record: call the function without"
+        note_refusal(of_unrecorded_code(TraceError(f"{told}\n{remedy} trace")))
+        raise
+
+
+# ---- results for the recorded function ----
+
+
+def _rebuilt(form: Any, found: Any, leaves: Iterator) -> Any:
+    """An object like ``found``, with traced values in place of its arrays and numbers."""
+    if form is None or type(form) is str:
+        return form
+    if type(form) is not tuple:
+        return next(leaves)
+    kind, *parts = form
+    if kind == "array":
+        return mark_as_array(next(leaves))
+    if kind == "dict":
+        items = {key: _rebuilt(part, found[key], leaves) for key, part in parts}
+        return items if type(found) is dict else type(found)(items)
+    if kind == "fields":
+        known = named_fields(found)
+        assert known is not None, "the form was made from these fields"
+        return _named_tuple(
+            found, {name: _rebuilt(part, known[name], leaves) for name, part in parts}
+        )
+    return type(found)(
+        [_rebuilt(part, item, leaves) for part, item in zip(parts, found, strict=True)]
+    )
+
+
+def _named_tuple(found: Any, values: dict) -> Any:
+    """A named tuple with the fields and the further numbers of SciPy's object ``found``."""
+    kind = type(found)
+    count = len(found)
+    if kind.__mro__ == (kind, tuple, object) and not hasattr(kind, "_extra_fields"):
+        return kind._make(values.values())
+    made = _class_like(kind.__name__, tuple(values)[:count])._make(list(values.values())[:count])
+    vars(made).update(list(values.items())[count:])
+    return made
+
+
+@functools.cache
+def _class_like(name: str, fields: tuple[str, ...]) -> Any:
+    """A class of named tuples, in place of a class of SciPy's with methods of its own."""
+
+    def __getattr__(self, attribute):
+        if attribute.startswith("_") or not is_recording():
+            raise AttributeError(f"{name} has no attribute {attribute!r} in a plan")
+        error = TraceError(
+            f"{name}.{attribute} is not recorded{at_user()}\n"
+            f"  letir records the fields {', '.join(fields)} and further numbers of the result"
+        )
+        raise note_refusal(of_unrecorded_code(error))
+
+    return type(name, (namedtuple(name, fields),), {"__getattr__": __getattr__})
+
+
+LATE_BOUND["scipy_call"] = _recorded_call

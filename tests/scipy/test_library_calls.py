@@ -1,0 +1,237 @@
+"""SciPy's functions without operations of their own are recorded as calls of SciPy's functions."""
+
+import importlib
+
+import numpy as np
+import pytest
+from scipy import cluster, linalg, ndimage, optimize, signal, spatial, stats
+
+import letir as lt
+from letir.ops.special.scipy_functions import FUNCTIONS
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(2, 20))
+MATRIX = RNG.normal(size=(4, 4))
+MATRIX = MATRIX @ MATRIX.T + np.eye(4)
+
+
+def same(expected, actual):
+    """Check that two nested results agree in types and values."""
+    assert type(expected) is type(actual) or isinstance(actual, tuple)
+    if isinstance(expected, tuple | list):
+        for a, b in zip(expected, actual, strict=True):
+            same(a, b)
+    else:
+        assert np.asarray(expected).dtype == np.asarray(actual).dtype
+        np.testing.assert_array_equal(expected, actual)
+
+
+def test_the_table_names_functions_of_scipy():
+    for part, names in FUNCTIONS.items():
+        module = importlib.import_module(f"scipy.{part}")
+        for name in names:
+            assert name == getattr(module, name).__name__
+
+
+def filtered(x):
+    b, a = signal.butter(2, 0.3)
+    y, state = signal.lfilter(b, a, x, zi=np.zeros(2))
+    return y * 2, state
+
+
+def spectrum(x):
+    frequencies, power = signal.welch(x, nperseg=8)
+    return frequencies[power.argmax()], power.sum()
+
+
+def peak_heights(x):
+    peaks, found = signal.find_peaks(x, height=0.2)
+    return x[peaks].sum(), found["peak_heights"].mean()
+
+
+def compared(x):
+    t, p = stats.ttest_ind(x, 2 * x[::-1])
+    return t, p
+
+
+def line(x):
+    found = stats.linregress(np.arange(len(x)), x)
+    return found.slope, found.intercept, found.rvalue**2, found.intercept_stderr
+
+
+def correlation(x):
+    return stats.pearsonr(x, np.sin(x)).statistic
+
+
+def solved(m):
+    return linalg.lu_solve(linalg.lu_factor(m), np.ones(4))
+
+
+def programmed(x):
+    found = optimize.linprog(abs(x[:3]), A_ub=-np.eye(3), b_ub=-np.ones(3))
+    return found.x, found.fun if found.success else 0.0
+
+
+def assigned(m):
+    rows, columns = optimize.linear_sum_assignment(m)
+    return m[rows, columns].sum()
+
+
+def clustered(x):
+    return cluster.hierarchy.fcluster(
+        cluster.hierarchy.linkage(x.reshape(-1, 2)), 3, criterion="maxclust"
+    )
+
+
+def components(x):
+    labels, count = ndimage.label(x > 0)
+    return labels, count
+
+
+def far(x):
+    return spatial.distance.pdist(x.reshape(-1, 4), "canberra").max()
+
+
+CASES = [filtered, spectrum, peak_heights, compared, line, correlation, solved, programmed]
+CASES += [assigned, clustered, components, far]
+
+
+def argument(f, seed=0):
+    """A matrix for functions of m, else a vector."""
+    rng = np.random.default_rng(seed)
+    m = rng.normal(size=(4, 4))
+    return m @ m.T + np.eye(4) if f.__code__.co_varnames[0] == "m" else rng.normal(size=20)
+
+
+@pytest.mark.parametrize("f", CASES)
+def test_calls_replay_at_other_arguments(f):
+    program = lt.trace(f, argument(f))
+
+    same(f(argument(f)), program(argument(f)))
+    try:
+        found = program(argument(f, 1))
+    except lt.GuardError:
+        assert f in (peak_heights, components, spectrum)
+    else:
+        same(f(argument(f, 1)), found)
+
+
+@pytest.mark.parametrize("f", CASES)
+@pytest.mark.filterwarnings("error")
+def test_jit_compiles_them(f):
+    fast = lt.jit(f)
+
+    for seed in (0, 1, 2, 0):
+        same(f(argument(f, seed)), fast(argument(f, seed)))
+    assert fast.cache.compiles
+
+
+@pytest.mark.parametrize("f", CASES)
+def test_programs_are_written_and_read(f, tmp_path):
+    program = lt.trace(f, argument(f))
+
+    assert program == lt.parse(lt.dumps(program))
+    space: dict = {}
+    exec(lt.to_source(program, name="written"), space)
+    same(f(argument(f)), space["written"](argument(f)))
+
+
+def test_another_shape_than_recorded_is_a_guard_error():
+    program = lt.trace(lambda x: signal.find_peaks(x)[0], np.array([0.0, 1, 0, 0, 0]))
+
+    with pytest.raises(lt.GuardError, match=r"signal.find_peaks returned int64\[1\].*int64\[2\]"):
+        program(np.array([0.0, 1, 0, 1, 0]))
+
+
+def test_integer_results_let_a_gradient_through():
+    def total(x):
+        return x[signal.find_peaks(x)[0]].sum()
+
+    np.testing.assert_array_equal([0, 1, 0], lt.grad(total)(np.array([0.0, 1, 0])))
+
+
+@pytest.mark.parametrize(
+    "transform", [lambda f: lt.grad(f)(X), lambda f: lt.jvp(f, (X,), (X,))], ids=["grad", "jvp"]
+)
+def test_a_derivative_is_an_error_that_names_the_function(transform):
+    with pytest.raises(lt.MissingRule, match=r"scipy.stats.pearsonr has no derivative"):
+        transform(correlation)
+
+
+def test_vmap_calls_it_for_each_example():
+    batch = RNG.normal(size=(3, 20))
+    program = lt.vmap(lt.trace(lambda x: signal.medfilt(x, 3), X))
+
+    np.testing.assert_array_equal([signal.medfilt(x, 3) for x in batch], program(batch))
+
+
+def test_abstract_arguments_are_a_named_error():
+    with pytest.raises(lt.TraceError, match=r"scipy.stats.pearsonr of an abstract traced value"):
+        lt.trace(correlation, lt.ShapeDtype((20,), float))
+
+
+@pytest.mark.parametrize("name", ["os.system", "signal.nothing", "io.loadmat", "signal..butter"])
+def test_a_file_cannot_name_another_function(name):
+    text = lt.dumps(lt.trace(lambda x: signal.medfilt(x, 3), X))
+
+    with pytest.raises(lt.LetirError, match="not among the functions of SciPy"):
+        lt.parse(text.replace("signal.medfilt", name))(X)
+
+
+def test_an_error_of_scipy_reaches_the_caller_of_jit():
+    fast = lt.jit(linalg.lu_factor)
+
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        fast(np.full((2, 2), np.nan))
+
+
+def guarded_factor(m):
+    try:
+        return linalg.lu_factor(m)[0]
+    except ValueError:
+        return 0 * m
+
+
+@pytest.mark.filterwarnings("ignore:.*as Python")
+def test_a_caught_error_of_scipy_takes_the_same_path():
+    fast = lt.jit(guarded_factor)
+
+    for m in (MATRIX, np.full((2, 2), np.nan), MATRIX):
+        same(guarded_factor(m), fast(m))
+    with pytest.raises(lt.TraceError, match="lu_factor raised ValueError"):
+        lt.trace(guarded_factor, np.full((2, 2), np.nan))
+
+
+def test_arguments_that_scipy_writes_into_are_not_recorded():
+    with pytest.raises(lt.TraceError):
+        lt.trace(lambda x: linalg.lu_factor(x, overwrite_a=True), MATRIX)
+
+
+@pytest.mark.filterwarnings("ignore:.*as Python")
+def test_effects_before_a_call_with_another_shape_happen_once():
+    def marked(x, counts):
+        counts += 1
+        peaks = signal.find_peaks(x)[0]
+        return peaks * counts[0]
+
+    fast = lt.jit(marked)
+    for x in (np.array([0.0, 1, 0, 0, 0]), np.array([0.0, 1, 0, 1, 0]), np.zeros(5)):
+        counts, others = np.zeros(1), np.zeros(1)
+        same(marked(x, others), fast(x, counts))
+        same(others, counts)
+
+
+def test_results_of_scipy_are_named_tuples():
+    found = lt.jit(lambda x: stats.ttest_1samp(x, 0.0))(X)
+
+    assert (found.statistic, found.pvalue) == tuple(stats.ttest_1samp(X, 0.0))
+    with pytest.raises(AttributeError, match="confidence_interval"):
+        found.confidence_interval()
+
+
+def test_methods_of_results_run_as_python_under_jit():
+    def interval(x):
+        return stats.ttest_1samp(x, 0.0).confidence_interval().low
+
+    with pytest.warns(RuntimeWarning, match="as Python"):
+        assert interval(X) == lt.jit(interval)(X)
