@@ -15,9 +15,10 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.bodies import all_bodies, map_bodies
 from letir.ast.primitive import Primitive
+from letir.ast.process_state import float_errors
 from letir.ast.record_fields import never
 from letir.ast.source import Source
-from letir.ast.terms import Arg, Bind, Lambda, Local
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.eval.float_warnings import (
     ERROR_STATE,
     KERNEL_STATES,
@@ -28,13 +29,15 @@ from letir.eval.float_warnings import (
     run_raising,
 )
 from letir.executor.kernels.matrix_calls import matrix_group
-from letir.executor.kernels.row_kernels import LayoutError, with_row_kernels
+from letir.executor.kernels.row_kernels import LayoutError, RowGroup, row_calls, with_row_groups
 from letir.executor.kernels.threaded_calls import with_threads
 from letir.kernels.elementwise_groups import kernel_of
 from letir.kernels.llvm import machine_code
 from letir.kernels.loop_language import Kernel
-from letir.kernels.scalar_lowering import has_c_order
+from letir.kernels.scalar_lowering import has_c_order, has_scalar_form
+from letir.passes.fusion.cluster_fits import Split, joins_as_full_value
 from letir.passes.fusion.clustering import MOST_COMPILED, WORTH, work_of
+from letir.passes.fusion.residual_copies import recompute_residuals
 from letir.plan.plan import plan_of
 
 __warningregistry__ = "see _is_float_error"  # not a dict: warnings.warn fails
@@ -58,25 +61,58 @@ def with_kernels(fn: Lambda, is_exact: bool = False, worth: int = WORTH) -> Lamb
 
 def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int) -> Lambda:
     """``fn`` with kernels for its groups, not for groups in bodies."""
-    fn, calls = with_row_kernels(fn, kernel_bind, is_exact, worth)
-    groups = [matrix_group(bind, is_exact, worth) for bind in fn.binds]
+    grouped, rows = with_row_groups(fn, is_exact, worth)
+    fn, repeated = _with_recomputation(grouped, rows, is_exact, worth)
+    calls = row_calls(fn, rows, is_exact)
+    if calls is None:  # with the copies, a group has no kernel
+        fn, repeated, calls = grouped, {}, row_calls(grouped, rows, is_exact)
+    assert calls is not None, "these kernels were made before"
+    groups = [
+        None if n in calls else matrix_group(bind, is_exact, worth)
+        for n, bind in enumerate(fn.binds)
+    ]
     matrices = {n: group for n, group in enumerate(groups) if group is not None}
-    found = _kernels_of(fn.binds, matrices, is_exact, worth)
+    found = _kernels_of(fn.binds, {*calls, *matrices}, is_exact, worth)
     ufuncs = machine_code.ufuncs_of([(kernel, None) for kernel in found.values()])
-    for call in (*calls, *[call for _, call in matrices.values()]):
-        call.finish()
-    if not found and not matrices:
+    made: dict[int, tuple[Lambda, Callable]] = dict(matrices)
+    made |= {n: (fn.binds[n].attrs["body"], call) for n, call in calls.items()}
+    for _, waiting in made.values():
+        waiting.finish()  # type: ignore[attr-defined]
+    for n, ufunc in zip(found, ufuncs, strict=True):
+        body = fn.binds[n].attrs["body"]
+        made[n] = body, with_threads(ufunc, body)
+    if not made:
         return fn
     binds = list(fn.binds)
-    for n, (body, call) in matrices.items():
+    for n, (body, call) in made.items():
         bind = binds[n]
-        binds[n] = kernel_bind(bind.binders, bind.args, body, call, bind.source)
-    for n, ufunc in zip(found, ufuncs, strict=True):
-        group = binds[n]
-        body = group.attrs["body"]
-        call = with_threads(ufunc, body)
-        binds[n] = kernel_bind(group.binders, group.args, body, call, group.source)
+        copies = repeated.get(bind.binders[0], 0)
+        binds[n] = kernel_bind(bind.binders, bind.args, body, call, bind.source, repeated=copies)
     return fn.with_binds(binds)
+
+
+def _with_recomputation(
+    fn: Lambda, rows: dict[Local, RowGroup], is_exact: bool, worth: int
+) -> tuple[Lambda, dict[Local, int]]:
+    """``recompute_residuals`` of a program with the groups ``rows``."""
+
+    def is_kernel(group: Bind) -> bool:
+        if group.binders[0] in rows:
+            return True
+        body = group.attrs["body"]
+        return work_of(body) >= worth and _kernel_for(group, is_exact) is not None
+
+    def fits(group: Bind, bind: Bind, copied: set) -> bool:
+        if not has_scalar_form(bind, is_exact):
+            return False
+        row = rows.get(group.binders[0])
+        if row is None:
+            return bind.binders[0].type.shape == group.binders[0].type.shape
+        space = row.space
+        split = Split(space.lead, space.split, space.is_stacked)
+        return joins_as_full_value(bind, space.shape, split, copied)
+
+    return recompute_residuals(fn, is_kernel, fits)
 
 
 def _kernels_of(
@@ -126,18 +162,20 @@ def kernel_bind(
     source: Source | None,
     *,
     keeps_order: bool = False,
+    repeated: int = 0,
 ) -> Bind:
     """The bind that calls a kernel; if the kernel cannot run, NumPy computes ``body``.
 
     ``call``: a ufunc, or a function that raises KernelError where NumPy has to compute.
     ``keeps_order``: NumPy computes ``body`` for operands with several axes that are not in C order,
-    because the kernel's results would have another memory order than NumPy's.
+    because the kernel's results would have another memory order than NumPy's. ``repeated``: the
+    number of binds at the start of ``body`` whose errors an earlier bind has reported.
     """
     n_results = len(binders)
     keeps_order = keeps_order and any(len(binder.type.shape) > 1 for binder in binders)
     op = Primitive(
         "kernel",
-        _kernel_impl(call, body, n_results, keeps_order),
+        _kernel_impl(call, body, keeps_order, _numpy_call(body, repeated)),
         lambda *types: tuple([binder.type for binder in binders]),
         _NO_RULE,
         _NO_RULE,
@@ -148,9 +186,9 @@ def kernel_bind(
     return Bind(binders, op, args, op.default_attrs, source)
 
 
-def _kernel_impl(call: Callable, body: Lambda, n_results: int, keeps_order: bool) -> Callable:
+def _kernel_impl(call: Callable, body: Lambda, keeps_order: bool, by_numpy: Callable) -> Callable:
     """The function that calls a kernel, or NumPy where the kernel meets a floating-point error."""
-    is_one = n_results == 1
+    is_one = len(body.ret.args) == 1
     has_python_errors = _has_python_errors(body)
     run = _strict_call(call) if has_python_errors else call
     run = _call_in_c_order(run, body) if keeps_order else run
@@ -174,7 +212,7 @@ def _kernel_impl(call: Callable, body: Lambda, n_results: int, keeps_order: bool
             except (KernelError, FloatingPointError, TypeError) as error:
                 if not _is_float_error(error):
                     raise
-        results = plan_of(body).run(list(operands), xp)
+        results = by_numpy(list(operands), xp)
         return results[0] if is_one else results
 
     facts: Any = impl  # attributes of the function, which plans read
@@ -183,6 +221,25 @@ def _kernel_impl(call: Callable, body: Lambda, n_results: int, keeps_order: bool
     facts.kernel_ufunc = call if type(call) is np.ufunc and not keeps_order else None
     facts.least_state = 2 if has_python_errors else 1
     return impl
+
+
+def _numpy_call(body: Lambda, repeated: int) -> Callable:
+    """The function (operands, array module) that computes a group by NumPy's calls.
+
+    It ignores floating-point errors of the first ``repeated`` binds.
+    """
+    if not repeated:
+        return lambda operands, xp: plan_of(body).run(operands, xp)
+    values = tuple([binder for bind in body.binds[:repeated] for binder in bind.binders])
+    first = Lambda(body.params, body.binds[:repeated], Ret(values))
+    rest = Lambda((*body.params, *values), body.binds[repeated:], body.ret)
+
+    def run(operands: list, xp: Any) -> tuple:
+        with float_errors(all="ignore"):
+            computed = plan_of(first).run([*operands], xp)
+        return plan_of(rest).run([*operands, *computed], xp)
+
+    return run
 
 
 def _has_python_errors(body: Lambda) -> bool:

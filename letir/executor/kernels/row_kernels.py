@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from attrs import frozen
 
-from letir.ast.source import Source
+from letir.ast.attrs import Attrs
 from letir.ast.terms import Bind, Lambda, Local
 from letir.executor.kernels.row_cuts import RowCut
 from letir.kernels.few_columns import row_kernel
@@ -20,6 +21,7 @@ from letir.kernels.row_passes import Space, may_reduce
 from letir.kernels.row_products import is_product
 from letir.kernels.scalar_lowering import has_c_order, has_scalar_form
 from letir.kernels.threads import threads_of_call
+from letir.ops.elementwise.fused import fused
 from letir.passes.fusion.early_gathers import with_early_gathers
 from letir.passes.fusion.fusing import fused_level
 from letir.passes.fusion.reduction_parts import with_parts, with_products
@@ -28,20 +30,24 @@ from letir.passes.fusion.row_clusters import RowCluster, row_clusters
 from letir.passes.peephole_rules.implicit_broadcast import remove_implicit_expands
 
 __warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
-KernelBind = Callable[[tuple, tuple, Lambda, Callable, Source | None], Bind]
 
 
-def with_row_kernels(
-    fn: Lambda, kernel_bind: KernelBind, is_exact: bool, worth: int
-) -> tuple[Lambda, list["RowCall"]]:
-    """``fn`` with kernels for its groups with reductions, not for groups in bodies; their calls.
+@frozen
+class RowGroup:
+    """A group with reductions: the ``space`` of its values, and the ``kernel`` of its ``body``."""
 
-    ``kernel_bind(results, operands, body, call, source)`` makes the bind of a kernel. The kernels
-    are being compiled when this returns: ``finish`` of each call waits.
+    space: Space
+    body: Lambda
+    kernel: RowKernel
+
+
+def with_row_groups(fn: Lambda, is_exact: bool, worth: int) -> tuple[Lambda, dict[Local, RowGroup]]:
+    """``fn`` with a ``fused`` bind for each group with reductions, not for groups in bodies; the
+    groups, by each of their results.
     """
-    calls: list[RowCall] = []
+    groups: dict[Local, RowGroup] = {}
     if not any(b.op.reduction is not None or is_product(b) for b in fn.binds):
-        return fn, calls
+        return fn, groups
     flat = without_groups(fn)
     # derivatives contain broadcasts of operands that the operations would broadcast anyway
     flat = remove_implicit_expands(flat)
@@ -56,13 +62,36 @@ def with_row_kernels(
         kernel = row_kernel(body, space, is_exact)
         if kernel is None:
             return None
-        call = RowCall(kernel, [x.type.shape for x in results], RowCut.of(kernel, body))
-        call.copies = not any(map(is_product, body.binds))
-        calls.append(call)
-        return kernel_bind(results, operands, body, call, body.binds[-1].source)
+        groups.update(dict.fromkeys(results, RowGroup(space, body, kernel)))
+        return Bind(results, fused, operands, Attrs(body=body), body.binds[-1].source)
 
     found = regroup_clusters(flat, clusters, make)
-    return fused_level(found) if calls else fn, calls
+    return fused_level(found) if groups else fn, groups
+
+
+def row_calls(
+    fn: Lambda, groups: dict[Local, RowGroup], is_exact: bool
+) -> dict[int, "RowCall"] | None:
+    """The calls of a program's groups with reductions, by position; None if one has no kernel.
+
+    The kernels are being compiled when this returns: ``finish`` of each call waits.
+    """
+    kernels = {}
+    for n, bind in enumerate(fn.binds):
+        group = groups.get(bind.binders[0]) if bind.op.role == "fused" else None
+        if group is not None:
+            body = bind.attrs["body"]
+            is_same = body is group.body
+            kernels[n] = group.kernel if is_same else row_kernel(body, group.space, is_exact)
+    if None in kernels.values():
+        return None
+    calls = {}
+    for n, kernel in kernels.items():
+        body = fn.binds[n].attrs["body"]
+        shapes = [x.type.shape for x in fn.binds[n].binders]
+        calls[n] = RowCall(kernel, shapes, RowCut.of(kernel, body))
+        calls[n].copies = not any(map(is_product, body.binds))
+    return calls
 
 
 def _may_join(bind: Bind, is_exact: bool) -> bool:

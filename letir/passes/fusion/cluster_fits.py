@@ -42,6 +42,17 @@ def least_split(shape: Shape, splits: int) -> Split:
     return Split(lead, rows, bool(is_stacked))
 
 
+def joins_as_full_value(bind: Bind, shape: Shape, split: Split, inside: set) -> bool:
+    """Whether a group with this split may compute an elementwise bind at all places of the matrix.
+
+    ``inside``: values that the group computes.
+    """
+    bits = sum([bit for bit, one in _splits_of(shape) if one == split])
+    kinds: dict[Arg, str] = {arg: "full" for arg in bind.args if arg in inside}
+    kind, found = fit_into_cluster(bind, shape, bits, kinds)
+    return kind == "full" and bool(found)
+
+
 def _splits_of(shape: Shape) -> Iterator[tuple[int, Split]]:
     """(bit, split) for each split."""
     n = len(shape)

@@ -1,0 +1,283 @@
+"""``recompute_residuals``: groups compute cheap values of earlier groups again, in place of reading
+them from memory.
+
+A value that one kernel computes and a later one reads, such as a residual of a gradient, is written
+to memory and read again. If a few instructions compute it from operands that are much smaller, or
+that the later kernel reads anyway, both kernels are faster without the array.
+
+``_Group`` is a group, or a single elementwise bind, whose body changes; ``_Recomputation`` decides
+what is copied; ``_rebuilt`` makes the program.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+
+from letir.ast.attrs import Attrs
+from letir.ast.liveness import may_raise, needed_binds
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.passes.fusion.clustering import bytes_of, elements_of
+
+_LARGE = 1 << 16  # bytes of a value that may not stay in the cache until it is read
+_MOST_BINDS = 8  # that compute one value
+_MOST_ARRAYS = 24  # operands and results of a group
+_WRITTEN = 2  # the cost of writing a byte, which is first read into the cache, in bytes read
+_MARGIN = 1.5  # by which the memory traffic that is saved has to exceed the cost
+
+
+@define(eq=False)
+class _Group:
+    """A bind whose results other groups may compute again.
+
+    ``binds`` compute ``results`` (binder -> value) from ``operands`` (parameter -> operand).
+    ``origins``: the binder in the original program of each value that was copied into the group.
+    """
+
+    bind: Bind
+    operands: dict[Local, Arg]
+    binds: list[Bind]
+    results: dict[Local, Arg]
+    origins: dict[Local, Local] = field(factory=dict)
+
+    @classmethod
+    def of(cls, bind: Bind) -> "_Group":
+        if bind.op.role != "fused":
+            same: dict = {arg: arg for arg in (*bind.locals(), *bind.binders)}
+            return cls(bind, same, [bind], {binder: binder for binder in bind.binders})
+        body = bind.attrs["body"]
+        operands = dict(zip(body.params, bind.args, strict=True))
+        return cls(
+            bind, operands, [*body.binds], dict(zip(bind.binders, body.ret.args, strict=True))
+        )
+
+    def chain(self, value: Arg) -> list[Bind] | None:
+        """The cheap binds that compute a value of the group; None if others do, or many."""
+        made = {binder: bind for bind in self.binds for binder in bind.binders}
+        found: dict[Local, Bind] = {}
+        todo = [value]
+        while todo:
+            arg = todo.pop()
+            if type(arg) is not Local or arg not in made or arg in found:
+                continue
+            bind = found[arg] = made[arg]
+            if len(found) > _MOST_BINDS or not _is_cheap(bind):
+                return None
+            todo += bind.args
+        return [bind for bind in self.binds if bind.binders[0] in found]
+
+    def reads(self, chain: list[Bind]) -> list[Local]:
+        """The group's operands that a chain of its binds reads."""
+        args = dict.fromkeys([arg for bind in chain for arg in bind.args if arg in self.operands])
+        found = [self.operands[arg] for arg in args]  # type: ignore[index]
+        return [*dict.fromkeys([arg for arg in found if type(arg) is Local])]
+
+    def take(self, value: Local, other: "_Group", chain: list[Bind]) -> None:
+        """Compute ``value``, a result of another group, by copies of that group's binds."""
+        params = {arg: param for param, arg in self.operands.items()}
+        copied = {origin: local for local, origin in self.origins.items()}
+        names: dict[Local, Arg] = {}
+        made = []
+        for bind in chain:
+            origin = other.origins.get(bind.binders[0], bind.binders[0])
+            if origin in copied:
+                names[bind.binders[0]] = copied[origin]
+                continue
+            for arg in bind.args:
+                if type(arg) is Local and arg not in names:
+                    outer = other.operands[arg]
+                    if type(outer) is Local and outer not in params:
+                        params[outer] = Local(arg.type, arg.name)
+                        self.operands[params[outer]] = outer
+                    names[arg] = params[outer] if type(outer) is Local else outer
+            (binder,) = bind.binders
+            names[binder] = local = Local(binder.type, binder.name)
+            self.origins[local] = origin
+            made.append(bind.substitute(names).replace(binders=(local,)))
+        param, computed = params[value], names[other.results[value]]  # type: ignore[index]
+        del self.operands[param]
+        first = len(self.origins) - len(made)  # copies come before the group's own binds
+        renamed = [bind.substitute({param: computed}) for bind in self.binds[first:]]
+        self.binds = [*self.binds[:first], *made, *renamed]
+        self.results = {k: computed if v is param else v for k, v in self.results.items()}
+
+
+def _is_cheap(bind: Bind) -> bool:
+    """Whether a bind takes a few instructions for each element, and raises no errors."""
+    if not bind.op.elementwise or bind.op.cost not in ("free", "cheap") or bind.op.random:
+        return False
+    return len(bind.binders) == 1 and bind.binders[0].type is not None and not may_raise(bind)
+
+
+def recompute_residuals(
+    fn: Lambda, is_kernel: Callable[[Bind], bool], fits: Callable[[Bind, Bind, set], bool]
+) -> tuple[Lambda, dict[Local, int]]:
+    """``fn`` with copies of cheap binds in groups that would read their results from memory.
+
+    Only groups with ``is_kernel(group)`` get copies, and only of a bind with ``fits(group, bind,
+    copied)``, where ``copied`` has the values that are copied with it. No arrays live longer,
+    except in place of larger ones. Also returns, by the first result of each group, how many of its
+    first binds repeat what an earlier group computes, whose warnings would come twice.
+    """
+    if not any(bind.op.role == "fused" and any(map(_is_large, bind.args)) for bind in fn.binds):
+        return fn, {}
+    found = _Recomputation(fn, is_kernel, fits)
+    return found.rebuilt() if found.run() else (fn, {})
+
+
+def _is_large(value: Arg) -> bool:
+    return type(value) is Local and bytes_of(value.type) >= _LARGE
+
+
+@define(eq=False)
+class _Recomputation:
+    """The search for values to compute again.
+
+    ``groups``: by the position of their binds, those that are needed so far. ``made``: value -> the
+    position of its group. ``users``: value -> the positions of binds that read it. ``last``: the
+    last position at which an array that owns memory is read, through views too; ``roots``: view ->
+    that array. ``kernels``: position -> whether the bind becomes a kernel.
+    """
+
+    fn: Lambda
+    is_kernel: Callable[[Bind], bool]
+    fits: Callable[[Bind, Bind, set], bool]
+    groups: dict[int, _Group] = field(factory=dict)
+    made: dict[Arg, int] = field(factory=dict)
+    users: dict[Arg, set[int]] = field(factory=dict)
+    roots: dict[Arg, Arg] = field(factory=dict)
+    last: dict[Arg, int] = field(factory=dict)
+    kernels: dict[int, bool] = field(factory=dict)
+
+    def run(self) -> bool:
+        """Copy what pays; whether anything was copied."""
+        self.find_uses()
+        copied = False
+        for position, bind in enumerate(self.fn.binds):
+            if bind.op.role != "fused":
+                continue
+            for value in dict.fromkeys(bind.locals()):
+                if value in self.made and _is_large(value) and self.becomes_kernel(position):
+                    copied |= self.copy(value, position)
+        return copied
+
+    def group(self, position: int) -> _Group:
+        """The group at a position."""
+        if position not in self.groups:
+            self.groups[position] = _Group.of(self.fn.binds[position])
+        return self.groups[position]
+
+    def becomes_kernel(self, position: int) -> bool:
+        """Whether the bind at a position becomes a kernel."""
+        if position not in self.kernels:
+            bind = self.fn.binds[position] if position < len(self.fn.binds) else None
+            is_group = bind is not None and bind.op.role == "fused"
+            self.kernels[position] = is_group and self.is_kernel(bind)  # type: ignore[arg-type]
+        return self.kernels[position]
+
+    def find_uses(self) -> None:
+        """Fill the tables."""
+        end = len(self.fn.binds)
+        terms: tuple[Any, ...] = (*self.fn.binds, self.fn.ret)
+        for position, bind in enumerate(terms):
+            for arg in bind.locals():
+                self.users.setdefault(arg, set()).add(position)
+                self.last[self.roots.get(arg, arg)] = position
+            if position < end and bind.op.memory == "view":
+                for binder in bind.binders:
+                    self.roots[binder] = self.roots.get(bind.args[0], bind.args[0])
+            if position < end and (bind.op.role == "fused" or bind.op.elementwise):
+                self.made.update(dict.fromkeys(bind.binders, position))
+        self.last.update(dict.fromkeys(self.fn.params, end))  # the caller keeps them
+
+    def copy(self, value: Local, position: int) -> bool:
+        """Let the group at ``position`` compute one of its operands if that pays."""
+        group, source = self.group(position), self.group(self.made[value])
+        chain = source.chain(source.results[value])
+        if not chain:
+            return False
+        new = [x for x in source.reads(chain) if x not in group.operands.values()]
+        if len(group.operands) + len(group.results) + len(new) - 1 > _MOST_ARRAYS:
+            return False
+        if not self.pays(value, position, chain, new) or not self.fit(group, source, chain):
+            return False
+        group.take(value, source, chain)
+        self.users[value].discard(position)
+        for arg in new:
+            self.users.setdefault(arg, set()).add(position)
+            root = self.roots.get(arg, arg)
+            self.last[root] = max(self.last.get(root, 0), position)
+        return True
+
+    def fit(self, group: _Group, source: _Group, chain: list[Bind]) -> bool:
+        """Whether all binds of a chain fit into a group."""
+        made = {binder for bind in chain for binder in bind.binders}
+        outer = [bind.substitute(source.operands) for bind in chain]
+        return all(self.fits(group.bind, bind, made) for bind in outer)
+
+    def pays(self, value: Local, position: int, chain: list[Bind], new: list[Local]) -> bool:
+        """Whether recomputing saves time, and needs no more memory."""
+        size, users = bytes_of(value.type), self.users[value]
+        is_dropped = all(map(self.becomes_kernel, users))
+        saved = size + (_WRITTEN * size / len(users) if is_dropped else 0)
+        cost = elements_of(value.type) * len(chain) + sum([bytes_of(arg.type) for arg in new])
+        late = {root for x in new if self.last.get(root := self.roots.get(x, x), 0) < position}
+        held = sum([bytes_of(root.type) for root in late])  # type: ignore[union-attr]
+        return cost * _MARGIN <= saved and held <= (size if is_dropped else 0)
+
+    # ---- the new program ----
+
+    def rebuilt(self) -> tuple[Lambda, dict[Local, int]]:
+        """The program without the results that nothing reads any more, and the repeated binds."""
+        needed: set[Arg] = set(self.fn.ret.locals())
+        kept: list[tuple[Bind, _Group | None]] = []
+        for position in reversed(range(len(self.fn.binds))):
+            bind, group = self.fn.binds[position], None
+            if bind.op.role == "fused" or bind.op.elementwise:
+                if needed.isdisjoint(bind.binders):
+                    continue
+                group = self.group(position)
+                bind = _trimmed(group, needed) if bind.op.role == "fused" else bind
+            needed.update(bind.locals())
+            kept.append((bind, group))
+        computed: set[Local] = set()
+        repeated, binds = {}, []
+        for bind, group in reversed(kept):
+            made, n = (bind, 0) if group is None else _sorted_copies(bind, group, computed)
+            binds.append(made)
+            if n:
+                repeated[made.binders[0]] = n
+        return self.fn.with_binds(binds), repeated
+
+
+def _trimmed(group: _Group, needed: set[Arg]) -> Bind:
+    """The bind of a group with the results that are needed."""
+    results = {k: v for k, v in group.results.items() if k in needed}
+    if not group.origins and len(results) == len(group.bind.binders):
+        return group.bind
+    ret = Ret(tuple(results.values()))
+    binds = needed_binds(group.binds, ret, lambda _: False)
+    used = {arg for bind in binds for arg in bind.args} | {*ret.args}
+    operands = {param: arg for param, arg in group.operands.items() if param in used}
+    attrs = Attrs(body=Lambda(tuple(operands), binds, ret))
+    return group.bind.replace(binders=tuple(results), args=tuple(operands.values()), attrs=attrs)
+
+
+def _sorted_copies(bind: Bind, group: _Group, computed: set[Local]) -> tuple[Bind, int]:
+    """The bind of a group with the copies of what was ``computed`` before at first; their number.
+
+    Adds what this group computes. Operands of a bind that was computed before were so too.
+    """
+    if bind.op.role != "fused":
+        computed.update(bind.binders)
+        return bind, 0
+    body = bind.attrs["body"]
+    origins = [group.origins.get(one.binders[0]) for one in body.binds]
+    again = [origin is not None and origin in computed for origin in origins]
+    pairs = zip(body.binds, origins, strict=True)
+    computed.update([one.binders[0] if origin is None else origin for one, origin in pairs])
+    if not any(again):
+        return bind, 0
+    order = sorted(range(len(again)), key=lambda n: (not again[n], n))
+    changed = body.with_binds([body.binds[n] for n in order])
+    return bind.replace(attrs=Attrs(body=changed)), sum(again)
