@@ -41,14 +41,6 @@ class _FewColumns(RowLowering):
         kernel = evolve(found.kernel, columns=self.passes.space.columns)
         return evolve(found, kernel=kernel)
 
-    def emit_blocks(self, stage: int, now: list[Reduction], first: list[Parts]) -> list[Parts]:
-        b = self.builder
-        kinds = [one.accumulator for one in now if one.kind not in IN_MEMORY]
-        begun = [kind.block(b, own) for kind, own in zip(kinds, first, strict=True)]
-        ended = self.emit_elements(stage, now, begun)
-        pairs = zip(kinds, first, ended, strict=True)
-        return [kind.with_block(b, own, block) for kind, own, block in pairs]
-
     def emit_elements(
         self,
         stage: int,

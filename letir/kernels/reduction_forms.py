@@ -103,6 +103,10 @@ class Accumulator:
     def with_block(self, b: Builder, parts: Parts, block: Parts) -> Parts:
         return block
 
+    def of_block(self, b: Builder, block: Parts) -> Parts:
+        """The parts after a single block."""
+        return self.with_block(b, self.first(b), block)
+
     def value(self, b: Builder, parts: Parts) -> Operand:
         """The total."""
         return parts[0]
@@ -162,6 +166,9 @@ class Compensated(_Sum):
         taken = b.sub(found, total)
         lost = b.add(b.sub(total, b.sub(found, taken)), b.sub(x, taken))
         return found, b.add(error, lost)
+
+    def of_block(self, b: Builder, block: Parts) -> Parts:
+        return *block, b.number(0.0, F8)
 
     def value(self, b: Builder, parts: Parts) -> Operand:
         total, error = parts  # the error is nan if the total is infinite

@@ -18,6 +18,7 @@ from letir.kernels.row_passes import Reduction, RowPasses
 from letir.kernels.scalar_lowering import MOST_ARRAYS, NoKernel, ScalarLowering, expect_known
 
 _Input = tuple[Arg, str, tuple[int, ...]]  # a value, its kind, and the shape of the argument
+SHORT = 64  # columns of a row whose length is part of the kernel
 _BLOCK = 8  # a block of a sum has 2 ** 8 elements
 IN_MEMORY = ("column", "shared column", "shared full")  # totals that are carried in memory
 
@@ -48,7 +49,10 @@ class RowLowering(ScalarLowering):
         b = self.builder
         letters = "olmn" if self.passes.space.is_stacked else "omn"
         extents = {letter: b.extent(letter) for letter in letters}
-        self.n, self.m = extents["n"], extents["m"]
+        columns = self.passes.space.columns
+        # a length that is known: LLVM chooses vectors that fit the row
+        self.n = b.number(columns, "i8") if columns <= SHORT else extents["n"]
+        self.m = extents["m"]
         self.emit(extents)
         # NumPy gives the lengths of axes in the order in which the signature names them
         order = dict.fromkeys(["o", *[name for array in arrays for name in array.extents]])
@@ -232,6 +236,10 @@ class RowLowering(ScalarLowering):
         """Write the pass in blocks of elements; returns the totals of its reductions."""
         b = self.builder
         kinds = [one.accumulator for one in now if one.kind not in IN_MEMORY]
+        if self.passes.space.columns <= SHORT:  # a single block
+            begun = [kind.block(b, own) for kind, own in zip(kinds, first, strict=True)]
+            ended = self.emit_elements(stage, now, begun)
+            return [kind.of_block(b, own) for kind, own in zip(kinds, ended, strict=True)]
         bits, most = b.number(_BLOCK, "i8"), b.number(1 << _BLOCK, "i8")
         count = b.let("shr", b.add(self.n, b.number((1 << _BLOCK) - 1, "i8")), bits)
         loop = b.loop(count, *_flatten_parts(first))

@@ -15,11 +15,18 @@ def kernel_of(f, *args, split: int = 1):
 
 
 def test_a_sum_of_squares_is_taken_in_blocks():
-    found = kernel_of(lambda x: (x * x).sum(axis=1), np.ones((4, 15)))
+    found = kernel_of(lambda x: (x * x).sum(axis=1), np.ones((4, 300)))
 
     assert "(m,n)->(m)" == found.signature
     assert 1 == str(found.kernel).count("mul %")
     assert 4 == str(found.kernel).count("for ")  # arrays, rows, blocks, elements
+
+
+def test_short_rows_are_one_block_of_a_known_length():
+    found = kernel_of(lambda x: (x * x).sum(axis=1), np.ones((4, 15)))
+
+    assert 3 == str(found.kernel).count("for ")  # arrays, rows, elements
+    assert " < 15 carry" in str(found.kernel)
 
 
 def test_values_needed_again_are_computed_again_if_cheap():
