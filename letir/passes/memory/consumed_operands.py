@@ -12,7 +12,12 @@ from letir.ast.bodies import map_bodies
 from letir.ast.terms import Bind, Lambda, Local, Ret, substitute_args
 from letir.ops.elementwise.casting import copy
 from letir.ops.indexing.basic import index
-from letir.passes.memory.aliases import may_share, reads_number, shared_operands
+from letir.passes.memory.aliases import (
+    may_share,
+    reads_number,
+    result_sharing_locals,
+    shared_operands,
+)
 
 
 @entry_point
@@ -86,7 +91,14 @@ def shares_memory(bind: Bind) -> bool:
     if bind.op.memory == "if_same_shape":
         kinds = [local.type for local in (bind.args[0], bind.binders[0])]
         return None in kinds or kinds[0].shape == kinds[1].shape
-    return bind.op.role != "write_back" and may_share(bind.op)
+    if bind.op.role == "write_back" or all(
+        x.type is not None and x.type.weak for x in bind.binders
+    ):
+        return False  # Python numbers have no memory that others could write
+    if bind.op.role == "error_region":
+        body = bind.attrs["body"]
+        return not result_sharing_locals(body).isdisjoint(body.params)
+    return may_share(bind.op)
 
 
 @define(eq=False)

@@ -192,6 +192,30 @@ def test_a_number_read_before_a_write_stays_a_scalar(is_argument):
         assert_same(f(x.copy()), run(x.copy()))
 
 
+def float_before(x):
+    read = [float(a) for a in x]
+    x[::2] /= 0.5
+    return read, max(read)
+
+
+def error_region_before(x):
+    with np.errstate(all="ignore"):
+        logarithm = np.log(x).sum()
+    x += 1.0
+    return logarithm, float(logarithm)
+
+
+@pytest.mark.parametrize("f", [float_before, error_region_before])
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_python_number_read_before_a_write_to_an_argument_stays_one(f, exact):
+    x, y = np.array([0.5, 1.25, 2.0]), np.array([0.5, 1.25, 2.0])
+    compiled = lt.jit(f, exact=exact)
+
+    for _ in range(2):
+        assert_same(f(x), compiled(y))
+        assert_same(x, y)
+
+
 def test_places_that_are_operands_share_no_memory_with_views():
     """Two arguments that are read at the same place are not taken for one array."""
 
