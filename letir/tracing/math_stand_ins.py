@@ -145,6 +145,8 @@ def _stand_in(functions: dict[str, Callable], kind: type, original: Callable) ->
         args = tuple([x.number() if type(x) is Size else x for x in args])
         if first_traced((*args, *kwargs.values())) is None:
             return original(*args, **kwargs)
+        if name == "trunc" and not hasattr(args[0].__class__, "__trunc__"):
+            return original(_without_trunc(args[0].__class__))  # raises Python's TypeError
         if name not in _OF_ANY_NUMBER:
             args = _python_numbers(args, kind)
         found = recorded(*args, **kwargs)
@@ -155,6 +157,11 @@ def _stand_in(functions: dict[str, Callable], kind: type, original: Callable) ->
         return tuple(map(python_number, found)) if type(found) is tuple else python_number(found)
 
     return stand_in
+
+
+def _without_trunc(kind: type) -> Any:
+    """An object of a NumPy class, most of which math.trunc does not take."""
+    return np.zeros(()) if kind is np.ndarray else kind(0)
 
 
 def _python_numbers(value: Any, kind: type) -> Any:

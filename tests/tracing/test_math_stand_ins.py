@@ -81,6 +81,18 @@ def test_errors_of_python_stay():
         lt.trace(lambda x: 2 * float(x), X)
 
 
+@pytest.mark.parametrize("x", [np.float64(-1.5), np.float32(1.5), np.int64(3), np.array(1.5), 1.5])
+def test_numbers_without_trunc_are_pythons_error(x):
+    def f(x):
+        try:
+            return math.trunc(x)
+        except TypeError as error:
+            return str(error)
+
+    assert_same(f(x), lt.trace(f, x)(x))
+    assert_same(f(x), lt.jit(f)(x))
+
+
 def kinds(s, x, n):
     found = {float: 1, int: 2}
     return (
