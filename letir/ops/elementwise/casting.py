@@ -6,7 +6,8 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.record_fields import never
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.record_fields import SeveralBinds, never
 from letir.ast.types import WEAK, ArrayType, requested_dtype
 from letir.errors import DTypeError
 from letir.ops.as_numpy import arrays
@@ -92,14 +93,27 @@ def _copy_prepare(a, order="K", subok=False):
     return (a,), {"order": "K" if is_row else order}
 
 
+def _copy_call(a, order="K", subok=False):
+    """np.copy, which makes a 0-d array of a scalar."""
+    if hasattr(a, "is_scalar") and a.is_scalar():
+        raise SeveralBinds(lambda: PRIMITIVES["full"]((), a))
+    return _copy_prepare(a, order)
+
+
+def _copy_impl(xp, x, *, order="K"):
+    """A copy, like the method: of a scalar the scalar."""
+    is_scalar = hasattr(x, "dtype") and not isinstance(x, xp.ndarray)
+    return x if is_scalar else xp.array(x, copy=True, order=order)
+
+
 copy = define(
     "copy",
-    lambda xp, x, *, order="K": xp.array(x, copy=True, order=order),
+    _copy_impl,
     lambda x, *, order: ArrayType(x.dtype, x.shape),
     vjp=lambda ct, y, x, *, order: (ct,),
     jvp=lambda t, y, x, *, order: t[0],
     prepare=_copy_prepare,
-    numpy=(np.copy,),
+    numpy={np.copy: _copy_call},
     batch=pointwise_rule("copy"),
     reusable=True,
     onnx="Identity",

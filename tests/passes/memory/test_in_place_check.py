@@ -216,6 +216,43 @@ def test_a_python_number_read_before_a_write_to_an_argument_stays_one(f, exact):
         assert_same(x, y)
 
 
+READS = {
+    "an element": lambda x: x[0],
+    "a number": lambda x: x.tolist()[1],
+    "a reduction": lambda x: x.max(),
+    "a 0-d view": lambda x: x[0, ...],
+    "a reshape of a view": lambda x: x[1:2].reshape(()),
+}
+KINDS = {
+    "itself": lambda s: s,
+    "the real part": np.real,
+    "an array": lambda s: np.asarray(s),  # noqa: PLW0108
+    "a copy": np.copy,
+    "a view": np.squeeze,
+    "without nan": np.nan_to_num,
+    "no cast": lambda s: np.float64(s).astype(float, copy=False),
+    "its method": lambda s: np.float64(s).copy(),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("made", KINDS)
+def test_what_is_read_before_a_write_to_an_argument_keeps_its_kind(read, made):
+    def f(x):
+        found = KINDS[made](READS[read](x))
+        x += 1.0
+        return found
+
+    x, y, z = (np.array([0.5, 1.25, 2.0]) for _ in range(3))
+    compiled = lt.jit(f)
+
+    for _ in range(2):
+        expected = f(x)
+        assert_same(expected, compiled(y))
+        assert_same(expected, lt.jit(f, exact=True)(z))
+        assert_same([x, x], [y, z])
+
+
 def test_places_that_are_operands_share_no_memory_with_views():
     """Two arguments that are read at the same place are not taken for one array."""
 
