@@ -65,8 +65,10 @@ class TemporaryChange:
         if _changes and _changes[-1] is not self:
             self._exit_inner()
         self.undo()
-        if self in _changes:
+        try:
             _changes.remove(self)
+        except ValueError:  # undone a second time
+            pass
 
     def _exit_inner(self) -> None:
         """Undo later changes whose end was interrupted, which would bring back this one."""
@@ -85,6 +87,12 @@ class TemporaryChange:
 
 
 _changes: list[TemporaryChange] = []  # in the order in which they were made, of all threads
+
+
+def latest_change() -> TemporaryChange | None:
+    """The latest change of this thread that is not undone, if it is the latest of all threads."""
+    last = _changes[-1:]
+    return last[0] if last and last[0].thread == threading.get_ident() else None
 
 
 def restore_abandoned() -> None:
