@@ -109,6 +109,7 @@ def test_quotients_of_sizes_are_rounded_down_as_pythons(divisor):
     program = lt.trace(lambda x: x.sum() + 0.0 * (x.shape[0] // divisor), lt.ShapeDtype((n,)))
 
     quotient = n // divisor
+    assert quotient == -n // -divisor
     for count in range(7):
         assert resize_attrs({"value": quotient}, {"n": count})["value"] == count // divisor
     assert program(np.ones(3)) == 3.0

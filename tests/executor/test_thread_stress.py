@@ -236,3 +236,13 @@ def test_a_thread_that_was_interrupted_delays_recordings_once(monkeypatch):
 
     with Pause() as first, Pause() as second:
         assert (first, second) == (False, True)
+
+
+def test_plans_that_another_call_has_added_are_tried_before_one_is_made():
+    cache = PlanCache(8)
+    entry = cache.entry("key")
+    before = entry.plans
+
+    assert cache.grow(entry, before, lambda: "plan")
+    assert cache.grow(entry, before, lambda: "another plan")
+    assert ("plan",) == entry.plans

@@ -62,6 +62,15 @@ def test_broadcast_values_of_rows_are_read_in_the_cluster():
     assert 1 == len(clusters_of(f, X))
 
 
+def test_views_of_row_values_belong_to_the_cluster():
+    assert [("max add reshape mul", 1)] == clusters_of(
+        lambda x: x * (x.max(axis=1) + 1).reshape(-1, 1), X
+    )
+    assert [("max sqrt index sub", 1)] == clusters_of(
+        lambda x: x - np.sqrt(x.max(axis=1))[:, None], X
+    )
+
+
 def test_a_sum_of_all_is_used_where_all_is_one_row():
     def f(x):
         return (x * x) / (x * x).sum(), x.max()
