@@ -165,3 +165,11 @@ def test_the_derivative_of_i0_is_exact():
     found = lt.grad(lambda x: np.i0(x).sum())(x)
 
     np.testing.assert_allclose(expected, found, rtol=2e-15)
+
+
+def test_derivatives_of_nan_to_num_flow_through_the_finite_parts_of_complex_numbers():
+    x = np.array([1 + 2j, complex(np.inf, 1), complex(0.5, np.nan)])
+    step = np.array([1 + 2j, 3 + 4j, 5 - 6j])
+
+    assert_same((np.array([1 + 2j, 4j, 5]),), lt.vjp(np.nan_to_num, x)[1](step))
+    assert_same(np.array([1 + 2j, 4j, 5]), lt.jvp(np.nan_to_num, (x,), (step,))[1])
