@@ -200,6 +200,7 @@ _LATE_BOUND = {
     "ops.special.define": ("op_of_scipy",),
     "scipy": ("scipy_recorded",),
     "scipy.library_calls": ("scipy_call",),
+    "scipy.solver_calls": ("scipy_solver",),
     "scipy.interpolation": ("interpolation_methods",),
     "scipy.sparse_products": ("sparse_methods",),
     "source.side_by_side.comparison": ("diff",),

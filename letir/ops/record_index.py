@@ -133,6 +133,7 @@ OPERATIONS = {  # module: the operations that it defines
     "special.gamma_gradient": "gamma_slope",
     "special.normal_cdf": "normal_cdf",
     "special.scipy_call": "scipy_call",
+    "special.scipy_solve": "scipy_solve",
     "special.special_functions": """
         beta betainc betaincc betaincinv betaln binom cosm1 dawsn entr erf erfc erfcinv erfcx erfi
         erfinv exp1 exp10 expi expit expn exprel gamma gammainc gammaincc gammainccinv gammaincinv

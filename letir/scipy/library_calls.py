@@ -7,10 +7,11 @@ holds it as one ``scipy_call``.
 import functools
 import inspect
 from collections import deque, namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from attrs import define
 
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import Here
@@ -26,37 +27,51 @@ from letir.tracing.source_locations import at_user
 from letir.tracing.stand_ins import is_recording
 from letir.tracing.trace_state import ABSENT
 
+
+@define
+class Callback:
+    """A function among the arguments; ``place``: its number among the functions of the call."""
+
+    place: int
+
+
 # arguments with which functions draw random numbers, or write into arrays
 _DRAWING = frozenset(["n_resamples", "permutations", "random_state", "rng", "seed"])
 _WRITING = frozenset(["distances", "indices", "out", "output"])
 
 
-def _recorded_call(part: str, original: Callable, args: tuple, kwargs: dict) -> Any:
+def _recorded_call(
+    part: str,
+    original: Callable,
+    args: tuple,
+    kwargs: dict,
+    refused: Exception | None = None,
+) -> Any:
     """The results of ``scipy.part``'s function ``original``, recorded as one operation.
 
-    Calls ``original`` itself if an argument or a result is an object.
+    If an argument or a result is an object, raises ``refused``, or calls ``original`` itself.
     """
     operands: list = []
     try:
         _refuse_arguments(original, args, kwargs)
         form = (
             "tuple",
-            ("tuple", *[_form_of_argument(x, operands) for x in args]),
-            ("dict", *[(k, _form_of_argument(x, operands)) for k, x in kwargs.items()]),
+            ("tuple", *[form_of_argument(x, operands) for x in args]),
+            ("dict", *[(k, form_of_argument(x, operands)) for k, x in kwargs.items()]),
         )
-        values = [x.concrete_value() if isinstance(x, Value) else x for x in operands]
         name = f"{part}.{original.__name__}"
-        if any(value is ABSENT for value in values):
-            raise _without_values(name)
+        values = concrete_values(operands, name)
         found = _computed(name, original, form, values)
         results, _ = described(found)
     except DTypeError:
         results = None
+    if results is None and refused is not None:
+        raise refused
     if results is None:
         return original(*args, **kwargs)
     op = PRIMITIVES["scipy_call"]
     leaves = op(*operands, function=name, arguments=form, results=results)
-    return _rebuilt(results, found, iter(leaves))
+    return rebuilt(results, found, iter(leaves))
 
 
 def _refuse_arguments(original: Callable, args: tuple, kwargs: dict) -> None:
@@ -74,26 +89,32 @@ def _refuse_arguments(original: Callable, args: tuple, kwargs: dict) -> None:
             raise DTypeError(f"the argument {name} is not recorded\n  leave it out")
 
 
-def _form_of_argument(x: Any, operands: list) -> Any:
+def form_of_argument(x: Any, operands: list) -> Any:
     """The form of an argument, see ``filled``; its arrays are appended to ``operands``."""
     if isinstance(x, Value | np.generic) or type(x) is np.ndarray:
         operands.append(x)
         return Here()
+    if isinstance(x, Callback):
+        return ("function", x.place)
     if x is None or type(x) in (str, *PYTHON_NUMBERS):
         return x
     if isinstance(x, dict) and all(type(key) is str for key in x):
-        return ("dict", *[(key, _form_of_argument(item, operands)) for key, item in x.items()])
+        return ("dict", *[(key, form_of_argument(item, operands)) for key, item in x.items()])
     if type(x) in (list, tuple, range, deque):
         kind = "tuple" if type(x) is tuple else "list"
-        return (kind, *[_form_of_argument(item, operands) for item in x])
+        return (kind, *[form_of_argument(item, operands) for item in x])
     raise DTypeError(f"an object of type {type(x).__name__} is not recorded\n  pass arrays")
 
 
-def _without_values(name: str) -> TraceError:
-    return TraceError(
-        f"scipy.{name} of an abstract traced value: SciPy computes it, and the types of its "
-        f"results may depend on the values{at_user()}\n  trace with concrete arguments"
-    )
+def concrete_values(operands: Iterable, name: str) -> list:
+    """The values of operands of SciPy's function ``name``; TraceError for abstract ones."""
+    values = [x.concrete_value() if isinstance(x, Value) else x for x in operands]
+    if any(value is ABSENT for value in values):
+        raise TraceError(
+            f"scipy.{name} of an abstract traced value: SciPy computes it, and the types of its "
+            f"results may depend on the values{at_user()}\n  trace with concrete arguments"
+        )
+    return values
 
 
 def _computed(name: str, original: Callable, form: tuple, values: list) -> Any:
@@ -112,7 +133,7 @@ def _computed(name: str, original: Callable, form: tuple, values: list) -> Any:
 # ---- results for the recorded function ----
 
 
-def _rebuilt(form: Any, found: Any, leaves: Iterator) -> Any:
+def rebuilt(form: Any, found: Any, leaves: Iterator) -> Any:
     """An object like ``found``, with traced values in place of its arrays and numbers."""
     if form is None or type(form) is str:
         return form
@@ -122,16 +143,16 @@ def _rebuilt(form: Any, found: Any, leaves: Iterator) -> Any:
     if kind == "array":
         return mark_as_array(next(leaves))
     if kind == "dict":
-        items = {key: _rebuilt(part, found[key], leaves) for key, part in parts}
+        items = {key: rebuilt(part, found[key], leaves) for key, part in parts}
         return items if type(found) is dict else type(found)(items)
     if kind == "fields":
         known = named_fields(found)
         assert known is not None, "the form was made from these fields"
         return _named_tuple(
-            found, {name: _rebuilt(part, known[name], leaves) for name, part in parts}
+            found, {name: rebuilt(part, known[name], leaves) for name, part in parts}
         )
     return type(found)(
-        [_rebuilt(part, item, leaves) for part, item in zip(parts, found, strict=True)]
+        [rebuilt(part, item, leaves) for part, item in zip(parts, found, strict=True)]
     )
 
 

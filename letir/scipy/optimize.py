@@ -1,7 +1,6 @@
 """``scipy.optimize`` for traced values: the test functions of its documentation.
 
-Its solvers are SciPy's: they take functions that ``letir.grad`` differentiates or ``letir.jit``
-compiles, but they cannot be recorded.
+Its solvers are recorded by ``letir.scipy.solver_calls``, while SciPy's own names are called.
 """
 
 from typing import Any

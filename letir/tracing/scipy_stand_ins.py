@@ -11,7 +11,7 @@ from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.errors import MissingRule
-from letir.ops.special.scipy_functions import FUNCTIONS
+from letir.ops.special.scipy_functions import FUNCTIONS, SOLVERS
 from letir.tracing.operands import first_traced
 from letir.tracing.stand_ins import LOADING, LibraryModule, add_methods, is_recording
 
@@ -42,11 +42,14 @@ def loaded_scipy_modules(known: Collection[LibraryModule]) -> list[LibraryModule
     """The loaded modules of SciPy, except the ``known`` ones."""
     there = {library.module.__name__ for library in known}
     found = []
-    for part in {**_FUNCTIONS, **FUNCTIONS}:
+    for part in {**_FUNCTIONS, **FUNCTIONS, **SOLVERS}:
         name = f"scipy.{part}"
         if name in sys.modules and name not in there and name not in LOADING:
             makers: dict[str, Callable] = dict.fromkeys(
                 sorted(FUNCTIONS.get(part, ())), functools.partial(_call_stand_in, part)
+            )
+            makers |= dict.fromkeys(
+                SOLVERS.get(part, ()), functools.partial(_solver_stand_in, part)
             )
             own = _FUNCTIONS.get(part, "").split()
             makers |= dict.fromkeys(own, functools.partial(_stand_in, part))
@@ -84,9 +87,14 @@ def _function_stand_in(part: str, original: Callable) -> Callable:
         try:
             return LATE_BOUND["scipy_recorded"](part, original.__name__)(*args, **kwargs)
         except MissingRule as error:
-            if original.__name__ not in FUNCTIONS.get(part, ()) or not _is_of_arguments(error):
+            if not _is_of_arguments(error):
                 raise
-        return LATE_BOUND["scipy_call"](part, original, args, kwargs)
+            refused = error
+        if original.__name__ in SOLVERS.get(part, ()):
+            return LATE_BOUND["scipy_solver"](part, original, args, kwargs, refused)
+        if original.__name__ in FUNCTIONS.get(part, ()):
+            return LATE_BOUND["scipy_call"](part, original, args, kwargs, refused)
+        raise refused
 
     return stand_in
 
@@ -104,6 +112,18 @@ def _call_stand_in(part: str, original: Callable) -> Callable:
         if not is_recording() or first_traced((*args, *kwargs.values())) is None:
             return original(*args, **kwargs)
         return LATE_BOUND["scipy_call"](part, original, args, kwargs)
+
+    return stand_in
+
+
+def _solver_stand_in(part: str, original: Callable) -> Callable:
+    """The stand-in for ``original``, which takes functions and records them as bodies."""
+
+    @functools.wraps(original, updated=())
+    def stand_in(*args, **kwargs):
+        if not is_recording():
+            return original(*args, **kwargs)
+        return LATE_BOUND["scipy_solver"](part, original, args, kwargs)
 
     return stand_in
 

@@ -62,16 +62,23 @@ def test_what_depends_on_no_argument_is_scipys_result():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({}, "pass t_eval"),
-        ({"t_eval": TIMES, "events": lambda t, y: y[0]}, "without events"),
-        ({"t_eval": TIMES, "max_step": 0.1}, "only rtol and atol"),
-    ],
+    "options",
+    [{}, {"t_eval": TIMES, "events": lambda t, y: y[0]}, {"t_eval": TIMES, "max_step": 0.1}],
 )
-def test_what_is_not_recorded_says_so(options, told):
-    with pytest.raises(lt.MissingRule, match=told):
-        lt.trace(lambda y0: solve_ivp(lambda t, y: -y, (0, 2), y0, **options).y, START)
+def test_other_options_are_recorded_without_a_derivative(options):
+    def solved(y0):
+        return solve_ivp(lambda t, y: -y, (0, 2), y0, **options).y
+
+    assert_close(solved(1.5 * START), lt.trace(solved, START)(1.5 * START))
+    with pytest.raises(lt.MissingRule, match=r"scipy.integrate.solve_ivp has no derivative"):
+        lt.grad(lambda y0: solved(y0).sum())(START)
+
+
+def test_what_is_not_recorded_says_so():
+    with pytest.raises(lt.MissingRule, match="without events"):
+        lt.trace(
+            lambda y0: solve_ivp(lambda t, y: -y, (0, 2), y0, dense_output=True).sol(1.0), START
+        )
 
 
 def test_a_solver_that_stops_is_an_error_of_the_replay():

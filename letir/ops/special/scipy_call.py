@@ -28,9 +28,16 @@ from letir.ops.special.scipy_functions import (
 def _scipy_call_impl(xp, *operands, function, arguments, results):
     """What SciPy's function returns, as a tuple of its arrays and numbers."""
     part, name = split_name(function)
-    given = iter([_writable(x) for x in operands])
+    given = iter([writable_copy(x) for x in operands])
     positional, keywords = filled(arguments, given)
-    found = by_scipy(xp, part, name)(*positional, **keywords)
+    return checked_leaves(function, by_scipy(xp, part, name)(*positional, **keywords), results)
+
+
+def checked_leaves(function: str, found: Any, results: Any) -> tuple:
+    """The arrays and numbers in ``found``, the result of SciPy's ``function``.
+
+    Raises GuardError unless their form is ``results``.
+    """
     form, leaves = described(found)
     if form != results:
         raise GuardError(
@@ -41,7 +48,7 @@ def _scipy_call_impl(xp, *operands, function, arguments, results):
     return tuple(leaves)
 
 
-def _writable(x: Any) -> Any:
+def writable_copy(x: Any) -> Any:
     """``x`` as an array that SciPy's compiled code accepts, which may refuse read-only memory."""
     return x if type(x) is not np.ndarray or x.flags.writeable else x.copy()
 

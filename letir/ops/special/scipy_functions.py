@@ -4,7 +4,7 @@ They compute arrays, numbers and texts from arrays, numbers and texts, and read 
 files, no state, no random numbers. A program from a file can call these functions only.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,10 +84,21 @@ FUNCTIONS: dict[str, frozenset[str]] = {
 """{part of SciPy: the names of its functions}."""
 
 
-def split_name(function: Any) -> tuple[str, str]:
+_SOLVERS = {
+    "integrate": "quad solve_ivp",
+    "optimize": """bisect brenth brentq curve_fit fmin fmin_bfgs fmin_cg fmin_powell fminbound
+        fsolve least_squares minimize minimize_scalar newton ridder root root_scalar toms748""",
+}
+SOLVERS: dict[str, frozenset[str]] = {
+    part: frozenset(names.split()) for part, names in _SOLVERS.items()
+}
+"""{part of SciPy: the names of its functions that take functions}, see ``scipy_solve``."""
+
+
+def split_name(function: Any, table: dict = FUNCTIONS) -> tuple[str, str]:
     """(part, name) of ``signal.find_peaks``. Raises DTypeError unless it is in the table."""
     part, _, name = function.rpartition(".") if type(function) is str else ("", "", "")
-    if name not in FUNCTIONS.get(part, ()):
+    if name not in table.get(part, ()):
         raise DTypeError(
             f"scipy_call: {function!r} is not among the functions of SciPy that a program may call"
             "\n  letir.opaque(function, aval) makes an operation of your own"
@@ -98,27 +109,30 @@ def split_name(function: Any) -> tuple[str, str]:
 # ---- arguments ----
 
 
-def filled(form: Any, operands: Iterator) -> Any:
+def filled(form: Any, operands: Iterator, functions: Sequence = ()) -> Any:
     """Arguments of this form, with operands in the places of ``Here``.
 
-    A form is ``Here()`` for the next operand, a number, a text, None, or a tuple that starts with
-    "list", "tuple" or "dict"; the items of the latter are pairs (key, form).
+    A form is ``Here()`` for the next operand, a number, a text, None, ("function", place), or a
+    tuple that starts with "list", "tuple" or "dict"; the items of the latter are pairs (key, form).
     """
     if type(form) is Here:
         return next(operands)
     if type(form) is not tuple:
         return form
     kind, *parts = form or ("",)
+    if kind == "function":
+        return functions[parts[0]]
     if kind == "dict":
-        return {key: filled(part, operands) for key, part in parts}
-    if kind not in ("list", "tuple"):
-        raise _malformed(form)
-    items = [filled(part, operands) for part in parts]
+        return {key: filled(part, operands, functions) for key, part in parts}
+    items = [filled(part, operands, functions) for part in parts]
     return items if kind == "list" else tuple(items)
 
 
-def count_operands(form: Any) -> int:
-    """The number of operands of a form. Raises DTypeError if it is not a form of arguments."""
+def count_operands(form: Any, functions: int = 0) -> int:
+    """The number of operands of a form. Raises DTypeError if it is not a form of arguments.
+
+    ``functions``: the number of functions to which it may refer.
+    """
     if type(form) is Here:
         return 1
     if type(form) is not tuple:
@@ -126,11 +140,13 @@ def count_operands(form: Any) -> int:
             return 0
         raise _malformed(form)
     kind, *parts = form or ("",)
+    if kind == "function" and len(parts) == 1 and parts[0] in range(functions):
+        return 0
     if kind == "dict" and all(_is_pair(part) for part in parts):
-        return sum([count_operands(part) for _, part in parts])
+        return sum([count_operands(part, functions) for _, part in parts])
     if kind not in ("list", "tuple"):
         raise _malformed(form)
-    return sum([count_operands(part) for part in parts])
+    return sum([count_operands(part, functions) for part in parts])
 
 
 def _is_pair(part: Any) -> bool:

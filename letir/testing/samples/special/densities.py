@@ -53,6 +53,13 @@ def slope() -> Lambda:
     return builder.build((a * y + b * t,))
 
 
+def cubes() -> Lambda:
+    """The function t * t * t - a."""
+    builder = LetBuilder()
+    t, a = builder.param(ArrayType(float, ())), builder.param(ArrayType(float, ()))
+    return builder.build((t * t * t - a,))
+
+
 ODE = {"body": slope(), "rtol": 1e-12, "atol": 1e-12}
 TIMES = np.array([0.0, 0.5, 0.75])
 MATRICES = exempt(
@@ -78,6 +85,22 @@ SAMPLES = {
         [rough(WITHIN[0, :2], TIMES, WITHIN[1, :2], np.float64(0.5), **ODE)],
         transposition="its forward mode calls the operation itself",
         named_rows="its body is typed",
+    ),
+    # rough: accurate to the tolerance of the solver only
+    "scipy_solve": exempt(
+        [
+            rough(
+                np.float64(2.0),
+                function="optimize.brentq",
+                arguments=("tuple", ("tuple", ("function", 0), 0, 3), ("dict",)),
+                results=ArrayType(float, (), weak=True),
+                bodies=(cubes(),),
+                captures=(1,),
+                returns=("value",),
+            )
+        ],
+        complex_step="SciPy searches for real roots",
+        named_rows="its bodies are typed",
     ),
     # integer results: a derivative is an error by name
     "scipy_call": exempt(

@@ -1,0 +1,214 @@
+"""``scipy_solve``: a solver of SciPy, such as ``brentq``, which calls functions of the user's.
+
+The functions are bodies. Roots have the derivative of the implicit function theorem: where
+f(x, a) = 0, dx/da = -(df/dx)^-1 df/da. Other results have none.
+"""
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import Primitive
+from letir.ast.record_fields import never
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, ExportError, GuardError, MissingRule
+from letir.ops.control_flow.loop_over_examples import LoopOverExamples
+from letir.ops.define.records import define, takes_gradient
+from letir.ops.linalg.solve_inv_det import solve
+from letir.ops.shape.concatenate_stack_split import stack
+from letir.ops.shape.shape_and_creation import zeros_like
+from letir.ops.special.define import by_scipy
+from letir.ops.special.scipy_call import checked_leaves, writable_copy
+from letir.ops.special.scipy_functions import (
+    SOLVERS,
+    count_operands,
+    filled,
+    result_paths,
+    result_types,
+    split_name,
+)
+
+# the path of the root in what a function returns, see ``result_paths``
+_ROOTS = {
+    **dict.fromkeys(
+        ["bisect", "brenth", "brentq", "fsolve", "newton", "ridder", "toms748"],
+        "",
+    ),
+    "root": "['x']",
+    "root_scalar": "['root']",
+}
+
+
+def _scipy_solve_impl(xp, *operands, call, function, arguments, results, bodies, captures, returns):
+    """What SciPy's solver returns, as a tuple of its arrays and numbers."""
+    part, name = split_name(function, SOLVERS)
+    place = len(operands) - sum(captures)
+    given, functions = iter([writable_copy(x) for x in operands[:place]]), []
+    for body, count, kind in zip(bodies, captures, returns, strict=True):
+        functions.append(body_function(call, body, operands[place : place + count], kind))
+        place += count
+    positional, keywords = filled(arguments, given, functions)
+    found = by_scipy(xp, part, name)(*positional, **keywords)
+    return checked_leaves(function, found, results)
+
+
+def body_function(call, body, captured: tuple, returns: str) -> Any:
+    """A body as the Python function that SciPy calls.
+
+    ``call(body, values)`` gives the results. ``captured``: the values of the last parameters.
+    ``returns``: whether the function returns a "tuple" or one "value".
+    """
+    kinds = [param.type for param in body.params[: len(body.params) - len(captured)]]
+
+    def function(*args):
+        is_same = [np.shape(x) for x in args] == [kind.shape for kind in kinds]
+        if not is_same or not all(map(_may_cast, args, kinds)):
+            raise GuardError(
+                f"SciPy calls a recorded function with other types than {kinds}\n"
+                "  trace again with these arguments, or call letir.jit(f), which does so"
+            )
+        # copies: SciPy writes into its own arrays
+        values = [np.array(x, kind.dtype)[()] for x, kind in zip(args, kinds, strict=True)]
+        found = call(body, (*values, *captured))
+        return tuple(found) if returns == "tuple" else found[0]
+
+    names = [f"x{i}" for i in range(len(kinds))]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    function.__signature__ = inspect.Signature([inspect.Parameter(n, kind) for n in names])
+    return function
+
+
+def _may_cast(x: Any, kind: ArrayType) -> bool:
+    """Whether ``x`` keeps its value as an array of this type, except for rounding."""
+    return np.can_cast(np.asarray(x).dtype, kind.dtype, "same_kind")
+
+
+def _scipy_solve_aval(*types, function, arguments, results, bodies, captures, returns):
+    """The recorded types of the results."""
+    split_name(function, SOLVERS)
+    is_call = type(arguments) is tuple and len(arguments) == 3 and arguments[0] == "tuple"
+    counts = [len(part) for part in (captures, returns)] if is_call else []
+    if counts != [len(bodies)] * 2 or not all(type(n) is int and n >= 0 for n in captures):
+        raise DTypeError(
+            f"scipy_solve: {len(bodies)} bodies with captures={captures}, returns={returns}\n"
+            "  record the program again with letir.trace"
+        )
+    if count_operands(arguments, len(bodies)) + sum(captures) != len(types):
+        raise DTypeError(
+            f"scipy_solve: the form of the arguments {arguments!r} has another number of operands "
+            f"than {len(types)}\n  record the program again with letir.trace"
+        )
+    return tuple(result_types(results))
+
+
+# ---- derivatives of roots ----
+
+
+def _place_of_root(function: str, results: Any, directions: tuple) -> int:
+    """The number of the result that is the root.
+
+    Raises MissingRule if there is none, or if ``directions``, the cotangents of the results,
+    contains one for another result.
+    """
+    paths = result_paths(results, "")
+    path = _ROOTS.get(function.rpartition(".")[2])
+    place = next((i for i, p in enumerate(paths) if path is not None and p in (path, "[0]")), None)
+    if place is None or any(d is not None for i, d in enumerate(directions) if i != place):
+        raise MissingRule(
+            f"scipy.{function} has no derivative with respect to these results: only roots have\n"
+            "  letir.stop_gradient(x) treats a result as a constant; solve for the zero of the "
+            "gradient with\n  scipy.optimize.root, or write letir.custom_vjp"
+        )
+    return place
+
+
+def _scipy_solve_vjp(
+    cts, outs, *args, function, arguments, results, bodies, captures, returns, transform
+):
+    """The cotangents of what the first function captures, by the implicit function theorem."""
+    place = _place_of_root(function, results, cts)
+    root, ct = outs[place], cts[place]
+    first = len(args) - sum(captures)
+    captured = args[first : first + captures[0]]
+    nothing = [None] * len(args)
+    if ct is None or not any(map(takes_gradient, captured)):
+        return tuple(nothing)
+    point = [_as_first(root, bodies[0]), *captured]
+    rest = [None] * (len(bodies[0].ret.args) - 1)
+    rows = [transform(bodies[0], point, [unit, *rest])[0] for unit in _units(point[0])]
+    step = _solved(rows, ct.reshape(point[0].shape))  # of the transposed system
+    found = transform(bodies[0], point, [-step, *rest])[1:]
+    return (*nothing[:first], *found, *nothing[first + captures[0] :])
+
+
+def _scipy_solve_jvp(
+    tangents, outs, *args, function, arguments, results, bodies, captures, returns, transform
+):
+    """The tangent of the root, by the implicit function theorem."""
+    place = _place_of_root(function, results, ())
+    root, first = outs[place], len(args) - sum(captures)
+    captured = args[first : first + captures[0]]
+    along = list(tangents[first : first + captures[0]])
+    found = [_tangent_of_other(*pair) for pair in zip(outs, result_paths(results, ""), strict=True)]
+    if any(g is not None for g in along):
+        point = [_as_first(root, bodies[0]), *captured]
+        none = [None] * len(captured)
+        columns = [transform(bodies[0], point, [unit, *none])[0] for unit in _units(point[0])]
+        change = transform(bodies[0], point, [None, *along])[0]
+        found[place] = _solved(columns, -change).reshape(root.shape)
+    else:
+        found[place] = None
+    return tuple(found)
+
+
+def _tangent_of_other(out: Value, path: str) -> Value | None:
+    """The tangent of a result other than the root: not a number, where it is not known."""
+    # the function is zero at the root, wherever the root is
+    return None if path == "['fun']" or not out.type.inexact else zeros_like(out) + np.nan
+
+
+def _as_first(root: Value, body) -> Value:
+    """The root in the shape of the body's first parameter."""
+    return root.reshape(body.params[0].type.shape)
+
+
+def _units(like: Value) -> list:
+    """The unit vectors of the shape of ``like``; for a number, one."""
+    if not like.shape:
+        return [zeros_like(like) + 1.0]
+    return [zeros_like(like) + row for row in np.eye(like.shape[0])]
+
+
+def _solved(columns: list, right: Value) -> Value:
+    """The solution of the linear system with these columns."""
+    if not right.shape:
+        return right / columns[0]
+    zero = zeros_like(right)
+    matrix = stack([zero if column is None else column for column in columns])
+    return solve(matrix.T, right)
+
+
+def _scipy_solve_source(write, *operands, **_):
+    raise ExportError(
+        "to_source: a solver of SciPy with recorded functions has no form in NumPy\n"
+        "  save the program with letir.save"
+    )
+
+
+scipy_solve: Primitive = define(
+    "scipy_solve",
+    _scipy_solve_impl,
+    _scipy_solve_aval,
+    vjp=_scipy_solve_vjp,
+    jvp=_scipy_solve_jvp,
+    batch=LoopOverExamples(lambda: scipy_solve),
+    results=lambda *, results, **_: len(result_types(results)),
+    role="scipy_call",
+    raises=True,
+    holds_lambdas=True,
+    source=_scipy_solve_source,
+    onnx=never("ONNX has no functions of SciPy"),
+    for_scripts=False,
+)

@@ -1,0 +1,160 @@
+"""Calls of SciPy's solvers, ``brentq(f, 0, 3)`` or ``minimize(f, x)``, recorded as one operation.
+
+The function is recorded without values as a body, at the first arguments that the solver passes.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Lambda
+from letir.ast.types import ShapeDtype
+from letir.errors import DTypeError, GuardError, LetirError
+from letir.eval.evaluator import run_flat
+from letir.eval.float_warnings import QUIET, in_state
+from letir.ops.special.scipy_functions import described, filled
+from letir.ops.special.scipy_solve import body_function
+from letir.scipy.library_calls import Callback, concrete_values, form_of_argument, rebuilt
+from letir.tracing.entry import record
+from letir.tracing.operands import first_traced, traced_or_array
+from letir.tracing.trace_state import ABSTRACT
+
+_NOT_BODIES = frozenset(["callback", "method"])  # functions that SciPy calls for their effects
+
+
+class _NotRecorded(Exception):
+    """Raised inside of a solver whose function cannot be recorded as a body."""
+
+
+@define
+class _Solved(Callback):
+    """A function that a solver calls: recorded at its first arguments, then run as a program."""
+
+    f: Callable
+    body: Lambda | None = None
+    lifted: tuple[Value, ...] = ()
+    returns: str = "value"
+    run: Any = field(default=None)
+
+    def as_function(self) -> Callable:
+        """The function for SciPy, which may ask for its signature."""
+
+        @functools.wraps(self.f)
+        def function(*args):
+            if self.body is None:
+                self.record(args)
+            return self.run(*args)
+
+        return function
+
+    def record(self, args: tuple) -> None:
+        """Record the body for arguments like these."""
+
+        def function(*given):
+            out = self.f(*given)
+            if isinstance(out, tuple) and all(np.ndim(x) <= 2 for x in out) and len(out) == 2:
+                self.returns = "tuple" if np.ndim(out[1]) else "value"
+            if self.returns == "tuple":
+                return tuple(map(traced_or_array, out))
+            return traced_or_array(out)
+
+        kinds = tuple([ShapeDtype(np.shape(x), np.asarray(x).dtype) for x in args])
+        again = functools.partial(record, function, kinds, {}, ABSTRACT)
+        try:
+            made = LATE_BOUND["require_same_state"](self.f, again, "it changes state outside of it")
+        except LetirError as error:
+            raise _NotRecorded(str(error)) from None
+        self.body, self.lifted = made.fn, made.lifted
+        captured = tuple(concrete_values(self.lifted, self.f.__name__))
+
+        def call(body, values):
+            return run_flat(body, list(values))
+
+        self.run = body_function(call, made.fn, captured, self.returns)
+
+
+def _recorded_solver(
+    part: str,
+    original: Callable,
+    args: tuple,
+    kwargs: dict,
+    refused: Exception | None = None,
+) -> Any:
+    """The results of a solver of SciPy, recorded as one operation.
+
+    If an argument or a result is an object, or if a function cannot be recorded without values,
+    raises ``refused``, or calls ``original`` itself.
+    """
+    operands: list = []
+    callbacks: list[_Solved] = []
+    name = f"{part}.{original.__name__}"
+    try:
+        positional, keywords = _with_bodies(original, args, kwargs, callbacks)
+        form = (
+            "tuple",
+            ("tuple", *[form_of_argument(x, operands) for x in positional]),
+            ("dict", *[(k, form_of_argument(x, operands)) for k, x in keywords.items()]),
+        )
+        copies = [np.copy(x)[()] for x in concrete_values(operands, name)]
+        functions = [callback.as_function() for callback in callbacks]
+        given, named = filled(form, iter(copies), functions)
+        found = in_state(QUIET, functools.partial(original, **named), *given)
+        results, _ = described(found)
+    except (DTypeError, GuardError, _NotRecorded):
+        results = None
+    if results is None or any(callback.body is None for callback in callbacks):
+        if refused is not None:
+            raise refused
+        return original(*args, **kwargs)
+    captured = [value for callback in callbacks for value in callback.lifted]
+    if first_traced([*operands, *captured]) is None:
+        return found
+    leaves = PRIMITIVES["scipy_solve"](
+        *operands,
+        *captured,
+        function=name,
+        arguments=form,
+        results=results,
+        bodies=tuple([callback.body for callback in callbacks]),
+        captures=tuple([len(callback.lifted) for callback in callbacks]),
+        returns=tuple([callback.returns for callback in callbacks]),
+    )
+    return rebuilt(results, found, iter(leaves))
+
+
+def _with_bodies(original: Callable, args: tuple, kwargs: dict, callbacks: list) -> tuple:
+    """(positional, keyword) arguments with a ``_Solved`` in place of each function.
+
+    What is passed to the functions as ``args`` is part of them.
+    """
+    bound = inspect.signature(original).bind(*args, **kwargs)
+    given = bound.arguments
+    more = given.get("args") or ()
+    more = more if isinstance(more, tuple) else (more,)
+    if not callable(given.get("args")):
+        given.pop("args", None)
+    for key, value in given.items():
+        if callable(value) and not isinstance(value, Value):
+            # SciPy reads attributes such as ``terminal`` of an event
+            if key in _NOT_BODIES or getattr(value, "__dict__", None):
+                raise DTypeError(f"the argument {key} is not recorded\n  leave it out")
+            f = (lambda *xs, f=value: f(*xs, *more)) if more else value
+            if more:
+                f.__name__ = getattr(value, "__name__", "function")
+            given[key] = _Solved(len(callbacks), f)
+            callbacks.append(given[key])
+    for key, value in bound.kwargs.items():
+        if isinstance(value, _Solved) or not callable(value):
+            continue
+        raise DTypeError(f"the argument {key} is not recorded\n  leave it out")
+    return bound.args, bound.kwargs
+
+
+LATE_BOUND["scipy_solver"] = _recorded_solver
