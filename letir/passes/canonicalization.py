@@ -50,7 +50,7 @@ from letir.passes.peephole_rules.algebra import power_of, replace_operation
 from letir.passes.peephole_rules.driver import apply_rules, merge_rules
 from letir.passes.peephole_rules.movement import replace_attrs, transpose_order
 from letir.passes.peephole_rules.value_facts import ValueFacts
-from letir.passes.type_propagation import throughout_fitting
+from letir.passes.type_propagation import map_fitting_bodies
 
 _MIRRORED = {less: greater, less_equal: greater_equal, greater: less, greater_equal: less_equal}
 _LOGICAL = {
@@ -85,7 +85,7 @@ def canonicalize_ops(fn: Lambda) -> Lambda:
     %5 = sum %3, 1, None, False, None
     return (%4, %5)
     """
-    return throughout_fitting(fn, _canonical_level)
+    return map_fitting_bodies(fn, _canonical_level)
 
 
 def _canonical_level(fn: Lambda) -> Lambda:

@@ -102,7 +102,7 @@ class _Aliases:
 
     def may_merge(self, bind: Bind, first: Bind) -> bool:
         """Whether results of ``first`` may replace those of ``bind``; if so, note that they do."""
-        if bind.op.holds_lambdas and (has_effect(bind) or _has_random(bind)):
+        if bind.op.holds_lambdas and (has_effect(bind) or _draws_numbers(bind)):
             return False
         pairs = list(zip(bind.binders, first.binders, strict=True))
         # one of two equal operations may have been declared with fewer facts
@@ -128,7 +128,7 @@ class _Aliases:
         return True
 
 
-def _has_random(bind: Bind) -> bool:
+def _draws_numbers(bind: Bind) -> bool:
     """Whether a bind, or a bind in its bodies, draws random numbers."""
     if bind.op.random or not bind.op.holds_lambdas:
         return bind.op.random

@@ -27,7 +27,7 @@ class DeadResultElimination:
 
     made: dict = field(factory=dict)
 
-    def program(self, fn: Lambda, wanted: tuple[int, ...] | None = None) -> Lambda:
+    def prune_program(self, fn: Lambda, wanted: tuple[int, ...] | None = None) -> Lambda:
         """``fn`` without the binds that its results (or only those at ``wanted``) do not need."""
         ret = fn.ret if wanted is None else Ret(tuple([fn.ret.args[i] for i in wanted]))
         live, kept, changed = set(ret.locals()), [], False
@@ -35,7 +35,7 @@ class DeadResultElimination:
             if not live.isdisjoint(bind.binders) or (
                 bind.op.effect or (bind.op.holds_lambdas and has_effect(bind))
             ):
-                found = self.bind(bind, live) if bind.op.holds_lambdas else bind
+                found = self.prune_bind(bind, live) if bind.op.holds_lambdas else bind
                 changed = changed or found is not bind
                 live.update([arg for arg in found.args if type(arg) is Local])
                 kept.append(found)
@@ -43,38 +43,38 @@ class DeadResultElimination:
             return fn if len(ret.args) == len(fn.ret.args) else fn.replace(ret=ret)
         return fn.replace(binds=tuple(reversed(kept)), ret=ret)
 
-    def body(self, body: Lambda, wanted: tuple[int, ...] | None = None) -> Lambda:
-        """The result of ``program``, cached by body and choice of results."""
+    def prune_body(self, body: Lambda, wanted: tuple[int, ...] | None = None) -> Lambda:
+        """The result of ``prune_program``, cached by body and choice of results."""
         key = id(body), wanted
         if key not in self.made:
-            self.made[key] = body, self.program(body, wanted)
+            self.made[key] = body, self.prune_program(body, wanted)
         return self.made[key][1]
 
-    def bind(self, bind: Bind, live: set[Local]) -> Bind:
+    def prune_bind(self, bind: Bind, live: set[Local]) -> Bind:
         """``bind`` without dead results, and without the operands that only these need."""
         bodies = bodies_of(bind)
         if not bodies:  # a composite
             return bind
         layout = bind.op.bodies
         if layout is None or not layout.is_separable:
-            return with_bodies(bind, list(map(self.body, bodies)))
+            return with_bodies(bind, list(map(self.prune_body, bodies)))
         wanted = [i for i, binder in enumerate(bind.binders) if binder in live]
         if layout.loop:
-            return self.loop(bind, bodies, layout, wanted)
+            return self.prune_loop(bind, bodies, layout, wanted)
         everything = len(wanted) == len(bind.binders)
-        kept = [self.body(body, None if everything else tuple(wanted)) for body in bodies]
-        return self.refitted(bind, kept, layout, wanted, self.read_by(bind, kept))
+        kept = [self.prune_body(body, None if everything else tuple(wanted)) for body in bodies]
+        return self.refit_bind(bind, kept, layout, wanted, self.remaining_params(bind, kept))
 
-    def read_by(self, bind: Bind, bodies: Sequence[Lambda]) -> list[int]:
+    def remaining_params(self, bind: Bind, bodies: Sequence[Lambda]) -> list[int]:
         """The remaining parameters in their new order."""
         n_cts = bind.attrs.get("n_cts")
         if n_cts is not None:  # captures stay in the order of their first use, as printed
-            reads = self.reads(bodies[0])
+            reads = self.used_params(bodies[0])
             return [*range(n_cts), *(i for i in reads if i >= n_cts)]
-        read = {i for body in bodies for i in self.reads(body)}
+        read = {i for body in bodies for i in self.used_params(body)}
         return sorted(read)
 
-    def reads(self, body: Lambda) -> tuple[int, ...]:
+    def used_params(self, body: Lambda) -> tuple[int, ...]:
         """The positions of the parameters that a body uses, in order of first use."""
         key = id(body), "reads"
         if key not in self.made:
@@ -85,7 +85,7 @@ class DeadResultElimination:
             self.made[key] = body, tuple(found)
         return self.made[key][1]
 
-    def refitted(
+    def refit_bind(
         self,
         bind: Bind,
         bodies: Sequence[Lambda],
@@ -114,31 +114,35 @@ class DeadResultElimination:
             self.made[key] = body, Lambda(params, body.binds, body.ret, None, body.out_tree)
         return self.made[key][1]
 
-    def loop(
+    def prune_loop(
         self, bind: Bind, bodies: Sequence[Lambda], layout: BodyLayout, wanted: list[int]
     ) -> Bind:
         """A loop without the carried values on which no live result depends."""
         *tests, body = bodies  # the test of a while_loop stands before its body
-        tests, n_carry, own = list(map(self.body, tests)), layout.n_carry(bind), layout.own(bind)
-        asked = {i - layout.steps for test in tests for i in self.reads(test)}
+        tests, n_carry, own = (
+            list(map(self.prune_body, tests)),
+            layout.n_carry(bind),
+            layout.own(bind),
+        )
+        asked = {i - layout.steps for test in tests for i in self.used_params(test)}
         asked = {i for i in asked if i < n_carry}
         asked.update([i for i in wanted if i < n_carry])
         asked.update([i - own for i in wanted if i >= n_carry + own])
         asked.update(layout.reads_results(bind))
-        carried = self.carried(body, layout.steps, n_carry, asked)
+        carried = self.needed_carries(body, layout.steps, n_carry, asked)
         kept = [i for i in range(len(body.ret.args)) if i in (carried if i < n_carry else asked)]
         is_whole = len(kept) == len(body.ret.args)
-        body = self.body(body, None if is_whole else tuple(kept))
-        stay = self.staying(bind, (*tests, body), layout, carried)
+        body = self.prune_body(body, None if is_whole else tuple(kept))
+        stay = self.remaining_loop_params(bind, (*tests, body), layout, carried)
         results = [i for i in kept if i < n_carry]
         results += [*range(n_carry, n_carry + own), *(i + own for i in kept if i >= n_carry)]
-        return self.refitted(bind, (*tests, body), layout, results, stay)
+        return self.refit_bind(bind, (*tests, body), layout, results, stay)
 
-    def staying(
+    def remaining_loop_params(
         self, bind: Bind, bodies: Sequence[Lambda], layout: BodyLayout, carried: set[int]
     ) -> list[int]:
         """The remaining parameters of a loop's bodies."""
-        read = {i for fn in bodies for i in self.reads(fn)}
+        read = {i for fn in bodies for i in self.used_params(fn)}
         first, end = layout.steps, layout.steps + layout.n_carry(bind)
         return [
             i
@@ -147,14 +151,16 @@ class DeadResultElimination:
             or (i - first in carried if i < end else i in read or _needs_operand(bind, param))
         ]
 
-    def carried(self, body: Lambda, steps: int, n_carry: int, asked: set[int]) -> set[int]:
+    def needed_carries(self, body: Lambda, steps: int, n_carry: int, asked: set[int]) -> set[int]:
         """The carried values on which these results of the body of a loop depend."""
         found = _carries_read_by(body, steps, n_carry, asked)
         if not any(map(_has_separable_results, body.binds)):
             return found
-        return self.refined(body, steps, found, asked)
+        return self.refine_carries(body, steps, found, asked)
 
-    def refined(self, body: Lambda, steps: int, most: set[int], wanted: set[int]) -> set[int]:
+    def refine_carries(
+        self, body: Lambda, steps: int, most: set[int], wanted: set[int]
+    ) -> set[int]:
         """The carried values that the results need, a subset of ``most``. Unlike
         ``_carries_read_by``, which computes ``most``, this analysis distinguishes the results of
         nested bodies.
@@ -163,7 +169,7 @@ class DeadResultElimination:
         while len(found) < len(most):
             places = range(len(body.ret.args))
             results = tuple([i for i in places if i in found or (i in wanted and i not in most)])
-            reads = self.reads(self.body(body, results))
+            reads = self.used_params(self.prune_body(body, results))
             more = found | {i - steps for i in reads if i - steps in most}
             if more == found:
                 break
@@ -229,4 +235,4 @@ def dead_code(fn: Lambda) -> Lambda:
       return %1
     }
     """
-    return DeadResultElimination().program(fn)
+    return DeadResultElimination().prune_program(fn)

@@ -15,7 +15,7 @@ from letir.ast.types import ArrayType
 from letir.errors import LetirError
 from letir.ops.define.composite_programs import is_computed_by_parts, is_derived_by_parts
 from letir.ops.define.records import decomposition
-from letir.passes.type_propagation import throughout_fitting
+from letir.passes.type_propagation import map_fitting_bodies
 
 
 @entry_point
@@ -68,7 +68,7 @@ def without_composites(
 
     parts = Parts(is_composite, where)
     with paused_gc():
-        return throughout_fitting(fn, parts.of)
+        return map_fitting_bodies(fn, parts.of)
 
 
 @define(eq=False)

@@ -40,10 +40,10 @@ def join_error_regions(fn: Lambda) -> Lambda:
     }, 'ignore', 'ignore', 'ignore', 'ignore'
     return %1
     """
-    return map_bodies(fn, _join_own)
+    return map_bodies(fn, _join_level)
 
 
-def _join_own(fn: Lambda) -> Lambda:
+def _join_level(fn: Lambda) -> Lambda:
     """``join_error_regions`` of the binds of ``fn`` itself."""
     if sum([bind.op.role == "error_region" for bind in fn.binds]) < 2:
         return fn
@@ -57,11 +57,11 @@ def _join_own(fn: Lambda) -> Lambda:
         if run and (found == modes if found is not None else _fits_any_state(bind)):
             run.append(bind)
             continue
-        done += _joined(run, uses)
+        done += _join_run(run, uses)
         run, modes = ([], None) if found is None else ([bind], found)
         if found is None:
             done.append(bind)
-    done += _joined(run, uses)
+    done += _join_run(run, uses)
     return fn if len(done) == len(fn.binds) else fn.with_binds(done)
 
 
@@ -81,7 +81,7 @@ def _fits_any_state(bind: Bind) -> bool:
     return is_plain and is_new and is_silent(op) and not may_raise(bind)
 
 
-def _joined(run: list[Bind], uses: Counter) -> list[Bind]:
+def _join_run(run: list[Bind], uses: Counter) -> list[Bind]:
     """The binds of a run, with one region from the first to the last region in it."""
     ends = [i for i, bind in enumerate(run) if bind.op.role == "error_region"]
     if len(ends) < 2:
@@ -89,7 +89,7 @@ def _joined(run: list[Bind], uses: Counter) -> list[Bind]:
     region = _Region()
     for bind in run[: ends[-1] + 1]:
         region.add(bind)
-    return [region.bind(run[0], uses), *run[ends[-1] + 1 :]]
+    return [region.region_bind(run[0], uses), *run[ends[-1] + 1 :]]
 
 
 @define(eq=False)
@@ -127,7 +127,7 @@ class _Region:
             Bind(fresh_binders(bind.binders, names), bind.op, args, bind.attrs, source)
         )
 
-    def bind(self, first: Bind, uses: Counter) -> Bind:
+    def region_bind(self, first: Bind, uses: Counter) -> Bind:
         """The region with the modes of ``first``, whose results are those used outside of it."""
         results = [local for local in self.made if uses[local] > self.inside[local]]
         params = tuple([self.names[operand] for operand in self.operands])

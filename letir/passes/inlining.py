@@ -55,18 +55,20 @@ class _Inlining:
             return fn
         before, pending, done = self.room, list(reversed(fn.binds)), []
         while pending:
-            bind = self.given_names(pending.pop())
+            bind = self.with_current_args(pending.pop())
             if bind.op.role == "constant":
                 self.constants[bind.binders[0]] = bind.attrs["value"]
-            found = bind.op.bodies.in_place(bind, self.number) if self.may_inline(bind) else None
-            binds = None if found is None else self.inlined(bind, *found)
+            found = (
+                bind.op.bodies.in_place(bind, self.known_number) if self.may_inline(bind) else None
+            )
+            binds = None if found is None else self.inline_body(bind, *found)
             if binds is None:
                 done.append(bind)
             else:  # the inlined binds are processed again: more of their operands are known here
                 pending += reversed(binds)
         if self.room == before:
             return fn
-        return fn.replace(binds=done, ret=Ret(tuple(map(self.named, fn.ret.args))))
+        return fn.replace(binds=done, ret=Ret(tuple(map(self.current_arg, fn.ret.args))))
 
     def may_inline(self, bind: Bind) -> bool:
         """Whether a bind may be replaced by a body, if it is known which."""
@@ -75,11 +77,11 @@ class _Inlining:
             return False
         return not (layout.is_for_derivatives and self.keep_rules)
 
-    def number(self, arg: Arg):
+    def known_number(self, arg: Arg):
         """The value of an operand that is a known number; None otherwise."""
         return arg.value if type(arg) is Const else self.constants.get(arg)
 
-    def inlined(self, bind: Bind, body: Lambda, operands: Sequence[Arg]) -> list[Bind] | None:
+    def inline_body(self, bind: Bind, body: Lambda, operands: Sequence[Arg]) -> list[Bind] | None:
         """The binds of ``body`` on ``operands`` in place of ``bind``; None if types do not fit."""
         if self.room <= len(body.binds):
             return None
@@ -97,15 +99,15 @@ class _Inlining:
                 result.name = binder.name  # the user's name for it
         return builder.binds
 
-    def named(self, arg: Arg) -> Arg:
+    def current_arg(self, arg: Arg) -> Arg:
         """The current replacement of an operand."""
         while type(arg) is Local and arg in self.names:
             arg = self.names[arg]
         return arg
 
-    def given_names(self, bind: Bind) -> Bind:
+    def with_current_args(self, bind: Bind) -> Bind:
         """``bind`` with its operands replaced; ``bind`` itself if none changes."""
-        return bind.with_args(tuple(map(self.named, bind.args))) if self.names else bind
+        return bind.with_args(tuple(map(self.current_arg, bind.args))) if self.names else bind
 
 
 @entry_point

@@ -14,7 +14,7 @@ from letir.errors import DTypeError
 from letir.ops.define.records import promotion_type
 from letir.ops.shape.shape_and_creation import constant
 from letir.passes.peephole_rules.driver import has_types_of
-from letir.passes.type_propagation import throughout_fitting
+from letir.passes.type_propagation import map_fitting_bodies
 
 _LARGEST = 1 << 24  # integers up to it are exact in float32 and wider
 
@@ -44,7 +44,7 @@ def erase_number_types(fn: Lambda) -> Lambda:
       return %4
     }
     """
-    return throughout_fitting(fn, _erase_numbers)
+    return map_fitting_bodies(fn, _erase_numbers)
 
 
 def _erase_numbers(fn: Lambda) -> Lambda:

@@ -20,10 +20,10 @@ def keep_raising(fn: Lambda) -> Lambda:
     guard_computed %1, False
     return %0
     """
-    return map_bodies(fn, _keep_own)
+    return map_bodies(fn, _keep_raising_level)
 
 
-def _keep_own(fn: Lambda) -> Lambda:
+def _keep_raising_level(fn: Lambda) -> Lambda:
     """``keep_raising`` of the binds of ``fn`` itself."""
     live, kept = set(map(id, live_binds(fn))), []
     attrs = Attrs(caught=False)

@@ -42,7 +42,7 @@ def slice(
     return %1
     """
     several = isinstance(results, Sequence) and not isinstance(results, str)
-    found = _Values(f).found
+    found = _Values(f).find_value
     asked: Any = results if several else [results]
     args = [found(wanted) for wanted in asked]
     position = uses(f).position
@@ -64,11 +64,11 @@ class _Values:
 
     f: Lambda
 
-    def found(self, wanted: _Selector) -> Arg:
+    def find_value(self, wanted: _Selector) -> Arg:
         """The value for ``wanted``. Raises ScopeError if there is none, or more than one."""
         results = self.f.ret.args
         if isinstance(wanted, str):
-            return self.named(wanted)
+            return self.find_named(wanted)
         if isinstance(wanted, Local):
             if wanted not in self.numbers:
                 raise ScopeError(
@@ -82,7 +82,7 @@ class _Values:
             )
         return results[as_size(wanted)]
 
-    def named(self, wanted: str) -> Local:
+    def find_named(self, wanted: str) -> Local:
         """The only local with the name or number ``wanted``."""
         fitting = self.by_name.get(wanted, ())
         if len(fitting) == 1:

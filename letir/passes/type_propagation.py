@@ -1,4 +1,4 @@
-"""``propagate_shapes`` fills in types inferred from operands; ``throughout_fitting`` is
+"""``propagate_shapes`` fills in types inferred from operands; ``map_fitting_bodies`` is
 ``map_bodies`` for passes that depend on types.
 """
 
@@ -14,7 +14,7 @@ from letir.ast.terms import NO_TYPE, Bind, Lambda, Local
 from letir.errors import LetirError
 
 
-def throughout_fitting(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
+def map_fitting_bodies(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
     """``map_bodies`` for a ``change`` that depends on types: bodies stay unchanged if their
     parameters have other types than the operands.
     """

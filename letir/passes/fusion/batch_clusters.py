@@ -55,7 +55,12 @@ def batch_clusters(
     """
     search = _Search(fn, n, is_exact)
     search.run()
-    return [own for one in search.clusters for own in search.parts(one) if search.pays(own, worth)]
+    return [
+        own
+        for one in search.clusters
+        for own in search.independent_parts(one)
+        if search.pays(own, worth)
+    ]
 
 
 @define(eq=False)
@@ -78,12 +83,12 @@ class _Search:
                 "" if kind == "gather" and bind.binders[0] in early else kind
                 for bind, kind in zip(self.fn.binds, self.kinds, strict=True)
             ]
-        cluster = self.open()
+        cluster = self.open_cluster()
         for position, (bind, kind) in enumerate(zip(self.fn.binds, self.kinds, strict=True)):
             read = set(bind.locals())
             if not kind:
                 if bind.op.effect or (bind.op.holds_lambdas and has_effect(bind)):
-                    cluster = self.open()
+                    cluster = self.open_cluster()
                 elif not (cluster.made.isdisjoint(read) and cluster.after.isdisjoint(read)):
                     cluster.after.update(bind.binders)
                 continue
@@ -92,14 +97,14 @@ class _Search:
             first = bind.args[0] if kind == "gather" or adds_to_operand(bind) else None
             is_late = not cluster.after.isdisjoint(read) or first in cluster.made
             if is_late or cluster.work + own > _MOST_WORK:
-                cluster = self.open()
+                cluster = self.open_cluster()
             cluster.members.append(position)
             cluster.work += own
             cluster.made.update(bind.binders)
             if kind == "scatter":
                 cluster.after.update(bind.binders)
 
-    def open(self) -> BatchCluster:
+    def open_cluster(self) -> BatchCluster:
         """A new cluster."""
         self.clusters.append(BatchCluster(self.n))
         return self.clusters[-1]
@@ -113,7 +118,7 @@ class _Search:
         dear = bind.op.elementwise and bind.op.cost not in ("free", "cheap")
         return most * (_DEAR if dear else 1)
 
-    def parts(self, cluster: BatchCluster) -> Iterator[BatchCluster]:
+    def independent_parts(self, cluster: BatchCluster) -> Iterator[BatchCluster]:
         """The parts of a cluster between which no values pass."""
         root: dict[int, int] = {}
         maker: dict[Local, int] = {}

@@ -142,10 +142,10 @@ class Grouping:
                 if kind not in shapes:
                     shapes[kind] = kind.shape if _has_one_shape(kind) else None
                 if shapes[kind] is not None:
-                    self.join(position, bind, shapes[kind])
+                    self.join_cluster(position, bind, shapes[kind])
                     continue
             may_end = op.ends_fusion and bind.attrs["axis"] is not None
-            if may_end and self.ended(position, bind):
+            if may_end and self.end_at_concatenate(position, bind):
                 continue
             self.leave_outside(position, bind)
         return self.clusters
@@ -170,7 +170,7 @@ class Grouping:
 
     # ---- one bind ----
 
-    def join(self, position: int, bind: Bind, shape: tuple) -> None:
+    def join_cluster(self, position: int, bind: Bind, shape: tuple) -> None:
         """Add an elementwise bind to the cluster that it reads, or to a new one."""
         cluster, of = None, self.of
         for arg in bind.args:
@@ -186,11 +186,11 @@ class Grouping:
                 found.is_open = False
             else:
                 cluster = found if cluster is None else self.merge(cluster, found)
-        self.enter(
+        self.enter_bind(
             cluster or self.cluster_beside(bind, shape) or self.new_cluster(shape), position, bind
         )
 
-    def ended(self, position: int, bind: Bind) -> bool:
+    def end_at_concatenate(self, position: int, bind: Bind) -> bool:
         """Whether a ``concatenate`` reads open clusters: then it is their common last bind."""
         found = {id(c): c for c in map(self.cluster_of, bind.args) if c is not None and c.is_open}
         ready = [c for c in found.values() if self.may_grow(c)]
@@ -201,7 +201,7 @@ class Grouping:
             cluster = self.merge(cluster, other)
         for other in found.values():
             other.is_open = False
-        self.enter(cluster, position, bind)
+        self.enter_bind(cluster, position, bind)
         return True
 
     def leave_outside(self, position: int, bind: Bind) -> None:
@@ -215,7 +215,7 @@ class Grouping:
                 enclosing_cluster(found).is_open = False
             root = roots.get(arg, arg)
             if root in readers and self.last[root] == position:
-                for reader in self.charge(root):
+                for reader in self.charge_readers(root):
                     # it may be updated in place now, so no cluster may read it any more
                     reader.is_open = reader.is_open and bind.op.update is None
         if bind.op.effect or (bind.op.holds_lambdas and has_effect(bind)):
@@ -264,7 +264,7 @@ class Grouping:
         b.into, b.members = a, []
         return a
 
-    def enter(self, cluster: Cluster, position: int, bind: Bind) -> None:
+    def enter_bind(self, cluster: Cluster, position: int, bind: Bind) -> None:
         """Add a bind, and account for the bytes that the cluster holds and saves."""
         if cluster.members:
             cluster.gaps += self.clock - cluster.clock
@@ -279,7 +279,7 @@ class Grouping:
                 if not uses:
                     cluster.saved -= nbytes[arg.type]
             else:
-                self.read(self.roots.get(arg, arg), cluster, position)
+                self.note_read(self.roots.get(arg, arg), cluster, position)
         for binder in bind.binders:
             size = nbytes[binder.type]
             self.clock += size
@@ -288,7 +288,7 @@ class Grouping:
                 cluster.saved += size
         cluster.clock = self.clock
 
-    def read(self, root: Local, cluster: Cluster, position: int) -> None:
+    def note_read(self, root: Local, cluster: Cluster, position: int) -> None:
         """Note that a cluster reads an array, and holds it after its last use."""
         readers = self.readers.get(root)
         is_last = self.last[root] == position
@@ -301,9 +301,9 @@ class Grouping:
         if readers[-1] is not cluster:
             readers.append(cluster)
         if is_last:
-            self.charge(root)
+            self.charge_readers(root)
 
-    def charge(self, root: Local) -> list[Cluster]:
+    def charge_readers(self, root: Local) -> list[Cluster]:
         """Charge an array's bytes to the clusters that read it, after its last use."""
         size = self.nbytes[root.type]
         readers = self.readers.pop(root)

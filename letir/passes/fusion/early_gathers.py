@@ -24,7 +24,7 @@ def with_early_gathers(fn: Lambda) -> Lambda:
     """
     if not any(bind.op.role == "index" for bind in fn.binds):
         return fn
-    makers = _makers(fn)
+    makers = _elementwise_makers(fn)
     binds: list[Bind] = []
     for bind in fn.binds:
         if _is_early(bind, makers):
@@ -38,15 +38,15 @@ def early_gathers(fn: Lambda) -> frozenset[Local]:
     """The results of the selections that ``with_early_gathers`` makes early. Linear time."""
     if not any(bind.op.role == "index" for bind in fn.binds):
         return frozenset()
-    makers = _makers(fn)
+    makers = _elementwise_makers(fn)
     return frozenset([bind.binders[0] for bind in fn.binds if _is_early(bind, makers)])
 
 
-def _makers(fn: Lambda) -> dict[Local, Bind]:
+def _elementwise_makers(fn: Lambda) -> dict[Local, Bind]:
     """The binds whose results may be computed on selected operands, by result."""
     uses = Counter([arg for bind in fn.binds for arg in set(bind.locals())])
     # the array must have other uses, so that it is still computed, with its floating-point errors
-    stored = _stored(fn)
+    stored = _stored_values(fn)
     return {
         b.binders[0]: b
         for b in fn.binds
@@ -54,7 +54,7 @@ def _makers(fn: Lambda) -> dict[Local, Bind]:
     }
 
 
-def _stored(fn: Lambda) -> set[Arg]:
+def _stored_values(fn: Lambda) -> set[Arg]:
     """The values that are in memory in any case, because a result or an operation that is no part
     of a kernel needs them.
     """

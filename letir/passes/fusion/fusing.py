@@ -16,7 +16,7 @@ from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ops.autodiff.checkpoint_and_custom_jvp import fit_body
 from letir.ops.elementwise.fused import fused
 from letir.passes.fusion.clustering import Cluster, Grouping, bytes_of, elements_of, is_weightless
-from letir.passes.type_propagation import throughout_fitting
+from letir.passes.type_propagation import map_fitting_bodies
 
 
 @entry_point
@@ -51,7 +51,7 @@ def fuse(fn: Lambda) -> Lambda:
     held = {
         id(b.attrs["body"]) for body in all_bodies(fn) for b in body.binds if b.op.role == "fused"
     }
-    return throughout_fitting(fn, lambda body: body if id(body) in held else fused_level(body))
+    return map_fitting_bodies(fn, lambda body: body if id(body) in held else fused_level(body))
 
 
 def fused_level(fn: Lambda) -> Lambda:

@@ -89,7 +89,7 @@ class _Regrouping:
                 self.made[id(cluster)] = bind
         if not self.made:
             return fn
-        return fn.with_binds(self.ordered())
+        return fn.with_binds(self.order_binds())
 
     def find_results(self) -> None:
         """Fill ``outside`` and ``results``, from the last bind to the first."""
@@ -129,7 +129,7 @@ class _Regrouping:
         body = Lambda(tuple([names[operand] for operand in operands]), tuple(binds), ret)
         return self.make(cluster, body, tuple(operands), results) if results else None
 
-    def ordered(self) -> list[Bind]:
+    def order_binds(self) -> list[Bind]:
         """The binds, nearly in the program's order, each after the binds that it depends on."""
         found = [self.new_binds(position) for position in range(len(self.fn.binds))]
         by_binder = {binder: bind for binds in found for bind in binds for binder in bind.binders}

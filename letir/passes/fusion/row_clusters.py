@@ -63,7 +63,7 @@ class RowCluster:
         binds = [fn.binds[position] for position in self.members]
         if not has_pairs(binds):
             return False
-        reduces = [b for b in binds if _reduces(b, self.shape)]
+        reduces = [b for b in binds if _is_reduction_of(b, self.shape)]
         computes = [b for b in binds if b.op.elementwise and b.binders[0].type.shape == self.shape]
         count = len(reduces) + len(computes)
         return bool(reduces) and count > 1 and count * math.prod(self.shape) >= worth
@@ -285,7 +285,7 @@ def _full_shape(bind: Bind) -> tuple[int, ...]:
     return (bind.binders[0] if bind.op.elementwise else bind.args[0]).type.shape
 
 
-def _reduces(bind: Bind, shape: tuple[int, ...]) -> bool:
+def _is_reduction_of(bind: Bind, shape: tuple[int, ...]) -> bool:
     """Whether a bind reduces a full value of this shape."""
     is_reduction = reduction_form(bind) is not None or is_product(bind)
     return is_reduction and _full_shape(bind) == shape

@@ -183,17 +183,17 @@ class _Clustering:
                 is_effect = bind.op.effect or (bind.op.holds_lambdas and has_effect(bind))
                 made = self.cluster.made
                 if is_effect or any(arg in made for arg in bind.args if type(arg) is Local):
-                    self.close()
+                    self.close_cluster()
                 self.units.append(bind)
                 continue
             if self.cluster.work >= _REPEATED and self.repeats(position):
-                self.close(is_repeated=True)
+                self.close_cluster(is_repeated=True)
             elif self.cluster.work + work > _MOST_WORK:
-                self.close()
+                self.close_cluster()
             if not self.cluster.binds:
                 self.start = position
             self.cluster.add(bind, work)
-        self.close()
+        self.close_cluster()
         return self.units
 
     def repeats(self, position: int) -> bool:
@@ -203,7 +203,7 @@ class _Clustering:
             return False
         return all(_looks_like(binds[start + n], binds[position + n]) for n in range(_PHASE))
 
-    def close(self, is_repeated: bool = False) -> None:
+    def close_cluster(self, is_repeated: bool = False) -> None:
         """End the open cluster."""
         self.finish(self.cluster, is_repeated)
         self.cluster = UnrolledCluster()

@@ -171,7 +171,7 @@ class _Invariants:
     needed: set[Local] = field(factory=set)  # by binds that move
     is_conditional: bool = False  # whether some binds are computed only if the loop is entered
 
-    def find(self) -> None:
+    def find_invariants(self) -> None:
         """Collect candidates forwards, then find backwards which results the body reads."""
         candidates = []
         for bind in self.body.binds:
@@ -186,7 +186,7 @@ class _Invariants:
         read = {arg for b in self.body.binds if id(b) not in ids for arg in b.locals()}
         read.update(self.body.ret.locals())
         for bind in reversed(candidates):
-            self.decide(bind, read)
+            self.decide_move(bind, read)
         self.moving.reverse()
 
     def may_move(self, bind: Bind) -> bool:
@@ -197,7 +197,7 @@ class _Invariants:
             return False
         return self.is_certain or _is_quiet(bind)
 
-    def decide(self, bind: Bind, read: set[Local]) -> None:
+    def decide_move(self, bind: Bind, read: set[Local]) -> None:
         """Move a bind, unless its results are too large to keep, or free to compute."""
         results = [binder for binder in bind.binders if binder in read]
         size = 0 if bind.op.memory == "view" else sum([bytes_of(r.type) for r in results])
@@ -214,7 +214,7 @@ class _Invariants:
             self.moving.append(bind)
             self.needed.update(bind.locals())
 
-    def rest(self, params: Sequence[Local]) -> Lambda:
+    def remaining_body(self, params: Sequence[Local]) -> Lambda:
         """The body with these parameters, without the moved binds."""
         binds = [bind for bind in self.body.binds if id(bind) not in self.leaving]
         return Lambda(params, binds, self.body.ret)
@@ -264,7 +264,7 @@ def _hoist_invariants(loop: Loop) -> list[Bind]:
             for other in found
             for local in other.kept
         ]
-        programs.append(inside.rest([*inside.body.params, *more]))
+        programs.append(inside.remaining_body([*inside.body.params, *more]))
     return [*builder.binds, _without_unread(bind, loop.first, operands, programs)]
 
 
@@ -273,14 +273,14 @@ def _inside_of(loop: Loop, body: Lambda, is_certain: bool, room: int) -> _Invari
     same = body.params[len(body.params) - len(loop.captured) :]
     if not is_certain and loop.enters is not None:
         found = _Invariants(body, set(same), True, room)
-        found.find()
+        found.find_invariants()
         found.is_conditional = not all(map(_is_quiet, found.moving))
         if not found.is_conditional or (
             all(map(_may_be_zeros, found.kept)) and _costs_more_than_test(found.moving)
         ):
             return found
     found = _Invariants(body, set(same), is_certain, room)
-    found.find()
+    found.find_invariants()
     return found
 
 

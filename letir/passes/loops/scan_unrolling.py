@@ -35,7 +35,7 @@ class _ScanSteps:
     given: list[ArrayType | None]
     returned: list[ArrayType]
 
-    def unrolled(self, builder: LetBuilder, size: int | None) -> list[Arg]:
+    def unroll_results(self, builder: LetBuilder, size: int | None) -> list[Arg]:
         """The results of all steps unrolled, or of blocks of ``size`` steps and the rest."""
         carry = [
             _initial_carry(builder, *pair) for pair in zip(self.carry, self.returned, strict=False)
@@ -46,23 +46,26 @@ class _ScanSteps:
             rest, blocks = range(self.length - covered), range(self.length - covered, self.length)
         parts = []
         if blocks:
-            carry, found = self.in_blocks(builder, carry, blocks, size)
+            carry, found = self.loop_over_blocks(builder, carry, blocks, size)
             parts.append(found)
         if rest or not blocks:
-            carry, found = self.in_a_row(builder, carry, rest)
+            carry, found = self.unroll_steps(builder, carry, rest)
             parts.append(found)
         if self.is_reverse:
             parts.reverse()
         return [*carry, *(_concatenate_stacked(builder, ys) for ys in zip(*parts, strict=True))]
 
-    def in_a_row(self, builder: LetBuilder, carry: Sequence, places: range) -> tuple:
+    def unroll_steps(self, builder: LetBuilder, carry: Sequence, places: range) -> tuple:
         """(carry, stacked results) of unrolled steps for the elements at ``places``."""
         slices = [
-            [_emit_one(builder, index, (x,), item=i) for x in self.xs] for i in self.order(places)
+            [_emit_one(builder, index, (x,), item=i) for x in self.xs]
+            for i in self.in_loop_order(places)
         ]
-        return self.steps(builder, carry, slices, self.captured)
+        return self.run_steps(builder, carry, slices, self.captured)
 
-    def in_blocks(self, builder: LetBuilder, carry: Sequence, places: range, size: int) -> tuple:
+    def loop_over_blocks(
+        self, builder: LetBuilder, carry: Sequence, places: range, size: int
+    ) -> tuple:
         """(carry, stacked results) of a loop over blocks of steps."""
         inner = LetBuilder()
         names, count = self.body.params, len(self.carry)
@@ -70,7 +73,7 @@ class _ScanSteps:
         kinds = names[count : count + len(self.xs)]
         slices = [[inner.param(p.type, p.name).arg for p in kinds] for _ in range(size)]
         captured = [inner.param(p.type, p.name).arg for p in names[count + len(self.xs) :]]
-        last, ys = self.steps(inner, start, self.order(slices), captured)
+        last, ys = self.run_steps(inner, start, self.in_loop_order(slices), captured)
         body = inner.build([*last, *ys])
         # strided views of the elements, one for each step of a block
         xs = [
@@ -93,24 +96,29 @@ class _ScanSteps:
         ]
         return found[:count], stacked
 
-    def order(self, steps: Sequence) -> Sequence:
+    def in_loop_order(self, steps: Sequence) -> Sequence:
         """The steps in the order of the loop."""
         return steps[::-1] if self.is_reverse else steps
 
-    def steps(self, builder: LetBuilder, carry: Sequence, slices: Sequence, captured) -> tuple:
+    def run_steps(self, builder: LetBuilder, carry: Sequence, slices: Sequence, captured) -> tuple:
         """(carry, results) of consecutive steps on these slices."""
         results, count = [], len(self.carry)
         for xs in slices:
             found = builder.inline(self.body, (*carry, *xs, *captured))
             carry = found[:count]
             results.append(found[count:])
-        ys = zip(*self.order(results), strict=True) if results else [()] * len(self.added)
+        ys = (
+            zip(*self.in_loop_order(results), strict=True)
+            if results
+            else [()] * len(self.stacked_types)
+        )
         return carry, [
-            _stack_results(builder, parts, kind) for parts, kind in zip(ys, self.added, strict=True)
+            _stack_results(builder, parts, kind)
+            for parts, kind in zip(ys, self.stacked_types, strict=True)
         ]
 
     @property
-    def added(self) -> list[ArrayType]:
+    def stacked_types(self) -> list[ArrayType]:
         """The types of the per-step results."""
         return self.returned[len(self.carry) :]
 

@@ -105,7 +105,7 @@ class _Unroller:
 
     # ---- numbers ----
 
-    def known(self, arg: Arg) -> int | None:
+    def known_integer(self, arg: Arg) -> int | None:
         """The value of an operand that is a known integer, else None."""
         if type(arg) is Const:
             return int(arg.value)
@@ -117,15 +117,15 @@ class _Unroller:
         bind = self.made.get(arg)
         if bind is None or bind.op.result_below is None:
             return False
-        return self.known(bind.args[bind.op.result_below]) == _BLOCK
+        return self.known_integer(bind.args[bind.op.result_below]) == _BLOCK
 
-    def number(self, op: Primitive, *args: Arg) -> Local:
+    def emit_number(self, op: Primitive, *args: Arg) -> Local:
         """The result of an operation on numbers."""
         (found,) = self.builder.emit(op, args)
         self.made[found] = self.builder.binds[-1]
         return found
 
-    def counter(self, arg: Arg) -> Arg:
+    def as_int64(self, arg: Arg) -> Arg:
         """A bound of a loop as a 64-bit integer."""
         if type(arg) is Const or arg.type is _COUNT:
             return arg
@@ -133,30 +133,30 @@ class _Unroller:
 
     # ---- fori_loop ----
 
-    def fori(self, bind: Bind) -> Sequence[Arg] | None:
+    def unroll_fori(self, bind: Bind) -> Sequence[Arg] | None:
         """The results of a ``fori_loop``; None if it stays as it is."""
         lower, upper, *operands = bind.args
         body = bind.attrs["body"]
         kinds = [arg.type for arg in operands]
         if not _may_unroll(body, [body.params[0].type, *kinds], kinds[: len(body.ret.args)]):
             return None
-        start, end = self.known(lower), self.known(upper)
+        start, end = self.known_integer(lower), self.known_integer(upper)
         if start is not None and end is not None and end - start < _WHOLE:
-            return self.row(body, range(start, end), operands)
+            return self.unroll_steps(body, range(start, end), operands)
         # the index is a Python number: arithmetic in the unrolled steps would give NumPy's scalars
         if body.params[0].type is not _COUNT and body.params[0] in use_counts(body):
             return None
         if start is not None and end is not None:
             blocks = (end - start) // _BLOCK
-            carry = self.loop(body, Const(blocks), Const(start), operands, _BLOCK)
+            carry = self.loop_over_blocks(body, Const(blocks), Const(start), operands, _BLOCK)
             rest = range(start + blocks * _BLOCK, end)
-            return self.row(body, rest, [*carry, *operands[len(carry) :]])
+            return self.unroll_steps(body, rest, [*carry, *operands[len(carry) :]])
         numbers = [arg.type for arg in (lower, upper)]
         if self.is_rest(upper) or None in numbers or any(k.dtype == np.uint64 for k in numbers):
             return None
-        return self.blocks_and_rest(body, self.counter(lower), self.counter(upper), operands)
+        return self.blocks_and_rest(body, self.as_int64(lower), self.as_int64(upper), operands)
 
-    def row(self, body: Lambda, numbers: range, operands: list) -> tuple[Arg, ...]:
+    def unroll_steps(self, body: Lambda, numbers: range, operands: list) -> tuple[Arg, ...]:
         """The unrolled steps for these indices."""
         count, is_read = len(body.ret.args), body.params[0] in use_counts(body)
         carry, captured = tuple(operands[:count]), operands[count:]
@@ -171,14 +171,16 @@ class _Unroller:
 
     def blocks_and_rest(self, body: Lambda, lower: Arg, upper: Arg, operands: list) -> tuple:
         """A loop with bounds known only at run time: one over the blocks, one over the rest."""
-        steps = self.number(maximum, self.number(sub, upper, lower), Const(0))
-        blocks = self.number(floor_divide, steps, Const(_BLOCK))
-        rest = self.number(remainder, steps, Const(_BLOCK))
-        carry = self.loop(body, blocks, lower, operands, _BLOCK)
-        start = self.number(add, self.number(mul, blocks, Const(_BLOCK)), lower)
-        return self.loop(body, rest, start, [*carry, *operands[len(carry) :]], 1)
+        steps = self.emit_number(maximum, self.emit_number(sub, upper, lower), Const(0))
+        blocks = self.emit_number(floor_divide, steps, Const(_BLOCK))
+        rest = self.emit_number(remainder, steps, Const(_BLOCK))
+        carry = self.loop_over_blocks(body, blocks, lower, operands, _BLOCK)
+        start = self.emit_number(add, self.emit_number(mul, blocks, Const(_BLOCK)), lower)
+        return self.loop_over_blocks(body, rest, start, [*carry, *operands[len(carry) :]], 1)
 
-    def loop(self, body: Lambda, count: Arg, start: Arg, operands: list, size: int) -> tuple:
+    def loop_over_blocks(
+        self, body: Lambda, count: Arg, start: Arg, operands: list, size: int
+    ) -> tuple:
         """``count`` blocks of ``size`` steps, starting at the index ``start``."""
         inner = _block_body(body, start, size)
         # a start that the body needs and that is not a constant is captured
@@ -221,12 +223,12 @@ def _scan_of(unroller: _Unroller, bind: Bind) -> Sequence[Arg] | None:
     if steps is None or not _may_unroll(bind.attrs["body"], steps.given, steps.returned):
         return None
     # the loop writes results to their final place; unrolled steps would need twice the memory
-    if steps.length * sum(map(bytes_of, steps.added)) > _MOST_BYTES:
+    if steps.length * sum(map(bytes_of, steps.stacked_types)) > _MOST_BYTES:
         return None
-    return steps.unrolled(unroller.builder, _BLOCK if steps.length >= _WHOLE else None)
+    return steps.unroll_results(unroller.builder, _BLOCK if steps.length >= _WHOLE else None)
 
 
-_LOOPS = {"numbers": _Unroller.fori, "elements": _scan_of}
+_LOOPS = {"numbers": _Unroller.unroll_fori, "elements": _scan_of}
 
 
 def _is_counted(bind: Bind) -> bool:

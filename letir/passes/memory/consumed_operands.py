@@ -126,14 +126,16 @@ class _Memory:
             if shares_memory(bind) and (self.is_shared_by_numbers or not is_number):
                 group = [*bind.binders, *shared_operands(bind)]
                 for local in group[1:]:
-                    self.join(group[0], local)
+                    self.merge_groups(group[0], local)
         terms: tuple[Bind | Ret, ...] = (*self.fn.binds, self.fn.ret)
         for i, term in enumerate(terms):
             for local in term.locals():
-                self.last[self.root(local)] = i
-        self.fixed = {self.root(b.binders[0]) for b in self.fn.binds if b.op.role == "constant"}
+                self.last[self.representative(local)] = i
+        self.fixed = {
+            self.representative(b.binders[0]) for b in self.fn.binds if b.op.role == "constant"
+        }
 
-    def root(self, local: Local) -> Local:
+    def representative(self, local: Local) -> Local:
         """The representative of the group of a local."""
         parents = self.parents
         while local in parents:
@@ -143,9 +145,9 @@ class _Memory:
             local = above
         return local
 
-    def join(self, x: Local, y: Local) -> None:
+    def merge_groups(self, x: Local, y: Local) -> None:
         """Merge the groups of two locals."""
-        x, y = self.root(x), self.root(y)
+        x, y = self.representative(x), self.representative(y)
         if x is not y:
             self.parents[y] = x
 
@@ -154,26 +156,26 @@ class _Memory:
         x, *others = bind.args
         if type(x) is not Local or (x.type is not None and x.type.weak):
             return False
-        root = self.root(x)
+        root = self.representative(x)
         if self.last[root] > at or root in self.fixed:
             return True
         if bind.op.updates_from_view and len(others) == 1:  # NumPy reads before it writes
             return False
-        return any(type(arg) is Local and self.root(arg) is root for arg in others)
+        return any(type(arg) is Local and self.representative(arg) is root for arg in others)
 
     def read_later(self, param: Local, at: int) -> list[Local]:
         """The locals that may share memory with an argument, exist when bind ``at`` changes it, and
         are used afterwards.
         """
         if self.members is None:
-            self.members = self.groups()
+            self.members = self.members_by_group()
         return [
             local
-            for local, bound, last in self.members.get(self.root(param), ())
+            for local, bound, last in self.members.get(self.representative(param), ())
             if bound < at < last
         ]
 
-    def groups(self) -> dict[Local, list[tuple[Local, int, int]]]:
+    def members_by_group(self) -> dict[Local, list[tuple[Local, int, int]]]:
         """Lists of (local, position of its bind, position of its last use), by representative."""
         terms: tuple[Bind | Ret, ...] = (*self.fn.binds, self.fn.ret)
         last = {local: i for i, term in enumerate(terms) for local in term.locals()}
@@ -182,5 +184,5 @@ class _Memory:
         found: dict[Local, list] = {}
         for local, i in bound.items():
             if local in last:
-                found.setdefault(self.root(local), []).append((local, i, last[local]))
+                found.setdefault(self.representative(local), []).append((local, i, last[local]))
         return found

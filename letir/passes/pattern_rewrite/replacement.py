@@ -97,14 +97,14 @@ class _Finder:
             if bind.op not in ops:  # most binds: the key below would hash their attributes
                 continue
             for pattern in by_root.get((bind.op, bind.attrs), ()):
-                match = self.at(pattern, at)
+                match = self.match_at(pattern, at)
                 if match is not None:
                     found[at] = match
                     self.consumed |= match.inner
                     break
         return found
 
-    def at(self, pattern: Pattern, at: int) -> _Occurrence | None:
+    def match_at(self, pattern: Pattern, at: int) -> _Occurrence | None:
         """The match whose last bind is at this position."""
         ud = uses(self.f)
         values = pattern.match(self.f.binds[at], ud)
@@ -182,18 +182,18 @@ class _Replacer:
         binds = needed_binds(builder.binds, ret, lambda bind: bind not in inner)
         return f.replace(binds=binds, ret=ret)
 
-    def name(self, arg: Arg) -> Arg:
+    def current_arg(self, arg: Arg) -> Arg:
         """The current replacement of ``arg``."""
         return self.names.get(arg, arg) if type(arg) is Local else arg
 
     def replace(self, builder: LetBuilder, found: _Occurrence, bind: Bind) -> None:
         """Emit the replacement for a match whose last bind is ``bind``."""
         given = {
-            name: self.name(value) if type(value) is Local else Const(value)
+            name: self.current_arg(value) if type(value) is Local else Const(value)
             for name, value in found.match.values.items()
             if name not in found.pattern.attributes
         }
-        program, names = self.program(given, found.pattern.attributes)
+        program, names = self.replacement_program(given, found.pattern.attributes)
         args = [given[name] for name in names]
         builder.source, start = bind.source, len(builder.binds)
         emitted = builder.inline(program, args)  # one recording, renamed for each match
@@ -208,7 +208,9 @@ class _Replacer:
                 new.name = old.name
             self.names[old] = new
 
-    def program(self, given: dict[str, Arg], attributes: dict) -> tuple[Lambda, list[str]]:
+    def replacement_program(
+        self, given: dict[str, Arg], attributes: dict
+    ) -> tuple[Lambda, list[str]]:
         """(replacement program, the operands that are its parameters); cached by operand types."""
         if isinstance(self.replacement, Lambda):
             return self.replacement, list(given)

@@ -19,7 +19,7 @@ from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 Labels = tuple[int | None, ...]
 
 
-class _UnknownError(Exception):
+class _UnknownChange(Exception):
     """Raised for an operation whose result changes in a way that has no description here."""
 
 
@@ -72,13 +72,13 @@ def canceling_maxima(
         found = {changes[a].root for a in bind.args if type(a) is Local and a in changes}
         if found:
             try:
-                change = _changed(bind, changes, constants)
-            except _UnknownError:
+                change = _change_of(bind, changes, constants)
+            except _UnknownChange:
                 failed |= found
             else:
                 if change.weight != 0:
                     changes[bind.binders[0]] = change
-        elif bind.op.name in _EXTREMA and (change := _root(bind)) is not None:
+        elif bind.op.name in _EXTREMA and (change := _root_change(bind)) is not None:
             roots.add(change.root)
             changes[change.root] = change
     failed |= {changes[arg].root for arg in results if type(arg) is Local and arg in changes}
@@ -102,7 +102,7 @@ class _Constants:
         return self.values.get(arg)
 
 
-def _root(bind: Bind) -> _Change | None:
+def _root_change(bind: Bind) -> _Change | None:
     """The change of an extremum of one array of known shape; None for others."""
     (binder,), kind = bind.binders, bind.binders[0].type
     is_plain = len(bind.args) == 1 and bind.attrs["initial"] is None
@@ -112,24 +112,24 @@ def _root(bind: Bind) -> _Change | None:
     return _Change(binder, "shift", 1, tuple(labels))
 
 
-def _changed(bind: Bind, changes: dict[Arg, _Change], constants: _Constants) -> _Change:
+def _change_of(bind: Bind, changes: dict[Arg, _Change], constants: _Constants) -> _Change:
     """The change of a bind's result. Raises _UnknownError."""
     rule = _RULES.get(bind.op.name)
     kinds = [getattr(arg, "type", None) for arg in (*bind.args, *bind.binders)]
     if rule is None or len(bind.binders) != 1 or bind.binders[0].type is None:
-        raise _UnknownError
+        raise _UnknownChange
     if any(kind is not None and not is_static_shape(kind.shape) for kind in kinds):
-        raise _UnknownError
+        raise _UnknownChange
     given = [changes.get(arg) if type(arg) is Local else None for arg in bind.args]
     if len({change.root for change in given if change is not None}) != 1:
-        raise _UnknownError
+        raise _UnknownChange
     return rule(bind, given, constants)
 
 
 # ---- elementwise operations ----
 
 
-def _broadcast(bind: Bind, given: Sequence[_Change | None]) -> Labels:
+def _broadcast_labels(bind: Bind, given: Sequence[_Change | None]) -> Labels:
     """The labels of the result of operands that are broadcast; they have to agree."""
     shape = bind.binders[0].type.shape
     found = set()
@@ -137,7 +137,7 @@ def _broadcast(bind: Bind, given: Sequence[_Change | None]) -> Labels:
         if change is not None:
             found.add((None,) * (len(shape) - len(change.labels)) + change.labels)
     if len(found) != 1:
-        raise _UnknownError
+        raise _UnknownChange
     return found.pop()
 
 
@@ -147,76 +147,76 @@ def _joint_weight(sign: int, given: Sequence) -> float:
     return sum([factor * x.weight for factor, x in factors if x is not None])
 
 
-def _sum(sign: int) -> Callable:
+def _sum_rule(sign: int) -> Callable:
     """The rule of an addition, or of a subtraction."""
 
     def rule(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
-        labels, known = _broadcast(bind, given), [x for x in given if x is not None]
+        labels, known = _broadcast_labels(bind, given), [x for x in given if x is not None]
         if {x.form for x in known} == {"shift"}:
             return evolve(known[0], weight=_joint_weight(sign, given), labels=labels)
         if len(known) == 1 or len({(x.form, x.weight) for x in known}) != 1:
-            raise _UnknownError
+            raise _UnknownChange
         return evolve(known[0], labels=labels)
 
     return rule
 
 
-def _product(sign: int) -> Callable:
+def _product_rule(sign: int) -> Callable:
     """The rule of a multiplication, or of a division."""
 
     def rule(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
-        labels, known = _broadcast(bind, given), [x for x in given if x is not None]
+        labels, known = _broadcast_labels(bind, given), [x for x in given if x is not None]
         if {x.form for x in known} == {"scale"}:
             return evolve(known[0], weight=_joint_weight(sign, given), labels=labels)
         if len(known) == 2:
-            raise _UnknownError
+            raise _UnknownChange
         n = given.index(known[0])
         number = constants.value(bind.args[1 - n])
         if isinstance(number, bool) or not isinstance(number, Real) or (sign < 0 and n == 1):
-            raise _UnknownError
+            raise _UnknownChange
         weight = known[0].weight * number if sign > 0 else known[0].weight / float(number or np.nan)
         return evolve(known[0], weight=weight, labels=labels)
 
     return rule
 
 
-def _turned(before: str, after: str) -> Callable:
+def _form_change_rule(before: str, after: str) -> Callable:
     """The rule of an operation that turns one form into another."""
 
     def rule(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
         if given[0].form != before:
-            raise _UnknownError
+            raise _UnknownChange
         return evolve(given[0], form=after)
 
     return rule
 
 
-def _negation(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
+def _negation_change(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
     x = given[0]
     return evolve(x, weight=-x.weight) if x.form == "shift" else x
 
 
-def _same(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
+def _same_change(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
     if bind.binders[0].type.dtype.kind != "f":
-        raise _UnknownError
+        raise _UnknownChange
     return given[0]
 
 
 # ---- axes ----
 
 
-def _reduction(form: str) -> Callable:
+def _reduction_rule(form: str) -> Callable:
     """The rule of a reduction along axes on which t does not depend."""
 
     def rule(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
         x, attrs = given[0], bind.attrs
         if len(bind.args) != 1 or attrs.get("initial") is not None or x.form != form:
-            raise _UnknownError
+            raise _UnknownChange
         axis, rank = attrs["axis"], len(x.labels)
         axes = range(rank) if axis is None else axis if type(axis) is tuple else (axis,)
         reduced = {n % rank for n in axes} if rank else set()
         if any(x.labels[n] is not None for n in reduced):
-            raise _UnknownError
+            raise _UnknownChange
         kept = [None if n in reduced else label for n, label in enumerate(x.labels)]
         if not attrs.get("keepdims"):
             kept = [label for n, label in enumerate(x.labels) if n not in reduced]
@@ -225,16 +225,16 @@ def _reduction(form: str) -> Callable:
     return rule
 
 
-def _reshape(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
+def _reshape_change(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
     """The rule of operations that only insert or remove axes of length 1."""
     before, after = bind.args[0].type.shape, bind.binders[0].type.shape
     if [n for n in before if n != 1] != [n for n in after if n != 1]:
-        raise _UnknownError
+        raise _UnknownChange
     labels = iter([x for x, n in zip(given[0].labels, before, strict=True) if n != 1])
     return evolve(given[0], labels=tuple([None if n == 1 else next(labels) for n in after]))
 
 
-def _index(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
+def _index_change(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
     """The rule of basic indices, and of ``x[np.arange(n), places]`` for t along one axis."""
     item, x = bind.attrs["item"], given[0]
     item = item if type(item) is tuple else (item,)
@@ -242,16 +242,16 @@ def _index(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
         return evolve(x, labels=_basic_index(item, x.labels))
     arrays = bind.args[1:]
     if len(arrays) != len(item) or len(item) != len(x.labels) or any(given[1:]):
-        raise _UnknownError
+        raise _UnknownChange
     found = None
     for label, array, length in zip(x.labels, arrays, bind.args[0].type.shape, strict=True):
         if array.type.shape != bind.binders[0].type.shape or len(array.type.shape) != 1:
-            raise _UnknownError
+            raise _UnknownChange
         if label is not None:
             places = constants.value(array)
             is_each = isinstance(places, np.ndarray) and np.array_equal(places, np.arange(length))
             if found is not None or not is_each:
-                raise _UnknownError
+                raise _UnknownChange
             found = label
     return evolve(x, labels=(found,))
 
@@ -263,7 +263,7 @@ def _basic_index(item: tuple, labels: Labels) -> Labels:
         label = left.pop(0) if part is not None else None
         is_whole = part is None or part == slice(None)
         if not is_whole and (label is not None or type(part) not in (int, slice)):
-            raise _UnknownError
+            raise _UnknownChange
         if type(part) is not int:
             found.append(label)
     return (*found, *left)
@@ -271,22 +271,24 @@ def _basic_index(item: tuple, labels: Labels) -> Labels:
 
 _EXTREMA = frozenset(["max", "min"])
 _RULES: dict[str, Callable] = {
-    "add": _sum(1),
-    "sub": _sum(-1),
-    "mul": _product(1),
-    "div": _product(-1),
-    "neg": _negation,
-    "exp": _turned("shift", "scale"),
-    "log": _turned("scale", "shift"),
-    "cast": _same,
-    "copy": _same,
-    "sum": _reduction("scale"),
-    "mean": _reduction("shift"),
-    "index": _index,
-    "expand_dims": _reshape,
-    "reshape": _reshape,
-    "squeeze": _reshape,
-    "broadcast_to": lambda bind, given, constants: evolve(given[0], labels=_broadcast(bind, given)),
+    "add": _sum_rule(1),
+    "sub": _sum_rule(-1),
+    "mul": _product_rule(1),
+    "div": _product_rule(-1),
+    "neg": _negation_change,
+    "exp": _form_change_rule("shift", "scale"),
+    "log": _form_change_rule("scale", "shift"),
+    "cast": _same_change,
+    "copy": _same_change,
+    "sum": _reduction_rule("scale"),
+    "mean": _reduction_rule("shift"),
+    "index": _index_change,
+    "expand_dims": _reshape_change,
+    "reshape": _reshape_change,
+    "squeeze": _reshape_change,
+    "broadcast_to": lambda bind, given, constants: evolve(
+        given[0], labels=_broadcast_labels(bind, given)
+    ),
 }
 
 LATE_BOUND["without_canceling_maxima"] = without_canceling_maxima

@@ -14,7 +14,7 @@ from letir.errors import LetirError
 from letir.ops.effects.writes_to_arguments import write_back
 from letir.passes.peephole_rules import algebra, movement, selection
 from letir.passes.peephole_rules.value_facts import ValueFacts
-from letir.passes.type_propagation import throughout_fitting
+from letir.passes.type_propagation import map_fitting_bodies
 
 _MOST_REWRITES = 16  # per bind, as a safeguard: usually there are two or three at most
 
@@ -61,7 +61,7 @@ def peephole(fn: Lambda, *, fast_math: bool = False) -> Lambda:
     %2 = mul %1, 0
     return %2
     """
-    return throughout_fitting(fn, passes.rewrite_fast if fast_math else _rewrite_exactly)
+    return map_fitting_bodies(fn, passes.rewrite_fast if fast_math else _rewrite_exactly)
 
 
 def _rewrite_exactly(fn: Lambda) -> Lambda:

@@ -40,7 +40,7 @@ def flatten_stacks(fn: Lambda) -> Lambda:
     gone: set[Arg] = set()
     for bind in fn.binds:
         if _is_matrix_of(bind, rows, counts):
-            replaced[bind.binders[0]] = _flat(bind, rows)
+            replaced[bind.binders[0]] = _flat_stack(bind, rows)
             gone.update(bind.args)
     if not replaced:
         return fn
@@ -77,7 +77,7 @@ def _is_matrix_of(bind: Bind, rows: dict, counts: dict) -> bool:
     return bool(array_dtype(*kinds) == bind.binders[0].type.dtype)
 
 
-def _flat(bind: Bind, rows: dict) -> list[Bind]:
+def _flat_stack(bind: Bind, rows: dict) -> list[Bind]:
     """The stack of all scalars, and its reshape."""
     kind = bind.binders[0].type
     scalars = tuple([arg for row in bind.args for arg in rows[row]])

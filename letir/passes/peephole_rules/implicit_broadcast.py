@@ -5,7 +5,7 @@ from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.shape.shape_and_creation import broadcast_to
 from letir.passes.peephole_rules.driver import has_types_of, is_typed
-from letir.passes.type_propagation import throughout_fitting
+from letir.passes.type_propagation import map_fitting_bodies
 
 
 @entry_point
@@ -31,7 +31,7 @@ def remove_implicit_expands(fn: Lambda) -> Lambda:
     %4 = mul %0, %2
     return (%3, %4)
     """
-    return throughout_fitting(fn, _without_expands)
+    return map_fitting_bodies(fn, _without_expands)
 
 
 def _without_expands(fn: Lambda) -> Lambda:

@@ -4,7 +4,7 @@ from letir.ast import entry_point
 from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ops.elementwise.ufuncs import mul, power
-from letir.passes.type_propagation import throughout_fitting
+from letir.passes.type_propagation import map_fitting_bodies
 
 _KINDS = "iuf"  # of dtypes; half precision is left out: NumPy computes its powers in single
 
@@ -25,7 +25,7 @@ def multiply_powers(fn: Lambda, *, exact: bool = False) -> Lambda:
     %2 = mul %1, %0
     return %2
     """
-    return fn if exact else throughout_fitting(fn, _multiply_level)
+    return fn if exact else map_fitting_bodies(fn, _multiply_level)
 
 
 def _multiply_level(fn: Lambda) -> Lambda:

@@ -15,7 +15,7 @@ from letir.ops.indexing.basic import index
 from letir.ops.shape.concatenate_stack_split import concatenate, split, split_parts, stack
 from letir.ops.shape.transpose import normalize_axes
 from letir.passes.peephole_rules.value_facts import ValueFacts
-from letir.passes.type_propagation import throughout_fitting
+from letir.passes.type_propagation import map_fitting_bodies
 from letir.visitors.usedef import use_counts
 
 _FEW = 2  # if at most one of two parts is used, the used parts become indices
@@ -46,7 +46,7 @@ def lower_tuples(fn: Lambda) -> Lambda:
     %3 = index %2, 1:2
     return %3
     """
-    return throughout_fitting(fn, _lower_lists)
+    return map_fitting_bodies(fn, _lower_lists)
 
 
 def _lower_lists(fn: Lambda) -> Lambda:

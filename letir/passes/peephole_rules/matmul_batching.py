@@ -19,7 +19,7 @@ from letir.ops.shape.concatenate_stack_split import concatenate
 from letir.passes.memory.aliases import is_view
 from letir.passes.peephole_rules.stacked_products import flatten_products
 from letir.passes.peephole_rules.sum_merging import combine_sums
-from letir.passes.type_propagation import throughout_fitting
+from letir.passes.type_propagation import map_fitting_bodies
 
 _LEAST = 4  # products: with fewer, concatenating the factors costs as much as is saved
 _LEAST_VECTORS = 16  # matrix-vector products, for which BLAS has a faster routine
@@ -51,7 +51,7 @@ def batch_matmuls(fn: Lambda, *, exact: bool = False) -> Lambda:
     %10 = index %6, 6:8
     return (%7, %8, %9, %10)
     """
-    return fn if exact else throughout_fitting(fn, _merge_products)
+    return fn if exact else map_fitting_bodies(fn, _merge_products)
 
 
 def _merge_products(fn: Lambda) -> Lambda:
@@ -66,7 +66,7 @@ def _batch_products(fn: Lambda) -> Lambda:
         return fn
     batches = _Batches(sides)
     for position, bind in enumerate(fn.binds):
-        batches.bind(position, bind)
+        batches.visit_bind(position, bind)
     found = [batch for batch in batches.all if batch.is_worth]
     return fn.with_binds(_Emission(fn, found).binds()) if found else fn
 
@@ -130,28 +130,28 @@ class _Batches:
     of: dict[Arg, _Batch] = field(factory=dict)
     ready: dict[Arg, int] = field(factory=dict)
 
-    def bind(self, position: int, bind: Bind) -> None:
+    def visit_bind(self, position: int, bind: Bind) -> None:
         """Take a bind into account."""
         for arg in bind.args:
             if type(arg) is Local and arg in self.of:
                 self.of[arg].is_used = True
         side = self.sides.get(bind.binders[0]) if bind.binders else None
         if side is not None:
-            self.join(position, bind, side)
+            self.join_batch(position, bind, side)
             return
         if has_effect(bind):  # no bind moves past an effect
             self.open.clear()
-        at = self.after(bind.args[0]) if _may_move(bind) else position
+        at = self.ready_position(bind.args[0]) if _may_move(bind) else position
         for binder in bind.binders:
             self.ready[binder] = at
 
-    def after(self, arg: Arg) -> int:
+    def ready_position(self, arg: Arg) -> int:
         """The position after which a value can be computed; -1 for a parameter."""
         # a batch that saves no time leaves all of its products in place
         at, batch = self.ready.get(arg, -1), self.of.get(arg)
         return at if batch is None else max(at, batch.anchor)
 
-    def join(self, position: int, bind: Bind, side: int) -> None:
+    def join_batch(self, position: int, bind: Bind, side: int) -> None:
         """Add a product to the batch of its common factor, or to a new one."""
         own = bind.args[1 - side]
         # factors with the same dtype and length, to which the common factor fits
@@ -160,7 +160,7 @@ class _Batches:
         batch = self.open.get(key)
         if batch is None or rows > _MOST_ROWS_OF_ONE or batch.rows + rows > _MOST_ROWS:
             batch = None
-        elif self.after(own) >= batch.anchor:
+        elif self.ready_position(own) >= batch.anchor:
             if batch.is_used:
                 batch = None
             else:
@@ -195,18 +195,18 @@ class _Emission:
         self.made = {bind.binders[0]: bind for bind in self.fn.binds if _may_move(bind)}
         for position, bind in enumerate(self.fn.binds):
             if position in anchors:
-                self.product(anchors[position], bind)
+                self.emit_product(anchors[position], bind)
             if id(bind) not in self.done:
                 self.builder.binds.append(bind)
                 self.done.add(id(bind))
         return self.builder.binds
 
-    def product(self, batch: _Batch, last: Bind) -> None:
+    def emit_product(self, batch: _Batch, last: Bind) -> None:
         """Emit the product of a batch, and its parts."""
         side, builder = batch.side, self.builder
         owns = [bind.args[1 - side] for bind in batch.members]
         for own in owns:
-            self.view(own)
+            self.emit_views(own)
         builder.source = last.source
         axis = int(side == 0)
         (whole,) = builder.emit(concatenate, tuple(owns), Attrs(axis=axis, dtype=None))
@@ -219,7 +219,7 @@ class _Emission:
             builder.binds.append(bind.replace(op=index, args=(product,), attrs=attrs))
             start = part.stop
 
-    def view(self, arg: Arg) -> None:
+    def emit_views(self, arg: Arg) -> None:
         """Emit the views from which a factor is made, if they come later."""
         chain = []
         while arg in self.made and id(self.made[arg]) not in self.done:

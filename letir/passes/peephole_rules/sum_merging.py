@@ -60,14 +60,14 @@ def combine_sums(fn: Lambda) -> Lambda:
         if binder in writes:
             builder.source = bind.source
             base, term = writes[binder]
-            sums.pop(term).end(binder, builder, base)
+            sums.pop(term).emit_total(binder, builder, base)
         elif bind.op is add and args[0] in absorbed:
             builder.source = bind.source
-            total = sums.pop(args[0]).plus(sums.pop(args[1]), binder.type.size, builder)
+            total = sums.pop(args[0]).merge_with(sums.pop(args[1]), binder.type.size, builder)
             if binder in absorbed:
                 sums[binder] = total
             else:
-                total.end(binder, builder)
+                total.emit_total(binder, builder)
         elif binder in absorbed:
             builder.source = bind.source
             sums[binder] = Sum(_terms_of(bind, builder, rows))
@@ -164,7 +164,7 @@ class Parts:
     # (token of the item, arrays) -> (item, part, arrays)
     at: dict[tuple, tuple[Any, Local, tuple]] = field(factory=dict)
 
-    def put(self, item: Any, part: Local, arrays: tuple, builder: LetBuilder) -> None:
+    def add_part(self, item: Any, part: Local, arrays: tuple, builder: LetBuilder) -> None:
         """Add one part."""
         place = token(item), arrays  # token: items are slices, which Python before 3.12 cannot hash
         if place in self.at:
@@ -173,10 +173,10 @@ class Parts:
             self.kept += part.type.size
         self.at[place] = item, part, arrays
 
-    def take(self, other: "Parts", builder: LetBuilder) -> None:
+    def absorb(self, other: "Parts", builder: LetBuilder) -> None:
         """Add the parts of another sum."""
         for found in other.at.values():
-            self.put(*found, builder)
+            self.add_part(*found, builder)
 
     def add_to(self, base: Local, builder: LetBuilder) -> None:
         """Add each part to ``base``, which the evaluator does in place."""
@@ -184,7 +184,7 @@ class Parts:
             attrs = index_add.complete({"item": item})
             (base,) = builder.emit(index_add, (base, part, *arrays), attrs)
 
-    def emitted(self, builder: LetBuilder) -> Local:
+    def emit_sum(self, builder: LetBuilder) -> Local:
         """The sum of all parts."""
         shape = self.like.attrs["shape"]
         sizes, _ = split_sizes(self.like.args, shape)
@@ -234,13 +234,13 @@ class Products:
     kept: int  # elements
     rows: _Rows
 
-    def take(self, other: "Products", builder: LetBuilder) -> None:
+    def absorb(self, other: "Products", builder: LetBuilder) -> None:
         """Add the products of another sum."""
         self.left += other.left
         self.right += other.right
         self.kept += other.kept
 
-    def emitted(self, builder: LetBuilder) -> Local:
+    def emit_sum(self, builder: LetBuilder) -> Local:
         """The product of the left factors side by side and the right factors stacked."""
         left = self.rows.side_by_side(tuple(self.left), 1, builder)
         right = self.rows.side_by_side(tuple(self.right), 0, builder)
@@ -255,7 +255,7 @@ def _terms_of(bind: Bind, builder: LetBuilder, rows: _Rows) -> Parts | Products:
     parts = Parts(bind)
     _, operands = split_sizes(bind.args, bind.attrs["shape"])
     for item, part, arrays in group_parts(bind.attrs["items"], operands):
-        parts.put(item, part, arrays, builder)
+        parts.add_part(item, part, arrays, builder)
     return parts
 
 
@@ -266,7 +266,7 @@ class Sum:
     terms: Any  # Parts or Products: the terms of one sum are of one kind
     before: Local | None = None
 
-    def plus(self, other: "Sum", size: Size | int, builder: LetBuilder) -> "Sum":
+    def merge_with(self, other: "Sum", size: Size | int, builder: LetBuilder) -> "Sum":
         """The union of two deferred sums, merged into the longer one."""
         # the shorter sum is merged into the longer, else a chain would take quadratic time; the 4
         # leaves the usual order of the terms as it is
@@ -275,10 +275,10 @@ class Sum:
         if shorter.before is not None:
             longer.add_before(shorter.before, builder)
         if type(size) is int and longer.terms.kept > MOST * size:
-            longer.add_before(longer.terms.emitted(builder), builder)
+            longer.add_before(longer.terms.emit_sum(builder), builder)
             longer.terms = shorter.terms
         else:
-            longer.terms.take(shorter.terms, builder)
+            longer.terms.absorb(shorter.terms, builder)
         return longer
 
     def add_before(self, made: Local, builder: LetBuilder) -> None:
@@ -286,7 +286,7 @@ class Sum:
         both = made if self.before is None else builder.emit(add, (self.before, made))[0]
         self.before = both
 
-    def end(self, binder: Local, builder: LetBuilder, base: Local | None = None) -> None:
+    def emit_total(self, binder: Local, builder: LetBuilder, base: Local | None = None) -> None:
         """Emit the sum, including ``base`` if given, under the name ``binder``."""
         if base is not None:
             self.add_before(base, builder)
@@ -295,7 +295,7 @@ class Sum:
         if base is not None and few:
             self.terms.add_to(self.before, builder)
         else:
-            made = self.terms.emitted(builder)
+            made = self.terms.emit_sum(builder)
             if self.before is not None:
                 builder.emit(add, (self.before, made))
         # the sum is bound to ``binder``, so that its uses need not change

@@ -191,9 +191,9 @@ class ValueFacts:
         bind = self.made.get(arg)
         if bind is None or bind.op.name not in _UNIFORM:  # nearly always
             return None
-        return self.uniform(bind)
+        return self.uniform_number(bind)
 
-    def uniform(self, bind: Bind | None) -> Any:
+    def uniform_number(self, bind: Bind | None) -> Any:
         """The known number that all elements of a result equal, None otherwise."""
         while bind is not None and bind.op in (broadcast_to, expand_dims, reshape):
             bind = self.made.get(bind.args[0])
