@@ -55,7 +55,7 @@ def _expect_plain(attrs: dict) -> None:
         raise TypeError(f"no array form with {attrs}")
 
 
-def _reduction(finish: Callable[[Builder, list], Any]) -> ArrayForm:
+def _reduction_form(finish: Callable[[Builder, list], Any]) -> ArrayForm:
     """The form of a reduction over axes: ``finish(b, row)`` reduces one row of scalars."""
 
     def form(b: Builder, x: Scalars, *, axis=None, keepdims=False, **attrs: Any) -> Scalars:
@@ -105,7 +105,7 @@ def _place_of_extreme(name: str) -> Callable[[Builder, list], Any]:
     return finish
 
 
-def _extreme(name: str) -> Callable[[Builder, list], Any]:
+def _extreme_form(name: str) -> Callable[[Builder, list], Any]:
     form: Any = form_of(name)
     return lambda b, row: reduce(lambda x, y: form(b, x, y), row)
 
@@ -179,7 +179,7 @@ def _sum_to_size(b: Builder, x: Scalars, *, shape: tuple | None) -> Scalars:
     lead = x.ndim - len(shape)
     summed = [lead + n for n, length in enumerate(shape) if length == 1 != x.shape[lead + n]]
     axes = (*range(lead), *summed)
-    return _reduction(_sum_of_row)(b, x, axis=axes, keepdims=True).reshape(shape)
+    return _reduction_form(_sum_of_row)(b, x, axis=axes, keepdims=True).reshape(shape)
 
 
 # names of forms that give NumPy's scalars where the result has no axes
@@ -195,11 +195,11 @@ _FORMS: dict[str, ArrayForm] = {
     "assemble": _assemble,
     "full": _full,
     "cumsum": _cumsum,
-    "sum": _reduction(_sum_of_row),
+    "sum": _reduction_form(_sum_of_row),
     "sum_to_size": _sum_to_size,
-    "mean": _reduction(_mean),
-    "max": _reduction(_extreme("maximum")),
-    "min": _reduction(_extreme("minimum")),
-    "argmax": _reduction(_place_of_extreme("gt")),
-    "argmin": _reduction(_place_of_extreme("lt")),
+    "mean": _reduction_form(_mean),
+    "max": _reduction_form(_extreme_form("maximum")),
+    "min": _reduction_form(_extreme_form("minimum")),
+    "argmax": _reduction_form(_place_of_extreme("gt")),
+    "argmin": _reduction_form(_place_of_extreme("lt")),
 }

@@ -52,8 +52,8 @@ class _Lowering(ScalarLowering):
     def kernel(self, body: Lambda) -> Kernel:
         b = self.builder
         shape = body.binds[-1].binders[0].type.shape
-        inputs = [_input(f"x{n}", p.type, shape) for n, p in enumerate(body.params)]
-        outputs = [_output(body, n, arg, shape) for n, arg in enumerate(body.ret.args)]
+        inputs = [_input_array(f"x{n}", p.type, shape) for n, p in enumerate(body.params)]
+        outputs = [_output_array(body, n, arg, shape) for n, arg in enumerate(body.ret.args)]
         if not 0 < len(inputs) + len(outputs) <= MOST_ARRAYS:
             raise NoKernel
         n = b.extent("n")
@@ -87,7 +87,7 @@ def kernel_name(body: Lambda) -> str:
     return f"{KERNEL} " + "_".join([bind.op.name for bind in body.binds[:4]])
 
 
-def _input(name: str, kind: ArrayType | None, shape: tuple) -> Array:
+def _input_array(name: str, kind: ArrayType | None, shape: tuple) -> Array:
     """The kernel's parameter for an operand, whose last axis may be broadcast."""
     if not is_complex(kind):
         expect_known(kind)
@@ -95,7 +95,7 @@ def _input(name: str, kind: ArrayType | None, shape: tuple) -> Array:
     return Array(name, kind.dtype, ("n" if is_full else "",))
 
 
-def _output(body: Lambda, n: int, arg: Arg, shape: tuple) -> Array:
+def _output_array(body: Lambda, n: int, arg: Arg, shape: tuple) -> Array:
     """The parameter for a result."""
     if not is_complex(arg.type):
         expect_known(arg.type)

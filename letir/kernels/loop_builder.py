@@ -20,7 +20,7 @@ from letir.kernels.loop_language import (
     Store,
     While,
 )
-from letir.kernels.scalar_instructions import result_dtype
+from letir.kernels.scalar_instructions import instruction_dtype
 
 
 def _element_dtype(array: Array, part: str) -> np.dtype:
@@ -67,8 +67,8 @@ class Builder:
         reassociates: bool = False,
     ) -> Operand:
         """The result of an instruction."""
-        kind = result_dtype(name, tuple([x.dtype for x in operands]), dtype)
-        key = (name, tuple([_key(x) for x in operands]), kind, reassociates)
+        kind = instruction_dtype(name, tuple([x.dtype for x in operands]), dtype)
+        key = (name, tuple([_expression_key(x) for x in operands]), kind, reassociates)
         for known in reversed(self.known):
             if key in known:
                 return known[key]
@@ -87,7 +87,7 @@ class Builder:
             full = "_".join([name, *map(str, dtypes)])
             function = Function(full, params, inner.statements(), result)
             self.functions[name, dtypes] = function
-        key = (function, tuple([_key(x) for x in operands]))
+        key = (function, tuple([_expression_key(x) for x in operands]))
         for known in reversed(self.known):
             if key in known:
                 return known[key]
@@ -157,7 +157,7 @@ class Builder:
         return self.let("bits", x, dtype=np.dtype(dtype))
 
 
-def _key(x: Operand):
+def _expression_key(x: Operand):
     return (x.dtype, x.value.tobytes()) if type(x) is Number else id(x)
 
 

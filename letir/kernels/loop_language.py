@@ -69,7 +69,7 @@ class Let:
 
     def __str__(self):
         name = self.name + " reassociates" * self.reassociates
-        return f"{self.result}: {self.result.dtype} = {name} {_joined(self.operands)}"
+        return f"{self.result}: {self.result.dtype} = {name} {_join_texts(self.operands)}"
 
 
 @frozen(eq=False)
@@ -155,7 +155,7 @@ class Call:
     operands: tuple[Operand, ...]
 
     def __str__(self):
-        call = f"{self.function.name}({_joined(self.operands)})"
+        call = f"{self.function.name}({_join_texts(self.operands)})"
         return f"{self.result}: {self.result.dtype} = {call}"
 
 
@@ -194,8 +194,8 @@ class Kernel:
     columns: int = 0
 
     def __str__(self):
-        lines = [*map(str, self.functions), f"kernel {self.name}({_joined(self.arrays)}) {{"]
-        _write(self.body, "  ", lines)
+        lines = [*map(str, self.functions), f"kernel {self.name}({_join_texts(self.arrays)}) {{"]
+        _write_lines(self.body, "  ", lines)
         return "\n".join([*lines, "}"])
 
 
@@ -206,14 +206,14 @@ def count_accesses(kernel: Kernel) -> int:
 
 def _place_text(one: Load | Store) -> str:
     part = one.part and f".{one.part}"
-    return f"{one.array.name}[{_joined(one.indices)}]{part}"
+    return f"{one.array.name}[{_join_texts(one.indices)}]{part}"
 
 
-def _joined(parts: tuple) -> str:
+def _join_texts(parts: tuple) -> str:
     return ", ".join(map(str, parts))
 
 
-def _write(body: tuple[Statement, ...], indent: str, lines: list[str]) -> None:
+def _write_lines(body: tuple[Statement, ...], indent: str, lines: list[str]) -> None:
     """Append the lines of a body."""
     for one in body:
         if not isinstance(one, Loop | While):
@@ -222,10 +222,10 @@ def _write(body: tuple[Statement, ...], indent: str, lines: list[str]) -> None:
         carried = "".join([f" carry {c} = {first}" for c, first, _, _ in one.carried])
         if isinstance(one, While):
             lines.append(f"{indent}while{carried} {{")
-            _write(one.test, indent + "  ", lines)
+            _write_lines(one.test, indent + "  ", lines)
             lines.append(f"{indent}}} holds {one.condition} {{")
         else:
             lines.append(f"{indent}for {one.index} < {one.extent}{carried} {{")
-        _write(one.body, indent + "  ", lines)
+        _write_lines(one.body, indent + "  ", lines)
         last = "".join([f" next {c} = {then}, {end} after" for c, _, then, end in one.carried])
         lines.append(f"{indent}}}{last}")

@@ -115,7 +115,7 @@ class Accumulator:
         """``parts`` with one more value added, such as the total of a row."""
         return self.with_block(b, parts, self.step(b, self.block(b, parts), x))
 
-    def updated(self, b: Builder, old: Operand, x: Operand) -> Operand:
+    def update_element(self, b: Builder, old: Operand, x: Operand) -> Operand:
         """An element of an array of totals, with one more value added."""
         return b.let(self.combine, old, x)
 
@@ -135,7 +135,7 @@ class WithNan(Accumulator):
         extremum, was_nan = parts
         return b.select(was_nan, b.number(np.nan, self.dtype), extremum)
 
-    def updated(self, b: Builder, old: Operand, x: Operand) -> Operand:
+    def update_element(self, b: Builder, old: Operand, x: Operand) -> Operand:
         is_old = b.let("ge" if self.combine == "max" else "le", old, x)
         return b.select(b.let("or", is_old, b.let("ne", old, old)), old, x)
 

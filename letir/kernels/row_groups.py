@@ -330,7 +330,7 @@ class RowLowering(ScalarLowering):
         # in the order of rows, as NumPy adds them
         b, array, place = self.builder, self.total_of(one), self.place[one.kind]
         old = b.load(array, place)
-        b.store(array, place, one.accumulator.updated(b, old, element))
+        b.store(array, place, one.accumulator.update_element(b, old, element))
 
     def finish_total(self, one: Reduction, count: Operand) -> None:
         """Divide the totals of means of ``count`` elements."""

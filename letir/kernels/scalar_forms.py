@@ -44,7 +44,7 @@ def form_of(name: str | None) -> Form | None:
     return None if name is None else _FORMS.get(name) or ELEMENTARY.get(name)
 
 
-def _form(name: str) -> Form:
+def _instruction_form(name: str) -> Form:
     return lambda b, *operands: b.let(name, *operands)
 
 
@@ -56,7 +56,7 @@ def _truth_value(b: Builder, x: Operand) -> Operand:
     return x if x.dtype == BOOL else b.let("ne", x, b.number(0, x.dtype))
 
 
-def _logical(name: str) -> Form:
+def _logical_form(name: str) -> Form:
     return lambda b, x, y: b.let(name, _truth_value(b, x), _truth_value(b, y))
 
 
@@ -91,7 +91,7 @@ def _negative(b: Builder, x: Operand) -> Operand:
     return b.sub(b.number(0, x.dtype), x) if x.dtype.kind == "u" else b.let("neg", x)
 
 
-def _extreme(comparison: str, with_nan: bool) -> Form:
+def _extremum_form(comparison: str, with_nan: bool) -> Form:
     """The form of ``maximum`` or ``minimum`` if ``with_nan``, else of ``fmax`` or ``fmin``.
 
     For two zeros the result is the second operand, as in NumPy's loops on x86.
@@ -108,8 +108,8 @@ def _extreme(comparison: str, with_nan: bool) -> Form:
 
 
 def _clip(b: Builder, x: Operand, low: Operand, high: Operand) -> Operand:
-    low_ = _extreme("gt", True)(b, x, low)
-    return _extreme("lt", True)(b, low_, high)
+    low_ = _extremum_form("gt", True)(b, x, low)
+    return _extremum_form("lt", True)(b, low_, high)
 
 
 def _sign(b: Builder, x: Operand) -> Operand:
@@ -148,7 +148,7 @@ def _heaviside(b: Builder, x: Operand, at_zero: Operand) -> Operand:
     return b.select(b.let("ne", x, x), x, found)
 
 
-def _shift(name: str) -> Form:
+def _shift_form(name: str) -> Form:
     """A shift; by more bits than the integer has it gives zero, or copies of the sign bit."""
 
     def form(b: Builder, x: Operand, n: Operand) -> Operand:
@@ -215,29 +215,33 @@ def _floor_divide_integers(b: Builder, x: Operand, y: Operand) -> Operand:
 
 
 _FORMS: dict[str, Form] = {
-    **{name: _form(name) for name in INSTRUCTIONS if INSTRUCTIONS[name].result == "same"},
+    **{
+        name: _instruction_form(name)
+        for name in INSTRUCTIONS
+        if INSTRUCTIONS[name].result == "same"
+    },
     "add": _of_numbers("add", "or"),
     "mul": _of_numbers("mul", "and"),
-    "div": _form("div"),
+    "div": _instruction_form("div"),
     "neg": _negative,
     "positive": lambda b, x: x,
     "conj": lambda b, x: x,
     "stop_gradient": lambda b, x: x,
     "cast": lambda b, x: x,  # the group converts it to the dtype of the result
     "where": lambda b, condition, x, y: b.select(_truth_value(b, condition), x, y),
-    "equal": _form("eq"),
-    "not_equal": _form("ne"),
-    "less": _form("lt"),
-    "less_equal": _form("le"),
-    "greater": _form("gt"),
-    "greater_equal": _form("ge"),
-    "logical_and": _logical("and"),
-    "logical_or": _logical("or"),
-    "logical_xor": _logical("xor"),
+    "equal": _instruction_form("eq"),
+    "not_equal": _instruction_form("ne"),
+    "less": _instruction_form("lt"),
+    "less_equal": _instruction_form("le"),
+    "greater": _instruction_form("gt"),
+    "greater_equal": _instruction_form("ge"),
+    "logical_and": _logical_form("and"),
+    "logical_or": _logical_form("or"),
+    "logical_xor": _logical_form("xor"),
     "logical_not": _not,
-    "bitwise_and": _form("and"),
-    "bitwise_or": _form("or"),
-    "bitwise_xor": _form("xor"),
+    "bitwise_and": _instruction_form("and"),
+    "bitwise_or": _instruction_form("or"),
+    "bitwise_xor": _instruction_form("xor"),
     "invert": _invert,
     "abs": _abs,
     "fabs": _abs,
@@ -246,10 +250,10 @@ _FORMS: dict[str, Form] = {
     "safe_divide": _safe_divide,
     "remainder": _remainder,
     "floor_divide": _floor_divide,
-    "maximum": _extreme("gt", True),
-    "minimum": _extreme("lt", True),
-    "fmax": _extreme("gt", False),
-    "fmin": _extreme("lt", False),
+    "maximum": _extremum_form("gt", True),
+    "minimum": _extremum_form("lt", True),
+    "fmax": _extremum_form("gt", False),
+    "fmin": _extremum_form("lt", False),
     "clip": _clip,
     "sign": _sign,
     "isnan": _is_nan,
@@ -259,6 +263,6 @@ _FORMS: dict[str, Form] = {
     "heaviside": _heaviside,
     "radians": lambda b, x: b.mul(x, b.number(np.pi / 180, x.dtype)),
     "degrees": lambda b, x: b.mul(x, b.number(180 / np.pi, x.dtype)),
-    "left_shift": _shift("shl"),
-    "right_shift": _shift("shr"),
+    "left_shift": _shift_form("shl"),
+    "right_shift": _shift_form("shr"),
 }

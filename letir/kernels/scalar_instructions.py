@@ -30,7 +30,7 @@ class Instruction:
     compute: Callable
 
 
-def _truncated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _truncate(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.asarray(x).astype(dtype)
 
 
@@ -104,12 +104,14 @@ INSTRUCTIONS = _instruction_table(
     ("lshr", 2, "iu", "same", _shift_right_unsigned),  # with zeros
     ("select", 3, "biuf", "same", np.where),
     # floats to integers towards zero, undefined beyond their range; integers wrap around
-    ("convert", 1, "biuf", "given", _truncated),
+    ("convert", 1, "biuf", "given", _truncate),
     ("bits", 1, "iuf", "given", _bits),  # the same bits as another dtype of this size
 )
 
 
-def result_dtype(name: str, operands: tuple[np.dtype, ...], given: np.dtype | None) -> np.dtype:
+def instruction_dtype(
+    name: str, operands: tuple[np.dtype, ...], given: np.dtype | None
+) -> np.dtype:
     """The dtype of the result. Raises TypeError for operands that the instruction does not take."""
     known = INSTRUCTIONS[name]
     same = operands[1:] if name == "select" else operands

@@ -83,7 +83,7 @@ class ScalarLowering:
                 raise NoKernel
         operands = [self.operand(arg, dtype) for arg, dtype in zip(bind.args, dtypes, strict=True)]
         found = form(self.builder, *operands)
-        self.scalars[binder] = self.converted(found, binder.type.dtype)
+        self.scalars[binder] = self.convert_to(found, binder.type.dtype)
 
     def expect_known(self, kind: ArrayType | None) -> None:
         """Raise NoKernel unless this lowering supports arrays of this type."""
@@ -101,13 +101,13 @@ class ScalarLowering:
                 except (ArithmeticError, ValueError):
                     raise NoKernel from None
         self.expect_known(arg.type)
-        return self.converted(self.value(arg), dtype)
+        return self.convert_to(self.value(arg), dtype)
 
     def value(self, arg: Arg) -> Operand:
         """The scalar of an operand."""
         return self.scalars[arg]
 
-    def converted(self, x: Any, dtype: np.dtype) -> Any:
+    def convert_to(self, x: Any, dtype: np.dtype) -> Any:
         """``x`` as another dtype. Raises NoKernel if NumPy's result depends on the processor."""
         if dtype.kind == "c":
             return LATE_BOUND["as_pair"](self.builder, x, dtype)

@@ -20,14 +20,14 @@ from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.eval.float_warnings import KERNEL
 from letir.kernels.batches.item_binds import (
     adds_to_operand,
+    axes_sum_of,
     bind_kind,
     gathered_item,
     is_batch,
     is_shared,
     is_sum_to_shape,
-    resized,
+    resize_bind,
     scattered_parts,
-    summed,
 )
 from letir.kernels.loop_language import Array, Kernel, Operand
 from letir.kernels.scalar_instructions import BOOL
@@ -91,7 +91,7 @@ class _BatchLowering(Unrolling):
     them; ``batch``: for the first element number of each operand that is loaded its array, its
     elements, and whether they belong to the current item; ``item``: the number of this item;
     ``offset``: its place within a block; ``outside``: whether an index was out of bounds;
-    ``known_indices``: the result of ``checked``, by index and length; ``sums``: the sums of
+    ``known_indices``: the result of ``checked_index``, by index and length; ``sums``: the sums of
     the second loop.
     """
 
@@ -268,7 +268,7 @@ class _BatchLowering(Unrolling):
 
     def for_item(self, bind: Bind) -> Bind:
         """The bind for one item; its results are ``made``."""
-        attrs, kinds = resized(bind, self.n, 1)
+        attrs, kinds = resize_bind(bind, self.n, 1)
         self.made = tuple([Local(kind) for kind in kinds])
         names: dict[Arg, Arg] = {}
         for arg in bind.args:
@@ -277,7 +277,7 @@ class _BatchLowering(Unrolling):
                 self.places[names[arg]] = self.places[arg]
         args = tuple([arg if type(arg) is Const else names.get(arg, arg) for arg in bind.args])
         found = Bind(self.made, bind.op, args, attrs, bind.source)
-        return summed(found) if is_sum_to_shape(bind) else found
+        return axes_sum_of(found) if is_sum_to_shape(bind) else found
 
     def scalar_of(self, name: str | None, form: Any, operands: Sequence[Operand]) -> Operand:
         return form(self.builder, *operands)  # inline: LLVM does not vectorise calls
@@ -320,14 +320,14 @@ class _BatchLowering(Unrolling):
         for own in zip(*[places.ravel() for places in spread], strict=True):
             at: Operand | None = None
             for place, (_, n, size) in zip(own, steps, strict=True):
-                index = self.checked(int(place), n)
+                index = self.checked_index(int(place), n)
                 index = index if size == 1 else b.let("mul", index, self.index(size))
                 at = index if at is None else b.add(at, index)
             assert at is not None
             found.append(at)
         return found, tuple(rest.ravel().tolist())
 
-    def checked(self, place: int, n: int) -> Operand:
+    def checked_index(self, place: int, n: int) -> Operand:
         """An index below ``n``, counted from the start; 0 for an index out of bounds."""
         b, length = self.builder, self.length(n)
         given = b.convert(self.element(place), _INDEX)

@@ -2,7 +2,7 @@
 
 The items of a batch are the parts of arrays along their first axis, all of one length. A bind is
 *itemwise* if each item of its results depends on the same item of its operands and on small shared
-operands only. ``resized`` gives such a bind for a batch of another length.
+operands only. ``resize_bind`` gives such a bind for a batch of another length.
 """
 
 import math
@@ -98,14 +98,14 @@ def is_sum_to_shape(bind: Bind) -> bool:
     return bind.op.reduction == "sum" and "axis" not in bind.attrs and "shape" in bind.attrs
 
 
-def summed(bind: Bind) -> Bind:
+def axes_sum_of(bind: Bind) -> Bind:
     """The sum along axes, which stay with length 1, that ``is_sum_to_shape`` describes."""
     total = PRIMITIVES["sum"]
     attrs = total.complete({"axis": reduced_axes(bind), "keepdims": True})
     return bind.replace(op=total, args=bind.args[:1], attrs=attrs)
 
 
-def resized(bind: Bind, n: int, length: int) -> tuple[Attrs, tuple[ArrayType, ...]]:
+def resize_bind(bind: Bind, n: int, length: int) -> tuple[Attrs, tuple[ArrayType, ...]]:
     """(attributes, types of the results) of a bind for a batch of ``length`` instead of ``n``."""
     attrs, shape = bind.attrs, bind.attrs.get("shape")
     if type(shape) is tuple and shape and shape[0] == n:
@@ -119,7 +119,7 @@ def _resized_type(kind: ArrayType, n: int, length: int) -> ArrayType:
 
 def _is_itemwise(bind: Bind, n: int) -> bool:
     """Whether a bind is itemwise: tried on distinct elements, with few items."""
-    attrs, kinds = resized(bind, n, _TRIED)
+    attrs, kinds = resize_bind(bind, n, _TRIED)
     given = tuple([_resized_type(arg.type, n, _TRIED) for arg in bind.args])
     places = tuple([is_batch(arg.type, n) for arg in bind.args])
     values = tuple([arg.value if type(arg) is Const else None for arg in bind.args])
@@ -140,15 +140,15 @@ def _agrees(bind: Bind, n: int, attrs: Attrs, kinds: tuple) -> bool:
             elements = rng.permutation(math.prod(kind.shape))
         own = elements.astype("i8" if bind.op.moves_elements else kind.dtype)
         operands.append(arg.value if type(arg) is Const else own.reshape(kind.shape))
-    own_attrs, _ = resized(bind, n, 1)
+    own_attrs, _ = resize_bind(bind, n, 1)
     try:
-        whole = _results(bind.op.impl(np, *operands, **attrs))
+        whole = _as_list(bind.op.impl(np, *operands, **attrs))
         for item in range(_TRIED):
             given = [
                 x[item : item + 1] if is_batch(arg.type, n) else x
                 for arg, x in zip(bind.args, operands, strict=True)
             ]
-            alone = _results(bind.op.impl(np, *given, **own_attrs))
+            alone = _as_list(bind.op.impl(np, *given, **own_attrs))
             for x, y in zip(whole, alone, strict=True):
                 if x.shape[0] != _TRIED or not np.array_equal(x[item : item + 1], y):
                     return False
@@ -157,7 +157,7 @@ def _agrees(bind: Bind, n: int, attrs: Attrs, kinds: tuple) -> bool:
     return True
 
 
-def _results(found: Any) -> list[np.ndarray]:
+def _as_list(found: Any) -> list[np.ndarray]:
     return [np.asarray(x) for x in found] if type(found) in (tuple, list) else [np.asarray(found)]
 
 

@@ -105,7 +105,7 @@ def _statement_operands(one: Statement) -> Iterator[Operand]:
         yield one.value
 
 
-def neutral(name: str, dtype: np.dtype) -> Number:
+def neutral_element(name: str, dtype: np.dtype) -> Number:
     """The neutral element of an instruction: 0 of a sum, 1 of a product, and so on."""
     if name in ("max", "min") and dtype.kind != "f":
         limits = np.iinfo(dtype)

@@ -11,7 +11,7 @@ from attrs import define, field, frozen
 from letir.ast.bounded_cache import BoundedCache
 from letir.eval.float_warnings import KernelError
 from letir.kernels.device.lanes import LANES, shared_loops
-from letir.kernels.device.ptx import ENTRY, LaunchForm, parameters, ptx_text
+from letir.kernels.device.ptx import ENTRY, LaunchForm, entry_parameters, ptx_text
 from letir.kernels.loop_language import Array, Kernel
 
 _LOG = logging.getLogger("letir")
@@ -84,7 +84,7 @@ class Launcher:
         names = [array.name for array in self.kernel.arrays]
         numbers = [name for name, own in zip(names, layout, strict=True) if own is None]
         arrays = [own for own in layout if own is not None]
-        axes, spread = collapsed(axes, [along for along, _ in arrays])
+        axes, spread = merge_axes(axes, [along for along, _ in arrays])
         total = math.prod(axes)
         if len(axes) > 1 and total >= _MOST_DIVIDED:
             raise KernelError("too many steps")
@@ -104,14 +104,14 @@ class Launcher:
         key = (xp.cuda.get_device_id(), form)
         found = self.functions.get(key)
         if found is None:
-            found = self.functions[key] = self.loaded(xp, form)
+            found = self.functions[key] = self.load_function(xp, form)
         if isinstance(found, Exception):
             raise KernelError("not loaded") from found
         return found
 
-    def loaded(self, xp: Any, form: LaunchForm) -> Any:
+    def load_function(self, xp: Any, form: LaunchForm) -> Any:
         """The entry, or the error of the driver, which is logged."""
-        if len(parameters(self.kernel, form)) * 8 > _MOST_BYTES:
+        if len(entry_parameters(self.kernel, form)) * 8 > _MOST_BYTES:
             return KernelError("too many parameters")
         module = xp.cuda.function.Module()
         try:
@@ -122,7 +122,7 @@ class Launcher:
         return module.get_function(ENTRY)
 
 
-def collapsed(
+def merge_axes(
     axes: tuple[int, ...], strides: Sequence[tuple[int, ...]]
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """``axes`` merged to as few axes as possible, and the strides of the arrays along them.

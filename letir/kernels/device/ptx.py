@@ -15,7 +15,13 @@ from attrs import define, evolve, field, frozen
 
 from letir.ast.bounded_cache import BoundedCache
 from letir.kernels.device.float_remainder import remainder_function
-from letir.kernels.device.lanes import LANES, has_waiting_lanes, neutral, shared_loops, spread_loop
+from letir.kernels.device.lanes import (
+    LANES,
+    has_waiting_lanes,
+    neutral_element,
+    shared_loops,
+    spread_loop,
+)
 from letir.kernels.llvm.compile_threads import begin_compilation
 from letir.kernels.llvm.llvm_statements import StatementText, type_text
 from letir.kernels.llvm.machine_code import emitted_code
@@ -52,7 +58,9 @@ class LaunchForm:
 
 
 def ptx_text(kernel: Kernel, form: LaunchForm = LaunchForm()) -> str:
-    """The PTX of a kernel, whose entry is ``ENTRY`` and takes the arguments ``parameters``."""
+    """The PTX of a kernel, whose entry is ``ENTRY`` and takes the arguments
+    ``entry_parameters``.
+    """
     key = (str(kernel), form)
     found = _ptx_texts.get(key)
     if found is None:
@@ -85,7 +93,7 @@ class Parameter:
     name: str = ""
 
 
-def parameters(kernel: Kernel, form: LaunchForm) -> list[Parameter]:
+def entry_parameters(kernel: Kernel, form: LaunchForm) -> list[Parameter]:
     """The parameters of the entry, in order."""
     given = [array for array in kernel.arrays if array.name not in form.numbers]
     found = []
@@ -131,7 +139,7 @@ class _DeviceModule(StatementText):
         self.outer, self.shared = spread_loop(kernel), shared_loops(kernel)
         self.waits = has_waiting_lanes(kernel)
         notes = {"ptr": "ptr" if self.waits else "ptr noalias"}
-        params = parameters(kernel, self.form)
+        params = entry_parameters(kernel, self.form)
         given = [
             f"{notes.get(p.kind, p.kind)} {self.parameter_register(p, n)}"
             for n, p in enumerate(params)
@@ -214,7 +222,7 @@ class _DeviceModule(StatementText):
         for name, (scalar, first, then, result) in zip(names, loop.carried, strict=True):
             own = Scalar(scalar.dtype, f"{scalar.name} in a lane")
             kind, start = type_text(scalar.dtype), self.operand(first)
-            other = self.operand(neutral(name, scalar.dtype))
+            other = self.operand(neutral_element(name, scalar.dtype))
             self.names[own] = self.value(f"select i1 {is_first}, {kind} {start}, {kind} {other}")
             carried.append((scalar, own, then, result))
         found = evolve(loop, carried=tuple(carried))
@@ -238,28 +246,28 @@ class _DeviceModule(StatementText):
         found = self.names[own]
         for distance in (16, 8, 4, 2, 1):
             x, y = Scalar(own.dtype, "x"), Scalar(own.dtype, "y")
-            self.names[x], self.names[y] = found, self.exchanged(found, own.dtype, distance)
+            self.names[x], self.names[y] = found, self.exchange_scalar(found, own.dtype, distance)
             found = self.let(Let(own, name, (x, y)))
         return found
 
-    def exchanged(self, x: str, dtype: np.dtype, distance: int) -> str:
+    def exchange_scalar(self, x: str, dtype: np.dtype, distance: int) -> str:
         """The scalar of the lane whose number differs in one bit, passed in words of 32 bits."""
         kind, bits = type_text(dtype), 1 if dtype.kind == "b" else 8 * dtype.itemsize
         if dtype.kind == "f":
             x = self.value(f"bitcast {kind} {x} to i{bits}")
         if bits < 64:
             word = x if bits == 32 else self.value(f"zext i{bits} {x} to i32")
-            word = self.shuffled(word, distance)
+            word = self.shuffle_word(word, distance)
             found = word if bits == 32 else self.value(f"trunc i32 {word} to i{bits}")
         else:
             low, high = self.value(f"trunc i64 {x} to i32"), self.value(f"lshr i64 {x}, 32")
             words = low, self.value(f"trunc i64 {high} to i32")
-            low, high = [self.shuffled(word, distance) for word in words]
+            low, high = [self.shuffle_word(word, distance) for word in words]
             low, high = [self.value(f"zext i32 {word} to i64") for word in (low, high)]
             found = self.value(f"or i64 {low}, {self.value(f'shl i64 {high}, 32')}")
         return self.value(f"bitcast i{bits} {found} to {kind}") if dtype.kind == "f" else found
 
-    def shuffled(self, word: str, distance: int) -> str:
+    def shuffle_word(self, word: str, distance: int) -> str:
         full = "llvm.nvvm.shfl.sync.bfly.i32"
         self.declared[full] = f"declare i32 @{full}(i32, i32, i32, i32)"
         return self.value(f"call i32 @{full}(i32 -1, i32 {word}, i32 {distance}, i32 {LANES - 1})")
@@ -322,10 +330,10 @@ def _new_machine() -> Any:
 
 
 def _compile_module(text: str) -> bytes:
-    return begin_compilation(partial(_emitted, text)).result()
+    return begin_compilation(partial(_emit_ptx, text)).result()
 
 
-def _emitted(text: str) -> bytes:
+def _emit_ptx(text: str) -> bytes:
     """The PTX of an LLVM module; no flag of it allows LLVM to skip the rounding of an operation."""
     options = {"loop_vectorization": False, "slp_vectorization": False}
     return emitted_code(text, _new_machine(), is_object=False, **options).rstrip(b"\0")

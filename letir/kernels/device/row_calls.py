@@ -74,7 +74,7 @@ class RowsCall:
         if columns > _LONG and math.prod(axes) < _FEW_PARTS:
             if self.only_row is None:
                 raise KernelError("too few rows")
-            return self.reshaped(self.only_row.results(xp, values))
+            return self.reshape_results(self.only_row.results(xp, values))
         given = [
             self.argument(x, kind)
             for x, (_, kind, _) in zip(values, self.made.operands, strict=True)
@@ -90,9 +90,9 @@ class RowsCall:
             given.append(self.argument(made[-1], f"part {kind}" if is_part else kind))
         self.launcher.launch(xp, axes, given, {"m": self.part, "n": columns})
         found = zip(made, self.made.combines, strict=True)
-        return self.reshaped([self.combined(xp, x, name) for x, name in found])
+        return self.reshape_results([self.combine_parts(xp, x, name) for x, name in found])
 
-    def reshaped(self, results: list) -> Any:
+    def reshape_results(self, results: list) -> Any:
         """The results in their shapes: a single array, or a tuple of several."""
         found = [x.reshape(shape) for x, shape in zip(results, self.shapes, strict=True)]
         return found[0] if len(found) == 1 else tuple(found)
@@ -110,7 +110,7 @@ class RowsCall:
         row = own[0] if own else 0
         return Argument(x, (*lead, row * self.part), (*own, *of_column))
 
-    def combined(self, xp: Any, x: Any, name: str) -> Any:
+    def combine_parts(self, xp: Any, x: Any, name: str) -> Any:
         """The reduction ``name`` of the parts of a result; the result itself without a name."""
         if not name:
             return x
@@ -151,11 +151,11 @@ class OnlyRow:
                 given.append(_cut_argument(y, kind, first, width, is_result=True))
             self.launcher.launch(xp, (count if size else 0,), given, {"m": 1, "n": size})
         return [
-            self.combined(xp, name, y) if name else y if kind in ("full", "column") else y[:1]
+            self.combine_parts(xp, name, y) if name else y if kind in ("full", "column") else y[:1]
             for name, kind, y in zip(self.made.row_combines, self.made.results, made, strict=True)
         ]
 
-    def combined(self, xp: Any, name: str, parts: Any) -> Any:
+    def combine_parts(self, xp: Any, name: str, parts: Any) -> Any:
         """The reduction of all parts; a mean weighs the last part by its own length."""
         columns, width = self.made.space.columns, self.width
         rest = columns % width

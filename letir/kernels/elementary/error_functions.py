@@ -15,7 +15,7 @@ from letir.kernels.elementary.formulas import (
     Pair,
     fast_two_sum,
     polynomial,
-    split,
+    split_constant,
     times_power_of_two,
     two_product,
 )
@@ -40,7 +40,7 @@ def erfc(x: Expression) -> Expression:
 
 def ndtr(x: Expression) -> Expression:
     """The distribution function of the normal distribution, erfc(-x / sqrt(2)) / 2."""
-    high, low = split(_ROOT_HALF, x.dtype)
+    high, low = split_constant(_ROOT_HALF, x.dtype)
     bound = _BOUNDS[x.dtype.char] * math.sqrt(2)
     size = select(x.is_below(bound), abs(x), select(x.is_nan(), x, bound))
     scaled, error = two_product(size, x.number(high))

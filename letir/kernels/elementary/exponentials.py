@@ -14,7 +14,7 @@ from letir.kernels.elementary.formulas import (
     nearest_integer,
     polynomial,
     power_of_two,
-    split,
+    split_constant,
     times_power_of_two,
 )
 
@@ -22,7 +22,7 @@ from letir.kernels.elementary.formulas import (
 _BOUNDS = {"d": 746.0, "f": 104.0}
 
 
-def clamped(x: Expression, bound: float) -> Expression:
+def clamp(x: Expression, bound: float) -> Expression:
     """``x`` within plus or minus ``bound``, or nan; 0 for inf, so that it raises no overflow."""
     inside = select(x.is_positive_special(), 0.0, x.number(bound).with_sign_of(x))
     return select(x.is_below(bound), x, select(x.is_nan(), x, inside))
@@ -33,9 +33,9 @@ def unless_infinite(x: Expression, result: Expression) -> Expression:
     return select(x.is_positive_special(), x, result)
 
 
-def reduced(x: Expression) -> tuple[Expression, Expression, Expression, Expression]:
+def reduce_exponent(x: Expression) -> tuple[Expression, Expression, Expression, Expression]:
     """The reduction x = k log(2) + r: k as a float, k as an integer, and r as a pair."""
-    high, low = split(LN2, x.dtype)
+    high, low = split_constant(LN2, x.dtype)
     k, integer = nearest_integer(x, 1 / math.log(2))
     first = k.times_plus(-high, x)  # exact
     r = k.times_plus(-low, first)
@@ -44,14 +44,14 @@ def reduced(x: Expression) -> tuple[Expression, Expression, Expression, Expressi
 
 def exp(x: Expression) -> Expression:
     """e to the power of x."""
-    _, k, r, _ = reduced(clamped(x, _BOUNDS[x.dtype.char]))
+    _, k, r, _ = reduce_exponent(clamp(x, _BOUNDS[x.dtype.char]))
     p = (r * r).times_plus(polynomial(r, EXP), r) + 1.0
     return unless_infinite(x, times_power_of_two(p, k))
 
 
 def exp2(x: Expression) -> Expression:
     """2 to the power of x."""
-    inside = clamped(x, {"d": 1076.0, "f": 151.0}[x.dtype.char])
+    inside = clamp(x, {"d": 1076.0, "f": 151.0}[x.dtype.char])
     k, integer = nearest_integer(inside)
     r = inside - k
     p = r.times_plus(polynomial(r, EXP2), 1.0)
@@ -60,8 +60,8 @@ def exp2(x: Expression) -> Expression:
 
 def expm1(x: Expression) -> Expression:
     """e to the power of x, minus 1, also precise near 0."""
-    inside = clamped(x, {"d": 710.0, "f": 89.0}[x.dtype.char])
-    _, k, r, low = reduced(inside)
+    inside = clamp(x, {"d": 710.0, "f": 89.0}[x.dtype.char])
+    _, k, r, low = reduce_exponent(inside)
     # half of the result, which does not overflow: scale exp(r) - 1 + (scale - 1/2)
     least = -2 * x.format.mantissa  # below, the result is -1
     scale = power_of_two(select(k < least, k.number(least), k - 1))
@@ -77,7 +77,7 @@ def exponential_pair(
     x: Expression, low: Expression | None = None
 ) -> tuple[Expression, Expression, Expression]:
     """(p, e, k) with ``exp(x + low) = 2**k (p + e)``, p from 1/2 to 2 and e a rounding error."""
-    _, k, r, rest = reduced(x)
+    _, k, r, rest = reduce_exponent(x)
     if low is not None:  # which is larger than the rounding error of r
         r, rest = fast_two_sum(r, rest + low)
     growth = (r * r).times_plus(polynomial(r, EXP), rest)
@@ -88,7 +88,7 @@ def exponential_pair(
 
 def exponential_of_negative(x: Expression) -> tuple[Expression, Expression]:
     """exp(x) as a pair, for x <= 0 or nan."""
-    high, rest, k = exponential_pair(clamped(x, _BOUNDS[x.dtype.char]))
+    high, rest, k = exponential_pair(clamp(x, _BOUNDS[x.dtype.char]))
     # the rest is lost for subnormal results: its scale is 0 there
     bias = x.format.bias
     is_small = k < x.format.mantissa - bias

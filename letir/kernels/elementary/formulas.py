@@ -24,7 +24,7 @@ PI = Fraction("3.141592653589793238462643383279502884197169399375105820974944592
 
 
 @cache
-def split(value: Fraction, dtype: np.dtype, zeros: int = 0) -> tuple[float, float]:
+def split_constant(value: Fraction, dtype: np.dtype, zeros: int = 0) -> tuple[float, float]:
     """A constant as the sum of two numbers of a dtype; the first one ends with ``zeros`` zeros."""
     bits = format_of(dtype).mantissa + 1 - zeros
     scale = Fraction(2) ** (bits - math.frexp(float(value))[1])

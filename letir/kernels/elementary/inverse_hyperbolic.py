@@ -10,7 +10,7 @@ from letir.kernels.elementary.formulas import (
     LOG2_E,
     Pair,
     fast_two_sum,
-    split,
+    split_constant,
     two_product,
     two_sum,
 )
@@ -24,7 +24,7 @@ def _root_pair(total: Expression, low: Expression) -> Pair:
     return root, ((-root).times_plus(root, total) + low) / (root + root + least)
 
 
-def _limits(x: Expression) -> tuple[float, float]:
+def _size_limits(x: Expression) -> tuple[float, float]:
     """The |x| above which x**2 + 1 rounds to x**2, and the |x| below which f(x) rounds to x."""
     half = x.format.mantissa // 2
     return 2.0 ** (half + 2), 2.0 ** -(half + 1)
@@ -32,7 +32,7 @@ def _limits(x: Expression) -> tuple[float, float]:
 
 def arcsinh(x: Expression) -> Expression:
     """The inverse of the hyperbolic sine."""
-    size, (most, least) = abs(x), _limits(x)
+    size, (most, least) = abs(x), _size_limits(x)
     is_big = ~x.is_below(most)
     inside = select(is_big, 1.0, size)
     square, low = two_product(inside, inside)
@@ -45,7 +45,7 @@ def arcsinh(x: Expression) -> Expression:
 
 def arccosh(x: Expression) -> Expression:
     """The inverse of the hyperbolic cosine, from 1 on."""
-    most, _ = _limits(x)
+    most, _ = _size_limits(x)
     is_big = ~x.is_below(most)
     is_below = (x.bits() < x.format.bits_of(1.0)) & ~x.is_nan()
     domain = Domain.of(select(is_below, -1.0, x))
@@ -65,7 +65,7 @@ def _log_of_large_or_sum(x, is_big: Expression, u, c, domain: Domain) -> Express
 
 def arctanh(x: Expression) -> Expression:
     """The inverse of the hyperbolic tangent on (-1, 1): log((1 + x) / (1 - x)) / 2."""
-    size, (_, least) = abs(x), _limits(x)
+    size, (_, least) = abs(x), _size_limits(x)
     domain = Domain.of(1.0 - size)
     inside = select(domain.inside, size, 0.0)
     below, lost = fast_two_sum(inside.number(1.0), -inside)
@@ -88,15 +88,15 @@ def logaddexp(x: Expression, y: Expression) -> Expression:
     largest, difference, low = _largest_and_difference(x, y)
     power, rest = exponential_of_negative(-difference)
     rest = (-low).times_plus(power, rest)
-    return largest + _log_of_one_plus(_flagged(power), rest)
+    return largest + _log_of_one_plus(_raise_for_nan(power), rest)
 
 
 def logaddexp2(x: Expression, y: Expression) -> Expression:
     """log2(2**x + 2**y), without overflow; nan raises a flag, as in NumPy."""
     largest, difference, low = _largest_and_difference(x, y)
     power = exp2(-difference)
-    high, rest = split(LN2, x.dtype)[0], split(LOG2_E, x.dtype)[0]
-    return largest + _log_of_one_plus(_flagged(power), power * (-high * low)) * rest
+    high, rest = split_constant(LN2, x.dtype)[0], split_constant(LOG2_E, x.dtype)[0]
+    return largest + _log_of_one_plus(_raise_for_nan(power), power * (-high * low)) * rest
 
 
 def _largest_and_difference(x: Expression, y: Expression) -> tuple[Expression, ...]:
@@ -112,7 +112,7 @@ def _largest_and_difference(x: Expression, y: Expression) -> tuple[Expression, .
     return select(is_first, x, y), size, select(is_ordinary, select(is_first, low, -low), 0.0)
 
 
-def _flagged(x: Expression) -> Expression:
+def _raise_for_nan(x: Expression) -> Expression:
     """``x``, or for nan a number below -1, whose log(1 + x) raises the invalid-operation flag."""
     return select(x.is_nan(), -2.0, x)
 

@@ -6,7 +6,14 @@ so that t is at most tan(pi/8); arcsin(x) = pi/2 - 2 arcsin(sqrt((1 - x) / 2)) f
 
 from letir.kernels.elementary.coefficients import ASIN, ATAN
 from letir.kernels.elementary.expression import Expression, select
-from letir.kernels.elementary.formulas import PI, Pair, fast_two_sum, polynomial, split, two_sum
+from letir.kernels.elementary.formulas import (
+    PI,
+    Pair,
+    fast_two_sum,
+    polynomial,
+    split_constant,
+    two_sum,
+)
 
 _LOW, _HIGH = 0.41421356, 2.4142136  # tan(pi/8) and tan(3 pi/8), about
 
@@ -24,7 +31,7 @@ def arctan2(y: Expression, x: Expression) -> Expression:
     """The angle of the point (x, y), with signed zeros and infinities as C has them."""
     n, d = _safe_point(abs(y), abs(x))
     high, low = _arctan_of_quotient(n, d, n < _LOW * d, n > _HIGH * d)
-    pi, rest = split(PI, x.dtype)
+    pi, rest = split_constant(PI, x.dtype)
     left, error = fast_two_sum(x.number(pi), -high)
     is_left = x.is_negative()
     result = select(is_left, left, high) + select(is_left, error + (rest - low), low)
@@ -58,7 +65,10 @@ def _arctan_of_quotient(n, d, is_low: Expression, is_high: Expression) -> Pair:
     t = above * inverse
     rest = (-t).times_plus(below, above) + (lost_above - t * lost_below)
     z = t * t
-    (quarter, quarter_low), (half, half_low) = split(PI / 4, n.dtype), split(PI / 2, n.dtype)
+    (quarter, quarter_low), (half, half_low) = (
+        split_constant(PI / 4, n.dtype),
+        split_constant(PI / 2, n.dtype),
+    )
     start = select(is_low, 0.0, select(is_high, n.number(half), quarter))
     start_low = select(is_low, 0.0, select(is_high, n.number(half_low), quarter_low))
     total, error = fast_two_sum(start, t)
@@ -85,7 +95,7 @@ def _half_arcsin(x: Expression) -> tuple[Expression, Expression, Expression]:
 def arcsin(x: Expression) -> Expression:
     """The inverse of the sine on [-1, 1]."""
     is_small, s, rest = _half_arcsin(x)
-    half, half_low = split(PI / 2, x.dtype)
+    half, half_low = split_constant(PI / 2, x.dtype)
     total, error = fast_two_sum(x.number(half), -2.0 * s)
     beyond = total + (error + (half_low - 2.0 * rest))
     return select(is_small, s + rest, beyond).with_sign_of(x)
@@ -95,7 +105,7 @@ def arccos(x: Expression) -> Expression:
     """The inverse of the cosine on [-1, 1]."""
     is_small, s, rest = _half_arcsin(x)
     is_negative = x.is_negative()
-    (half, half_low), (pi, pi_low) = split(PI / 2, x.dtype), split(PI, x.dtype)
+    (half, half_low), (pi, pi_low) = split_constant(PI / 2, x.dtype), split_constant(PI, x.dtype)
     signed, signed_rest = s.with_sign_of(x), rest * x.number(1.0).with_sign_of(x)
     middle, lost = fast_two_sum(x.number(half), -signed)
     near = middle + (lost + (half_low - signed_rest))

@@ -16,7 +16,7 @@ from letir.kernels.elementary.formulas import (
     Pair,
     fast_two_sum,
     polynomial,
-    split,
+    split_constant,
     two_product,
 )
 from letir.kernels.elementary.logarithms import log_pair
@@ -35,20 +35,20 @@ def gammaln(x: Expression) -> Expression:
     is_ordinary = x.is_below(_MOST) & (size != 0.0)
     y = select(is_ordinary, size, 1.0)
     is_reflected = x.is_negative() & is_ordinary
-    found = _of_positive(y, is_reflected)
+    found = _log_gamma_of_positive(y, is_reflected)
     distance = y - y.let("rint", y)
     is_pole = is_reflected & (distance == 0.0)
     sine = _sine_over_pi(select(is_pole, 0.5, abs(distance)))
     # the factor y is left out below 1, here and in the other logarithm: its square underflows
     high, low = log_pair(sine * select(y.is_below(1.0), 1.0, y))
-    total, error = fast_two_sum(*_sorted(-high, -found[0]))
+    total, error = fast_two_sum(*_sort_by_size(-high, -found[0]))
     reflected = total + (error - (low + found[1]))
     result = select(is_reflected, reflected, found[0] + found[1])
     special = select(x.is_finite(), math.inf, x)
     return select(is_ordinary & ~is_pole, result, special).cast(given.dtype)
 
 
-def _sorted(x: Expression, y: Expression) -> Pair:
+def _sort_by_size(x: Expression, y: Expression) -> Pair:
     """The operand of larger size, then the other."""
     is_first = x.magnitude_bits() > y.magnitude_bits()
     return select(is_first, x, y), select(is_first, y, x)
@@ -64,7 +64,7 @@ def _sine_over_pi(t: Expression) -> Expression:
     return select(is_low, sine, cosine * (1 / math.pi))
 
 
-def _of_positive(y: Expression, is_reflected: Expression) -> Pair:
+def _log_gamma_of_positive(y: Expression, is_reflected: Expression) -> Pair:
     """log(gamma(y)) for y > 0 as a pair; ``is_reflected`` omits the term log(y) below 1."""
     is_large, is_low = ~y.is_below(8.0), y.is_below(1.0)
     small = select(is_large, 1.0, y)
@@ -78,7 +78,7 @@ def _of_positive(y: Expression, is_reflected: Expression) -> Pair:
     high, low = log_pair(argument, select(is_large | is_low, 0.0, error))
     stirling = _by_stirling(select(is_large, y, 8.0), high, low)
     high, low = select(is_low, -high, high), select(is_low, -low, low)
-    total, lost = fast_two_sum(*_sorted(high, near))
+    total, lost = fast_two_sum(*_sort_by_size(high, near))
     high = select(is_large, stirling[0], total)
     return high, select(is_large, stirling[1], lost + low)
 
@@ -98,7 +98,7 @@ def _by_stirling(y: Expression, high: Expression, low: Expression) -> Pair:
     """(y - 1/2) (log(y) - 1) + log(2 pi) / 2 - 1/2 + s(1 / y**2) / y, from the pair of log(y)."""
     inverse = 1.0 / y
     rest = inverse * polynomial(inverse * inverse, STIRLING)
-    constant, constant_low = split(_HALF_LOG_TWO_PI - Fraction(1, 2), y.dtype)
+    constant, constant_low = split_constant(_HALF_LOG_TWO_PI - Fraction(1, 2), y.dtype)
     factor, lost = fast_two_sum(high, y.number(-1.0))
     product, error = two_product(y - 0.5, factor)
     error = (y - 0.5).times_plus(lost + low, error)

@@ -21,7 +21,7 @@ from letir.kernels.elementary.formulas import (
     fast_two_sum,
     polynomial,
     power_of_two,
-    split,
+    split_constant,
     two_product,
     two_sum,
 )
@@ -66,7 +66,7 @@ def exponent_as_float(k: Expression, like: Expression) -> Expression:
     return (k + like.format.bits_of(large)).bits() - large
 
 
-def normalized(x: Expression) -> tuple[Expression, Expression]:
+def normalize_subnormal(x: Expression) -> tuple[Expression, Expression]:
     """Normal numbers for subnormal ones, and the exponent of the scale."""
     form = x.format
     is_small = x.bits() < (1 << form.mantissa)
@@ -104,7 +104,7 @@ def _log_of_parts(k: Expression, f: Expression, c: Expression | None, domain: Do
 
 def _terms_of_log(k: Expression, f: Expression, c: Expression | None, s: Expression) -> Pair:
     """A large and a small term of k log(2) + log(1 + f + c), for s = f / (2 + f)."""
-    high, low = split(LN2, f.dtype, _ZEROS[f.dtype.char])
+    high, low = split_constant(LN2, f.dtype, _ZEROS[f.dtype.char])
     total, error = fast_two_sum(k * high, f)
     rest = _rest_of_log(f, s)
     rest = k.times_plus(low, rest) if c is None else k.times_plus(low, c) + rest
@@ -113,7 +113,7 @@ def _terms_of_log(k: Expression, f: Expression, c: Expression | None, s: Express
 
 def log_pair(x: Expression, c: Expression | None = None) -> Pair:
     """The pair of log(x + c) for positive finite x, and c much smaller."""
-    scaled, shift = normalized(x)
+    scaled, shift = normalize_subnormal(x)
     k, m = exponent_and_mantissa(scaled)
     f, rest = m - 1.0, None
     if c is not None:
@@ -124,7 +124,7 @@ def log_pair(x: Expression, c: Expression | None = None) -> Pair:
 
 def log(x: Expression) -> Expression:
     """The natural logarithm."""
-    scaled, shift = normalized(x)
+    scaled, shift = normalize_subnormal(x)
     k, m = exponent_and_mantissa(scaled)
     return _log_of_parts(exponent_as_float(k - shift, x), m - 1.0, None, Domain.of(x))
 
@@ -141,22 +141,22 @@ def log1p(x: Expression) -> Expression:
 def _log_to_base(x: Expression, factor: Fraction, of_two: Fraction) -> Expression:
     """``factor * log(x)``; ``of_two``: ``factor * log(2)``."""
     domain = Domain.of(x)
-    scaled, shift = normalized(x)
+    scaled, shift = normalize_subnormal(x)
     k, m = exponent_and_mantissa(scaled)
     f = m - 1.0
     s = domain.quotient(f, 2.0 + f)
     k = exponent_as_float(k - shift, f)
     inner = select(domain.inside, s, 0.0)  # infinities would become nan, with flags
-    high, low = _scaled(fast_two_sum(f, _rest_of_log(f, inner)), factor)
-    first, second = split(of_two, x.dtype, _ZEROS[x.dtype.char])
+    high, low = _scale_pair(fast_two_sum(f, _rest_of_log(f, inner)), factor)
+    first, second = split_constant(of_two, x.dtype, _ZEROS[x.dtype.char])
     total, error = fast_two_sum(k * first, high)
     rest = low if second == 0.0 else k.times_plus(second, low)
     return select(domain.inside, total + (error + rest), s)
 
 
-def _scaled(pair: Pair, factor: Fraction) -> Pair:
+def _scale_pair(pair: Pair, factor: Fraction) -> Pair:
     """The product of a pair and a constant."""
-    high, low = split(factor, pair[0].dtype)
+    high, low = split_constant(factor, pair[0].dtype)
     product, error = two_product(pair[0], pair[0].number(high))
     return product, pair[0].times_plus(low, pair[1].times_plus(high, error))
 

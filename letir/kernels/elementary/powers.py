@@ -18,21 +18,21 @@ from letir.kernels.elementary.formulas import (
     fast_two_sum,
     nearest_integer,
     polynomial,
-    split,
+    split_constant,
     times_power_of_two,
     two_product,
 )
 from letir.kernels.elementary.logarithms import (
     exponent_and_mantissa,
     exponent_as_float,
-    normalized,
+    normalize_subnormal,
 )
 from letir.kernels.loop_language import Number
 
 _DOUBLE = np.dtype("f8")
 
 
-def _root(x: Expression) -> Expression:
+def _half_power(x: Expression) -> Expression:
     """The power 1/2: unlike the square root, 0 for -0 and inf for -inf."""
     return select(x.is_finite(), x, abs(x)).sqrt() + 0.0
 
@@ -46,10 +46,10 @@ def _inverse_square(x: Expression) -> Expression:
 _SHORT: dict[float, Callable] = {
     -2.0: _inverse_square,
     -1.0: lambda x: 1.0 / x,
-    -0.5: lambda x: 1.0 / _root(x),
+    -0.5: lambda x: 1.0 / _half_power(x),
     0.5: lambda x: x.sqrt(),  # as NumPy, which differs from pow at -0 and -inf
     1.0: lambda x: x,
-    1.5: lambda x: abs(x) * _root(x),
+    1.5: lambda x: abs(x) * _half_power(x),
     2.0: lambda x: x * x,
     3.0: lambda x: x * x * x,
     4.0: lambda x: (x * x) * (x * x),
@@ -104,11 +104,11 @@ def _positive_power(x: Expression, y: Expression, is_finite: Expression) -> Expr
 
 def _binary_logarithm(x: Expression, is_short: bool) -> Pair:
     """The pair of log2(x), to 66 bits or, for float32 numbers, about 50."""
-    scaled, shift = (x, 0) if is_short else normalized(x)
+    scaled, shift = (x, 0) if is_short else normalize_subnormal(x)
     k, m = exponent_and_mantissa(scaled)
     k = exponent_as_float(k - shift, x)
     f = m - 1.0
-    constants = [split(Fraction(2, n) / LN2, _DOUBLE) for n in (1, 3, 5)]
+    constants = [split_constant(Fraction(2, n) / LN2, _DOUBLE) for n in (1, 3, 5)]
     if is_short:
         s = f / (2.0 + f)
         z = s * s

@@ -21,7 +21,7 @@ _LEAST = 40  # the exponent from which integers are used
 
 
 @cache
-def _turns() -> tuple[int, ...]:
+def _bits_of_inverse_two_pi() -> tuple[int, ...]:
     """The bits of 1 / (2 pi) after the binary point, as signed words of 64 bits.
 
     pi by Machin's formula, 16 arctan(1/5) - 4 arctan(1/239), in integers.
@@ -49,16 +49,16 @@ def reduced_angle(x: Expression) -> tuple[Expression, Expression, Expression]:
     For inf and nan, r is nan; inf raises the flag of an invalid operation.
     """
     small = select(x.is_below(2.0**_LEAST), x, 0.0)
-    n, high, low = _subtracted(small)
+    n, high, low = _reduce_by_subtraction(small)
     big = select(x.is_finite(), x, 2.0**_LEAST)
-    m, big_high, big_low = _of_integers(big)
+    m, big_high, big_low = _reduce_by_integers(big)
     is_small = x.is_below(2.0**_LEAST)
     # inf - inf is nan with its flag
     special = select(x.is_finite(), big_high, x - x)
     return select(is_small, n, m), select(is_small, high, special), select(is_small, low, big_low)
 
 
-def _subtracted(x: Expression) -> tuple[Expression, Expression, Expression]:
+def _reduce_by_subtraction(x: Expression) -> tuple[Expression, Expression, Expression]:
     """``reduced_angle`` up to 2**40: the first product is subtracted exactly."""
     value = PI / 2
     parts = []
@@ -73,12 +73,12 @@ def _subtracted(x: Expression) -> tuple[Expression, Expression, Expression]:
     return n & 3, *fast_two_sum(high, k.times_plus(-parts[2], low - error))
 
 
-def _of_integers(x: Expression) -> tuple[Expression, Expression, Expression]:
+def _reduce_by_integers(x: Expression) -> tuple[Expression, Expression, Expression]:
     """``reduced_angle`` from 2**40 on."""
     bits = x.bits()
     # x = m 2**e, and the bits of 1 / (2 pi) before the one of weight 2**-e give whole turns
     m = (bits & ((1 << 52) - 1)) | (1 << 52)
-    first, second = _product(m, _window((bits >> 52) - (1023 + _LEAST)))
+    first, second = _multiply_words(m, _relevant_words((bits >> 52) - (1023 + _LEAST)))
     quarters = (first + (1 << 61)) >> 62
     first = first - (quarters << 62)
     sign = first.number(0) - (first >> 63)  # all bits of a negative number
@@ -98,18 +98,18 @@ def _two_pi() -> tuple[float, float]:
     return high, float(value - type(value)(high))
 
 
-def _window(shift: Expression) -> list[Expression]:
+def _relevant_words(shift: Expression) -> list[Expression]:
     """Six words of 32 bits of 1 / (2 pi), from the bit that x = m 2**e makes the first to count.
 
     ``shift``: the exponent of x less 40, so that its unit in the last place is 2**(shift - 12).
     """
     # one zero word in front: with it, shift counts from a bit above the binary point
     position = shift + (64 + _LEAST - 52)
-    words: list = [0, *_turns()]
+    words: list = [0, *_bits_of_inverse_two_pi()]
     for step in (16, 8, 4, 2, 1):
         is_ahead = (position & (64 * step)) != 0
         count = 3 + step
-        words = [_ahead(is_ahead, words, k, step) for k in range(min(count, len(words)))]
+        words = [_select_word(is_ahead, words, k, step) for k in range(min(count, len(words)))]
     within = position & 63
     after = 63 - within
     found = []
@@ -119,7 +119,7 @@ def _window(shift: Expression) -> list[Expression]:
     return found
 
 
-def _ahead(condition: Expression, words: list, k: int, step: int):
+def _select_word(condition: Expression, words: list, k: int, step: int):
     """``words[k]``, or ``words[k + step]`` where the condition is true."""
     if k + step >= len(words):
         return words[k]
@@ -129,7 +129,7 @@ def _ahead(condition: Expression, words: list, k: int, step: int):
     return select(condition, x, y)
 
 
-def _product(m: Expression, words: list[Expression]) -> tuple[Expression, Expression]:
+def _multiply_words(m: Expression, words: list[Expression]) -> tuple[Expression, Expression]:
     """The first 128 bits of m times a fraction of words of 32 bits, modulo 1."""
     low, high = m & _LOW, m >> 32
     by_low = [low * w for w in words[:5]]
@@ -164,7 +164,7 @@ def reduced_short_angle(x: Expression) -> tuple[Expression, Expression]:
     x >= 0. Products of float32 numbers with 26 bits of 1 / (2 pi) are exact, so that whole turns
     are dropped without error.
     """
-    chunks = _chunks()
+    chunks = _chunks_of_inverse_two_pi()
     first, second, tail = (x.number(c) for c in chunks[0])
     for k, chunk in enumerate(chunks[1:], 1):
         is_beyond = x.bits() >= x.format.bits_of(2.0 ** (23 + 26 * k))
@@ -181,9 +181,11 @@ def reduced_short_angle(x: Expression) -> tuple[Expression, Expression]:
 
 
 @cache
-def _chunks() -> list[tuple[float, ...]]:
+def _chunks_of_inverse_two_pi() -> list[tuple[float, ...]]:
     """Bits of 1 / (2 pi) from every 26th: two numbers of 26 bits and one with the bits after."""
-    turns = sum((w % (1 << 64)) << (64 * (_WORDS - 1 - n)) for n, w in enumerate(_turns()))
+    turns = sum(
+        (w % (1 << 64)) << (64 * (_WORDS - 1 - n)) for n, w in enumerate(_bits_of_inverse_two_pi())
+    )
     total, found = 64 * _WORDS, []
     for k in range(5):
         pieces, start = [], 26 * k

@@ -14,7 +14,7 @@ from letir.kernels.elementary.formulas import (
 from letir.kernels.elementary.logarithms import (
     exponent_and_mantissa,
     exponent_as_float,
-    normalized,
+    normalize_subnormal,
 )
 
 _DOUBLE = np.dtype("f8")
@@ -24,7 +24,7 @@ def cbrt(x: Expression) -> Expression:
     """The cube root: a polynomial for the mantissa, then one step of Householder's method."""
     size = abs(x)
     is_ordinary = size.is_positive_finite()
-    scaled, shift = normalized(select(is_ordinary, size, 1.0))
+    scaled, shift = normalize_subnormal(select(is_ordinary, size, 1.0))
     k, m = exponent_and_mantissa(scaled)
     # 2**k m = 8**q (2**rest m) with rest 0, 1 or 2
     exponent = exponent_as_float(k - shift, x)

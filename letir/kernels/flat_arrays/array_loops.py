@@ -15,7 +15,7 @@ from letir.ast.process_state import float_errors
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.eval.float_warnings import KERNEL
 from letir.kernels.flat_arrays.array_moves import MovedRun, moved_runs, view_of
-from letir.kernels.flat_arrays.flat_memory import Memory, Place, c_strides, flattened
+from letir.kernels.flat_arrays.flat_memory import Memory, Place, c_strides, flatten_group
 from letir.kernels.flat_arrays.matrix_products import Matrix, emit_product
 from letir.kernels.loop_language import Array, Kernel, Operand
 from letir.kernels.loop_parts import LoopParts, known_rows
@@ -255,7 +255,7 @@ class _ArrayLowering(Memory):
         targets = {arg: self.new(known_type(arg.type)) for arg in dict.fromkeys(results)}
         if not made.issuperset(targets):
             raise NoKernel
-        loops, places = flattened(shape, places)
+        loops, places = flatten_group(shape, places)
         flat = {arg: Place(p.array, p.start, loops, c_strides(loops)) for arg, p in targets.items()}
 
         def body(index: list[Operand]) -> None:

@@ -56,7 +56,7 @@ def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([math.prod(shape[n + 1 :]) for n in range(len(shape))])
 
 
-def flattened(shape: tuple, places: dict[Any, Place]) -> tuple[tuple, dict[Any, Place]]:
+def flatten_group(shape: tuple, places: dict[Any, Place]) -> tuple[tuple, dict[Any, Place]]:
     """The shape of a group's loops, and its operands; a single loop if all are in C order."""
     simple = all(p.size == 1 or (p.shape == shape and p.is_flat) for p in places.values())
     if not simple or len(shape) < 2:

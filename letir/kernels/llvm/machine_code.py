@@ -62,7 +62,7 @@ def begin_ufunc(kernel: Kernel, signature: str | None = None) -> Callable[[], np
         return lambda: known
     code, pending = MachineCode(kernel, signature), _pending.get(key)
     if pending is None:
-        pending = _pending[key] = begin_compilation(code.compiled)
+        pending = _pending[key] = begin_compilation(code.object_code)
 
     def finished() -> np.ufunc:
         found = _ufuncs.get(key)
@@ -98,21 +98,21 @@ class MachineCode:
         """Whether LLVM unrolls loops, so that several steps are computed side by side."""
         return not self.kernel.takes_contiguous  # other loops are as fast without unrolling
 
-    def compiled(self) -> bytes:
+    def object_code(self) -> bytes:
         """The object code, from the cache on disk if it was compiled before.
 
         LLVM needs a large stack: this runs in a thread of ``compile_threads``.
         """
         text = self.llvm
         key = (text, str(self.unrolls), *_platform_key())
-        return cached_code(key, lambda: self.emitted(text))
+        return cached_code(key, lambda: self.emit_code(text))
 
     def assembly(self) -> str:
         """The assembly text, compiled now."""
-        task = partial(self.emitted, self.llvm, is_object=False)
+        task = partial(self.emit_code, self.llvm, is_object=False)
         return begin_compilation(task).result().decode()
 
-    def emitted(self, text: str, *, is_object: bool = True) -> bytes:
+    def emit_code(self, text: str, *, is_object: bool = True) -> bytes:
         """The object code, or the assembly, of an LLVM text for this computer."""
         wide = dict.fromkeys(("slp_vectorization", "loop_unrolling"), self.unrolls)
         return emitted_code(
@@ -126,7 +126,7 @@ class MachineCode:
 
     def ufunc(self, code: bytes | None = None) -> np.ufunc:
         """A ufunc of this code, which keeps this object alive; ``code``: the object code."""
-        code = begin_compilation(self.compiled).result() if code is None else code
+        code = begin_compilation(self.object_code).result() if code is None else code
         binding = _llvm_binding()
         with llvm_lock:
             # each ufunc has its own engine and context, so that its code and tables are freed with
@@ -268,7 +268,7 @@ def emitted_code(text: str, machine: Any, *, is_object: bool, **options: bool) -
         for name, value in options.items():
             setattr(tuning, name, value)
         _run_passes(module, machine, tuning)
-        return _emit(module, machine, is_object)
+        return _emit_object(module, machine, is_object)
 
 
 def _run_passes(module: Any, machine: Any, tuning: Any) -> None:
@@ -287,7 +287,7 @@ def _run_passes(module: Any, machine: Any, tuning: Any) -> None:
         passes.detach()  # so that a later llvmlite does not free it twice
 
 
-def _emit(module: Any, machine: Any, is_object: bool) -> bytes:
+def _emit_object(module: Any, machine: Any, is_object: bool) -> bytes:
     """Object code or assembly of a module: llvmlite's ``emit_object``, without its lock."""
     ffi = _llvm_binding().ffi
     with ffi.OutputString() as error:

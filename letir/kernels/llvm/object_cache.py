@@ -26,10 +26,10 @@ def cached_code(key: tuple[str, ...], compiled: Callable[[], bytes]) -> bytes:
     if folder is None:
         return compiled()
     file = folder / hashlib.sha256("\0".join(key).encode()).hexdigest()
-    found = _read(file)
+    found = _read_file(file)
     if found is None:
         found = compiled()
-        _write(file, found)
+        _write_file(file, found)
     return found
 
 
@@ -67,7 +67,7 @@ def _is_private(found: os.stat_result) -> bool:
     return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def _read(file: Path) -> bytes | None:
+def _read_file(file: Path) -> bytes | None:
     """The code in a file; None if there is none or it is damaged."""
     try:
         with open(file, "rb") as opened:
@@ -80,7 +80,7 @@ def _read(file: Path) -> bytes | None:
     return code if code and hashlib.sha256(code).digest() == found[:_HASH_BYTES] else None
 
 
-def _write(file: Path, code: bytes) -> None:
+def _write_file(file: Path, code: bytes) -> None:
     """Write code to a file. Failures are ignored: the next process compiles again."""
     try:
         handle, name = tempfile.mkstemp(dir=file.parent)

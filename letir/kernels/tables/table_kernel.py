@@ -87,11 +87,11 @@ def _emit(
             b.store(memory, (zero, target), loop.results[0])
             return
         with b.loop(n1, is_parallel=False) as j:
-            found = applied(b, name, lambda n: value(n, j))
+            found = _apply_operation(b, name, lambda n: value(n, j))
             b.store(memory, (zero, b.add(target, b.let("mul", j, y1))), found)
 
 
-def applied(b: Builder, name: str, operand: Callable[[int], Operand]) -> Operand:
+def _apply_operation(b: Builder, name: str, operand: Callable[[int], Operand]) -> Operand:
     """The result of an elementwise operation whose operand number n is ``operand(n)``."""
     if name == "copy":
         return operand(0)

@@ -20,11 +20,11 @@ from letir.kernels.tables.table_memory import (
     Place,
     Root,
     TableMemory,
-    descends,
-    indexed,
+    has_descending_strides,
+    index_place,
     is_flat,
     merged_loops,
-    viewed,
+    view_places,
 )
 from letir.kernels.tables.table_rows import TableRows
 
@@ -203,7 +203,7 @@ class _Lowering(TableRows):
             return self.orders.get(bind.args[0], "C")
         read = [x for x in bind.locals() if len(x.type.shape) > 1]
         given = {self.orders.get(x, "C") for x in read}
-        if ODD in given or (op.memory == "view" and not descends(place)):
+        if ODD in given or (op.memory == "view" and not has_descending_strides(place)):
             return ODD
         is_plain = op.elementwise and all(x.type.shape == place.shape for x in read)
         if given <= {"C"} or (is_plain and len(given) == 1):
@@ -214,7 +214,7 @@ class _Lowering(TableRows):
         """The places of a bind's results."""
         if len(bind.binders) == 1:
             return [self.value(bind)]
-        found = viewed(bind, self.operand(bind.args[0]))
+        found = view_places(bind, self.operand(bind.args[0]))
         if found is None:
             raise NoKernel
         return found
@@ -229,14 +229,14 @@ class _Lowering(TableRows):
             return self.constant(found)
         operands = [self.operand(arg) for arg in bind.args]
         if op.role == "index":
-            return indexed(operands[0], bind.attrs["item"])
+            return index_place(operands[0], bind.attrs["item"])
         if is_write(bind):
             return self.write_part(bind, *operands)
         if is_added(bind):
             return self.add_to_part(bind, *operands)
         if is_sum_of_parts(bind):
             return self.sum_parts(bind, operands)
-        views = viewed(bind, operands[0]) if op.memory == "view" else None
+        views = view_places(bind, operands[0]) if op.memory == "view" else None
         if views is not None:
             return views[0]
         target = self.memory.new(shape)
@@ -258,7 +258,7 @@ class _Lowering(TableRows):
         n = len(self.rows)
         was_last = self.last is new.root and not new.root.uses and x.root is not new.root
         x = self.writable(x)
-        part = indexed(x, bind.attrs["item"])
+        part = index_place(x, bind.attrs["item"])
         while len(new.shape) > len(part.shape) and new.shape[0] == 1:
             new = Place(new.root, new.start, new.shape[1:], new.strides[1:])
         if was_last and n == len(self.rows) and self.retarget(x.root, part, new):
@@ -287,7 +287,7 @@ class _Lowering(TableRows):
     def add_to_part(self, bind: Bind, x: Place, new: Place) -> Place:
         """The place of ``x`` with ``new`` added to a part of it."""
         x = self.writable(x)
-        part = indexed(x, bind.attrs["item"])
+        part = index_place(x, bind.attrs["item"])
         self.emit("add", part, [part, self.without_overlap(new, x)])
         return x
 
@@ -302,7 +302,7 @@ class _Lowering(TableRows):
         if not is_once:
             self.emit("copy", target, [zero])
         for item, new in zip(items, parts, strict=True):
-            part = indexed(target, item)
+            part = index_place(target, item)
             # NumPy adds to zeros, also to -0.0
             self.emit("add", part, [new, zero] if is_once else [part, new])
         return target

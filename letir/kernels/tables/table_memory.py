@@ -98,13 +98,13 @@ class TableMemory:
             self.free.setdefault(root.size, []).append(root.start)
 
 
-def descends(x: Place) -> bool:
+def has_descending_strides(x: Place) -> bool:
     """Whether the strides of a value decrease from axis to axis, as in C order."""
     steps = [step for n, step in zip(x.shape, x.strides, strict=True) if n != 1]
     return all(a >= b > 0 for a, b in pairwise(steps))
 
 
-def indexed(x: Place, item: Any) -> Place:
+def index_place(x: Place, item: Any) -> Place:
     """The place of a part of a value."""
     entries = list(item) if type(item) is tuple else [item]
     if ... in entries:
@@ -131,7 +131,7 @@ def is_flat(x: Place) -> bool:
     return all(n == 1 or step == dense for n, step, dense in own)
 
 
-def viewed(bind: Bind, x: Place) -> list[Place] | None:
+def view_places(bind: Bind, x: Place) -> list[Place] | None:
     """The places of the results of a view of ``x``; None if one is not a view in NumPy."""
     found = None if 0 in x.shape else view_of(bind, x.shape, x.strides)
     if found is None:

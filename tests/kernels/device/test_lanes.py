@@ -17,7 +17,7 @@ pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
 from letir.executor.kernels.kernel_binds import with_kernels
-from letir.kernels.device.lanes import neutral, shared_loops
+from letir.kernels.device.lanes import neutral_element, shared_loops
 from letir.kernels.device.launches import Argument, Launcher
 from tests.eval.stand_in import DeviceArray, moved
 from tests.kernels.device.simulated_device import SimulatedModule, simulated_device
@@ -70,7 +70,7 @@ def test_a_neutral_number_changes_nothing(name, dtype):
     x = np.array([-3, -1, 0, 1, 7]).astype(dtype)
     x = np.append(x, np.array([-0.0, np.inf, -np.inf], dtype)) if dtype.kind == "f" else x
 
-    found = INSTRUCTIONS[name].compute(x, neutral(name, dtype).value)
+    found = INSTRUCTIONS[name].compute(x, neutral_element(name, dtype).value)
     assert (found == x).all() and np.array_equal(np.signbit(found), np.signbit(x), equal_nan=False)
 
 

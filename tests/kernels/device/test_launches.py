@@ -11,7 +11,7 @@ from letir.kernels.loop_language import Array
 
 pytest.importorskip("llvmlite")
 from letir.kernels.device import launches
-from letir.kernels.device.launches import Argument, Launcher, collapsed, device_value
+from letir.kernels.device.launches import Argument, Launcher, device_value, merge_axes
 from tests.eval.stand_in import DeviceArray, DeviceModule
 from tests.kernels.device.simulated_device import SimulatedModule, simulated_device
 from tests.kernels.llvm.test_machine_code import scaled_and_shifted
@@ -32,7 +32,7 @@ F8 = np.dtype("f8")
     ],
 )
 def test_axes_that_are_as_one_are_collapsed(axes, strides, expected):
-    assert expected == collapsed(axes, strides)
+    assert expected == merge_axes(axes, strides)
 
 
 @pytest.mark.parametrize("x, kind", [(2, np.float64), (True, np.float64), (np.float64(1), F8.type)])

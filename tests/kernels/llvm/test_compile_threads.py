@@ -27,15 +27,15 @@ def _three_threads(monkeypatch):
 
 
 @pytest.fixture
-def compiled(monkeypatch):
+def object_code(monkeypatch):
     """The names of the kernels that are compiled from now on."""
-    found, known = [], MachineCode.compiled
+    found, known = [], MachineCode.object_code
 
     def noted(self):
         found.append(self.kernel.name)
         return known(self)
 
-    monkeypatch.setattr(MachineCode, "compiled", noted)
+    monkeypatch.setattr(MachineCode, "object_code", noted)
     return found
 
 
@@ -56,8 +56,8 @@ def test_compilations_run_side_by_side_in_at_most_so_many_threads():
 
 def test_kernels_that_compile_side_by_side_have_the_same_code():
     codes = [MachineCode(scaled_and_shifted(n + 0.5)) for n in range(12)]
-    side_by_side = [begin_compilation(code.compiled) for code in codes]
-    alone = [begin_compilation(code.compiled).result() for code in codes]
+    side_by_side = [begin_compilation(code.object_code) for code in codes]
+    alone = [begin_compilation(code.object_code).result() for code in codes]
 
     assert alone == [one.result() for one in side_by_side]
     assert 12 == len(set(alone))
@@ -124,7 +124,7 @@ def test_threads_end_and_leave_the_stack_size():
 
 
 def test_an_interrupt_while_a_kernel_compiles_leaves_the_function_usable(monkeypatch):
-    known, sent = MachineCode.compiled, []
+    known, sent = MachineCode.object_code, []
 
     def interrupting(self):
         if not sent:
@@ -132,7 +132,7 @@ def test_an_interrupt_while_a_kernel_compiles_leaves_the_function_usable(monkeyp
             os.kill(os.getpid(), signal.SIGINT)
         return known(self)
 
-    monkeypatch.setattr(MachineCode, "compiled", interrupting)
+    monkeypatch.setattr(MachineCode, "object_code", interrupting)
     monkeypatch.setenv("LETIR_KERNELS", "on")
     f, x = lt.jit(lambda x: (x * 600 + 1) / x), np.linspace(1, 2, 30_000)
     with pytest.raises(KeyboardInterrupt):
