@@ -12,7 +12,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.eval.array_modules import ARRAY_CLASSES, array_module
 from letir.eval.memory_checks import check_writable
-from letir.ops.random.generator_snapshots import restore, snapshot
+from letir.ops.random.generator_snapshots import restore_snapshot, take_snapshot
 from letir.ops.random.generator_states import state_array
 from letir.plan.effect_log import EffectLog
 from letir.plan.plan import plan_of
@@ -53,11 +53,11 @@ def unchecked_runner(version: Any) -> Callable[[list], tuple]:
 
     def run_one(leaves: list) -> tuple:
         generator = leaves[place]
-        state = snapshot(generator)
+        state = take_snapshot(generator)
         try:
             return run(leaves)
         except BaseException:
-            restore(generator, state)
+            restore_snapshot(generator, state)
             raise
 
     return run_one
@@ -70,12 +70,12 @@ def _run_restoring_states(
 
     After an error they get back their states.
     """
-    saved = [(leaves[n], snapshot(leaves[n])) for n in places]
+    saved = [(leaves[n], take_snapshot(leaves[n])) for n in places]
     try:
         return run(leaves, *options)
     except BaseException:
         for generator, state in saved:
-            restore(generator, state)
+            restore_snapshot(generator, state)
         raise
 
 

@@ -21,7 +21,7 @@ from letir.eval.float_warnings import (
     STRICT,
     current_state,
 )
-from letir.ops.random.generator_snapshots import restore, snapshot_text
+from letir.ops.random.generator_snapshots import restore_snapshot, snapshot_text
 from letir.plan.effect_log import is_guard
 from letir.plan.plan import Miss
 from letir.plan.step_writer import bind_at
@@ -120,7 +120,7 @@ def _in_strict_state(body: list[str]) -> list[str]:
 
 def _restoring_states(body: list[str], drawing: Sequence[tuple[str, Any]], names: dict) -> list:
     """The lines with a ``try`` statement that restores the states of generators."""
-    names["restore"], saved, restored = restore, [], []
+    names["restore"], saved, restored = restore_snapshot, [], []
     for n, (text, generator) in enumerate(drawing):
         state, used = snapshot_text(generator, text)
         names.update(used)

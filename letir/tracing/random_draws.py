@@ -335,7 +335,10 @@ def _captured_generator(root: Trace, generator: Any) -> Any:
         root.note_argument(local, outer.concrete_value())
         state = root.make_tracer(root, local, ABSENT)
         within = functools.partial(_record_within, root)
-        known[id(generator)] = generator, _captured_generators.lifted(generator, state, within)
+        known[id(generator)] = (
+            generator,
+            _captured_generators.lift_generator(generator, state, within),
+        )
     return known[id(generator)][1]
 
 

@@ -25,7 +25,7 @@ from letir.errors import DTypeError, LetirError, MissingRule, ShapeError
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.checkpoint_and_custom_jvp import custom_jvp as custom_jvp_op
-from letir.ops.define.records import recast
+from letir.ops.define.records import cast_cotangent
 from letir.ops.shape.shape_and_creation import zeros_like
 from letir.tracing.entry import Recording, record
 from letir.tracing.source_locations import user_place
@@ -193,7 +193,7 @@ class custom_jvp(CustomFunction[P, R]):
         if tangent is None:
             return zeros_like(out)
         self.check_type("tangent", _type_of_value(tangent), out.type)
-        return recast(tangent, out.dtype) if isinstance(tangent, Tracer) else tangent
+        return cast_cotangent(tangent, out.dtype) if isinstance(tangent, Tracer) else tangent
 
     def check_type(self, what: str, found: ArrayType | None, expected: ArrayType | None) -> None:
         """Raise ShapeError or DTypeError if the rule returned a ``what`` of another type."""

@@ -15,7 +15,7 @@ from letir.ast.terms import Arg
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.gradient_steps import custom_vjp as custom_vjp_op
-from letir.ops.define.records import recast
+from letir.ops.define.records import cast_cotangent
 from letir.ops.shape.shape_and_creation import zeros_like
 from letir.tracing.checks.misuse import describe_value, is_operand
 from letir.tracing.entry import record
@@ -213,7 +213,7 @@ class custom_vjp(CustomFunction[P, R]):
                 f"{self}: backward gave argument {position} a complex cotangent, expected "
                 f"{leaf.dtype}\n  take .real of it"
             )
-        return recast(ct, leaf.dtype) if isinstance(ct, Tracer) else ct
+        return cast_cotangent(ct, leaf.dtype) if isinstance(ct, Tracer) else ct
 
 
 def _closed_over_by(trace: Trace, before: int, outs: list, inputs: list) -> list[Arg]:

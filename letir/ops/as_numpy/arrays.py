@@ -17,15 +17,15 @@ from letir.ast.symbolic_sizes import is_static_shape
 
 def neg(write: Any, x: str) -> str:
     """``-x``."""
-    return _prefixed("-", write, x)
+    return _prefix_call("-", write, x)
 
 
 def invert(write: Any, x: str) -> str:
     """``~x``."""
-    return _prefixed("~", write, x)
+    return _prefix_call("~", write, x)
 
 
-def _prefixed(symbol: str, write: Any, x: str) -> str:
+def _prefix_call(symbol: str, write: Any, x: str) -> str:
     """A prefix operator; a call of the ufunc where NumPy scalars might warn."""
     kind = write.type(0)
     exact = write.is_array(0) and (kind.shape or kind.dtype.kind == "f")

@@ -20,7 +20,7 @@ from letir.ast.types import WEAK, ArrayType
 from letir.errors import MissingRule
 from letir.ops import LateModule
 from letir.ops.as_numpy import control
-from letir.ops.define.records import define, recast
+from letir.ops.define.records import cast_cotangent, define
 from letir.ops.elementwise.casting import barrier
 from letir.ops.shape.shape_and_creation import zeros_like
 
@@ -204,7 +204,7 @@ def _custom_jvp_jvp(tangents, outs, *args, transform, **attrs):
 def _tangent_like(tangent, out: Value) -> Value:
     """``tangent`` cast to the result's dtype: a number's tangent may have widened it."""
     known = isinstance(tangent, Value) and tangent.type is not None and out.type is not None
-    return recast(tangent, out.dtype) if known else tangent
+    return cast_cotangent(tangent, out.dtype) if known else tangent
 
 
 def _custom_jvp_vjp(cts, outs, *args, transform, **attrs):

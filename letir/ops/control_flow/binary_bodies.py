@@ -82,7 +82,7 @@ class PairwiseBody:
         program = batch_body(self.body, mapped, a[0].shape[0])
         return list(a[0].emitter.call(program, [*a, *b, *self.captured]))
 
-    def one(self, a: Sequence, b: Sequence) -> list:
+    def combine_single(self, a: Sequence, b: Sequence) -> list:
         """The body's results for two single elements."""
         emitter = next(v.emitter for v in (*a, *b) if isinstance(v, Value))
         return list(emitter.call(self.body, [*a, *b, *self.captured]))

@@ -37,7 +37,7 @@ def propagate_defined(
         defined = grown
 
 
-def loop_invariants(body: Lambda, varying: int) -> set[Local]:
+def invariant_locals(body: Lambda, varying: int) -> set[Local]:
     """The loop-invariant locals: all parameters but the first ``varying``, and the locals that
     depend on nothing else.
     """

@@ -188,11 +188,11 @@ def _reduce_decompose(*args: Value, body, n_xs, batched):
         return start
     combine, ufunc = PairwiseBody(body, n_xs, captured), known_ufunc(body, n_xs)
     if ufunc is not None and is_number(n):
-        return tuple(combine.one(start, [_reduce_elements(ufunc, xs[0])]))
+        return tuple(combine.combine_single(start, [_reduce_elements(ufunc, xs[0])]))
     if batched and is_number(n):
-        return tuple(combine.one(start, reduce_by_halves(combine, xs)))
+        return tuple(combine.combine_single(start, reduce_by_halves(combine, xs)))
     if ufunc in ("add", *_EXTREMES) and xs[0].dtype.kind in "fiu":
-        return tuple(combine.one(start, [_reduce_possibly_empty(ufunc, xs[0])]))
+        return tuple(combine.combine_single(start, [_reduce_possibly_empty(ufunc, xs[0])]))
     length = n if is_number(n) else None
     return emit_scan(args, body=body, n_carry=n_xs, n_xs=n_xs, length=length, reverse=False)
 

@@ -152,7 +152,7 @@ def scan_jvp(
     body = fit_step(body, list(map(body_type, args)), n_carry, n_xs)
     there = [t is not None for t in tangents]
     along = _ForwardStep.of(body, n_carry, n_xs, there, transform.linear)
-    if along.missing():  # recompute, without effects, which must not happen again
+    if along.missing_residuals():  # recompute, without effects, which must not happen again
         attrs["body"] = without_effects(body)
         return scan_fused_jvp(tangents, *args, **attrs, transform=transform)[1]
     return _scan_forward(along, tangents, outs, args, length, reverse)

@@ -22,7 +22,7 @@ from letir.ops.control_flow.loop_analysis import (
     GradientOf,
     fit_step,
     follows_while_scan,
-    loop_invariants,
+    invariant_locals,
     partial_program,
     propagate_defined,
 )
@@ -67,9 +67,9 @@ class StepDerivative:
 
     def constant(self) -> set[Local]:
         """The loop-invariant locals."""
-        return loop_invariants(self.f, self.n_carry + self.n_xs)
+        return invariant_locals(self.f, self.n_carry + self.n_xs)
 
-    def missing(self) -> list[Local]:
+    def missing_residuals(self) -> list[Local]:
         """The residuals that the loop does not stack."""
         end = self.n_carry + self.n_xs
         there = self.constant() | self.stacked().keys() | set(self.body.params[self.n_carry : end])
@@ -77,7 +77,7 @@ class StepDerivative:
 
     def saving_body(self) -> Lambda:
         """The body with the missing residuals as further results."""
-        results = (*self.f.ret.args[: len(self.body.ret.args)], *self.missing())
+        results = (*self.f.ret.args[: len(self.body.ret.args)], *self.missing_residuals())
         return Lambda(self.f.params, self.f.binds, Ret(results))
 
 
@@ -88,7 +88,7 @@ def stack_missing(derive: Callable[[Lambda], _Step], body: Lambda) -> _Step:
     """``derive(body)``; a body with missing residuals first gets them as further results."""
     step = derive(body)
     for _ in range(_MOST_ROUNDS):
-        if not step.missing():
+        if not step.missing_residuals():
             break
         step = derive(step.saving_body())
     return step
@@ -214,7 +214,7 @@ def scan_vjp(
     defined = [ct is not None for ct in cts]
     body = fit_step(body, list(map(body_type, args)), n_carry, n_xs)
     back = ReverseStep.of(body, n_carry, n_xs, needed, defined, transform.program)
-    if back.missing():  # rerun the loop, which then stacks the missing residuals
+    if back.missing_residuals():  # rerun the loop, which then stacks the missing residuals
         silent = without_effects(body)
         back = stack_residuals(silent, n_carry, n_xs, needed, defined, transform.program)
         attrs = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}

@@ -51,7 +51,7 @@ def while_batch(
     if not loop.is_masked:
         found = emit_op("while_loop", loop.operands, test=loop.test, body=loop.body)
         return found, _result_axes(loop.out)
-    test, body, operands = loop.masked(stacks=False, numbered=False)
+    test, body, operands = loop.masked_loop(stacks=False, numbered=False)
     found = emit_op("while_loop", operands, test=test, body=body)
     return found[1:], _result_axes(loop.out)
 
@@ -73,7 +73,7 @@ def while_scan_batch(
         attrs = {"test": loop.test, "body": loop.body, "n_carry": n_carry, "numbered": numbered}
         found = emit_op("while_scan", loop.operands, **attrs)
         return found, (*carry, *([] if numbered else [None]), *rows)
-    test, body, operands = loop.masked(stacks=True, numbered=numbered)
+    test, body, operands = loop.masked_loop(stacks=True, numbered=numbered)
     attrs = {"test": test, "body": body, "n_carry": n_carry + 1, "numbered": True}
     _, *found = emit_op("while_scan", operands, **attrs)
     return tuple(found), (*carry, 1, *rows[numbered:])
@@ -105,7 +105,7 @@ class _BatchedLoop:
         self.body, self.mapped, self.out = made
         self.operands = _spread_carry(operands, before, self.mapped)
 
-    def masked(self, stacks: bool, numbered: bool) -> tuple[Lambda, Lambda, list]:
+    def masked_loop(self, stacks: bool, numbered: bool) -> tuple[Lambda, Lambda, list]:
         """(test, body, operands) of the loop whose first carried value masks unfinished examples.
 
         ``stacks``: its first stacked result is the iteration number, -1 for finished examples.

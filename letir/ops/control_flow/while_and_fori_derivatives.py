@@ -92,7 +92,7 @@ def while_scan_vjp(
     cts = _body_results(cts, n_carry, numbered)
     defined = [ct is not None for ct in cts]
     back = ReverseStep.of(body, n_carry, 0, needed, defined, transform.program)
-    if back.missing():  # rerun the loop, which then stacks the missing residuals
+    if back.missing_residuals():  # rerun the loop, which then stacks the missing residuals
         back = stack_residuals(body, n_carry, 0, needed, defined, transform.program)
         attrs = {"test": without_effects(test), "body": back.body, "n_carry": n_carry}
         attrs |= {"numbered": numbered}
@@ -200,7 +200,7 @@ def while_fused_jvp(
 ) -> tuple:
     """(results, their tangents) by one loop, which carries tangents beside values."""
     made = _LoopWithTangents.of(tangents, args, body, len(body.ret.args), 0, transform)
-    attrs = {"test": made.same(test), "body": made.body()}
+    attrs = {"test": made.fit_test(test), "body": made.body()}
     found = _emit_loop("while_loop", made.operands, attrs)
     return found[: made.n_carry], made.tangents_of_results(found)
 
@@ -226,7 +226,12 @@ def while_scan_fused_jvp(
     """(results, their tangents) by one loop, which carries and stacks tangents beside values."""
     made = _LoopWithTangents.of(tangents, args, body, n_carry, 0, transform)
     carry, count = n_carry + len(made.moving), len(body.ret.args)
-    attrs = {"test": made.same(test), "body": made.body(), "n_carry": carry, "numbered": numbered}
+    attrs = {
+        "test": made.fit_test(test),
+        "body": made.body(),
+        "n_carry": carry,
+        "numbered": numbered,
+    }
     outs = _emit_loop("while_scan", made.operands, attrs)
     rest = outs[carry : carry + (not numbered) + count - n_carry]
     found = made.tangents_of_results(_body_results(outs, carry, numbered))
@@ -298,7 +303,7 @@ class _LoopWithTangents:
         made.operands = (*args[:n_carry], *along, *args[n_carry:], *captured)
         return made
 
-    def ordered(self, params: Sequence) -> tuple[list, list]:
+    def sort_params(self, params: Sequence) -> tuple[list, list]:
         """(values, tangents): the parameters of the loop's body, sorted."""
         end = self.leading + self.n_carry
         carry, along = params[:end], params[end : end + len(self.moving)]
@@ -314,7 +319,7 @@ class _LoopWithTangents:
         end, moving = self.leading + self.n_carry, len(self.moving)
         order = (*own[:end], *along[:moving], *own[end:], *along[moving:])
         params = [builder.param(param.type, param.name) for param in order]
-        values, tangents = self.ordered(params)
+        values, tangents = self.sort_params(params)
         found = builder.call(self.program, [*values, *tangents])
         by_output = dict(zip(self.outputs, found[self.count :], strict=True))
         moved = [
@@ -325,11 +330,11 @@ class _LoopWithTangents:
         carry, further = found[: self.n_carry], found[self.n_carry : self.count]
         return builder.build([*carry, *moved, *further, *stacked])
 
-    def same(self, test: Lambda) -> Lambda:
+    def fit_test(self, test: Lambda) -> Lambda:
         """The test of the loop, for operands with tangents, which it does not read."""
         builder = LetBuilder()
         params = [builder.param(body_type(operand)) for operand in self.operands]
-        values, _ = self.ordered(params)
+        values, _ = self.sort_params(params)
         return builder.build(builder.call(test, values))
 
     def tangents_of_results(self, found: Sequence) -> tuple:

@@ -164,10 +164,10 @@ def unbroadcast(ct: Value | None, arg: Any) -> Value | None:
     # summed before it is cast: fewer elements to cast, and the sum is in the wider dtype
     if kind is None or ct.type is None or ct.shape != kind.shape:
         ct = PRIMITIVES["sum_to_size"](ct, arg)
-    return ct if kind is None or ct.type is None else recast(ct, kind.dtype)
+    return ct if kind is None or ct.type is None else cast_cotangent(ct, kind.dtype)
 
 
-def recast(ct: Value, dtype: np.dtype) -> Value:
+def cast_cotangent(ct: Value, dtype: np.dtype) -> Value:
     """``ct`` cast to ``dtype``; its real part if it is complex and ``dtype`` is real."""
     if ct.type is None:
         return PRIMITIVES["cast"](ct, dtype)
@@ -186,7 +186,7 @@ def broadcast_tangent(tangent: Value | None, out: Value) -> Value | None:
     kind = out.type
     if kind is None or tangent.type is None or tangent.shape != kind.shape:
         tangent = PRIMITIVES["broadcast_to"](tangent, out)
-    return tangent if kind is None or tangent.type is None else recast(tangent, kind.dtype)
+    return tangent if kind is None or tangent.type is None else cast_cotangent(tangent, kind.dtype)
 
 
 # ---- records of ufuncs ----

@@ -12,7 +12,7 @@ from letir.ast.types import WEAK, ArrayType, requested_dtype
 from letir.errors import DTypeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import identity_batch, pointwise_rule
-from letir.ops.define.records import define, recast, unbroadcast
+from letir.ops.define.records import cast_cotangent, define, unbroadcast
 
 # ---- another dtype ----
 
@@ -43,7 +43,7 @@ cast = define(
     lambda x, *, dtype: x.with_dtype(dtype),
     # a cast to integers is piecewise constant
     vjp=lambda ct, y, x, *, dtype: (unbroadcast(ct, x) if dtype.kind in "fc" else None,),
-    jvp=lambda t, y, x, *, dtype: recast(t[0], dtype) if dtype.kind in "fc" else None,
+    jvp=lambda t, y, x, *, dtype: cast_cotangent(t[0], dtype) if dtype.kind in "fc" else None,
     prepare=_cast_prepare,
     batch=pointwise_rule("cast"),
     elementwise=True,

@@ -19,12 +19,12 @@ from letir.ops.define.records import (
     add_terms,
     binary,
     broadcast_tangent,
+    cast_cotangent,
     composite,
     define,
     discrete,
     elementwise,
     piecewise_constant,
-    recast,
     ufunc_aval,
     ufunc_impl,
     unbroadcast,
@@ -78,7 +78,7 @@ unwrap = define(
     ),
     _unwrap_aval,
     vjp=lambda ct, y, x, **_: (unbroadcast(ct, x),),
-    jvp=lambda t, y, x, **_: recast(t[0], y.dtype),
+    jvp=lambda t, y, x, **_: cast_cotangent(t[0], y.dtype),
     prepare=_unwrap_prepare,
     numpy=(np.unwrap,),
     batch=axes_rule("unwrap"),
@@ -150,7 +150,7 @@ ldexp: Primitive = elementwise("ldexp", lambda g, out, x, i: ldexp(g, i), None, 
 # ---- two results ----
 
 
-def _in_two(name: str, numpy: np.ufunc, vjp, jvp) -> Primitive:
+def _define_two_results(name: str, numpy: np.ufunc, vjp, jvp) -> Primitive:
     """Register an elementwise function with two results."""
     return define(
         name,
@@ -164,7 +164,7 @@ def _in_two(name: str, numpy: np.ufunc, vjp, jvp) -> Primitive:
     )
 
 
-modf = _in_two(
+modf = _define_two_results(
     "modf",
     np.modf,
     lambda cts, outs, x: (unbroadcast(cts[0], x),),  # the integral part is a step function
@@ -177,7 +177,7 @@ def _frexp_vjp(cts, outs, x):
     return (None if cts[0] is None else unbroadcast(ldexp(cts[0], -outs[1]), x),)
 
 
-frexp = _in_two(
+frexp = _define_two_results(
     "frexp",
     np.frexp,
     _frexp_vjp,
@@ -200,4 +200,4 @@ def _divmod_jvp(tangents, outs, x, y):
     return None, broadcast_tangent(add_terms(terms), outs[1])
 
 
-divmod_ = _in_two("divmod", np.divmod, _divmod_vjp, _divmod_jvp)
+divmod_ = _define_two_results("divmod", np.divmod, _divmod_vjp, _divmod_jvp)

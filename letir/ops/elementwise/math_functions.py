@@ -20,7 +20,7 @@ _RECORDS = {
 }
 
 
-def record_of(name: str) -> Any:
+def _numpy_record_of(name: str) -> Any:
     """The record of NumPy's function that computes the same as ``math.name``."""
     return PRIMITIVES[_RECORDS.get(name, name)]
 
@@ -30,18 +30,18 @@ def _math_function_impl(xp, *numbers, name):
 
 
 def _math_function_vjp(ct, out, *numbers, name):
-    rule = record_of(name).vjp
+    rule = _numpy_record_of(name).vjp
     return (None,) * len(numbers) if is_final(rule) else rule(ct, out, *numbers)
 
 
 def _math_function_jvp(tangents, out, *numbers, name):
-    rule = record_of(name).jvp
+    rule = _numpy_record_of(name).jvp
     return None if is_final(rule) else rule(tangents, out, *numbers)
 
 
 def _math_function_batch(args, axes, *, name):
     """NumPy's function: a batch of Python numbers is an array."""
-    return record_of(name).batch(args, axes)
+    return _numpy_record_of(name).batch(args, axes)
 
 
 def _math_function_source(write, *numbers, name):

@@ -6,7 +6,14 @@ from letir.ast.builder import Value
 from letir.ast.record_fields import SeveralBinds
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.ops.define.batch_rules import pointwise_rule
-from letir.ops.define.records import DISCRETE, FLAT, broadcast_tangent, define, recast, unbroadcast
+from letir.ops.define.records import (
+    DISCRETE,
+    FLAT,
+    broadcast_tangent,
+    cast_cotangent,
+    define,
+    unbroadcast,
+)
 from letir.ops.elementwise.comparisons_and_where import isfinite, isnan, where
 from letir.ops.elementwise.rounding_sign_parts import imag, real
 from letir.ops.shape.shape_and_creation import as_size
@@ -94,7 +101,7 @@ def _replace_by_values(x, nan, posinf, neginf):
     for mask, fill in ((is_nan, nan), (is_most, posinf), (is_least, neginf)):
         if fill is not None:
             is_traced = isinstance(fill, Value)
-            found = where(mask, (recast if is_traced else np.asarray)(fill, x.dtype), found)
+            found = where(mask, (cast_cotangent if is_traced else np.asarray)(fill, x.dtype), found)
     return found
 
 

@@ -10,10 +10,10 @@ from letir.ast.types import ArrayType
 from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import (
     SAFE,
+    cast_cotangent,
     define,
     elementwise,
     piecewise_constant,
-    recast,
     unbroadcast,
 )
 from letir.ops.elementwise.comparisons_and_where import where
@@ -51,7 +51,7 @@ def _abs_vjp(ct, y, x):
 
 def _abs_jvp(tangents, y, x):
     """The component of the tangent along ``sign(x)``."""
-    return recast(tangents[0] * sign(x).conj(), y.dtype)
+    return cast_cotangent(tangents[0] * sign(x).conj(), y.dtype)
 
 
 abs_ = elementwise("abs", numpy=np.absolute, vjp=_abs_vjp, jvp=_abs_jvp, onnx="Abs", **SAFE)
@@ -87,7 +87,7 @@ real = define(
     lambda xp, x: xp.real(x),
     _part_aval,
     vjp=lambda ct, y, x: (unbroadcast(ct, x) if x.dtype.kind != "c" else ct * (1 + 0j),),
-    jvp=lambda t, y, x: recast(t[0], y.dtype),
+    jvp=lambda t, y, x: cast_cotangent(t[0], y.dtype),
     numpy=(np.real,),
     batch=pointwise_rule("real"),
     never_fails="biuf",

@@ -16,7 +16,13 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, broadcast_shapes
 from letir.errors import DTypeError, ShapeError
 from letir.ops.as_numpy import arrays as numpy_forms
-from letir.ops.define.records import array_dtype, define, in_dtype_of_result, recast, unbroadcast
+from letir.ops.define.records import (
+    array_dtype,
+    cast_cotangent,
+    define,
+    in_dtype_of_result,
+    unbroadcast,
+)
 from letir.ops.elementwise.comparisons_and_where import equal, where
 from letir.ops.indexing.index_expressions import (
     fill_item,
@@ -359,7 +365,7 @@ def _assemble_jvp(tangents, y, *operands, items, shape):
         for item, _, arrays in group_parts(items, rest)
         if (tangent := next(directions)[1]) is not None
     ]
-    return recast(assemble(y, there), y.dtype)
+    return cast_cotangent(assemble(y, there), y.dtype)
 
 
 def _assemble_prepare(like, parts):

@@ -13,7 +13,7 @@ from letir.ops.indexing.index_expressions import item_with_places
 from letir.ops.shape.transpose import normalize_axes
 
 
-def _places(start: Any, size: int, step: int, axis: int) -> tuple:
+def _slice_places(start: Any, size: int, step: int, axis: int) -> tuple:
     """The index expression that reads the elements of the slice one by one."""
     return (*[slice(None)] * axis, start + np.arange(size) * step)
 
@@ -25,7 +25,7 @@ def _slice_decompose(x, start, *, size, step=1, axis=0):
             f"dynamic_slice: the start must be an integer, found {start.type}\n"
             "  convert it with .astype(int)"
         )
-    return index(x, _places(start, size, step, axis))
+    return index(x, _slice_places(start, size, step, axis))
 
 
 def _slice_impl(xp, x, start, *, size, step=1, axis=0):
@@ -56,7 +56,7 @@ def _slice_prepare(x, start, size, step=1, axis=0):
 
 def _slice_write(parent, new, start, *, size, step, axis):
     """``parent`` after ``new`` was written into the slice."""
-    arrays, item = item_with_places(_places(start, size, step, axis))
+    arrays, item = item_with_places(_slice_places(start, size, step, axis))
     return index_set(parent, item, new, arrays)
 
 

@@ -29,7 +29,7 @@ from letir.ops.shape.transpose import normalize_axes
 # ---- flat and multi-dimensional indices ----
 
 
-def _checked_integers(name: str, *types) -> None:
+def _require_integers(name: str, *types) -> None:
     """Raise DTypeError unless all operands are integers."""
     for kind in types:
         if kind.dtype.kind not in "biu":
@@ -40,7 +40,7 @@ def _checked_integers(name: str, *types) -> None:
 
 def _unravel_aval(indices, *, shape, order):
     """One index array for each axis."""
-    _checked_integers("unravel_index", indices)
+    _require_integers("unravel_index", indices)
     return (ArrayType(np.intp, indices.shape),) * len(shape)
 
 
@@ -81,7 +81,7 @@ unravel_index = define(
 
 def _ravel_aval(*indices, dims, mode, order):
     """One flat index for each element of the broadcast indices."""
-    _checked_integers("ravel_multi_index", *indices)
+    _require_integers("ravel_multi_index", *indices)
     return ArrayType(np.intp, broadcast_shapes(*[kind.shape for kind in indices]))
 
 

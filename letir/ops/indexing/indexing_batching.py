@@ -103,11 +103,11 @@ class BatchedIndex:
         self.entries += [Here()] * len(found)
         self.arrays += [widen_rank(places, self.layout.depth) for places in found]
 
-    def sliced(self) -> tuple[tuple, list]:
+    def with_full_slice(self) -> tuple[tuple, list]:
         """(item, arrays) with a full slice for the batch axis, for arrays that are not mapped."""
         return (_EVERY, *self.entries), self.arrays
 
-    def counted(self) -> tuple[tuple, list]:
+    def with_arange(self) -> tuple[tuple, list]:
         """(item, arrays) with ``arange(batch)`` for the batch axis; the axes of the arrays then
         come first.
         """
@@ -163,12 +163,12 @@ def batched_index(args: Sequence, mapped: Sequence[bool], *, item: Any) -> Value
     found = BatchedIndex(first_mapped(args, mapped), shape_of(x, by_x), item, arrays, by_arrays)
     layout = found.layout
     if not found.mapped:
-        out = _emit_index(x, *found.sliced())
+        out = _emit_index(x, *found.with_full_slice())
         return move_to_front(out, layout.depth if layout.apart else 0)
     if not by_x:
         out = _emit_index(x, tuple(found.entries), found.arrays)
         return move_to_front(out, layout.start)
-    return _restore_axes(_emit_index(x, *found.counted()), layout)
+    return _restore_axes(_emit_index(x, *found.with_arange()), layout)
 
 
 def _emit_index(x: Value, item: tuple, arrays: list) -> Value:
@@ -204,9 +204,9 @@ def batched_write(name: str) -> Callable:
         new = _align_written(new, by_new, layout.depth + layout.kept)
         # apart: with a slice the batch axis would come after the axes from the arrays
         if not found.mapped and not layout.apart:
-            item, arrays = found.sliced()
+            item, arrays = found.with_full_slice()
         else:
-            item, arrays = found.counted()
+            item, arrays = found.with_arange()
             new = _array_axes_first(new, by_new, layout)
         return emit_op(name, (x, new, *arrays), item=item, **attrs)
 
@@ -267,7 +267,7 @@ def _batched_part(part: tuple, flags: tuple, shape: tuple, like: Value) -> tuple
     found = BatchedIndex(like, shape, item, arrays, by_arrays)
     operand = broadcast_batch(operand, is_mapped, like)
     if not found.mapped and not found.layout.apart:
-        spelled, arrays = found.sliced()
+        spelled, arrays = found.with_full_slice()
         return spelled, operand, arrays
-    spelled, arrays = found.counted()
+    spelled, arrays = found.with_arange()
     return spelled, _array_axes_first(operand, True, found.layout), arrays

@@ -151,7 +151,7 @@ def _change_batch(args, mapped, *, ufunc, item):
     x = broadcast_batch(x, by_x, like)
     found = BatchedIndex(like, shape_of(x, True), item, arrays, by_arrays)
     is_plain = not found.mapped and not found.layout.apart
-    item, arrays = found.sliced() if is_plain else found.counted()
+    item, arrays = found.with_full_slice() if is_plain else found.with_arange()
     return emit_op("ufunc_at", (x, *arrays), ufunc=ufunc, item=item)
 
 

@@ -24,13 +24,13 @@ from letir.ops.linalg.matrix_parts import (
     below_diagonal,
     conjugate,
     hermitian_part,
-    known_type,
     linalg_dtype,
     lower_half_diagonal,
     matrix_shape,
     named_tuple,
     on_diagonal,
     real_part,
+    require_known_types,
     square_aval,
     stacked_rule,
 )
@@ -45,7 +45,7 @@ def _cholesky_vjp(ct, y, x, *, upper):
     """Murray's formula: inv(L)^H P inv(L), with P the lower triangle of L^H G and half its
     diagonal.
     """
-    known_type("cholesky", ct, x)
+    require_known_types("cholesky", ct, x)
     factor, g = (adjoint(y), swap_last_axes(ct)) if upper else (y, conjugate(ct))
     inner = lower_half_diagonal(adjoint(factor) @ g)
     inverse = inv(factor)
@@ -127,7 +127,7 @@ def _qr_vjp(cts, outs, x, *, mode):
     not within their own span. There is no derivative if the first columns lack full rank: R is
     singular.
     """
-    known_type("qr", x)
+    require_known_types("qr", x)
     q, r = _qr_factors(outs, x, mode)
     by_q, by_r = (None, *cts) if mode == "r" else cts
     by_q, by_r = [None if ct is None else conjugate(ct) for ct in (by_q, by_r)]

@@ -23,7 +23,7 @@ from letir.ops.define.records import (
     unbroadcast,
 )
 from letir.ops.elementwise.ufuncs import mul
-from letir.ops.linalg.matmul_einsum import dot, einsum, known_rank, matmul
+from letir.ops.linalg.matmul_einsum import dot, einsum, matmul, require_known_ranks
 from letir.ops.linalg.matrix_parts import conjugate
 from letir.ops.shape.reshape_and_ravel import reshape
 from letir.ops.shape.shape_and_creation import as_size
@@ -87,7 +87,7 @@ def _tensordot_decompose(x, y, *, axes):
 
 def _tensordot_vjp(ct, out, x, y, *, axes, transform):
     """The cotangent contracted with each operand, over the kept axes of that operand."""
-    known_rank("tensordot", ct, x, y)
+    require_known_ranks("tensordot", ct, x, y)
     of_x, of_y = _summed_axes(x, y, axes)
     kept_x, kept_y = _other_axes(x, of_x), _other_axes(y, of_y)
     n = len(kept_x)

@@ -25,12 +25,12 @@ from letir.ops.linalg.matrix_parts import (
     diagonal_of,
     hermitian_part,
     inverse_or_zero,
-    known_type,
     known_value,
     linalg_dtype,
     named_tuple,
     real_dtype,
     real_part,
+    require_known_types,
     rows_times,
     square_shape,
     stacked_rule,
@@ -57,7 +57,7 @@ def _eigh_aval(x, *, UPLO):
 
 def _eigh_vjp(cts, outs, x, *, UPLO):
     """V (diag(gw) + F * (V^H G)) V^H, shared by both triangles."""
-    known_type("eigh", x)
+    require_known_types("eigh", x)
     (by_w, by_v), (w, v) = cts, outs
     terms = [] if by_w is None else [columns_times(v, by_w)]
     if by_v is not None:
@@ -220,7 +220,7 @@ def _real_component(v: Value) -> tuple[Value, Value]:
 
 def _eig_vjp(cts, outs, x, *, real):
     """V^-H (diag(gw) + conj(F) * (V^H G)) V^H. A defective matrix has no derivative."""
-    known_type("eig", x)
+    require_known_types("eig", x)
     (by_w, by_v), (w, v) = cts, outs
     terms = [] if by_w is None else [rows_times(conjugate(by_w), adjoint(v))]
     if by_v is not None:

@@ -19,8 +19,8 @@ from letir.ops.define.records import (
     add_terms,
     array_dtype,
     broadcast_tangent,
+    cast_cotangent,
     define,
-    recast,
     takes_gradient,
     unbroadcast,
 )
@@ -33,7 +33,7 @@ from letir.ops.shape.transpose import move_axes
 from letir.ops.shape.unit_axes_and_flip import expand_dims, squeeze
 
 
-def known_rank(name: str, *args: Any) -> None:
+def require_known_ranks(name: str, *args: Any) -> None:
     """Raise MissingRule if the rank of an operand is unknown: derivatives need a label for each
     axis.
     """
@@ -69,7 +69,7 @@ def _matmul_aval(x, y):
 
 def _matmul_vjp(ct, out, x, y):
     """ct @ y.T and x.T @ ct, where a vector is a row or a column."""
-    known_rank("matmul", ct, x, y)
+    require_known_ranks("matmul", ct, x, y)
     by_x = unbroadcast(_matmul_by_left(ct, x, y), x) if takes_gradient(x) else None
     by_y = unbroadcast(_matmul_by_right(ct, x, y), y) if takes_gradient(y) else None
     return by_x, by_y
@@ -169,7 +169,7 @@ def _dot_labels(x, y) -> str:
 
 def _dot_vjp(ct, out, x, y):
     """The VJP of a product for scalars, of matmul for matrices, of an einsum for higher ranks."""
-    known_rank("dot", ct, x, y)
+    require_known_ranks("dot", ct, x, y)
     ranks = [arg.ndim if isinstance(arg, Value) else 0 for arg in (x, y)]
     if 0 in ranks:
         return unbroadcast(ct * y, x) if takes_gradient(x) else None, unbroadcast(
@@ -278,7 +278,7 @@ def _einsum_aval(*arrays, subscripts, optimize):
 
 def _einsum_vjp(ct, out, *arrays, subscripts, optimize):
     """For each operand, the einsum of the cotangent and the other operands to its labels."""
-    known_rank("einsum", ct, *arrays)
+    require_known_ranks("einsum", ct, *arrays)
     optimize = optimize if type(optimize) is bool else True  # a path fits only these operands
     shapes = [x.shape if isinstance(x, Value) else () for x in arrays]
     labels, result = parse_subscripts(subscripts, [len(shape) for shape in shapes])
@@ -319,7 +319,7 @@ def _einsum_jvp(tangents, out, *arrays, subscripts, optimize):
         for i, t in enumerate(tangents)
         if t is not None
     )
-    return recast(add_terms(terms), out.dtype)
+    return cast_cotangent(add_terms(terms), out.dtype)
 
 
 def _einsum_prepare(

@@ -21,7 +21,7 @@ from letir.ops.define.records import add_terms, composite, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.ufuncs import log
 from letir.ops.linalg.matmul_einsum import swap_last_axes
-from letir.ops.linalg.matrix_parts import known_type, square_shape
+from letir.ops.linalg.matrix_parts import require_known_types, square_shape
 from letir.ops.shape.concatenate_stack_split import concatenate
 from letir.ops.shape.shape_and_creation import zeros_like
 from letir.ops.shape.unit_axes_and_flip import expand_dims, squeeze
@@ -127,7 +127,7 @@ def _triangular_vjp(ct, x, a, b, *, transposed, lower, unit_diagonal):
     """The solution of the transposed system, and its outer product with x (Giles, Collected matrix
     derivative results, 2.3).
     """
-    known_type("solve_triangular", ct, a, b)
+    require_known_types("solve_triangular", ct, a, b)
     form = {"lower": lower, "unit_diagonal": unit_diagonal}
     by_b = solve_triangular(a, ct, transposed=not transposed, **form)
     left, right = _as_column(by_b, b.ndim == 1), _as_column(x, b.ndim == 1)

@@ -83,7 +83,7 @@ def broadcast_leading(*arrays: ArrayType) -> tuple:
     return broadcast_shapes(*[x.shape[:-2] for x in arrays])
 
 
-def known_type(name: str, *args: Any) -> None:
+def require_known_types(name: str, *args: Any) -> None:
     """Raise MissingRule if the type of an operand is unknown: rules need ranks and dtypes."""
     if any(isinstance(arg, Value) and arg.type is None for arg in args):
         raise MissingRule(

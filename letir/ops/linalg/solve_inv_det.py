@@ -25,12 +25,12 @@ from letir.ops.linalg.matrix_parts import (
     broadcast_leading,
     conjugate,
     diagonal_of,
-    known_type,
     linalg_dtype,
     named_tuple,
     on_diagonal,
     real_dtype,
     real_part,
+    require_known_types,
     rows_times,
     square_aval,
     square_shape,
@@ -80,7 +80,7 @@ def _solve_stacked(a: Value, y: Value, vector: bool) -> Value:
 
 def _solve_vjp(ct, x, a, b):
     """The solution of the transposed system for ct, and minus its outer product with x."""
-    known_type("solve", ct, a, b)
+    require_known_types("solve", ct, a, b)
     vector = is_vector(b)
     by_b = _solve_stacked(swap_last_axes(a), ct, vector)
     by_a = -(outer_product(by_b, x) if vector else by_b @ swap_last_axes(x))
@@ -221,7 +221,7 @@ def _slogdet_vjp(cts, outs, x):
 
     The real part of the trace changes the logarithm, the imaginary part the angle of the sign.
     """
-    known_type("slogdet", x)
+    require_known_types("slogdet", x)
     (by_sign, by_log), (sign, _) = cts, outs
     if sign.dtype.kind != "c" or by_sign is None:
         total = by_log

@@ -42,13 +42,13 @@ from letir.ops.linalg.matrix_parts import (
     diagonal_of,
     hermitian_part,
     inverse_or_zero,
-    known_type,
     linalg_dtype,
     matrix_shape,
     named_tuple,
     on_diagonal,
     real_dtype,
     real_part,
+    require_known_types,
     rows_times,
     square_shape,
     stacked_rule,
@@ -119,7 +119,7 @@ def _svd_vjp(cts, outs, x, **attrs):
     Further columns of U and rows of Vh (``full_matrices``) rotate with the first ones, but not
     within their own span: the derivative is right for functions that depend on their span only.
     """
-    known_type("svd", x)
+    require_known_types("svd", x)
     u, s, vh = _factors_of(outs, x, attrs)
     by_u, by_s, by_vh = cts if attrs["compute_uv"] else (None, *cts, None)
     v, quotient, inverse = adjoint(vh), _inverse_square_differences(s), inverse_or_zero(s)
@@ -285,7 +285,7 @@ def _pinv_impl(xp, x, *cutoff, hermitian=False, relative=False):
 
 def _pinv_vjp(ct, y, x, *cutoff, hermitian, relative):
     """Golub and Pereyra's formula, transposed, with a constant rank."""
-    known_type("pinv", ct, x)
+    require_known_types("pinv", ct, x)
     g, yh = conjugate(ct), adjoint(y)
     first, second = adjoint(g) @ y @ yh, yh @ y @ adjoint(g)
     total = -(yh @ g @ yh) + (first - x @ (y @ first)) + (second - (second @ y) @ x)

@@ -26,8 +26,8 @@ from letir.ops.define.batch_rules import (
 from letir.ops.define.records import (
     add_terms,
     array_dtype,
+    cast_cotangent,
     define,
-    recast,
     takes_gradient,
     unbroadcast,
 )
@@ -239,7 +239,7 @@ def _bilinear_jvp(record: Callable) -> Callable:
             None if by_a is None else record()(by_a, b, **attrs),
             None if by_b is None else record()(a, by_b, **attrs),
         )
-        return recast(add_terms(terms), out.dtype)
+        return cast_cotangent(add_terms(terms), out.dtype)
 
     return jvp
 

@@ -7,7 +7,7 @@ Composites without rules of their own: their decompositions are differentiated, 
 import math
 
 from letir.errors import ShapeError
-from letir.ops.define.records import composite, recast
+from letir.ops.define.records import cast_cotangent, composite
 from letir.ops.elementwise.ufuncs import maximum, sqrt, square
 from letir.ops.reductions.reductions import count_elements, mean
 from letir.ops.shape.reshape_and_ravel import reshape
@@ -108,7 +108,7 @@ def _unbiased_variance(variance, x, axes: tuple):
     n = count_elements(variance, x, (), axes, True)
     if type(n) is int:
         return variance * (n / max(n - 1, 1))
-    return recast(variance * (n / maximum(n - 1, 1)), variance.dtype)
+    return cast_cotangent(variance * (n / maximum(n - 1, 1)), variance.dtype)
 
 
 def _update_running(old, new, momentum: float):

@@ -99,7 +99,9 @@ def traced_class(cls: type) -> type:
 LATE_BOUND["traced_class"] = traced_class
 
 
-def lifted(generator: Any, state: Any, within: Callable[[Callable], Any]) -> TracedGenerator:
+def lift_generator(
+    generator: Any, state: Any, within: Callable[[Callable], Any]
+) -> TracedGenerator:
     """The traced generator with the parameter ``state``; the trace ``within`` records its draws."""
 
     class Lifted(traced_class(type(generator))):  # type: ignore[misc]

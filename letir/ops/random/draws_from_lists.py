@@ -42,7 +42,7 @@ def is_of_numbers(x: Any) -> bool:
     return isinstance(x, Value) or x.dtype.kind in "biufc"
 
 
-def chosen_objects(items: np.ndarray, places: Any, axis: int) -> Any:
+def choose_objects(items: np.ndarray, places: Any, axis: int) -> Any:
     """The elements of an array of strings at these places, which are guarded."""
     if not np.ndim(places):
         return items.take(int(places), axis)

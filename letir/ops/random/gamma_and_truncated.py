@@ -3,7 +3,7 @@
 from letir.ast.primitive import Primitive
 from letir.ops.as_numpy.random import gamma_draw
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
-from letir.ops.define.records import broadcast_tangent, define, recast, unbroadcast
+from letir.ops.define.records import broadcast_tangent, cast_cotangent, define, unbroadcast
 from letir.ops.elementwise.clip import clip
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.random.distributions import (
@@ -42,7 +42,7 @@ def _gamma_vjp(ct, y, key, a, *sizes, shape, dtype):
 def _gamma_jvp(tangents, y, key, a, *sizes, shape, dtype):
     """The implicit derivative with respect to the shape parameter ``a``."""
     return broadcast_tangent(
-        tangents[1] * recast(gamma_slope(cast_parameter(a, dtype), y), y.dtype), y
+        tangents[1] * cast_cotangent(gamma_slope(cast_parameter(a, dtype), y), y.dtype), y
     )
 
 

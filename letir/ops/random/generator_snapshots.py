@@ -22,8 +22,8 @@ _bytes_at = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_
 )
 
 
-def snapshot(generator: Any) -> Any:
-    """The current state of a generator, for ``restore``."""
+def take_snapshot(generator: Any) -> Any:
+    """The current state of a generator, for ``restore_snapshot``."""
     bits = generator._bit_generator
     place = _place_of_state((type(generator), type(bits)))
     if place is None:
@@ -41,7 +41,7 @@ def snapshot_text(generator: Any, text: str) -> tuple[str, dict[str, Any]]:
     """
     place = _place_of_state((type(generator), type(generator._bit_generator)))
     if place is None or place[2]:
-        return f"snapshot({text})", {"snapshot": snapshot}
+        return f"snapshot({text})", {"snapshot": take_snapshot}
     start, size, _ = place
     memory = f"bytes{size}"
     return f"{memory}.from_address(id({text}._bit_generator) + {start}).raw", {
@@ -49,7 +49,7 @@ def snapshot_text(generator: Any, text: str) -> tuple[str, dict[str, Any]]:
     }
 
 
-def restore(generator: Any, saved: Any) -> None:
+def restore_snapshot(generator: Any, saved: Any) -> None:
     """Put a generator into the state of a snapshot."""
     bits = generator._bit_generator
     place = _place_of_state((type(generator), type(bits)))
@@ -105,7 +105,7 @@ def _place_of_state(classes: tuple[type, type]) -> tuple[int, int, int] | None:
     if kind.__name__ not in _CLASSES or bits.__name__ not in _BITS:
         return None
     example: Any = kind(bits(0))
-    _draw(example)
+    _change_whole_state(example)
     inner, before = example._bit_generator, state_of(example).tolist()
     start = inner.ctypes.state_address - id(inner)
     size = bits.__basicsize__ - start
@@ -114,13 +114,13 @@ def _place_of_state(classes: tuple[type, type]) -> tuple[int, int, int] | None:
     rest = 0 if kind.__name__ == "Generator" else kind.__basicsize__ - _HEAD
     state, body = _bytes_at(id(inner) + start, size), _bytes_at(id(example) + _HEAD, rest)
     for _ in range(3):
-        _draw(example)
+        _change_whole_state(example)
     ctypes.memmove(id(inner) + start, state, size)
     ctypes.memmove(id(example) + _HEAD, body, rest)
     return (start, size, rest) if state_of(example).tolist() == before else None
 
 
-def _draw(generator: Any) -> None:
+def _change_whole_state(generator: Any) -> None:
     """Change all parts of the state: the buffer of 32 bits, and the second normal number."""
     draw_integer = getattr(generator, "integers", None) or generator.randint
     draw_integer(9, dtype="int32")

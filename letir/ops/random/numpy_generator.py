@@ -382,7 +382,7 @@ def as_number(found: Any, size: Any) -> Any:
 def elements_at(x: Any, places: Any, axis: int) -> Any:
     """``x`` at these places along ``axis``."""
     if not _draws_from_lists.is_of_numbers(x):
-        return _draws_from_lists.chosen_objects(x, places, axis)
+        return _draws_from_lists.choose_objects(x, places, axis)
     return index(x, (*[slice(None)] * axis, places))
 
 

@@ -71,7 +71,7 @@ class _States:
     others: set[Local] = field(factory=set)
     drawn: set[Local] = field(factory=set)
 
-    def note(self, bind: Bind) -> None:
+    def record_states(self, bind: Bind) -> None:
         """Record which states a bind reads and which it makes."""
         known = [self.of.get(arg) if type(arg) is Local else None for arg in bind.args]
         if not any(known):
@@ -82,9 +82,11 @@ class _States:
         elif op is index_set and bind.attrs["item"] is ... and len(rest) == 1 and rest[0]:
             self.of[bind.binders[0]] = rest[0]
         elif op is index_set and bind.attrs["item"] is ... and first is not None and rest == [None]:
-            self.of[bind.binders[0]] = self.after(first)  # a seed: the generator gets a known state
+            self.of[bind.binders[0]] = self.state_after(
+                first
+            )  # a seed: the generator gets a known state
         elif op is generator_draw and first is not None and not any(rest):
-            self.of[bind.binders[1]] = self.after(first)
+            self.of[bind.binders[1]] = self.state_after(first)
             self.drawn.add(first[0])
         elif op.role == "write_back" and first is not None and rest[0] is not None:
             is_own = bind.args[0] is first[0] is rest[0][0]
@@ -93,7 +95,7 @@ class _States:
         else:
             self.others.update([one[0] for one in known if one is not None])
 
-    def after(self, state: tuple[Local, int]) -> tuple[Local, int]:
+    def state_after(self, state: tuple[Local, int]) -> tuple[Local, int]:
         """The state after a draw from ``state``, or after a seed; it must be the latest one."""
         param, number = state
         if number != self.latest[param]:
@@ -101,7 +103,7 @@ class _States:
         self.latest[param] = number + 1
         return param, number + 1
 
-    def live(self, results: tuple[Arg, ...]) -> set[Local]:
+    def live_params(self, results: tuple[Arg, ...]) -> set[Local]:
         """The parameters that may be generators instead of states."""
         for arg in results:
             if type(arg) is Local and arg in self.of:
@@ -122,8 +124,8 @@ def with_own_draws(fn: Lambda) -> tuple[Lambda, tuple[int, ...]]:
     states = [p for p in fn.params if p in changed and p.type.dtype == np.uint64]
     found = _States({p: (p, 0) for p in states}, dict.fromkeys(states, 0))
     for bind in fn.binds:
-        found.note(bind)
-    live = found.live(fn.ret.args)
+        found.record_states(bind)
+    live = found.live_params(fn.ret.args)
     if not live:
         return fn, ()
     binds = []

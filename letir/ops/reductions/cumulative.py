@@ -12,7 +12,7 @@ from letir.ast.primitive import Primitive
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule
 from letir.ops.define.batch_rules import along_axis_rule, emit_op
-from letir.ops.define.records import define, recast, unbroadcast
+from letir.ops.define.records import cast_cotangent, define, unbroadcast
 from letir.ops.elementwise.rounding_sign_parts import real
 from letir.ops.reductions.reductions import sum_, sum_dtype
 from letir.ops.shape.concatenate_stack_split import concatenate
@@ -135,7 +135,7 @@ def _cumprod_vjp(ct, y, x, *, axis, dtype):
     ``ct[j]`` and the product of the factors from i + 1 to j.
     """
     # factors in the dtype in which they are multiplied, real for a real dtype
-    row, cts = _axis_last(recast(x, y.dtype), axis), _axis_last(ct, axis)
+    row, cts = _axis_last(cast_cotangent(x, y.dtype), axis), _axis_last(ct, axis)
     if 0 in x.shape:
         return (None,)
     factors = concatenate([row[..., 1:], ones_like(row[..., :1])], -1)
@@ -145,9 +145,9 @@ def _cumprod_vjp(ct, y, x, *, axis, dtype):
 
 def _cumprod_jvp(tangents, y, x, *, axis, dtype):
     """The tangents by the product rule, from element to element."""
-    row, along = (_axis_last(recast(v, y.dtype), axis) for v in (x, tangents[0]))
+    row, along = (_axis_last(cast_cotangent(v, y.dtype), axis) for v in (x, tangents[0]))
     if 0 in x.shape:
-        return reshape(recast(tangents[0], y.dtype), y)
+        return reshape(cast_cotangent(tangents[0], y.dtype), y)
     found = _solve_recurrence(row, _products_before(_axis_last(y, axis)) * along)
     return _axis_restored(found, y, axis)
 

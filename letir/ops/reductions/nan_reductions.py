@@ -13,7 +13,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ops.define.batch_rules import along_axis_rule, reduction_rule
-from letir.ops.define.records import composite, recast
+from letir.ops.define.records import cast_cotangent, composite
 from letir.ops.elementwise.comparisons_and_where import isnan, where
 from letir.ops.elementwise.ufuncs import maximum, sqrt
 from letir.ops.reductions.cumulative import cumprod, cumsum
@@ -144,7 +144,7 @@ def _center_of(x: Value, there: Value, axis, dtype) -> Value:
     part = real_part(x) if dtype is not None and dtype.kind != "c" else x
     total = sum_(part, axis=axis, keepdims=True, where=there)
     n = sum_(broadcast_to(there, x), axis=axis, keepdims=True)
-    return recast(total / maximum(n, 1), total.dtype)
+    return cast_cotangent(total / maximum(n, 1), total.dtype)
 
 
 def _nanvar_decompose(
@@ -163,7 +163,7 @@ def _nanvar_decompose(
     n = sum_(broadcast_to(there, x), axis=axis, keepdims=keepdims)
     few = n <= ddof
     scaled = found * where(few, 1.0, n / where(few, 1, n - ddof)) if ddof else found
-    return recast(where(few, math.nan, scaled), found.dtype)
+    return cast_cotangent(where(few, math.nan, scaled), found.dtype)
 
 
 def _nanstd_decompose(

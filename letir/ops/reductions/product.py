@@ -9,7 +9,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.errors import MissingRule
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import reduction_rule
-from letir.ops.define.records import define, recast, unbroadcast
+from letir.ops.define.records import cast_cotangent, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.reductions.reductions import (
     apply_mask,
@@ -81,7 +81,7 @@ def _others_in_shape(x: Value, mask, axis, initial) -> Value:
 
 def _in_dtype_of(y: Value, x: Value) -> Value:
     """``x`` in the dtype of ``y``, in which it is multiplied; its real part if that is real."""
-    return x if x.type is None else recast(x, y.dtype)
+    return x if x.type is None else cast_cotangent(x, y.dtype)
 
 
 def _prod_vjp(ct, y, x, *mask, axis, dtype, keepdims, initial):
@@ -96,7 +96,7 @@ def _prod_jvp(tangents, y, x, *mask, axis, dtype, keepdims, initial):
     """The sum of each tangent times the product of all other factors."""
     others = _others_in_shape(_in_dtype_of(y, x), mask, axis, initial)
     each = apply_mask(_in_dtype_of(y, tangents[0]) * others, mask)
-    return recast(sum_(each, axis=axis, keepdims=keepdims), y.dtype)
+    return cast_cotangent(sum_(each, axis=axis, keepdims=keepdims), y.dtype)
 
 
 prod = define(

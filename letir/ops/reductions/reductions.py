@@ -16,7 +16,7 @@ from letir.ast.types import ArrayType
 from letir.errors import ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import arg_reduction_rule, reduction_rule
-from letir.ops.define.records import DISCRETE, define, recast, unbroadcast
+from letir.ops.define.records import DISCRETE, cast_cotangent, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import equal, where
 from letir.ops.shape.shape_and_creation import as_flag, broadcast_to, size
 from letir.ops.shape.transpose import int_or_tuple, normalize_axes
@@ -211,7 +211,7 @@ def divide_by_count(g: Value, count: Any) -> Value:
     """``g / count`` in the dtype of ``g``, divided in double precision, in which no integer count
     overflows.
     """
-    return g / count if g.type is None else recast(g / count, g.dtype)
+    return g / count if g.type is None else cast_cotangent(g / count, g.dtype)
 
 
 mean: Primitive = define(

@@ -28,7 +28,13 @@ from letir.ops.define.batch_rules import (
     shift_axes,
 )
 from letir.ops.define.composite_programs import composite_rules
-from letir.ops.define.records import broadcast_tangent, composite, define, recast, unbroadcast
+from letir.ops.define.records import (
+    broadcast_tangent,
+    cast_cotangent,
+    composite,
+    define,
+    unbroadcast,
+)
 from letir.ops.elementwise.comparisons_and_where import equal, where
 from letir.ops.elementwise.logaddexp import log_share
 from letir.ops.elementwise.ufuncs import exp, exp2
@@ -130,11 +136,11 @@ def _accumulate_jvp(tangents, y, x, *, ufunc, axis, dtype):
     _check_length(x, axis, ufunc)
     (t,) = tangents
     if not x.shape[axis]:
-        return recast(t, y.dtype)
-    y_first, x, t = (move_axes(v, (axis,), (0,)) for v in (y, x, recast(t, y.dtype)))
+        return cast_cotangent(t, y.dtype)
+    y_first, x, t = (move_axes(v, (axis,), (0,)) for v in (y, x, cast_cotangent(t, y.dtype)))
     by_before, by_x = _step_derivatives(y_first, x, ufunc)
     found = linear_recurrence(by_before, concatenate([t[:1], t[1:] * by_x]))
-    return recast(move_axes(found, (0,), (axis,)), y.dtype)
+    return cast_cotangent(move_axes(found, (0,), (axis,)), y.dtype)
 
 
 def _check_length(x: Value, axis, ufunc: str) -> None:

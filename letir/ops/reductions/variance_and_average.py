@@ -24,7 +24,7 @@ from letir.ops.define.batch_rules import (
     shift_axes,
     widen_rank,
 )
-from letir.ops.define.records import DISCRETE, composite, define, recast, unbroadcast
+from letir.ops.define.records import DISCRETE, cast_cotangent, composite, define, unbroadcast
 from letir.ops.elementwise.casting import cast
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.rounding_sign_parts import conj, real
@@ -136,7 +136,7 @@ def var_decompose(
     squares = real(around * conj(around))
     total = sum_(squares, axis=axis, keepdims=keepdims, where=True if mask is None else mask)
     found = total / _variance_divisor(total, x, mask, axis, ddof, keepdims)
-    return found if kind is None else recast(found, kind.dtype)
+    return found if kind is None else cast_cotangent(found, kind.dtype)
 
 
 def _var_vjp(ct, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, transform=None):
@@ -159,7 +159,7 @@ def _var_jvp(tangents, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdim
     toward = by_x if by_mean is None else -by_mean if by_x is None else by_x - by_mean
     each = 2 * real(conj(_deviations_from_mean(x, mask, mean, axis, dtype)) * toward)
     total = sum_(each, axis=axis, keepdims=keepdims, where=True if mask is None else mask)
-    return recast(
+    return cast_cotangent(
         divide_by_count(total, _variance_divisor(y, x, mask, axis, ddof, keepdims)), y.dtype
     )
 

@@ -19,8 +19,8 @@ from letir.ops.define.records import (
     PYTHON_TYPES,
     add_terms,
     broadcast_tangent,
+    cast_cotangent,
     define,
-    recast,
     takes_gradient,
     unbroadcast,
 )
@@ -154,7 +154,7 @@ def _define_spaced(name: str, function, terms, prepare):
     """
 
     def vjp(ct, y, *ends, num, endpoint, dtype, axis):
-        front = [recast(move_axes(v, (axis,), (0,)), y.dtype) for v in (ct, y)]
+        front = [cast_cotangent(move_axes(v, (axis,), (0,)), y.dtype) for v in (ct, y)]
         found = terms(*front, *ends, num=num, endpoint=endpoint)
         return tuple(
             [

@@ -12,7 +12,7 @@ from letir.ops.shape.repeat_and_diagonal import one_or_more
 from letir.ops.shape.reshape_and_ravel import reshape
 
 
-def _places(shape: tuple, steps: tuple, start: int) -> np.ndarray:
+def _view_places(shape: tuple, steps: tuple, start: int) -> np.ndarray:
     """The flat index of each element of the view."""
     found = np.full((1,) * len(shape), start)
     for axis, (n, step) in enumerate(zip(shape, steps, strict=True)):
@@ -36,7 +36,7 @@ def _strided_decompose(x, *, shape, steps, start=0):
                 f"reads outside of an array with {math.prod(x.shape)} elements\n"
                 "  shorten the shape or the steps"
             )
-    return reshape(x, -1)[_places(shape, steps, start)]
+    return reshape(x, -1)[_view_places(shape, steps, start)]
 
 
 def _strided_impl(xp, x, *, shape, steps, start=0):

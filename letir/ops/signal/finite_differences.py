@@ -9,7 +9,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import axes_rule
-from letir.ops.define.records import composite, recast, unbroadcast
+from letir.ops.define.records import cast_cotangent, composite, unbroadcast
 from letir.ops.elementwise.casting import cast
 from letir.ops.reductions.reductions import NO_VALUE, sum_
 from letir.ops.shape.concatenate_stack_split import concatenate
@@ -118,8 +118,10 @@ def _gradient_decompose(f, spacing=None, *, axis, edge_order=1) -> Value:
         inside, weights = _uneven_differences(row, spacing, edge_order)
     else:
         inside, weights = _even_differences(row, 1.0 if spacing is None else spacing, edge_order)
-    first, last = (recast(expand_dims(_weighted_sum(row, w), -1), f.dtype) for w in weights)
-    return move_axes(concatenate([first, recast(inside, f.dtype), last], -1), (-1,), (axis,))
+    first, last = (cast_cotangent(expand_dims(_weighted_sum(row, w), -1), f.dtype) for w in weights)
+    return move_axes(
+        concatenate([first, cast_cotangent(inside, f.dtype), last], -1), (-1,), (axis,)
+    )
 
 
 def _weighted_sum(row: Value, weights: dict) -> Value:

@@ -208,7 +208,9 @@ def _irfftn_vjp(ct, y, x, *, s, axes, norm):
     n = y.shape[axes[-1]]
     found = conj(rfftn(ct, None, axes, _OTHER_NORM[norm]))
     if type(n) is not int:
-        return (unbroadcast(_fit_to_operand(found * _counts(found, ct, axes[-1]), x, axes), x),)
+        return (
+            unbroadcast(_fit_to_operand(found * _mirror_counts(found, ct, axes[-1]), x, axes), x),
+        )
     counts = np.full(_half_length(n), 2, _real_of(y.dtype))
     counts[0] = 1
     if n % 2 == 0:
@@ -218,7 +220,7 @@ def _irfftn_vjp(ct, y, x, *, s, axes, norm):
     return (unbroadcast(_fit_to_operand(found * counts.reshape(place), x, axes), x),)
 
 
-def _counts(half: Value, whole: Value, axis: int) -> Value:
+def _mirror_counts(half: Value, whole: Value, axis: int) -> Value:
     """How many elements of the full spectrum each element of its half represents."""
     place = number_along(half, axis) - 1
     is_single = (place == 0) | (2 * place == emit_op("length", (whole,), axis=axis))

@@ -8,7 +8,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.errors import ShapeError
-from letir.ops.define.records import composite, recast
+from letir.ops.define.records import cast_cotangent, composite
 from letir.ops.elementwise.casting import cast
 from letir.ops.elementwise.clip import clip
 from letir.ops.elementwise.comparisons_and_where import where
@@ -47,7 +47,7 @@ def _check_points(xp: Value, fp: Value) -> None:
 
 def _as_real(x: Value) -> Value:
     """``x`` as float64; NumPy takes the real part of complex numbers, with a warning."""
-    return recast(x, np.dtype(np.float64))
+    return cast_cotangent(x, np.dtype(np.float64))
 
 
 def _wrap_period(x, xp, fp, period) -> tuple:

@@ -11,7 +11,7 @@ from letir.ast.primitive import Primitive
 from letir.errors import MissingRule
 from letir.ops.elementwise.rounding_sign_parts import sign
 from letir.ops.special.define import NO_FORM, special
-from letir.ops.special.special_functions import curve
+from letir.ops.special.special_functions import unary_special
 
 # ---- of any order ----
 
@@ -44,23 +44,23 @@ ive = special("ive", NO_FORM, _ive_by_argument)
 
 # ---- of orders 0 and 1 ----
 
-j0 = curve("j0", lambda y, x: -j1(x))
-j1: Primitive = curve("j1", lambda y, x: 0.5 * (j0(x) - jv(2, x)))
-y0 = curve("y0", lambda y, x: -y1(x))
-y1: Primitive = curve("y1", lambda y, x: 0.5 * (y0(x) - yv(2, x)))
-i0 = curve("bessel_i0", lambda y, x: i1(x), ufunc="i0")  # NumPy has an i0 too
-i1: Primitive = curve("i1", lambda y, x: 0.5 * (i0(x) + iv(2, x)))
-i0e = curve("i0e", lambda y, x: i1e(x) - sign(x) * y)
-i1e: Primitive = curve("i1e", lambda y, x: 0.5 * (i0e(x) + ive(2, x)) - sign(x) * y)
-k0 = curve("k0", lambda y, x: -k1(x))
-k1: Primitive = curve("k1", lambda y, x: -0.5 * (k0(x) + kv(2, x)))
-k0e = curve("k0e", lambda y, x: y - k1e(x))
-k1e: Primitive = curve("k1e", lambda y, x: y - 0.5 * (k0e(x) + kve(2, x)))
+j0 = unary_special("j0", lambda y, x: -j1(x))
+j1: Primitive = unary_special("j1", lambda y, x: 0.5 * (j0(x) - jv(2, x)))
+y0 = unary_special("y0", lambda y, x: -y1(x))
+y1: Primitive = unary_special("y1", lambda y, x: 0.5 * (y0(x) - yv(2, x)))
+i0 = unary_special("bessel_i0", lambda y, x: i1(x), ufunc="i0")  # NumPy has an i0 too
+i1: Primitive = unary_special("i1", lambda y, x: 0.5 * (i0(x) + iv(2, x)))
+i0e = unary_special("i0e", lambda y, x: i1e(x) - sign(x) * y)
+i1e: Primitive = unary_special("i1e", lambda y, x: 0.5 * (i0e(x) + ive(2, x)) - sign(x) * y)
+k0 = unary_special("k0", lambda y, x: -k1(x))
+k1: Primitive = unary_special("k1", lambda y, x: -0.5 * (k0(x) + kv(2, x)))
+k0e = unary_special("k0e", lambda y, x: y - k1e(x))
+k1e: Primitive = unary_special("k1e", lambda y, x: y - 0.5 * (k0e(x) + kve(2, x)))
 
 # ---- functions that NumPy has, as SciPy computes them ----
 
-special_exp2 = curve("special_exp2", lambda y, x: math.log(2) * y, ufunc="exp2")
-special_expm1 = curve("special_expm1", lambda y, x: y + 1, ufunc="expm1")
+special_exp2 = unary_special("special_exp2", lambda y, x: math.log(2) * y, ufunc="exp2")
+special_expm1 = unary_special("special_expm1", lambda y, x: y + 1, ufunc="expm1")
 special_log1p = special("special_log1p", lambda g, y, x: g / (1 + x), ufunc="log1p")
 special_cbrt = special("special_cbrt", lambda g, y, x: g / (3 * y * y), ufunc="cbrt")
 special_round = special("special_round", ufunc="round")

@@ -171,7 +171,7 @@ def _support_mask(z, low, high):
     return z >= low if high is None else (z >= low) & (z <= high)
 
 
-def _of_number(method: str, formula, bounds: tuple, shapes: int):
+def _number_decomposition(method: str, formula, bounds: tuple, shapes: int):
     """The decomposition of logpdf, cdf and others, which standardise a number."""
     low, high = bounds
 
@@ -194,7 +194,7 @@ def _of_number(method: str, formula, bounds: tuple, shapes: int):
     return decompose
 
 
-def _of_probability(method: str, formula, bounds: tuple, shapes: int):
+def _probability_decomposition(method: str, formula, bounds: tuple, shapes: int):
     """The decomposition of ppf and isf, which map a probability to a scaled and shifted number."""
 
     def decompose(q, *parameters):
@@ -204,12 +204,12 @@ def _of_probability(method: str, formula, bounds: tuple, shapes: int):
     return decompose
 
 
-def _exponential_of(decompose):
+def _exponentiate(decompose):
     """The decomposition of pdf, or pmf, from the decomposition of its logarithm."""
     return lambda *operands: exp(decompose(*operands))
 
 
-def _of_count(method: str, formula):
+def _count_decomposition(method: str, formula):
     """The decomposition of a function of Poisson counts.
 
     Counts that are not integers have no mass.
@@ -229,13 +229,15 @@ def _of_count(method: str, formula):
 RECORDS = {}  # (distribution, method) -> record
 for _name, (_formulas, _shapes, _bounds) in _DISTRIBUTIONS.items():
     for _method, _formula in _formulas.items():
-        _make = _of_probability if _method in ("ppf", "isf") else _of_number
+        _make = _probability_decomposition if _method in ("ppf", "isf") else _number_decomposition
         _decompose = _make(_method, _formula, _bounds, _shapes)
         RECORDS[_name, _method] = composite(f"{_name}_{_method}", _decompose)
         if _method == "logpdf":
-            RECORDS[_name, "pdf"] = composite(f"{_name}_pdf", _exponential_of(_decompose))
+            RECORDS[_name, "pdf"] = composite(f"{_name}_pdf", _exponentiate(_decompose))
 for _method, _formula in _POISSON.items():
-    RECORDS["poisson", _method] = composite(f"poisson_{_method}", _of_count(_method, _formula))
+    RECORDS["poisson", _method] = composite(
+        f"poisson_{_method}", _count_decomposition(_method, _formula)
+    )
 RECORDS["poisson", "pmf"] = composite(
-    "poisson_pmf", _exponential_of(_of_count("logpmf", _POISSON["logpmf"]))
+    "poisson_pmf", _exponentiate(_count_decomposition("logpmf", _POISSON["logpmf"]))
 )

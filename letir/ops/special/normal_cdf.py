@@ -9,7 +9,7 @@ from letir.ast.types import ArrayType
 from letir.errors import DTypeError
 from letir.ops.as_numpy import copied_function
 from letir.ops.define.batch_rules import pointwise_rule
-from letir.ops.define.records import define, recast, unbroadcast
+from letir.ops.define.records import cast_cotangent, define, unbroadcast
 from letir.ops.elementwise.ufuncs import exp
 
 
@@ -67,7 +67,7 @@ normal_cdf = define(
     _normal_cdf_impl,
     _normal_cdf_aval,
     vjp=lambda ct, y, x: (unbroadcast(ct * _normal_density(x), x),),
-    jvp=lambda t, y, x: recast(t[0] * _normal_density(x), y.dtype),
+    jvp=lambda t, y, x: cast_cotangent(t[0] * _normal_density(x), y.dtype),
     elementwise=True,
     batch=pointwise_rule("normal_cdf"),
     source=copied_function(_normal_cdf_impl),

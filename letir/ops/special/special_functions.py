@@ -13,7 +13,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.errors import MissingRule
 from letir.ops.define.batch_rules import pointwise_rule
-from letir.ops.define.records import define, recast, unbroadcast
+from letir.ops.define.records import cast_cotangent, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.rounding_sign_parts import abs_
 from letir.ops.elementwise.ufuncs import cos, exp, log, sin
@@ -24,16 +24,16 @@ _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
 
 
-def curve(name: str, derivative: Callable, **fields: Any) -> Primitive:
+def unary_special(name: str, derivative: Callable, **fields: Any) -> Primitive:
     """Register a function of one array with its ``derivative(y, x)``, where y is the result."""
     return special(name, lambda g, y, x: g * derivative(y, x), **fields)
 
 
 # ---- logistic functions ----
 
-expit = curve("expit", lambda y, x: y * (1 - y), scalar="expit")
+expit = unary_special("expit", lambda y, x: y * (1 - y), scalar="expit")
 logit = special("logit", lambda g, y, x: g / (x * (1 - x)))
-log_expit = curve("log_expit", lambda y, x: expit(-x), scalar="log_expit")
+log_expit = unary_special("log_expit", lambda y, x: expit(-x), scalar="log_expit")
 
 
 def _exprel_slope(y, x):
@@ -45,26 +45,26 @@ def _exprel_slope(y, x):
     return where(near, series, (exp(x) - y) / where(near, 1, x))
 
 
-exprel = curve("exprel", _exprel_slope)
+exprel = unary_special("exprel", _exprel_slope)
 
 
 # ---- the error function and the normal distribution ----
 
-erf = curve("erf", lambda y, x: _TWO_OVER_ROOT_PI * exp(-x * x), scalar="erf")
-erfc = curve("erfc", lambda y, x: -_TWO_OVER_ROOT_PI * exp(-x * x), scalar="erfc")
-erfcx = curve("erfcx", lambda y, x: 2 * x * y - _TWO_OVER_ROOT_PI)
-erfi = curve("erfi", lambda y, x: _TWO_OVER_ROOT_PI * exp(x * x))
-dawsn = curve("dawsn", lambda y, x: 1 - 2 * x * y)
-wofz = curve("wofz", lambda y, x: _TWO_OVER_ROOT_PI * 1j - 2 * x * y)
-erfinv = curve("erfinv", lambda y, x: exp(y * y) / _TWO_OVER_ROOT_PI)
-erfcinv = curve("erfcinv", lambda y, x: exp(y * y) / -_TWO_OVER_ROOT_PI)
-ndtr = curve("ndtr", lambda y, x: exp(x * x * -0.5) / _ROOT_TWO_PI, scalar="ndtr")
-ndtri = curve("ndtri", lambda y, x: exp(y * y * 0.5) * _ROOT_TWO_PI)
+erf = unary_special("erf", lambda y, x: _TWO_OVER_ROOT_PI * exp(-x * x), scalar="erf")
+erfc = unary_special("erfc", lambda y, x: -_TWO_OVER_ROOT_PI * exp(-x * x), scalar="erfc")
+erfcx = unary_special("erfcx", lambda y, x: 2 * x * y - _TWO_OVER_ROOT_PI)
+erfi = unary_special("erfi", lambda y, x: _TWO_OVER_ROOT_PI * exp(x * x))
+dawsn = unary_special("dawsn", lambda y, x: 1 - 2 * x * y)
+wofz = unary_special("wofz", lambda y, x: _TWO_OVER_ROOT_PI * 1j - 2 * x * y)
+erfinv = unary_special("erfinv", lambda y, x: exp(y * y) / _TWO_OVER_ROOT_PI)
+erfcinv = unary_special("erfcinv", lambda y, x: exp(y * y) / -_TWO_OVER_ROOT_PI)
+ndtr = unary_special("ndtr", lambda y, x: exp(x * x * -0.5) / _ROOT_TWO_PI, scalar="ndtr")
+ndtri = unary_special("ndtri", lambda y, x: exp(y * y * 0.5) * _ROOT_TWO_PI)
 # by erfcx: far to the left density and probability both underflow, their quotient does not
 log_ndtr = special(
     "log_ndtr", lambda g, y, x: g * math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5))
 )
-ndtri_exp = curve("ndtri_exp", lambda y, x: exp(x + y * y * 0.5) * _ROOT_TWO_PI)
+ndtri_exp = unary_special("ndtri_exp", lambda y, x: exp(x + y * y * 0.5) * _ROOT_TWO_PI)
 
 # ---- gamma functions ----
 
@@ -85,7 +85,7 @@ polygamma: Primitive = define(
     lambda xp, x, *, n: by_scipy(xp, "special", "polygamma")(xp.asarray(n), x)[()],
     lambda x, *, n: special_aval("zetac")(x).with_dtype(float),
     vjp=lambda ct, y, x, *, n: (unbroadcast(ct * polygamma(n + 1, x), x),),
-    jvp=lambda t, y, x, *, n: recast(t[0] * polygamma(n + 1, x), y.dtype),
+    jvp=lambda t, y, x, *, n: cast_cotangent(t[0] * polygamma(n + 1, x), y.dtype),
     prepare=_polygamma_prepare,
     batch=pointwise_rule("polygamma"),
     elementwise=True,
@@ -100,10 +100,10 @@ def _trigamma(x: Value):
     return zeta(2.0, x)
 
 
-psi = curve("psi", lambda y, x: _trigamma(x))
-gamma = curve("gamma", lambda y, x: y * psi(x))
-gammaln = curve("gammaln", lambda y, x: psi(x), scalar="gammaln")
-loggamma = curve("loggamma", lambda y, x: psi(x))
+psi = unary_special("psi", lambda y, x: _trigamma(x))
+gamma = unary_special("gamma", lambda y, x: y * psi(x))
+gammaln = unary_special("gammaln", lambda y, x: psi(x), scalar="gammaln")
+loggamma = unary_special("loggamma", lambda y, x: psi(x))
 gammasgn = special("gammasgn")
 
 
@@ -116,7 +116,7 @@ def _rgamma_slope(y, x):
     return where(at_pole, limit, -y * psi(where(at_pole, 1, x)))
 
 
-rgamma = curve("rgamma", _rgamma_slope)
+rgamma = unary_special("rgamma", _rgamma_slope)
 binom = special(
     "binom",
     lambda g, y, n, k: g * (y * (psi(n + 1) - psi(n - k + 1))),
@@ -253,10 +253,10 @@ pseudo_huber = special(
 
 # ---- exponential integrals and others ----
 
-expi = curve("expi", lambda y, x: exp(x) / x)
-exp1 = curve("exp1", lambda y, x: -exp(-x) / x)
+expi = unary_special("expi", lambda y, x: exp(x) / x)
+exp1 = unary_special("exp1", lambda y, x: -exp(-x) / x)
 expn: Primitive = special("expn", NO_FORM, lambda g, y, n, x: -g * expn(n - 1, x))
-spence = curve("spence", lambda y, x: where(x == 1, -1, log(x) / where(x == 1, 1, 1 - x)))
-wrightomega = curve("wrightomega", lambda y, x: y / (1 + y))
-cosm1 = curve("cosm1", lambda y, x: -sin(x))
-exp10 = curve("exp10", lambda y, x: math.log(10) * y)
+spence = unary_special("spence", lambda y, x: where(x == 1, -1, log(x) / where(x == 1, 1, 1 - x)))
+wrightomega = unary_special("wrightomega", lambda y, x: y / (1 + y))
+cosm1 = unary_special("cosm1", lambda y, x: -sin(x))
+exp10 = unary_special("exp10", lambda y, x: math.log(10) * y)

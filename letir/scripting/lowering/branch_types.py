@@ -14,7 +14,7 @@ from letir.ast.attrs import token
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType
-from letir.ops.define.records import recast
+from letir.ops.define.records import cast_cotangent
 from letir.ops.shape.shape_and_creation import Sizes
 from letir.scripting.value_leaves import is_static, plain_result
 
@@ -154,5 +154,5 @@ def _of_kind(value, kind: ArrayType | None):
         number = kind.dtype.type(value)
         return number.item() if kind is WEAK[type(number.item())] else number
     if kind.weak:
-        return PRIMITIVES["weaken"](recast(value, kind.dtype))
+        return PRIMITIVES["weaken"](cast_cotangent(value, kind.dtype))
     return PRIMITIVES["cast"](value, kind.dtype)  # also turns a number into an array

@@ -17,7 +17,7 @@ from letir.ast.pytrees import LEAF, Tree, flatten
 from letir.ast.terms import Arg, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError, LetirError, ShapeError
-from letir.ops.define.records import recast
+from letir.ops.define.records import cast_cotangent
 from letir.ops.shape.shape_and_creation import Sizes
 from letir.passes.dead_code_elimination import dead_code
 from letir.scripting.frontend.statements import Gradients
@@ -316,7 +316,7 @@ class _Fit:
             raise ShapeError(self.message(ct.type, kind, remedy))
         if not ct.type.inexact:
             raise DTypeError(self.message(ct.type, kind, "return None where it is zero"))
-        return ct if strong_type(ct.type) is strong_type(kind) else recast(ct, kind.dtype)
+        return ct if strong_type(ct.type) is strong_type(kind) else cast_cotangent(ct, kind.dtype)
 
     def number(self, ct, kind: ArrayType | None) -> Value:
         """A number as the gradient of a 0-d operand."""

@@ -23,7 +23,7 @@ from letir.eval.arguments import leaf_names
 from letir.eval.array_modules import is_array, type_of
 from letir.ops.control_flow.binary_bodies import can_batch
 from letir.ops.define.batch_rules import move_from_front, move_to_front
-from letir.ops.define.records import recast, result_dtype
+from letir.ops.define.records import cast_cotangent, result_dtype
 from letir.tracing.control_flow import traced_bodies
 from letir.tracing.control_flow.scans import (
     as_body,
@@ -218,7 +218,7 @@ def _initial_leaves(tree, spec: PyTreeSpec, asked: str, what: str) -> list:
 
 def _as_element(value: Value, kind: ArrayType) -> Value:
     """An initial or neutral element converted to the type of the elements."""
-    value = recast(value, kind.dtype)
+    value = cast_cotangent(value, kind.dtype)
     if value.type.weak:
         value = PRIMITIVES["cast"](value, kind.dtype)
     return PRIMITIVES["broadcast_to"](value, kind.shape) if value.shape != kind.shape else value
@@ -249,7 +249,8 @@ def reduce(op: Callable[[Any, Any], Any], init: Any, xs: Any, axis: int = 0) -> 
     def arrange(values):
         first = [_as_element(v, kind) for v, kind in zip(values[:k], wanted, strict=True)]
         arrays = [
-            recast(move_to_front(v, axis), d) for v, d in zip(values[k:], dtypes, strict=False)
+            cast_cotangent(move_to_front(v, axis), d)
+            for v, d in zip(values[k:], dtypes, strict=False)
         ]
         return [*first, *arrays, *values[2 * k :]], None
 
@@ -348,7 +349,7 @@ def scatter(dest: Any, indices: Any, values: Any) -> Any:
     dtypes = [row_type(d).dtype for d in dests]
 
     def arrange(args):
-        new = [recast(v, d) for v, d in zip(args[k + 1 :], dtypes, strict=True)]
+        new = [cast_cotangent(v, d) for v, d in zip(args[k + 1 :], dtypes, strict=True)]
         return [*args[: k + 1], *new], None
 
     return spec.unflatten(
@@ -381,7 +382,7 @@ def reduce_by_index(
     def arrange(args):
         first = [_as_element(v, kind) for v, kind in zip(args[k : 2 * k], kinds, strict=True)]
         rest = args[2 * k + 1 :]
-        new = [recast(v, kind.dtype) for v, kind in zip(rest[:k], kinds, strict=True)]
+        new = [cast_cotangent(v, kind.dtype) for v, kind in zip(rest[:k], kinds, strict=True)]
         return [*args[:k], *first, args[2 * k], *new, *rest[k:]], None
 
     operands = [*dests, *neutral, places, *arrays, *step.lifted]

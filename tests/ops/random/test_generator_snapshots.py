@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from letir.ops.random import generator_snapshots
-from letir.ops.random.generator_snapshots import restore, snapshot
+from letir.ops.random.generator_snapshots import restore_snapshot, take_snapshot
 from letir.ops.random.generator_states import state_of
 
 BITS = [np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64, np.random.MT19937]
@@ -25,9 +25,9 @@ def test_a_restored_generator_draws_the_same_again(generator, is_copied, monkeyp
     generator_snapshots._place_of_state.cache_clear()
     draw(generator)
 
-    saved, before = snapshot(generator), state_of(generator).tolist()
+    saved, before = take_snapshot(generator), state_of(generator).tolist()
     first = draw(generator)
-    restore(generator, saved)
+    restore_snapshot(generator, saved)
 
     assert before == state_of(generator).tolist()
     assert first == draw(generator)
