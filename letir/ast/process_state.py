@@ -65,7 +65,7 @@ class TemporaryChange:
         if _changes and _changes[-1] is not self:
             self._exit_inner()
         self.undo()
-        try:
+        try:  # noqa: SIM105  ``suppress`` is slower
             _changes.remove(self)
         except ValueError:  # undone a second time
             pass

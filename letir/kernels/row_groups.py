@@ -185,7 +185,7 @@ class RowLowering(ScalarLowering):
             self.finish_total(one, self.m)
         for one, parts in zip(totals, _split_like(rows.results, first), strict=True):
             total = one.accumulator.value(b, parts)
-            count = self.m if one.of == "row" else b.let("mul", self.m, self.n)
+            count = self.m if one.operand_kind == "row" else b.let("mul", self.m, self.n)
             self.scalars[one.bind.binders[0]] = one.form.divided(b, total, count)
         self.store_results("single")
 
@@ -206,7 +206,7 @@ class RowLowering(ScalarLowering):
         totals = [one for one in self.passes.reductions if one.kind == "single"]
         found = []
         for one, parts in zip(totals, carried, strict=True):
-            if one.of == "row":
+            if one.operand_kind == "row":
                 dtype = one.bind.binders[0].type.dtype
                 element = one.form.element(b, self.value(one.source), dtype)
             else:
@@ -217,7 +217,11 @@ class RowLowering(ScalarLowering):
     def emit_pass(self, stage: int) -> None:
         """Write one pass over a row: its full values, and their reductions."""
         b = self.builder
-        now = [one for one in self.passes.reductions if one.stage == stage and one.of == "full"]
+        now = [
+            one
+            for one in self.passes.reductions
+            if one.stage == stage and one.operand_kind == "full"
+        ]
         inside = [one for one in now if one.kind not in IN_MEMORY]
         if not now and not any(stage in passes for passes in self.passes.computed.values()):
             return

@@ -139,13 +139,13 @@ def reduced_axes(bind: Bind) -> tuple[int, ...]:
 class Reduction:
     """A reduction in a group, computed in pass ``stage``.
 
-    ``kind``: the kind of its result; ``of``: the kind of its operand.
+    ``kind``: the kind of its result; ``operand_kind``: the kind of its operand.
     """
 
     bind: Bind
     form: ReductionForm
     accumulator: Accumulator
-    of: str
+    operand_kind: str
     kind: str
     stage: int
     partial: Parts = ()  # the totals within the current row

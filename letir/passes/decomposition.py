@@ -68,7 +68,7 @@ def without_composites(
 
     parts = Parts(is_composite, where)
     with paused_gc():
-        return map_fitting_bodies(fn, parts.of)
+        return map_fitting_bodies(fn, parts.decompose_level)
 
 
 @define(eq=False)
@@ -79,7 +79,7 @@ class Parts:
     where: Callable[[Bind], bool]
     programs: dict[int, tuple[Lambda, Lambda]] = field(factory=dict)  # by id: (from, to)
 
-    def of(self, fn: Lambda) -> Lambda:
+    def decompose_level(self, fn: Lambda) -> Lambda:
         """``fn`` without composites; bodies stay as they are."""
         if not any(self.is_wanted(bind.op) for bind in fn.binds):
             return fn
@@ -112,7 +112,7 @@ class Parts:
         if any(result.type is not binder.type for result, binder in pairs):
             return None
         if id(found) not in self.programs:
-            self.programs[id(found)] = found, self.of(found)
+            self.programs[id(found)] = found, self.decompose_level(found)
         return self.programs[id(found)][1]
 
 

@@ -25,13 +25,13 @@ class Transform:
     types and values; None if an option is not hashable.
     """
 
-    of: Callable
+    function: Callable
     options: dict = field(eq=False)
     key: tuple | None
 
     def __call__(self, f: Callable) -> Callable:
         """The transformed function."""
-        return self.of(f, **self.options)
+        return self.function(f, **self.options)
 
 
 _signature_of = functools.cache(inspect.signature)  # called on first use, not at import

@@ -84,7 +84,7 @@ def _with_parts(fn: Lambda, n: int, is_exact: bool) -> Lambda:
             bind_kind(part, n, is_exact) for part in parts.binds if part.args
         )
 
-    return Parts(is_wanted, has_parts).of(fn)
+    return Parts(is_wanted, has_parts).decompose_level(fn)
 
 
 class BatchCall:

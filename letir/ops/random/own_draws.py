@@ -65,7 +65,7 @@ class _States:
     ``drawn``: parameters from which a draw is taken; others may be arrays of the user's.
     """
 
-    of: dict[Local, tuple[Local, int]]
+    origins: dict[Local, tuple[Local, int]]
     latest: dict[Local, int]
     written: dict[Local, int] = field(factory=dict)
     others: set[Local] = field(factory=set)
@@ -73,25 +73,25 @@ class _States:
 
     def record_states(self, bind: Bind) -> None:
         """Record which states a bind reads and which it makes."""
-        known = [self.of.get(arg) if type(arg) is Local else None for arg in bind.args]
+        known = [self.origins.get(arg) if type(arg) is Local else None for arg in bind.args]
         if not any(known):
             return
         (first, *rest), op = known, bind.op
         if op is copy and first is not None:
-            self.of[bind.binders[0]] = first
+            self.origins[bind.binders[0]] = first
         elif op is index_set and bind.attrs["item"] is ... and len(rest) == 1 and rest[0]:
-            self.of[bind.binders[0]] = rest[0]
+            self.origins[bind.binders[0]] = rest[0]
         elif op is index_set and bind.attrs["item"] is ... and first is not None and rest == [None]:
-            self.of[bind.binders[0]] = self.state_after(
+            self.origins[bind.binders[0]] = self.state_after(
                 first
             )  # a seed: the generator gets a known state
         elif op is generator_draw and first is not None and not any(rest):
-            self.of[bind.binders[1]] = self.state_after(first)
+            self.origins[bind.binders[1]] = self.state_after(first)
             self.drawn.add(first[0])
         elif op.role == "write_back" and first is not None and rest[0] is not None:
             is_own = bind.args[0] is first[0] is rest[0][0]
             self.written[first[0]] = rest[0][1] if is_own else -1
-            self.of[bind.binders[0]] = rest[0]
+            self.origins[bind.binders[0]] = rest[0]
         else:
             self.others.update([one[0] for one in known if one is not None])
 
@@ -106,8 +106,8 @@ class _States:
     def live_params(self, results: tuple[Arg, ...]) -> set[Local]:
         """The parameters that may be generators instead of states."""
         for arg in results:
-            if type(arg) is Local and arg in self.of:
-                self.others.add(self.of[arg][0])
+            if type(arg) is Local and arg in self.origins:
+                self.others.add(self.origins[arg][0])
         return {
             param
             for param, number in self.latest.items()
@@ -130,13 +130,15 @@ def with_own_draws(fn: Lambda) -> tuple[Lambda, tuple[int, ...]]:
         return fn, ()
     binds = []
     for bind in fn.binds:
-        first = found.of.get(bind.args[0]) if bind.args and type(bind.args[0]) is Local else None
+        first = (
+            found.origins.get(bind.args[0]) if bind.args and type(bind.args[0]) is Local else None
+        )
         if first is None or first[0] not in live:
             binds.append(bind)
         elif bind.op is generator_draw:
             args = (first[0], *bind.args[1:])
             binds.append(Bind(bind.binders[:1], own_draw, args, bind.attrs, bind.source))
-        elif _is_seed(bind, found.of):
+        elif _is_seed(bind, found.origins):
             unused = Local(ArrayType(bool))
             seeded = (first[0], bind.args[1])
             binds.append(Bind((unused,), own_seed, seeded, Attrs(), bind.source))

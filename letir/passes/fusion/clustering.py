@@ -116,13 +116,13 @@ class Grouping:
     """The clusters of a program without dead binds.
 
     For a local, ``left`` counts the uses that are not yet seen or are outside of its own cluster,
-    and ``of`` is the cluster that computes it. For an array that owns memory, ``last`` is the
+    and ``owners`` has the cluster that computes it. For an array that owns memory, ``last`` is the
     position of its last use, and ``readers`` are the clusters that read it.
     """
 
     fn: Lambda
     left: dict = field(factory=dict)
-    of: dict = field(factory=dict)
+    owners: dict = field(factory=dict)
     roots: dict = field(factory=dict)
     last: dict = field(factory=dict)
     readers: dict = field(factory=dict)
@@ -172,10 +172,10 @@ class Grouping:
 
     def join_cluster(self, position: int, bind: Bind, shape: tuple) -> None:
         """Add an elementwise bind to the cluster that it reads, or to a new one."""
-        cluster, of = None, self.of
+        cluster, owners = None, self.owners
         for arg in bind.args:
             # tested first: a constant computes its hash each time
-            found = of.get(arg) if type(arg) is Local else None
+            found = owners.get(arg) if type(arg) is Local else None
             if found is None or found is cluster:
                 continue
             if found.into is not None:
@@ -206,11 +206,11 @@ class Grouping:
 
     def leave_outside(self, position: int, bind: Bind) -> None:
         """Close the clusters read by a bind outside of clusters; an effect closes all."""
-        of, roots, readers = self.of, self.roots, self.readers
+        owners, roots, readers = self.owners, self.roots, self.readers
         for arg in bind.args:
             if type(arg) is not Local:
                 continue
-            found = of.get(arg)
+            found = owners.get(arg)
             if found is not None:
                 enclosing_cluster(found).is_open = False
             root = roots.get(arg, arg)
@@ -246,7 +246,7 @@ class Grouping:
 
     def cluster_of(self, arg: Arg) -> Cluster | None:
         """The cluster that computes an operand."""
-        cluster = self.of.get(arg) if type(arg) is Local else None
+        cluster = self.owners.get(arg) if type(arg) is Local else None
         return cluster if cluster is None or cluster.into is None else enclosing_cluster(cluster)
 
     def may_grow(self, cluster: Cluster) -> bool:
@@ -269,11 +269,11 @@ class Grouping:
         if cluster.members:
             cluster.gaps += self.clock - cluster.clock
         cluster.members.append(position)
-        of, left, nbytes = self.of, self.left, self.nbytes
+        owners, left, nbytes = self.owners, self.left, self.nbytes
         for arg in bind.args:
             if type(arg) is not Local:
                 continue
-            owner = of.get(arg)
+            owner = owners.get(arg)
             if owner is not None and (owner is cluster or enclosing_cluster(owner) is cluster):
                 uses = left[arg] = left[arg] - 1
                 if not uses:
@@ -283,7 +283,7 @@ class Grouping:
         for binder in bind.binders:
             size = nbytes[binder.type]
             self.clock += size
-            of[binder] = cluster
+            owners[binder] = cluster
             if binder in left:
                 cluster.saved += size
         cluster.clock = self.clock

@@ -23,7 +23,7 @@ def with_parts(fn: Lambda) -> Lambda:
 
     Sums may be added in another order than in NumPy's function.
     """
-    found = Parts(lambda op: op.reduction == PARTS, _has_simple_parts).of(fn)
+    found = Parts(lambda op: op.reduction == PARTS, _has_simple_parts).decompose_level(fn)
     return fn if found is fn else dead_code(common_subexpressions(peephole(found)))
 
 

@@ -92,18 +92,18 @@ def row_clusters(
 class _Search:
     """The search for clusters, one bind after the other.
 
-    For each value ``of`` has the cluster that computes it, and ``kinds`` its kind there: "full",
-    "row", "column", "total" (of all elements), or "spread" (a row's value, broadcast). ``levels``
-    are the levels of values outside of clusters. ``readers``: the last cluster that reads a value,
-    with the ``clock`` at that time, which counts binds outside of clusters. ``copies``: result ->
-    bind, for binds outside of clusters that broadcast one number.
+    For each value ``owners`` has the cluster that computes it, and ``kinds`` its kind there:
+    "full", "row", "column", "total" (of all elements), or "spread" (a row's value, broadcast).
+    ``levels`` are the levels of values outside of clusters. ``readers``: the last cluster that
+    reads a value, with the ``clock`` at that time, which counts binds outside of clusters.
+    ``copies``: result -> bind, for binds outside of clusters that broadcast one number.
     """
 
     fn: Lambda
     may_join: Callable[[Bind], bool]
     worth: int
     products: frozenset[Local] = frozenset()
-    of: dict[Local, RowCluster] = field(factory=dict)
+    owners: dict[Local, RowCluster] = field(factory=dict)
     kinds: dict[Arg, str] = field(factory=dict)
     levels: dict[Local, int] = field(factory=dict)
     made: dict[Local, int] = field(factory=dict)
@@ -123,7 +123,7 @@ class _Search:
             else:
                 cluster.members.append(position)
                 self.note_operands(cluster, bind)
-                self.of[bind.binders[0]] = cluster
+                self.owners[bind.binders[0]] = cluster
             for binder in bind.binders:
                 self.made[binder] = position
         return [one for one in self.clusters if one.into is None]
@@ -233,7 +233,7 @@ class _Search:
 
     def cluster_of(self, arg: Arg) -> RowCluster | None:
         """The cluster that computes an operand."""
-        found = self.of.get(arg) if type(arg) is Local else None
+        found = self.owners.get(arg) if type(arg) is Local else None
         return found if found is None or found.into is None else enclosing_cluster(found)
 
     def is_copy(self, arg: Arg, shape: tuple[int, ...]) -> bool:

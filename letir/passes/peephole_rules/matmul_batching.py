@@ -127,14 +127,14 @@ class _Batches:
     sides: dict[Local, int]
     all: list[_Batch] = field(factory=list)
     open: dict[tuple, _Batch] = field(factory=dict)
-    of: dict[Arg, _Batch] = field(factory=dict)
+    batch_of: dict[Arg, _Batch] = field(factory=dict)
     ready: dict[Arg, int] = field(factory=dict)
 
     def visit_bind(self, position: int, bind: Bind) -> None:
         """Take a bind into account."""
         for arg in bind.args:
-            if type(arg) is Local and arg in self.of:
-                self.of[arg].is_used = True
+            if type(arg) is Local and arg in self.batch_of:
+                self.batch_of[arg].is_used = True
         side = self.sides.get(bind.binders[0]) if bind.binders else None
         if side is not None:
             self.join_batch(position, bind, side)
@@ -148,7 +148,7 @@ class _Batches:
     def ready_position(self, arg: Arg) -> int:
         """The position after which a value can be computed; -1 for a parameter."""
         # a batch that saves no time leaves all of its products in place
-        at, batch = self.ready.get(arg, -1), self.of.get(arg)
+        at, batch = self.ready.get(arg, -1), self.batch_of.get(arg)
         return at if batch is None else max(at, batch.anchor)
 
     def join_batch(self, position: int, bind: Bind, side: int) -> None:
@@ -170,7 +170,7 @@ class _Batches:
             self.all.append(batch)
         batch.members.append(bind)
         batch.rows += rows
-        self.of[bind.binders[0]], self.ready[bind.binders[0]] = batch, position
+        self.batch_of[bind.binders[0]], self.ready[bind.binders[0]] = batch, position
 
 
 def _may_move(bind: Bind) -> bool:
